@@ -123,575 +123,316 @@ def _again(code: str, http: int, says: str, do: str) -> Code:
     return Code(code, http, True, says, do)
 
 
+# Four lines a row: what it is, what happened, what to do.
+# fmt: off
+
 # --- who is asking ---
 
-AUTH_INVALID_TOKEN = _final(
-    "E.AUTH.INVALID_TOKEN",
-    401,
+AUTH_INVALID_TOKEN = _final("E.AUTH.INVALID_TOKEN", 401,
     "the token is missing, malformed, expired, revoked, or not for this tenant",
-    "get a new token and present it; a worker that held a session handshakes anew",
-)
-AUTH_MTLS_REQUIRED = _final(
-    "E.AUTH.MTLS_REQUIRED",
-    401,
+    "get a new token and present it; a worker that held a session handshakes anew")
+AUTH_MTLS_REQUIRED = _final("E.AUTH.MTLS_REQUIRED", 401,
     "this listener accepts workers with a client certificate only",
-    "connect with a certificate that this deployment's authority signed",
-)
-AUTH_FORBIDDEN = _final(
-    "E.AUTH.FORBIDDEN",
-    403,
+    "connect with a certificate that this deployment's authority signed")
+AUTH_FORBIDDEN = _final("E.AUTH.FORBIDDEN", 403,
     "the token is good, but its role does not allow this action",
-    "use a token whose role allows it, or ask an administrator",
-)
-AUTH_WEAK_CONFIG = _final(
-    "E.AUTH.WEAK_CONFIG",
-    500,
+    "use a token whose role allows it, or ask an administrator")
+AUTH_WEAK_CONFIG = _final("E.AUTH.WEAK_CONFIG", 500,
     "the security settings are too weak to start with",
-    "set real secrets and lifetimes inside the documented bounds",
-)
+    "set real secrets and lifetimes inside the documented bounds")
 
 # --- sessions ---
 
-SESSION_DENIED = _final(
-    "E.SESSION.DENIED",
-    403,
+SESSION_DENIED = _final("E.SESSION.DENIED", 403,
     "the session layer refused this frame or this peer",
-    "check the protocol version, the tenant, the sender and the order of the opening frames",
-)
-SESSION_UNKNOWN = _again(
-    "E.SESSION.UNKNOWN",
-    404,
+    "check the protocol version, the tenant, the sender and the order of the opening frames")
+SESSION_UNKNOWN = _again("E.SESSION.UNKNOWN", 404,
     "this scheduler does not know the session",
-    "open a new session, register what is held, and send the held results again",
-)
-SESSION_MOVED = _again(
-    "E.SESSION.MOVED",
-    421,
+    "open a new session, register what is held, and send the held results again")
+SESSION_MOVED = _again("E.SESSION.MOVED", 421,
     "another scheduler owns this tenant",
-    "connect to the given location",
-)
-SESSION_STALE_BINDING = _final(
-    "E.SESSION.STALE_BINDING",
-    409,
+    "connect to the given location")
+SESSION_STALE_BINDING = _final("E.SESSION.STALE_BINDING", 409,
     "another connection with the same identity took over",
-    "stop the work and exit; do not fight back",
-)
+    "stop the work and exit; do not fight back")
 
 # --- frames ---
 
-PROTOCOL_BAD_FRAME = _final(
-    "E.PROTOCOL.BAD_FRAME",
-    400,
+PROTOCOL_BAD_FRAME = _final("E.PROTOCOL.BAD_FRAME", 400,
     "the message is not a frame: not JSON, not an envelope, too deep, or too large",
-    "fix the sender; the connection is closed",
-)
-PROTOCOL_BAD_PAYLOAD = _final(
-    "E.PROTOCOL.BAD_PAYLOAD",
-    400,
+    "fix the sender; the connection is closed")
+PROTOCOL_BAD_PAYLOAD = _final("E.PROTOCOL.BAD_PAYLOAD", 400,
     "the envelope is good, but the payload does not fit its type",
-    "fix the field that the pointer names; the session lives on",
-)
-PROTOCOL_MISUSE = _final(
-    "E.PROTOCOL.MISUSE",
-    500,
+    "fix the field that the pointer names; the session lives on")
+PROTOCOL_MISUSE = _final("E.PROTOCOL.MISUSE", 500,
     "a frame was about to be sent that the state of the session does not allow",
-    "fix the caller; nothing was sent",
-)
-CMD_UNKNOWN = _final(
-    "E.CMD.UNKNOWN",
-    400,
+    "fix the caller; nothing was sent")
+CMD_UNKNOWN = _final("E.CMD.UNKNOWN", 400,
     "no handler is known for this frame type or node type",
-    "check the spelling, and that the package is installed in this version",
-)
-CMD_CONCURRENCY_VIOLATION = _again(
-    "E.CMD.CONCURRENCY_VIOLATION",
-    409,
+    "check the spelling, and that the package is installed in this version")
+CMD_CONCURRENCY_VIOLATION = _again("E.CMD.CONCURRENCY_VIOLATION", 409,
     "work with the same concurrency key is running",
-    "wait until it ends; this costs no retry",
-)
+    "wait until it ends; this costs no retry")
 
 # --- dispatch ---
 
-DISPATCH_UNAVAILABLE = _again(
-    "E.DISPATCH.UNAVAILABLE",
-    503,
+DISPATCH_UNAVAILABLE = _again("E.DISPATCH.UNAVAILABLE", 503,
     "no worker took the task within the allowed number of tries",
-    "check that a worker with this package, capacity and affinity is connected",
-)
-DISPATCH_DRAINING = _again(
-    "E.DISPATCH.DRAINING",
-    503,
+    "check that a worker with this package, capacity and affinity is connected")
+DISPATCH_DRAINING = _again("E.DISPATCH.DRAINING", 503,
     "the worker takes nothing new, because it drains",
-    "send the task to another worker; this costs no retry",
-)
-DISPATCH_STALE = _again(
-    "E.DISPATCH.STALE",
-    409,
+    "send the task to another worker; this costs no retry")
+DISPATCH_STALE = _again("E.DISPATCH.STALE", 409,
     "the right to run this attempt had ended, or could not be shown, when it arrived",
-    "issue a new attempt; nothing was started",
-)
-DISPATCH_SUPERSEDED = _final(
-    "E.DISPATCH.SUPERSEDED",
-    409,
+    "issue a new attempt; nothing was started")
+DISPATCH_SUPERSEDED = _final("E.DISPATCH.SUPERSEDED", 409,
     "this worker has already seen a newer attempt of the task, or this one, and holds it no more",
-    "nothing; the newer attempt decides",
-)
-DISPATCH_OVERLOADED = _again(
-    "E.DISPATCH.OVERLOADED",
-    503,
+    "nothing; the newer attempt decides")
+DISPATCH_OVERLOADED = _again("E.DISPATCH.OVERLOADED", 503,
     "the worker holds as many attempts as it can",
-    "send the task to another worker, or wait",
-)
-DISPATCH_WITHDRAWN = _again(
-    "E.DISPATCH.WITHDRAWN",
-    409,
+    "send the task to another worker, or wait")
+DISPATCH_WITHDRAWN = _again("E.DISPATCH.WITHDRAWN", 409,
     "the dispatch was not acknowledged in time and was taken back",
-    "nothing; the task is dispatched again once this attempt is proved not to run",
-)
+    "nothing; the task is dispatched again once this attempt is proved not to run")
 
 # --- tasks ---
 
-TASK_LOST = _again(
-    "E.TASK.LOST",
-    500,
+TASK_LOST = _again("E.TASK.LOST", 500,
     "the worker that held the attempt is gone, and the node may not run twice",
-    "decide by hand whether the work was done, then run it again",
-)
-TASK_LOST_TOO_OFTEN = _final(
-    "E.TASK.LOST_TOO_OFTEN",
-    500,
+    "decide by hand whether the work was done, then run it again")
+TASK_LOST_TOO_OFTEN = _final("E.TASK.LOST_TOO_OFTEN", 500,
     "attempt after attempt of this task was lost with its worker",
-    "look for work that kills its worker, then raise the loss budget or run it again",
-)
-TASK_DRAINED = _again(
-    "E.TASK.DRAINED",
-    503,
+    "look for work that kills its worker, then raise the loss budget or run it again")
+TASK_DRAINED = _again("E.TASK.DRAINED", 503,
     "the worker had to stop before the work was done",
-    "nothing; the task runs again on another worker",
-)
-TASK_UPSTREAM_FAILED = _final(
-    "E.TASK.UPSTREAM_FAILED",
-    424,
+    "nothing; the task runs again on another worker")
+TASK_UPSTREAM_FAILED = _final("E.TASK.UPSTREAM_FAILED", 424,
     "a node that this one needs did not succeed",
-    "fix the first node that failed",
-)
-TASK_CANCELLED = _final(
-    "E.TASK.CANCELLED",
-    409,
+    "fix the first node that failed")
+TASK_CANCELLED = _final("E.TASK.CANCELLED", 409,
     "the task was cancelled",
-    "nothing; start a new run if the work is wanted after all",
-)
-TASK_BINDING = _final(
-    "E.TASK.BINDING",
-    422,
+    "nothing; start a new run if the work is wanted after all")
+TASK_BINDING = _final("E.TASK.BINDING", 422,
     "an input of the node could not be built from the results before it",
-    "fix the binding that the pointer names, or what the node before it returns",
-)
-HEARTBEAT_TIMEOUT = _again(
-    "HEARTBEAT_TIMEOUT",
-    504,
+    "fix the binding that the pointer names, or what the node before it returns")
+HEARTBEAT_TIMEOUT = _again("HEARTBEAT_TIMEOUT", 504,
     "a worker without a session started the task and then fell silent",
-    "look at the worker; the retry policy decides about the task",
-)
-CANCEL_TIMEOUT = _final(
-    "CANCEL_TIMEOUT",
-    504,
+    "look at the worker; the retry policy decides about the task")
+CANCEL_TIMEOUT = _final("CANCEL_TIMEOUT", 504,
     "a cancelled task did not stop within its grace period",
-    "check on the worker whether the work still runs",
-)
-TIMEOUT = _again(
-    "E.TIMEOUT",
-    504,
+    "check on the worker whether the work still runs")
+TIMEOUT = _again("E.TIMEOUT", 504,
     "it took longer than allowed",
-    "raise the timeout, or make the work smaller",
-)
+    "raise the timeout, or make the work smaller")
 
 # --- what runs the handlers ---
 
-RUNNER_FAILURE = _again(
-    "E.RUNNER.FAILURE",
-    500,
+RUNNER_FAILURE = _again("E.RUNNER.FAILURE", 500,
     "the handler raised an error",
-    "read the message and the stack of the attempt",
-)
-RUNNER_CANCELLED = _final(
-    "E.RUNNER.CANCELLED",
-    409,
+    "read the message and the stack of the attempt")
+RUNNER_CANCELLED = _final("E.RUNNER.CANCELLED", 409,
     "the handler was stopped because its task was cancelled",
-    "nothing",
-)
-RUNNER_TIMEOUT = _again(
-    "E.RUNNER.TIMEOUT",
-    504,
+    "nothing")
+RUNNER_TIMEOUT = _again("E.RUNNER.TIMEOUT", 504,
     "the handler did not end within the timeout of its node",
-    "raise the timeout of the node, or make the work smaller",
-)
-RUNNER_CRASHED = _again(
-    "E.RUNNER.CRASHED",
-    500,
+    "raise the timeout of the node, or make the work smaller")
+RUNNER_CRASHED = _again("E.RUNNER.CRASHED", 500,
     "the process of the handler died",
-    "look at the exit status and the last output of the attempt",
-)
-RUNNER_OOM = _again(
-    "E.RUNNER.OOM",
-    500,
+    "look at the exit status and the last output of the attempt")
+RUNNER_OOM = _again("E.RUNNER.OOM", 500,
     "the process of the handler was killed for want of memory",
-    "give the node more memory, or make the work smaller",
-)
-RUNNER_LIMIT = _final(
-    "E.RUNNER.LIMIT",
-    500,
+    "give the node more memory, or make the work smaller")
+RUNNER_LIMIT = _final("E.RUNNER.LIMIT", 500,
     "the handler went beyond a limit of its node",
-    "raise the limit that the message names, or make the work smaller",
-)
+    "raise the limit that the message names, or make the work smaller")
 
 # --- results ---
 
-RESULT_DUPLICATE = _final(
-    "E.RESULT.DUPLICATE",
-    409,
+RESULT_DUPLICATE = _final("E.RESULT.DUPLICATE", 409,
     "the attempt had already been reported",
-    "nothing; the first report counts",
-)
-RESULT_SEQ_GAP = _again(
-    "E.RESULT.SEQ_GAP",
-    409,
+    "nothing; the first report counts")
+RESULT_SEQ_GAP = _again("E.RESULT.SEQ_GAP", 409,
     "a protocol 1 worker left out a number",
-    "send again from the last acknowledged number",
-)
-RESULT_STALE_ATTEMPT = _final(
-    "E.RESULT.STALE_ATTEMPT",
-    409,
+    "send again from the last acknowledged number")
+RESULT_STALE_ATTEMPT = _final("E.RESULT.STALE_ATTEMPT", 409,
     "this attempt is no longer the current one",
-    "stop the work; the task has been given to another attempt",
-)
-RESULT_UNKNOWN_TASK = _final(
-    "E.RESULT.UNKNOWN_TASK",
-    404,
+    "stop the work; the task has been given to another attempt")
+RESULT_UNKNOWN_TASK = _final("E.RESULT.UNKNOWN_TASK", 404,
     "there is no such task for this worker",
-    "stop the work; nothing was changed",
-)
-RESULT_INVALID = _final(
-    "E.RESULT.INVALID",
-    422,
+    "stop the work; nothing was changed")
+RESULT_INVALID = _final("E.RESULT.INVALID", 422,
     "the result cannot be written as a frame",
-    "return plain JSON values: no NaN, no lone surrogates, not too deep",
-)
-RESULT_TOO_LARGE = _final(
-    "E.RESULT.TOO_LARGE",
-    413,
+    "return plain JSON values: no NaN, no lone surrogates, not too deep")
+RESULT_TOO_LARGE = _final("E.RESULT.TOO_LARGE", 413,
     "the result is larger than may travel inline",
-    "return an artifact instead",
-)
+    "return an artifact instead")
 
 # --- resources ---
 
-RESOURCE_MISSING = _final(
-    "E.RESOURCE.MISSING",
-    404,
+RESOURCE_MISSING = _final("E.RESOURCE.MISSING", 404,
     "there is no such resource, or none that this run may see",
-    "check the reference, its tenant and its scope",
-)
-RESOURCE_LOST = _final(
-    "E.RESOURCE.LOST",
-    410,
+    "check the reference, its tenant and its scope")
+RESOURCE_LOST = _final("E.RESOURCE.LOST", 410,
     "the resource is gone together with the worker that held it",
-    "run the node again that makes it",
-)
-RESOURCE_CONFLICT = _final(
-    "E.RESOURCE.CONFLICT",
-    409,
+    "run the node again that makes it")
+RESOURCE_CONFLICT = _final("E.RESOURCE.CONFLICT", 409,
     "the references of one node live on different workers",
-    "make one of them durable, or split the node",
-)
-RESOURCE_INVALID = _final(
-    "E.RESOURCE.INVALID",
-    422,
+    "make one of them durable, or split the node")
+RESOURCE_INVALID = _final("E.RESOURCE.INVALID", 422,
     "the reference or the resource's description is malformed",
-    "fix the field that the pointer names",
-)
-RESOURCE_DENIED = _final(
-    "E.RESOURCE.DENIED",
-    403,
+    "fix the field that the pointer names")
+RESOURCE_DENIED = _final("E.RESOURCE.DENIED", 403,
     "the resource belongs to another scope",
-    "use a resource of the same session, run or tenant",
-)
-RESOURCE_EXPIRED = _final(
-    "E.RESOURCE.EXPIRED",
-    410,
+    "use a resource of the same session, run or tenant")
+RESOURCE_EXPIRED = _final("E.RESOURCE.EXPIRED", 410,
     "the resource has outlived its time",
-    "run the node again that makes it, or ask for a longer life",
-)
-RESOURCE_BUSY = _again(
-    "E.RESOURCE.BUSY",
-    409,
+    "run the node again that makes it, or ask for a longer life")
+RESOURCE_BUSY = _again("E.RESOURCE.BUSY", 409,
     "the resource is in use",
-    "try again when it has been released",
-)
-RESOURCE_QUOTA = _again(
-    "E.RESOURCE.QUOTA",
-    507,
+    "try again when it has been released")
+RESOURCE_QUOTA = _again("E.RESOURCE.QUOTA", 507,
     "the worker has no room left for resources of this tenant",
-    "release resources, or raise the quota",
-)
+    "release resources, or raise the quota")
 
 # --- packages ---
 
-PKG_INVALID = _final(
-    "E.PKG.INVALID",
-    422,
+PKG_INVALID = _final("E.PKG.INVALID", 422,
     "the package, its manifest or its digest is not valid",
-    "build the package anew and check it with its digest",
-)
-PKG_PERMISSION = _final(
-    "E.PKG.PERMISSION",
-    403,
+    "build the package anew and check it with its digest")
+PKG_PERMISSION = _final("E.PKG.PERMISSION", 403,
     "the package is not signed by a key that is trusted here, or asks for more than is allowed",
-    "sign it with a trusted key, or allow what it asks for",
-)
-PKG_INCOMPATIBLE = _final(
-    "E.PKG.INCOMPATIBLE",
-    422,
+    "sign it with a trusted key, or allow what it asks for")
+PKG_INCOMPATIBLE = _final("E.PKG.INCOMPATIBLE", 422,
     "the package does not run on this worker",
-    "use a worker with the Python or platform that the manifest asks for",
-)
-PKG_CONFLICT = _final(
-    "E.PKG.CONFLICT",
-    409,
+    "use a worker with the Python or platform that the manifest asks for")
+PKG_CONFLICT = _final("E.PKG.CONFLICT", 409,
     "this version is installed with another digest",
-    "publish the changed package under a new version",
-)
-PKG_NOT_FOUND = _final(
-    "E.PKG.NOT_FOUND",
-    404,
+    "publish the changed package under a new version")
+PKG_NOT_FOUND = _final("E.PKG.NOT_FOUND", 404,
     "there is no such package or version",
-    "check the name and the version, or publish it",
-)
+    "check the name and the version, or publish it")
 
 # --- middleware ---
 
-NEXT_INVALID = _final(
-    "E.NEXT.INVALID",
-    422,
+NEXT_INVALID = _final("E.NEXT.INVALID", 422,
     "the call of the rest of the chain is malformed, or there is no chain at that index",
-    "call next() only from a middleware, with a plain JSON payload",
-)
-NEXT_TIMEOUT = _again(
-    "E.NEXT.TIMEOUT",
-    504,
+    "call next() only from a middleware, with a plain JSON payload")
+NEXT_TIMEOUT = _again("E.NEXT.TIMEOUT", 504,
     "the rest of the chain did not end in time",
-    "raise the timeout of the call, or make the work smaller",
-)
-NEXT_CANCELLED = _final(
-    "E.NEXT.CANCELLED",
-    409,
+    "raise the timeout of the call, or make the work smaller")
+NEXT_CANCELLED = _final("E.NEXT.CANCELLED", 409,
     "the rest of the chain was cancelled together with its caller",
-    "nothing",
-)
-NEXT_FAILED = _again(
-    "E.NEXT.FAILED",
-    500,
+    "nothing")
+NEXT_FAILED = _again("E.NEXT.FAILED", 500,
     "the rest of the chain failed",
-    "read the error of the called task",
-)
-NEXT_LIMIT = _final(
-    "E.NEXT.LIMIT",
-    409,
+    "read the error of the called task")
+NEXT_LIMIT = _final("E.NEXT.LIMIT", 409,
     "the middleware called the rest of the chain more often than allowed",
-    "call it less often, or raise the limit",
-)
+    "call it less often, or raise the limit")
 
 # --- definitions ---
 
-WORKFLOW_INVALID = _final(
-    "E.WORKFLOW.INVALID",
-    422,
+WORKFLOW_INVALID = _final("E.WORKFLOW.INVALID", 422,
     "the workflow definition does not have the right shape",
-    "fix the field that the pointer names",
-)
-WORKFLOW_CYCLE = _final(
-    "E.WORKFLOW.CYCLE",
-    422,
+    "fix the field that the pointer names")
+WORKFLOW_CYCLE = _final("E.WORKFLOW.CYCLE", 422,
     "the edges go round in a circle",
-    "take away one edge of the named circle",
-)
-WORKFLOW_SELF_EDGE = _final(
-    "E.WORKFLOW.SELF_EDGE",
-    422,
+    "take away one edge of the named circle")
+WORKFLOW_SELF_EDGE = _final("E.WORKFLOW.SELF_EDGE", 422,
     "an edge leads from a node to itself",
-    "take the edge away",
-)
-WORKFLOW_UNKNOWN_NODE = _final(
-    "E.WORKFLOW.UNKNOWN_NODE",
-    422,
+    "take the edge away")
+WORKFLOW_UNKNOWN_NODE = _final("E.WORKFLOW.UNKNOWN_NODE", 422,
     "an edge or a binding names a node that is not there",
-    "add the node, or correct the name",
-)
-WORKFLOW_UNKNOWN_PORT = _final(
-    "E.WORKFLOW.UNKNOWN_PORT",
-    422,
+    "add the node, or correct the name")
+WORKFLOW_UNKNOWN_PORT = _final("E.WORKFLOW.UNKNOWN_PORT", 422,
     "an edge names a port that the node's type does not have",
-    "use one of the ports that the manifest lists",
-)
-WORKFLOW_UNKNOWN_TYPE = _final(
-    "E.WORKFLOW.UNKNOWN_TYPE",
-    422,
+    "use one of the ports that the manifest lists")
+WORKFLOW_UNKNOWN_TYPE = _final("E.WORKFLOW.UNKNOWN_TYPE", 422,
     "no known package has a node of this type",
-    "publish the package, or correct the type and version",
-)
-WORKFLOW_DOUBLE_INPUT = _final(
-    "E.WORKFLOW.DOUBLE_INPUT",
-    422,
+    "publish the package, or correct the type and version")
+WORKFLOW_DOUBLE_INPUT = _final("E.WORKFLOW.DOUBLE_INPUT", 422,
     "two edges lead into a port that takes one",
-    "take one edge away, or let the port take several",
-)
-WORKFLOW_DUPLICATE_ID = _final(
-    "E.WORKFLOW.DUPLICATE_ID",
-    422,
+    "take one edge away, or let the port take several")
+WORKFLOW_DUPLICATE_ID = _final("E.WORKFLOW.DUPLICATE_ID", 422,
     "two nodes or two edges have the same id",
-    "give each its own id",
-)
-WORKFLOW_BAD_ID = _final(
-    "E.WORKFLOW.BAD_ID",
-    422,
+    "give each its own id")
+WORKFLOW_BAD_ID = _final("E.WORKFLOW.BAD_ID", 422,
     "an id is empty, too long, or has characters that are not allowed",
-    "use letters, digits, dot, dash and underscore",
-)
-WORKFLOW_BAD_PATH = _final(
-    "E.WORKFLOW.BAD_PATH",
-    422,
+    "use letters, digits, dot, dash and underscore")
+WORKFLOW_BAD_PATH = _final("E.WORKFLOW.BAD_PATH", 422,
     "a binding's path is malformed or leads nowhere",
-    "correct the path that the pointer names",
-)
-WORKFLOW_LIMIT = _final(
-    "E.WORKFLOW.LIMIT",
-    422,
+    "correct the path that the pointer names")
+WORKFLOW_LIMIT = _final("E.WORKFLOW.LIMIT", 422,
     "the workflow is larger than allowed",
-    "split it, or raise the limit that the message names",
-)
-WORKFLOW_UNSUPPORTED = _final(
-    "E.WORKFLOW.UNSUPPORTED",
-    422,
+    "split it, or raise the limit that the message names")
+WORKFLOW_UNSUPPORTED = _final("E.WORKFLOW.UNSUPPORTED", 422,
     "the definition asks for something that this version does not do",
-    "leave it out, or use a version that does it",
-)
-WORKFLOW_NOT_FOUND = _final(
-    "E.WORKFLOW.NOT_FOUND",
-    404,
+    "leave it out, or use a version that does it")
+WORKFLOW_NOT_FOUND = _final("E.WORKFLOW.NOT_FOUND", 404,
     "there is no such workflow, or none that you may see",
-    "check the id and the tenant",
-)
+    "check the id and the tenant")
 
 # --- runs ---
 
-RUN_NOT_FOUND = _final(
-    "E.RUN.NOT_FOUND",
-    404,
+RUN_NOT_FOUND = _final("E.RUN.NOT_FOUND", 404,
     "there is no such run, or none that you may see",
-    "check the id and the tenant",
-)
-RUN_TERMINAL = _final(
-    "E.RUN.TERMINAL",
-    409,
+    "check the id and the tenant")
+RUN_TERMINAL = _final("E.RUN.TERMINAL", 409,
     "the run has already ended",
-    "nothing; its outcome stands",
-)
-RUN_IDEMPOTENCY_CONFLICT = _final(
-    "E.RUN.IDEMPOTENCY_CONFLICT",
-    409,
+    "nothing; its outcome stands")
+RUN_IDEMPOTENCY_CONFLICT = _final("E.RUN.IDEMPOTENCY_CONFLICT", 409,
     "the same idempotency key was used with another request",
-    "use a new key, or repeat the first request unchanged",
-)
+    "use a new key, or repeat the first request unchanged")
 
 # --- everything ---
 
-REQUEST_INVALID = _final(
-    "E.REQUEST.INVALID",
-    400,
+REQUEST_INVALID = _final("E.REQUEST.INVALID", 400,
     "the request is malformed",
-    "fix the field that the pointer names",
-)
-REQUEST_TOO_LARGE = _final(
-    "E.REQUEST.TOO_LARGE",
-    413,
+    "fix the field that the pointer names")
+REQUEST_TOO_LARGE = _final("E.REQUEST.TOO_LARGE", 413,
     "the request is larger than allowed",
-    "send less, or send it as an artifact",
-)
-STORE_UNAVAILABLE = _again(
-    "E.STORE.UNAVAILABLE",
-    503,
+    "send less, or send it as an artifact")
+STORE_UNAVAILABLE = _again("E.STORE.UNAVAILABLE", 503,
     "the store does not answer, or cannot say whether it committed",
-    "try again with the same idempotency key",
-)
-STORE_FENCED = _final(
-    "E.STORE.FENCED",
-    503,
+    "try again with the same idempotency key")
+STORE_FENCED = _final("E.STORE.FENCED", 503,
     "a newer owner of this shard has taken over",
-    "nothing; this process stops serving the shard",
-)
-OVERLOADED = _again(
-    "E.OVERLOADED",
-    503,
+    "nothing; this process stops serving the shard")
+OVERLOADED = _again("E.OVERLOADED", 503,
     "more work is waiting than may wait",
-    "try again after the given time",
-)
-INTERNAL = _again(
-    "E.INTERNAL",
-    500,
+    "try again after the given time")
+INTERNAL = _again("E.INTERNAL", 500,
     "something broke inside AstraFlow",
-    "report it with the id of the request; nothing was half done",
-)
+    "report it with the id of the request; nothing was half done")
 
 # --- the words of the HTTP worker contract (ADR-023), which has its own ---
 
-INVALID_TOKEN = _final(
-    "invalid_token",
-    401,
+INVALID_TOKEN = _final("invalid_token", 401,
     "the task token is missing, malformed, expired, or for another task",
-    "use the newest token of this attempt",
-)
-INVALID_ARGUMENT = _final(
-    "invalid_argument",
-    400,
+    "use the newest token of this attempt")
+INVALID_ARGUMENT = _final("invalid_argument", 400,
     "a field of the callback is missing or wrong",
-    "fix the named field",
-)
-PAYLOAD_TOO_LARGE = _final(
-    "payload_too_large",
-    413,
+    "fix the named field")
+PAYLOAD_TOO_LARGE = _final("payload_too_large", 413,
     "the callback is larger than allowed",
-    "send less, or send it as an artifact",
-)
-TASK_NOT_FOUND = _final(
-    "task_not_found",
-    404,
+    "send less, or send it as an artifact")
+TASK_NOT_FOUND = _final("task_not_found", 404,
     "there is no such task",
-    "stop the work",
-)
-ATTEMPT_MISMATCH = _final(
-    "attempt_mismatch",
-    409,
+    "stop the work")
+ATTEMPT_MISMATCH = _final("attempt_mismatch", 409,
     "this attempt is no longer the current one",
-    "stop the work; the task has been given to another attempt",
-)
-TASK_ALREADY_TERMINAL = _final(
-    "task_already_terminal",
-    409,
+    "stop the work; the task has been given to another attempt")
+TASK_ALREADY_TERMINAL = _final("task_already_terminal", 409,
     "the task has already ended",
-    "stop the work; the first outcome stands",
-)
-TASK_EXPIRED = _final(
-    "task_expired",
-    410,
+    "stop the work; the first outcome stands")
+TASK_EXPIRED = _final("task_expired", 410,
     "the attempt was given up after it fell silent",
-    "stop the work",
-)
-NOT_STARTED = _final(
-    "not_started",
-    409,
+    "stop the work")
+NOT_STARTED = _final("not_started", 409,
     "a heartbeat came before the start was reported",
-    "report the start first",
-)
+    "report the start first")
+
+# fmt: on
 
 CATALOGUE: Mapping[str, Code] = MappingProxyType(
     {row.code: row for row in tuple(globals().values()) if isinstance(row, Code)}
