@@ -1,0 +1,1 @@
+"""Definition and manifest types, bindings, validation, and the planner: definition -> `Plan`."""

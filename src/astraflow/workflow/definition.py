@@ -1,0 +1,314 @@
+"""The workflow definition: the JSON that the editor writes and the scheduler plans.
+
+Seed 002 §4: "The UI persists the JSON, and the Scheduler consumes the same payload to orchestrate
+tasks." The document belongs to its author. So:
+
+- A `Definition` keeps the authored bytes beside the typed view, and the bytes are what is stored
+  and given back. Fields that we do not know survive at every level because nothing rewrites them.
+- The typed view holds what validation and planning read, and it is read-only. To change a
+  definition, change `document()` and decode again.
+- Decoding is one pass into structs. Parameters stay raw: "Per-node parameters are passed through
+  exactly as authored in the workflow JSON."
+
+Whatever may be left out may also be null, which means the same.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+__all__ = [
+    "Affinity",
+    "Approval",
+    "Backoff",
+    "Binding",
+    "Call",
+    "Category",
+    "CronTrigger",
+    "Definition",
+    "Edge",
+    "End",
+    "Join",
+    "ManualTrigger",
+    "MapOver",
+    "Metadata",
+    "Node",
+    "PackageRef",
+    "Port",
+    "Position",
+    "ResourceRef",
+    "Retry",
+    "RunInput",
+    "RunOutput",
+    "Runtime",
+    "Signal",
+    "Ui",
+    "Wait",
+    "WebhookTrigger",
+    "Widget",
+    "WorkerHints",
+    "Workflow",
+]
+
+Seconds = Annotated[float, Meta(gt=0, le=366 * 86_400)]
+Priority = Annotated[int, Meta(ge=-100, le=100)]
+Objects = dict[str, Raw]
+Category = Literal["USER_CODE", "DATA_QUALITY", "INFRASTRUCTURE", "CONFIGURATION", "TIMEOUT"]
+"""What a retry policy may name; CANCELLED is never retried (PROTOCOL §9)."""
+Join = Literal["all", "any", "all_done"]
+
+
+# gc=False: a decoded document is a tree, nothing in it can refer back to its holder, and the
+# collector need not walk 50,000 nodes again and again.
+class _Part(Struct, frozen=True, gc=False, rename="camel"):
+    pass
+
+
+class PackageRef(_Part, frozen=True):
+    """Which package provides the node; no version means the newest, pinned in the plan."""
+
+    name: str
+    version: str | None = None
+
+
+class Position(_Part, frozen=True):
+    x: float
+    y: float
+
+
+class Binding(_Part, frozen=True):
+    """What a port or a widget reads or writes.
+
+    `unwrap`: an object that holds this key alone is read as that key's value.
+    """
+
+    path: str
+    mode: Literal["read", "write", "two_way"] | None = None
+    unwrap: str | None = None
+
+
+class Port(_Part, frozen=True):
+    key: str
+    label: str | None = None
+    binding: Binding | None = None
+    multiple: bool = False
+    kind: Literal["data", "control", "error"] | None = None
+
+
+class Widget(_Part, frozen=True):
+    key: str
+    label: str | None = None
+    component: str | None = None
+    binding: Binding | None = None
+    options: Objects | None = None
+
+
+class Ui(_Part, frozen=True):
+    input_ports: list[Port] | None = None
+    output_ports: list[Port] | None = None
+    widgets: list[Widget] | None = None
+
+
+class Backoff(_Part, frozen=True):
+    initial_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 1.0
+    factor: Annotated[float, Meta(ge=1, le=100)] = 2.0
+    max_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 60.0
+    jitter: Annotated[float, Meta(ge=0, le=1)] = 0.2
+    """The share of each delay that is drawn at random."""
+
+
+class Retry(_Part, frozen=True):
+    max_attempts: Annotated[int, Meta(ge=1, le=1_000)] = 1
+    """How many failures end the task; losses are counted apart."""
+    backoff: Backoff | None = None
+    categories: list[Category] | None = None
+    """None: the table of PROTOCOL §9."""
+
+
+class Affinity(_Part, frozen=True):
+    key: str
+    mode: Literal["sticky", "preferred"] = "sticky"
+
+
+class ResourceRef(_Part, frozen=True):
+    resource_id: str
+    worker_id: str | None = None
+    type: str | None = None
+    scope: str | None = None
+
+
+class MapOver(_Part, frozen=True):
+    """Run the node (or the container) once for each item of a list.
+
+    `over` is a path into the parameters or an expression; the results are collected under
+    `collect`, in the order of the items.
+    """
+
+    over: str
+    concurrency: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+    item: str = "item"
+    collect: str = "items"
+
+
+class Call(_Part, frozen=True):
+    """Run another workflow and take its outputs as results."""
+
+    workflow_id: str
+    version: Annotated[int, Meta(ge=1)] | None = None
+
+
+class Wait(_Part, frozen=True):
+    """Wait for a time: either `seconds`, or `until` (an RFC 3339 time or an expression)."""
+
+    seconds: Annotated[float, Meta(ge=0, le=366 * 86_400)] | None = None
+    until: str | None = None
+
+
+class Approval(_Part, frozen=True):
+    """Wait for a person."""
+
+    message: str | None = None
+    roles: list[str] = []
+    timeout_seconds: Seconds | None = None
+
+
+class Signal(_Part, frozen=True):
+    """Wait for a message from outside, sent to `name`."""
+
+    name: str
+    timeout_seconds: Seconds | None = None
+
+
+class WorkerHints(_Part, frozen=True):
+    package: str | None = None
+    min_version: str | None = None
+    labels: dict[str, str] = {}
+
+
+class Node(_Part, frozen=True):
+    id: str
+    type: str
+    package: PackageRef | None = None
+    label: str | None = None
+    position: Position | None = None
+    parameters: Raw | None = None
+    results: Objects | None = None
+    schema: Objects | None = None
+    ui: Ui | None = None
+    runtime: str | None = None
+    worker_hints: WorkerHints | None = None
+    retry: Retry | None = None
+    timeout_seconds: Seconds | None = None
+    concurrency_key: str | None = None
+    affinity: Affinity | None = None
+    resource_refs: list[ResourceRef] = []
+    middlewares: list[str] = []
+    """Ids of the nodes that wrap this one, outermost first (seed 000: `middlewares: string[]`)."""
+    when: str | None = None
+    disabled: bool = False
+    join: Join = "all"
+    priority: Priority | None = None
+    parent: str | None = None
+    """The container that this node is inside of."""
+    map: MapOver | None = None
+    call: Call | None = None
+    wait: Wait | None = None
+    approval: Approval | None = None
+    signal: Signal | None = None
+
+
+class End(_Part, frozen=True):
+    """One end of an edge. Without a port: `done` at the source, `trigger` at the target."""
+
+    node: str
+    port: str | None = None
+
+
+class Edge(_Part, frozen=True):
+    source: End
+    target: End
+    id: str | None = None
+    when: str | None = None
+
+
+class Runtime(_Part, frozen=True):
+    worker_hints: WorkerHints | None = None
+
+
+class Metadata(_Part, frozen=True):
+    name: str | None = None
+    description: str | None = None
+    tags: list[str] = []
+    environment: str | None = None
+
+
+class RunInput(_Part, frozen=True):
+    """An input of the run. `schema` and `default` are JSON that the run's start checks and uses."""
+
+    schema: Objects | None = None
+    default: Raw | None = None
+    required: bool = False
+    description: str | None = None
+
+
+class RunOutput(_Part, frozen=True):
+    """An output of the run: what a node's output port reads when the run has ended."""
+
+    source: End
+    schema: Objects | None = None
+    description: str | None = None
+
+
+class ManualTrigger(_Part, frozen=True, tag="manual", tag_field="type"):
+    id: str | None = None
+    disabled: bool = False
+
+
+class CronTrigger(_Part, frozen=True, tag="cron", tag_field="type"):
+    """`catchUp` says what happens to times that passed while nothing could run."""
+
+    expression: str
+    time_zone: str = "UTC"
+    catch_up: Literal["none", "last", "all"] = "last"
+    max_catch_up: Annotated[int, Meta(ge=1, le=1_000)] = 100
+    id: str | None = None
+    disabled: bool = False
+
+
+class WebhookTrigger(_Part, frozen=True, tag="webhook", tag_field="type"):
+    path: str | None = None
+    methods: list[Literal["GET", "POST", "PUT", "PATCH", "DELETE"]] = ["POST"]
+    id: str | None = None
+    disabled: bool = False
+
+
+class Workflow(_Part, frozen=True):
+    """The typed view of a definition."""
+
+    id: str
+    nodes: list[Node]
+    edges: list[Edge] = []
+    schema_version: Literal["2025-10"] | None = None
+    metadata: Metadata | None = None
+    runtimes: dict[str, Runtime] = {}
+    tags: list[str] = []
+    inputs: dict[str, RunInput] = {}
+    outputs: dict[str, RunOutput] = {}
+    triggers: list[ManualTrigger | CronTrigger | WebhookTrigger] = []
+    priority: Priority = 0
+    timeout_seconds: Seconds | None = None
+
+
+class Definition(Struct, frozen=True, gc=False):
+    """A definition as authored, and the typed view of it. Made by `decode_definition`."""
+
+    raw: bytes
+    workflow: Workflow
+
+    def document(self) -> dict[str, Any]:
+        """The whole document as plain JSON values, unknown fields included; yours to change."""
+        document: dict[str, Any] = msgspec.json.decode(self.raw)
+        return document
