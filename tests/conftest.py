@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# The machines of CI are shared and slow by turns: a deadline would fail for reasons not in the code.
+# CI machines are shared and slow by turns: a deadline would fail for reasons not in the code.
 _COMMON = {
     "deadline": None,
     "print_blob": True,
