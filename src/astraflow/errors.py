@@ -209,6 +209,12 @@ TASK_DRAINED = _again("E.TASK.DRAINED", 503,
 TASK_UPSTREAM_FAILED = _final("E.TASK.UPSTREAM_FAILED", 424,
     "a node that this one needs did not succeed",
     "fix the first node that failed")
+TASK_SKIPPED = _final("E.TASK.SKIPPED", 409,
+    "the node decided that there was nothing to do",
+    "nothing")
+TASK_DISABLED = _final("E.TASK.DISABLED", 409,
+    "the node is disabled in the workflow",
+    "enable the node, or leave it out")
 TASK_CANCELLED = _final("E.TASK.CANCELLED", 409,
     "the task was cancelled",
     "nothing; start a new run if the work is wanted after all")
@@ -350,6 +356,9 @@ WORKFLOW_UNKNOWN_PORT = _final("E.WORKFLOW.UNKNOWN_PORT", 422,
 WORKFLOW_UNKNOWN_TYPE = _final("E.WORKFLOW.UNKNOWN_TYPE", 422,
     "no known package has a node of this type",
     "publish the package, or correct the type and version")
+WORKFLOW_UNKNOWN_PACKAGE = _final("E.WORKFLOW.UNKNOWN_PACKAGE", 422,
+    "no known package or version fits what the node names",
+    "publish the package, or correct its name and version")
 WORKFLOW_DOUBLE_INPUT = _final("E.WORKFLOW.DOUBLE_INPUT", 422,
     "two edges lead into a port that takes one",
     "take one edge away, or let the port take several")
@@ -357,8 +366,11 @@ WORKFLOW_DUPLICATE_ID = _final("E.WORKFLOW.DUPLICATE_ID", 422,
     "two nodes or two edges have the same id",
     "give each its own id")
 WORKFLOW_BAD_ID = _final("E.WORKFLOW.BAD_ID", 422,
-    "an id is empty, too long, or has characters that are not allowed",
-    "use letters, digits, dot, dash and underscore")
+    "the id of a workflow or a node is not a UUID",
+    "use a UUID, which stays unique when workflows are imported")
+WORKFLOW_BAD_TEXT = _final("E.WORKFLOW.BAD_TEXT", 422,
+    "a text is empty, or holds control or direction characters",
+    "write it with characters that can be seen")
 WORKFLOW_BAD_PATH = _final("E.WORKFLOW.BAD_PATH", 422,
     "a binding's path is malformed or leads nowhere",
     "correct the path that the pointer names")
@@ -380,6 +392,9 @@ RUN_NOT_FOUND = _final("E.RUN.NOT_FOUND", 404,
 RUN_TERMINAL = _final("E.RUN.TERMINAL", 409,
     "the run has already ended",
     "nothing; its outcome stands")
+RUN_NOT_TERMINAL = _again("E.RUN.NOT_TERMINAL", 409,
+    "the run has not ended yet",
+    "wait for its end, or cancel it")
 RUN_IDEMPOTENCY_CONFLICT = _final("E.RUN.IDEMPOTENCY_CONFLICT", 409,
     "the same idempotency key was used with another request",
     "use a new key, or repeat the first request unchanged")

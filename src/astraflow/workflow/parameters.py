@@ -1,0 +1,103 @@
+"""Authored parameters: checked once, kept as the bytes they were written in, shared where equal.
+
+A dispatch carries them in a frame, so what a frame may not hold is refused here, where the author
+still reads the answer (PROTOCOL §1): too deep, numbers out of range, integers beyond 64 bits.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from astraflow.errors import WORKFLOW_INVALID, WORKFLOW_LIMIT
+from astraflow.workflow.limits import MAX_PARAMETERS_BYTES, MAX_PARAMETERS_DEPTH
+
+if TYPE_CHECKING:
+    from msgspec import Raw
+
+    from astraflow.errors import Code
+    from astraflow.workflow.problems import Problems
+
+__all__ = ["EMPTY", "ParameterStore", "is_expression"]
+
+EMPTY: Final = b"{}"
+_LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
+_LEAST_INT: Final = -(2**63)
+_MOST_INT: Final = 2**64 - 1
+
+
+def is_expression(text: str) -> bool:
+    """DESIGN §5: "a string that begins with `=` is one"; all other strings pass verbatim."""
+    return text.startswith("=")
+
+
+class ParameterStore:
+    """The parameters of all nodes of one definition; equal ones are one bytes object."""
+
+    __slots__ = ("_problems", "_sound", "has_expression")
+
+    def __init__(self, problems: Problems) -> None:
+        self._problems = problems
+        self._sound: dict[bytes, bytes] = {EMPTY: EMPTY}
+        self.has_expression = False
+
+    def take(self, raw: Raw | None, place: int) -> bytes:
+        """The bytes of a node's parameters; a problem is reported for the node at `place`."""
+        if raw is None:
+            return EMPTY
+        text = bytes(raw)
+        sound = self._sound.get(text)
+        if sound is not None:
+            return sound
+        if text == b"null":
+            return EMPTY
+        refusal = self._inspect(text)
+        if refusal is not None:
+            self._problems.add(f"/nodes/{place}/parameters", *refusal)
+            return EMPTY
+        self._sound[text] = text
+        return text
+
+    def _inspect(self, text: bytes) -> tuple[Code, str] | None:
+        if not text.startswith(b"{"):
+            return WORKFLOW_INVALID, "parameters must be an object"
+        if len(text) > MAX_PARAMETERS_BYTES:
+            message = f"parameters are larger than {MAX_PARAMETERS_BYTES} bytes: {len(text)}"
+            return WORKFLOW_LIMIT, message
+        try:
+            document = msgspec.json.decode(text)
+        except msgspec.DecodeError as error:
+            return WORKFLOW_INVALID, f"parameters cannot be read: {error}"
+        except RecursionError:
+            return _too_deep()
+        # Most parameters are plain; only what could be otherwise is walked.
+        nested = text.count(b"{") + text.count(b"[") > MAX_PARAMETERS_DEPTH
+        marked = b'"=' in text or b'"\\u003' in text
+        if nested or marked or _LONG_NUMBER.search(text):
+            return self._walk(document)
+        return None
+
+    def _walk(self, document: Any) -> tuple[Code, str] | None:
+        level = [document]
+        for _ in range(MAX_PARAMETERS_DEPTH):
+            below: list[Any] = []
+            for value in level:
+                if isinstance(value, dict):
+                    below.extend(value.values())
+                elif isinstance(value, list):
+                    below.extend(value)
+                elif isinstance(value, str):
+                    self.has_expression |= is_expression(value)
+                elif type(value) is int and not _LEAST_INT <= value <= _MOST_INT:
+                    return WORKFLOW_INVALID, "parameters hold an integer beyond 64 bits"
+            if not below:
+                return None
+            level = below
+        containers = any(isinstance(value, (dict, list)) for value in level)
+        return _too_deep() if containers else None
+
+
+def _too_deep() -> tuple[Code, str]:
+    return WORKFLOW_LIMIT, f"parameters are nested deeper than {MAX_PARAMETERS_DEPTH}"
