@@ -1,0 +1,96 @@
+"""The house is tidy; and each rule is shown to find an offender, so that none has gone blind."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tidy import rules
+from tests.tidy.rules import Rule, Source
+
+PRODUCT = "src/astraflow/runs/states.py"
+HEADER = "from __future__ import annotations\n"
+TEST = "tests/unit/test_x.py"
+
+OFFENDERS: list[tuple[Rule, str, str]] = [
+    (rules.module_too_long, PRODUCT, "x = 1\n" * 601),
+    (rules.function_too_long, PRODUCT, "def f():\n" + "    x = 1\n" * 70),
+    (
+        rules.nested_too_deep,
+        PRODUCT,
+        "def f(a):\n"
+        "    for b in a:\n"
+        "        if b:\n"
+        "            while b:\n"
+        "                try:\n"
+        "                    pass\n"
+        "                except ValueError:\n"
+        "                    if b:\n"
+        "                        return\n",
+    ),
+    (rules.module_with_no_meaning, "src/astraflow/runs/string_utils.py", ""),
+    (rules.unfinished, PRODUCT, f"# {rules.MARKERS[0]}: later\n"),
+    (rules.prints, PRODUCT, "print(1)\n"),
+    (rules.reads_a_clock, PRODUCT, "import time\nx = time.monotonic()\n"),
+    (rules.catches_everything, PRODUCT, "try:\n    pass\nexcept Exception:\n    pass\n"),
+    (rules.catches_everything, PRODUCT, "try:\n    pass\nexcept:\n    pass\n"),
+    (rules.asserts_nothing, TEST, "assert True\n"),
+    (rules.leaves_tests_out, TEST, "@pytest.mark.skip\ndef test_x(): ...\n"),
+    (rules.leaves_tests_out, TEST, "pytest.skip('not today')\n"),
+    (rules.names_a_registry, "requirements/x.txt", f"--index-url https://{rules.HOSTS[0]}/simple"),
+    (rules.names_a_foreign_path, "docs/x.md", f"see {rules.FOREIGN_PATHS[0]}main"),
+    (rules.lacks_future_annotations, TEST, "import re\n"),
+    (rules.lacks_exports, PRODUCT, "def f() -> None: ...\n"),
+    (rules.lacks_exports, "src/astraflow/x/__init__.py", "from a import b\n"),
+    (rules.unknown_code, PRODUCT, "x = 'E.SESSION.NO_SUCH_THING'\n"),
+    (rules.unknown_code, "docs/x.md", "answered with `E.NO_SUCH_THING`.\n"),
+    (rules.word_outside_the_glossary, PRODUCT, "class JobRunner: ...\n"),
+    (rules.word_outside_the_glossary, PRODUCT, "def f(data): ...\n"),
+]
+INNOCENT: list[tuple[Rule, str, str]] = [
+    (rules.module_too_long, PRODUCT, "x = 1\n" * 600),
+    (rules.function_too_long, PRODUCT, "def f():\n" + "    x = 1\n" * 69),
+    (
+        rules.nested_too_deep,
+        PRODUCT,
+        "def f(a):\n    if a:\n        pass\n" + "    elif a: pass\n" * 9,
+    ),
+    (rules.reads_a_clock, rules.CLOCK, "import time\nx = time.monotonic()\n"),
+    (rules.lacks_exports, "src/astraflow/x/__init__.py", '"""Only words."""\n'),
+    (rules.unknown_code, PRODUCT, "x = 'E.SESSION.DENIED'\n"),
+    (rules.unknown_code, "docs/x.md", "`E.SESSION.*`, `E.PKG.…`, E.INTERNAL.\n"),
+    (rules.word_outside_the_glossary, PRODUCT, "from dataclasses import dataclass\nx = object()\n"),
+]
+
+
+@pytest.fixture(scope="module")
+def sources() -> list[Source]:
+    return rules.tracked()
+
+
+@pytest.mark.parametrize("rule", rules.RULES, ids=lambda rule: rule.__name__)
+def test_the_house_is_tidy(rule: Rule, sources: list[Source]) -> None:
+    found = [f"{source.name}: {wrong}" for source in sources for wrong in rule(source)]
+    assert not found, "\n".join(found)
+
+
+def test_the_rules_see_the_whole_house(sources: list[Source]) -> None:
+    names = {source.name for source in sources}
+    assert {"README.md", "Makefile", "src/astraflow/errors.py", "tests/tidy/rules.py"} <= names
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "text"), OFFENDERS, ids=[row[0].__name__ for row in OFFENDERS]
+)
+def test_a_rule_finds_its_offender(rule: Rule, name: str, text: str) -> None:
+    assert rule(Source(name, text))
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "text"), INNOCENT, ids=[row[0].__name__ for row in INNOCENT]
+)
+def test_a_rule_leaves_the_innocent_alone(rule: Rule, name: str, text: str) -> None:
+    assert rule(Source(name, text)) == []
+
+
+def test_every_rule_has_an_offender() -> None:
+    assert {rule for rule, _, _ in OFFENDERS} == set(rules.RULES)
