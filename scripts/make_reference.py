@@ -1,0 +1,133 @@
+"""Write the pages under docs/reference that are made from the code, or check that they are fresh.
+
+    python scripts/make_reference.py            write them
+    python scripts/make_reference.py --check    exit 1 if one differs from what would be written
+
+A page is a function in PAGES that returns its text. Nothing in them is written by hand, so that
+nothing in them can be out of date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from astraflow.errors import CATALOGUE
+from astraflow.runs.transitions import LEADS_TO, TRANSITIONS
+from astraflow.security.policy import PUBLIC, TABLE, Role
+
+FOLDER: Final = Path(__file__).resolve().parent.parent / "docs" / "reference"
+MADE_BY: Final = "<!-- Made by scripts/make_reference.py. Do not edit. -->\n"
+
+
+def errors_page() -> str:
+    """The catalogue of errors, one table per area."""
+    lines = [
+        "# Errors",
+        "",
+        "Every code that leaves the system in a frame, an answer, a log or a history. A code never",
+        "changes its meaning. *Again* says whether the same request may succeed later.",
+    ]
+    area = None
+    for row in CATALOGUE.values():
+        parts = row.code.split(".")
+        this_area = ".".join(parts[:2]) + ".*" if len(parts) > 2 else "other words"
+        if this_area != area:
+            area = this_area
+            lines += ["", f"## {area}", "", "| code | HTTP | again | what happened | what to do |"]
+            lines += ["| --- | --- | --- | --- | --- |"]
+        again = "yes" if row.retryable else "no"
+        lines.append(f"| `{row.code}` | {row.http} | {again} | {row.says} | {row.do} |")
+    return "\n".join(lines) + "\n"
+
+
+def authorization_page() -> str:
+    """Who may do what."""
+    roles = list(Role)
+    lines = [
+        "# Authorization",
+        "",
+        "A credential belongs to one tenant and has one role. What belongs to another tenant does",
+        "not exist for it (404). What has no row here is allowed to nobody.",
+        "",
+        "| action | no credential | " + " | ".join(roles) + " |",
+        "| --- |" + " --- |" * (len(roles) + 1),
+    ]
+    for action, allowed in TABLE.items():
+        cells = ["yes" if action in PUBLIC else ""]
+        cells += ["yes" if role in allowed else "" for role in roles]
+        lines.append(f"| `{action}` | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def task_states_page() -> str:
+    """The life of a task, drawn from the table that the code itself obeys."""
+    moves: dict[tuple[str, str], list[str]] = {}
+    stays: dict[str, list[str]] = {}
+    for state, fact in TRANSITIONS:
+        target = LEADS_TO[fact]
+        if target is None or target is state:
+            stays.setdefault(state.__name__, []).append(fact.__name__)
+        else:
+            moves.setdefault((state.__name__, target.__name__), []).append(fact.__name__)
+    lines = [
+        "# The states of a task",
+        "",
+        "A task is in one state, and only a fact moves it. A pair of state and fact that is not in",
+        "the picture cannot happen; if it does, it is a bug and is reported with its story.",
+        "",
+        "```mermaid",
+        "stateDiagram-v2",
+        *(f"    {a} --> {b}: {', '.join(facts)}" for (a, b), facts in moves.items()),
+        "```",
+        "",
+        "Facts that are recorded without a change of state:",
+        "",
+        "| state | facts |",
+        "| --- | --- |",
+        *(f"| {state} | {', '.join(facts)} |" for state, facts in stays.items()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "errors.md": errors_page,
+    "authorization.md": authorization_page,
+    "task-states.md": task_states_page,
+}
+
+
+def stale(folder: Path) -> list[str]:
+    """Return the names of the pages in the folder that differ from what the code says."""
+    found = []
+    for name, page in PAGES.items():
+        path = folder / name
+        if not path.is_file() or path.read_text() != MADE_BY + page():
+            found.append(name)
+    return found
+
+
+def write(folder: Path) -> None:
+    """Write every page into the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, page in PAGES.items():
+        (folder / name).write_text(MADE_BY + page())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="make docs/reference from the code")
+    parser.add_argument("--check", action="store_true", help="write nothing, exit 1 if stale")
+    if not parser.parse_args().check:
+        write(FOLDER)
+        return 0
+    found = stale(FOLDER)
+    for name in found:
+        print(f"docs/reference/{name} is not what the code says; run: make docs", file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
