@@ -1,1 +1,58 @@
 """Definition and manifest types, bindings, validation, and the planner: definition -> `Plan`."""
+
+from __future__ import annotations
+
+from astraflow.workflow.bindings import MISSING, Path, compile_path
+from astraflow.workflow.catalog import Catalog, Miss, NodeType, StaticCatalog
+from astraflow.workflow.core_manifest import core_manifest
+from astraflow.workflow.decoding import decode_definition, decode_manifest
+from astraflow.workflow.definition import Definition
+from astraflow.workflow.manifest import Manifest
+from astraflow.workflow.manifest_rules import validate_manifest
+from astraflow.workflow.plan import (
+    AffinityHint,
+    Feature,
+    InEdge,
+    InputEdge,
+    Plan,
+    PlanNode,
+    PlanOutput,
+    ResourceRefValue,
+    RetryPolicy,
+    bind,
+    find_resource_refs,
+)
+from astraflow.workflow.planner import plan_workflow
+from astraflow.workflow.problems import InvalidDocument, Problem
+from astraflow.workflow.validation import validate
+
+__all__ = [
+    "MISSING",
+    "AffinityHint",
+    "Catalog",
+    "Definition",
+    "Feature",
+    "InEdge",
+    "InputEdge",
+    "InvalidDocument",
+    "Manifest",
+    "Miss",
+    "NodeType",
+    "Path",
+    "Plan",
+    "PlanNode",
+    "PlanOutput",
+    "Problem",
+    "ResourceRefValue",
+    "RetryPolicy",
+    "StaticCatalog",
+    "bind",
+    "compile_path",
+    "core_manifest",
+    "decode_definition",
+    "decode_manifest",
+    "find_resource_refs",
+    "plan_workflow",
+    "validate",
+    "validate_manifest",
+]

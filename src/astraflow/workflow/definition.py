@@ -15,12 +15,13 @@ Whatever may be left out may also be null, which means the same.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta, Raw, Struct
 
 __all__ = [
+    "ABSENT",
     "Affinity",
     "Approval",
     "Backoff",
@@ -52,6 +53,9 @@ __all__ = [
     "WorkerHints",
     "Workflow",
 ]
+
+ABSENT: Final = Raw()
+"""In place of raw JSON that was left out. (A struct cannot hold `Raw | None`.)"""
 
 Seconds = Annotated[float, Meta(gt=0, le=366 * 86_400)]
 Priority = Annotated[int, Meta(ge=-100, le=100)]
@@ -194,7 +198,7 @@ class Node(_Part, frozen=True):
     package: PackageRef | None = None
     label: str | None = None
     position: Position | None = None
-    parameters: Raw | None = None
+    parameters: Raw = ABSENT
     results: Objects | None = None
     schema: Objects | None = None
     ui: Ui | None = None
@@ -249,7 +253,7 @@ class RunInput(_Part, frozen=True):
     """An input of the run. `schema` and `default` are JSON that the run's start checks and uses."""
 
     schema: Objects | None = None
-    default: Raw | None = None
+    default: Raw = ABSENT
     required: bool = False
     description: str | None = None
 
@@ -280,7 +284,8 @@ class CronTrigger(_Part, frozen=True, tag="cron", tag_field="type"):
 
 class WebhookTrigger(_Part, frozen=True, tag="webhook", tag_field="type"):
     path: str | None = None
-    methods: list[Literal["GET", "POST", "PUT", "PATCH", "DELETE"]] = ["POST"]
+    methods: list[Literal["GET", "POST", "PUT", "PATCH", "DELETE"]] | None = None
+    """None: POST alone."""
     id: str | None = None
     disabled: bool = False
 

@@ -40,19 +40,15 @@ class ParameterStore:
 
     def __init__(self, problems: Problems) -> None:
         self._problems = problems
-        self._sound: dict[bytes, bytes] = {EMPTY: EMPTY}
+        self._sound: dict[bytes, bytes] = {EMPTY: EMPTY, b"": EMPTY, b"null": EMPTY}
         self.has_expression = False
 
-    def take(self, raw: Raw | None, place: int) -> bytes:
+    def take(self, raw: Raw, place: int) -> bytes:
         """The bytes of a node's parameters; a problem is reported for the node at `place`."""
-        if raw is None:
-            return EMPTY
         text = bytes(raw)
         sound = self._sound.get(text)
         if sound is not None:
             return sound
-        if text == b"null":
-            return EMPTY
         refusal = self._inspect(text)
         if refusal is not None:
             self._problems.add(f"/nodes/{place}/parameters", *refusal)
@@ -81,7 +77,7 @@ class ParameterStore:
 
     def _walk(self, document: Any) -> tuple[Code, str] | None:
         level = [document]
-        for _ in range(MAX_PARAMETERS_DEPTH):
+        for _ in range(MAX_PARAMETERS_DEPTH + 1):
             below: list[Any] = []
             for value in level:
                 if isinstance(value, dict):
@@ -95,8 +91,7 @@ class ParameterStore:
             if not below:
                 return None
             level = below
-        containers = any(isinstance(value, (dict, list)) for value in level)
-        return _too_deep() if containers else None
+        return _too_deep()
 
 
 def _too_deep() -> tuple[Code, str]:

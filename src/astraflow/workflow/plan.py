@@ -114,7 +114,7 @@ class InputEdge(Struct, frozen=True, gc=False):
 
     `read` is None for the `done` port, which reads as true. With `multiple` the values of all
     edges with the same `write` become a list in edge order. With `unwrap`, an object that holds
-    this key alone is read as the key's value.
+    this key alone is read as the key's value. `of_error`: it reads the source's error instead.
     """
 
     source: int
@@ -122,6 +122,7 @@ class InputEdge(Struct, frozen=True, gc=False):
     write: Path
     multiple: bool = False
     unwrap: str | None = None
+    of_error: bool = False
 
 
 class PlanNode(Struct, frozen=True, gc=False, kw_only=True):
@@ -198,18 +199,26 @@ class Plan(Struct, frozen=True, gc=False, kw_only=True):
         assert sum(map(len, self.parents)) == sum(map(len, self.children))
 
 
-def bind(node: PlanNode, results: Callable[[int], Mapping[str, Any] | None]) -> bytes:
+def _nothing(source: int) -> None:
+    return None
+
+
+def bind(
+    node: PlanNode,
+    results: Callable[[int], Mapping[str, Any] | None],
+    errors: Callable[[int], Mapping[str, Any] | None] = _nothing,
+) -> bytes:
     """The parameters of a task of this node, as JSON.
 
-    `results` gives the committed results of a node by index, or None when it has none. A missing
-    output leaves the target parameter as authored.
+    `results` gives the committed results of a node by index, or None when it has none; `errors`
+    the error of a failed one. A missing output leaves the target parameter as authored.
     """
     if not node.inputs:
         return node.parameters
     parameters = msgspec.json.decode(node.parameters)
     lists: dict[Path, list[Any]] = {}
     for edge in node.inputs:
-        value = _value(edge, results(edge.source))
+        value = _value(edge, (errors if edge.of_error else results)(edge.source))
         if value is MISSING:
             continue
         if edge.multiple:
@@ -221,12 +230,12 @@ def bind(node: PlanNode, results: Callable[[int], Mapping[str, Any] | None]) -> 
     return msgspec.json.encode(parameters)
 
 
-def _value(edge: InputEdge, results: Mapping[str, Any] | None) -> Any:
-    if results is None:
+def _value(edge: InputEdge, document: Mapping[str, Any] | None) -> Any:
+    if document is None:
         return MISSING
     if edge.read is None:
         return True
-    value = read(edge.read, results)
+    value = read(edge.read, document)
     if edge.unwrap is not None and isinstance(value, dict) and len(value) == 1:
         return value.get(edge.unwrap, value)
     return value

@@ -1,0 +1,95 @@
+"""One pass over a definition that serves both validation and planning.
+
+The rules of nodes, containers, edges and the whole are in their own modules. They report into one
+list of problems and note the features that the definition needs; what they find out on the way
+(node types, ports, links) is what the planner builds from, so nothing is looked at twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from astraflow.errors import WORKFLOW_CYCLE, WORKFLOW_INVALID, WORKFLOW_LIMIT, WORKFLOW_UNKNOWN_NODE
+from astraflow.workflow.edge_rules import EdgeRules
+from astraflow.workflow.family import Family
+from astraflow.workflow.graph import find_cycles, topological_order
+from astraflow.workflow.limits import MAX_EDGES, MAX_MEMBERS_NAMED, MAX_NODES
+from astraflow.workflow.node_rules import NodeRules
+from astraflow.workflow.plan import Feature
+from astraflow.workflow.problems import Problems
+from astraflow.workflow.settings_rules import SettingsRules
+from astraflow.workflow.workflow_rules import check_workflow
+
+if TYPE_CHECKING:
+    from astraflow.workflow.catalog import Catalog
+    from astraflow.workflow.definition import Workflow
+    from astraflow.workflow.ports import PortSpec
+
+__all__ = ["Analysis"]
+
+
+class Analysis:
+    """What is known of a definition. Where `problems.count` is not 0, it cannot be planned."""
+
+    def __init__(self, workflow: Workflow, catalog: Catalog) -> None:
+        self.workflow = workflow
+        self.problems = Problems()
+        self.features: set[Feature] = set()
+        self._settings = SettingsRules(self.problems, self.features)
+        self.nodes = NodeRules(workflow, catalog, self._settings, self.problems)
+        self.family = Family(workflow.nodes, self.nodes.index, self.problems)
+        self.outputs: list[tuple[str, int, PortSpec]] = []
+        self.order: list[int] = []
+        if self._is_within_limits():
+            self._run()
+
+    def _is_within_limits(self) -> bool:
+        """What is far too large is refused without a closer look."""
+        for name, count, limit in (
+            ("nodes", len(self.workflow.nodes), MAX_NODES),
+            ("edges", len(self.workflow.edges), MAX_EDGES),
+        ):
+            if count > limit:
+                message = f"there are more than {limit} {name}: {count}"
+                self.problems.add(f"/{name}", WORKFLOW_LIMIT, message)
+        if not self.workflow.nodes:
+            self.problems.add("/nodes", WORKFLOW_INVALID, "there is no node to run")
+        return self.problems.count == 0
+
+    def _run(self) -> None:
+        check_workflow(self.workflow, self._settings, self.problems, self.features)
+        self.nodes.check_all()
+        if self.nodes.parameters.has_expression:
+            self.features.add(Feature.EXPRESSION)
+        self.family.check_all(self.features)
+        self.edges = EdgeRules(
+            self.workflow, self.nodes, self.family, self._settings, self.problems, self.features
+        )
+        self.edges.check_all()
+        self._take_outputs()
+        self.order = topological_order(self.edges.successors)
+        if len(self.order) < len(self.workflow.nodes):
+            self._report_cycles()
+
+    def _take_outputs(self) -> None:
+        for name, output in self.workflow.outputs.items():
+            pointer = f"/outputs/{name}/source"
+            source = self.nodes.index.get(output.source.node)
+            if source is None:
+                message = f"there is no node with this id: {output.source.node[:80]!r}"
+                self.problems.add(f"{pointer}/node", WORKFLOW_UNKNOWN_NODE, message)
+                continue
+            port = self.edges.output_port(source, output.source.port, f"{pointer}/port")
+            if port is not None:
+                self.outputs.append((name, source, port))
+
+    def _report_cycles(self) -> None:
+        nodes = self.workflow.nodes
+        ordered = set(self.order)
+        rest = [place for place in range(len(nodes)) if place not in ordered]
+        for cycle in find_cycles(self.edges.successors, rest):
+            members = tuple(nodes[place].id for place in cycle[:MAX_MEMBERS_NAMED])
+            more = len(cycle) - len(members)
+            named = ", ".join(members) + (f" and {more} more" if more else "")
+            message = f"the edges go round in a circle: {named}"
+            self.problems.add(f"/nodes/{cycle[0]}", WORKFLOW_CYCLE, message, members)
