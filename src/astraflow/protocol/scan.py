@@ -1,0 +1,121 @@
+"""Reading JSON text for what a typed decoder does not see.
+
+PROTOCOL §1 refuses a frame with NaN, a lone surrogate, U+0000 or nesting beyond 64, and user data
+with numbers that no reader can hold. msgspec refuses NaN and lone surrogates itself, wherever they
+stand. But it skips raw user data without a look at its numbers and its UTF-8, keeps the last of two
+equal keys, and nests as deep as the stack goes. This module looks at the rest. Each look begins
+with a scan that is nearly free and goes on only when that one finds something.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final
+
+import msgspec
+
+from astraflow.protocol import limits
+
+__all__ = ["duplicate_key", "problem_in"]
+
+# Digits become 0 and E becomes e, so that one search finds any long number; "+" is left out.
+_NUMBERS: Final = bytes(
+    ord("0") if 48 <= byte <= 57 else ord("e") if byte == ord("E") else byte for byte in range(256)
+)
+# 18 digits fit in 63 bits, and an exponent of two digits keeps a double finite unless the mantissa
+# has hundreds of digits, which the first search also finds.
+_LONG_INTEGER: Final = b"0" * 19
+_LONG_EXPONENT: Final = b"0e000"
+_BACKSLASH: Final = ord("\\")
+# The escape itself, not the letters after an escaped backslash.
+_ESCAPED_NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_STRING_OR_BRACKET: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+
+_decode_any = msgspec.json.Decoder().decode
+
+
+def problem_in(text: bytes, levels_around: int) -> str | None:
+    """What makes this JSON text unfit for a frame, or None.
+
+    `levels_around` is how deep in its frame the text stands. Text that is not JSON at all may pass:
+    whoever decodes it finds that out.
+    """
+    if not text.isascii() and not _is_utf8(text):
+        return "not UTF-8"
+    if _BACKSLASH in text and b"\\u0000" in text and _ESCAPED_NUL.search(text):
+        return "holds the character U+0000"
+    if _is_deeper_than(limits.MAX_DEPTH - levels_around, text):
+        return f"nested deeper than {limits.MAX_DEPTH} levels"
+    numbers = text.translate(_NUMBERS, b"+")
+    if _LONG_EXPONENT in numbers or _LONG_INTEGER in numbers:
+        return _problem_in_numbers(text)
+    return None
+
+
+def duplicate_key(text: bytes, *, payload_too: bool) -> str | None:
+    """The first key that the envelope, or with `payload_too` anything in it, has twice."""
+    top = json.loads(text, object_pairs_hook=_Pairs)
+    waiting: list[object] = [top]
+    while waiting:
+        value = waiting.pop()
+        if not isinstance(value, _Pairs):
+            if isinstance(value, list):
+                waiting.extend(value)
+            continue
+        seen: set[str] = set()
+        for key, inner in value:
+            if key in seen:
+                return key
+            seen.add(key)
+            if value is not top or key != "payload" or payload_too:
+                waiting.append(inner)
+    return None
+
+
+class _Pairs(list[tuple[str, object]]):
+    """The members of an object in the order of the text, repeated keys included."""
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _is_deeper_than(allowed: int, text: bytes) -> bool:
+    # Nesting n deep takes n openings and n closings.
+    if len(text) < 2 * allowed or text.count(b"{") + text.count(b"[") <= allowed:
+        return False
+    depth = 0
+    for match in _STRING_OR_BRACKET.finditer(text):
+        mark = match[0]
+        if mark in (b"{", b"["):
+            depth += 1
+            if depth > allowed:
+                return True
+        elif mark in (b"}", b"]"):
+            depth -= 1
+    return False
+
+
+def _problem_in_numbers(text: bytes) -> str | None:
+    try:
+        value = _decode_any(text)
+    except msgspec.ValidationError:
+        return "holds a number that is out of range"
+    except msgspec.DecodeError:
+        return None
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, int):
+            if not limits.USER_INT_MIN <= value <= limits.USER_INT_MAX:
+                return "holds an integer beyond 64 bits"
+        elif isinstance(value, list):
+            waiting.extend(value)
+        elif isinstance(value, dict):
+            waiting.extend(value.values())
+    return None

@@ -1,0 +1,118 @@
+"""The envelope: what every frame of a session has in common.
+
+PROTOCOL §1: one JSON object per text message; required `type id ts tenant sender payload`,
+optional `corr seq ack flags`, no other key. The models of the wire refuse unknown fields, which is
+the rule for the envelope. In payloads unknown fields are ignored: the codec takes them away before
+it decodes again, so that the common case pays nothing for the tolerance.
+
+`ts` is empty in envelopes that the core makes, because the core has no wall clock: the codec
+stamps it when the frame is encoded. `payload` holds the typed model of its `type`, or an
+`Unreadable`, or (for `ext.*`) the raw bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from msgspec import Meta, Raw
+
+from astraflow.protocol import limits
+
+if TYPE_CHECKING:
+    from astraflow.errors import Code
+
+__all__ = [
+    "EMPTY_OBJECT",
+    "NULL",
+    "AckInfo",
+    "AttemptRef",
+    "Count",
+    "Envelope",
+    "Int",
+    "Name",
+    "Sender",
+    "Text",
+    "Unreadable",
+    "Wire",
+    "is_sequenced",
+]
+
+Name = Annotated[str, Meta(min_length=1, max_length=limits.NAME_CHARS)]
+"""An id, name, version or code."""
+Text = Annotated[str, Meta(max_length=limits.TEXT_CHARS)]
+"""A reason, message or stack."""
+Int = Annotated[int, Meta(ge=limits.INT_MIN, le=limits.INT_MAX)]
+"""PROTOCOL §1: integers beyond ±2^53 are refused in protocol fields."""
+Count = Annotated[int, Meta(ge=0, le=limits.INT_MAX)]
+Seq = Annotated[int, Meta(ge=0, le=limits.SEQ_MAX)]
+Bitmap = Annotated[str, Meta(max_length=limits.MAX_WINDOW // 4)]
+Flag = Annotated[str, Meta(min_length=1, max_length=limits.NAME_CHARS)]
+
+EMPTY_OBJECT = Raw(b"{}")
+NULL = Raw(b"null")
+
+
+class Wire(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The base of all that goes over the wire."""
+
+
+class Sender(Wire, frozen=True):
+    """Who sent the frame. The id of a worker is its instance id."""
+
+    role: Name
+    id: Name
+
+
+class AckInfo(Wire, frozen=True):
+    """`request` asks for `control.ack {for: id}`; the rest is a window ack that rides along.
+
+    It carries a window ack if and only if `window` is there; `seq` is then None before the first
+    committed frame. Numbers that make no sense are left to the window, which ignores them.
+    """
+
+    request: bool = False
+    seq: Int | None = None
+    bitmap: Bitmap = "0"
+    window: Int | None = None
+
+
+class Envelope(Wire, frozen=True):
+    """One frame."""
+
+    type: Name
+    id: Name
+    ts: Name
+    tenant: Name
+    sender: Sender
+    payload: object
+    corr: Name | None = None
+    seq: Seq | None = None
+    ack: AckInfo | None = None
+    flags: Annotated[tuple[Flag, ...], Meta(max_length=limits.MAX_FLAGS)] = ()
+
+
+class AttemptRef(Wire, frozen=True):
+    """One attempt of one task."""
+
+    task_id: Name
+    attempt: Annotated[int, Meta(ge=1, le=limits.INT_MAX)]
+
+
+class Unreadable(msgspec.Struct, frozen=True):
+    """Stands in for a payload that does not fit its type, or whose type is unknown.
+
+    The envelope is good, so its seq is consumed and the session lives on; `task_id` and `attempt`
+    are what the payload names, if it does, because that attempt fails.
+    """
+
+    code: Code
+    pointer: str
+    message: str
+    task_id: str | None = None
+    attempt: int | None = None
+
+
+def is_sequenced(frame_type: str) -> bool:
+    """PROTOCOL §1: "Sequenced: `biz.*`, `ext.*`, `control.drain`" and no other."""
+    return frame_type.startswith(("biz.", "ext.")) or frame_type == "control.drain"
