@@ -38,6 +38,7 @@ HOSTS = [
     "registry." + "yarnpkg",
     "crates" + ".io",
 ]
+_LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)|`((?:tests|src|docs|schemas|scripts)/[^`\s*<]+)`")
 FOREIGN_PATHS = ["/wo" + "rk/", "sha" + "red/design", "sha" + "red/seeds"]
 _CODE = re.compile(r"\bE\.[A-Z][A-Z_]*(?:\.[A-Z][A-Z_]*)*(?![A-Za-z_]*\.?[*…])")
 
@@ -194,6 +195,18 @@ def names_a_foreign_path(source: Source) -> list[str]:
     ]
 
 
+def leads_nowhere(source: Source) -> list[str]:
+    """A page links, and names in backticks, only what exists."""
+    if not source.name.endswith(".md"):
+        return []
+    found = []
+    for link, path in _LINK.findall(source.text):
+        start = ROOT / path if path else (ROOT / source.name).parent / link
+        if "://" not in link and not start.exists():
+            found.append(f"leads nowhere: {link or path}")
+    return found
+
+
 def lacks_future_annotations(source: Source) -> list[str]:
     if not source.is_python or not source.text.strip():
         return []
@@ -265,6 +278,7 @@ RULES: list[Rule] = [
     leaves_tests_out,
     names_a_registry,
     names_a_foreign_path,
+    leads_nowhere,
     lacks_future_annotations,
     lacks_exports,
     unknown_code,
