@@ -67,9 +67,18 @@ class Analysis:
         )
         self.edges.check_all()
         self._take_outputs()
-        self.order = topological_order(self.edges.successors)
-        if len(self.order) < len(self.workflow.nodes):
-            self._report_cycles()
+        self._take_order()
+
+    def _take_order(self) -> None:
+        """The authored order where it is topological, which it mostly is; else a computed one."""
+        count = len(self.workflow.nodes)
+        if self.edges.is_ordered:
+            self.order = list(range(count))
+            return
+        successors = self.edges.successors()
+        self.order = topological_order(successors)
+        if len(self.order) < count:
+            self._report_cycles(successors)
 
     def _take_outputs(self) -> None:
         for name, output in self.workflow.outputs.items():
@@ -83,11 +92,11 @@ class Analysis:
             if port is not None:
                 self.outputs.append((name, source, port))
 
-    def _report_cycles(self) -> None:
+    def _report_cycles(self, successors: list[list[int]]) -> None:
         nodes = self.workflow.nodes
         ordered = set(self.order)
         rest = [place for place in range(len(nodes)) if place not in ordered]
-        for cycle in find_cycles(self.edges.successors, rest):
+        for cycle in find_cycles(successors, rest):
             members = tuple(nodes[place].id for place in cycle[:MAX_MEMBERS_NAMED])
             more = len(cycle) - len(members)
             named = ", ".join(members) + (f" and {more} more" if more else "")

@@ -53,12 +53,12 @@ def compile_path(text: str) -> Path:
     """
     if len(text) > MAX_PATH_CHARS:
         raise BadPath(f"the path is longer than {MAX_PATH_CHARS} characters")
-    if text.startswith("/"):
-        segments = [_unescape(segment) for segment in text[1:].split("/")]
-    else:
-        segments = text.split(".")
+    is_pointer = text.startswith("/")
+    segments = text[1:].split("/") if is_pointer else text.split(".")
     if len(segments) > MAX_PATH_SEGMENTS:
         raise BadPath(f"the path has more than {MAX_PATH_SEGMENTS} segments")
+    if is_pointer:
+        segments = [_unescape(segment) for segment in segments]
     for segment in segments:
         _check_segment(segment)
     return tuple(segments)

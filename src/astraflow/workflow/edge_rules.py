@@ -27,7 +27,7 @@ from astraflow.workflow.plan import Feature
 from astraflow.workflow.ports import DONE, ERROR, TRIGGER, PortSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from astraflow.workflow.definition import Edge, Workflow
     from astraflow.workflow.family import Family
@@ -68,14 +68,15 @@ class EdgeRules:
         self._problems = problems
         self._features = features
         self._taken: set[tuple[int, str]] = set()
-        # Most edges are plain order; one link for each source serves all of those.
-        self._plain: dict[int, Link] = {}
         count = len(workflow.nodes)
-        self.links: list[list[Link]] = [[] for _ in range(count)]
-        self.successors: list[list[int]] = [[] for _ in range(count)]
+        # Most edges are plain order; one link for each source serves all of those.
+        self._plain: list[Link | None] = [None] * count
+        self.links: list[Sequence[Link]] = [()] * count
+        self.is_ordered = True
+        """Whether every edge leads from an earlier node of the list to a later one."""
 
     def check_all(self) -> None:
-        index, links, successors = self._nodes.index, self.links, self.successors
+        index, links = self._nodes.index, self.links
         has_family = bool(self._family.parents or self._family.hosts)
         seen: set[str] = set()
         for place, edge in enumerate(self._workflow.edges):
@@ -92,9 +93,24 @@ class EdgeRules:
             if has_family:
                 self._check_family(source, target, place)
             link = self._link(edge, source, target, place)
-            if link is not None:
-                links[target].append(link)
-                successors[source].append(target)
+            if link is None:
+                continue
+            if source > target:
+                self.is_ordered = False
+            row = links[target]
+            if isinstance(row, list):
+                row.append(link)
+            else:
+                # Most nodes have one edge into them, and a list for each would be mostly air.
+                links[target] = [*row, link] if row else (link,)
+
+    def successors(self) -> list[list[int]]:
+        """For each node the nodes that its edges lead to."""
+        rows: list[list[int]] = [[] for _ in self.links]
+        for target, links in enumerate(self.links):
+            for link in links:
+                rows[link.source].append(target)
+        return rows
 
     def _check_id(self, edge_id: str, place: int, seen: set[str]) -> None:
         self._problems.check_key(f"/edges/{place}/id", edge_id, MAX_KEY_CHARS)
@@ -122,18 +138,25 @@ class EdgeRules:
     def _link(self, edge: Edge, source: int, target: int, place: int) -> Link | None:
         if edge.when is not None:
             self._settings.check_condition(edge.when, f"/edges/{place}/when")
-        read = self.output_port(source, edge.source.port, f"/edges/{place}/source/port")
-        write = self._input_port(target, edge.target.port, f"/edges/{place}/target/port")
+        out, into = edge.source.port, edge.target.port
+        read: PortSpec | None = DONE
+        if out is not None and out != "done":
+            read = self.output_port(source, out, f"/edges/{place}/source/port")
+        write: PortSpec | None = TRIGGER
+        if into is not None and into != "trigger":
+            write = self._input_port(target, into, f"/edges/{place}/target/port")
         if read is None or write is None:
             return None
+        if write.kind == "control":
+            write = TRIGGER
         if read.kind == "error":
             self._features.add(Feature.ERROR_PORT)
             return Link(source, "error", edge.when, read, write)
-        if write.kind == "data":
+        if write is not TRIGGER:
             return Link(source, "data", edge.when, read, write)
         if edge.when is not None:
             return Link(source, "control", edge.when, DONE, TRIGGER)
-        link = self._plain.get(source)
+        link = self._plain[source]
         if link is None:
             link = self._plain[source] = Link(source, "control", None, DONE, TRIGGER)
         return link
@@ -147,9 +170,7 @@ class EdgeRules:
             return ERROR
         return self._declared(outputs, node, port, pointer)
 
-    def _input_port(self, node: int, port: str | None, pointer: str) -> PortSpec | None:
-        if port is None or port == "trigger":
-            return TRIGGER
+    def _input_port(self, node: int, port: str, pointer: str) -> PortSpec | None:
         spec = self._declared(self._nodes.ports[node].inputs, node, port, pointer)
         if spec is None or spec.kind != "data" or spec.multiple:
             return spec

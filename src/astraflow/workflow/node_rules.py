@@ -34,11 +34,10 @@ if TYPE_CHECKING:
     from astraflow.workflow.problems import Problems
     from astraflow.workflow.settings_rules import SettingsRules
 
-__all__ = ["UUID", "NodeRules"]
+__all__ = ["CANONICAL_UUID", "UUID", "NodeRules"]
 
-UUID: Final = re.compile(
-    r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
-)
+CANONICAL_UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+UUID: Final = re.compile(CANONICAL_UUID.pattern, re.IGNORECASE | re.ASCII)
 
 _Key = tuple[str, str | None, str | None, str | None]
 
@@ -65,21 +64,16 @@ class NodeRules:
     def check_all(self) -> None:
         problems, index, check_settings = self._problems, self.index, self._settings.check
         take, types, ports, texts = self.parameters.take, self.types, self.ports, self.texts
-        is_uuid = UUID.fullmatch
-        seen: set[str] = set()
+        is_canonical = CANONICAL_UUID.fullmatch
+        all_canonical = True
         for place, node in enumerate(self._nodes):
-            if not is_uuid(node.id):
-                message = f"the id of a node must be a UUID: {node.id[:80]!r}"
-                problems.add(f"/nodes/{place}/id", WORKFLOW_BAD_ID, message)
-            # A store may fold the case of UUIDs, so ids that differ in case alone are the same.
-            folded = node.id.lower()
-            if folded in seen:
-                message = f"two nodes have the same id: {node.id[:80]}"
-                problems.add(f"/nodes/{place}/id", WORKFLOW_DUPLICATE_ID, message)
-            seen.add(folded)
+            if not is_canonical(node.id):
+                all_canonical = False
+                self._check_id(node.id, place)
             index.setdefault(node.id, place)
-            if node.label is not None:
-                problems.check_text(f"/nodes/{place}/label", node.label, MAX_LABEL_CHARS)
+            label = node.label
+            if label is not None and (len(label) > MAX_LABEL_CHARS or not label.isprintable()):
+                problems.check_text(f"/nodes/{place}/label", label, MAX_LABEL_CHARS)
             texts.append(take(node.parameters, place))
             own = NO_PORTS
             if node.ui is not None:
@@ -88,6 +82,23 @@ class NodeRules:
             types.append(found)
             ports.append(_effective(own, found))
             check_settings(node, place)
+        if len(index) < len(self._nodes) or not all_canonical:
+            self._report_duplicates()
+
+    def _check_id(self, node_id: str, place: int) -> None:
+        if not UUID.fullmatch(node_id):
+            message = f"the id of a node must be a UUID: {node_id[:80]!r}"
+            self._problems.add(f"/nodes/{place}/id", WORKFLOW_BAD_ID, message)
+
+    def _report_duplicates(self) -> None:
+        # A store may fold the case of UUIDs, so ids that differ in case alone are the same.
+        seen: set[str] = set()
+        for place, node in enumerate(self._nodes):
+            folded = node.id.lower()
+            if folded in seen:
+                message = f"two nodes have the same id: {node.id[:80]}"
+                self._problems.add(f"/nodes/{place}/id", WORKFLOW_DUPLICATE_ID, message)
+            seen.add(folded)
 
     def _resolve(self, node: Node, place: int, own: Ports) -> NodeType | None:
         package = node.package

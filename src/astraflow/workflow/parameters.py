@@ -13,6 +13,7 @@ import msgspec
 
 from astraflow.errors import WORKFLOW_INVALID, WORKFLOW_LIMIT
 from astraflow.workflow.limits import MAX_PARAMETERS_BYTES, MAX_PARAMETERS_DEPTH
+from astraflow.workflow.plan import ResourceRefValue, find_resource_refs
 
 if TYPE_CHECKING:
     from msgspec import Raw
@@ -24,6 +25,8 @@ __all__ = ["EMPTY", "ParameterStore", "is_expression"]
 
 EMPTY: Final = b"{}"
 _LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
+_MAX_PLAIN_BYTES: Final = 24
+"""`{"":` and `}` leave no room for 20 digits, let alone for deep nesting."""
 _LEAST_INT: Final = -(2**63)
 _MOST_INT: Final = 2**64 - 1
 
@@ -36,12 +39,14 @@ def is_expression(text: str) -> bool:
 class ParameterStore:
     """The parameters of all nodes of one definition; equal ones are one bytes object."""
 
-    __slots__ = ("_problems", "_sound", "has_expression")
+    __slots__ = ("_problems", "_sound", "has_expression", "resource_refs")
 
     def __init__(self, problems: Problems) -> None:
         self._problems = problems
         self._sound: dict[bytes, bytes] = {EMPTY: EMPTY, b"": EMPTY, b"null": EMPTY}
         self.has_expression = False
+        self.resource_refs: dict[bytes, tuple[ResourceRefValue, ...]] = {}
+        """The references found in parameters that hold any."""
 
     def take(self, raw: Raw, place: int) -> bytes:
         """The bytes of a node's parameters; a problem is reported for the node at `place`."""
@@ -68,11 +73,13 @@ class ParameterStore:
             return WORKFLOW_INVALID, f"parameters cannot be read: {error}"
         except RecursionError:
             return _too_deep()
-        # Most parameters are plain; only what could be otherwise is walked.
-        nested = text.count(b"{") + text.count(b"[") > MAX_PARAMETERS_DEPTH
-        marked = b'"=' in text or b'"\\u003' in text
-        if nested or marked or _LONG_NUMBER.search(text):
-            return self._walk(document)
+        if _may_need_walk(text):
+            refusal = self._walk(document)
+            if refusal is not None:
+                return refusal
+        refs = find_resource_refs(text)
+        if refs:
+            self.resource_refs[text] = tuple(refs)
         return None
 
     def _walk(self, document: Any) -> tuple[Code, str] | None:
@@ -92,6 +99,16 @@ class ParameterStore:
                 return None
             level = below
         return _too_deep()
+
+
+def _may_need_walk(text: bytes) -> bool:
+    """Most parameters are plain, and their bytes show it."""
+    if b'"=' in text or b'"\\u003' in text:
+        return True
+    if len(text) <= _MAX_PLAIN_BYTES:
+        return False
+    nested = text.count(b"{") + text.count(b"[") > MAX_PARAMETERS_DEPTH
+    return nested or _LONG_NUMBER.search(text) is not None
 
 
 def _too_deep() -> tuple[Code, str]:

@@ -23,15 +23,15 @@ from astraflow.workflow.plan import (
     PlanOutput,
     ResourceRefValue,
     RetryPolicy,
-    find_resource_refs,
 )
+from astraflow.workflow.ports import TRIGGER
 from astraflow.workflow.problems import InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from astraflow.workflow.catalog import Catalog
-    from astraflow.workflow.definition import Definition, Node, Retry
+    from astraflow.workflow.definition import Affinity, Definition, Node, Retry
     from astraflow.workflow.edge_rules import Link
     from astraflow.workflow.ports import PortSpec
 
@@ -59,12 +59,14 @@ class _Planner:
         self._analysis = analysis
         self._workflow = analysis.workflow
         self._order = analysis.order
+        # One int object for each index: 50,000 nodes name them several times each.
+        self._numbers = list(range(len(self._order)))
         self._rank = [0] * len(self._order)
-        for rank, place in enumerate(self._order):
+        for rank, place in zip(self._numbers, self._order, strict=True):
             self._rank[place] = rank
         self._shared: dict[Any, Any] = {DEFAULT_RETRY: DEFAULT_RETRY}
-        self._plain: dict[int, tuple[InEdge, ...]] = {}
-        self._singles: dict[int, tuple[int, ...]] = {}
+        self._plain: list[tuple[InEdge, ...]] = [_NO_TUPLE] * len(self._order)
+        self._singles: list[tuple[int, ...]] = [_NO_TUPLE] * len(self._order)
         self._labels = _runtime_labels(analysis)
         self._runtimes = _runtimes_by_package(analysis)
 
@@ -75,7 +77,7 @@ class _Planner:
         return Plan(
             workflow_id=workflow.id,
             nodes=tuple(nodes),
-            index={node.node_id: rank for rank, node in enumerate(nodes)},
+            index={node.node_id: rank for rank, node in zip(self._numbers, nodes, strict=True)},
             parents=tuple(parents),
             children=self._children(parents),
             features=frozenset(analysis.features),
@@ -87,57 +89,62 @@ class _Planner:
         return self._shared.setdefault(value, value)
 
     def _node(self, place: int) -> PlanNode:
-        node = self._workflow.nodes[place]
-        found = self._analysis.nodes.types[place]
+        analysis, workflow = self._analysis, self._workflow
+        node = workflow.nodes[place]
+        found = analysis.nodes.types[place]
         assert found is not None, "a node without a type is a problem, and there was none"
-        links = self._analysis.edges.links[place]
+        inputs, edges_in = self._incoming(analysis.edges.links[place])
         runtime = node.runtime or found.runtime or self._runtimes.get(found.package_name)
-        parameters = self._analysis.nodes.texts[place]
+        parameters = analysis.nodes.texts[place]
+        hosts, parents = analysis.family.hosts, analysis.family.parents
         return PlanNode(
             node_id=NodeId(node.id),
             type=found.type,
-            label=node.label if node.label is not None else found.type,
+            label=found.type if node.label is None else node.label,
             package_name=found.package_name,
             package_version=found.package_version,
             runtime=runtime,
             parameters=parameters,
-            inputs=self._inputs(links),
-            edges_in=self._edges_in(links),
+            inputs=inputs,
+            edges_in=edges_in,
             join=node.join,
             when=node.when,
             retry=DEFAULT_RETRY if node.retry is None else self._share(_retry(node.retry)),
             timeout_s=node.timeout_seconds,
             concurrency_key=node.concurrency_key,
-            affinity=self._affinity(node),
+            affinity=None if node.affinity is None else self._affinity(node.affinity),
             resource_refs=self._resource_refs(node, parameters),
-            middlewares=self._middlewares(node),
-            host=self._place_of(self._analysis.family.hosts, place),
-            parent=self._place_of(self._analysis.family.parents, place),
+            middlewares=self._middlewares(node) if node.middlewares else _NO_TUPLE,
+            host=self._rank[hosts[place]] if place in hosts else None,
+            parent=self._rank[parents[place]] if place in parents else None,
             map_over=node.map,
             control=node.call or node.wait or node.approval or node.signal,
             disabled=node.disabled,
-            priority=self._workflow.priority if node.priority is None else node.priority,
+            priority=workflow.priority if node.priority is None else node.priority,
             idempotency=found.idempotency,
             worker_labels=self._worker_labels(node, runtime),
         )
 
-    def _edges_in(self, links: Sequence[Link]) -> tuple[InEdge, ...]:
+    def _incoming(self, links: Sequence[Link]) -> tuple[tuple[InputEdge, ...], tuple[InEdge, ...]]:
         if not links:
-            return _NO_TUPLE
+            return _NO_TUPLE, _NO_TUPLE
         if len(links) == 1 and links[0].kind == "control" and links[0].when is None:
-            source = self._rank[links[0].source]
-            edges = self._plain.get(source)
-            if edges is None:
-                edges = self._plain[source] = (InEdge(source, "control"),)
-            return edges
-        return tuple(
-            self._share(InEdge(self._rank[link.source], link.kind, link.when)) for link in links
-        )
+            return _NO_TUPLE, self._plain_row(self._rank[links[0].source])
+        inputs = [self._input(link) for link in links if link.write is not TRIGGER]
+        return tuple(inputs), tuple([self._edge(link) for link in links])
 
-    def _inputs(self, links: Sequence[Link]) -> tuple[InputEdge, ...]:
-        if not any(link.write.kind == "data" for link in links):
-            return _NO_TUPLE
-        return tuple(self._input(link) for link in links if link.write.kind == "data")
+    def _edge(self, link: Link) -> InEdge:
+        source = self._rank[link.source]
+        if link.kind == "control" and link.when is None:
+            return self._plain_row(source)[0]
+        return InEdge(source, link.kind, link.when)
+
+    def _plain_row(self, source: int) -> tuple[InEdge, ...]:
+        """What every node has that follows this source and nothing else."""
+        row = self._plain[source]
+        if not row:
+            row = self._plain[source] = (InEdge(source, "control"),)
+        return row
 
     def _input(self, link: Link) -> InputEdge:
         return InputEdge(
@@ -154,18 +161,18 @@ class _Planner:
             return _NO_TUPLE
         if len(edges) == 1:
             return self._single(edges[0].source)
-        parents = tuple(dict.fromkeys(edge.source for edge in edges))
+        parents = tuple(dict.fromkeys([edge.source for edge in edges]))
         return self._single(parents[0]) if len(parents) == 1 else parents
 
     def _single(self, vertex: int) -> tuple[int, ...]:
-        single = self._singles.get(vertex)
-        if single is None:
+        single = self._singles[vertex]
+        if not single:
             single = self._singles[vertex] = (vertex,)
         return single
 
     def _children(self, parents: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
         children: list[list[int] | None] = [None] * len(parents)
-        for here, above in enumerate(parents):
+        for here, above in zip(self._numbers, parents, strict=True):
             for parent in above:
                 row = children[parent]
                 if row is None:
@@ -177,16 +184,14 @@ class _Planner:
             for row in children
         )
 
-    def _affinity(self, node: Node) -> AffinityHint | None:
-        if node.affinity is None:
-            return None
-        hint: AffinityHint = self._share(AffinityHint(node.affinity.key, node.affinity.mode))
+    def _affinity(self, affinity: Affinity) -> AffinityHint:
+        hint: AffinityHint = self._share(AffinityHint(affinity.key, affinity.mode))
         return hint
 
     def _resource_refs(self, node: Node, parameters: bytes) -> tuple[ResourceRefValue, ...]:
-        found = find_resource_refs(parameters)
-        if not found and not node.resource_refs:
-            return _NO_TUPLE
+        found = self._analysis.nodes.parameters.resource_refs.get(parameters, _NO_TUPLE)
+        if not node.resource_refs:
+            return found
         named = [
             ResourceRefValue(ref.resource_id, ref.worker_id, ref.type, ref.scope)
             for ref in node.resource_refs
@@ -194,14 +199,8 @@ class _Planner:
         return tuple(dict.fromkeys([*named, *found]))
 
     def _middlewares(self, node: Node) -> tuple[int, ...]:
-        if not node.middlewares:
-            return _NO_TUPLE
         index = self._analysis.nodes.index
         return tuple(self._rank[index[middleware]] for middleware in node.middlewares)
-
-    def _place_of(self, relation: dict[int, int], place: int) -> int | None:
-        other = relation.get(place)
-        return None if other is None else self._rank[other]
 
     def _worker_labels(self, node: Node, runtime: str | None) -> _Labels:
         labels = self._labels.get(runtime, _NO_TUPLE) if runtime is not None else _NO_TUPLE
