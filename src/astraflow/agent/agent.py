@@ -1,0 +1,382 @@
+"""The agent: the pure half of a worker. One session, what the worker holds, and what is owed both ways.
+
+Rule 1: after any stall the fence is checked before any frame is handled (PROTOCOL §5.3): every input begins with it.
+Rule 2: a worker that fenced registers anew instead of resuming (R8), and registers only when everything it killed is
+        dead, so that its inventory is true.
+Rule 3: a command is taken (and may be acked) when its effect is in the holdings; a result leaves the holdings only by
+        `ack_seq` (R1, R10). After a new session every held report is sent again (R3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from astraflow import errors
+from astraflow.agent.actions import (
+    Action,
+    Close,
+    Exit,
+    HandUp,
+    Kill,
+    OpenConnection,
+    Start,
+    Stop,
+)
+from astraflow.agent.holdings import Held, Holdings
+from astraflow.protocol import business, control
+from astraflow.protocol.wire import AttemptRef, Envelope
+from astraflow.protocol.worker_session import (
+    Acked,
+    CloseConnection,
+    Connect,
+    Delivered,
+    DrainAsked,
+    HeartbeatAnswered,
+    HeartbeatDue,
+    Ready,
+    Refused,
+    RegisterWanted,
+    SessionLost,
+    Superseded,
+    WorkerSession,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Agent", "RegisterOffer"]
+
+TIMEOUT_GRACE_S = 0.0
+DRAIN_GRACE_S = 0.0
+
+
+class RegisterOffer(msgspec.Struct, frozen=True):
+    """What a worker offers, as its register says it; the inventory is the agent's."""
+
+    capabilities: control.Capabilities
+    payload_types: tuple[str, ...] = ()
+    packages: tuple[control.RegisteredPackage, ...] = ()
+    labels: dict[str, str] = {}
+
+
+class Agent:
+    """Drives a `WorkerSession` and `Holdings`; the shell carries out its actions."""
+
+    def __init__(
+        self,
+        session: WorkerSession,
+        holdings: Holdings,
+        offer: Callable[[], RegisterOffer],
+        metrics: Callable[[], control.HeartbeatMetrics] = control.HeartbeatMetrics,
+    ) -> None:
+        self.session = session
+        self.holdings = holdings
+        self.counters: dict[str, int] = {}
+        self._offer = offer
+        self._metrics = metrics
+        self._actions: list[Action] = []
+        self._heartbeats: dict[str, tuple[AttemptRef, ...]] = {}
+        self._register_wanted = False
+        self._drain_deadline: float | None = None
+        self._is_over = False
+
+    # -- inputs -----------------------------------------------------------------------------
+
+    def connected(self, now: float) -> None:
+        self._guard(now)
+        self.session.connected(now)
+        self._take_events(now)
+
+    def disconnected(self, now: float) -> None:
+        self._guard(now)
+        self.session.disconnected(now)
+        self._take_events(now)
+
+    def feed(self, envelope: Envelope, now: float) -> None:
+        self._guard(now)
+        self.session.feed(envelope, now)
+        self._take_events(now)
+
+    def bad_frame(self, error: errors.AstraflowError, now: float) -> None:
+        self._guard(now)
+        self.session.bad_frame(error, now)
+        self._take_events(now)
+
+    def tick(self, now: float) -> None:
+        self._guard(now)
+        self.session.tick(now)
+        self._take_events(now)
+
+    def finished(self, result: business.Result, now: float) -> None:
+        """The host says how an attempt ended."""
+        self._guard(now)
+        held = self.holdings.find(result.task_id, result.attempt)
+        if held is None or held.phase == "done":
+            self._count("end of an attempt that is not held")
+        elif held.phase == "killing":
+            # It finished as it was being killed. Past the fence its word does not count (Rule 3 there).
+            self._gone(held)
+        else:
+            self.holdings.finish(held, self._as_reported(held, result))
+            self._send_report(held, now)
+        self._take_events(now)
+
+    def gone(self, task_id: str, attempt: int, now: float) -> None:
+        """A killed attempt is dead: its process group is gone."""
+        self._guard(now)
+        held = self.holdings.find(task_id, attempt)
+        if held is not None and held.phase == "killing":
+            self._gone(held)
+        self._take_events(now)
+
+    def feedback(self, feedback: business.Feedback, now: float) -> None:
+        """Telemetry of a running attempt; shed first when the window is full."""
+        held = self.holdings.find(feedback.task_id, feedback.attempt)
+        if held is None or held.phase == "done" or not self.session.is_open:
+            self._count("feedback dropped")
+            return
+        self.session.send(business.FEEDBACK, feedback, feedback.task_id, now)
+
+    def drain(self, now: float, deadline_s: float | None = None) -> None:
+        """SIGTERM: take nothing new, finish what runs, then end."""
+        self._guard(now)
+        self._start_drain(now, deadline_s)
+        self.session.start_drain(now)
+        self._take_events(now)
+
+    def deadline(self) -> float | None:
+        """When `tick` is due."""
+        times = [self.session.deadline(), self.holdings.deadline(), self._drain_deadline]
+        return min((when for when in times if when is not None), default=None)
+
+    # -- outputs ----------------------------------------------------------------------------
+
+    def take_frames(self) -> list[Envelope]:
+        return self.session.take_frames()
+
+    def take_actions(self) -> list[Action]:
+        actions, self._actions = self._actions, []
+        return actions
+
+    # -- fences, timeouts, drain ------------------------------------------------------------
+
+    def _guard(self, now: float) -> None:
+        fenced = self.holdings.past_fence(now)
+        for held in fenced:
+            self._kill(held, "fence")
+        if fenced:
+            self._count("self-fenced")
+            self._fence_session(now)
+        for held in self.holdings.past_timeout(now):
+            self._stop(held, TIMEOUT_GRACE_S, "timeout")
+        if self._drain_deadline is not None and now >= self._drain_deadline:
+            self._drain_deadline = None
+            for held in self.holdings.working():
+                if held.phase == "running":
+                    self._stop(held, DRAIN_GRACE_S, "drain")
+
+    def _fence_session(self, now: float) -> None:
+        self.session.fenced(now)
+        self._take_events(now)
+
+    def _stop(self, held: Held, grace_s: float, why: str) -> None:
+        held.phase = "stopping"
+        held.why = why
+        self._actions.append(Stop(held.task_id, held.attempt, grace_s, why))
+
+    def _kill(self, held: Held, why: str) -> None:
+        held.phase = "killing"
+        held.why = why
+        self._actions.append(Kill(held.task_id, held.attempt, why))
+
+    def _gone(self, held: Held) -> None:
+        self.holdings.drop(held)
+
+    def _start_drain(self, now: float, deadline_s: float | None) -> None:
+        self.holdings.is_draining = True
+        if deadline_s is not None:
+            self._drain_deadline = now + deadline_s
+
+    # -- session events ---------------------------------------------------------------------
+
+    def _take_events(self, now: float) -> None:
+        while events := self.session.take_events():
+            for event in events:
+                self._on_event(event, now)
+        if self._register_wanted and not self._is_killing():
+            self._register_wanted = False
+            self._register(now)
+            self._take_events(now)
+        self._end_drain(now)
+
+    def _on_event(self, event: object, now: float) -> None:
+        match event:
+            case Delivered(seq, envelope):
+                self._on_frame(envelope, now)
+                self.session.taken(seq)
+            case Acked(frame_ids):
+                self.holdings.committed(list(frame_ids))
+            case HeartbeatDue():
+                self._heartbeat(now)
+            case HeartbeatAnswered(frame_id, sent_at, stop):
+                self._on_answer(frame_id, sent_at, stop)
+            case RegisterWanted():
+                self._register_wanted = True
+            case Ready(resumed):
+                self._on_ready(resumed, now)
+            case SessionLost():
+                self._heartbeats.clear()
+            case DrainAsked(seq, _, deadline_s):
+                self._start_drain(now, deadline_s)
+                self.session.taken(seq)
+            case Connect(at, location):
+                self._actions.append(OpenConnection(at, location))
+            case CloseConnection(code):
+                self._actions.append(Close(code))
+            case Superseded():
+                self._on_superseded()
+            case Refused():
+                self._count("unreadable frame")
+            case _:
+                self._count(f"event: {type(event).__name__}")
+
+    def _is_killing(self) -> bool:
+        return any(held.phase == "killing" for held in self.holdings.working())
+
+    def _register(self, now: float) -> None:
+        offer = self._offer()
+        self.session.register(
+            control.Register(
+                offer.capabilities,
+                offer.payload_types,
+                offer.packages,
+                offer.labels,
+                tuple(held.ref for held in self.holdings.working()),
+                tuple(held.ref for held in self.holdings.reports()),
+            ),
+            now,
+        )
+
+    def _on_ready(self, resumed: bool, now: float) -> None:
+        if resumed:
+            return
+        for held in self.holdings.reports():
+            self._send_report(held, now)
+
+    def _heartbeat(self, now: float) -> None:
+        named = self.holdings.named()
+        frame_id = self.session.heartbeat(
+            control.Heartbeat(
+                draining=self.holdings.is_draining, attempts=named, metrics=self._metrics()
+            ),
+            now,
+        )
+        self._heartbeats[frame_id] = named
+
+    def _on_answer(self, frame_id: str, sent_at: float, stop: tuple[AttemptRef, ...]) -> None:
+        named = self._heartbeats.pop(frame_id, ())
+        self.holdings.answered(named, sent_at)
+        for ref in stop:
+            held = self.holdings.find(ref.task_id, ref.attempt)
+            if held is not None and held.phase in ("running", "stopping"):
+                self._kill(held, "no longer leased")
+
+    def _on_superseded(self) -> None:
+        for held in self.holdings.working():
+            if held.phase != "killing":
+                self._kill(held, "superseded")
+        self._is_over = True
+        self._actions.append(Exit(1, "another process has this worker's identity"))
+
+    # -- frames -----------------------------------------------------------------------------
+
+    def _on_frame(self, envelope: Envelope, now: float) -> None:
+        payload = envelope.payload
+        if isinstance(payload, business.Dispatch):
+            self._on_dispatch(payload, now)
+        elif isinstance(payload, business.Cancel):
+            self._on_cancel(payload)
+        else:
+            self._actions.append(HandUp(envelope))
+
+    def _on_dispatch(self, dispatch: business.Dispatch, now: float) -> None:
+        sent_at = self.session.sent_at(dispatch.lease.since)
+        offered = self.holdings.offer(dispatch, sent_at, now)
+        if isinstance(offered, Held):
+            self._actions.append(Start(dispatch))
+        elif offered is not None:
+            refusal = business.ExecError(
+                dispatch.run_id, dispatch.task_id, dispatch.attempt, offered
+            )
+            self._count(f"refused: {offered}")
+            self.session.send(business.EXEC_ERROR, refusal, dispatch.task_id, now)
+        else:
+            self._on_known(dispatch, now)
+
+    def _on_known(self, dispatch: business.Dispatch, now: float) -> None:
+        """PROTOCOL §5.8: "running → acked again, not started again; finished → the stored result is
+        sent again"."""
+        held = self.holdings.find(dispatch.task_id, dispatch.attempt)
+        assert held is not None
+        if held.phase == "done":
+            self._send_report(held, now)
+
+    def _on_cancel(self, cancel: business.Cancel) -> None:
+        held = self.holdings.find(cancel.task_id, cancel.attempt)
+        if held is None:
+            self.holdings.refuse_later(cancel.task_id, cancel.attempt)
+        elif held.phase == "running":
+            self._stop(held, cancel.grace_ms / 1000, "cancel")
+
+    def _send_report(self, held: Held, now: float) -> None:
+        """Put a held report into the send queue, if there is a session that has one (R10)."""
+        if not self.session.is_open:
+            return
+        assert held.report is not None
+        try:
+            held.frame_id = self.session.send(business.RESULT, held.report, held.task_id, now)
+        except errors.LocalProtocolError as error:
+            # PROTOCOL §1: a result that the receiver would refuse "becomes FAILED".
+            self._count("unsendable result")
+            held.report = self._unsendable(held, error)
+            held.frame_id = self.session.send(business.RESULT, held.report, held.task_id, now)
+
+    def _unsendable(self, held: Held, error: errors.LocalProtocolError) -> business.Result:
+        problem = business.TaskError(error.code.code, "USER_CODE", error.message, retryable=False)
+        return _result_of(held, "FAILED", problem)
+
+    def _as_reported(self, held: Held, result: business.Result) -> business.Result:
+        """What the end of a stopped attempt means: the host only knows that it was stopped."""
+        if result.status != "CANCELLED" or held.why in (None, "cancel"):
+            return result
+        if held.why == "timeout":
+            problem = business.TaskError(
+                errors.RUNNER_TIMEOUT.code, "TIMEOUT", "the attempt ran longer than allowed"
+            )
+        else:
+            problem = business.TaskError(
+                errors.TASK_DRAINED.code, "INFRASTRUCTURE", "stopped at the drain's deadline"
+            )
+        return _result_of(held, "FAILED", problem)
+
+    def _end_drain(self, now: float) -> None:
+        if self.holdings.is_draining and self.holdings.is_empty and not self._is_over:
+            self._is_over = True
+            self.session.finished(now)
+            self._actions.append(Exit(0, "drained"))
+            self._take_events(now)
+
+    def _count(self, what: str) -> None:
+        self.counters[what] = self.counters.get(what, 0) + 1
+
+
+def _result_of(held: Held, status: str, error: business.TaskError) -> business.Result:
+    return business.Result(
+        held.dispatch.run_id,
+        held.task_id,
+        held.attempt,
+        status,  # type: ignore[arg-type]
+        error=error,
+    )

@@ -1,0 +1,222 @@
+"""What a worker holds: the attempts it has taken, the results nobody has committed yet, and its fences.
+
+Rule 1: an attempt is started at most once. A worker remembers the highest attempt of each task and refuses lower or
+        equal ones that it no longer holds (PROTOCOL §5.3).
+Rule 2: the right to run an attempt ends 0.6 × ttl after the *send time* of the heartbeat or register that its lease names,
+        or of the last *answered* heartbeat that named the attempt (R9). Anything else heard proves nothing: a one-way
+        partition lets the scheduler be heard while it hears nobody.
+Rule 3: past the fence the attempt is killed, not asked, and is not reported: what was stopped by a fence is lost.
+Rule 4: a result is held until `ack_seq` covers it, across connections and sessions (R10). It is no longer work:
+        no fence, cancel or drain touches it.
+Rule 5: an attempt is in the inventory until it is known to be dead. Leaving it out says "this does not run here".
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final, Literal
+
+from astraflow import errors
+from astraflow.protocol.business import Dispatch, ExecError, Result
+from astraflow.protocol.wire import AttemptRef
+
+__all__ = ["FENCE_RATIO", "Held", "Holdings"]
+
+FENCE_RATIO: Final = 0.6
+REMEMBERED_TASKS: Final = 100_000
+"""Tasks whose highest attempt is remembered; the oldest are forgotten. A frame cannot be older than its lease."""
+
+Phase = Literal["running", "stopping", "killing", "done"]
+
+
+class Held:
+    """One attempt that was taken."""
+
+    __slots__ = (
+        "attempt",
+        "dispatch",
+        "fence_at",
+        "frame_id",
+        "phase",
+        "report",
+        "task_id",
+        "timeout_at",
+        "ttl_s",
+        "why",
+    )
+
+    def __init__(self, dispatch: Dispatch, fence_at: float, now: float) -> None:
+        self.dispatch = dispatch
+        self.task_id = dispatch.task_id
+        self.attempt = dispatch.attempt
+        self.ttl_s = dispatch.lease.ttl_ms / 1000
+        self.fence_at = fence_at
+        self.phase: Phase = "running"
+        self.why: str | None = None
+        timeout_ms = dispatch.constraints.timeout_ms
+        self.timeout_at = now + timeout_ms / 1000 if timeout_ms is not None else None
+        self.report: Result | ExecError | None = None
+        self.frame_id: str | None = None  # of the frame that carries the report in this session
+
+    @property
+    def ref(self) -> AttemptRef:
+        return AttemptRef(self.task_id, self.attempt)
+
+
+class Holdings:
+    """The attempts of one worker. Decides; starts and kills nothing itself."""
+
+    def __init__(self, max_parallel: int) -> None:
+        self.max_parallel = max_parallel
+        self.is_draining = False
+        self._held: dict[str, Held] = {}
+        self._reports: dict[tuple[str, int], Held] = {}
+        self._highest: OrderedDict[str, int] = OrderedDict()
+        self._keys: dict[str, str] = {}
+
+    # -- taking -----------------------------------------------------------------------------
+
+    def offer(self, dispatch: Dispatch, since_sent_at: float | None, now: float) -> Held | str | None:
+        """Take an attempt (`Held`: start it), refuse it (an error code), or know it already (None).
+
+        `since_sent_at` is when this worker sent the frame that the lease names, if it knows it.
+        """
+        known = self.find(dispatch.task_id, dispatch.attempt)
+        if known is not None:
+            return None
+        refusal = self._refusal(dispatch, since_sent_at, now)
+        self._remember(dispatch.task_id, dispatch.attempt)
+        if refusal is not None:
+            return refusal
+        assert since_sent_at is not None
+        held = Held(dispatch, fence_of(since_sent_at, dispatch.lease.ttl_ms / 1000), now)
+        self._held[held.task_id] = held
+        if dispatch.concurrency_key is not None:
+            self._keys[dispatch.concurrency_key] = held.task_id
+        return held
+
+    def _refusal(self, dispatch: Dispatch, since_sent_at: float | None, now: float) -> str | None:
+        if dispatch.attempt <= self._highest.get(dispatch.task_id, 0):
+            return errors.DISPATCH_STALE.code
+        if since_sent_at is None or now >= fence_of(since_sent_at, dispatch.lease.ttl_ms / 1000):
+            return errors.DISPATCH_STALE.code
+        if dispatch.task_id in self._held:
+            # An older attempt of the task has not ended here, so the newer one must not begin.
+            return errors.DISPATCH_STALE.code
+        if self.is_draining:
+            return errors.DISPATCH_DRAINING.code
+        if dispatch.concurrency_key in self._keys:
+            return errors.CMD_CONCURRENCY_VIOLATION.code
+        if len(self._held) >= 2 * self.max_parallel:
+            return errors.DISPATCH_OVERLOADED.code
+        return None
+
+    def refuse_later(self, task_id: str, attempt: int) -> None:
+        """A cancel came for an attempt that is not here: should its dispatch still come, refuse it."""
+        self._remember(task_id, attempt)
+
+    # -- looking ----------------------------------------------------------------------------
+
+    def find(self, task_id: str, attempt: int) -> Held | None:
+        held = self._held.get(task_id)
+        if held is not None and held.attempt == attempt:
+            return held
+        return self._reports.get((task_id, attempt))
+
+    def working(self) -> list[Held]:
+        """Attempts that run or are being stopped."""
+        return list(self._held.values())
+
+    def reports(self) -> list[Held]:
+        """Attempts whose report is held, oldest first."""
+        return list(self._reports.values())
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._held and not self._reports
+
+    def named(self) -> tuple[AttemptRef, ...]:
+        """PROTOCOL §7: "every attempt taken and not yet under `ack_seq`: queued, running, result held"."""
+        return tuple(held.ref for held in (*self._held.values(), *self._reports.values()))
+
+    # -- fences and timeouts ----------------------------------------------------------------
+
+    def answered(self, refs: tuple[AttemptRef, ...], sent_at: float) -> None:
+        """A heartbeat that named these attempts, sent at this time, was answered."""
+        for ref in refs:
+            held = self._held.get(ref.task_id)
+            if held is not None and held.attempt == ref.attempt:
+                held.fence_at = max(held.fence_at, fence_of(sent_at, held.ttl_s))
+
+    def past_fence(self, now: float) -> list[Held]:
+        """Attempts that must be killed now."""
+        return [
+            held
+            for held in self._held.values()
+            if held.phase != "killing" and held.fence_at <= now
+        ]
+
+    def past_timeout(self, now: float) -> list[Held]:
+        """Attempts that have run longer than their node allows."""
+        return [
+            held
+            for held in self._held.values()
+            if held.phase == "running" and held.timeout_at is not None and held.timeout_at <= now
+        ]
+
+    def deadline(self) -> float | None:
+        """The next fence or timeout."""
+        times = [held.fence_at for held in self._held.values() if held.phase != "killing"]
+        times += [
+            held.timeout_at
+            for held in self._held.values()
+            if held.phase == "running" and held.timeout_at is not None
+        ]
+        return min(times, default=None)
+
+    # -- ending -----------------------------------------------------------------------------
+
+    def finish(self, held: Held, report: Result | ExecError) -> None:
+        """The attempt has ended and this is what to tell of it."""
+        assert held.phase != "done", "an attempt has one report"
+        self._let_go(held)
+        held.phase = "done"
+        held.report = report
+        self._reports[held.task_id, held.attempt] = held
+
+    def drop(self, held: Held) -> None:
+        """The attempt is dead and there is nothing to tell (Rule 3)."""
+        self._let_go(held)
+
+    def committed(self, frame_ids: list[str]) -> None:
+        """`ack_seq` covers these frames: their reports are durable at the scheduler."""
+        acked = set(frame_ids)
+        for name, held in list(self._reports.items()):
+            if held.frame_id in acked:
+                del self._reports[name]
+
+    def _let_go(self, held: Held) -> None:
+        del self._held[held.task_id]
+        key = held.dispatch.concurrency_key
+        if key is not None:
+            del self._keys[key]
+
+    def _remember(self, task_id: str, attempt: int) -> None:
+        self._highest[task_id] = max(attempt, self._highest.get(task_id, 0))
+        self._highest.move_to_end(task_id)
+        if len(self._highest) > REMEMBERED_TASKS:
+            self._highest.popitem(last=False)
+
+    def check(self) -> None:
+        """Assert what must always hold."""
+        assert all(held.phase != "done" for held in self._held.values())
+        assert all(held.phase == "done" for held in self._reports.values())
+        assert all(held.report is not None for held in self._reports.values())
+        assert sorted(self._keys.values()) == sorted(
+            held.task_id for held in self._held.values() if held.dispatch.concurrency_key is not None
+        )
+
+
+def fence_of(sent_at: float, ttl_s: float) -> float:
+    """When the right to run ends that a frame sent at this time gives."""
+    return sent_at + FENCE_RATIO * ttl_s

@@ -1,0 +1,76 @@
+"""What a task needs of a worker. Tasks with equal demands are placed, and blocked, together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from astraflow import errors
+from astraflow.runs.facts import Problem
+from astraflow.runs.run import Run
+from astraflow.workflow.plan import AffinityHint, ResourceRefValue, bind, find_resource_refs
+
+__all__ = ["Demand", "bound_parameters", "conflict_of", "demand_of", "refs_of"]
+
+
+class Demand(msgspec.Struct, frozen=True, gc=False):
+    """The requirements of a task, as far as they decide where it can go."""
+
+    tenant: str
+    package_name: str
+    package_version: str
+    node_type: str
+    runtime: str | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    pin: str | None = None
+    """The one worker that holds a resource which the task refers to."""
+    affinity: AffinityHint | None = None
+    concurrency_key: str | None = None
+
+
+def bound_parameters(run: Run, task: int) -> bytes:
+    """The parameters of a ready task: as authored, with the committed results of its upstream (P4)."""
+
+    def result_of(index: int) -> dict[str, object] | None:
+        raw = run.tasks[index].result
+        if raw is None:
+            return None
+        results: dict[str, object] = msgspec.json.decode(raw)
+        return {"results": results}
+
+    return bind(run.plan.nodes[task], result_of)
+
+
+def refs_of(run: Run, task: int, parameters: bytes) -> list[ResourceRefValue]:
+    """PROTOCOL §4: "After binding, every {"resourceRef": {…}} found in the parameters joins
+    `resource_refs`"."""
+    found = {ref: None for ref in run.plan.nodes[task].resource_refs}
+    found.update((ref, None) for ref in find_resource_refs(parameters))
+    return list(found)
+
+
+def conflict_of(refs: Iterable[ResourceRefValue]) -> Problem | None:
+    """Resources on two workers cannot be used by one task."""
+    workers = sorted({ref.worker_id for ref in refs if ref.worker_id is not None})
+    if len(workers) < 2:
+        return None
+    message = f"the task refers to resources of several workers: {', '.join(workers)}"
+    return Problem(errors.RESOURCE_CONFLICT.code, "CONFIGURATION", message)
+
+
+def demand_of(run: Run, task: int, refs: Iterable[ResourceRefValue]) -> Demand:
+    """The demand of a task whose references are known not to conflict."""
+    node = run.plan.nodes[task]
+    pins = [ref.worker_id for ref in refs if ref.worker_id is not None]
+    return Demand(
+        run.tenant,
+        node.package_name,
+        node.package_version,
+        node.type,
+        node.runtime,
+        node.worker_labels,
+        pins[0] if pins else None,
+        node.affinity,
+        node.concurrency_key,
+    )

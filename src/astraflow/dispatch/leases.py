@@ -1,0 +1,148 @@
+"""Leases: a worker's time-bounded claim on one attempt, and what is known of its way there.
+
+Rule 1: a lease is per attempt, granted when its fact is committed and before the frame leaves (R12).
+Rule 2: only a heartbeat that *names* the attempt renews it (R5): a worker that dropped an attempt must not
+        keep it alive by being alive itself.
+Rule 3: times are monotonic. A restarted owner lets every stored lease run for its full stored length,
+        because it cannot know when the last one was renewed.
+Rule 4: a lease that was *revoked* is not renewed any more and the worker is told to stop; it still runs out
+        at its own time, because only then is it proved that the worker's fence has fallen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush, heapreplace
+
+__all__ = ["Lease", "LeaseTable"]
+
+
+class Lease:
+    """The claim of one worker on one attempt."""
+
+    __slots__ = (
+        "ack_deadline",
+        "attempt",
+        "cancel_frame",
+        "frame_id",
+        "is_revoked",
+        "is_taken",
+        "run_id",
+        "session_id",
+        "stop_proved_by_heartbeat",
+        "task",
+        "task_id",
+        "tenant",
+        "ttl_s",
+        "until",
+        "worker_id",
+    )
+
+    def __init__(
+        self,
+        tenant: str,
+        run_id: str,
+        task: int,
+        task_id: str,
+        attempt: int,
+        worker_id: str,
+        ttl_s: float,
+        now: float,
+    ) -> None:
+        self.tenant = tenant
+        self.run_id = run_id
+        self.task = task
+        self.task_id = task_id
+        self.attempt = attempt
+        self.worker_id = worker_id
+        self.ttl_s = ttl_s
+        self.until = now + ttl_s
+        self.session_id: str | None = None  # the session that its dispatch went out on
+        self.frame_id: str | None = None
+        self.ack_deadline: float | None = None  # PROTOCOL §5.5: withdrawn when not acked by then
+        self.is_taken = False
+        self.is_revoked = False
+        self.cancel_frame: str | None = None
+        # The cancel was acked: a later heartbeat without the attempt proves that it does not run.
+        self.stop_proved_by_heartbeat = False
+
+
+class LeaseTable:
+    """All leases that are not over, by task, by worker and by when they end."""
+
+    def __init__(self) -> None:
+        self._leases: dict[str, Lease] = {}
+        self._by_worker: dict[tuple[str, str], dict[str, Lease]] = {}
+        self._ends: list[tuple[float, str, int]] = []
+
+    def __len__(self) -> int:
+        return len(self._leases)
+
+    def __iter__(self) -> Iterator[Lease]:
+        return iter(self._leases.values())
+
+    def grant(self, lease: Lease) -> None:
+        assert lease.task_id not in self._leases, "a task has one lease at a time"
+        self._leases[lease.task_id] = lease
+        self._by_worker.setdefault((lease.tenant, lease.worker_id), {})[lease.task_id] = lease
+        heappush(self._ends, (lease.until, lease.task_id, lease.attempt))
+
+    def find(self, task_id: str, attempt: int) -> Lease | None:
+        lease = self._leases.get(task_id)
+        return lease if lease is not None and lease.attempt == attempt else None
+
+    def of_worker(self, tenant: str, worker_id: str) -> list[Lease]:
+        return list(self._by_worker.get((tenant, worker_id), {}).values())
+
+    def renew(
+        self, tenant: str, worker_id: str, named: Iterable[tuple[str, int]], now: float
+    ) -> list[tuple[str, int]]:
+        """Renew what a heartbeat names; returns what it names but does not hold: it is to be stopped."""
+        held = self._by_worker.get((tenant, worker_id), {})
+        stop = []
+        for task_id, attempt in named:
+            lease = held.get(task_id)
+            if lease is None or lease.attempt != attempt or lease.is_revoked:
+                stop.append((task_id, attempt))
+            else:
+                lease.until = max(lease.until, now + lease.ttl_s)
+        return stop
+
+    def end(self, task_id: str, attempt: int) -> Lease | None:
+        """The attempt is over; returns its lease if there was one."""
+        lease = self.find(task_id, attempt)
+        if lease is None:
+            return None
+        del self._leases[task_id]
+        name = (lease.tenant, lease.worker_id)
+        del self._by_worker[name][task_id]
+        if not self._by_worker[name]:
+            del self._by_worker[name]
+        return lease
+
+    def deadline(self) -> float | None:
+        """No lease ends before this time."""
+        return self._ends[0][0] if self._ends else None
+
+    def expired(self, now: float) -> list[Lease]:
+        """The leases that have run out. They stay until `end` is called."""
+        over = []
+        while self._ends and self._ends[0][0] <= now:
+            _, task_id, attempt = self._ends[0]
+            lease = self.find(task_id, attempt)
+            if lease is None:
+                heappop(self._ends)
+            elif lease.until > now:
+                heapreplace(self._ends, (lease.until, task_id, attempt))
+            else:
+                heappop(self._ends)
+                over.append(lease)
+        return over
+
+    def check(self) -> None:
+        """Assert that every lease is indexed once and will be looked at when it ends."""
+        watched = {(task_id, attempt) for _, task_id, attempt in self._ends}
+        listed = [one for held in self._by_worker.values() for one in held.values()]
+        assert len(listed) == len(self._leases)
+        for lease in self._leases.values():
+            assert (lease.task_id, lease.attempt) in watched

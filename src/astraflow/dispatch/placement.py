@@ -1,0 +1,101 @@
+"""Where a task goes, or why it has no place.
+
+In this order: the worker that holds a pinned resource; the worker of a sticky affinity; among those that
+offer the package in the version, the runtime and the labels and have room: the worker of a preferred
+affinity, the worker this run used for the package (its binding), the least loaded of the next few.
+
+"The next few" go round: a worker that was given work is looked at last next time. With up to `LOOKED_AT`
+workers free the least loaded of all is found; with thousands, a good one is, at no cost for the rest.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from astraflow.dispatch.affinity import AffinityTable
+from astraflow.dispatch.demand import Demand
+from astraflow.dispatch.workers import WorkerEntry, WorkerTable
+from astraflow.runs.facts import WaitingFor
+
+__all__ = ["LOOKED_AT", "NoPlace", "choose", "offers"]
+
+LOOKED_AT: Final = 8
+"""How many fitting free workers are compared by load; two already avoid most bad choices."""
+
+
+class NoPlace(msgspec.Struct, frozen=True):
+    """Why there is no place, as the task will say it."""
+
+    waiting_for: WaitingFor
+
+
+def offers(worker: WorkerEntry, demand: Demand) -> bool:
+    """Whether the worker could ever run the task: package, version, runtime, labels."""
+    offer = worker.offer
+    versions = offer.packages.get(demand.package_name)
+    if versions is None or demand.package_version not in versions:
+        return False
+    if demand.runtime is not None and demand.runtime not in offer.runtimes:
+        return False
+    return all(offer.labels.get(name) == value for name, value in demand.labels)
+
+
+def choose(
+    demand: Demand, workers: WorkerTable, affinity: AffinityTable, bound_to: str | None = None
+) -> WorkerEntry | NoPlace:
+    """The worker for one task of this demand; `bound_to` is what its run used for the package."""
+    if demand.pin is not None:
+        return _only(demand.pin, demand, workers, "resource")
+    record = None
+    if demand.affinity is not None:
+        record = affinity.lookup(demand.tenant, demand.affinity.key)
+        if record is not None and demand.affinity.mode == "sticky":
+            return _only(record.worker_id, demand, workers, "affinity")
+    free = workers.available(demand.tenant, demand.package_name)
+    for preferred in (record.worker_id if record is not None else None, bound_to):
+        worker = free.get(preferred) if preferred is not None else None
+        if worker is not None and _fits(worker, demand):
+            return worker
+    fitting = islice((one for one in free.values() if _fits(one, demand)), LOOKED_AT)
+    best = min(fitting, key=lambda one: one.load, default=None)
+    return best if best is not None else NoPlace(_why(demand, workers))
+
+
+def _fits(worker: WorkerEntry, demand: Demand) -> bool:
+    return offers(worker, demand) and worker.has_room_for(demand.node_type)
+
+
+def _only(
+    worker_id: str, demand: Demand, workers: WorkerTable, kind: str
+) -> WorkerEntry | NoPlace:
+    """The one worker that will do, or why it will not now."""
+    worker = workers.find(demand.tenant, worker_id)
+    if worker is None or not worker.is_reachable:
+        gone = WaitingFor("resource" if kind == "resource" else "affinity", worker_id)
+        return NoPlace(gone)
+    if not offers(worker, demand):
+        wanted = f"{demand.package_name} {demand.package_version} on worker {worker_id}"
+        return NoPlace(WaitingFor("package", wanted))
+    if not worker.is_available or not worker.has_room_for(demand.node_type):
+        return NoPlace(WaitingFor("slot", f"worker {worker_id} is busy"))
+    return worker
+
+
+def _why(demand: Demand, workers: WorkerTable) -> WaitingFor:
+    reachable = [one for one in workers.of_tenant(demand.tenant) if one.is_reachable]
+    if not reachable:
+        return WaitingFor("worker", "no worker is online")
+    wanted = f"{demand.package_name} {demand.package_version}"
+    with_package = [
+        one
+        for one in reachable
+        if demand.package_version in one.offer.packages.get(demand.package_name, ())
+    ]
+    if not with_package:
+        return WaitingFor("package", f"no worker online offers {wanted}")
+    if not any(offers(one, demand) for one in with_package):
+        return WaitingFor("worker", f"no worker with {wanted} has the runtime and labels asked for")
+    return WaitingFor("slot", f"all workers with {wanted} are busy")

@@ -1,0 +1,161 @@
+"""The workers that a scheduler knows, what they offer, and how full they are.
+
+A worker is *available* when it has a session, is neither degraded nor draining, and has a free slot.
+The table keeps, per tenant and package, the available workers, so that finding a place costs nothing
+for the busy ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+import msgspec
+
+__all__ = ["Offer", "WorkerEntry", "WorkerStatus", "WorkerTable"]
+
+WorkerStatus = Literal["online", "degraded", "draining", "lost", "offline"]
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """What a worker said of itself when it registered."""
+
+    max_parallel: int
+    packages: Mapping[str, frozenset[str]]
+    runtimes: frozenset[str] = frozenset()
+    labels: Mapping[str, str] = {}
+    per_node_limits: Mapping[str, int] = {}
+
+
+class WorkerEntry:
+    """One worker instance."""
+
+    __slots__ = (
+        "incarnation",
+        "is_draining",
+        "offer",
+        "session_id",
+        "since",
+        "status",
+        "tenant",
+        "used",
+        "used_by_type",
+        "worker_id",
+    )
+
+    def __init__(self, tenant: str, worker_id: str) -> None:
+        self.tenant = tenant
+        self.worker_id = worker_id
+        self.session_id: str | None = None
+        self.incarnation = 0
+        self.offer = Offer(0, {})
+        self.status: WorkerStatus = "offline"
+        self.is_draining = False
+        self.since: str | None = None  # its newest heartbeat or register, for `lease.since`
+        self.used = 0
+        self.used_by_type: dict[str, int] = {}
+
+    @property
+    def is_reachable(self) -> bool:
+        return self.session_id is not None and self.status == "online" and not self.is_draining
+
+    @property
+    def is_available(self) -> bool:
+        return self.is_reachable and self.used < self.offer.max_parallel
+
+    @property
+    def load(self) -> float:
+        return self.used / self.offer.max_parallel
+
+    def has_room_for(self, node_type: str) -> bool:
+        limit = self.offer.per_node_limits.get(node_type)
+        return limit is None or self.used_by_type.get(node_type, 0) < limit
+
+
+class WorkerTable:
+    """All workers by (tenant, instance id)."""
+
+    def __init__(self) -> None:
+        self._workers: dict[tuple[str, str], WorkerEntry] = {}
+        self._available: dict[tuple[str, str], dict[str, WorkerEntry]] = {}
+
+    def __iter__(self) -> Iterator[WorkerEntry]:
+        return iter(self._workers.values())
+
+    def find(self, tenant: str, worker_id: str) -> WorkerEntry | None:
+        return self._workers.get((tenant, worker_id))
+
+    def of_tenant(self, tenant: str) -> list[WorkerEntry]:
+        return [worker for (owner, _), worker in self._workers.items() if owner == tenant]
+
+    def available(self, tenant: str, package: str) -> Mapping[str, WorkerEntry]:
+        """The available workers that offer the package, in any version."""
+        return self._available.get((tenant, package), {})
+
+    def register(
+        self, tenant: str, worker_id: str, session_id: str, incarnation: int, offer: Offer
+    ) -> WorkerEntry:
+        """A worker has opened a session, or told anew what it offers."""
+        worker = self.expect(tenant, worker_id)
+        self._withdraw(worker)
+        worker.session_id = session_id
+        worker.incarnation = incarnation
+        worker.offer = offer
+        worker.status = "online"
+        self.refresh(worker)
+        return worker
+
+    def expect(self, tenant: str, worker_id: str) -> WorkerEntry:
+        """A worker that is known from stored leases and has not come back yet."""
+        worker = self._workers.get((tenant, worker_id))
+        if worker is None:
+            worker = self._workers[tenant, worker_id] = WorkerEntry(tenant, worker_id)
+        return worker
+
+    def set_status(self, worker: WorkerEntry, status: WorkerStatus) -> None:
+        worker.status = status
+        if status in ("lost", "offline"):
+            worker.session_id = None
+            worker.since = None
+        self.refresh(worker)
+
+    def set_draining(self, worker: WorkerEntry, is_draining: bool) -> None:
+        worker.is_draining = is_draining
+        self.refresh(worker)
+
+    def take_slot(self, worker: WorkerEntry, node_type: str) -> None:
+        worker.used += 1
+        worker.used_by_type[node_type] = worker.used_by_type.get(node_type, 0) + 1
+        self.refresh(worker)
+
+    def free_slot(self, worker: WorkerEntry, node_type: str) -> None:
+        assert worker.used > 0, "a slot was given back twice"
+        worker.used -= 1
+        left = worker.used_by_type[node_type] - 1
+        if left:
+            worker.used_by_type[node_type] = left
+        else:
+            del worker.used_by_type[node_type]
+        self.refresh(worker)
+
+    def refresh(self, worker: WorkerEntry) -> None:
+        """Put the worker into the lists it belongs in now."""
+        is_available = worker.is_available
+        for package in worker.offer.packages:
+            listed = self._available.setdefault((worker.tenant, package), {})
+            # Taken out and put in again: it goes to the end of the line (see `placement`).
+            listed.pop(worker.worker_id, None)
+            if is_available:
+                listed[worker.worker_id] = worker
+
+    def _withdraw(self, worker: WorkerEntry) -> None:
+        for package in worker.offer.packages:
+            self._available.get((worker.tenant, package), {}).pop(worker.worker_id, None)
+
+    def check(self) -> None:
+        """Assert that the lists name exactly the available workers."""
+        for worker in self._workers.values():
+            assert worker.used == sum(worker.used_by_type.values())
+            for package in worker.offer.packages:
+                listed = worker.worker_id in self.available(worker.tenant, package)
+                assert listed == worker.is_available, f"{worker.worker_id} is listed wrongly"

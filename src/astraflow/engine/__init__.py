@@ -1,0 +1,3 @@
+"""The scheduler's pure half: inputs in, facts and effects out; commit, then speak."""
+
+from __future__ import annotations

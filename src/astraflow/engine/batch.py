@@ -1,0 +1,84 @@
+"""A batch: the facts of one transaction, and what may be said once it is committed."""
+
+from __future__ import annotations
+
+import msgspec
+
+from astraflow.protocol.business import Cancel, Dispatch
+from astraflow.runs.facts import Fact
+from astraflow.workflow.plan import Plan
+
+__all__ = [
+    "AcceptSession",
+    "Answer",
+    "Batch",
+    "CommitFrame",
+    "Effect",
+    "NumberedFact",
+    "SendDispatch",
+    "SendStop",
+]
+
+
+class NumberedFact(msgspec.Struct, frozen=True, gc=False):
+    """A fact with the number of its first event: 1, 2, … without gaps over the life of a run."""
+
+    run_id: str
+    first: int
+    fact: Fact
+
+
+class Effect(msgspec.Struct, frozen=True):
+    """The base of what is done after the commit."""
+
+
+class SendDispatch(Effect, frozen=True):
+    """Send a leased attempt to its worker, if it is still leased when the commit is done."""
+
+    dispatch: Dispatch
+    session_id: str
+
+
+class SendStop(Effect, frozen=True):
+    """Ask a worker to stop an attempt."""
+
+    cancel: Cancel
+    session_id: str
+
+
+class AcceptSession(Effect, frozen=True):
+    """The register is reconciled and stored: open the session."""
+
+    session_id: str
+    is_first: bool
+
+
+class CommitFrame(Effect, frozen=True):
+    """What this frame carried is durable: its acknowledgement may cover it (R1)."""
+
+    session_id: str
+    seq: int
+
+
+class Answer(Effect, frozen=True):
+    """Answer a caller of the API."""
+
+    token: object
+    run_id: str | None
+    error: object = None
+
+
+class Batch:
+    """What is decided and not yet committed."""
+
+    __slots__ = ("effects", "facts", "finished", "plans")
+
+    def __init__(self) -> None:
+        self.facts: list[NumberedFact] = []
+        self.effects: list[Effect] = []
+        self.plans: dict[str, Plan] = {}
+        self.finished: list[str] = []
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.facts and not self.effects

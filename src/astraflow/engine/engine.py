@@ -1,0 +1,301 @@
+"""The engine: the pure half of a scheduler, with its sessions.
+
+A shell drives it so, and does nothing else with it::
+
+    engine.opened(conn, …) / engine.receive(conn, envelope, …) / engine.closed(conn, …)
+    engine.submit(…) / engine.cancel(…) / engine.tick(…)
+    batch = engine.take_batch(…)      # decided, not yet true
+    … commit batch.facts in one transaction, with the epoch …
+    engine.committed(batch, …)        # true: acknowledge, dispatch, accept
+    for out in engine.take_output(): …
+
+Rule 1: commit, then speak. Nothing that depends on a fact leaves before `committed`.
+Rule 2: heartbeats are answered without a transaction: the lease they renew is not stored.
+Rule 3: an engine whose batch could not be committed is thrown away, with all its sessions, and made anew from
+        the store. A commit whose outcome is unknown is first read back (R16).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from astraflow import errors
+from astraflow.engine.batch import (
+    AcceptSession,
+    Answer,
+    Batch,
+    CommitFrame,
+    Effect,
+    SendDispatch,
+    SendStop,
+)
+from astraflow.engine.intake import CancelRun, SubmitRun, cancel_run, submit_run
+from astraflow.engine.ownership import Ownership
+from astraflow.engine.placing import place, say_what_is_waited_for
+from astraflow.engine.recovery import restore_run
+from astraflow.engine.reports import on_delivered, on_refused
+from astraflow.engine.sessions import (
+    on_acked,
+    on_heartbeat,
+    on_missed,
+    on_register,
+    on_session_ended,
+)
+from astraflow.engine.settings import EngineSettings
+from astraflow.engine.stopping import expire_leases, on_timer
+from astraflow.engine.view import View
+from astraflow.protocol import business
+from astraflow.protocol.gateway import (
+    Acked,
+    CloseConnection,
+    Delivered,
+    Gateway,
+    HeartbeatArrived,
+    Missed,
+    Refused,
+    RegisterArrived,
+    SendFrame,
+    SessionEnded,
+)
+from astraflow.protocol.wire import Envelope
+from astraflow.runs.commands import Fail, Refuse
+from astraflow.runs.facts import Fact
+from astraflow.workflow.plan import Plan
+
+if TYPE_CHECKING:
+    from random import Random
+
+__all__ = ["Engine"]
+
+
+class Engine:
+    """One owner of one shard."""
+
+    def __init__(
+        self,
+        settings: EngineSettings,
+        gateway: Gateway,
+        ownership: Ownership,
+        rng: Random,
+        now: float,
+    ) -> None:
+        self.view = View(settings, rng)
+        self.view.now = now
+        self.gateway = gateway
+        self.ownership = ownership
+        self._answers: list[Answer] = []
+        self._last_tick = now
+        self._listen_until = now
+        self._say_waiting_at = now
+
+    # -- starting ---------------------------------------------------------------------------
+
+    def restore(self, plan: Plan, facts: Iterable[Fact], now: float, at: int) -> None:
+        """Take up an active run from the store; call for each before anything else."""
+        self._enter(now, at)
+        restore_run(self.view, plan, facts)
+        self._settle()
+
+    def remember_submission(
+        self, tenant: str, key: str, fingerprint: str | None, run_id: str
+    ) -> None:
+        """An idempotency key that is still good, of an active or a finished run."""
+        self.view.submitted[tenant, key] = (fingerprint, run_id)
+
+    # -- inputs -----------------------------------------------------------------------------
+
+    def submit(self, request: SubmitRun, now: float, at: int) -> None:
+        self._enter(now, at)
+        submit_run(self.view, request)
+        self._settle()
+
+    def cancel(self, request: CancelRun, now: float, at: int) -> None:
+        self._enter(now, at)
+        cancel_run(self.view, request)
+        self._settle()
+
+    def opened(self, conn: str, now: float, certificate: object = None) -> None:
+        self.gateway.opened(conn, now, certificate)
+
+    def receive(self, conn: str, envelope: Envelope, now: float, at: int) -> None:
+        """A frame that the codec accepted."""
+        self._enter(now, at)
+        self.gateway.feed(conn, envelope, now, at / 1000)
+        self._take_events()
+
+    def bad_frame(self, conn: str, error: errors.AstraflowError, now: float, at: int) -> None:
+        """A frame that the codec refused."""
+        self._enter(now, at)
+        self.gateway.bad_frame(conn, error, now)
+        self._take_events()
+
+    def closed(self, conn: str, now: float, at: int) -> None:
+        self._enter(now, at)
+        self.gateway.closed(conn, now)
+        self._take_events()
+
+    def tick(self, now: float, at: int) -> None:
+        """Let time pass. Call it when `deadline` is due, after everything readable was read."""
+        self._enter(now, at)
+        self._notice_stall(now)
+        self.gateway.tick(now, at / 1000)
+        self._take_events()
+        if now >= self._listen_until:
+            expire_leases(self.view)
+        for timer in self.view.timers.due(now):
+            on_timer(self.view, self.gateway, timer)
+        for tenant, key in self.view.affinity.expire(now):
+            self.view.count("affinity expired")
+            self._wake_affinity(tenant, key)
+        if now >= self._say_waiting_at:
+            self._say_waiting_at = now + self.view.settings.say_waiting_after_s
+            say_what_is_waited_for(self.view)
+        self._settle()
+
+    def deadline(self) -> float | None:
+        """When `tick` is due."""
+        candidates = [
+            self.gateway.deadline(),
+            self.view.timers.deadline(),
+            self.view.leases.deadline(),
+            self.view.queue.deadline(),
+        ]
+        if self.view.queue.sleepers():
+            candidates.append(self._say_waiting_at)
+        known = [when for when in candidates if when is not None]
+        if not known:
+            return None
+        earliest = min(known)
+        lease_end = self.view.leases.deadline()
+        if lease_end is not None and earliest == lease_end:
+            return max(earliest, self._listen_until)
+        return earliest
+
+    # -- commit, then speak -----------------------------------------------------------------
+
+    def take_batch(self, now: float, at: int) -> Batch | None:
+        """Place what can be placed, and return what is to be committed; None if there is nothing."""
+        self._enter(now, at)
+        if self.ownership.may_speak(now):
+            place(self.view)
+            self._settle()
+        batch = self.view.batch
+        if batch.is_empty:
+            return None
+        self.view.batch = Batch()
+        return batch
+
+    def committed(self, batch: Batch, now: float, at: int) -> None:
+        """The batch is durable: say what it allows to be said."""
+        self._enter(now, at)
+        for effect in batch.effects:
+            self._perform(effect, now, at)
+        self._take_events()
+
+    def take_output(self) -> list[SendFrame | CloseConnection]:
+        """Frames to put on sockets and connections to close, in order."""
+        return self.gateway.take_output()
+
+    def take_answers(self) -> list[Answer]:
+        """Answers to callers of the API."""
+        answers, self._answers = self._answers, []
+        return answers
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _enter(self, now: float, at: int) -> None:
+        assert now >= self.view.now, "monotonic time does not go back"
+        self.view.now = now
+        self.view.at = at
+
+    def _notice_stall(self, now: float) -> None:
+        if now - self._last_tick > self.view.settings.stall_s + self._longest_sleep():
+            self._listen_until = now + self.view.settings.stall_s
+            self.view.count("own stall noticed")
+        self._last_tick = now
+
+    def _longest_sleep(self) -> float:
+        return self.view.settings.heartbeat_interval_s
+
+    def _settle(self) -> None:
+        """Fail what a decision found to have no possible place."""
+        while self.view.unplaceable:
+            run, task, problem = self.view.unplaceable.pop()
+            self.view.decide(run, Fail(task, problem))
+
+    def _take_events(self) -> None:
+        view = self.view
+        for event in self.gateway.take_events():
+            if isinstance(event, Delivered):
+                on_delivered(view, event)
+            elif isinstance(event, Acked):
+                on_acked(view, event)
+            elif isinstance(event, HeartbeatArrived):
+                stop = on_heartbeat(view, event)
+                self.gateway.answer_heartbeat(event.session_id, event.frame_id, stop, view.now)
+            elif isinstance(event, RegisterArrived):
+                on_register(view, event)
+            elif isinstance(event, SessionEnded):
+                on_session_ended(view, event)
+            elif isinstance(event, Missed):
+                on_missed(view, event)
+            elif isinstance(event, Refused):
+                on_refused(view, event)
+            else:
+                view.count(f"event: {type(event).__name__}")
+        self._settle()
+
+    def _wake_affinity(self, tenant: str, key: str) -> None:
+        """Tasks that waited for the key's worker may go anywhere now."""
+        for worker in self.view.workers.of_tenant(tenant):
+            self.view.wake_for(worker)
+
+    def _perform(self, effect: Effect, now: float, at: int) -> None:
+        if isinstance(effect, SendDispatch):
+            self._send_dispatch(effect, now)
+        elif isinstance(effect, SendStop):
+            self._send_stop(effect, now)
+        elif isinstance(effect, CommitFrame):
+            self.gateway.committed(effect.session_id, effect.seq)
+        elif isinstance(effect, AcceptSession):
+            self.gateway.accept(effect.session_id, now, at / 1000)
+        else:
+            assert isinstance(effect, Answer), f"unknown effect: {effect!r}"
+            self._answers.append(effect)
+
+    def _send_dispatch(self, effect: SendDispatch, now: float) -> None:
+        dispatch = effect.dispatch
+        lease = self.view.leases.find(dispatch.task_id, dispatch.attempt)
+        if lease is None:
+            return  # it was given up while the commit was under way
+        try:
+            frame_id = self.gateway.send(
+                effect.session_id, business.DISPATCH, dispatch, dispatch.task_id, now
+            )
+        except errors.AstraflowError as error:
+            # No such session any more, or its queue is full: the frame never reached the socket.
+            run = self.view.run_of(lease)
+            refuse = Refuse(
+                lease.task, lease.attempt, lease.worker_id, error.code.code, error.message
+            )
+            self.view.decide(run, refuse)
+            return
+        lease.frame_id = frame_id
+        lease.session_id = effect.session_id
+        self.view.frames[frame_id] = (dispatch.task_id, dispatch.attempt)
+
+    def _send_stop(self, effect: SendStop, now: float) -> None:
+        cancel = effect.cancel
+        try:
+            frame_id = self.gateway.send(
+                effect.session_id, business.CANCEL, cancel, cancel.task_id, now
+            )
+        except errors.AstraflowError:
+            self.view.count("stop not sent")  # owed again at the next register
+            return
+        lease = self.view.leases.find(cancel.task_id, cancel.attempt)
+        if lease is not None:
+            lease.cancel_frame = frame_id
+            lease.session_id = effect.session_id
+            self.view.frames[frame_id] = (cancel.task_id, cancel.attempt)

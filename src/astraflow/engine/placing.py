@@ -1,0 +1,161 @@
+"""Giving ready tasks to workers: one lease fact and one dispatch effect each."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import msgspec
+
+from astraflow.dispatch import Lease, NoPlace, WorkerEntry, choose
+from astraflow.dispatch.demand import Demand, bound_parameters, refs_of
+from astraflow.dispatch.queue import Entry
+from astraflow.engine.batch import SendDispatch
+from astraflow.engine.timers import AckDue, PinDue, TimeoutDue
+from astraflow.engine.view import View, package_key, task_id_of, worker_key
+from astraflow.protocol import business
+from astraflow.runs.commands import Lease as LeaseTask
+from astraflow.runs.commands import Wait
+from astraflow.runs.facts import WaitingFor
+from astraflow.runs.run import Run
+from astraflow.runs.states import Backoff, Lost, Ready
+
+__all__ = ["place", "say_what_is_waited_for"]
+
+SAID_AT_ONCE = 100
+"""How many waiting tasks say why in one round: enough for a person, bounded for the store."""
+
+
+def place(view: View) -> None:
+    """Lease every task that has a place now."""
+    view.queue.advance(view.now)
+    while (entry := view.queue.next()) is not None:
+        run = view.runs.get(entry.run_id)
+        if run is None or not _may_be_placed(run, entry.task):
+            view.queue.drop(entry)
+            continue
+        key = entry.demand.concurrency_key
+        if key is not None and not view.keys.is_free(entry.tenant, key):
+            view.queue.sleep(entry, ("key", entry.tenant, key))
+            continue
+        bound_to = view.bindings.get((entry.run_id, entry.demand.package_name))
+        chosen = choose(entry.demand, view.workers, view.affinity, bound_to)
+        if isinstance(chosen, NoPlace):
+            view.queue.sleep(entry, _wakes(view, entry.demand))
+            _watch_pin(view, entry.demand, chosen)
+        else:
+            view.queue.served(entry)
+            _lease(view, run, entry, chosen)
+
+
+def _may_be_placed(run: Run, task: int) -> bool:
+    return run.cancel is None and isinstance(run.tasks[task].state, Ready | Backoff | Lost)
+
+
+def _wakes(view: View, demand: Demand) -> Hashable:
+    """What may give this demand a place: its one worker, or any with the package."""
+    if demand.pin is not None:
+        return worker_key(demand.tenant, demand.pin)
+    if demand.affinity is not None and demand.affinity.mode == "sticky":
+        record = view.affinity.lookup(demand.tenant, demand.affinity.key)
+        if record is not None:
+            return worker_key(demand.tenant, record.worker_id)
+    return package_key(demand.tenant, demand.package_name)
+
+
+def _watch_pin(view: View, demand: Demand, chosen: NoPlace) -> None:
+    if chosen.waiting_for.kind == "resource":
+        view.timers.set(view.now + view.settings.resource_grace_s, PinDue(demand))
+
+
+def _lease(view: View, run: Run, entry: Entry, worker: WorkerEntry) -> None:
+    settings = view.settings
+    ttl_ms = int(settings.lease_ttl_s * 1000)
+    task = entry.task
+    decision = view.decide(run, LeaseTask(task, worker.worker_id, worker.incarnation, ttl_ms))
+    assert decision.facts, "a task that may be placed can be leased"
+    node = run.plan.nodes[task]
+    attempt = run.tasks[task].attempt
+    task_id = task_id_of(run.run_id, task)
+    view.leases.grant(
+        Lease(
+            run.tenant,
+            run.run_id,
+            task,
+            task_id,
+            attempt,
+            worker.worker_id,
+            settings.lease_ttl_s,
+            view.now,
+        )
+    )
+    view.workers.take_slot(worker, node.type)
+    if node.concurrency_key is not None:
+        view.keys.take(run.tenant, node.concurrency_key, task_id)
+    if node.affinity is not None:
+        ttl_s = settings.affinity_ttl_s
+        view.affinity.acquire(run.tenant, node.affinity.key, worker.worker_id, view.now, ttl_s)
+    view.bindings[run.run_id, node.package_name] = worker.worker_id
+    if node.timeout_s is not None:
+        when = view.now + node.timeout_s + settings.timeout_slack_s
+        view.timers.set(when, TimeoutDue(task_id, attempt))
+    view.timers.set(view.now + settings.dispatch_ack_timeout_s, AckDue(task_id, attempt))
+    assert worker.session_id is not None
+    dispatch = _dispatch_frame(run, task, task_id, worker, ttl_ms)
+    view.batch.effects.append(SendDispatch(dispatch, worker.session_id))
+
+
+def _dispatch_frame(
+    run: Run, task: int, task_id: str, worker: WorkerEntry, ttl_ms: int
+) -> business.Dispatch:
+    node = run.plan.nodes[task]
+    state = run.tasks[task]
+    parameters = bound_parameters(run, task)
+    assert worker.since is not None, "a worker with a session has registered"
+    timeout_ms = int(node.timeout_s * 1000) if node.timeout_s is not None else None
+    return business.Dispatch(
+        run_id=run.run_id,
+        task_id=task_id,
+        attempt=state.attempt,
+        failures=state.failures,
+        node_id=node.node_id,
+        node_type=node.type,
+        package=business.PackageRef(node.package_name, node.package_version),
+        parameters=msgspec.Raw(parameters),
+        lease=business.Lease(ttl_ms, worker.since),
+        constraints=business.Constraints(timeout_ms),
+        concurrency_key=node.concurrency_key,
+        resource_refs=tuple(
+            business.ResourceRef(ref.resource_id, worker.worker_id, ref.type or "", ref.scope)
+            for ref in refs_of(run, task, parameters)
+        ),
+        affinity=business.Affinity(node.affinity.key, node.affinity.mode)
+        if node.affinity is not None
+        else None,
+    )
+
+
+def say_what_is_waited_for(view: View) -> None:
+    """Let tasks without a place say why (P2). Waiting for a slot is normal and is not said as a fact."""
+    said = 0
+    for entry in view.queue.sleepers():
+        if said >= SAID_AT_ONCE:
+            return
+        run = view.runs.get(entry.run_id)
+        if run is None or not _may_be_placed(run, entry.task):
+            continue
+        waiting_for = _reason(view, entry)
+        if waiting_for.kind in ("slot", "key"):
+            continue
+        if run.tasks[entry.task].waiting_for != waiting_for:
+            view.decide(run, Wait(entry.task, waiting_for))
+            said += 1
+
+
+def _reason(view: View, entry: Entry) -> WaitingFor:
+    key = entry.demand.concurrency_key
+    if key is not None and not view.keys.is_free(entry.tenant, key):
+        return WaitingFor("key", key)
+    chosen = choose(entry.demand, view.workers, view.affinity)
+    if isinstance(chosen, NoPlace):
+        return chosen.waiting_for
+    return WaitingFor("slot", "")

@@ -1,0 +1,66 @@
+"""Starting from what is stored: a restarted scheduler, or one that took over.
+
+PROTOCOL §5.10: a new owner "lets every stored lease run for its full stored `ttl_ms` from the moment it has its
+epoch". It cannot know when the last owner heard of an attempt, but the worker's fence falls within that time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from astraflow.dispatch import Lease
+from astraflow.engine.timers import DeadlineDue, StopDue, TimeoutDue
+from astraflow.engine.view import View, task_id_of
+from astraflow.runs.facts import Fact
+from astraflow.runs.run import Run
+from astraflow.runs.states import Backoff, Leased, Lost, Ready, Running, Stopping
+from astraflow.runs.transitions import replay
+from astraflow.workflow.plan import Plan
+
+__all__ = ["restore_run"]
+
+
+def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> Run:
+    """Fold the facts of one active run and take up its tasks where they stand."""
+    run = replay(plan, facts)
+    assert not run.is_terminal, "only active runs are restored"
+    view.runs[run.run_id] = run
+    view.active_tasks += len(run.tasks)
+    if run.accepted.deadline_s is not None:
+        view.timers.set(view.now + run.accepted.deadline_s, DeadlineDue(run.run_id))
+    for index, task in enumerate(run.tasks):
+        state = task.state
+        if isinstance(state, Leased | Running | Stopping):
+            _restore_lease(view, run, index, state)
+        elif isinstance(state, Ready):
+            view.enqueue(run, index, 0.0)
+        elif isinstance(state, Backoff | Lost):
+            view.enqueue(run, index, task.delay_s)
+    return run
+
+
+def _restore_lease(view: View, run: Run, task: int, state: Leased | Running | Stopping) -> None:
+    task_id = task_id_of(run.run_id, task)
+    node = run.plan.nodes[task]
+    ttl_s = state.ttl_ms / 1000
+    lease = Lease(
+        run.tenant, run.run_id, task, task_id, state.attempt, state.worker, ttl_s, view.now
+    )
+    # Nobody here can say whether its frame left: only the worker, or the end of the lease, can.
+    lease.is_taken = True
+    view.leases.grant(lease)
+    worker = view.workers.expect(run.tenant, state.worker)
+    view.workers.take_slot(worker, node.type)
+    if node.concurrency_key is not None:
+        view.keys.take(run.tenant, node.concurrency_key, task_id)
+    if node.affinity is not None:
+        affinity_ttl_s = view.settings.affinity_ttl_s
+        view.affinity.acquire(
+            run.tenant, node.affinity.key, state.worker, view.now, affinity_ttl_s
+        )
+    if isinstance(state, Stopping):
+        overdue = view.now + state.grace_ms / 1000 + view.settings.stop_overdue_s
+        view.timers.set(overdue, StopDue(task_id, state.attempt))
+    elif node.timeout_s is not None:
+        when = view.now + node.timeout_s + view.settings.timeout_slack_s
+        view.timers.set(when, TimeoutDue(task_id, state.attempt))

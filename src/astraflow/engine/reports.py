@@ -1,0 +1,138 @@
+"""What workers report: frames of a session, turned into commands to runs.
+
+Every delivered frame is committed, whatever it says: a report that has no effect is acknowledged too, or its
+sender would repeat it for ever (PROTOCOL §5.9).
+"""
+
+from __future__ import annotations
+
+from astraflow import errors
+from astraflow.engine.batch import CommitFrame
+from astraflow.engine.view import View
+from astraflow.protocol import business
+from astraflow.protocol.events import Delivered, Refused
+from astraflow.runs.commands import Progress, Refuse, Report
+from astraflow.runs.facts import ArtifactRef, Chunk, Problem
+
+__all__ = ["on_delivered", "on_refused"]
+
+
+def on_delivered(view: View, event: Delivered) -> None:
+    """A sequenced frame, in order, once per session."""
+    payload = event.envelope.payload
+    tenant, worker = event.tenant, event.worker
+    if isinstance(payload, business.Result):
+        _on_result(view, tenant, worker, payload)
+    elif isinstance(payload, business.Feedback):
+        _on_feedback(view, tenant, worker, payload)
+    elif isinstance(payload, business.ExecError):
+        _on_refusal(view, tenant, worker, payload)
+    else:
+        view.count(f"not handled: {event.envelope.type}")
+    view.batch.effects.append(CommitFrame(event.session_id, event.seq))
+
+
+def on_refused(view: View, event: Refused) -> None:
+    """A frame that cannot be read. "An attempt that the payload names fails" (PROTOCOL §1)."""
+    unreadable = event.unreadable
+    if unreadable.task_id is not None and unreadable.attempt is not None:
+        place = view.find_task(event.tenant, unreadable.task_id)
+        if place is not None:
+            error = Problem(
+                errors.RESULT_INVALID.code,
+                "USER_CODE",
+                f"{unreadable.message} at {unreadable.pointer or '/'}",
+                retryable=False,
+            )
+            run, task = place
+            view.decide(
+                run, Report(task, unreadable.attempt, event.worker, "FAILED", error=error)
+            )
+    if event.seq is not None:
+        view.batch.effects.append(CommitFrame(event.session_id, event.seq))
+
+
+def _on_result(view: View, tenant: str, worker: str, result: business.Result) -> None:
+    place = view.find_task(tenant, result.task_id)
+    if place is None:
+        view.count("report of an unknown task")
+        return
+    run, task = place
+    foreign = next((one for one in result.artifacts if one.worker_id != worker), None)
+    if foreign is not None:
+        # RELIABILITY §7.1: "artifacts naming another worker … refused with pointer; task FAILED".
+        error = Problem(
+            errors.RESULT_INVALID.code,
+            "USER_CODE",
+            f"an artifact names another worker: {foreign.worker_id}",
+            retryable=False,
+        )
+        view.decide(run, Report(task, result.attempt, worker, "FAILED", error=error))
+        return
+    view.decide(
+        run,
+        Report(
+            task,
+            result.attempt,
+            worker,
+            result.status,
+            result.result,
+            tuple(map(_artifact, result.artifacts)),
+            result.duration_ms,
+            _problem(result.error) if result.error is not None else None,
+        ),
+    )
+
+
+def _on_feedback(view: View, tenant: str, worker: str, feedback: business.Feedback) -> None:
+    place = view.find_task(tenant, feedback.task_id)
+    if place is None:
+        view.count("feedback of an unknown task")
+        return
+    run, task = place
+    chunks = tuple(
+        Chunk(one.channel, one.index, one.text, one.data_base64, one.mime_type or "text/plain")
+        for one in feedback.chunks
+    )
+    view.decide(
+        run,
+        Progress(
+            task,
+            feedback.attempt,
+            worker,
+            feedback.progress,
+            feedback.message,
+            feedback.stage,
+            chunks,
+            feedback.dropped,
+        ),
+    )
+
+
+def _on_refusal(view: View, tenant: str, worker: str, refusal: business.ExecError) -> None:
+    place = view.find_task(tenant, refusal.task_id)
+    if place is None:
+        view.count("refusal of an unknown task")
+        return
+    run, task = place
+    if refusal.code == errors.DISPATCH_DRAINING.code:
+        entry = view.workers.find(tenant, worker)
+        if entry is not None:
+            view.workers.set_draining(entry, True)
+    view.decide(run, Refuse(task, refusal.attempt, worker, refusal.code, refusal.message))
+
+
+def _artifact(artifact: business.Artifact) -> ArtifactRef:
+    return ArtifactRef(
+        artifact.resource_id,
+        artifact.worker_id,
+        artifact.type,
+        artifact.size_bytes,
+        artifact.expires_at,
+        artifact.inline,
+        artifact.metadata,
+    )
+
+
+def _problem(error: business.TaskError) -> Problem:
+    return Problem(error.code, error.category, error.message, error.retryable, error.stack)

@@ -1,0 +1,41 @@
+"""The numbers of an engine, checked together."""
+
+from __future__ import annotations
+
+import msgspec
+
+from astraflow import errors
+
+__all__ = ["EngineSettings"]
+
+
+class EngineSettings(msgspec.Struct, frozen=True):
+    """Durations in seconds unless the name says otherwise. Defaults: PROTOCOL §5."""
+
+    lease_ttl_s: float = 30.0
+    heartbeat_interval_s: float = 5.0
+    dispatch_ack_timeout_s: float = 5.0
+    cancel_grace_ms: int = 30_000
+    stop_overdue_s: float = 15.0
+    """After the grace: then a stop is ended without the worker's word (PROTOCOL §5.7)."""
+    timeout_slack_s: float = 5.0
+    """The worker ends an attempt at its timeout; the scheduler steps in only this much later."""
+    resource_grace_s: float = 30.0
+    """How long a task waits for the lost worker that holds its resource."""
+    affinity_ttl_s: float = 3600.0
+    affinity_grace_s: float = 30.0
+    stall_s: float = 1.0
+    """A pause of the scheduler's own from which on it first listens before it expires anything."""
+    say_waiting_after_s: float = 1.0
+    max_active_tasks: int = 1_000_000
+    """Active tasks in memory; beyond it a submission is refused with a code (P16)."""
+
+    def __post_init__(self) -> None:
+        # R14: a lease of fewer than three heartbeats is renewed too late for its own fence (0.6).
+        if self.lease_ttl_s * 0.6 < 2 * self.heartbeat_interval_s:
+            raise errors.Refused(
+                errors.AUTH_WEAK_CONFIG,
+                "the fence, 0.6 x lease_ttl_s, must cover two heartbeat intervals: "
+                f"{self.lease_ttl_s} s, {self.heartbeat_interval_s} s",
+                pointer="/lease_ttl_s",
+            )

@@ -1,0 +1,93 @@
+"""Time passing: leases that end, dispatches nobody took, stops nobody confirmed, deadlines.
+
+Rule 1: a lease that has ended is proof (with the worker's own fence) that its attempt does not run.
+Rule 2: a dispatch that was not acknowledged in time is *withdrawn*, and given away only on proof (R6, PROTOCOL §5.5).
+Rule 3: after a stall of its own the scheduler listens before it expires anything: heartbeats may be waiting to be read.
+"""
+
+from __future__ import annotations
+
+from astraflow import errors
+from astraflow.engine.timers import AckDue, DeadlineDue, PinDue, StopDue, TimeoutDue, Timer
+from astraflow.engine.view import View
+from astraflow.protocol.gateway import Gateway
+from astraflow.runs.commands import Cancel, Fail, Lose, Refuse, StopOverdue, TimeOut, Withdraw
+from astraflow.runs.facts import Problem
+
+__all__ = ["expire_leases", "on_timer"]
+
+
+def expire_leases(view: View) -> None:
+    """Give up the attempts whose leases have run out."""
+    for lease in view.leases.expired(view.now):
+        view.count("lease expired")
+        view.decide(view.run_of(lease), Lose(lease.task, lease.attempt, "its lease ended"))
+
+
+def on_timer(view: View, gateway: Gateway, timer: Timer) -> None:
+    if isinstance(timer, AckDue):
+        _ack_due(view, gateway, timer)
+    elif isinstance(timer, StopDue):
+        _stop_due(view, timer)
+    elif isinstance(timer, TimeoutDue):
+        _timeout_due(view, timer)
+    elif isinstance(timer, PinDue):
+        _pin_due(view, timer)
+    else:
+        assert isinstance(timer, DeadlineDue), f"unknown timer: {timer!r}"
+        run = view.runs.get(timer.run_id)
+        if run is not None:
+            view.decide(run, Cancel("", view.settings.cancel_grace_ms, "deadline"))
+
+
+def _ack_due(view: View, gateway: Gateway, timer: AckDue) -> None:
+    lease = view.leases.find(timer.task_id, timer.attempt)
+    if lease is None or lease.is_taken:
+        return
+    run = view.run_of(lease)
+    if lease.frame_id is not None and lease.session_id is not None:
+        never_left = gateway.withdraw(lease.session_id, lease.frame_id)
+        if never_left:
+            code = errors.DISPATCH_WITHDRAWN.code
+            message = "the dispatch never reached the socket"
+            view.decide(run, Refuse(lease.task, lease.attempt, lease.worker_id, code, message))
+            return
+    view.decide(run, Withdraw(lease.task, lease.attempt))
+
+
+def _stop_due(view: View, timer: StopDue) -> None:
+    lease = view.leases.find(timer.task_id, timer.attempt)
+    if lease is None:
+        return
+    decision = view.decide(view.run_of(lease), StopOverdue(lease.task, lease.attempt))
+    if decision.ignored is not None:
+        # It waits for proof. The worker is told to kill it at every heartbeat, and the lease
+        # runs out because it is not renewed any more.
+        lease.is_revoked = True
+
+
+def _timeout_due(view: View, timer: TimeoutDue) -> None:
+    lease = view.leases.find(timer.task_id, timer.attempt)
+    if lease is not None:
+        grace_ms = view.settings.cancel_grace_ms
+        view.decide(view.run_of(lease), TimeOut(lease.task, lease.attempt, grace_ms))
+
+
+def _pin_due(view: View, timer: PinDue) -> None:
+    """P12: a reference to a resource that is gone fails within the grace; it is never sent elsewhere."""
+    demand = timer.demand
+    assert demand.pin is not None
+    worker = view.workers.find(demand.tenant, demand.pin)
+    if worker is not None and worker.is_reachable:
+        return
+    error = Problem(
+        errors.RESOURCE_LOST.code,
+        "INFRASTRUCTURE",
+        f"the worker that holds the resource did not come back: {demand.pin}",
+    )
+    for entry in view.queue.waiting_with(demand):
+        run = view.runs.get(entry.run_id)
+        if run is not None:
+            view.count("pinned worker lost")
+            view.queue.forget(entry.run_id, entry.task)
+            view.decide(run, Fail(entry.task, error))

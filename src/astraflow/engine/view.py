@@ -1,0 +1,190 @@
+"""The view: everything an engine knows about the runs that are active, and the open batch.
+
+Facts are folded into it as they are decided. What the facts demand of the tables (queue, leases, slots, keys)
+is done at once, because the next decision of the same batch builds on it: a task that became ready by a result
+is leased in the same transaction. What the outside sees of it waits for the commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+from astraflow.dispatch import AffinityTable, KeyTable, Lease, LeaseTable, ReadyQueue, WorkerTable
+from astraflow.dispatch.demand import bound_parameters, conflict_of, demand_of, refs_of
+from astraflow.dispatch.workers import WorkerEntry
+from astraflow.engine.batch import Batch, NumberedFact, SendStop
+from astraflow.engine.settings import EngineSettings
+from astraflow.engine.timers import StopDue, Timers
+from astraflow.protocol.business import Cancel as CancelFrame
+from astraflow.runs.commands import Command
+from astraflow.runs.decide import Decision, decide
+from astraflow.runs.effects import AttemptOver, EnqueueTask, FinishRun, StopAttempt
+from astraflow.runs.facts import Problem, width
+from astraflow.runs.run import Run
+
+if TYPE_CHECKING:
+    from random import Random
+
+__all__ = ["View", "package_key", "split_task_id", "task_id_of", "worker_key"]
+
+
+def task_id_of(run_id: str, task: int) -> str:
+    return f"{run_id}.{task}"
+
+
+def split_task_id(task_id: str) -> tuple[str, int] | None:
+    """The run and the place of a task, or None if it is not one of our ids."""
+    run_id, _, number = task_id.rpartition(".")
+    if not run_id or not number.isascii() or not number.isdecimal() or len(number) > 9:
+        return None
+    return run_id, int(number)
+
+
+def worker_key(tenant: str, worker_id: str) -> Hashable:
+    """What tasks that only one worker can run sleep on."""
+    return ("worker", tenant, worker_id)
+
+
+def package_key(tenant: str, package: str) -> Hashable:
+    """What tasks that any worker with the package can run sleep on."""
+    return ("package", tenant, package)
+
+
+class View:
+    """The state of one engine. `now` (monotonic) and `at` (wall, ms) are those of the present input."""
+
+    def __init__(self, settings: EngineSettings, rng: Random) -> None:
+        self.settings = settings
+        self.rng = rng
+        self.now = 0.0
+        self.at = 0
+        self.batch = Batch()
+        self.runs: dict[str, Run] = {}
+        self.active_tasks = 0
+        self.workers = WorkerTable()
+        self.queue = ReadyQueue()
+        self.leases = LeaseTable()
+        self.keys = KeyTable()
+        self.affinity = AffinityTable()
+        self.bindings: dict[tuple[str, str], str] = {}
+        self.frames: dict[str, tuple[str, int]] = {}  # dispatch and cancel frames not yet acked
+        self.submitted: dict[tuple[str, str], tuple[str | None, str]] = {}
+        self.counters: dict[str, int] = {}
+        self.timers = Timers()
+        self.unplaceable: list[tuple[Run, int, Problem]] = []
+
+    def count(self, what: str) -> None:
+        self.counters[what] = self.counters.get(what, 0) + 1
+
+    def decide(self, run: Run, command: Command) -> Decision:
+        """Decide, fold, and do what the decision demands of the tables."""
+        decision = decide(run, command, self.at, self.rng)
+        if decision.ignored is not None:
+            self.count(decision.ignored)
+        self.apply(decision)
+        return decision
+
+    def apply(self, decision: Decision) -> None:
+        """Put the facts of a decision into the batch and carry out its effects on the tables."""
+        run = decision.run
+        first = decision.first
+        facts = self.batch.facts
+        for fact in decision.facts:
+            facts.append(NumberedFact(run.run_id, first, fact))
+            first += width(fact)
+        for effect in decision.effects:
+            if isinstance(effect, EnqueueTask):
+                self.enqueue(run, effect.task, effect.delay_s)
+            elif isinstance(effect, AttemptOver):
+                self.end_attempt(run, effect.task, effect.attempt)
+            elif isinstance(effect, StopAttempt):
+                self.stop_attempt(run, effect)
+            else:
+                assert isinstance(effect, FinishRun), f"unknown effect: {effect!r}"
+                self._finish(run)
+
+    def find_task(self, tenant: str, task_id: str) -> tuple[Run, int] | None:
+        """An active task of this tenant. Another tenant's looks the same as none (P15)."""
+        place = split_task_id(task_id)
+        run = self.runs.get(place[0]) if place is not None else None
+        if run is None or place is None or run.tenant != tenant or place[1] >= len(run.tasks):
+            return None
+        return run, place[1]
+
+    def run_of(self, lease: Lease) -> Run:
+        """The run of a lease: a lease never outlives its run."""
+        return self.runs[lease.run_id]
+
+    def enqueue(self, run: Run, task: int, delay_s: float) -> None:
+        """Queue a task that may run, or fail it if it can never have a place."""
+        refs = refs_of(run, task, bound_parameters(run, task))
+        conflict = conflict_of(refs)
+        if conflict is not None:
+            # Failing it here would decide inside a decision; the engine does so right after it.
+            self.unplaceable.append((run, task, conflict))
+            return
+        self.queue.push(
+            run.tenant,
+            run.run_id,
+            task,
+            demand_of(run, task, refs),
+            priority=run.plan.nodes[task].priority,
+            ready_at=self.now + delay_s if delay_s > 0 else None,
+        )
+
+    def end_attempt(self, run: Run, task: int, attempt: int) -> None:
+        """Give back what an attempt held."""
+        self.queue.forget(run.run_id, task)
+        lease = self.leases.end(task_id_of(run.run_id, task), attempt)
+        if lease is None:
+            return
+        if lease.frame_id is not None:
+            self.frames.pop(lease.frame_id, None)
+        if lease.cancel_frame is not None:
+            self.frames.pop(lease.cancel_frame, None)
+        node = run.plan.nodes[task]
+        worker = self.workers.find(run.tenant, lease.worker_id)
+        assert worker is not None, "a lease names a known worker"
+        self.workers.free_slot(worker, node.type)
+        if node.concurrency_key is not None:
+            self.keys.give_back(run.tenant, node.concurrency_key, lease.task_id)
+            self.queue.wake(("key", run.tenant, node.concurrency_key))
+        if node.affinity is not None:
+            ttl_s = self.settings.affinity_ttl_s
+            self.affinity.settle(run.tenant, node.affinity.key, lease.worker_id, self.now, ttl_s)
+        self.wake_for(worker)
+
+    def wake_for(self, worker: WorkerEntry) -> None:
+        """The worker may have a place for tasks that had none."""
+        if not worker.is_available:
+            return
+        self.queue.wake(worker_key(worker.tenant, worker.worker_id))
+        for package in worker.offer.packages:
+            self.queue.wake(package_key(worker.tenant, package))
+
+    def stop_attempt(self, run: Run, effect: StopAttempt) -> None:
+        """Ask the worker after the commit, and look again when it should have answered."""
+        task_id = task_id_of(run.run_id, effect.task)
+        self.owe_stop(run, task_id, effect)
+        overdue = self.now + effect.grace_ms / 1000 + self.settings.stop_overdue_s
+        self.timers.set(overdue, StopDue(task_id, effect.attempt))
+
+    def owe_stop(self, run: Run, task_id: str, effect: StopAttempt) -> None:
+        """Send the cancel on the session that the worker has now. One without a session is told when it
+        comes back: "nothing S→W lives only in a window" (PROTOCOL §5.7)."""
+        worker = self.workers.find(run.tenant, effect.worker)
+        if worker is None or worker.session_id is None:
+            return
+        frame = CancelFrame(run.run_id, task_id, effect.attempt, effect.why, effect.grace_ms)
+        self.batch.effects.append(SendStop(frame, worker.session_id))
+
+    def _finish(self, run: Run) -> None:
+        """The run is over: nothing of it stays in memory but the answer to a repeated submission."""
+        for task in range(len(run.tasks)):
+            self.queue.forget(run.run_id, task)
+        for package in {node.package_name for node in run.plan.nodes}:
+            self.bindings.pop((run.run_id, package), None)
+        del self.runs[run.run_id]
+        self.active_tasks -= len(run.tasks)
+        self.batch.finished.append(run.run_id)

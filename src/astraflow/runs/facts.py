@@ -1,0 +1,301 @@
+"""Facts: what happened to a run, in the past tense, as it is stored.
+
+Rule 1: a fact is written once and never changed; a run is the fold of its facts and nothing else.
+Rule 2: a fact carries everything its fold needs. Folding reads no clock, no plan that may have
+        changed since, and draws nothing at random: a back-off delay is *in* the fact.
+Rule 3: `at` is wall-clock milliseconds, for people only. No decision is made from it (R13).
+Rule 4: a released fact keeps its tag and its fields for ever; new fields have defaults.
+
+A fact is shown to a reader of the run as one or more numbered events (`projections.events_of`);
+how many is a function of the fact alone (`width`), so that numbers can be given when it is made.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+__all__ = [
+    "AnyFact",
+    "ArtifactRef",
+    "AttemptFailed",
+    "AttemptLost",
+    "AttemptProgressed",
+    "AttemptRefused",
+    "AttemptStarted",
+    "CancelRequested",
+    "Category",
+    "Chunk",
+    "Fact",
+    "Problem",
+    "RunAccepted",
+    "RunFinished",
+    "RunStarted",
+    "RunStatus",
+    "StopRequested",
+    "StopWhy",
+    "TaskCancelled",
+    "TaskFact",
+    "TaskFailed",
+    "TaskLeased",
+    "TaskReused",
+    "TaskSkipped",
+    "TaskSucceeded",
+    "TaskWaiting",
+    "WaitingFor",
+    "decode_fact",
+    "encode_fact",
+    "width",
+]
+
+Category = Literal[
+    "USER_CODE", "DATA_QUALITY", "INFRASTRUCTURE", "CONFIGURATION", "TIMEOUT", "CANCELLED"
+]
+RunStatus = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+StopWhy = Literal["withdraw", "cancel", "timeout"]
+"""Why a worker was asked to stop an attempt: it is what decides what its end means."""
+
+WaitKind = Literal[
+    "worker", "package", "resource", "slot", "key", "affinity", "retry_at", "approval"
+]
+
+
+class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why an attempt or a task failed, as told to people and to the retry policy."""
+
+    code: str
+    category: Category
+    message: str = ""
+    retryable: bool | None = None
+    stack: str | None = None
+
+
+class WaitingFor(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a task that could run is waiting for (P2: a run that waits says for what)."""
+
+    kind: WaitKind
+    detail: str = ""
+
+
+class Chunk(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A piece of a stream that an attempt made: a log line, a token, an image part."""
+
+    channel: str
+    index: int
+    text: str | None = None
+    data_base64: str | None = None
+    mime_type: str = "text/plain"
+
+
+class ArtifactRef(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A resource that a result points to; the bytes stay on the worker that made them."""
+
+    resource_id: str
+    worker_id: str
+    type: str
+    size_bytes: int | None = None
+    expires_at: str | None = None
+    inline: bool = False
+    metadata: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class Fact(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="fact"):
+    """The base of all facts."""
+
+    at: int
+
+
+class RunAccepted(Fact, frozen=True, tag="run.accepted"):
+    """The run exists from here on: its submission may be answered with 2xx (P1)."""
+
+    run_id: str
+    tenant: str
+    workflow_id: str
+    inputs: msgspec.Raw = msgspec.Raw(b"{}")
+    idempotency_key: str | None = None
+    fingerprint: str | None = None
+    deadline_s: float | None = None
+    rerun_of: str | None = None
+
+
+class RunStarted(Fact, frozen=True, tag="run.started"):
+    """The first task has been leased."""
+
+
+class CancelRequested(Fact, frozen=True, tag="run.cancel_requested"):
+    """No new attempt starts from here on (P9)."""
+
+    by: str = ""
+    reason: str = "user_requested"
+
+
+class RunFinished(Fact, frozen=True, tag="run.finished"):
+    """All tasks are terminal. The last fact of every run."""
+
+    status: RunStatus
+    error: Problem | None = None
+
+
+class TaskFact(Fact, frozen=True):
+    """A fact about one task, named by its place in the plan."""
+
+    task: int
+
+
+class TaskWaiting(TaskFact, frozen=True, tag="task.waiting"):
+    """A ready task has no place, and this is why."""
+
+    waiting_for: WaitingFor
+
+
+class TaskLeased(TaskFact, frozen=True, tag="task.leased"):
+    """Attempt `attempt` belongs to one incarnation of one worker. Committed before its frame leaves."""
+
+    attempt: int
+    worker: str
+    incarnation: int
+    ttl_ms: int
+
+
+class AttemptStarted(TaskFact, frozen=True, tag="attempt.started"):
+    """The worker has taken the dispatch."""
+
+    attempt: int
+
+
+class AttemptProgressed(TaskFact, frozen=True, tag="attempt.progressed"):
+    """Feedback: best effort, with the number of chunks that were shed on the way."""
+
+    attempt: int
+    progress: float | None = None
+    message: str | None = None
+    stage: str | None = None
+    chunks: tuple[Chunk, ...] = ()
+    dropped: int = 0
+
+
+class StopRequested(TaskFact, frozen=True, tag="attempt.stop_requested"):
+    """The worker is asked to stop the attempt. What its end means depends on `why`."""
+
+    attempt: int
+    why: StopWhy
+    grace_ms: int
+
+
+class AttemptRefused(TaskFact, frozen=True, tag="attempt.refused"):
+    """Nothing started: a refusal, a proved withdrawal, or a frame that never left."""
+
+    attempt: int
+    code: str
+    delay_s: float
+    message: str = ""
+    counted: bool = True
+
+
+class AttemptLost(TaskFact, frozen=True, tag="attempt.lost"):
+    """The attempt is proved not to run any more, and nobody knows how far it came."""
+
+    attempt: int
+    cause: str
+    delay_s: float
+
+
+class AttemptFailed(TaskFact, frozen=True, tag="attempt.failed"):
+    """The attempt failed and its policy gives the task another one after `delay_s`."""
+
+    attempt: int
+    error: Problem
+    delay_s: float
+
+
+class TaskSucceeded(TaskFact, frozen=True, tag="task.succeeded"):
+    """The one accepted result of the task (P6)."""
+
+    attempt: int
+    result: msgspec.Raw = msgspec.Raw(b"{}")
+    artifacts: tuple[ArtifactRef, ...] = ()
+    duration_ms: int | None = None
+
+
+class TaskReused(TaskFact, frozen=True, tag="task.reused"):
+    """A re-run keeps a result that an earlier run committed."""
+
+    from_run: str
+    result: msgspec.Raw = msgspec.Raw(b"{}")
+    artifacts: tuple[ArtifactRef, ...] = ()
+
+
+class TaskFailed(TaskFact, frozen=True, tag="task.failed"):
+    """Final: the policy, the loss budget or the dispatch tries are spent, or none were given."""
+
+    attempt: int
+    error: Problem
+    confirmed: bool = True
+
+
+class TaskSkipped(TaskFact, frozen=True, tag="task.skipped"):
+    """The task will not run: an upstream failed or was skipped, it is disabled, or it skipped itself."""
+
+    code: str
+    because: int | None = None
+    attempt: int = 0
+
+
+class TaskCancelled(TaskFact, frozen=True, tag="task.cancelled"):
+    """Stopped by a committed cancel. `confirmed` is False when the worker never said so."""
+
+    attempt: int
+    confirmed: bool = True
+
+
+AnyFact = (
+    RunAccepted
+    | RunStarted
+    | CancelRequested
+    | RunFinished
+    | TaskWaiting
+    | TaskLeased
+    | AttemptStarted
+    | AttemptProgressed
+    | StopRequested
+    | AttemptRefused
+    | AttemptLost
+    | AttemptFailed
+    | TaskSucceeded
+    | TaskReused
+    | TaskFailed
+    | TaskSkipped
+    | TaskCancelled
+)
+
+_encoder: Final = msgspec.json.Encoder()
+_decoder: Final = msgspec.json.Decoder(AnyFact)
+
+encode_fact = _encoder.encode
+"""The stored form of a fact."""
+
+
+def decode_fact(raw: bytes) -> AnyFact:
+    """Read a stored fact, of this release or an earlier one."""
+    fact: AnyFact = _decoder.decode(raw)
+    return fact
+
+
+_FIXED_WIDTH: Final[dict[type[Fact], int]] = {
+    AttemptFailed: 2,  # node.error, node.state
+    TaskFailed: 2,
+}
+
+
+def width(fact: Fact) -> int:
+    """How many numbered events this fact is shown as; at least one."""
+    kind = type(fact)
+    if kind is TaskSucceeded or kind is TaskReused:
+        # node.result.snapshot, node.state, and one artifact.ready each
+        return 2 + len(fact.artifacts)  # type: ignore[attr-defined]
+    if kind is AttemptProgressed:
+        assert isinstance(fact, AttemptProgressed)
+        said = fact.progress is not None or fact.message is not None or fact.stage is not None
+        return max(1, int(said or fact.dropped > 0) + len(fact.chunks))
+    return _FIXED_WIDTH.get(kind, 1)

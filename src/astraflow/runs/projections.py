@@ -1,0 +1,276 @@
+"""What readers see of a run: numbered events, and the REST view. camelCase, as on those surfaces.
+
+Both are made from the same facts: `events_of` shows one fact as `facts.width(fact)` events, and
+`view_run` shows the fold of all. Folding the `node.state` and `run.status` events of a run gives the
+statuses of its view (P17).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from astraflow.runs.facts import (
+    ArtifactRef,
+    AttemptFailed,
+    AttemptLost,
+    AttemptProgressed,
+    AttemptRefused,
+    AttemptStarted,
+    CancelRequested,
+    Chunk,
+    Fact,
+    Problem,
+    RunAccepted,
+    RunFinished,
+    RunStarted,
+    StopRequested,
+    TaskCancelled,
+    TaskFact,
+    TaskFailed,
+    TaskLeased,
+    TaskReused,
+    TaskSkipped,
+    TaskSucceeded,
+    TaskWaiting,
+    WaitingFor,
+    width,
+)
+from astraflow.runs.run import Run, Task
+from astraflow.runs.states import (
+    Backoff,
+    Cancelled,
+    Failed,
+    Leased,
+    Lost,
+    Pending,
+    Ready,
+    Running,
+    Skipped,
+    State,
+    Stopping,
+    Succeeded,
+)
+from astraflow.workflow.plan import Plan
+
+__all__ = ["Event", "events_of", "iso", "node_status", "view_node", "view_run"]
+
+Event = dict[str, Any]
+
+_STATUS: Final[dict[type[State], str]] = {
+    Pending: "pending",
+    Ready: "ready",
+    Leased: "dispatched",
+    Running: "running",
+    Lost: "retrying",
+    Backoff: "retrying",
+    Succeeded: "succeeded",
+    Failed: "failed",
+    Skipped: "skipped",
+    Cancelled: "cancelled",
+}
+
+
+def iso(at: int) -> str:
+    """Wall-clock milliseconds as RFC 3339."""
+    moment = datetime.fromtimestamp(at / 1000, UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at % 1000:03d}Z"
+
+
+def node_status(task: Task) -> str:
+    """The status word of a task."""
+    state = task.state
+    if isinstance(state, Stopping):
+        # An attempt that is being stopped still is where it was, as far as anybody knows.
+        return "dispatched" if state.why == "withdraw" else "running"
+    if task.waiting_for is not None and isinstance(state, Ready | Backoff | Lost):
+        return "waiting"
+    return _STATUS[type(state)]
+
+
+def events_of(fact: Fact, first: int, plan: Plan) -> list[Event]:
+    """The events of one fact, numbered from `first` without a gap."""
+    bodies = _task_bodies(fact, plan) if isinstance(fact, TaskFact) else [_run_body(fact)]
+    assert len(bodies) == width(fact), f"the width of {fact!r} is not what is shown of it"
+    return [
+        {
+            "id": first + offset,
+            "type": kind,
+            "occurredAt": iso(fact.at),
+            "scope": {"nodeId": body["nodeId"]} if "nodeId" in body else {},
+            "data": body,
+        }
+        for offset, (kind, body) in enumerate(bodies)
+    ]
+
+
+_Body = tuple[str, dict[str, Any]]
+
+
+def _run_body(fact: Fact) -> _Body:
+    if isinstance(fact, RunAccepted):
+        return "run.status", {"status": "queued"}
+    if isinstance(fact, RunStarted):
+        return "run.status", {"status": "running"}
+    if isinstance(fact, CancelRequested):
+        return "run.status", {
+            "status": "running",
+            "cancelRequested": True,
+            "reason": fact.reason,
+        }
+    assert isinstance(fact, RunFinished), f"not a fact of a run: {fact!r}"
+    body: dict[str, Any] = {"status": fact.status}
+    if fact.error is not None:
+        body["error"] = _problem(fact.error)
+    return "run.status", body
+
+
+def _task_bodies(fact: TaskFact, plan: Plan) -> list[_Body]:
+    node = {"nodeId": plan.nodes[fact.task].node_id}
+    if isinstance(fact, TaskSucceeded | TaskReused):
+        return _result_bodies(fact, node)
+    if isinstance(fact, AttemptProgressed):
+        return _progress_bodies(fact, node)
+    if isinstance(fact, TaskFailed | AttemptFailed):
+        error = _problem(fact.error)
+        status = "failed" if isinstance(fact, TaskFailed) else "retrying"
+        body = {**node, "status": status, "attempt": fact.attempt, "error": error}
+        if isinstance(fact, TaskFailed) and not fact.confirmed:
+            body["confirmed"] = False
+        return [
+            ("node.error", {**node, "attempt": fact.attempt, "error": error}),
+            ("node.state", body),
+        ]
+    return [("node.state", {**node, **_state_body(fact)})]
+
+
+def _state_body(fact: TaskFact) -> dict[str, Any]:
+    if isinstance(fact, TaskLeased):
+        return {"status": "dispatched", "attempt": fact.attempt, "workerId": fact.worker}
+    if isinstance(fact, AttemptStarted):
+        return {"status": "running", "attempt": fact.attempt}
+    if isinstance(fact, TaskWaiting):
+        return {"status": "waiting", "waitingFor": _waiting(fact.waiting_for)}
+    if isinstance(fact, StopRequested):
+        status = "dispatched" if fact.why == "withdraw" else "running"
+        return {"status": status, "attempt": fact.attempt, "message": f"stopping: {fact.why}"}
+    if isinstance(fact, AttemptRefused):
+        message = f"refused: {fact.code}"
+        return {"status": "retrying", "attempt": fact.attempt, "message": message}
+    if isinstance(fact, AttemptLost):
+        return {"status": "retrying", "attempt": fact.attempt, "message": f"lost: {fact.cause}"}
+    if isinstance(fact, TaskSkipped):
+        return {"status": "skipped", "attempt": fact.attempt, "error": {"code": fact.code}}
+    assert isinstance(fact, TaskCancelled), f"not a fact of a task: {fact!r}"
+    return {"status": "cancelled", "attempt": fact.attempt, "confirmed": fact.confirmed}
+
+
+def _result_bodies(fact: TaskSucceeded | TaskReused, node: dict[str, Any]) -> list[_Body]:
+    attempt = fact.attempt if isinstance(fact, TaskSucceeded) else 0
+    artifacts = [_artifact(one) for one in fact.artifacts]
+    snapshot = {**node, "attempt": attempt, "result": fact.result, "artifacts": artifacts}
+    state: dict[str, Any] = {**node, "status": "succeeded", "attempt": attempt}
+    if isinstance(fact, TaskReused):
+        state["reusedFrom"] = fact.from_run
+    return [
+        ("node.result.snapshot", snapshot),
+        *(("artifact.ready", {**node, "artifact": one}) for one in artifacts),
+        ("node.state", state),
+    ]
+
+
+def _progress_bodies(fact: AttemptProgressed, node: dict[str, Any]) -> list[_Body]:
+    bodies = [("node.result.delta", {**node, **_delta(fact, chunk)}) for chunk in fact.chunks]
+    state: dict[str, Any] = {**node, "status": "running", "attempt": fact.attempt}
+    said = {"progress": fact.progress, "message": fact.message, "stage": fact.stage}
+    state.update({name: value for name, value in said.items() if value is not None})
+    if fact.dropped:
+        state["dropped"] = fact.dropped
+    if len(state) > len(node) + 2 or not bodies:
+        bodies.append(("node.state", state))
+    return bodies
+
+
+def _delta(fact: AttemptProgressed, chunk: Chunk) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "attempt": fact.attempt,
+        "channel": chunk.channel,
+        "index": chunk.index,
+        "mimeType": chunk.mime_type,
+    }
+    if chunk.text is not None:
+        body["text"] = chunk.text
+    else:
+        body["dataBase64"] = chunk.data_base64 or ""
+    return body
+
+
+def _problem(error: Problem) -> dict[str, Any]:
+    body = {"code": error.code, "category": error.category, "message": error.message}
+    return body if error.stack is None else {**body, "stack": error.stack}
+
+
+def _waiting(waiting_for: WaitingFor) -> dict[str, Any]:
+    return {"kind": waiting_for.kind, "detail": waiting_for.detail}
+
+
+def _artifact(artifact: ArtifactRef) -> dict[str, Any]:
+    return {
+        "resourceId": artifact.resource_id,
+        "workerId": artifact.worker_id,
+        "type": artifact.type,
+        "sizeBytes": artifact.size_bytes,
+        "expiresAt": artifact.expires_at,
+        "inline": artifact.inline,
+        "metadata": artifact.metadata,
+    }
+
+
+def view_node(run: Run, index: int) -> dict[str, Any]:
+    """One node of the run as REST shows it, without what only the session layer knows."""
+    task = run.tasks[index]
+    node = run.plan.nodes[index]
+    view: dict[str, Any] = {
+        "nodeId": node.node_id,
+        "type": node.type,
+        "label": node.label,
+        "status": node_status(task),
+        "attempt": task.attempt,
+        "failures": task.failures,
+        "workerId": task.worker,
+        "waitingFor": _waiting(task.waiting_for) if task.waiting_for else None,
+        "result": task.result,
+        "error": None,
+        "progress": task.progress,
+        "message": task.message,
+        "startedAt": iso(task.started_at) if task.started_at is not None else None,
+        "finishedAt": iso(task.finished_at) if task.finished_at is not None else None,
+        "artifacts": [_artifact(one) for one in task.artifacts],
+    }
+    if isinstance(task.state, Failed):
+        view["error"] = _problem(task.state.error)
+    elif isinstance(task.state, Skipped):
+        view["error"] = {"code": task.state.code}
+    return view
+
+
+def view_run(run: Run, *, nodes: bool = True) -> dict[str, Any]:
+    """The run as REST shows it."""
+    view: dict[str, Any] = {
+        "runId": run.run_id,
+        "workflowId": run.plan.workflow_id,
+        "status": run.status,
+        "createdAt": iso(run.accepted.at),
+        "startedAt": iso(run.started_at) if run.started_at is not None else None,
+        "finishedAt": iso(run.finished_at) if run.finished_at is not None else None,
+        "cancelRequested": run.cancel is not None,
+        "lastEvent": run.last_event,
+    }
+    if run.error is not None:
+        view["error"] = _problem(run.error)
+    if nodes:
+        view["nodes"] = [view_node(run, index) for index in range(len(run.tasks))]
+        view["artifacts"] = [
+            _artifact(artifact) for task in run.tasks for artifact in task.artifacts
+        ]
+    return view

@@ -1,0 +1,146 @@
+"""A run and its tasks in memory: the fold of the run's facts over its plan.
+
+Only `transitions.fold` changes these objects. Everything here is plain attributes with slots,
+because a scheduler holds a hundred thousand of them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from astraflow.runs.facts import (
+    ArtifactRef,
+    CancelRequested,
+    Fact,
+    Problem,
+    RunAccepted,
+    RunStatus,
+    WaitingFor,
+)
+from astraflow.runs.states import HOLDING, PENDING, READY, TERMINAL, Pending, Ready, State
+from astraflow.workflow.plan import Feature, Plan
+
+__all__ = ["RECENT_FACTS", "Run", "Task"]
+
+RECENT_FACTS: Final = 32
+"""How many of a run's last facts are kept for the story in an `InvalidTransition`."""
+
+_JOINING: Final = frozenset({Feature.JOIN_ANY, Feature.JOIN_ALL_DONE, Feature.ERROR_PORT})
+"""Without these, a task is ready when all upstream succeeded and doomed when one did not."""
+
+
+class Task:
+    """A node within a run."""
+
+    __slots__ = (
+        "artifacts",
+        "attempt",
+        "delay_s",
+        "failures",
+        "finished_at",
+        "losses",
+        "message",
+        "progress",
+        "remaining",
+        "result",
+        "started_at",
+        "state",
+        "tries",
+        "waiting_for",
+        "worker",
+    )
+
+    def __init__(self, remaining: int) -> None:
+        self.state: State = PENDING if remaining else READY
+        self.remaining = remaining  # upstream tasks that are not settled yet
+        self.attempt = 0  # the newest attempt ever issued; a fencing token that only grows (R6)
+        self.failures = 0  # counted by the retry budget
+        self.losses = 0  # counted by the loss budget
+        self.tries = 0  # dispatches in a row that nobody took
+        self.worker: str | None = None
+        self.delay_s = 0.0
+        self.progress: float | None = None
+        self.message: str | None = None
+        self.waiting_for: WaitingFor | None = None
+        self.started_at: int | None = None
+        self.finished_at: int | None = None
+        self.result: msgspec.Raw | None = None
+        self.artifacts: Sequence[ArtifactRef] = ()
+
+    @property
+    def is_terminal(self) -> bool:
+        return type(self.state) in TERMINAL
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a worker may be running the current attempt."""
+        return type(self.state) in HOLDING
+
+
+class Run:
+    """One execution of a workflow."""
+
+    __slots__ = (
+        "accepted",
+        "cancel",
+        "doomed",
+        "error",
+        "failed",
+        "finished_at",
+        "is_simple",
+        "last_event",
+        "open_tasks",
+        "plan",
+        "ready",
+        "recent",
+        "run_id",
+        "started_at",
+        "status",
+        "tasks",
+        "tenant",
+    )
+
+    def __init__(self, plan: Plan, accepted: RunAccepted) -> None:
+        self.plan = plan
+        self.accepted = accepted
+        self.run_id = accepted.run_id
+        self.tenant = accepted.tenant
+        self.status: RunStatus = "queued"
+        self.error: Problem | None = None
+        self.cancel: CancelRequested | None = None
+        self.started_at: int | None = None
+        self.finished_at: int | None = None
+        self.last_event = 0
+        self.tasks = [Task(len(parents)) for parents in plan.parents]
+        self.open_tasks = len(self.tasks)
+        self.failed: int | None = None  # the first task that failed: it names the run's error
+        # What the last fold brought about, for `decide` to take up: never stored, always drained.
+        self.ready = [index for index, task in enumerate(self.tasks) if task.remaining == 0]
+        self.doomed: list[tuple[int, int]] = []  # (task that can never run, the task it is due to)
+        self.recent: deque[Fact] = deque(maxlen=RECENT_FACTS)
+        self.is_simple = not (plan.features & _JOINING)
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.status not in ("queued", "running")
+
+    def check(self) -> None:
+        """Assert what must always hold; re-derives every count from scratch (I8)."""
+        open_tasks = 0
+        for index, task in enumerate(self.tasks):
+            terminal = task.is_terminal
+            open_tasks += not terminal
+            unsettled = sum(not self.tasks[p].is_terminal for p in self.plan.parents[index])
+            if self.is_simple and type(task.state) is Ready:
+                assert unsettled == 0, f"task {index} is ready before its upstream is settled"
+            if type(task.state) is Pending:
+                assert task.remaining > 0, f"task {index} is pending on nothing"
+            assert task.failures + task.losses <= task.attempt
+        assert open_tasks == self.open_tasks
+        assert not (self.is_terminal and open_tasks), "a finished run has open tasks"
+        assert not self.ready, "ready tasks were not taken up"
+        assert not self.doomed, "doomed tasks were not skipped"

@@ -1,0 +1,72 @@
+"""The story of a task: every fact that touched it, in words a person can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from astraflow.runs.facts import (
+    AttemptFailed,
+    AttemptLost,
+    AttemptProgressed,
+    AttemptRefused,
+    AttemptStarted,
+    CancelRequested,
+    Fact,
+    StopRequested,
+    TaskCancelled,
+    TaskFact,
+    TaskFailed,
+    TaskLeased,
+    TaskReused,
+    TaskSkipped,
+    TaskSucceeded,
+    TaskWaiting,
+)
+from astraflow.runs.projections import iso
+
+__all__ = ["tell", "tell_fact"]
+
+
+def tell(facts: Iterable[Fact], task: int) -> list[str]:
+    """The lines of one task's story: its own facts, and those of the run that touched it."""
+    lines = []
+    for fact in facts:
+        is_own = isinstance(fact, TaskFact) and fact.task == task
+        if is_own or isinstance(fact, CancelRequested):
+            lines.append(f"{iso(fact.at)} {tell_fact(fact)}")
+    return lines
+
+
+def tell_fact(fact: Fact) -> str:
+    """One fact about a task as a sentence."""
+    match fact:
+        case CancelRequested(by=by, reason=reason):
+            return f"cancel of the run was requested by {by or 'the scheduler'} ({reason})"
+        case TaskWaiting(waiting_for=waiting):
+            return f"waits for {waiting.kind}: {waiting.detail}"
+        case TaskLeased(attempt=attempt, worker=worker, incarnation=incarnation):
+            return f"attempt {attempt} was leased to {worker} (boot {incarnation})"
+        case AttemptStarted(attempt=attempt):
+            return f"attempt {attempt} was taken by its worker"
+        case AttemptProgressed(attempt=attempt, chunks=chunks):
+            return f"attempt {attempt} gave feedback with {len(chunks)} chunks"
+        case StopRequested(attempt=attempt, why=why):
+            return f"attempt {attempt} was asked to stop ({why})"
+        case AttemptRefused(attempt=attempt, code=code, delay_s=delay_s):
+            return f"attempt {attempt} did not start ({code}); next try in {delay_s:.1f} s"
+        case AttemptLost(attempt=attempt, cause=cause, delay_s=delay_s):
+            return f"attempt {attempt} was lost ({cause}); next try in {delay_s:.1f} s"
+        case AttemptFailed(attempt=attempt, error=error, delay_s=delay_s):
+            return f"attempt {attempt} failed with {error.code}; next try in {delay_s:.1f} s"
+        case TaskSucceeded(attempt=attempt):
+            return f"succeeded with attempt {attempt}"
+        case TaskReused(from_run=from_run):
+            return f"took over its result from run {from_run}"
+        case TaskFailed(attempt=attempt, error=error):
+            return f"failed at attempt {attempt} with {error.code}: {error.message}"
+        case TaskSkipped(code=code):
+            return f"was skipped ({code})"
+        case TaskCancelled(attempt=attempt, confirmed=confirmed):
+            said = "confirmed" if confirmed else "not confirmed by its worker"
+            return f"was cancelled at attempt {attempt} ({said})"
+    return type(fact).__name__
