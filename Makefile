@@ -12,8 +12,6 @@ SEEDS ?= 2000
 FROM ?= 0
 SECONDS ?= 60
 
-export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
-
 .PHONY: help setup test check unit coverage sim sim-shrink fuzz bench docs lock clean
 
 help: ## list the targets
@@ -34,7 +32,6 @@ check: setup ## lint, format, types, layers, generated pages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pyright
 	$(BIN)/lint-imports
 	$(PY) scripts/make_reference.py --check
 	$(PY) -m pytest -q tests/tidy
@@ -73,5 +70,5 @@ lock: setup ## resolve the lock files anew
 	done
 
 clean: ## remove everything that can be made again
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage var
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

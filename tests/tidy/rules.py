@@ -208,7 +208,7 @@ def leads_nowhere(source: Source) -> list[str]:
 
 
 def lacks_future_annotations(source: Source) -> list[str]:
-    if not source.is_python or not source.text.strip():
+    if not source.is_python or all(_is_docstring(node) for node in source.tree.body):
         return []
     is_there = any(
         isinstance(node, ast.ImportFrom)
@@ -284,6 +284,10 @@ RULES: list[Rule] = [
     unknown_code,
     word_outside_the_glossary,
 ]
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

@@ -58,6 +58,7 @@ INNOCENT: list[tuple[Rule, str, str]] = [
     ),
     (rules.reads_a_clock, rules.CLOCK, "import time\nx = time.monotonic()\n"),
     (rules.leads_nowhere, "docs/x.md", "[a](../README.md#x) [b](https://a.b/c) `tests/tidy`"),
+    (rules.lacks_future_annotations, "tests/x/__init__.py", '"""Only words."""\n'),
     (rules.lacks_exports, "src/astraflow/x/__init__.py", '"""Only words."""\n'),
     (rules.unknown_code, PRODUCT, "x = 'E.SESSION.DENIED'\n"),
     (rules.unknown_code, "docs/x.md", "`E.SESSION.*`, `E.PKG.…`, E.INTERNAL.\n"),

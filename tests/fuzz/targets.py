@@ -1,0 +1,153 @@
+"""What is fuzzed, and the contract: accepted, or one of the documented errors; nothing else.
+
+A target takes bytes. It returns when they are accepted or refused as documented, and lets every
+other exception through, asserts included: that is a finding.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from astraflow.protocol import codec
+from astraflow.protocol.wire import Unreadable
+from astraflow.workflow.catalog import StaticCatalog
+from astraflow.workflow.core_manifest import core_manifest
+from astraflow.workflow.decoding import decode_definition, decode_manifest
+from astraflow.workflow.manifest_rules import validate_manifest
+from astraflow.workflow.planner import plan_workflow
+from astraflow.workflow.problems import InvalidDocument
+
+__all__ = ["TARGETS", "Target", "kept"]
+
+ROOT: Final = Path(__file__).resolve().parent.parent.parent
+EXAMPLES: Final = ROOT / "schemas" / "examples"
+KEPT: Final = Path(__file__).resolve().parent / "corpus"
+NOW: Final = "2026-01-15T10:00:00.000Z"
+
+
+class Target(NamedTuple):
+    """One entry point: what to call, and inputs to begin with."""
+
+    run: Callable[[bytes], None]
+    seeds: Callable[[], list[bytes]]
+
+
+def kept(name: str) -> list[bytes]:
+    """Inputs that once were a finding, or that are worth keeping."""
+    return [path.read_bytes() for path in sorted((KEPT / name).glob("*")) if path.is_file()]
+
+
+def run_codec(raw: bytes) -> None:
+    """The two ways of reading agree, and what is read can be written and read again."""
+    try:
+        envelope = codec.decode(raw)
+    except codec.BadFrame:
+        return
+    assert _same(envelope, codec._decode_slowly(raw)), "the quick way and the slow way differ"
+    if isinstance(envelope.payload, Unreadable):
+        return
+    written = codec.encode(envelope, envelope.ts)
+    assert _same(codec.decode(written), envelope), "what was written reads differently"
+
+
+def run_definition(raw: bytes) -> None:
+    """A definition is planned, or refused with all its problems."""
+    try:
+        plan = plan_workflow(decode_definition(raw), _catalog())
+    except InvalidDocument as error:
+        _check_problems(error)
+        return
+    assert plan.nodes, "a plan has nodes"
+
+
+def run_manifest(raw: bytes) -> None:
+    """A manifest that has no problems makes a catalog, or says why not."""
+    try:
+        manifest = decode_manifest(raw)
+        if not validate_manifest(manifest):
+            StaticCatalog([manifest])
+    except InvalidDocument as error:
+        _check_problems(error)
+
+
+def _check_problems(error: InvalidDocument) -> None:
+    assert error.problems, "a refusal says what is wrong"
+    msgspec.json.encode([str(problem) for problem in error.problems])
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(msgspec.json.encode(one) == msgspec.json.encode(other))
+
+
+@cache
+def _catalog() -> StaticCatalog:
+    return StaticCatalog([core_manifest()])
+
+
+def _frame(frame_type: str, payload: Any, seq: int | None = None) -> bytes:
+    head = {
+        "type": frame_type,
+        "id": "01J8ZQ5T9GQ4X7V2N3M1K0HABC",
+        "ts": NOW,
+        "tenant": "acme",
+        "sender": {"role": "worker", "id": "w-1"},
+    }
+    if seq is not None:
+        head["seq"] = seq
+    return msgspec.json.encode({**head, "payload": payload})
+
+
+def frames() -> list[bytes]:
+    """Every example of the wire, as a frame."""
+    found = [path.read_bytes() for path in sorted(EXAMPLES.glob("*/envelope/*.json"))]
+    for area in ("control", "biz"):
+        for path in sorted(EXAMPLES.glob(f"*/{area}.*/*.json")):
+            seq = 0 if area == "biz" else None
+            found.append(_frame(path.parent.name, json.loads(path.read_text()), seq))
+    return found
+
+
+def definitions() -> list[bytes]:
+    """The published examples, and small ones of our own."""
+    chain = {
+        "id": "6f0a2f0e-7c2e-4d0f-9a51-2f4c1d1f0a01",
+        "nodes": [
+            {"id": "a", "type": "core.echo", "parameters": {"value": 1}},
+            {
+                "id": "b",
+                "type": "core.template",
+                "parameters": {"template": "{{x}}", "values": {"x": "=inputs.x"}},
+                "retry": {"maxAttempts": 3, "backoff": {"initialSeconds": 1, "factor": 2}},
+                "timeoutSeconds": 5,
+                "concurrencyKey": "k",
+                "affinity": {"key": "k", "mode": "sticky"},
+            },
+        ],
+        "edges": [
+            {"source": {"node": "a", "port": "value"}, "target": {"node": "b", "port": "values"}},
+            {"source": {"node": "a"}, "target": {"node": "b"}},
+        ],
+    }
+    return [msgspec.json.encode(chain), *_examples("workflow")]
+
+
+def manifests() -> list[bytes]:
+    """The published examples, and our own package."""
+    return [core_manifest().raw, *_examples("manifest")]
+
+
+def _examples(name: str) -> list[bytes]:
+    return [path.read_bytes() for path in sorted(EXAMPLES.glob(f"*/{name}/*.json"))]
+
+
+TARGETS: Final[dict[str, Target]] = {
+    "codec": Target(run_codec, frames),
+    "definition": Target(run_definition, definitions),
+    "manifest": Target(run_manifest, manifests),
+}
