@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from astraflow.errors import CATALOGUE
+from astraflow.protocol import session_states
 from astraflow.runs.transitions import LEADS_TO, TRANSITIONS
 from astraflow.security.policy import PUBLIC, TABLE, Role
 
@@ -96,9 +97,30 @@ def task_states_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def session_states_page() -> str:
+    """The life of a worker's session, drawn from the table that the code itself obeys."""
+    moves: dict[tuple[str, str], list[str]] = {}
+    for (state, trigger), target in session_states.TRANSITIONS.items():
+        moves.setdefault((state.value, target.value), []).append(trigger.value)
+    lines = [
+        "# The states of a worker's session",
+        "",
+        "A pair of state and trigger that is not in the picture cannot happen. Whether a session",
+        "can be resumed is another question: its id and token outlive the link.",
+        "",
+        "```mermaid",
+        "stateDiagram-v2",
+        "    [*] --> NEW",
+        *(f"    {a} --> {b}: {', '.join(triggers)}" for (a, b), triggers in moves.items()),
+        "```",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "errors.md": errors_page,
     "authorization.md": authorization_page,
+    "session-states.md": session_states_page,
     "task-states.md": task_states_page,
 }
 

@@ -41,7 +41,14 @@ def test_every_code_is_on_its_page(maker: ModuleType) -> None:
     assert all(f"`{code}`" in page for code in maker.CATALOGUE)
 
 
-def test_every_transition_is_in_the_picture(maker: ModuleType) -> None:
+def test_every_transition_of_a_session_is_in_the_picture(maker: ModuleType) -> None:
+    lines = maker.session_states_page().splitlines()
+    for (state, trigger), target in maker.session_states.TRANSITIONS.items():
+        start = f"    {state.value} --> {target.value}: "
+        assert any(line.startswith(start) and trigger.value in line for line in lines)
+
+
+def test_every_transition_of_a_task_is_in_the_picture(maker: ModuleType) -> None:
     page = maker.task_states_page()
     for state, fact in maker.TRANSITIONS:
         assert any(
