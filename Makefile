@@ -58,6 +58,7 @@ fuzz: setup ## fuzz every target for SECONDS=60 each
 
 bench: setup ## measure the core
 	$(PY) -m benchmarks
+	$(PY) benchmarks/plan_scaling.py
 
 docs: setup ## write the generated reference pages
 	$(PY) scripts/make_reference.py

@@ -28,6 +28,8 @@ __all__ = ["TARGETS", "Target", "kept"]
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 EXAMPLES: Final = ROOT / "schemas" / "examples"
 KEPT: Final = Path(__file__).resolve().parent / "corpus"
+A: Final = "6f0a2f0e-7c2e-4d0f-9a51-2f4c1d1f0a0a"
+B: Final = "6f0a2f0e-7c2e-4d0f-9a51-2f4c1d1f0a0b"
 NOW: Final = "2026-01-15T10:00:00.000Z"
 
 
@@ -118,9 +120,9 @@ def definitions() -> list[bytes]:
     chain = {
         "id": "6f0a2f0e-7c2e-4d0f-9a51-2f4c1d1f0a01",
         "nodes": [
-            {"id": "a", "type": "core.echo", "parameters": {"value": 1}},
+            {"id": A, "type": "core.echo", "parameters": {"value": 1}},
             {
-                "id": "b",
+                "id": B,
                 "type": "core.template",
                 "parameters": {"template": "{{x}}", "values": {"x": "=inputs.x"}},
                 "retry": {"maxAttempts": 3, "backoff": {"initialSeconds": 1, "factor": 2}},
@@ -130,8 +132,8 @@ def definitions() -> list[bytes]:
             },
         ],
         "edges": [
-            {"source": {"node": "a", "port": "value"}, "target": {"node": "b", "port": "values"}},
-            {"source": {"node": "a"}, "target": {"node": "b"}},
+            {"source": {"node": A, "port": "value"}, "target": {"node": B, "port": "values"}},
+            {"source": {"node": A}, "target": {"node": B}},
         ],
     }
     return [msgspec.json.encode(chain), *_examples("workflow")]

@@ -1,0 +1,29 @@
+"""Signed and bearer tokens: what a resume and a request pay before anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from astraflow.security.bearer import ApiTokens, TokenRecord, digest_of
+from astraflow.security.keys import KeyRing
+from astraflow.security.policy import Role
+from astraflow.security.tokens import SessionTokens
+
+NOW = 1_800_000_000.0
+
+
+def operations() -> dict[str, Callable[[], object]]:
+    tokens = SessionTokens(KeyRing({"k1": b"0123456789abcdef0123456789abcdef"}, "k1"))
+    token, _ = tokens.mint("01J8ZQ5T9GQ4X7V2N3M1K0HABC", "w-1", "acme", NOW)
+    records = [
+        TokenRecord(digest_of(f"token {number}"), "acme", "ann", Role.VIEWER)
+        for number in range(1_000)
+    ]
+    bearers = ApiTokens(records)
+    return {
+        "mint a session token": partial(tokens.mint, "s", "w", "acme", NOW),
+        "verify a session token": partial(tokens.verify, token, NOW),
+        "verify one of 1,000 bearer tokens": partial(bearers.verify, "token 500", NOW),
+        "refuse an unknown bearer token": partial(bearers.verify, "no such token", NOW),
+    }
