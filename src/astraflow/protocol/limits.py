@@ -55,6 +55,7 @@ __all__ = [
     "MAX_RESOURCE_REFS",
     "MAX_WINDOW",
     "NAME_CHARS",
+    "OPENING_REPEAT_S",
     "POISON_STRIKES",
     "PROTOCOLS_SUPPORTED",
     "REFUSALS_MAX",
@@ -112,6 +113,9 @@ CLOSE_TRY_LATER: Final = 1013
 PROTOCOLS_SUPPORTED: Final = (2,)
 # "A handshake not finished in 10 s is closed": a silent peer must not hold a connection.
 HANDSHAKE_TIMEOUT_S: Final = 10.0
+# An opening frame (handshake, resume, register) that is not answered is sent again this often; the
+# answer to a repeated one is repeated.
+OPENING_REPEAT_S: Final = 2.0
 # Connections of one gateway, opened or not; beyond it a new one is turned away.
 MAX_CONNECTIONS: Final = 10_000
 # "flapping (> 5/min) is refused with back-off": two processes with one identity take the session
@@ -165,8 +169,9 @@ SEND_QUEUE: Final = 8192
 # "feedback takes at most a quarter of it and is shed first".
 FEEDBACK_SHARE: Final = 4
 FEEDBACK_QUEUE: Final = 1024
-# Frames of former sessions that are recognised by (id, corr); twice the window and its queue.
-DEDUPE_CACHE_SIZE: Final = 2 * (WINDOW + SEND_QUEUE)
+# Committed frames of a peer that are recognised by (id, corr) when a new session repeats them: those
+# whose ack may not have arrived, which is a window of them.
+DEDUPE_CACHE_SIZE: Final = WINDOW
 # "if the same first unacked frame closes the link twice it is replaced by that failure".
 POISON_STRIKES: Final = 2
 

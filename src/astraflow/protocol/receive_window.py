@@ -64,7 +64,7 @@ class ReceiveWindow(Generic[F]):
             self.counters["duplicates"] += 1
             self._now_please = True
             return []
-        if seq > self.committed + self._size:
+        if not self.has_room_for(seq):
             self.counters["beyond_window"] += 1
             self._now_please = True
             return []
@@ -99,6 +99,10 @@ class ReceiveWindow(Generic[F]):
         self._must_be_delivered(seq)
         for each in range(self.committed + 1, seq + 1):
             self.commit(each)
+
+    def has_room_for(self, seq: int) -> bool:
+        """PROTOCOL §3: "seq ≤ `ack_seq` + `recv_window` may be sent"."""
+        return seq <= self.committed + self._size
 
     def ask(self) -> None:
         """The peer asked for an ack: it is due at once."""
