@@ -31,7 +31,6 @@ __all__ = ["decode_definition", "decode_manifest"]
 
 _NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _AT: Final = re.compile(r" - at `\$([^`]*)`$", re.DOTALL)
-_PLAIN: Final = re.compile(r"[A-Za-z0-9_]+")
 
 _WORKFLOW: Final = msgspec.json.Decoder(Workflow)
 _MANIFEST: Final = msgspec.json.Decoder(ManifestBody)
@@ -159,8 +158,6 @@ def _pointer(text: str) -> str:
     pointer = ""
     for name in names:
         field, bracket, _ = name.partition("[")
-        if not _PLAIN.fullmatch(field):
-            break
         pointer += f"/{field}"
         if bracket:
             break

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["find_cycles", "topological_order"]
 
@@ -34,52 +34,62 @@ def topological_order(successors: Sequence[Sequence[int]]) -> list[int]:
 
 
 def find_cycles(successors: Sequence[Sequence[int]], among: Sequence[int]) -> list[list[int]]:
-    """The strongly connected components of more than one vertex, within the vertices given.
+    """The strongly connected components of more than one vertex that the given ones lead to.
 
-    Tarjan's algorithm with a stack of its own: a chain of 50,000 nodes must not end in a
+    Tarjan's algorithm with a stack of its own: a circle of 50,000 nodes must not end in a
     `RecursionError`.
     """
-    allowed = set(among)
-    number: dict[int, int] = {}
-    low: dict[int, int] = {}
-    stack: list[int] = []
-    on_stack: set[int] = set()
-    cycles: list[list[int]] = []
-    for root in among:
-        if root in number:
-            continue
-        number[root] = low[root] = len(number)
-        stack.append(root)
-        on_stack.add(root)
-        path = [(root, iter(successors[root]))]
-        while path:
-            vertex, targets = path[-1]
-            for target in targets:
-                if target not in allowed:
-                    continue
-                if target not in number:
-                    number[target] = low[target] = len(number)
-                    stack.append(target)
-                    on_stack.add(target)
-                    path.append((target, iter(successors[target])))
-                    break
-                if target in on_stack:
-                    low[vertex] = min(low[vertex], number[target])
-            else:
-                path.pop()
-                if path:
-                    low[path[-1][0]] = min(low[path[-1][0]], low[vertex])
-                if low[vertex] == number[vertex]:
-                    cycles.extend(_component(vertex, stack, on_stack))
-    return cycles
+    search = _Search(successors)
+    for vertex in among:
+        search.start(vertex)
+    return search.cycles
 
 
-def _component(root: int, stack: list[int], on_stack: set[int]) -> list[list[int]]:
-    members = []
-    while True:
-        member = stack.pop()
-        on_stack.discard(member)
-        members.append(member)
-        if member == root:
-            break
-    return [sorted(members)] if len(members) > 1 else []
+class _Search:
+    __slots__ = ("_low", "_number", "_on_stack", "_path", "_stack", "_successors", "cycles")
+
+    def __init__(self, successors: Sequence[Sequence[int]]) -> None:
+        self._successors = successors
+        self._number: dict[int, int] = {}
+        self._low: dict[int, int] = {}
+        self._stack: list[int] = []
+        self._on_stack: set[int] = set()
+        self._path: list[tuple[int, Iterator[int]]] = []
+        self.cycles: list[list[int]] = []
+
+    def start(self, root: int) -> None:
+        if root in self._number:
+            return
+        self._enter(root)
+        while self._path:
+            self._step()
+
+    def _enter(self, vertex: int) -> None:
+        self._number[vertex] = self._low[vertex] = len(self._number)
+        self._stack.append(vertex)
+        self._on_stack.add(vertex)
+        self._path.append((vertex, iter(self._successors[vertex])))
+
+    def _step(self) -> None:
+        """Follow the next edge of the vertex at the end of the path, or leave the vertex."""
+        vertex, targets = self._path[-1]
+        for target in targets:
+            if target not in self._number:
+                self._enter(target)
+                return
+            if target in self._on_stack:
+                self._low[vertex] = min(self._low[vertex], self._number[target])
+        self._path.pop()
+        if self._path:
+            above = self._path[-1][0]
+            self._low[above] = min(self._low[above], self._low[vertex])
+        if self._low[vertex] == self._number[vertex]:
+            self._take_component(vertex)
+
+    def _take_component(self, root: int) -> None:
+        members = [self._stack.pop()]
+        while members[-1] != root:
+            members.append(self._stack.pop())
+        self._on_stack.difference_update(members)
+        if len(members) > 1:
+            self.cycles.append(sorted(members))
