@@ -45,7 +45,7 @@ class Backoff:
         """
         cap = min(self._cap_s, limits.BACKOFF_HELD_CAP_S) if held else self._cap_s
         # 2.0**64 times the base is beyond every cap; the exponent must not grow for ever.
-        ceiling = min(cap, self._base_s * 2.0 ** min(self.tries, 64))
+        ceiling = min(cap, self._base_s * 2.0 ** min(self.tries + 1, 64))
         self.tries += 1
         wait = self._base_s + self._rng.random() * max(0.0, ceiling - self._base_s)
         if denied:

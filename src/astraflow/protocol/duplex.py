@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from astraflow import errors
 from astraflow.protocol import control, limits
 from astraflow.protocol.window import ReceiveWindow, SendWindow
 from astraflow.protocol.wire import AckInfo, Envelope
@@ -23,7 +24,14 @@ if TYPE_CHECKING:
     from astraflow.protocol.frames import FrameMaker
     from astraflow.protocol.wire import AttemptRef
 
-__all__ = ["Duplex", "SeenFrames"]
+__all__ = ["Duplex", "NoSession", "SeenFrames"]
+
+
+class NoSession(errors.Unavailable):
+    """There is no session to queue in: keep it, and send it after the next `Ready`."""
+
+    def __init__(self) -> None:
+        super().__init__(errors.SESSION_UNKNOWN, "there is no session now")
 
 
 class SeenFrames:

@@ -116,6 +116,11 @@ class SendWindow(Generic[F]):
         return len(self._queue) + len(self._feedback)
 
     @property
+    def acked(self) -> int:
+        """The peer's `ack_seq`; -1 before the first."""
+        return self._acked
+
+    @property
     def next_seq(self) -> int:
         return self._next_seq
 

@@ -1,0 +1,127 @@
+"""One session on the scheduler's side: its windows, its liveness and its token.
+
+A session outlives its connections. It ends when three heartbeats are missed, when another session
+takes its identity over, or when it is told to. "One missed heartbeat → WARN, two → DEGRADED, three →
+lost" (PROTOCOL §5.4), counted from the last heartbeat, on the monotonic clock.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from astraflow.protocol import limits
+from astraflow.protocol.duplex import Duplex
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from astraflow.protocol.control import Handshake
+    from astraflow.protocol.duplex import SeenFrames
+    from astraflow.protocol.events import Conn, GatewaySettings, Principal
+    from astraflow.protocol.frames import FrameMaker
+
+__all__ = ["SchedulerSession"]
+
+
+class SchedulerSession:
+    """What a gateway knows of one session."""
+
+    __slots__ = (
+        "_interval_s",
+        "_last_heartbeat",
+        "conn",
+        "duplex",
+        "far_at",
+        "handshake",
+        "incarnation",
+        "is_accepted",
+        "maker",
+        "missed",
+        "near_at",
+        "principal",
+        "register_id",
+        "renew_at",
+        "session_id",
+        "tenant",
+        "worker",
+    )
+
+    def __init__(
+        self,
+        session_id: str,
+        conn: Conn,
+        principal: Principal,
+        handshake: Handshake,
+        maker: FrameMaker,
+        seen: SeenFrames,
+        rng: Random,
+        settings: GatewaySettings,
+        now: float,
+    ) -> None:
+        self.session_id = session_id
+        self.tenant = maker.tenant
+        self.worker = handshake.worker.worker_instance_id
+        self.incarnation = handshake.worker.incarnation
+        self.conn: Conn | None = conn
+        self.principal = principal
+        self.handshake = handshake
+        self.maker = maker
+        self.duplex = Duplex(maker, settings.window, seen, rng, queue_limit=settings.queue_limit)
+        self.is_accepted = False
+        self.register_id: str | None = None
+        self.missed = 0
+        self.renew_at: float | None = None
+        # For when the gateway has set its timers; kept here to spare it a search.
+        self.far_at: float | None = None
+        self.near_at: float | None = None
+        self._interval_s = settings.heartbeat_interval_s
+        self._last_heartbeat = now
+
+    def heard(self, now: float) -> None:
+        """A heartbeat came, or the session was accepted or resumed."""
+        self._last_heartbeat = now
+        self.missed = 0
+
+    def count_missed(self, now: float) -> bool:
+        """Whether one more heartbeat was missed; `missed` says how many in a row."""
+        if now < self._missed_at():
+            return False
+        self.missed += 1
+        return True
+
+    @property
+    def is_lost(self) -> bool:
+        return self.missed >= limits.HEARTBEATS_MISSED_LOST
+
+    def token_minted(self, now: float, life_s: float) -> None:
+        """Renew the token while a good part of its life is left."""
+        early = min(limits.TOKEN_RENEW_BEFORE_S, life_s / 2)
+        self.renew_at = now + max(0.0, life_s - early)
+
+    def far_deadline(self) -> float:
+        """When a heartbeat will have been missed, or the token must be renewed."""
+        at = self._missed_at()
+        if self.renew_at is not None and self.conn is not None:
+            at = min(at, self.renew_at)
+        return at
+
+    def near_deadline(self) -> float | None:
+        """When the windows have something to send."""
+        return self.duplex.deadline() if self.conn is not None else None
+
+    def timer_rang(self, at: float) -> bool:
+        """Whether a timer of the gateway is one that still counts."""
+        if self.far_at == at:
+            self.far_at = None
+        elif self.near_at == at:
+            self.near_at = None
+        else:
+            return False
+        return True
+
+    def check(self) -> None:
+        assert 0 <= self.missed < limits.HEARTBEATS_MISSED_LOST
+        self.duplex.check()
+
+    def _missed_at(self) -> float:
+        return self._last_heartbeat + self._interval_s * (self.missed + 1)
