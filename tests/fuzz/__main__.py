@@ -1,4 +1,4 @@
-"""python -m tests.fuzz TARGET|all --seconds N [--runs N] [--seed N]
+"""python -m tests.fuzz TARGET|all --seconds N [--runs N] [--seed N] [--plain]
 
 Coverage-guided with atheris where it is installed, else a plain mutation loop. A finding is written
 to tests/fuzz/corpus/TARGET/, where the tests will replay it for ever, and ends the program with 1.
@@ -40,6 +40,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--runs", type=int, default=0, help="stop after so many inputs")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=Path, default=KEPT, help="where findings are written")
+    parser.add_argument("--work", type=Path, default=ROOT / "var" / "fuzz", help="what was learnt")
     parser.add_argument("--plain", action="store_true", help="the mutation loop, without atheris")
     arguments = parser.parse_args()
     if arguments.target == "all":
@@ -62,7 +64,7 @@ def _plain(arguments: argparse.Namespace) -> int:
         try:
             target.run(value)
         except Exception:
-            print(f"finding: {_keep(arguments.target, value)}", file=sys.stderr)
+            print(f"finding: {_keep(arguments.keep / arguments.target, value)}", file=sys.stderr)
             raise
         if time.monotonic() > until or number == arguments.runs:
             print(f"{arguments.target}: {number} inputs, no finding")
@@ -81,11 +83,11 @@ def _guided(arguments: argparse.Namespace) -> int:
         return mutant(value, corpus, Random(seed))[:max_size]
 
     # libFuzzer adds what takes new branches, and goes on from there the next time.
-    folder = ROOT / "var" / "fuzz" / arguments.target
+    folder = arguments.work / arguments.target
     folder.mkdir(parents=True, exist_ok=True)
     for number, value in enumerate(corpus):
         (folder / f"{number:05}").write_bytes(value)
-    found = KEPT / arguments.target
+    found = arguments.keep / arguments.target
     found.mkdir(parents=True, exist_ok=True)
     options = [
         sys.argv[0],
@@ -105,8 +107,8 @@ def _guided(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _keep(name: str, value: bytes) -> Path:
-    path = KEPT / name / hashlib.sha256(value).hexdigest()[:16]
+def _keep(folder: Path, value: bytes) -> Path:
+    path = folder / hashlib.sha256(value).hexdigest()[:16]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(value)
     return path

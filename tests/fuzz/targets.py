@@ -22,6 +22,7 @@ from astraflow.workflow.decoding import decode_definition, decode_manifest
 from astraflow.workflow.manifest_rules import validate_manifest
 from astraflow.workflow.planner import plan_workflow
 from astraflow.workflow.problems import InvalidDocument
+from tests.fuzz import sessions
 
 __all__ = ["TARGETS", "Target", "kept"]
 
@@ -30,6 +31,7 @@ EXAMPLES: Final = ROOT / "schemas" / "examples"
 KEPT: Final = Path(__file__).resolve().parent / "corpus"
 A: Final = "6f0a2f0e-7c2e-4d0f-9a51-2f4c1d1f0a0a"
 B: Final = "6f0a2f0e-7c2e-4d0f-9a51-2f4c1d1f0a0b"
+OPENING_LINES: Final = 4
 NOW: Final = "2026-01-15T10:00:00.000Z"
 
 
@@ -115,6 +117,25 @@ def frames() -> list[bytes]:
     return found
 
 
+def worker_inputs() -> list[bytes]:
+    """A whole conversation, and every frame that a scheduler sends, after the opening."""
+    whole, _ = sessions.conversation()
+    by_scheduler = [raw.replace(b'"role":"worker"', b'"role":"scheduler"') for raw in frames()]
+    return [whole, *_after_the_opening(whole, by_scheduler)]
+
+
+def gateway_inputs() -> list[bytes]:
+    """A whole conversation, and every frame that a worker sends, after the opening."""
+    _, whole = sessions.conversation()
+    return [whole, *_after_the_opening(whole, frames())]
+
+
+def _after_the_opening(whole: bytes, frames_then: list[bytes]) -> list[bytes]:
+    opening = whole.split(b"\n")[:OPENING_LINES]
+    lines = [raw.replace(b"\n", b" ") for raw in frames_then]
+    return [b"\n".join([*opening, *lines[at : at + 5]]) for at in range(0, len(lines), 5)]
+
+
 def definitions() -> list[bytes]:
     """The published examples, and small ones of our own."""
     chain = {
@@ -150,6 +171,8 @@ def _examples(name: str) -> list[bytes]:
 
 TARGETS: Final[dict[str, Target]] = {
     "codec": Target(run_codec, frames),
+    "worker_session": Target(sessions.run_worker_session, worker_inputs),
+    "gateway": Target(sessions.run_gateway, gateway_inputs),
     "definition": Target(run_definition, definitions),
     "manifest": Target(run_manifest, manifests),
 }

@@ -37,10 +37,13 @@ def test_changed_inputs_are_accepted_or_refused_as_documented(name: str) -> None
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_the_fuzzer_itself_runs(name: str) -> None:
+def test_the_fuzzer_itself_runs(name: str, tmp_path: Path) -> None:
     is_guided = importlib.util.find_spec("atheris") is not None
     answer = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz", name, "--seconds", "20", "--runs", "500"],
+        [
+            *(sys.executable, "-m", "tests.fuzz", name, "--seconds", "20", "--runs", "500"),
+            *("--keep", str(tmp_path / "keep"), "--work", str(tmp_path / "work")),
+        ],
         cwd=ROOT,
         capture_output=True,
         text=True,
