@@ -48,10 +48,10 @@ coverage: setup ## unit tests with branch coverage: at least 95 % of each core p
 	done
 
 sim: setup ## simulate SEEDS=2000 faulty worlds, FROM=0
-	PYTHONHASHSEED=0 $(PY) -m tests.sim run --seeds $(SEEDS) --from $(FROM)
+	PYTHONHASHSEED=0 $(PY) -m tests.sim --seeds $(SEEDS) --from $(FROM)
 
 sim-shrink: setup ## make the failing world SEED=k as small as it can be
-	PYTHONHASHSEED=0 $(PY) -m tests.sim shrink --seed $(SEED)
+	PYTHONHASHSEED=0 $(PY) -m tests.sim --shrink $(SEED)
 
 fuzz: setup ## fuzz every target for SECONDS=60 each
 	$(PY) -m tests.fuzz all --seconds $(SECONDS)

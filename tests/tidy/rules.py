@@ -250,7 +250,13 @@ def unknown_code(source: Source) -> list[str]:
         texts = [source.text]
     else:
         return []
-    found = {code for text in texts for code in _CODE.findall(text)}
+    areas = {code.rpartition(".")[0] for code in CATALOGUE}
+    found = {
+        match[0]
+        for text in texts
+        for match in _CODE.finditer(text)
+        if not (match[0] in areas and text[match.end() :].startswith("."))  # "E.AUTH.": a prefix
+    }
     return [f"unknown code: {code}" for code in sorted(found - CATALOGUE.keys())]
 
 

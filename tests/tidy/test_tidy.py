@@ -44,6 +44,7 @@ OFFENDERS: list[tuple[Rule, str, str]] = [
     (rules.lacks_exports, PRODUCT, "def f() -> None: ...\n"),
     (rules.lacks_exports, "src/astraflow/x/__init__.py", "from a import b\n"),
     (rules.unknown_code, PRODUCT, "x = 'E.SESSION.NO_SUCH_THING'\n"),
+    (rules.unknown_code, PRODUCT, "x = 'E.AUTH'\n"),
     (rules.unknown_code, "docs/x.md", "answered with `E.NO_SUCH_THING`.\n"),
     (rules.word_outside_the_glossary, PRODUCT, "class JobRunner: ...\n"),
     (rules.word_outside_the_glossary, PRODUCT, "def f(data): ...\n"),
@@ -61,6 +62,7 @@ INNOCENT: list[tuple[Rule, str, str]] = [
     (rules.lacks_future_annotations, "tests/x/__init__.py", '"""Only words."""\n'),
     (rules.lacks_exports, "src/astraflow/x/__init__.py", '"""Only words."""\n'),
     (rules.unknown_code, PRODUCT, "x = 'E.SESSION.DENIED'\n"),
+    (rules.unknown_code, PRODUCT, "x = 'E.AUTH.'\n"),
     (rules.unknown_code, "docs/x.md", "`E.SESSION.*`, `E.PKG.…`, E.INTERNAL.\n"),
     (rules.word_outside_the_glossary, PRODUCT, "from dataclasses import dataclass\nx = object()\n"),
 ]
