@@ -151,6 +151,11 @@ class Agent:
         times = [self.session.deadline(), self.holdings.deadline(), self._drain_deadline]
         return min((when for when in times if when is not None), default=None)
 
+    def check(self) -> None:
+        """Assert what must always hold between two inputs."""
+        self.session.check()
+        self.holdings.check()
+
     # -- outputs ----------------------------------------------------------------------------
 
     def take_frames(self) -> list[Envelope]:

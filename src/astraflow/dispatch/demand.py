@@ -37,7 +37,7 @@ def bound_parameters(run: Run, task: int) -> bytes:
         if raw is None:
             return None
         results: dict[str, object] = msgspec.json.decode(raw)
-        return {"results": results}
+        return results
 
     return bind(run.plan.nodes[task], result_of)
 

@@ -21,7 +21,6 @@ class Lease:
     """The claim of one worker on one attempt."""
 
     __slots__ = (
-        "ack_deadline",
         "attempt",
         "cancel_frame",
         "frame_id",
@@ -29,7 +28,7 @@ class Lease:
         "is_taken",
         "run_id",
         "session_id",
-        "stop_proved_by_heartbeat",
+        "stop_taken_seq",
         "task",
         "task_id",
         "tenant",
@@ -59,12 +58,12 @@ class Lease:
         self.until = now + ttl_s
         self.session_id: str | None = None  # the session that its dispatch went out on
         self.frame_id: str | None = None
-        self.ack_deadline: float | None = None  # PROTOCOL §5.5: withdrawn when not acked by then
         self.is_taken = False
         self.is_revoked = False
         self.cancel_frame: str | None = None
-        # The cancel was acked: a later heartbeat without the attempt proves that it does not run.
-        self.stop_proved_by_heartbeat = False
+        # The cancel was taken: a heartbeat made after that, without the attempt, proves that it
+        # does not run. The seq says which heartbeats were.
+        self.stop_taken_seq: int | None = None
 
 
 class LeaseTable:

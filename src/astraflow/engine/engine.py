@@ -46,11 +46,10 @@ from astraflow.engine.settings import EngineSettings
 from astraflow.engine.stopping import expire_leases, on_timer
 from astraflow.engine.view import View
 from astraflow.protocol import business
-from astraflow.protocol.gateway import (
+from astraflow.protocol.events import (
     Acked,
     CloseConnection,
     Delivered,
-    Gateway,
     HeartbeatArrived,
     Missed,
     Refused,
@@ -58,6 +57,7 @@ from astraflow.protocol.gateway import (
     SendFrame,
     SessionEnded,
 )
+from astraflow.protocol.gateway import Gateway
 from astraflow.protocol.wire import Envelope
 from astraflow.runs.commands import Fail, Refuse
 from astraflow.runs.facts import Fact
@@ -88,6 +88,7 @@ class Engine:
         self._last_tick = now
         self._listen_until = now
         self._say_waiting_at = now
+        self._is_silent = False
 
     # -- starting ---------------------------------------------------------------------------
 
@@ -139,10 +140,12 @@ class Engine:
         """Let time pass. Call it when `deadline` is due, after everything readable was read."""
         self._enter(now, at)
         self._notice_stall(now)
+        self._fall_silent(now)
         self.gateway.tick(now, at / 1000)
         self._take_events()
         if now >= self._listen_until:
             expire_leases(self.view)
+        self.view.queue.advance(now)
         for timer in self.view.timers.due(now):
             on_timer(self.view, self.gateway, timer)
         for tenant, key in self.view.affinity.expire(now):
@@ -160,6 +163,7 @@ class Engine:
             self.view.timers.deadline(),
             self.view.leases.deadline(),
             self.view.queue.deadline(),
+            None if self._is_silent else self.ownership.deadline(),
         ]
         if self.view.queue.sleepers():
             candidates.append(self._say_waiting_at)
@@ -202,6 +206,26 @@ class Engine:
         answers, self._answers = self._answers, []
         return answers
 
+    def check(self) -> None:
+        """Assert what must always hold between two inputs (I2, I8, I15, I23)."""
+        view = self.view
+        self.gateway.check()
+        view.leases.check()
+        view.workers.check()
+        view.queue.check()
+        view.affinity.check()
+        held: dict[str, int] = {}
+        for lease in view.leases:
+            run = view.run_of(lease)
+            task = run.tasks[lease.task]
+            assert task.is_held, f"a lease outlives its attempt: {lease.task_id}"
+            assert task.attempt == lease.attempt
+            held[lease.worker_id] = held.get(lease.worker_id, 0) + 1
+        for worker in view.workers:
+            assert worker.used == held.get(worker.worker_id, 0), f"{worker.worker_id} miscounts"
+        for run in view.runs.values():
+            assert not run.is_terminal, "an ended run is still in memory"
+
     # -- inside -----------------------------------------------------------------------------
 
     def _enter(self, now: float, at: int) -> None:
@@ -214,6 +238,14 @@ class Engine:
             self._listen_until = now + self.view.settings.stall_s
             self.view.count("own stall noticed")
         self._last_tick = now
+
+    def _fall_silent(self, now: float) -> None:
+        """PROTOCOL §5.10: past its right to speak a scheduler "closes its sockets"."""
+        if self.ownership.may_speak(now):
+            self._is_silent = False
+        elif not self._is_silent:
+            self._is_silent = True
+            self.gateway.close_all()
 
     def _longest_sleep(self) -> float:
         return self.view.settings.heartbeat_interval_s

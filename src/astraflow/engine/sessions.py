@@ -16,7 +16,7 @@ from astraflow.dispatch import Lease, Offer, WorkerEntry
 from astraflow.engine.batch import AcceptSession, SendStop
 from astraflow.engine.view import View
 from astraflow.protocol import business, control
-from astraflow.protocol.gateway import (
+from astraflow.protocol.events import (
     Acked,
     HeartbeatArrived,
     Missed,
@@ -99,6 +99,7 @@ def _rebind(view: View, worker: WorkerEntry, lease: Lease) -> None:
     lease.until = max(lease.until, view.now + lease.ttl_s)
     lease.session_id = worker.session_id
     lease.is_taken = True
+    lease.stop_taken_seq = None  # of the old session's numbers
     run = view.run_of(lease)
     view.decide(run, Start(lease.task, lease.attempt, lease.worker_id))
     state = run.tasks[lease.task].state
@@ -151,6 +152,8 @@ def on_acked(view: View, event: Acked) -> None:
         if frame_id == lease.frame_id:
             lease.is_taken = True
             view.decide(view.run_of(lease), Start(lease.task, lease.attempt, lease.worker_id))
+        else:
+            lease.stop_taken_seq = event.ack_seq
 
 
 def on_missed(view: View, event: Missed) -> None:

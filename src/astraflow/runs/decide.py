@@ -263,6 +263,9 @@ def _report(decision: Decision, command: Report) -> None:
     if not is_current(decision.run, command.task, command.attempt, command.worker):
         decision.ignored = "late report"
         return
+    if type(decision.run.tasks[command.task].state) is Lost and _was_stopped(command):
+        decision.ignored = "already counted as lost"
+        return
     decision.effects.append(AttemptOver(command.task, command.attempt))
     if command.status == "SUCCEEDED":
         decision.finish_task(
@@ -287,9 +290,15 @@ def _report(decision: Decision, command: Report) -> None:
         _report_cancelled(decision, command)
 
 
+def _was_stopped(command: Report) -> bool:
+    """Whether the report only says that the worker stopped the attempt, for reasons of its own."""
+    is_drained = command.error is not None and command.error.code == errors.TASK_DRAINED.code
+    return command.status == "CANCELLED" or is_drained
+
+
 def _report_failed(decision: Decision, command: Report) -> None:
     error = command.error or Problem(errors.RUNNER_FAILURE.code, "USER_CODE", "no error was given")
-    if error.code == errors.TASK_DRAINED.code:
+    if _was_stopped(command):
         # PROTOCOL §2: stopped at the drain's deadline, "requeued on the loss budget".
         _lose_attempt(decision, command.task, "drained")
         return

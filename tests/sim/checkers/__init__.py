@@ -1,0 +1,7 @@
+"""The checkers: what must hold in every world, each in a file of its own (RELIABILITY §5.5)."""
+
+from __future__ import annotations
+
+from tests.sim.checkers.all import Checkers
+
+__all__ = ["Checkers"]

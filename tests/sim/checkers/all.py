@@ -1,0 +1,163 @@
+"""All checkers of a world, and the watched variants of the product's objects that feed them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from astraflow.agent.agent import Agent
+from astraflow.protocol import business
+from astraflow.protocol.gateway import Gateway
+from astraflow.protocol.events import Delivered as GatewayDelivered
+from astraflow.protocol.events import Refused as GatewayRefused
+from astraflow.protocol.events import SessionEnded
+from astraflow.protocol.worker_session import (
+    Acked,
+    Delivered,
+    DrainAsked,
+    Ready,
+    Refused,
+    SessionLost,
+    WorkerSession,
+)
+from tests.sim.checkers.attempts import AttemptChecker
+from tests.sim.checkers.session import SessionChecker
+from tests.sim.checkers.state import StateChecker
+from tests.sim.world import Violation
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tests.sim.config import Config
+    from tests.sim.scheduler import SchedulerProcess
+    from tests.sim.store import Store
+    from tests.sim.worker import WorkerProcess
+    from tests.sim.world import World
+
+__all__ = ["Checkers", "WatchedAgent", "WatchedGateway", "WatchedWorkerSession"]
+
+
+class WatchedGateway(Gateway):
+    """The gateway, with what it delivers shown to the checkers."""
+
+    checkers: Checkers
+
+    def take_events(self) -> list[Any]:
+        events = super().take_events()
+        for event in events:
+            if isinstance(event, GatewayDelivered | GatewayRefused) and event.seq is not None:
+                self.checkers.sessions.on_delivered(
+                    "scheduler", str(id(self)), event.session_id, event.seq
+                )
+            elif isinstance(event, SessionEnded):
+                self.checkers.seen("session ended")
+        return events
+
+
+class WatchedWorkerSession(WorkerSession):
+    """The worker's session, with what it delivers shown to the checkers."""
+
+    checkers: Checkers
+    process: WorkerProcess
+
+    def take_events(self) -> list[Any]:
+        events = super().take_events()
+        for event in events:
+            if isinstance(event, Delivered | DrainAsked):
+                self._delivered(event.seq)
+            elif isinstance(event, Refused) and event.envelope.seq is not None:
+                self._delivered(event.envelope.seq)
+            elif isinstance(event, Ready):
+                self.checkers.seen("session resumed" if event.resumed else "session opened")
+            elif isinstance(event, SessionLost):
+                self.checkers.seen("session reset")
+        return events
+
+    def _delivered(self, seq: int) -> None:
+        reader = f"{self.process.worker_id}/{self.process.incarnation}"
+        assert self.session_id is not None
+        self.checkers.sessions.on_delivered("worker", reader, self.session_id, seq)
+
+
+class WatchedAgent(Agent):
+    """The agent, with the acks of its results shown to the checkers."""
+
+    def _on_event(self, event: object, now: float) -> None:
+        if isinstance(event, Acked):
+            checkers = self.session.checkers  # type: ignore[attr-defined]
+            for held in self.holdings.reports():
+                if held.frame_id in event.frame_ids:
+                    checkers.attempts.on_result_acked(
+                        held.task_id, held.attempt, held.report
+                    )
+        super()._on_event(event, now)
+
+
+class Checkers:
+    """What a world is checked by."""
+
+    def __init__(self, world: World, config: Config, store: Store) -> None:
+        self.world = world
+        self.config = config
+        self.store = store
+        self.state = StateChecker(world, config, store)
+        self.attempts = AttemptChecker(world, store, self.state)
+        self.sessions = SessionChecker(world)
+        self.accepted: dict[str, int] = {}
+        self.cancelled: dict[str, None] = {}
+        self.gateway_class: type[WatchedGateway] = WatchedGateway
+        self.worker_session_class: type[WatchedWorkerSession] = WatchedWorkerSession
+        self.agent_class: type[WatchedAgent] = WatchedAgent
+        store.on_commit.append(self.state.on_commit)
+
+    def seen(self, what: str) -> None:
+        self.world.sometimes(what)
+
+    # -- told by the world ------------------------------------------------------------------
+
+    def attempt_started(self, worker: WorkerProcess, dispatch: business.Dispatch) -> None:
+        self.world.log(f"{worker.worker_id} starts {dispatch.task_id} {dispatch.attempt}")
+        self.attempts.on_start(worker, dispatch)
+
+    def attempt_finished(self, worker: WorkerProcess, result: business.Result) -> None:
+        self.world.log(f"{worker.worker_id} ends {result.task_id} {result.attempt} {result.status}")
+
+    def attempt_ended(self, worker: WorkerProcess, task_id: str, attempt: int) -> None:
+        self.attempts.on_end(task_id, attempt)
+
+    def told_accepted(self, run_id: str, number: int) -> None:
+        """I7: an acknowledged submission exists, with the acknowledged content."""
+        self.accepted[run_id] = number
+        stored = self.store.runs.get(run_id)
+        if stored is None:
+            raise Violation("I7", f"run {run_id} was acknowledged and is not stored")
+        first = stored.facts[0].fact
+        if getattr(first, "fingerprint", None) != f"print-{number}":
+            raise Violation("I7", f"run {run_id} is stored with another content")
+
+    def told_cancelled(self, run_id: str) -> None:
+        if run_id not in self.state.cancelled:
+            raise Violation("I14", f"the cancel of {run_id} was acknowledged and is not stored")
+        self.cancelled[run_id] = None
+
+    def scheduler_gone(self, scheduler: SchedulerProcess) -> None:
+        """Take what the dead one has counted, for the *sometimes*."""
+        assert scheduler.engine is not None
+        self.take_counters(scheduler)
+
+    def take_counters(self, scheduler: SchedulerProcess) -> None:
+        assert scheduler.engine is not None
+        for what, count in scheduler.engine.view.counters.items():
+            self.world.seen[what] = self.world.seen.get(what, 0) + count
+        for what, count in scheduler.engine.gateway.counters.items():
+            self.world.seen[what] = self.world.seen.get(what, 0) + count
+
+    # -- asked by the world -----------------------------------------------------------------
+
+    def check_all(self, schedulers: list[SchedulerProcess], workers: list[WorkerProcess]) -> None:
+        """The invariants that every object can tell of itself (I2, I4, I6, I23)."""
+        for scheduler in schedulers:
+            if scheduler.engine is not None:
+                scheduler.engine.check()
+        for worker in workers:
+            if worker.agent is not None:
+                worker.agent.check()

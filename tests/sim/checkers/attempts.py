@@ -1,0 +1,80 @@
+"""Attempts as they really run: I9 (inputs), I10 (once), I12 (acknowledged means stored), I17 (never two at once)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from astraflow.protocol import business
+from astraflow.runs.facts import TaskLeased, TaskSucceeded
+from tests.sim.world import Violation
+
+if TYPE_CHECKING:
+    from tests.sim.checkers.state import StateChecker
+    from tests.sim.store import Store
+    from tests.sim.worker import WorkerProcess
+    from tests.sim.world import World
+
+__all__ = ["AttemptChecker"]
+
+
+class AttemptChecker:
+    """Ground truth that only the world knows: what ran where, and when."""
+
+    def __init__(self, world: World, store: Store, state: StateChecker) -> None:
+        self.world = world
+        self.store = store
+        self.state = state
+        self.started: dict[tuple[str, int], None] = {}
+        self.running: dict[str, dict[int, str]] = {}
+        self.executions = 0
+
+    def on_start(self, worker: WorkerProcess, dispatch: business.Dispatch) -> None:
+        name = (dispatch.task_id, dispatch.attempt)
+        if name in self.started:
+            raise Violation("I10", f"attempt {name} started twice")
+        self.started[name] = None
+        self.executions += 1
+        others = self.running.setdefault(dispatch.task_id, {})
+        if others:
+            raise Violation("I17", f"attempt {name} starts on {worker.worker_id} beside {others}")
+        others[dispatch.attempt] = worker.worker_id
+        lease = self.state.lease_of(*name)
+        if lease is None:
+            raise Violation("I10", f"attempt {name} started without a stored lease")
+        if (lease.worker, lease.incarnation) != (worker.worker_id, worker.incarnation):
+            raise Violation(
+                "I10",
+                f"attempt {name} was leased to {lease.worker} boot {lease.incarnation} and "
+                f"started on {worker.worker_id} boot {worker.incarnation}",
+            )
+        self._check_inputs(dispatch, lease)
+
+    def _check_inputs(self, dispatch: business.Dispatch, lease: TaskLeased) -> None:
+        run = self.store.runs[dispatch.run_id]
+        given = msgspec.json.decode(dispatch.parameters)["from"]
+        expected = {}
+        for parent in run.plan.parents[lease.task]:
+            fact = self.state.result_of(dispatch.run_id, parent)
+            if isinstance(fact, TaskSucceeded):
+                expected[str(parent)] = msgspec.json.decode(fact.result)["v"]
+        if given != expected:
+            raise Violation("I9", f"{dispatch.task_id} was given {given}, not {expected}")
+
+    def on_end(self, task_id: str, attempt: int) -> None:
+        self.running.get(task_id, {}).pop(attempt, None)
+
+    def on_result_acked(self, task_id: str, attempt: int, report: business.Result) -> None:
+        """I12: the store holds that result, or a newer attempt, or a terminal state. A report that only
+        says that the worker stopped the attempt is held as its loss."""
+        run_id, _, number = task_id.rpartition(".")
+        task = self.state.tasks.get((run_id, int(number)))
+        if task is None or task.is_terminal or task.attempt > attempt:
+            return
+        if task.reported == attempt:
+            return
+        drained = report.error is not None and report.error.code == "E.TASK.DRAINED"
+        if task.lost == attempt and (report.status == "CANCELLED" or drained):
+            return
+        raise Violation("I12", f"the report of {task_id} attempt {attempt} was acked and is gone")

@@ -1,0 +1,189 @@
+"""A second, naive model of all runs, fed by every commit: I8–I11, I13–I16, I20.
+
+It is written without the transition table on purpose: two descriptions of one thing find each other's errors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from astraflow.runs.facts import (
+    AttemptFailed,
+    AttemptLost,
+    AttemptRefused,
+    CancelRequested,
+    Fact,
+    RunFinished,
+    TaskCancelled,
+    TaskFact,
+    TaskFailed,
+    TaskLeased,
+    TaskReused,
+    TaskSkipped,
+    TaskSucceeded,
+    encode_fact,
+    width,
+)
+from astraflow.runs.retry import LOSS_BUDGET
+from tests.sim.world import Violation
+
+if TYPE_CHECKING:
+    from astraflow.engine.batch import Batch, NumberedFact
+    from tests.sim.config import Config
+    from tests.sim.store import Store
+    from tests.sim.world import World
+
+__all__ = ["StateChecker", "TaskModel"]
+
+_TERMINAL = (TaskSucceeded, TaskReused, TaskFailed, TaskSkipped, TaskCancelled)
+
+
+class TaskModel:
+    """What the facts say of one task."""
+
+    __slots__ = (
+        "attempt",
+        "failures",
+        "is_terminal",
+        "leased_to",
+        "losses",
+        "lost",
+        "reported",
+        "result",
+    )
+
+    def __init__(self) -> None:
+        self.attempt = 0
+        self.failures = 0
+        self.losses = 0
+        self.leased_to: str | None = None
+        self.reported = 0  # the newest attempt whose end was told by its worker
+        self.lost = 0  # the newest attempt that is recorded as lost
+        self.is_terminal = False
+        self.result: Fact | None = None
+
+
+class StateChecker:
+    """Checks each committed fact against all that came before it."""
+
+    def __init__(self, world: World, config: Config, store: Store) -> None:
+        self.world = world
+        self.config = config
+        self.store = store
+        self.tasks: dict[tuple[str, int], TaskModel] = {}
+        self.next_event: dict[str, int] = {}
+        self.cancelled: dict[str, None] = {}
+        self.finished: dict[str, str] = {}
+        self.leases: dict[tuple[str, int], TaskLeased] = {}
+        self.held: dict[str, int] = {}
+        self.keys: dict[str, str] = {}
+
+    def on_commit(self, batch: Batch) -> None:
+        for one in batch.facts:
+            self._number(one)
+            if one.run_id in self.finished:
+                raise Violation("I8", f"a fact after the end of {one.run_id}: {one.fact!r}")
+            if isinstance(one.fact, TaskFact):
+                self._task(one.run_id, one.fact)
+            elif isinstance(one.fact, CancelRequested):
+                self.cancelled[one.run_id] = None
+            elif isinstance(one.fact, RunFinished):
+                self._finish(one.run_id, one.fact)
+
+    def lease_of(self, task_id: str, attempt: int) -> TaskLeased | None:
+        return self.leases.get((task_id, attempt))
+
+    def result_of(self, run_id: str, task: int) -> Fact | None:
+        model = self.tasks.get((run_id, task))
+        return model.result if model is not None else None
+
+    def _number(self, one: NumberedFact) -> None:
+        expected = self.next_event.get(one.run_id, 1)
+        if one.first != expected:
+            raise Violation("I20", f"{one.run_id}: event {one.first} where {expected} was due")
+        self.next_event[one.run_id] = expected + width(one.fact)
+        self.world.log(f"{one.run_id[-4:]} {one.first} {encode_fact(one.fact).decode()}")
+
+    def _task(self, run_id: str, fact: TaskFact) -> None:
+        model = self.tasks.get((run_id, fact.task))
+        if model is None:
+            model = self.tasks[run_id, fact.task] = TaskModel()
+        if model.is_terminal:
+            raise Violation("I8", f"{run_id}.{fact.task} changed after its end: {fact!r}")
+        if isinstance(fact, TaskLeased):
+            self._lease(run_id, fact, model)
+            return
+        attempt = getattr(fact, "attempt", 0)
+        if attempt and attempt != model.attempt:
+            raise Violation("I11", f"{fact!r} is not of the current attempt {model.attempt}")
+        if isinstance(fact, AttemptFailed):
+            model.failures += 1
+            model.reported = fact.attempt
+        elif isinstance(fact, AttemptLost):
+            model.losses += 1
+            model.lost = fact.attempt
+        elif isinstance(fact, AttemptRefused):
+            model.reported = fact.attempt
+        ends_attempt = isinstance(fact, AttemptFailed | AttemptLost | AttemptRefused)
+        if ends_attempt or isinstance(fact, _TERMINAL):
+            self._release(run_id, fact.task, model)
+        if isinstance(fact, _TERMINAL):
+            self._end(fact, model)
+        self._budgets(run_id, fact, model)
+
+    def _lease(self, run_id: str, fact: TaskLeased, model: TaskModel) -> None:
+        if run_id in self.cancelled:
+            raise Violation("I14", f"{run_id}.{fact.task} was leased after the cancel")
+        if fact.attempt != model.attempt + 1:
+            raise Violation("I10", f"attempt {fact.attempt} follows {model.attempt}")
+        if model.leased_to is not None:
+            raise Violation("I10", f"{run_id}.{fact.task} is leased to {model.leased_to} already")
+        plan = self.store.runs[run_id].plan
+        node = plan.nodes[fact.task]
+        if not plan.features:
+            for parent in plan.parents[fact.task]:
+                if not isinstance(self.result_of(run_id, parent), TaskSucceeded | TaskReused):
+                    raise Violation("I9", f"{run_id}.{fact.task} was leased before {parent}")
+        if node.resource_refs and fact.worker != node.resource_refs[0].worker_id:
+            raise Violation("I16", f"{run_id}.{fact.task} is pinned, and went to {fact.worker}")
+        if node.concurrency_key is not None:
+            if node.concurrency_key in self.keys:
+                raise Violation("I15", f"key {node.concurrency_key} is held twice")
+            self.keys[node.concurrency_key] = f"{run_id}.{fact.task}"
+        model.attempt = fact.attempt
+        model.leased_to = fact.worker
+        self.leases[f"{run_id}.{fact.task}", fact.attempt] = fact
+        self.held[fact.worker] = self.held.get(fact.worker, 0) + 1
+        if self.held[fact.worker] > self.config.slots:
+            raise Violation("I15", f"{fact.worker} has {self.held[fact.worker]} leases")
+
+    def _release(self, run_id: str, task: int, model: TaskModel) -> None:
+        if model.leased_to is None:
+            return
+        self.held[model.leased_to] -= 1
+        model.leased_to = None
+        key = self.store.runs[run_id].plan.nodes[task].concurrency_key
+        if key is not None:
+            del self.keys[key]
+
+    def _end(self, fact: TaskFact, model: TaskModel) -> None:
+        model.is_terminal = True
+        model.result = fact
+        if isinstance(fact, TaskFailed):
+            model.failures += 1
+
+    def _budgets(self, run_id: str, fact: TaskFact, model: TaskModel) -> None:
+        policy = self.store.runs[run_id].plan.nodes[fact.task].retry
+        if not model.is_terminal and model.failures >= policy.max_attempts:
+            raise Violation("I13", f"{run_id}.{fact.task} failed {model.failures} times and goes on")
+        if model.losses >= LOSS_BUDGET:
+            raise Violation("I13", f"{run_id}.{fact.task} was lost {model.losses} times")
+
+    def _finish(self, run_id: str, fact: RunFinished) -> None:
+        count = len(self.store.runs[run_id].plan.nodes)
+        ended = [self.tasks.get((run_id, task)) for task in range(count)]
+        if not all(model is not None and model.is_terminal for model in ended):
+            raise Violation("I8", f"{run_id} ended before its tasks")
+        if run_id in self.cancelled and fact.status != "cancelled":
+            raise Violation("I14", f"{run_id} was cancelled and ended {fact.status}")
+        self.finished[run_id] = fact.status

@@ -1,0 +1,114 @@
+"""What a seed decides: the shape of its world and which faults are in it (RELIABILITY §5.3).
+
+Swarm: each seed switches off a random half of the faults, so that faults do not hide one another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from random import Random
+
+__all__ = ["FAULTS", "Config", "draw"]
+
+FAULTS = (
+    "loss",
+    "duplication",
+    "delay",
+    "clog",
+    "partition",
+    "cut",
+    "scheduler_crash",
+    "takeover",
+    "scheduler_pause",
+    "worker_crash",
+    "worker_pause",
+    "host_crash",
+    "commit",
+    "drift",
+    "wall_jump",
+    "token_expiry",
+    "drain",
+    "cancel",
+    "poison",
+)
+
+
+@dataclass(frozen=True)
+class Config:
+    """One world. Times are virtual seconds."""
+
+    seed: int
+    faults: tuple[str, ...] = ()
+    workers: int = 1
+    slots: int = 2
+    runs: int = 2
+    tasks: int = 4
+    window: int = 64
+    heartbeat_s: float = 1.0
+    lease_s: float = 6.0
+    loss: float = 0.0
+    duplication: float = 0.0
+    delay_s: float = 0.005
+    ordered: bool = True
+    clog: float = 0.0
+    commit_fault: float = 0.0
+    commit_delay_s: float = 0.0
+    drift: float = 0.0
+    token_ttl_s: int = 3600
+    crash_every_s: float = 20.0
+    fault_phase_s: float = 60.0
+    with_codec: bool = False
+    missing_package: bool = False
+    pinned: bool = False
+    keyed: bool = False
+    handlers: tuple[str, ...] = ("ok",)
+    off: tuple[str, ...] = field(default=())
+
+    def has(self, fault: str) -> bool:
+        return fault in self.faults and fault not in self.off
+
+    def shrink(self, **changes: object) -> Config:
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def describe(self) -> str:
+        default = Config(self.seed)
+        parts = [
+            f"{one.name}={getattr(self, one.name)!r}"
+            for one in fields(self)
+            if getattr(self, one.name) != getattr(default, one.name)
+        ]
+        return f"Config(seed={self.seed}, {', '.join(parts)})"
+
+
+def draw(seed: int) -> Config:
+    """The world of a seed."""
+    rng = Random(seed * 7919 + 17)
+    faults = tuple(fault for fault in FAULTS if rng.random() < 0.5)
+    is_large = rng.random() < 0.02
+    handlers = ("ok", "ok", "ok", "fail", "flaky", "crash", "refuse_skip", "chatty", "slow", "hang")
+    if is_large:
+        handlers = handlers[:-2]  # two hundred slow tasks in a row take longer than the bound
+    return Config(
+        seed=seed,
+        faults=faults,
+        workers=40 if rng.random() < 0.02 else rng.randint(1, 4),
+        slots=rng.randint(1, 4),
+        runs=1 if is_large else rng.randint(1, 5),
+        tasks=200 if is_large else rng.randint(2, 7),
+        window=rng.choice((1, 2, 8, 64)),
+        loss=rng.choice((0.01, 0.05, 0.3)) if "loss" in faults else 0.0,
+        duplication=rng.choice((0.05, 0.3)) if "duplication" in faults else 0.0,
+        delay_s=rng.choice((0.05, 0.5)) if "delay" in faults else 0.005,
+        ordered=rng.random() < 0.5,
+        clog=rng.random() * 0.02 if "clog" in faults else 0.0,
+        commit_fault=rng.choice((0.002, 0.01)) if "commit" in faults else 0.0,
+        commit_delay_s=rng.choice((0.0, 0.002, 0.05)),
+        drift=0.05 if "drift" in faults else 0.0,
+        token_ttl_s=15 if "token_expiry" in faults else 3600,
+        crash_every_s=rng.choice((5.0, 15.0, 60.0)),
+        with_codec=rng.random() < 0.05,
+        missing_package=rng.random() < 0.2,
+        pinned=rng.random() < 0.15,
+        keyed=rng.random() < 0.2 and not is_large,
+        handlers=tuple(rng.sample(handlers, rng.randint(1, 5))),
+    )

@@ -1,0 +1,322 @@
+"""A simulated scheduler process: the real engine and gateway, with the shell replaced by this file.
+
+It dies with everything in memory; what is left is the store. While it is paused the world goes on, and what
+arrives waits in its sockets; when it wakes it reads all of that before it lets time pass (PROTOCOL §5.4).
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from astraflow.engine.batch import Answer, Batch
+from astraflow.engine.engine import Engine
+from astraflow.engine.intake import CancelRun, SubmitRun
+from astraflow.engine.ownership import Ownership
+from astraflow.engine.settings import EngineSettings
+from astraflow.protocol.events import GatewaySettings, SendFrame
+from astraflow.protocol.wire import Envelope
+from tests.sim.clock import Clock
+from tests.sim.config import Config
+from tests.sim.network import Connection, Network
+from tests.sim.store import CommitOutcome, Store
+from tests.sim.wire import SimIds, authenticate, through_codec, tokens_for
+from tests.sim.world import World
+
+if TYPE_CHECKING:
+    from tests.sim.checkers import Checkers
+
+__all__ = ["SchedulerProcess"]
+
+
+class SchedulerProcess:
+    """One scheduler: standing by, serving, paused or dead."""
+
+    def __init__(
+        self,
+        world: World,
+        config: Config,
+        name: str,
+        store: Store,
+        network: Network,
+        checkers: Checkers,
+        clock: Clock,
+    ) -> None:
+        self.world = world
+        self.config = config
+        self.name = name
+        self.store = store
+        self.network = network
+        self.checkers = checkers
+        self.clock = clock
+        self.engine: Engine | None = None
+        self.is_paused = False
+        self.is_dead = True
+        self.life = 0  # grows at every start, stop and crash: what was planned before is void
+        self._conns: dict[str, Connection] = {}
+        self._inbox: list[tuple[str, Any, Any]] = []
+        self._committing = False
+        self._tick_at: float | None = None
+
+    # -- life -------------------------------------------------------------------------------
+
+    @property
+    def is_serving(self) -> bool:
+        return self.engine is not None and not self.is_paused and not self.is_dead
+
+    def start(self) -> None:
+        self.is_dead = False
+        self.life += 1
+        self._stand_by(self.life)
+
+    def _stand_by(self, life: int) -> None:
+        if life != self.life or self.is_dead:
+            return
+        if self.is_paused:
+            self.world.after(0.5, self._stand_by, life)
+            return
+        epoch = self.store.acquire(self.name)
+        if epoch is None:
+            self.world.after(0.5, self._stand_by, life)
+            return
+        if epoch > 1 and self.store.owner == self.name:
+            self.world.log(f"{self.name} owns the shard, epoch {epoch}")
+        self._open(epoch)
+
+    def _open(self, epoch: int) -> None:
+        config, now = self.config, self.clock.now()
+        ownership = Ownership(epoch, self.store.LEASE_TTL_S, now)
+        rng = Random(self.world.rng.getrandbits(64))
+        gateway = self.checkers.gateway_class(
+            scheduler_id=self.name,
+            ids=SimIds(self.world),
+            rng=rng,
+            settings=GatewaySettings(
+                window=config.window,
+                heartbeat_interval_s=config.heartbeat_s,
+                lease_ttl_s=config.lease_s,
+            ),
+            authenticate=authenticate,
+            tokens=tokens_for(config),
+            may_speak=ownership.may_speak,
+        )
+        gateway.checkers = self.checkers
+        settings = EngineSettings(
+            lease_ttl_s=config.lease_s,
+            heartbeat_interval_s=config.heartbeat_s,
+            dispatch_ack_timeout_s=2.0,
+            cancel_grace_ms=1000,
+            stop_overdue_s=3.0,
+            timeout_slack_s=1.0,
+            resource_grace_s=6.0,
+            affinity_grace_s=6.0,
+        )
+        self.engine = Engine(settings, gateway, ownership, rng, now)
+        at = self.clock.wall_ms()
+        for run in self.store.active():
+            self.engine.restore(run.plan, run.bare_facts(), now, at)
+        for (tenant, key), (fingerprint, run_id) in self.store.submissions.items():
+            self.engine.remember_submission(tenant, key, fingerprint, run_id)
+        self._committing = False
+        self._tick_at = None
+        self.world.after(0.0, self._renew, self.life)
+        self._pump()
+
+    def _renew(self, life: int) -> None:
+        if life != self.life or self.engine is None:
+            return
+        if self.is_paused:
+            self.world.after(0.1, self._renew, life)
+            return
+        sent_at = self.clock.now()
+        self.world.after(self.world.delay(0.01), self._renewed, life, sent_at)
+        self.world.after(1.0, self._renew, life)
+
+    def _renewed(self, life: int, sent_at: float) -> None:
+        if life != self.life or self.engine is None or self.is_dead:
+            return
+        if not self.store.renew(self.engine.ownership.epoch):
+            self.checkers.seen("superseded")
+            self.close("superseded")
+            return
+        if not self.is_paused:
+            self.engine.ownership.renewed(sent_at)
+
+    def crash(self) -> None:
+        """kill -9: every object in memory is gone, every socket breaks."""
+        self.world.log(f"{self.name} crashes")
+        self._drop()
+        self.is_dead = True
+        self.is_paused = False
+
+    def close(self, why: str) -> None:
+        """Give the shard up and stand by again with nothing in memory."""
+        self.world.log(f"{self.name} starts over: {why}")
+        self._drop()
+        self.world.after(0.05, self._stand_by, self.life)
+
+    def _drop(self) -> None:
+        self.life += 1
+        if self.engine is not None:
+            self.checkers.scheduler_gone(self)
+        self.engine = None
+        self._inbox.clear()
+        self._conns.clear()
+        for conn in self.network.of_scheduler(self):
+            self.network.break_connection(conn)
+
+    def pause(self) -> None:
+        self.is_paused = True
+
+    def wake(self) -> None:
+        if not self.is_paused:
+            return
+        self.is_paused = False
+        if self.engine is None:
+            return
+        inbox, self._inbox = self._inbox, []
+        for kind, one, two in inbox:
+            self._handle(kind, one, two)
+        self._pump()
+
+    # -- the network's end ------------------------------------------------------------------
+
+    def accept_connection(self, conn: Connection) -> None:
+        self._input("opened", conn, None)
+
+    def frame_arrived(self, conn: Connection, envelope: Envelope) -> None:
+        self._input("frame", conn, envelope)
+
+    def connection_broken(self, conn: Connection) -> None:
+        self._input("broken", conn, None)
+
+    def submit(self, request: SubmitRun) -> None:
+        self._input("submit", request, None)
+
+    def cancel(self, request: CancelRun) -> None:
+        self._input("cancel", request, None)
+
+    def _input(self, kind: str, one: Any, two: Any) -> None:
+        if self.is_dead or self.engine is None:
+            return
+        if self.is_paused:
+            self._inbox.append((kind, one, two))
+            return
+        self._handle(kind, one, two)
+        self._pump()
+
+    def _handle(self, kind: str, one: Any, two: Any) -> None:
+        engine = self.engine
+        if engine is None:
+            return
+        now, at = self.clock.now(), self.clock.wall_ms()
+        if kind == "frame":
+            if one.name in self._conns:
+                envelope = through_codec(two) if self.config.with_codec else two
+                engine.receive(one.name, envelope, now, at)
+        elif kind == "opened":
+            self._conns[one.name] = one
+            engine.opened(one.name, now)
+        elif kind == "broken":
+            if self._conns.pop(one.name, None) is not None:
+                engine.closed(one.name, now, at)
+        elif kind == "submit":
+            engine.submit(one, now, at)
+        else:
+            engine.cancel(one, now, at)
+
+    # -- commit, then speak -----------------------------------------------------------------
+
+    def _pump(self) -> None:
+        while self.engine is not None and not self.is_paused:
+            now, at = self.clock.now(), self.clock.wall_ms()
+            deadline = self.engine.deadline()
+            if deadline is not None and deadline <= now:
+                self.engine.tick(now, at)
+            batch = None if self._committing else self.engine.take_batch(now, at)
+            if batch is None:
+                break
+            if not batch.facts:
+                self.engine.committed(batch, now, at)
+            else:
+                self._commit(batch)
+        self._speak()
+        self._schedule_tick()
+
+    def _commit(self, batch: Batch) -> None:
+        mean = self.config.commit_delay_s
+        if mean == 0.0:
+            self._write(self.life, batch)
+            return
+        self._committing = True
+        self.world.after(self.world.delay(mean), self._write, self.life, batch)
+
+    def _write(self, life: int, batch: Batch) -> None:
+        if life != self.life or self.engine is None or self.is_dead:
+            return
+        outcome = self.store.commit(self.engine.ownership.epoch, batch)
+        if not self._committing:
+            self._written(life, batch, outcome)
+        else:
+            # A crash here is one after the commit and before anybody was told of it.
+            delay = self.world.delay(self.config.commit_delay_s)
+            self.world.after(delay, self._written, life, batch, outcome)
+
+    def _written(self, life: int, batch: Batch, outcome: CommitOutcome) -> None:
+        if life != self.life or self.engine is None or self.is_dead:
+            return
+        if self.is_paused:
+            self.world.after(0.05, self._written, life, batch, outcome)
+            return
+        was_committing, self._committing = self._committing, False
+        if outcome in (CommitOutcome.UNKNOWN_WRITTEN, CommitOutcome.UNKNOWN_LOST):
+            # R16: read back, never guess.
+            self.checkers.seen("unknown commit resolved")
+            written = outcome is CommitOutcome.UNKNOWN_WRITTEN
+            outcome = CommitOutcome.DONE if written else CommitOutcome.REFUSED
+        if outcome is CommitOutcome.FENCED:
+            self.checkers.seen("superseded")
+        if outcome is not CommitOutcome.DONE:
+            self.close(outcome.value)
+            return
+        self.engine.committed(batch, self.clock.now(), self.clock.wall_ms())
+        if was_committing:
+            self._pump()
+
+    def _speak(self) -> None:
+        if self.engine is None:
+            return
+        for output in self.engine.take_output():
+            conn = self._conns.get(output.conn)
+            if conn is None:
+                continue
+            if isinstance(output, SendFrame):
+                self.network.send(conn, True, output.envelope)
+            else:
+                del self._conns[output.conn]
+                self.network.close(conn)
+        for answer in self.engine.take_answers():
+            self._answer(answer)
+
+    def _answer(self, answer: Answer) -> None:
+        answer.token(answer)  # type: ignore[operator]
+
+    def _schedule_tick(self) -> None:
+        if self.engine is None:
+            return
+        deadline = self.engine.deadline()
+        if deadline is None:
+            self._tick_at = None
+            return
+        when = max(self.clock.true_time(deadline) + 1e-9, self.world.now + 1e-6)
+        if self._tick_at is None or when < self._tick_at or self._tick_at <= self.world.now:
+            self._tick_at = when
+            self.world.at(when, self._tick, self.life, when)
+
+    def _tick(self, life: int, when: float) -> None:
+        if life != self.life or when != self._tick_at:
+            return
+        self._tick_at = None
+        if self.is_paused:
+            return  # waking pumps
+        self._pump()

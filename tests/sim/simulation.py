@@ -1,0 +1,213 @@
+"""One seed: build its world, break it, heal it, demand that everything ends, and read it all back.
+
+Phases (RELIABILITY §5.4): faults; heal; liveness (every accepted run is terminal within a bound, and the world
+comes to rest); reopen (fold what is stored, and compare with what was told).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from astraflow.runs.facts import Fact
+from astraflow.runs.projections import node_status
+from astraflow.runs.story import tell
+from astraflow.runs.transitions import replay
+from tests.sim.checkers import Checkers
+from tests.sim.clock import Clock
+from tests.sim.config import Config, draw
+from tests.sim.nemesis import Nemesis
+from tests.sim.network import Network
+from tests.sim.scheduler import SchedulerProcess
+from tests.sim.store import Store
+from tests.sim.worker import WorkerProcess
+from tests.sim.workload import Client, Reader
+from tests.sim.world import Violation, World
+
+__all__ = ["Outcome", "Simulation", "simulate"]
+
+LIVENESS_S = 140.0
+CHECK_EVERY_STEPS = 64
+
+
+@dataclass
+class Outcome:
+    """What a seed came to."""
+
+    config: Config
+    violation: Violation | None
+    seen: dict[str, int]
+    digest: str
+    executions: int
+    steps: int
+    story: list[str] = field(default_factory=list)
+
+
+class Simulation:
+    """The world of one configuration."""
+
+    def __init__(self, config: Config, *, keep_transcript: bool = False) -> None:
+        self.config = config
+        self.world = World(config.seed, keep_transcript=keep_transcript)
+        self.network = Network(self.world, config)
+        self.store = Store(self.world, config)
+        self.checkers = Checkers(self.world, config, self.store)
+        count = 2 if config.has("takeover") else 1
+        self.schedulers = [
+            SchedulerProcess(
+                self.world,
+                config,
+                f"sched-{number}",
+                self.store,
+                self.network,
+                self.checkers,
+                self._clock(),
+            )
+            for number in range(count)
+        ]
+        self.workers = [
+            WorkerProcess(
+                self.world,
+                config,
+                number,
+                self.network,
+                self.checkers,
+                self._clock(),
+                self._scheduler,
+            )
+            for number in range(config.workers)
+        ]
+        self.client = Client(self.world, config, self.store, self.checkers, self._scheduler)
+        self.reader = Reader(self.world, self.store, self.checkers)
+        self.nemesis = Nemesis(
+            self.world, config, self.network, self.store, self.schedulers, self.workers
+        )
+        self._checked_at = 0
+
+    def _clock(self) -> Clock:
+        drift = self.config.drift
+        rng = self.world.rng
+        return Clock(self.world, 1 + drift * (2 * rng.random() - 1), rng.random() * 1000)
+
+    def _scheduler(self) -> SchedulerProcess | None:
+        """Where a new connection goes: the owner, if it listens."""
+        for one in self.schedulers:
+            if one.engine is not None and one.engine.ownership.epoch == self.store.epoch:
+                return None if one.is_dead else one
+        return None
+
+    def run(self) -> None:
+        """Raises: Violation."""
+        config, world = self.config, self.world
+        for number, scheduler in enumerate(self.schedulers):
+            world.after(number * 0.1, scheduler.start)
+        for worker in self.workers:
+            world.after(world.rng.random(), worker.boot)
+        self.client.start()
+        self.reader.read()
+        self.nemesis.start()
+        world.run_until(config.fault_phase_s, stop=self._checked)
+        while world.now < config.fault_phase_s:
+            world.run_until(config.fault_phase_s, stop=self._checked)
+        self.nemesis.heal()
+        end = world.now + LIVENESS_S
+        while world.now < end and not self._is_at_rest():
+            world.run_until(min(end, world.now + 2.0), stop=self._checked)
+        self._check_liveness()
+        self._reopen()
+
+    def _checked(self) -> bool:
+        if self.world.steps >= self._checked_at + CHECK_EVERY_STEPS:
+            self._checked_at = self.world.steps
+            self.checkers.check_all(self.schedulers, self.workers)
+        return False
+
+    # -- liveness ---------------------------------------------------------------------------
+
+    def _is_at_rest(self) -> bool:
+        return self._what_is_open() is None
+
+    def _what_is_open(self) -> str | None:
+        if self.client.unanswered:
+            return f"{self.client.unanswered} submissions are not answered"
+        for run_id, run in self.store.runs.items():
+            if not run.is_finished:
+                return f"run {run_id} has not ended"
+        for scheduler in self.schedulers:
+            if scheduler.engine is not None and len(scheduler.engine.view.leases):
+                return f"{scheduler.name} holds leases of ended runs"
+        for worker in self.workers:
+            if worker.hosts:
+                return f"{worker.worker_id} still runs {list(worker.hosts)}"
+            if worker.agent is not None and not worker.agent.holdings.is_empty:
+                return f"{worker.worker_id} still holds {worker.agent.holdings.named()}"
+        return None
+
+    def _check_liveness(self) -> None:
+        what = self._what_is_open()
+        if what is not None:
+            raise Violation("I24", what)
+
+    def story(self) -> list[str]:
+        """The story of what did not end, for the report of a failure."""
+        lines = []
+        for run_id, run in self.store.runs.items():
+            if run.is_finished:
+                continue
+            folded = replay(run.plan, run.bare_facts())
+            for index, task in enumerate(folded.tasks):
+                if not task.is_terminal:
+                    lines.append(f"{run_id}.{index} is {task.state!r}")
+                    lines += [f"  {line}" for line in tell(run.bare_facts(), index)]
+        return lines
+
+    # -- reopen -----------------------------------------------------------------------------
+
+    def _reopen(self) -> None:
+        """Fold the stored facts afresh, and compare with what readers saw and clients were told."""
+        for _ in range(2):
+            self.reader.read()
+        for run_id, stored in self.store.runs.items():
+            facts: list[Fact] = stored.bare_facts()
+            run = replay(stored.plan, facts)
+            run.check()
+            seen = self.reader.statuses[run_id]
+            if seen["run"] != run.status:
+                raise Violation("I20", f"{run_id} is {run.status}, readers saw {seen['run']}")
+            for index, task in enumerate(run.tasks):
+                node_id = run.plan.nodes[index].node_id
+                if seen.get(node_id) != node_status(task):
+                    raise Violation(
+                        "I20", f"{run_id}.{index} is {node_status(task)}, not {seen.get(node_id)}"
+                    )
+        for run_id in self.checkers.accepted:
+            if run_id not in self.store.runs:
+                raise Violation("I7", f"run {run_id} was acknowledged and is gone")
+        for scheduler in self.schedulers:
+            if scheduler.engine is not None:
+                self.checkers.take_counters(scheduler)
+
+
+def simulate(
+    seed: int, config: Config | None = None, *, keep_transcript: bool = False
+) -> Outcome:
+    """Run one seed to its end."""
+    simulation = Simulation(config or draw(seed), keep_transcript=keep_transcript)
+    violation: Violation | None = None
+    try:
+        simulation.run()
+    except Violation as broken:
+        violation = broken
+    except AssertionError as broken:
+        # An object's own `check`, or an assertion inside the product.
+        violation = Violation("assertion", f"{broken!r}")
+        violation.__cause__ = broken
+    world = simulation.world
+    return Outcome(
+        simulation.config,
+        violation,
+        world.seen,
+        world.digest(),
+        simulation.checkers.attempts.executions,
+        world.steps,
+        simulation.story() if violation is not None else [],
+    )

@@ -1,0 +1,31 @@
+"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S16)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = ["SOMETIMES", "missing"]
+
+SOMETIMES: Mapping[str, str] = {
+    "S1 a session resumed": "session resumed",
+    "S2 a session was reset": "session reset",
+    "S3 a window was full": "window full",
+    "S4 the bitmap was non-zero": "bitmap non-zero",
+    "S5 a duplicate was dropped": "duplicate dropped",
+    "S6 a late result was refused": "late report",
+    "S7 a lease expired": "lease expired",
+    "S8 a worker self-fenced": "self-fenced",
+    "S9 a commit outcome was unknown and resolved": "unknown commit resolved",
+    "S10 a submission was retried and deduplicated": "submission deduplicated",
+    "S11 a scheduler was superseded": "superseded",
+    "S12 a cancel met a finished run": "cancel met a finished run",
+    "S13 a drain finished with work in flight": "drain finished",
+    "S14 a retry was exhausted": "retry exhausted",
+    "S15 a pinned worker was lost": "pinned worker lost",
+    "S16 a reader resumed": "reader resumed",
+}
+
+
+def missing(seen: Mapping[str, int]) -> list[str]:
+    """The names of what was not seen."""
+    return [name for name, what in SOMETIMES.items() if not seen.get(what)]

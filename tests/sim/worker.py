@@ -1,0 +1,389 @@
+"""A simulated worker process and the hosts that run package code beside it.
+
+Worker and host are separate processes: a paused worker's hosts run on, a dead worker's hosts die with it
+(PDEATHSIG, pipe EOF), and each carries a kernel timer that the worker re-arms only up to its fence
+(PROTOCOL §5.3). The planted bug `hostsurvives` takes both away.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from astraflow.agent.actions import Close, Exit, HandUp, Kill, OpenConnection, Start, Stop
+from astraflow.agent.agent import Agent, RegisterOffer
+from astraflow.agent.holdings import Holdings
+from astraflow.protocol import business, control
+from astraflow.protocol.wire import Envelope
+from astraflow.protocol.worker_session import (
+    Credential,
+    WorkerIdentity,
+    WorkerSettings,
+)
+from tests.sim.clock import Clock
+from tests.sim.config import Config
+from tests.sim.network import Connection, Network
+from tests.sim.wire import SimIds, through_codec
+from tests.sim.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.sim.checkers import Checkers
+    from tests.sim.scheduler import SchedulerProcess
+
+__all__ = ["Host", "WorkerProcess"]
+
+
+class Host:
+    """An attempt as the operating system sees it: a process that runs until something ends it."""
+
+    __slots__ = ("attempt", "dispatch", "fence_at", "is_alive", "is_stopping", "task_id", "worker")
+
+    def __init__(self, worker: WorkerProcess, dispatch: business.Dispatch) -> None:
+        self.worker = worker
+        self.dispatch = dispatch
+        self.task_id = dispatch.task_id
+        self.attempt = dispatch.attempt
+        self.is_alive = True
+        self.is_stopping = False
+        self.fence_at = 0.0
+
+
+class WorkerProcess:
+    """One worker instance over all its boots."""
+
+    host_dies_with_worker = True  # planted: hostsurvives
+    host_has_timer = True
+
+    def __init__(
+        self,
+        world: World,
+        config: Config,
+        number: int,
+        network: Network,
+        checkers: Checkers,
+        clock: Clock,
+        schedulers: Callable[[], SchedulerProcess | None],
+    ) -> None:
+        self.world = world
+        self.config = config
+        self.number = number
+        self.worker_id = f"worker-{number}"
+        self.network = network
+        self.checkers = checkers
+        self.clock = clock
+        self.schedulers = schedulers
+        self.incarnation = 0  # kept in the data folder
+        self.agent: Agent | None = None
+        self.is_paused = False
+        self.is_retired = False
+        self.life = 0
+        self.hosts: dict[tuple[str, int], Host] = {}
+        self._conn: Connection | None = None
+        self._inbox: list[tuple[str, Any]] = []
+        self._tick_at: float | None = None
+        has_package = not (config.missing_package and number == 0 and config.workers > 1)
+        self._packages = (
+            (control.RegisteredPackage("sim", "1.0", "installed"),) if has_package else ()
+        )
+
+    # -- life -------------------------------------------------------------------------------
+
+    def boot(self) -> None:
+        if self.agent is not None or self.is_retired:
+            return
+        self.life += 1
+        self.incarnation += 1
+        # "A starting worker kills left-over hosts before it registers" (PROTOCOL §5.3).
+        for host in list(self.hosts.values()):
+            if self.host_dies_with_worker:
+                self._end(host)
+        config = self.config
+        session = self.checkers.worker_session_class(
+            WorkerIdentity(
+                "acme", self.worker_id, self.incarnation, f"w{self.number}", "0.1", "sim"
+            ),
+            Credential("token", "good"),
+            ids=SimIds(self.world),
+            rng=Random(self.world.rng.getrandbits(64)),
+            settings=WorkerSettings(window=config.window),
+        )
+        session.checkers = self.checkers
+        session.process = self
+        offer = RegisterOffer(
+            control.Capabilities(control.Concurrency(config.slots), ("python",)),
+            packages=self._packages,
+        )
+        self.agent = self.checkers.agent_class(session, Holdings(config.slots), lambda: offer)
+        self.agent.tick(self.clock.now())
+        self._after()
+
+    def crash(self) -> None:
+        """kill -9 of the worker: its memory is gone; its hosts die with it."""
+        if self.agent is None:
+            return
+        self.world.log(f"{self.worker_id} crashes")
+        self.life += 1
+        self.agent = None
+        self.is_paused = False
+        self._inbox.clear()
+        if self.host_dies_with_worker:
+            for host in list(self.hosts.values()):
+                self._end(host)
+        self._drop_connection()
+
+    def pause(self) -> None:
+        self.is_paused = True
+
+    def wake(self) -> None:
+        if not self.is_paused:
+            return
+        self.is_paused = False
+        inbox, self._inbox = self._inbox, []
+        for kind, what in inbox:
+            self._input(kind, what)
+        if self.agent is not None:
+            self.agent.tick(self.clock.now())
+            self._after()
+
+    def _drop_connection(self) -> None:
+        if self._conn is not None:
+            conn, self._conn = self._conn, None
+            self.network.break_connection(conn)
+
+    def _close_connection(self) -> None:
+        assert self.agent is not None
+        if self._conn is not None:
+            conn, self._conn = self._conn, None
+            for envelope in self.agent.take_frames():
+                self.network.send(conn, False, envelope)
+            self.network.close(conn)
+
+    # -- the network's end ------------------------------------------------------------------
+
+    def frame_arrived(self, conn: Connection, envelope: Envelope) -> None:
+        if conn is self._conn:
+            self._input("frame", (conn, envelope))
+
+    def connection_broken(self, conn: Connection) -> None:
+        if conn is self._conn:
+            self._input("broken", conn)
+
+    def drain(self) -> None:
+        """SIGTERM."""
+        if self.agent is not None and not self.is_paused:
+            self.agent.drain(self.clock.now(), 5.0)
+            self._after()
+
+    def _input(self, kind: str, what: Any) -> None:
+        if self.agent is None:
+            return
+        if self.is_paused:
+            self._inbox.append((kind, what))
+            return
+        now = self.clock.now()
+        if kind == "frame":
+            conn, envelope = what
+            if conn is not self._conn:
+                return
+            self.agent.feed(through_codec(envelope) if self.config.with_codec else envelope, now)
+        elif kind == "broken":
+            if what is not self._conn:
+                return
+            self._conn = None
+            self.agent.disconnected(now)
+        elif kind == "finished":
+            self.agent.finished(what, now)
+        elif kind == "gone":
+            self.agent.gone(what[0], what[1], now)
+        else:
+            self.agent.feedback(what, now)
+        self._after()
+
+    # -- after each step --------------------------------------------------------------------
+
+    def _after(self) -> None:
+        agent = self.agent
+        assert agent is not None
+        while actions := agent.take_actions():
+            for action in actions:
+                self._act(action)
+                if self.agent is None:
+                    return
+        if self._conn is not None:
+            for envelope in agent.take_frames():
+                self.network.send(self._conn, False, envelope)
+        else:
+            agent.take_frames()
+        self._rearm()
+        self._schedule_tick()
+
+    def _act(self, action: object) -> None:
+        match action:
+            case Start(dispatch):
+                self._start(dispatch)
+            case Stop(task_id, attempt, grace_s, _):
+                self._stop(task_id, attempt, grace_s)
+            case Kill(task_id, attempt, _):
+                self.world.after(self.world.rng.random() * 0.05, self._kill, task_id, attempt)
+            case OpenConnection(at, _):
+                self.world.at(self.clock.true_time(at) + 1e-6, self._connect, self.life)
+            case Close():
+                self._close_connection()
+            case Exit(code, _):
+                self._exit(code)
+            case HandUp():
+                raise AssertionError("nothing else is sent to workers here")
+
+    def _exit(self, code: int) -> None:
+        if code == 0:
+            self.checkers.seen("drain finished")
+        self.crash()
+        self.world.after(1.0, self.boot)
+
+    def _connect(self, life: int) -> None:
+        if life != self.life or self.agent is None or self._conn is not None:
+            return
+        if self.is_paused:
+            self.world.after(0.1, self._connect, life)
+            return
+        scheduler = self.schedulers()
+        if scheduler is None:
+            self.agent.disconnected(self.clock.now())
+            self._after()
+            return
+        self._conn = self.network.connect(self, scheduler)
+        scheduler.accept_connection(self._conn)
+        self.agent.connected(self.clock.now())
+        self._after()
+
+    def _schedule_tick(self) -> None:
+        assert self.agent is not None
+        deadline = self.agent.deadline()
+        if deadline is None:
+            self._tick_at = None
+            return
+        when = max(self.clock.true_time(deadline) + 1e-9, self.world.now + 1e-6)
+        if self._tick_at is None or when < self._tick_at or self._tick_at <= self.world.now:
+            self._tick_at = when
+            self.world.at(when, self._tick, self.life, when)
+
+    def _tick(self, life: int, when: float) -> None:
+        if life != self.life or self.agent is None or when != self._tick_at:
+            return
+        self._tick_at = None
+        if self.is_paused:
+            return  # waking ticks
+        self.agent.tick(self.clock.now())
+        self._after()
+
+    # -- hosts ------------------------------------------------------------------------------
+
+    def _rearm(self) -> None:
+        """Re-arm the kernel timers of hosts whose fence has moved."""
+        assert self.agent is not None
+        for held in self.agent.holdings.working():
+            host = self.hosts.get((held.task_id, held.attempt))
+            if host is not None and host.fence_at != held.fence_at:
+                host.fence_at = held.fence_at
+                if self.host_has_timer:
+                    when = self.clock.true_time(held.fence_at) + 0.01
+                    self.world.at(when, self._kernel_timer, host, held.fence_at)
+
+    def _kernel_timer(self, host: Host, fence_at: float) -> None:
+        if host.is_alive and host.fence_at == fence_at:
+            self.checkers.seen("kernel timer")
+            self._end(host)
+
+    def _start(self, dispatch: business.Dispatch) -> None:
+        host = Host(self, dispatch)
+        self.hosts[host.task_id, host.attempt] = host
+        self.checkers.attempt_started(self, dispatch)
+        rng, kind = self.world.rng, dispatch.node_type
+        if kind == "sim.hang":
+            return
+        seconds = rng.expovariate(1 / 0.3)
+        if kind == "sim.slow":
+            seconds = 1.0 + rng.random() * 8
+        if kind == "sim.chatty":
+            for index in range(rng.randint(1, 6)):
+                self.world.after(seconds * index / 6, self._chat, host, index)
+        if kind == "sim.crash" and rng.random() < 0.5:
+            self.world.after(seconds, self.crash_host, host)
+            return
+        self.world.after(seconds, self._finish, host, self._outcome(kind))
+
+    def _outcome(self, kind: str) -> str:
+        if kind == "sim.fail" or (kind == "sim.flaky" and self.world.rng.random() < 0.5):
+            return "FAILED"
+        return "SKIPPED" if kind == "sim.refuse_skip" else "SUCCEEDED"
+
+    def _chat(self, host: Host, index: int) -> None:
+        if not host.is_alive:
+            return
+        chunk = business.Chunk("log", index, f"line {index}")
+        feedback = business.Feedback(
+            host.dispatch.run_id, host.task_id, host.attempt, progress=index / 6, chunks=(chunk,)
+        )
+        self._input("feedback", feedback)
+
+    def _finish(self, host: Host, status: str) -> None:
+        if not host.is_alive:
+            return
+        self._end(host)
+        value = msgspec.json.encode({"v": [host.task_id, host.attempt]})
+        error = None
+        if status == "FAILED":
+            error = business.TaskError("E.RUNNER.FAILURE", "USER_CODE", "it failed")
+        elif status == "SUCCEEDED" and self.config.has("poison") and self.world.chance(0.1):
+            value = b'{"v": "\\u0000"}'
+        self._report(host, status, value if status == "SUCCEEDED" else b"{}", error)
+
+    def _report(
+        self, host: Host, status: str, value: bytes, error: business.TaskError | None
+    ) -> None:
+        result = business.Result(
+            host.dispatch.run_id,
+            host.task_id,
+            host.attempt,
+            status,  # type: ignore[arg-type]
+            msgspec.Raw(value),
+            error=error,
+        )
+        self.checkers.attempt_finished(self, result)
+        self._input("finished", result)
+
+    def crash_host(self, host: Host) -> None:
+        """The host process dies by itself; the worker reads its pipe to the end and tells."""
+        if not host.is_alive:
+            return
+        self._end(host)
+        error = business.TaskError("E.RUNNER.CRASHED", "INFRASTRUCTURE", "signal 11")
+        self._report(host, "FAILED", b"{}", error)
+
+    def _stop(self, task_id: str, attempt: int, grace_s: float) -> None:
+        host = self.hosts.get((task_id, attempt))
+        if host is None or host.is_stopping:
+            return
+        host.is_stopping = True
+        takes = self.world.rng.random() * (grace_s + 0.2)
+        self.world.after(takes, self._stopped, host)
+
+    def _stopped(self, host: Host) -> None:
+        if host.is_alive:
+            self._end(host)
+            self._report(host, "CANCELLED", b"{}", None)
+
+    def _kill(self, task_id: str, attempt: int) -> None:
+        host = self.hosts.get((task_id, attempt))
+        if host is not None:
+            self._end(host)
+        self._input("gone", (task_id, attempt))
+
+    def _end(self, host: Host) -> None:
+        host.is_alive = False
+        self.hosts.pop((host.task_id, host.attempt), None)
+        self.checkers.attempt_ended(self, host.task_id, host.attempt)

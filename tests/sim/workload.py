@@ -1,0 +1,213 @@
+"""Clients of a simulated scheduler: they submit, cancel, and follow events, over a network that loses answers.
+
+A client that gets no answer sends again with the same idempotency key (P3). What it was told is kept and held
+against the store at the end.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from astraflow.engine.batch import Answer
+from astraflow.engine.intake import CancelRun, SubmitRun
+from astraflow.ids import NodeId
+from astraflow.runs.projections import events_of
+from astraflow.workflow.plan import (
+    Feature,
+    InEdge,
+    InputEdge,
+    Plan,
+    PlanNode,
+    ResourceRefValue,
+    RetryPolicy,
+)
+from tests.sim.config import Config
+from tests.sim.store import Store
+from tests.sim.world import Violation, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.sim.checkers import Checkers
+    from tests.sim.scheduler import SchedulerProcess
+
+__all__ = ["Client", "Reader", "draw_plan"]
+
+TENANT = "acme"
+ANSWER_TIMEOUT_S = 2.0
+
+
+def draw_plan(world: World, config: Config) -> Plan:
+    """A random graph: each task may depend on up to two earlier ones and reads their results."""
+    rng = world.rng
+    joins = rng.random() < 0.2
+    parents: list[tuple[int, ...]] = []
+    nodes: list[PlanNode] = []
+    for index in range(config.tasks):
+        count = min(index, rng.choice((0, 1, 1, 2)))
+        mine = tuple(sorted(rng.sample(range(index), count)))
+        parents.append(mine)
+        nodes.append(_draw_node(world, config, index, mine, joins))
+    children: list[list[int]] = [[] for _ in nodes]
+    for index, mine in enumerate(parents):
+        for parent in mine:
+            children[parent].append(index)
+    features = {Feature.JOIN_ANY, Feature.JOIN_ALL_DONE, Feature.ERROR_PORT} if joins else set()
+    return Plan(
+        workflow_id="sim",
+        nodes=tuple(nodes),
+        index={node.node_id: at for at, node in enumerate(nodes)},
+        parents=tuple(parents),
+        children=tuple(map(tuple, children)),
+        features=frozenset(features),
+    )
+
+
+def _draw_node(
+    world: World, config: Config, index: int, parents: tuple[int, ...], joins: bool
+) -> PlanNode:
+    rng = world.rng
+    handler = rng.choice(config.handlers)
+    refs: tuple[ResourceRefValue, ...] = ()
+    if config.pinned and rng.random() < 0.3:
+        # The last worker always has the package.
+        owner = max(rng.randrange(config.workers), min(1, config.workers - 1))
+        refs = (ResourceRefValue("r", f"worker-{owner}", "file"),)
+    kind = "error" if joins and rng.random() < 0.15 else "data"
+    return PlanNode(
+        node_id=NodeId(f"n{index}"),
+        type=f"sim.{handler}",
+        label=handler,
+        package_name="sim",
+        package_version="1.0",
+        parameters=b'{"from": {}}',
+        inputs=tuple(InputEdge(one, ("v",), ("from", str(one))) for one in parents),
+        edges_in=tuple(InEdge(one, kind) for one in parents),  # type: ignore[arg-type]
+        join=rng.choice(("all", "any", "all_done")) if joins else "all",
+        retry=RetryPolicy(rng.randint(1, 3), 0.2, 2.0, 2.0, 0.5),
+        timeout_s=2.0 + rng.random() * 2 if handler == "hang" else None,
+        concurrency_key="key" if config.keyed and rng.random() < 0.5 else None,
+        resource_refs=refs,
+        disabled=rng.random() < 0.02,
+        idempotency="none" if rng.random() < 0.05 else "unstated",
+    )
+
+
+class Client:
+    """Submits runs and cancels some of them."""
+
+    def __init__(
+        self,
+        world: World,
+        config: Config,
+        store: Store,
+        checkers: Checkers,
+        schedulers: Callable[[], SchedulerProcess | None],
+    ) -> None:
+        self.world = world
+        self.config = config
+        self.store = store
+        self.checkers = checkers
+        self.schedulers = schedulers
+        self.unanswered = 0
+
+    def start(self) -> None:
+        for number in range(self.config.runs):
+            when = self.world.rng.random() * self.config.fault_phase_s * 0.7
+            plan = draw_plan(self.world, self.config)
+            self.unanswered += 1
+            self.world.after(when, self._submit, number, plan, [False])
+
+    def _submit(self, number: int, plan: Plan, done: list[bool]) -> None:
+        if done[0]:
+            return
+        self.world.after(ANSWER_TIMEOUT_S, self._submit, number, plan, done)
+        scheduler = self.schedulers()
+        if scheduler is None:
+            return
+        request = SubmitRun(
+            lambda answer: self._answered(answer, number, done),
+            TENANT,
+            self.world.new_id(),
+            plan,
+            idempotency_key=f"key-{number}",
+            fingerprint=f"print-{number}",
+        )
+        scheduler.submit(request)
+
+    def _answered(self, answer: Answer, number: int, done: list[bool]) -> None:
+        if done[0] or (not self.store.is_healed and self.world.chance(0.2)):
+            return  # told already, or the answer is lost on its way
+        if answer.run_id is None:
+            raise Violation("I7", f"submission {number} was refused: {answer.error}")
+        done[0] = True
+        self.unanswered -= 1
+        self.checkers.told_accepted(answer.run_id, number)
+        if self.config.has("cancel") and self.world.chance(0.4):
+            delay = self.world.rng.random() * 8
+            self.world.after(delay, self._cancel, answer.run_id, [False])
+
+    def _cancel(self, run_id: str, done: list[bool]) -> None:
+        if done[0]:
+            return
+        self.world.after(ANSWER_TIMEOUT_S, self._cancel, run_id, done)
+        scheduler = self.schedulers()
+        if scheduler is None:
+            return
+
+        def answered(answer: Answer) -> None:
+            if done[0]:
+                return
+            done[0] = True
+            if answer.run_id is None:
+                self.checkers.seen("cancel met a finished run")
+            else:
+                self.checkers.told_cancelled(run_id)
+
+        scheduler.cancel(CancelRun(answered, TENANT, run_id))
+
+
+class Reader:
+    """Follows the events of all runs as an SSE client would: with breaks, resuming by number."""
+
+    def __init__(self, world: World, store: Store, checkers: Checkers) -> None:
+        self.world = world
+        self.store = store
+        self.checkers = checkers
+        self.last: dict[str, int] = {}
+        self.statuses: dict[str, dict[str, str]] = {}
+        self._place: dict[str, int] = {}
+
+    def read(self) -> None:
+        for run_id, run in self.store.runs.items():
+            place = self._place.get(run_id, 0)
+            if place and self.world.chance(0.2):
+                self.checkers.seen("reader resumed")
+                place = self._find(run_id)
+            for one in run.facts[place:]:
+                self._take(run_id, one.first, events_of(one.fact, one.first, run.plan))
+            self._place[run_id] = len(run.facts)
+        self.world.after(3.0, self.read)
+
+    def _find(self, run_id: str) -> int:
+        """Where a reader that saw number `last` goes on: the first fact beyond it."""
+        facts = self.store.runs[run_id].facts
+        last = self.last.get(run_id, 0)
+        return next((at for at, one in enumerate(facts) if one.first > last), len(facts))
+
+    def _take(self, run_id: str, first: int, events: list[dict[str, object]]) -> None:
+        for event in events:
+            expected = self.last.get(run_id, 0) + 1
+            if event["id"] != expected:
+                raise Violation("I20", f"event {event['id']} of {run_id} where {expected} was due")
+            self.last[run_id] = expected
+            self._fold(run_id, event)
+
+    def _fold(self, run_id: str, event: dict[str, object]) -> None:
+        body = event["data"]
+        assert isinstance(body, dict)
+        statuses = self.statuses.setdefault(run_id, {})
+        if event["type"] == "node.state":
+            statuses[str(body["nodeId"])] = str(body["status"])
+        elif event["type"] == "run.status":
+            statuses["run"] = str(body["status"])

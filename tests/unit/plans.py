@@ -1,0 +1,71 @@
+"""Plans for tests, drawn by hand: nodes by number, edges as pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+from astraflow.ids import NodeId
+from astraflow.runs.accept import accept
+from astraflow.runs.decide import Decision
+from astraflow.runs.facts import RunAccepted
+from astraflow.workflow.plan import Feature, InEdge, InputEdge, Plan, PlanNode, RetryPolicy
+
+AT = 1_700_000_000_000
+
+JOINING = frozenset({Feature.JOIN_ANY, Feature.JOIN_ALL_DONE, Feature.ERROR_PORT})
+
+
+def make_plan(
+    count: int,
+    edges: Sequence[tuple[int, int]] = (),
+    *,
+    nodes: Mapping[int, Mapping[str, Any]] | None = None,
+    error_edges: Sequence[tuple[int, int]] = (),
+    features: frozenset[Feature] = frozenset(),
+    reads: bool = False,
+) -> Plan:
+    """A plan of `count` nodes; `nodes` overrides fields of single ones."""
+    every = [*edges, *error_edges]
+    parents = [sorted({one for one, other in every if other == index}) for index in range(count)]
+    children = [sorted({other for one, other in every if one == index}) for index in range(count)]
+    made = []
+    for index in range(count):
+        edges_in = [InEdge(one, "control") for one, other in edges if other == index]
+        edges_in += [InEdge(one, "error") for one, other in error_edges if other == index]
+        fields: dict[str, Any] = {
+            "node_id": NodeId(f"n{index}"),
+            "type": "t.node",
+            "label": f"node {index}",
+            "package_name": "pkg",
+            "package_version": "1.0",
+            "edges_in": tuple(edges_in),
+            "inputs": tuple(InputEdge(one, ("v",), (f"from{one}",)) for one in parents[index])
+            if reads
+            else (),
+        }
+        fields.update((nodes or {}).get(index, {}))
+        made.append(PlanNode(**fields))
+    return Plan(
+        workflow_id="wf",
+        nodes=tuple(made),
+        index={node.node_id: index for index, node in enumerate(made)},
+        parents=tuple(map(tuple, parents)),
+        children=tuple(map(tuple, children)),
+        features=features,
+    )
+
+
+def retrying(attempts: int = 3, **fields: Any) -> dict[str, Any]:
+    """The field of a node that is tried again."""
+    return {"retry": RetryPolicy(attempts, 1.0, 2.0, 8.0, 0.0), **fields}
+
+
+def accepted(**fields: Any) -> RunAccepted:
+    return RunAccepted(AT, "run1", "acme", "wf", **fields)
+
+
+def start(plan: Plan, **fields: Any) -> Decision:
+    """A run that has just been accepted."""
+    return accept(plan, accepted(**fields), Random(1))
