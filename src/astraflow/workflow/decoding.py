@@ -98,30 +98,29 @@ def _check_bytes(raw: bytes, limit: int, code: Code) -> None:
 
 def _take_apart(
     raw: bytes,
-    error: msgspec.DecodeError | RecursionError,
+    error: Exception,
     whole: msgspec.json.Decoder[Any],
     least: Mapping[str, bytes],
     lists: Mapping[str, msgspec.json.Decoder[Any]],
     problems: Problems,
 ) -> None:
-    if isinstance(error, RecursionError):
-        problems.add("", WORKFLOW_LIMIT, "the document is nested too deeply")
-        return
     try:
         fields = _FIELDS.decode(raw)
+        for name in least:
+            if name not in fields:
+                problems.add("", WORKFLOW_INVALID, f"a required field is missing: {name}")
+        for name, value in fields.items():
+            if name in lists:
+                _try_items(value, lists[name], f"/{name}", problems)
+            else:
+                _try(_join({**least, name: bytes(value)}), whole, "", problems)
+    except RecursionError:
+        problems.add("", WORKFLOW_LIMIT, "the document is nested too deeply")
     except msgspec.DecodeError as broken:
         problems.add("", WORKFLOW_INVALID, f"the document cannot be read: {broken}")
-        return
-    for name in least:
-        if name not in fields:
-            problems.add("", WORKFLOW_INVALID, f"a required field is missing: {name}")
-    for name, value in fields.items():
-        if name in lists:
-            _try_items(value, lists[name], f"/{name}", problems)
-        else:
-            document = {**least, name: bytes(value)}
-            _try(_join(document), whole, "", problems)
-    assert problems.count > 0, f"a document was refused, but none of its parts is: {error}"
+    if not problems.count:
+        # A field that is there twice: the first was wrong, and taken apart only the last is seen.
+        _report(error, "", problems)
 
 
 def _join(fields: Mapping[str, bytes]) -> bytes:
@@ -135,7 +134,7 @@ def _try_items(
     try:
         items = _ITEMS.decode(value)
     except msgspec.DecodeError as error:
-        problems.add(pointer, WORKFLOW_INVALID, _reason(str(error)))
+        _report(error, pointer, problems)
         return
     for place, raw in enumerate(items):
         _try(raw, item, f"{pointer}/{place}", problems)
@@ -147,8 +146,12 @@ def _try(
     try:
         decoder.decode(raw)
     except msgspec.DecodeError as error:
-        text = str(error)
-        problems.add(pointer + _pointer(text), WORKFLOW_INVALID, _reason(text))
+        _report(error, pointer, problems)
+
+
+def _report(error: Exception, pointer: str, problems: Problems) -> None:
+    text = str(error)
+    problems.add(pointer + _pointer(text), WORKFLOW_INVALID, _reason(text))
 
 
 def _pointer(text: str) -> str:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["EMPTY", "ParameterStore", "is_expression"]
 
 EMPTY: Final = b"{}"
+_MAX_REMEMBERED: Final = 1_024
+"""Nodes that share parameters share a few; a large graph of all different ones gains nothing."""
 _LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
 _MAX_PLAIN_BYTES: Final = 24
 """`{"":` and `}` leave no room for 20 digits, let alone for deep nesting."""
@@ -37,7 +39,7 @@ def is_expression(text: str) -> bool:
 
 
 class ParameterStore:
-    """The parameters of all nodes of one definition; equal ones are one bytes object."""
+    """The parameters of all nodes of one definition; equal ones are mostly one bytes object."""
 
     __slots__ = ("_problems", "_sound", "has_expression", "resource_refs")
 
@@ -58,7 +60,8 @@ class ParameterStore:
         if refusal is not None:
             self._problems.add(f"/nodes/{place}/parameters", *refusal)
             return EMPTY
-        self._sound[text] = text
+        if len(self._sound) < _MAX_REMEMBERED:
+            self._sound[text] = text
         return text
 
     def _inspect(self, text: bytes) -> tuple[Code, str] | None:

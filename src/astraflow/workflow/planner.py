@@ -7,7 +7,7 @@ for each set of parents, not 50,000.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from astraflow.errors import WORKFLOW_INVALID
 from astraflow.ids import NodeId
@@ -59,11 +59,17 @@ class _Planner:
         self._analysis = analysis
         self._workflow = analysis.workflow
         self._order = analysis.order
-        # One int object for each index: 50,000 nodes name them several times each.
-        self._numbers = list(range(len(self._order)))
-        self._rank = [0] * len(self._order)
-        for rank, place in zip(self._numbers, self._order, strict=True):
-            self._rank[place] = rank
+        # In the authored order, places are ranks and the index of the analysis is that of the plan.
+        # Either way there is one int object for each: 50,000 nodes name them several times over.
+        self._is_ordered = analysis.edges.is_ordered
+        if self._is_ordered:
+            self._numbers = list(analysis.nodes.index.values())
+            self._rank = self._numbers
+        else:
+            self._numbers = list(range(len(self._order)))
+            self._rank = [0] * len(self._order)
+            for rank, place in zip(self._numbers, self._order, strict=True):
+                self._rank[place] = rank
         self._shared: dict[Any, Any] = {DEFAULT_RETRY: DEFAULT_RETRY}
         self._plain: list[tuple[InEdge, ...]] = [_NO_TUPLE] * len(self._order)
         self._singles: list[tuple[int, ...]] = [_NO_TUPLE] * len(self._order)
@@ -77,13 +83,20 @@ class _Planner:
         return Plan(
             workflow_id=workflow.id,
             nodes=tuple(nodes),
-            index={node.node_id: rank for rank, node in zip(self._numbers, nodes, strict=True)},
+            index=self._index(),
             parents=tuple(parents),
             children=self._children(parents),
             features=frozenset(analysis.features),
             outputs=tuple(self._output(*row) for row in analysis.outputs),
             timeout_s=workflow.timeout_seconds,
         )
+
+    def _index(self) -> dict[NodeId, int]:
+        index = self._analysis.nodes.index
+        if not self._is_ordered:
+            index = {node_id: self._rank[place] for node_id, place in index.items()}
+        # A definition's ids are plain strings; those of a plan are known to be ids of nodes.
+        return cast("dict[NodeId, int]", index)
 
     def _share(self, value: Any) -> Any:
         return self._shared.setdefault(value, value)

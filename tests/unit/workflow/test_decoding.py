@@ -130,6 +130,19 @@ def test_a_document_nested_beyond_reason_is_refused() -> None:
     assert refused.problems[0].code == "E.WORKFLOW.LIMIT"
 
 
+def test_depth_is_noticed_also_behind_a_value_of_the_wrong_shape() -> None:
+    deep = b"[" * 100_000 + b"]" * 100_000
+    refused = refusal(b'{"id": 1, "nodes": [], "x": ' + deep + b"}")
+    assert refused.problems[-1].code == "E.WORKFLOW.LIMIT"
+
+
+def test_a_field_that_is_there_twice_is_refused_when_its_first_value_is_wrong() -> None:
+    refused = refusal(b'{"id": 1, "id": "x", "nodes": []}')
+    assert [(row.pointer, row.message) for row in refused.problems] == [
+        ("/id", "expected `str`, got `int`")
+    ]
+
+
 def test_documents_beyond_their_size_are_refused_before_they_are_read() -> None:
     assert refusal(b" " * (64 * 1024 * 1024 + 1)).code.code == "E.WORKFLOW.LIMIT"
     assert refusal(b" " * (4 * 1024 * 1024 + 1), decode_manifest).code.code == "E.PKG.INVALID"

@@ -47,6 +47,7 @@ def test_a_sound_manifest_has_no_problem(name: str) -> None:
         ({"permissions": ["net", ""]}, "/permissions/1"),
         ({"permissions": ["p"] * 1_025}, "/permissions"),
         ({"python": {"requires": "three"}}, "/python/requires"),
+        ({"python": {"requires": ",".join([">=3.10"] * 40)}}, "/python/requires"),
         ({"python": {"dependencies": ["a==1"] * 513}}, "/python/dependencies"),
         ({"adapters": [ADAPTER] * 1_025}, "/adapters"),
         ({"adapters": [ADAPTER, ADAPTER]}, "/adapters/1/name"),
@@ -137,6 +138,11 @@ def test_a_pinned_dependency_is_taken(dependency: str) -> None:
         "x==1 --no-binary x",
         "x==1; extra == 'a' @ https://example.com",
         "x" * 20_000,
+        "x==1;" + " " * 16_000 + ";",
+        "x==1; ",
+        f"x==1--hash=sha256:{DIGEST}",
+        "x==1 --hash=md5:abc",
+        'x==1; python_version < "3" --no-deps',
     ],
 )
 def test_any_other_dependency_is_refused(dependency: str) -> None:

@@ -39,6 +39,11 @@ def test_equal_parameters_are_one_object() -> None:
     assert made.nodes[2].parameters == b"{}"
 
 
+def test_a_graph_of_all_different_parameters_is_kept_too() -> None:
+    made = plan([node(number, parameters={"n": number}) for number in range(1_500)])
+    assert {row.parameters for row in made.nodes} == {b'{"n":%d}' % n for n in range(1_500)}
+
+
 @pytest.mark.parametrize(
     ("text", "code"),
     [
