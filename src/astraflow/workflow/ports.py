@@ -66,13 +66,19 @@ NO_PORTS: Final = Ports(None, None)
 
 
 class PortCompiler:
-    """Compiles ports and reports what is wrong with them; a path is compiled once per document."""
+    """Compiles ports and reports what is wrong with them.
 
-    __slots__ = ("_paths", "_problems")
+    The nodes of a document have few different ports between them, so what was found sound once is
+    not looked at again.
+    """
+
+    __slots__ = ("_paths", "_problems", "_sound", "_sound_widgets")
 
     def __init__(self, problems: Problems) -> None:
         self._problems = problems
         self._paths: dict[str, Path | BadPath] = {}
+        self._sound: dict[Side, dict[Port, PortSpec]] = {"inputPorts": {}, "outputPorts": {}}
+        self._sound_widgets: set[str] = set()
 
     def compile(self, ui: Ui, pointer: str) -> Ports:
         inputs = outputs = None
@@ -93,18 +99,24 @@ class PortCompiler:
             message = f"there are more than {MAX_PORTS} ports: {len(ports)}"
             self._problems.add(f"{pointer}/{side}", WORKFLOW_LIMIT, message)
             return specs
+        sound = self._sound[side]
         for place, port in enumerate(ports):
-            here = f"{pointer}/{side}/{place}"
-            self._problems.check_key(f"{here}/key", port.key, MAX_KEY_CHARS)
-            if port.label is not None:
-                self._problems.check_text(f"{here}/label", port.label, MAX_LABEL_CHARS)
+            spec = sound.get(port)
+            if spec is None:
+                before = self._problems.count
+                spec = self._port(port, side, f"{pointer}/{side}/{place}")
+                if self._problems.count == before:
+                    sound[port] = spec
             if port.key in specs:
-                message = f"two ports have the same key: {port.key}"
-                self._problems.add(f"{here}/key", WORKFLOW_DUPLICATE_ID, message)
-            specs[port.key] = self._port(port, side, here)
+                message = f"two ports have the same key: {port.key[:80]}"
+                self._problems.add(f"{pointer}/{side}/{place}/key", WORKFLOW_DUPLICATE_ID, message)
+            specs[port.key] = spec
         return specs
 
     def _port(self, port: Port, side: Side, pointer: str) -> PortSpec:
+        self._problems.check_key(f"{pointer}/key", port.key, MAX_KEY_CHARS)
+        if port.label is not None:
+            self._problems.check_text(f"{pointer}/label", port.label, MAX_LABEL_CHARS)
         kind = port.kind or "data"
         if kind == "error" and side == "inputPorts":
             message = "an input cannot be an error port"
@@ -138,12 +150,15 @@ class PortCompiler:
             self._problems.add(pointer, WORKFLOW_LIMIT, message)
             return
         for place, widget in enumerate(widgets):
-            if widget.binding is None:
+            if widget.binding is None or widget.binding.path in self._sound_widgets:
                 continue
+            text = widget.binding.path
             here = f"{pointer}/{place}/binding/path"
-            path = self._path(widget.binding.path, here)
-            if path and path[0] not in _WIDGET_ROOTS:
-                message = f"the path must begin with parameters or results: {widget.binding.path}"
+            path = self._path(text, here)
+            if path and path[0] in _WIDGET_ROOTS:
+                self._sound_widgets.add(text)
+            elif path:
+                message = f"the path must begin with parameters or results: {text[:80]}"
                 self._problems.add(here, WORKFLOW_BAD_PATH, message)
 
     def _path(self, text: str, pointer: str) -> Path:
