@@ -299,9 +299,10 @@ class SessionPair:
                 self.worker.register(register(), self.now)
             elif isinstance(event, worker_session.HeartbeatDue) and self.beats:
                 self.worker.heartbeat(control.Heartbeat(), self.now)
-            elif isinstance(event, worker_session.Delivered | worker_session.DrainAsked):
-                if self.takes:
-                    self.worker.taken(event.seq)
+            elif self.takes and isinstance(
+                event, worker_session.Delivered | worker_session.DrainAsked
+            ):
+                self.worker.taken(event.seq)
         return bool(events)
 
     def _flush_and_close(self) -> None:
@@ -326,10 +327,13 @@ class SessionPair:
                 self.gateway.accept(event.session_id, self.now, self.wall)
             elif isinstance(event, gateway.HeartbeatArrived):
                 self.gateway.answer_heartbeat(event.session_id, event.frame_id, (), self.now)
-            elif isinstance(event, gateway.Delivered | gateway.Refused) and self.commits:
-                if event.seq is not None:
-                    self.gateway.committed(event.session_id, event.seq)
+            elif self.commits and isinstance(event, gateway.Delivered | gateway.Refused):
+                self._commit(event.session_id, event.seq)
         return bool(events)
+
+    def _commit(self, session_id: str, seq: int | None) -> None:
+        if seq is not None:
+            self.gateway.committed(session_id, seq)
 
     def _take_output(self) -> bool:
         output = self.gateway.take_output()
