@@ -106,13 +106,22 @@ def decode(raw: bytes, *, max_bytes: int = limits.MAX_FRAME_BYTES) -> Envelope:
         envelope = _decode_envelope(raw[:cut] + _NO_PAYLOAD)
         tail = raw[cut + _AFTER_KEY : -1]
         payload = _DECODE_PAYLOAD[envelope.type](tail)
-    except (KeyError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        _parse_time(envelope.ts)
+    except (KeyError, ValueError, msgspec.DecodeError, RecursionError):
         return _decode_slowly(raw)
-    if _BACKSLASH in raw and (
-        raw.find(b"\\", 0, cut) >= 0 or scan.problem_in(tail, _PAYLOAD_LEVEL) is not None
-    ):
+    ts = envelope.ts
+    if ts[7:20:3] != "-T::." or ts[-1] != "Z" or _is_id(envelope.id) is None:
         return _decode_slowly(raw)
-    if not _is_canonical(envelope, raw, cut) or not _is_sound(envelope.type, payload, tail):
+    quotes = raw.count(b'"', 0, cut)
+    if quotes != _quotes_of(envelope) and quotes != _quotes_written_out(envelope, raw[:cut]):
+        return _decode_slowly(raw)
+    if _BACKSLASH in raw and (raw.find(b"\\", 0, cut) >= 0 or not _is_sound_text(tail)):
+        return _decode_slowly(raw)
+    if type(payload) is business.Dispatch and not payload.resource_refs:
+        is_sound = scan.problem_in(bytes(payload.parameters), _FIELD_LEVEL) is None
+    else:
+        is_sound = _is_sound(envelope.type, payload, tail)
+    if not is_sound:
         return _decode_slowly(raw)
     _set(envelope, "payload", payload)
     return envelope
@@ -186,17 +195,8 @@ class _OutgoingHead(Wire, frozen=True):
     flags: tuple[str, ...] = ()
 
 
-def _is_canonical(envelope: Envelope, raw: bytes, cut: int) -> bool:
-    """Whether the head is an envelope without repeated keys; may say no to one that is."""
-    ts = envelope.ts
-    if ts[7:20:3] != "-T::." or ts[-1] != "Z":
-        return False
-    try:
-        _parse_time(ts)
-    except ValueError:
-        return False
-    if not _is_id(envelope.id):
-        return False
+def _quotes_of(envelope: Envelope) -> int:
+    """How many quotes the head of this envelope has, written without repeated keys."""
     quotes = _HEAD_QUOTES
     if envelope.corr is not None:
         quotes += 4
@@ -209,37 +209,38 @@ def _is_canonical(envelope: Envelope, raw: bytes, cut: int) -> bool:
             quotes += 4
     if envelope.flags:
         quotes += 2 + 2 * len(envelope.flags)
-    counted = raw.count(b'"', 0, cut)
-    return counted == quotes or counted == quotes + _quotes_of_defaults(envelope, raw[:cut])
+    return quotes
 
 
-def _quotes_of_defaults(envelope: Envelope, head: bytes) -> int:
-    """Quotes of members that are written out although they have their default.
+def _quotes_written_out(envelope: Envelope, head: bytes) -> int:
+    """The same, with the members that are written out although they have their default.
 
     `"flags":` with its colon can only be a key: inside of a string its quotes would be escaped.
     """
-    quotes = 0
-    if not envelope.flags and b'"flags":' in head:
+    quotes = _quotes_of(envelope)
+    if not envelope.flags and head.find(b'"flags":') >= 0:
         quotes += 2
-    if envelope.corr is None and b'"corr":' in head:
+    if envelope.corr is None and head.find(b'"corr":') >= 0:
         quotes += 2
     ack = envelope.ack
     if ack is not None:
-        if not ack.request and b'"request":' in head:
+        if not ack.request and head.find(b'"request":') >= 0:
             quotes += 2
-        if ack.bitmap == "0" and b'"bitmap":' in head:
+        if ack.bitmap == "0" and head.find(b'"bitmap":') >= 0:
             quotes += 4
     return quotes
 
 
+def _is_sound_text(tail: bytes) -> bool:
+    return scan.problem_in(tail, _PAYLOAD_LEVEL) is None
+
+
 def _is_sound(frame_type: str, payload: Wire, tail: bytes) -> bool:
-    """Whether a payload without escapes that fits its type hides nothing in what was skipped."""
-    if type(payload) is business.Dispatch and not payload.resource_refs:
-        return scan.problem_in(bytes(payload.parameters), _FIELD_LEVEL) is None
+    """Whether a payload that fits its type hides nothing in what was skipped."""
     if frame_type.startswith("control."):
         # Exactly what we would write has no key twice.
-        return _encode(payload) == tail
-    return frame_type in _FULLY_TYPED or scan.problem_in(tail, _PAYLOAD_LEVEL) is None
+        return bool(_encode(payload) == tail)
+    return frame_type in _FULLY_TYPED or _is_sound_text(tail)
 
 
 def _decode_slowly(raw: bytes) -> Envelope:

@@ -19,9 +19,10 @@ from astraflow.protocol import limits
 
 __all__ = ["duplicate_key", "problem_in"]
 
-# Digits become 0 and E becomes e, so that one search finds any long number; "+" is left out.
+# Digits and "+" become 0 and E becomes e, so that one search finds any long number.
 _NUMBERS: Final = bytes(
-    ord("0") if 48 <= byte <= 57 else ord("e") if byte == ord("E") else byte for byte in range(256)
+    ord("0") if byte in b"0123456789+" else ord("e") if byte == ord("E") else byte
+    for byte in range(256)
 )
 # 18 digits fit in 63 bits, and an exponent of two digits keeps a double finite unless the mantissa
 # has hundreds of digits, which the first search also finds.
@@ -41,14 +42,17 @@ def problem_in(text: bytes, levels_around: int) -> str | None:
     `levels_around` is how deep in its frame the text stands. Text that is not JSON at all may pass:
     whoever decodes it finds that out.
     """
+    # `find` and not `in`: for bytes in bytes, `in` first tries whether they are an integer.
     if not text.isascii() and not _is_utf8(text):
         return "not UTF-8"
-    if _BACKSLASH in text and b"\\u0000" in text and _ESCAPED_NUL.search(text):
+    if _BACKSLASH in text and text.find(b"\\u0000") >= 0 and _ESCAPED_NUL.search(text):
         return "holds the character U+0000"
-    if _is_deeper_than(limits.MAX_DEPTH - levels_around, text):
+    allowed = limits.MAX_DEPTH - levels_around
+    # Nesting n deep takes n openings and n closings.
+    if len(text) >= 2 * allowed and _is_deeper_than(allowed, text):
         return f"nested deeper than {limits.MAX_DEPTH} levels"
-    numbers = text.translate(_NUMBERS, b"+")
-    if _LONG_EXPONENT in numbers or _LONG_INTEGER in numbers:
+    numbers = text.translate(_NUMBERS)
+    if numbers.find(_LONG_EXPONENT) >= 0 or numbers.find(_LONG_INTEGER) >= 0:
         return _problem_in_numbers(text)
     return None
 
@@ -86,8 +90,7 @@ def _is_utf8(text: bytes) -> bool:
 
 
 def _is_deeper_than(allowed: int, text: bytes) -> bool:
-    # Nesting n deep takes n openings and n closings.
-    if len(text) < 2 * allowed or text.count(b"{") + text.count(b"[") <= allowed:
+    if text.count(b"{") + text.count(b"[") <= allowed:
         return False
     depth = 0
     for match in _STRING_OR_BRACKET.finditer(text):

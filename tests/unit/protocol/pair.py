@@ -224,6 +224,23 @@ class SessionPair:
                 self.connect()
             self.run()
 
+    def sleep(self, seconds: float) -> int:
+        """Let time pass as a shell does, from deadline to deadline; returns how often it woke."""
+        end, wakes = self.now + seconds, 0
+        while True:
+            times = [self.worker.deadline(), self.gateway.deadline()]
+            if self.conn is None:
+                times.append(self.connect_at)
+            due = min((time for time in times if time is not None), default=end)
+            if due >= end:
+                self.pass_time(end - self.now)
+                return wakes
+            wakes += 1
+            self.pass_time(max(0.0, due - self.now))
+            if self.connect_at is not None and self.now >= self.connect_at and self.conn is None:
+                self.connect()
+            self.run()
+
     def pass_time(self, seconds: float) -> None:
         """Let time pass without carrying frames."""
         self.now += seconds

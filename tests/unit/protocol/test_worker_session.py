@@ -713,3 +713,43 @@ def test_a_renewed_token_changes_nothing_else() -> None:
     pair.wait(3600.0 - 290.0, step=1.0)
     assert pair.worker._token != before
     assert len(pair.of(Ready)) == 1
+
+
+# --- time ---
+
+
+def test_deadlines_alone_keep_a_session_alive_and_wake_nobody_in_vain() -> None:
+    pair = opened()
+    wakes = pair.sleep(600.0)
+    assert pair.worker.is_ready
+    assert pair.gateway.counters == {}
+    beats = len(pair.sent(control.HEARTBEAT))
+    assert 120 <= beats <= 135
+    assert wakes <= 4 * beats
+
+
+def test_deadlines_alone_bring_a_cut_link_back_and_deliver_what_waits() -> None:
+    pair = opened()
+    pair.sleep(7.0)
+    pair.cut()
+    for number in range(5):
+        pair.sends(number)
+        pair.dispatches(number)
+    assert pair.sleep(2.0) < 100
+    expected = [f"task-{number}" for number in range(5)]
+    assert (pair.delivered(), pair.received()) == (expected, expected)
+    acked = [event for event in pair.worker_events if isinstance(event, Acked)]
+    assert sum(len(event.frame_ids) for event in acked) == 5
+
+
+def test_deadlines_alone_replace_a_half_open_link_before_the_fence() -> None:
+    """The worker's frames go nowhere, and nobody tells it."""
+    pair = opened()
+    conn = pair.conn
+    assert conn is not None
+    pair.gateway.closed(conn, pair.now)
+    pair.worker.held = True
+    pair.sleep(limits.LEASE_TTL_S * limits.FENCE_RATIO)
+    assert pair.worker.is_ready
+    assert pair.conn != conn
+    assert pair.worker.counters["heartbeats_unanswered"] == 1
