@@ -216,9 +216,14 @@ class WorkerSession(WorkerLink):
         frame = Envelope(frame_type, frame_id, "", who.tenant, who.sender, payload, corr)
         return self._duplex.sending.replace(frame_id, frame)
 
-    def taken(self, seq: int) -> None:
-        """A delivered command was taken: its ack may go out (R1). Of a former session: nothing."""
-        if self._duplex is None or seq > self._duplex.receiving.delivered:
+    def taken(self, seq: int, session_id: str | None = None) -> None:
+        """A delivered command was taken: its ack may go out (R1).
+
+        Who takes commands later than in the step that delivered them must say of which session
+        the seq is: a new session counts from 0 again.
+        """
+        is_former = session_id is not None and session_id != self.session_id
+        if self._duplex is None or is_former or seq > self._duplex.receiving.delivered:
             self._count("taken_late")
             return
         self._duplex.commit(seq)

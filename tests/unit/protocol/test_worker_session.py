@@ -567,6 +567,13 @@ def test_what_was_taken_in_a_former_session_is_nothing() -> None:
     pair.open()
     pair.worker.taken(5)
     assert pair.worker.counters["taken_late"] == 2
+    pair.takes = False
+    pair.dispatches(1)
+    pair.run()
+    pair.worker.taken(0, "a former session")
+    assert pair.worker.counters["taken_late"] == 3
+    pair.worker.taken(0, pair.session_id)
+    assert pair.worker.counters["taken_late"] == 3
 
 
 def test_a_silent_peer_breaks_the_link_after_six_transmissions() -> None:
