@@ -1,0 +1,223 @@
+"""Where a task goes, in order of preference, and what it says when it goes nowhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from astraflow.dispatch.affinity import AffinityTable
+from astraflow.dispatch.demand import Demand
+from astraflow.dispatch.placement import LOOKED_AT, NoPlace, choose, offers
+from astraflow.dispatch.workers import Offer, WorkerEntry, WorkerTable
+from astraflow.runs.facts import WaitingFor
+from astraflow.workflow.plan import AffinityHint
+
+PKG = {"pkg": frozenset({"1.0"})}
+
+
+def demand(**fields: Any) -> Demand:
+    return Demand("acme", "pkg", "1.0", "t.node", **fields)
+
+
+class Pool:
+    """Some workers and no affinities, until a test adds them."""
+
+    def __init__(self, *names: str, slots: int = 4, **fields: Any) -> None:
+        self.table = WorkerTable()
+        self.affinity = AffinityTable()
+        for name in names:
+            self.add(name, slots, **fields)
+
+    def add(self, name: str, slots: int = 4, **fields: Any) -> WorkerEntry:
+        packages = fields.pop("packages", PKG)
+        tenant = fields.pop("tenant", "acme")
+        return self.table.register(tenant, name, f"s-{name}", 1, Offer(slots, packages, **fields))
+
+    def fill(self, name: str, count: int = 1) -> None:
+        worker = self.table.find("acme", name)
+        assert worker is not None
+        for _ in range(count):
+            self.table.take_slot(worker, "t.node")
+
+    def chosen(self, wanted: Demand, bound_to: str | None = None) -> str | WaitingFor:
+        place = choose(wanted, self.table, self.affinity, bound_to)
+        self.table.check()
+        return place.waiting_for if isinstance(place, NoPlace) else place.worker_id
+
+
+class TestOffers:
+    @pytest.mark.parametrize(
+        ("wanted", "fits"),
+        [
+            (demand(), True),
+            (demand(runtime="python"), True),
+            (demand(runtime="node"), False),
+            (demand(labels=(("zone", "eu"),)), True),
+            (demand(labels=(("zone", "us"),)), False),
+            (demand(labels=(("zone", "eu"), ("gpu", "yes"))), False),
+            (Demand("acme", "pkg", "2.0", "t.node"), False),
+            (Demand("acme", "other", "1.0", "t.node"), False),
+        ],
+    )
+    def test_package_version_runtime_and_labels_must_all_fit(
+        self, wanted: Demand, fits: bool
+    ) -> None:
+        worker = Pool().add("w1", runtimes=frozenset({"python"}), labels={"zone": "eu"})
+        assert offers(worker, wanted) == fits
+
+
+class TestFreeChoice:
+    def test_the_least_loaded_worker_is_chosen(self) -> None:
+        pool = Pool("w1", "w2", "w3")
+        pool.fill("w1", 2)
+        pool.fill("w3", 1)
+        assert pool.chosen(demand()) == "w2"
+
+    def test_load_is_the_share_of_slots_in_use(self) -> None:
+        pool = Pool()
+        pool.add("small", 2)
+        pool.add("large", 10)
+        pool.fill("small", 1)
+        pool.fill("large", 2)
+        assert pool.chosen(demand()) == "large"
+
+    def test_equally_loaded_workers_take_turns(self) -> None:
+        pool = Pool("w1", "w2", "w3")
+        order = []
+        for _ in range(6):
+            name = pool.chosen(demand())
+            assert isinstance(name, str)
+            order.append(name)
+            pool.fill(name)
+        assert order == ["w1", "w2", "w3", "w1", "w2", "w3"]
+
+    def test_only_the_next_few_are_compared(self) -> None:
+        pool = Pool(*(f"w{number}" for number in range(LOOKED_AT)))
+        for number in range(LOOKED_AT):
+            pool.fill(f"w{number}")
+        pool.add("idle")
+        # The idle one is the ninth in line: it is not looked at for this task, but is for the next.
+        assert pool.chosen(demand()) == "w0"
+        pool.fill("w0")
+        assert pool.chosen(demand()) == "idle"
+
+    def test_a_worker_without_room_for_the_node_type_is_passed_over(self) -> None:
+        pool = Pool()
+        pool.add("w1", per_node_limits={"t.node": 1})
+        pool.add("w2")
+        pool.fill("w1", 1)
+        pool.fill("w2", 2)
+        assert pool.chosen(demand()) == "w2"
+
+    def test_the_worker_that_the_run_used_for_the_package_comes_before_a_less_loaded_one(
+        self,
+    ) -> None:
+        pool = Pool("w1", "w2")
+        pool.fill("w1", 3)
+        assert pool.chosen(demand(), bound_to="w1") == "w1"
+
+    def test_a_binding_to_a_busy_or_unknown_worker_does_not_hold_a_task_up(self) -> None:
+        pool = Pool("w1", "w2", slots=1)
+        pool.fill("w1")
+        assert pool.chosen(demand(), bound_to="w1") == "w2"
+        assert pool.chosen(demand(), bound_to="w9") == "w2"
+
+    def test_a_binding_to_a_worker_that_does_not_fit_is_ignored(self) -> None:
+        pool = Pool()
+        pool.add("w1")
+        pool.add("w2", labels={"zone": "eu"})
+        assert pool.chosen(demand(labels=(("zone", "eu"),)), bound_to="w1") == "w2"
+
+
+class TestAffinity:
+    def test_a_preferred_affinity_comes_before_the_binding(self) -> None:
+        pool = Pool("w1", "w2", "w3")
+        pool.affinity.acquire("acme", "model", "w2", 0.0, 100.0)
+        pool.fill("w2", 3)
+        wanted = demand(affinity=AffinityHint("model", "preferred"))
+        assert pool.chosen(wanted, bound_to="w1") == "w2"
+
+    def test_a_preferred_affinity_gives_way_when_its_worker_is_busy(self) -> None:
+        pool = Pool("w1", "w2", slots=1)
+        pool.affinity.acquire("acme", "model", "w2", 0.0, 100.0)
+        pool.fill("w2")
+        assert pool.chosen(demand(affinity=AffinityHint("model", "preferred"))) == "w1"
+
+    def test_a_sticky_affinity_waits_for_its_busy_worker(self) -> None:
+        pool = Pool("w1", "w2", slots=1)
+        pool.affinity.acquire("acme", "model", "w2", 0.0, 100.0)
+        wanted = demand(affinity=AffinityHint("model", "sticky"))
+        assert pool.chosen(wanted) == "w2"
+        pool.fill("w2")
+        assert pool.chosen(wanted) == WaitingFor("slot", "worker w2 is busy")
+
+    def test_a_sticky_affinity_waits_for_its_lost_worker(self) -> None:
+        pool = Pool("w1", "w2")
+        pool.affinity.acquire("acme", "model", "w2", 0.0, 100.0)
+        worker = pool.table.find("acme", "w2")
+        assert worker is not None
+        pool.table.set_status(worker, "lost")
+        wanted = demand(affinity=AffinityHint("model", "sticky"))
+        assert pool.chosen(wanted) == WaitingFor("affinity", "w2")
+
+    def test_a_key_that_nobody_has_binds_nothing(self) -> None:
+        pool = Pool("w1")
+        assert pool.chosen(demand(affinity=AffinityHint("model", "sticky"))) == "w1"
+
+
+class TestPins:
+    def test_a_pinned_task_goes_to_the_holder_whatever_its_load(self) -> None:
+        pool = Pool("w1", "w2")
+        pool.fill("w2", 3)
+        assert pool.chosen(demand(pin="w2"), bound_to="w1") == "w2"
+
+    def test_a_pin_comes_before_a_sticky_affinity(self) -> None:
+        pool = Pool("w1", "w2")
+        pool.affinity.acquire("acme", "model", "w1", 0.0, 100.0)
+        wanted = demand(pin="w2", affinity=AffinityHint("model", "sticky"))
+        assert pool.chosen(wanted) == "w2"
+
+    def test_a_pin_to_a_worker_that_is_gone_waits_for_the_resource(self) -> None:
+        assert Pool("w1").chosen(demand(pin="w9")) == WaitingFor("resource", "w9")
+
+    def test_a_pin_to_a_worker_without_the_package_waits_for_the_package(self) -> None:
+        pool = Pool("w1", packages={"other": frozenset({"1.0"})})
+        waiting = WaitingFor("package", "pkg 1.0 on worker w1")
+        assert pool.chosen(demand(pin="w1")) == waiting
+
+    def test_a_pin_to_a_worker_full_of_that_type_waits_for_a_slot(self) -> None:
+        pool = Pool("w1", per_node_limits={"t.node": 1})
+        pool.fill("w1")
+        assert pool.chosen(demand(pin="w1")) == WaitingFor("slot", "worker w1 is busy")
+
+    def test_the_worker_of_another_tenant_is_no_place(self) -> None:
+        pool = Pool()
+        pool.add("w1", tenant="other")
+        assert pool.chosen(demand(pin="w1")) == WaitingFor("resource", "w1")
+
+
+class TestNoPlace:
+    def test_no_worker_is_online(self) -> None:
+        pool = Pool("w1")
+        worker = pool.table.find("acme", "w1")
+        assert worker is not None
+        pool.table.set_status(worker, "offline")
+        assert pool.chosen(demand()) == WaitingFor("worker", "no worker is online")
+        assert Pool().chosen(demand()) == WaitingFor("worker", "no worker is online")
+
+    def test_no_worker_offers_the_version(self) -> None:
+        pool = Pool("w1", packages={"pkg": frozenset({"2.0"})})
+        waiting = WaitingFor("package", "no worker online offers pkg 1.0")
+        assert pool.chosen(demand()) == waiting
+
+    def test_no_worker_with_the_package_has_runtime_and_labels(self) -> None:
+        waiting = WaitingFor(
+            "worker", "no worker with pkg 1.0 has the runtime and labels asked for"
+        )
+        assert Pool("w1").chosen(demand(runtime="node")) == waiting
+
+    def test_all_workers_are_busy(self) -> None:
+        pool = Pool("w1", slots=1)
+        pool.fill("w1")
+        assert pool.chosen(demand()) == WaitingFor("slot", "all workers with pkg 1.0 are busy")
