@@ -110,7 +110,10 @@ def decode(raw: bytes, *, max_bytes: int = limits.MAX_FRAME_BYTES) -> Envelope:
     except (KeyError, ValueError, msgspec.DecodeError, RecursionError):
         return _decode_slowly(raw)
     ts = envelope.ts
-    if ts[7:20:3] != "-T::." or ts[-1] != "Z" or _is_id(envelope.id) is None:
+    # What parses, has this length and these marks is `YYYY-MM-DDThh:mm:ss.sssZ` and nothing else.
+    if len(ts) != 24 or ts[7:20:3] != "-T::." or ts[-1] != "Z":
+        return _decode_slowly(raw)
+    if _is_id(envelope.id) is None:
         return _decode_slowly(raw)
     quotes = raw.count(b'"', 0, cut)
     if quotes != _quotes_of(envelope) and quotes != _quotes_written_out(envelope, raw[:cut]):

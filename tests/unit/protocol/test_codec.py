@@ -197,6 +197,7 @@ def test_text_that_no_reader_should_see_ends_the_connection(raw: bytes) -> None:
         (text(ts="2026-13-15T10:00:00.000Z"), "/ts"),
         (text(ts="2026-02-30T10:00:00.000Z"), "/ts"),
         (text(ts="2026-W03-4T10:00:00.000Z"), "/ts"),
+        (text(ts="2026-01-15T10:00:00.0000000000Z"), "/ts"),
         (text(ts="2026-01-15T10:00:00,000Z"), "/ts"),
         (text(ts="2026-01-15T25:00:00.000Z"), "/ts"),
         (text(seq=-1), "/seq"),
