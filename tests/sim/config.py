@@ -44,8 +44,8 @@ class Config:
     runs: int = 2
     tasks: int = 4
     window: int = 64
-    heartbeat_s: float = 1.0
-    lease_s: float = 6.0
+    heartbeat_s: float = 1.5
+    lease_s: float = 9.0
     loss: float = 0.0
     duplication: float = 0.0
     delay_s: float = 0.005

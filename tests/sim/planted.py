@@ -21,7 +21,7 @@ from astraflow.protocol.gateway import Gateway
 from astraflow.protocol.receive_window import ReceiveWindow
 from astraflow.protocol.send_window import SendWindow
 from astraflow.protocol.worker_session import WorkerSession
-from astraflow.runs import decide, transitions
+from astraflow.runs import decisions, transitions
 from astraflow.runs.commands import Refuse
 from astraflow.runs.states import Leased, Lost, Running, Stopping
 from tests.sim.worker import WorkerProcess
@@ -52,7 +52,7 @@ def noguard() -> Iterator[None]:
     def broken(run: Any, task: int, attempt: int, worker: str) -> bool:
         return isinstance(run.tasks[task].state, Leased | Running | Stopping | Lost)
 
-    with patch.object(decide, "is_current", broken):
+    with patch.object(decisions, "is_current", broken):
         yield
 
 
@@ -71,7 +71,7 @@ def sameattempt() -> Iterator[None]:
     table = dict(transitions.TRANSITIONS)
     table.update({name: leased for name, apply in table.items() if apply is original})
     with (
-        patch.object(decide, "next_attempt", broken),
+        patch.object(decisions, "next_attempt", broken),
         patch.object(transitions, "TRANSITIONS", table),
     ):
         yield

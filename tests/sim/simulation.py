@@ -184,7 +184,10 @@ class Simulation:
                 raise Violation("I7", f"run {run_id} was acknowledged and is gone")
         for scheduler in self.schedulers:
             if scheduler.engine is not None:
-                self.checkers.take_counters(scheduler)
+                self.checkers.scheduler_gone(scheduler)
+        for worker in self.workers:
+            if worker.agent is not None:
+                self.checkers.worker_gone(worker)
 
 
 def simulate(

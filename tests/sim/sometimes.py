@@ -19,7 +19,7 @@ SOMETIMES: Mapping[str, str] = {
     "S10 a submission was retried and deduplicated": "submission deduplicated",
     "S11 a scheduler was superseded": "superseded",
     "S12 a cancel met a finished run": "cancel met a finished run",
-    "S13 a drain finished with work in flight": "drain finished",
+    "S13 a drain finished with work in flight": "drain finished with work",
     "S14 a retry was exhausted": "retry exhausted",
     "S15 a pinned worker was lost": "pinned worker lost",
     "S16 a reader resumed": "reader resumed",

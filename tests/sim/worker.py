@@ -79,7 +79,7 @@ class WorkerProcess:
         self.incarnation = 0  # kept in the data folder
         self.agent: Agent | None = None
         self.is_paused = False
-        self.is_retired = False
+        self.drained_with_work = False
         self.life = 0
         self.hosts: dict[tuple[str, int], Host] = {}
         self._conn: Connection | None = None
@@ -93,7 +93,7 @@ class WorkerProcess:
     # -- life -------------------------------------------------------------------------------
 
     def boot(self) -> None:
-        if self.agent is not None or self.is_retired:
+        if self.agent is not None:
             return
         self.life += 1
         self.incarnation += 1
@@ -127,6 +127,7 @@ class WorkerProcess:
             return
         self.world.log(f"{self.worker_id} crashes")
         self.life += 1
+        self.checkers.worker_gone(self)
         self.agent = None
         self.is_paused = False
         self._inbox.clear()
@@ -175,6 +176,7 @@ class WorkerProcess:
     def drain(self) -> None:
         """SIGTERM."""
         if self.agent is not None and not self.is_paused:
+            self.drained_with_work = bool(self.agent.holdings.working())
             self.agent.drain(self.clock.now(), 5.0)
             self._after()
 
@@ -239,8 +241,8 @@ class WorkerProcess:
                 raise AssertionError("nothing else is sent to workers here")
 
     def _exit(self, code: int) -> None:
-        if code == 0:
-            self.checkers.seen("drain finished")
+        if code == 0 and self.drained_with_work:
+            self.checkers.seen("drain finished with work")
         self.crash()
         self.world.after(1.0, self.boot)
 

@@ -148,8 +148,11 @@ class Agent:
 
     def deadline(self) -> float | None:
         """When `tick` is due."""
-        times = [self.session.deadline(), self.holdings.deadline(), self._drain_deadline]
-        return min((when for when in times if when is not None), default=None)
+        first = self.session.deadline()
+        for when in (self.holdings.deadline(), self._drain_deadline):
+            if when is not None and (first is None or when < first):
+                first = when
+        return first
 
     def check(self) -> None:
         """Assert what must always hold between two inputs."""

@@ -166,13 +166,16 @@ class Holdings:
 
     def deadline(self) -> float | None:
         """The next fence or timeout."""
-        times = [held.fence_at for held in self._held.values() if held.phase != "killing"]
-        times += [
-            held.timeout_at
-            for held in self._held.values()
-            if held.phase == "running" and held.timeout_at is not None
-        ]
-        return min(times, default=None)
+        first: float | None = None
+        for held in self._held.values():
+            if held.phase == "killing":
+                continue
+            when = held.fence_at
+            if held.phase == "running" and held.timeout_at is not None:
+                when = min(when, held.timeout_at)
+            if first is None or when < first:
+                first = when
+        return first
 
     # -- ending -----------------------------------------------------------------------------
 

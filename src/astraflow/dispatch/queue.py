@@ -178,6 +178,11 @@ class ReadyQueue:
             one.sleeping = None
             self._awake[demand] = one
 
+    @property
+    def has_sleepers(self) -> bool:
+        """Whether some demand has no place."""
+        return bool(self._asleep)
+
     def sleepers(self) -> list[Entry]:
         """The first waiting task of each run in each class that has no place: those that should say so."""
         found: list[Entry] = []

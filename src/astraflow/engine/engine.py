@@ -66,7 +66,16 @@ from astraflow.workflow.plan import Plan
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "earliest"]
+
+
+def earliest(*times: float | None) -> float | None:
+    """The first of some points in time, of which any may be missing."""
+    first: float | None = None
+    for when in times:
+        if when is not None and (first is None or when < first):
+            first = when
+    return first
 
 
 class Engine:
@@ -158,23 +167,18 @@ class Engine:
 
     def deadline(self) -> float | None:
         """When `tick` is due."""
-        candidates = [
+        view = self.view
+        lease_end = view.leases.deadline()
+        if lease_end is not None and lease_end < self._listen_until:
+            lease_end = self._listen_until
+        return earliest(
             self.gateway.deadline(),
-            self.view.timers.deadline(),
-            self.view.leases.deadline(),
-            self.view.queue.deadline(),
+            lease_end,
+            view.timers.deadline(),
+            view.queue.deadline(),
             None if self._is_silent else self.ownership.deadline(),
-        ]
-        if self.view.queue.sleepers():
-            candidates.append(self._say_waiting_at)
-        known = [when for when in candidates if when is not None]
-        if not known:
-            return None
-        earliest = min(known)
-        lease_end = self.view.leases.deadline()
-        if lease_end is not None and earliest == lease_end:
-            return max(earliest, self._listen_until)
-        return earliest
+            self._say_waiting_at if view.queue.has_sleepers else None,
+        )
 
     # -- commit, then speak -----------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from astraflow.engine.settings import EngineSettings
 from astraflow.engine.timers import StopDue, Timers
 from astraflow.protocol.business import Cancel as CancelFrame
 from astraflow.runs.commands import Command
-from astraflow.runs.decide import Decision, decide
+from astraflow.runs.decisions import Decision, decide
 from astraflow.runs.effects import AttemptOver, EnqueueTask, FinishRun, StopAttempt
 from astraflow.runs.facts import Problem, width
 from astraflow.runs.run import Run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from astraflow.runs.accept import accept, unsupported
-from astraflow.runs.decide import Decision, decide
+from astraflow.runs.decisions import Decision, decide
 from astraflow.runs.run import Run, Task
 from astraflow.runs.transitions import InvalidTransition, fold
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from astraflow import errors
-from astraflow.runs.decide import Decision, take_up
+from astraflow.runs.decisions import Decision, take_up
 from astraflow.runs.facts import ArtifactRef, RunAccepted, TaskReused
 from astraflow.runs.run import Run
 from astraflow.workflow.plan import Feature, Plan

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from astraflow.agent.agent import Agent
 from astraflow.protocol import business
+from astraflow.protocol.duplex import Duplex
 from astraflow.protocol.gateway import Gateway
 from astraflow.protocol.events import Delivered as GatewayDelivered
 from astraflow.protocol.events import Refused as GatewayRefused
@@ -142,14 +143,26 @@ class Checkers:
     def scheduler_gone(self, scheduler: SchedulerProcess) -> None:
         """Take what the dead one has counted, for the *sometimes*."""
         assert scheduler.engine is not None
-        self.take_counters(scheduler)
+        self._add(scheduler.engine.view.counters)
+        self._add(scheduler.engine.gateway.counters)
 
-    def take_counters(self, scheduler: SchedulerProcess) -> None:
-        assert scheduler.engine is not None
-        for what, count in scheduler.engine.view.counters.items():
+    def worker_gone(self, worker: WorkerProcess) -> None:
+        assert worker.agent is not None
+        self._add(worker.agent.counters)
+
+    def _add(self, counters: dict[str, int]) -> None:
+        for what, count in counters.items():
             self.world.seen[what] = self.world.seen.get(what, 0) + count
-        for what, count in scheduler.engine.gateway.counters.items():
-            self.world.seen[what] = self.world.seen.get(what, 0) + count
+
+    def look_at_windows(self, duplex: Duplex) -> None:
+        """Note what the windows of one end of a session have been through."""
+        sending, receiving = duplex.sending, duplex.receiving
+        if sending.queued and sending.in_flight >= self.config.window:
+            self.seen("window full")
+        if receiving.ack().bitmap != "0":
+            self.seen("bitmap non-zero")
+        if receiving.counters["duplicates"]:
+            self.seen("duplicate dropped")
 
     # -- asked by the world -----------------------------------------------------------------
 
@@ -159,5 +172,9 @@ class Checkers:
             if scheduler.engine is not None:
                 scheduler.engine.check()
         for worker in workers:
-            if worker.agent is not None:
-                worker.agent.check()
+            if worker.agent is None:
+                continue
+            worker.agent.check()
+            duplex = worker.agent.session._duplex
+            if duplex is not None:
+                self.look_at_windows(duplex)

@@ -171,6 +171,8 @@ class StateChecker:
         model.result = fact
         if isinstance(fact, TaskFailed):
             model.failures += 1
+            if model.failures > 1:
+                self.world.sometimes("retry exhausted")
 
     def _budgets(self, run_id: str, fact: TaskFact, model: TaskModel) -> None:
         policy = self.store.runs[run_id].plan.nodes[fact.task].retry

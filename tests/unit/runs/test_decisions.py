@@ -24,7 +24,7 @@ from astraflow.runs.commands import (
     Wait,
     Withdraw,
 )
-from astraflow.runs.decide import Decision, decide
+from astraflow.runs.decisions import Decision, decide
 from astraflow.runs.effects import AttemptOver, EnqueueTask, FinishRun, StopAttempt
 from astraflow.runs.facts import (
     AttemptFailed,
