@@ -139,8 +139,14 @@ class Run:
                 assert unsettled == 0, f"task {index} is ready before its upstream is settled"
             if type(task.state) is Pending:
                 assert task.remaining > 0, f"task {index} is pending on nothing"
-            assert task.failures + task.losses <= task.attempt
-        assert open_tasks == self.open_tasks
+            # Apart, not their sum: an attempt that was lost and then reported its failure counts as both.
+            assert task.failures <= task.attempt, (
+                f"task {index} failed more often than it was tried"
+            )
+            assert task.losses <= task.attempt, (
+                f"task {index} was lost more often than it was tried"
+            )
+        assert open_tasks == self.open_tasks, "the count of open tasks is not that of the tasks"
         assert not (self.is_terminal and open_tasks), "a finished run has open tasks"
         assert not self.ready, "ready tasks were not taken up"
         assert not self.doomed, "doomed tasks were not skipped"
