@@ -30,9 +30,13 @@ class FrameMaker:
         payload: object,
         corr: str | None = None,
         ack: AckInfo | None = None,
+        frame_id: str | None = None,
     ) -> Envelope:
+        """A frame; with `frame_id` one that was made before and keeps its id."""
+        if frame_id is None:
+            frame_id = self.ids.new()
         return Envelope(
-            frame_type, self.ids.new(), "", self.tenant, self.sender, payload, corr, None, ack
+            frame_type, frame_id, "", self.tenant, self.sender, payload, corr, None, ack
         )
 
     def asking(self, frame_type: str, payload: object) -> Envelope:

@@ -186,11 +186,14 @@ class WorkerSession(WorkerLink):
         now: float,
         *,
         feedback: bool | None = None,
+        frame_id: str | None = None,
     ) -> str:
         """Queue a business frame in the session, connected or not (R10). Returns its id.
 
         `biz.exec.feedback` waits behind all else and may be shed; `feedback=False` lets the last
-        chunks of an attempt go before its result.
+        chunks of an attempt go before its result. `frame_id` is the id of what was sent before:
+        PROTOCOL §1: "a frame resent in a new session keeps its `id`", so that a scheduler that has
+        committed it drops it.
 
         Raises:
             NoSession: there is none; what must not be lost is sent again after `Ready`.
@@ -202,7 +205,7 @@ class WorkerSession(WorkerLink):
             raise NoSession
         if self._settings.checks_outgoing:
             codec.check_outgoing(frame_type, payload, max_bytes=self._settings.max_frame_bytes)
-        frame = self._maker.make(frame_type, payload, corr)
+        frame = self._maker.make(frame_type, payload, corr, None, frame_id)
         is_feedback = frame_type == business.FEEDBACK if feedback is None else feedback
         self._duplex.push(frame, feedback=is_feedback)
         self._pump(now)
@@ -212,8 +215,7 @@ class WorkerSession(WorkerLink):
         """Put a failure in the place of a poisoned frame; it keeps the frame's id and seq."""
         if self._duplex is None:
             return False
-        who = self._maker
-        frame = Envelope(frame_type, frame_id, "", who.tenant, who.sender, payload, corr)
+        frame = self._maker.make(frame_type, payload, corr, None, frame_id)
         return self._duplex.sending.replace(frame_id, frame)
 
     def taken(self, seq: int, session_id: str | None = None) -> None:

@@ -218,6 +218,40 @@ def test_an_unknown_session_begins_anew_at_once_and_the_windows_are_gone() -> No
     assert pair.delivered() == []
 
 
+def test_a_report_sent_again_in_a_new_session_keeps_its_id_and_has_no_second_effect() -> None:
+    pair = opened()
+    frame_id = pair.sends(1)
+    frame = pair.to_gateway.pop()
+    assert pair.conn is not None
+    pair.gateway.feed(pair.conn, frame, pair.now, pair.wall)
+    pair._take_gateway_events()
+    assert pair.delivered() == ["task-1"]
+    pair.cut()
+    pair.worker.fenced(pair.now)
+    pair.wait(1.0)
+    assert pair.worker.is_ready
+    again = pair.worker.send(business.RESULT, result(1), "task-1", pair.now, frame_id=frame_id)
+    assert again == frame_id
+    pair.wait(0.1)
+    assert pair.delivered() == ["task-1"]
+    assert pair.of(Acked)[-1] == Acked((frame_id,))
+
+
+def test_a_report_that_was_not_committed_takes_effect_when_it_is_sent_again() -> None:
+    pair = opened()
+    pair.commits = False
+    frame_id = pair.sends(1)
+    pair.run()
+    pair.cut()
+    pair.worker.fenced(pair.now)
+    pair.wait(1.0)
+    pair.commits = True
+    pair.worker.send(business.RESULT, result(1), "task-1", pair.now, frame_id=frame_id)
+    pair.wait(0.1)
+    assert pair.delivered() == ["task-1", "task-1"]
+    assert pair.of(Acked)[-1] == Acked((frame_id,))
+
+
 def test_a_refused_session_token_on_resume_means_a_handshake_at_once() -> None:
     pair = opened()
     pair.cut()
