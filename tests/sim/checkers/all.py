@@ -10,7 +10,7 @@ from astraflow.protocol.duplex import Duplex
 from astraflow.protocol.gateway import Gateway
 from astraflow.protocol.events import Delivered as GatewayDelivered
 from astraflow.protocol.events import Refused as GatewayRefused
-from astraflow.protocol.events import SessionEnded
+from astraflow.protocol.events import RegisterArrived, SessionEnded
 from astraflow.protocol.worker_session import (
     Acked,
     Delivered,
@@ -42,13 +42,20 @@ class WatchedGateway(Gateway):
 
     checkers: Checkers
 
+    def __init__(self, **how: Any) -> None:
+        super().__init__(**how)
+        self._duplexes: dict[str, Duplex] = {}
+
     def take_events(self) -> list[Any]:
         events = super().take_events()
         for event in events:
             if isinstance(event, GatewayDelivered | GatewayRefused) and event.seq is not None:
+                dropped = self._duplexes[event.session_id].counters["resent_in_new_session"]
                 self.checkers.sessions.on_delivered(
-                    "scheduler", str(id(self)), event.session_id, event.seq
+                    "scheduler", str(id(self)), event.session_id, event.seq, dropped
                 )
+            elif isinstance(event, RegisterArrived) and event.session_id in self._sessions:
+                self._duplexes[event.session_id] = self._sessions[event.session_id].duplex
             elif isinstance(event, SessionEnded):
                 self.checkers.seen("session ended")
         return events
