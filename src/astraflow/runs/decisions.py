@@ -245,6 +245,9 @@ def _progress(decision: Decision, command: Progress) -> None:
     if not held or not is_current(run, command.task, command.attempt, command.worker):
         decision.ignored = "late feedback"
         return
+    if type(run.tasks[command.task].state) is Leased:
+        # Feedback may overtake the ack of the dispatch, and says the same: the worker has taken it.
+        decision.record(AttemptStarted(decision.at, command.task, command.attempt))
     decision.record(
         AttemptProgressed(
             decision.at,
@@ -280,9 +283,7 @@ def _report(decision: Decision, command: Report) -> None:
         )
     elif command.status == "SKIPPED":
         decision.finish_task(
-            TaskSkipped(
-                decision.at, command.task, errors.TASK_SKIPPED.code, None, command.attempt
-            )
+            TaskSkipped(decision.at, command.task, errors.TASK_SKIPPED.code, None, command.attempt)
         )
     elif command.status == "FAILED":
         _report_failed(decision, command)

@@ -2,7 +2,8 @@
 
 Both are made from the same facts: `events_of` shows one fact as `facts.width(fact)` events, and
 `view_run` shows the fold of all. Folding the `node.state` and `run.status` events of a run gives the
-statuses of its view (P17).
+statuses of its view (P17), but for `ready`: it follows from the ends of the tasks upstream, and has no
+event of its own.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ _STATUS: Final[dict[type[State], str]] = {
     Ready: "ready",
     Leased: "dispatched",
     Running: "running",
+    Stopping: "running",  # as far as anybody knows, also if it was never said to have started
     Lost: "retrying",
     Backoff: "retrying",
     Succeeded: "succeeded",
@@ -80,9 +82,6 @@ def iso(at: int) -> str:
 def node_status(task: Task) -> str:
     """The status word of a task."""
     state = task.state
-    if isinstance(state, Stopping):
-        # An attempt that is being stopped still is where it was, as far as anybody knows.
-        return "dispatched" if state.why == "withdraw" else "running"
     if task.waiting_for is not None and isinstance(state, Ready | Backoff | Lost):
         return "waiting"
     return _STATUS[type(state)]
@@ -152,8 +151,8 @@ def _state_body(fact: TaskFact) -> dict[str, Any]:
     if isinstance(fact, TaskWaiting):
         return {"status": "waiting", "waitingFor": _waiting(fact.waiting_for)}
     if isinstance(fact, StopRequested):
-        status = "dispatched" if fact.why == "withdraw" else "running"
-        return {"status": status, "attempt": fact.attempt, "message": f"stopping: {fact.why}"}
+        message = f"stopping: {fact.why}"
+        return {"status": "running", "attempt": fact.attempt, "message": message}
     if isinstance(fact, AttemptRefused):
         message = f"refused: {fact.code}"
         return {"status": "retrying", "attempt": fact.attempt, "message": message}

@@ -133,6 +133,7 @@ def _failed_attempt(task: Task, fact: AttemptFailed) -> State:
     task.failures += 1
     task.tries = 0
     task.delay_s = fact.delay_s
+    task.waiting_for = None  # a lost attempt may have waited for its next place already
     return BACKOFF
 
 

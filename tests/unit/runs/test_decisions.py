@@ -138,9 +138,13 @@ class TestProgress:
     def test_feedback_of_the_current_attempt_is_recorded(self) -> None:
         run = leased()
         chunks = (Chunk("log", 0, "hello"),)
-        decision = give(run, Progress(0, 1, "w1", 0.5, "half", None, chunks))
+        decision = give(run, Start(0, 1, "w1"), Progress(0, 1, "w1", 0.5, "half", None, chunks))
         assert decision.facts == [AttemptProgressed(AT, 0, 1, 0.5, "half", None, chunks)]
         assert (run.tasks[0].progress, run.tasks[0].message) == (0.5, "half")
+
+    def test_feedback_that_overtakes_the_ack_is_the_start(self) -> None:
+        decision = give(leased(), Progress(0, 1, "w1", 0.5))
+        assert decision.facts == [AttemptStarted(AT, 0, 1), AttemptProgressed(AT, 0, 1, 0.5)]
 
     def test_feedback_keeps_what_it_does_not_mention(self) -> None:
         run = leased()
@@ -496,9 +500,7 @@ class TestJoins:
         assert kinds(decision) == [TaskFailed, TaskSkipped, RunFinished]
 
     def test_all_done_runs_whatever_became_of_upstream(self) -> None:
-        run = start(
-            make_plan(2, [(0, 1)], nodes={1: {"join": "all_done"}}, features=JOINING)
-        ).run
+        run = start(make_plan(2, [(0, 1)], nodes={1: {"join": "all_done"}}, features=JOINING)).run
         decision = give(run, LEASE, Report(0, 1, "w1", "FAILED"))
         assert EnqueueTask(1) in decision.effects
 
