@@ -252,13 +252,26 @@ class Gateway(Lobby):
         deadline_ms = None if deadline_s is None else int(deadline_s * 1000)
         return self.send(session_id, control.DRAIN, control.Drain(reason, deadline_ms), None, now)
 
-    def end(self, session_id: str, code: errors.Code, now: float, reason: str = "") -> bool:
-        """End a session; its worker is told, and can only open a new one."""
+    def end(
+        self,
+        session_id: str,
+        code: errors.Code,
+        now: float,
+        reason: str = "",
+        *,
+        location: str | None = None,
+        retry_after_s: float | None = None,
+    ) -> bool:
+        """End a session; its worker is told, and can only open a new one.
+
+        It does so at `location` (`E.SESSION.MOVED`), and not before `retry_after_s` have passed.
+        """
         self._now = now
         session = self._sessions.get(session_id)
         if session is None:
             return False
-        self._end(session, code, reason or code.says)
+        why = reason or code.says
+        self._end(session, code, why, location=location, retry_after_s=retry_after_s or 0.0)
         return True
 
     def revoke(self, subject: str, now: float, tenant: str | None = None) -> int:

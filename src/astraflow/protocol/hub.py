@@ -221,11 +221,19 @@ class Hub:
         self._close(connection, close_code)
 
     def _end(
-        self, session: SchedulerSession, code: Code, reason: str, *, lost: bool = False
+        self,
+        session: SchedulerSession,
+        code: Code,
+        reason: str,
+        *,
+        lost: bool = False,
+        retry_after_s: float = 0.0,
+        location: str | None = None,
     ) -> None:
         """End a session, and with it its connection."""
         if session.conn is not None:
-            self._reset(self._connections[session.conn], code, reason)
+            connection = self._connections[session.conn]
+            self._reset(connection, code, reason, retry_after_s=retry_after_s, location=location)
         self._sessions.pop(session.session_id, None)
         identity = Identity(session.tenant, session.worker)
         if self._by_identity.get(identity) is session:

@@ -892,6 +892,28 @@ def test_ending_a_session_tells_its_worker() -> None:
     assert not door.gateway.end(session_id, errors.SESSION_MOVED, door.now)
 
 
+def test_a_session_that_moved_is_opened_again_where_the_scheduler_said() -> None:
+    pair = SessionPair()
+    pair.open()
+    moved = pair.gateway.end(
+        pair.session_id, errors.SESSION_MOVED, pair.now, location="wss://owner.example/ws/worker"
+    )
+    pair.run()
+    assert moved
+    assert (pair.connect_at, pair.location) == (pair.now, "wss://owner.example/ws/worker")
+    pair.gateway = SessionPair().gateway
+    pair.open()
+    assert pair.worker.session_id == pair.session_id
+
+
+def test_a_session_can_be_ended_with_a_time_to_wait() -> None:
+    pair = SessionPair()
+    pair.open()
+    pair.gateway.end(pair.session_id, errors.OVERLOADED, pair.now, retry_after_s=7.5)
+    pair.run()
+    assert pair.connect_at == pytest.approx(pair.now + 7.5)
+
+
 def test_revoking_ends_sessions_and_connections_of_a_subject_only() -> None:
     door = Door()
     door.doors.known["other"] = Principal("subject-2", TENANT, "worker")
