@@ -93,7 +93,10 @@ class Connect(WorkerEvent, frozen=True):
 
 
 class CloseConnection(WorkerEvent, frozen=True):
-    """Send what `take_frames` gives, then close. Frames of this connection are no longer fed."""
+    """Send what `take_frames` gives, then close. Frames of this connection are no longer fed.
+
+    `disconnected` may confirm it, but not after the next connection was opened.
+    """
 
     code: int
 

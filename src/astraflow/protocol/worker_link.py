@@ -137,8 +137,8 @@ class WorkerLink:
         if self.state is State.CLOSED:
             return
         if self._is_closing:
-            # The shell confirms what `CloseConnection` asked for; the next try is already set.
             self._is_closing = False
+            self._confirm_close(now)
             return
         if self.state in (State.NEW, State.BACKOFF):
             # A scheduler that sent us elsewhere may be wrong by now: go back to the known address.
@@ -146,6 +146,15 @@ class WorkerLink:
         if close_code in _POISON_CODES:
             self._strike()
         self._lose_link(now)
+
+    def _confirm_close(self, now: float) -> None:
+        """What `CloseConnection` asked for is done, and the next try is already set.
+
+        Or else the shell does not confirm, and it is that next try which failed, perhaps a hair
+        before its time. Nothing tells the two apart, so the try is given out once more: to a shell
+        that has it in hand this says nothing new, and the other one does not wait for ever.
+        """
+        self._ask_to_connect(max(now, self._retry_at))
 
     def _on_accept(self, accept: control.SessionAccept, now: float) -> None:
         if self.state is State.REGISTERED and not accept.resumed and self._opening is not None:
@@ -275,9 +284,12 @@ class WorkerLink:
         wait = 0.0
         if not at_once:
             wait = self._backoff.next_s(held=self.held, retry_after_s=retry_after_s, denied=denied)
-        self._retry_at = now + wait
-        self._connect_ends = self._retry_at + self._settings.handshake_timeout_s
-        self._events.append(Connect(self._retry_at, self._location))
+        self._ask_to_connect(now + wait)
+
+    def _ask_to_connect(self, at: float) -> None:
+        self._retry_at = at
+        self._connect_ends = at + self._settings.handshake_timeout_s
+        self._events.append(Connect(at, self._location))
 
     def _drop_session(self, code: str | None) -> None:
         if self._duplex is None:
