@@ -83,7 +83,9 @@ class Duplex:
         *,
         queue_limit: int = limits.SEND_QUEUE,
     ) -> None:
-        self.sending: SendWindow[Envelope] = SendWindow(window, rng, queue_limit=queue_limit)
+        self.sending: SendWindow[Envelope] = SendWindow(
+            window, rng, queue_limit=queue_limit, seal=self._seal
+        )
         self.receiving: ReceiveWindow[Envelope] = ReceiveWindow(window)
         self.counters = {"resent_in_new_session": 0}
         self._maker = maker
@@ -99,20 +101,7 @@ class Duplex:
 
     def pump(self, now: float, out: list[Envelope]) -> None:
         """Append what must go onto the wire now. After calling this: look at `sending.broken`."""
-        for seq, frame in self.sending.take(now):
-            out.append(
-                Envelope(
-                    frame.type,
-                    frame.id,
-                    "",
-                    frame.tenant,
-                    frame.sender,
-                    frame.payload,
-                    frame.corr,
-                    seq,
-                    self.riding_ack(),
-                )
-            )
+        out += [frame for _, frame in self.sending.take(now)]
         if self._answers:
             answers, self._answers = self._answers, []
             for frame_id in answers:
@@ -203,6 +192,24 @@ class Duplex:
         self.receiving.check()
         receiving = self.receiving
         assert all(receiving.committed < seq <= receiving.delivered for seq in self._open)
+
+    def _seal(self, frame: Envelope, seq: int) -> Envelope:
+        """The frame as it goes onto the wire, now and whenever it is sent again.
+
+        The ack that rides along will be an old one then, which does no harm: "an ack that is late …
+        changes nothing".
+        """
+        return Envelope(
+            frame.type,
+            frame.id,
+            "",
+            frame.tenant,
+            frame.sender,
+            frame.payload,
+            frame.corr,
+            seq,
+            self.riding_ack(),
+        )
 
     def _ask(self, seq: int, frame_id: str) -> None:
         self.receiving.ask()

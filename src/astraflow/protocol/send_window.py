@@ -10,6 +10,7 @@ from astraflow import errors
 from astraflow.protocol import limits
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from random import Random
 
 __all__ = ["Frame", "QueueFull", "SendWindow"]
@@ -35,12 +36,13 @@ class QueueFull(errors.Unavailable):
 class _Slot(Generic[F]):
     """A frame in the window: sent, and not yet under `ack_seq`."""
 
-    __slots__ = ("arrived", "due", "frame", "is_feedback", "sends", "seq")
+    __slots__ = ("arrived", "due", "frame", "is_feedback", "is_sealed", "sends", "seq")
 
     def __init__(self, seq: int, frame: F, is_feedback: bool) -> None:
         self.seq = seq
         self.frame = frame
         self.is_feedback = is_feedback
+        self.is_sealed = False
         self.sends = 0
         self.due = 0.0
         self.arrived = False
@@ -59,6 +61,10 @@ class SendWindow(Generic[F]):
 
     Call `push` to queue a frame, `take` to get what must go onto the wire now, `on_ack` with every
     window ack of the peer, and look at `broken` after `take`: then the link must be closed.
+
+    `seal` turns a frame and its seq into what goes onto the wire. It is called once, at the first
+    transmission; every later one gives out that very object: PROTOCOL §3: "Retransmission …, same
+    bytes".
     """
 
     __slots__ = (
@@ -74,15 +80,24 @@ class SendWindow(Generic[F]):
         "_queue",
         "_queue_limit",
         "_rng",
+        "_seal",
         "_size",
         "_slots",
         "broken",
         "counters",
     )
 
-    def __init__(self, size: int, rng: Random, *, queue_limit: int = limits.SEND_QUEUE) -> None:
+    def __init__(
+        self,
+        size: int,
+        rng: Random,
+        *,
+        queue_limit: int = limits.SEND_QUEUE,
+        seal: Callable[[F, int], F] | None = None,
+    ) -> None:
         assert size >= 1
         self._size = size
+        self._seal = seal
         self._rng = rng
         self._queue_limit = queue_limit
         self._feedback_share = max(1, size // limits.FEEDBACK_SHARE)
@@ -205,6 +220,7 @@ class SendWindow(Generic[F]):
         for slot in self._slots:
             if slot.frame.id == frame_id:
                 slot.frame = frame
+                slot.is_sealed = False
                 return True
         return False
 
@@ -254,6 +270,13 @@ class SendWindow(Generic[F]):
         slot.sends += 1
         if slot.due < self._next_due:
             self._next_due = slot.due
+        self._give_out(slot, out)
+
+    def _give_out(self, slot: _Slot[F], out: list[tuple[int, F]]) -> None:
+        if not slot.is_sealed:
+            slot.is_sealed = True
+            if self._seal is not None:
+                slot.frame = self._seal(slot.frame, slot.seq)
         out.append((slot.seq, slot.frame))
 
     def _retransmit(self, now: float, out: list[tuple[int, F]]) -> None:
@@ -287,8 +310,7 @@ class SendWindow(Generic[F]):
         self._probe_at = now + min(limits.RETRANSMIT_CAP_S, wait)
         self.counters["probes"] += 1
         if self._slots:
-            first = self._slots[0]
-            out.append((first.seq, first.frame))
+            self._give_out(self._slots[0], out)
             return
         is_feedback = not self._queue
         frame = (self._feedback if is_feedback else self._queue).popleft()

@@ -252,6 +252,39 @@ def test_a_report_that_was_not_committed_takes_effect_when_it_is_sent_again() ->
     assert pair.of(Acked)[-1] == Acked((frame_id,))
 
 
+def test_a_frame_is_the_same_object_whenever_it_is_sent_so_that_its_bytes_can_be_kept() -> None:
+    pair = opened()
+    frame_id = pair.sends(1)
+    (first,) = pair.to_gateway
+    pair.to_gateway.clear()
+    pair.dispatches(1)
+    pair.worker.feed(pair.to_worker.pop(), pair.now)
+    pair.pass_time(0.3)
+    again = [frame for frame in pair.to_gateway if frame.id == frame_id]
+    assert [frame is first for frame in again] == [True]
+    pair.cut()
+    pair.wait(1.0)
+    carried = [frame for frame in pair.frames_seen if frame.id == frame_id]
+    assert [frame is first for frame in carried] == [True]
+    assert pair.delivered() == ["task-1"]
+
+
+def test_what_replaces_a_frame_has_its_id_and_seq_and_is_then_the_one_that_is_repeated() -> None:
+    pair = opened()
+    pair.sends(0)
+    pair.run()
+    frame_id = pair.sends(1)
+    pair.to_gateway.clear()
+    failed = business.Result("run-1", "task-1", 1, "FAILED")
+    assert pair.worker.replace(frame_id, business.RESULT, failed, "task-1")
+    pair.pass_time(0.3)
+    (first,) = [frame for frame in pair.to_gateway if frame.id == frame_id]
+    assert (first.seq, first.payload) == (1, failed)
+    pair.to_gateway.clear()
+    pair.pass_time(0.6)
+    assert [frame is first for frame in pair.to_gateway if frame.id == frame_id] == [True]
+
+
 def test_a_refused_session_token_on_resume_means_a_handshake_at_once() -> None:
     pair = opened()
     pair.cut()
@@ -340,6 +373,44 @@ def test_the_confirmation_of_a_close_does_not_delay_the_next_try() -> None:
     pair.worker.disconnected(pair.now + 1.0)
     pair._settle()
     assert len(pair.of(Connect)) == connects + 1
+
+
+@pytest.mark.parametrize("early_s", [0.001, 0.0, -0.001])
+@pytest.mark.parametrize("confirms", [True, False])
+def test_a_try_that_fails_at_about_its_time_always_leads_to_another(
+    early_s: float, confirms: bool
+) -> None:
+    worker = SessionPair().new_worker()
+    worker.connected(100.0)
+    worker.tick(110.0)
+    assert CloseConnection(limits.CLOSE_NORMAL) in worker.take_events()[-2:]
+    at = worker.deadline()
+    assert at is not None
+    if confirms:
+        worker.disconnected(110.0)
+        assert worker.take_events() == [Connect(at, None)]
+    for _ in range(5):
+        now = at - early_s
+        worker.tick(now)
+        worker.disconnected(now)
+        (event,) = worker.take_events()
+        assert isinstance(event, Connect)
+        assert event.at >= max(at, now)
+        at = event.at
+    worker.tick(at)
+    worker.connected(at)
+    assert worker.state is State.HANDSHAKING
+
+
+def test_a_close_that_is_confirmed_late_does_not_forget_where_to_go() -> None:
+    pair = opened()
+    pair.worker.feed(
+        from_scheduler(control.RESET, control.Reset("E.SESSION.MOVED", location="ws://other")),
+        pair.now,
+    )
+    pair.worker.take_events()
+    pair.worker.disconnected(pair.now + 1.0)
+    assert pair.worker.take_events() == [Connect(pair.now + 1.0, "ws://other")]
 
 
 def test_a_bad_frame_of_ours_keeps_the_session_and_the_second_time_names_the_culprit() -> None:
