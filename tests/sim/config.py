@@ -30,6 +30,8 @@ FAULTS = (
     "drain",
     "cancel",
     "poison",
+    "store_split",
+    "reregister",
 )
 
 
@@ -85,9 +87,10 @@ def draw(seed: int) -> Config:
     rng = Random(seed * 7919 + 17)
     faults = tuple(fault for fault in FAULTS if rng.random() < 0.5)
     is_large = rng.random() < 0.02
-    handlers = ("ok", "ok", "ok", "fail", "flaky", "crash", "refuse_skip", "chatty", "slow", "hang")
+    handlers = ("ok", "ok", "ok", "fail", "flaky", "crash", "refuse_skip", "chatty")
+    handlers += ("slow", "long", "hang", "endless")
     if is_large:
-        handlers = handlers[:-2]  # two hundred slow tasks in a row take longer than the bound
+        handlers = handlers[:8]  # two hundred slow tasks in a row take longer than the bound
     return Config(
         seed=seed,
         faults=faults,
@@ -110,5 +113,5 @@ def draw(seed: int) -> Config:
         missing_package=rng.random() < 0.2,
         pinned=rng.random() < 0.15,
         keyed=rng.random() < 0.2 and not is_large,
-        handlers=tuple(rng.sample(handlers, rng.randint(1, 5))),
+        handlers=tuple(rng.sample(handlers, rng.randint(1, 6))),
     )

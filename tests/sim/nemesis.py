@@ -49,6 +49,8 @@ class Nemesis:
             ("host_crash", 5.0, self._crash_host),
             ("wall_jump", 15.0, self._jump),
             ("drain", 20.0, self._drain),
+            ("store_split", 15.0, self._split_store),
+            ("reregister", 2.0, self._reregister),
         )
         for fault, mean, act in plan:
             if self.config.has(fault):
@@ -66,6 +68,7 @@ class Nemesis:
         self.network.heal()
         self.store.is_healed = True
         for scheduler in self.schedulers:
+            scheduler.store_back_at = 0.0
             scheduler.wake()
             if scheduler.is_dead:
                 scheduler.start()
@@ -134,6 +137,17 @@ class Nemesis:
     def _jump(self) -> None:
         seconds = self.world.rng.choice((3600.0, -3600.0, 86400.0, -86400.0))
         self.world.rng.choice([*self.schedulers, *self.workers]).clock.jump(seconds)
+
+    def _split_store(self) -> None:
+        """A scheduler that reaches its workers and not the store: the shard lease runs out under it."""
+        scheduler = next((one for one in self.schedulers if one.is_serving), None)
+        if scheduler is not None:
+            seconds = 1 + self.world.rng.random() * 14
+            self.world.log(f"{scheduler.name} is cut off from the store for {seconds:.1f} s")
+            scheduler.store_back_at = self.world.now + seconds
+
+    def _reregister(self) -> None:
+        self._worker().reoffer()
 
     def _drain(self) -> None:
         self._worker().drain()

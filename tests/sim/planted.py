@@ -1,36 +1,76 @@
 """Planted bugs: the test of the test (RELIABILITY §5.6).
 
 Each takes one rule away from the product, in a simulated world only, and the simulator must notice. A bug is a
-context manager: inside it, worlds are built from the broken product.
+context manager: inside it, worlds are built from the broken product. Each names the faults that its world needs;
+the rest is drawn from the seed as always.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
+
+import msgspec
 
 from astraflow import errors
 from astraflow.agent import holdings
 from astraflow.agent.agent import Agent
+from astraflow.dispatch.leases import LeaseTable
 from astraflow.engine import engine, sessions, stopping
-from astraflow.engine.batch import AcceptSession, CommitFrame
+from astraflow.engine.batch import CommitFrame
 from astraflow.engine.ownership import Ownership
-from astraflow.protocol.gateway import Gateway
+from astraflow.engine.settings import EngineSettings
+from astraflow.protocol import control
+from astraflow.protocol.admission import Identity
+from astraflow.protocol.events import Principal
+from astraflow.protocol.lobby import Lobby
 from astraflow.protocol.receive_window import ReceiveWindow
+from astraflow.protocol.scheduler_session import SchedulerSession
 from astraflow.protocol.send_window import SendWindow
-from astraflow.protocol.worker_session import WorkerSession
+from astraflow.protocol.worker_session import WorkerSettings
 from astraflow.runs import decisions, transitions
-from astraflow.runs.commands import Refuse
+from astraflow.runs.commands import Refuse, Start
 from astraflow.runs.states import Leased, Lost, Running, Stopping
+from tests.sim import scheduler as sim_scheduler
+from tests.sim import worker as sim_worker
+from tests.sim.config import Config, draw
 from tests.sim.worker import WorkerProcess
 
-__all__ = ["PLANTED"]
+__all__ = ["PLANTED", "Planted"]
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A bug, the world it shows in, and the invariants that may notice it.
+
+    `only`: the world has these faults and no others. For bugs that other faults would mend.
+    """
+
+    plant: Callable[[], AbstractContextManager[None]]
+    faults: tuple[str, ...]
+    caught_by: tuple[str, ...]
+    overrides: dict[str, Any] = field(default_factory=dict)
+    only: bool = False
+
+    def config(self, seed: int) -> Config:
+        """The world of a seed, with the faults that the bug needs switched on."""
+        drawn = draw(seed)
+        faults = self.faults if self.only else (*drawn.faults, *self.faults)
+        return drawn.shrink(faults=faults, **self.overrides)
 
 
 @contextmanager
-def ackfirst() -> Iterator[None]:
+def _replaced(*patches: Any) -> Iterator[None]:
+    with ExitStack() as stack:
+        for one in patches:
+            stack.enter_context(one)
+        yield
+
+
+def ackfirst() -> AbstractContextManager[None]:
     """Acknowledge a report before its effect is committed (against R1)."""
     take_batch = engine.Engine.take_batch
 
@@ -41,82 +81,133 @@ def ackfirst() -> Iterator[None]:
                 self.gateway.committed(effect.session_id, effect.seq)
         return batch
 
-    with patch.object(engine.Engine, "take_batch", broken):
-        yield
+    return _replaced(patch.object(engine.Engine, "take_batch", broken))
 
 
-@contextmanager
-def noguard() -> Iterator[None]:
+def noguard() -> AbstractContextManager[None]:
     """Accept a report whatever its attempt (against R7)."""
 
     def broken(run: Any, task: int, attempt: int, worker: str) -> bool:
         return isinstance(run.tasks[task].state, Leased | Running | Stopping | Lost)
 
-    with patch.object(decisions, "is_current", broken):
-        yield
+    return _replaced(patch.object(decisions, "is_current", broken))
 
 
-@contextmanager
-def sameattempt() -> Iterator[None]:
+def nodedupe() -> AbstractContextManager[None]:
+    """The receive window delivers a frame again when it comes again."""
+    feed = ReceiveWindow.feed
+
+    def broken(self: Any, seq: int, frame: Any) -> Any:
+        if seq <= self.delivered:
+            return [frame]
+        return feed(self, seq, frame)
+
+    return _replaced(patch.object(ReceiveWindow, "feed", broken))
+
+
+def bitmap() -> AbstractContextManager[None]:
+    """The bitmap is off by one: it says that the frame after the one that arrived did."""
+    right = ReceiveWindow._bitmap
+
+    def broken(self: Any) -> str:
+        return f"{int(right(self), 16) << 1:x}"
+
+    return _replaced(patch.object(ReceiveWindow, "_bitmap", broken))
+
+
+def sackfree() -> AbstractContextManager[None]:
+    """A bit of the bitmap lets the sender forget the frame (against R2)."""
+
+    def broken(self: Any, acked: int, arrived: int) -> None:
+        for slot in list(self._slots):
+            if arrived >> (slot.seq - acked - 1) & 1:
+                slot.arrived = True
+                freed.append(slot.frame)
+
+    freed: list[Any] = []
+    on_ack = SendWindow.on_ack
+
+    def acked(self: Any, *args: Any) -> Any:
+        freed.clear()
+        return [*on_ack(self, *args), *freed]
+
+    return _replaced(
+        patch.object(SendWindow, "_stop_resending", broken),
+        patch.object(SendWindow, "on_ack", acked),
+    )
+
+
+def resume() -> AbstractContextManager[None]:
+    """The scheduler resumes a session that it does not know (against R3)."""
+    on_resume = Lobby._on_resume
+
+    def broken(self: Any, connection: Any, envelope: Any, asked: Any, *times: float) -> None:
+        if asked.session_id not in self._sessions:
+            name = envelope.sender.id
+            identity = Identity(envelope.tenant, name)
+            who = control.HandshakeWorker(name, 1, name, "0", "sim")
+            session = SchedulerSession(
+                asked.session_id,
+                connection.conn,
+                Principal(name, envelope.tenant, "worker"),
+                control.Handshake(2, control.Auth("token", "good"), who),
+                self._maker_for(identity.tenant),
+                self._seen_of(identity),
+                self._rng,
+                self._settings,
+                times[0],
+            )
+            session.is_accepted = True
+            self._sessions[asked.session_id] = session
+            self._by_identity[identity] = session
+        on_resume(self, connection, envelope, asked, *times)
+
+    return _replaced(patch.object(Lobby, "_on_resume", broken))
+
+
+def _renew_all() -> Any:
+    renew = LeaseTable.renew
+
+    def broken(self: Any, tenant: str, worker_id: str, named: Any, now: float) -> Any:
+        for lease in self.of_worker(tenant, worker_id):
+            lease.until = now + lease.ttl_s
+        return renew(self, tenant, worker_id, named, now)
+
+    return patch.object(LeaseTable, "renew", broken)
+
+
+def noreconcile() -> AbstractContextManager[None]:
+    """A register requeues nothing, and any heartbeat renews all of its worker (against R4, R5)."""
+
+    def broken(view: Any, worker: Any, event: Any) -> None:
+        return None
+
+    return _replaced(patch.object(sessions, "_reconcile", broken), _renew_all())
+
+
+def sameattempt() -> AbstractContextManager[None]:
     """Give a task out again under the number of its last attempt (against R6)."""
 
-    def broken(run: Any, task: int) -> int:
+    def number(run: Any, task: int) -> int:
         return max(1, int(run.tasks[task].attempt))
+
+    right = transitions._leased
 
     def leased(task: Any, fact: Any) -> Any:
         task.attempt = fact.attempt - 1
-        return original(task, fact)
+        return right(task, fact)
 
-    original = transitions._leased
-    table = dict(transitions.TRANSITIONS)
-    table.update({name: leased for name, apply in table.items() if apply is original})
-    with (
-        patch.object(decisions, "next_attempt", broken),
+    table = {
+        name: leased if apply is right else apply
+        for name, apply in transitions.TRANSITIONS.items()
+    }
+    return _replaced(
+        patch.object(decisions, "next_attempt", number),
         patch.object(transitions, "TRANSITIONS", table),
-    ):
-        yield
+    )
 
 
-@contextmanager
-def noreconcile() -> Iterator[None]:
-    """A register requeues nothing, and any heartbeat renews all leases of its worker (against R4, R5)."""
-    from astraflow.dispatch.leases import LeaseTable
-
-    renew = LeaseTable.renew
-
-    def broken(self: Any, tenant: str, worker_id: str, named: Any, now: float) -> Any:
-        for lease in self.of_worker(tenant, worker_id):
-            lease.until = now + lease.ttl_s
-        return renew(self, tenant, worker_id, named, now)
-
-    with (
-        patch.object(sessions, "_reconcile", lambda view, worker, event: None),
-        patch.object(LeaseTable, "renew", broken),
-    ):
-        yield
-
-
-@contextmanager
-def fenceresume() -> Iterator[None]:
-    """A worker that fenced itself resumes its session, and any heartbeat renews all (against R8)."""
-    from astraflow.dispatch.leases import LeaseTable
-
-    renew = LeaseTable.renew
-
-    def broken(self: Any, tenant: str, worker_id: str, named: Any, now: float) -> Any:
-        for lease in self.of_worker(tenant, worker_id):
-            lease.until = now + lease.ttl_s
-        return renew(self, tenant, worker_id, named, now)
-
-    with (
-        patch.object(Agent, "_fence_session", lambda self, now: None),
-        patch.object(LeaseTable, "renew", broken),
-    ):
-        yield
-
-
-@contextmanager
-def resumehole() -> Iterator[None]:
+def resumehole() -> AbstractContextManager[None]:
     """Results that finish while offline are not queued (against R10)."""
     send_report = Agent._send_report
 
@@ -124,151 +215,180 @@ def resumehole() -> Iterator[None]:
         if self.session.is_ready:
             send_report(self, held, now)
 
-    with patch.object(Agent, "_send_report", broken):
-        yield
+    return _replaced(patch.object(Agent, "_send_report", broken))
 
 
-@contextmanager
-def hostsurvives() -> Iterator[None]:
-    """Hosts outlive a frozen or killed worker: no kernel timer, no PDEATHSIG, no left-overs killed."""
-    with (
-        patch.object(WorkerProcess, "host_dies_with_worker", False),
-        patch.object(WorkerProcess, "host_has_timer", False),
-    ):
-        yield
+def fenceresume() -> AbstractContextManager[None]:
+    """A worker that fenced itself resumes, and any heartbeat renews all (against R8, R5)."""
+
+    def broken(self: Agent, now: float) -> None:
+        return None
+
+    return _replaced(patch.object(Agent, "_fence_session", broken), _renew_all())
 
 
-@contextmanager
-def ackreissue() -> Iterator[None]:
+def ackreissue() -> AbstractContextManager[None]:
     """At the ack deadline a new attempt is issued without proof that the old one does not run."""
 
     def broken(view: Any, gateway: Any, timer: Any) -> None:
         lease = view.leases.find(timer.task_id, timer.attempt)
         if lease is not None and not lease.is_taken:
             code = errors.DISPATCH_WITHDRAWN.code
-            view.decide(
-                view.run_of(lease), Refuse(lease.task, lease.attempt, lease.worker_id, code)
-            )
+            refuse = Refuse(lease.task, lease.attempt, lease.worker_id, code)
+            view.decide(view.run_of(lease), refuse)
 
-    with patch.object(stopping, "_ack_due", broken):
-        yield
+    return _replaced(patch.object(stopping, "_ack_due", broken))
 
 
-@contextmanager
-def latedispatch() -> Iterator[None]:
+def latedispatch() -> AbstractContextManager[None]:
     """A dispatch that waited for longer than its lease is started all the same (against §5.3)."""
-
-    def broken(
-        self: holdings.Holdings, dispatch: Any, since_sent_at: float | None, now: float
-    ) -> str | None:
-        if dispatch.attempt <= self._highest.get(dispatch.task_id, 0):
-            return errors.DISPATCH_STALE.code
-        return None
-
     offer = holdings.Holdings.offer
 
-    def offered(self: holdings.Holdings, dispatch: Any, sent_at: float | None, now: float) -> Any:
+    def broken(self: Any, dispatch: Any, since_sent_at: float | None, now: float) -> Any:
         return offer(self, dispatch, now, now)
 
-    with (
-        patch.object(holdings.Holdings, "_refusal", broken),
-        patch.object(holdings.Holdings, "offer", offered),
-    ):
-        yield
+    return _replaced(patch.object(holdings.Holdings, "offer", broken))
 
 
-@contextmanager
-def nofence() -> Iterator[None]:
-    """The worker never fences itself, nor do its hosts."""
-    with (
-        patch.object(holdings.Holdings, "past_fence", lambda self, now: []),
+def hostsurvives() -> AbstractContextManager[None]:
+    """Hosts outlive a frozen or killed worker: no kernel timer, no PDEATHSIG, no left-overs killed."""
+    return _replaced(
+        patch.object(WorkerProcess, "host_dies_with_worker", False),
         patch.object(WorkerProcess, "host_has_timer", False),
-    ):
-        yield
+    )
 
 
-@contextmanager
-def heardfence() -> Iterator[None]:
-    """The fence counts from anything heard, not from an answered heartbeat (against R9)."""
-    feed = Agent.feed
+def nofence() -> AbstractContextManager[None]:
+    """The worker never fences itself, nor do its hosts (against §5.3)."""
 
-    def broken(self: Agent, envelope: Any, now: float) -> None:
-        for held in self.holdings.working():
-            held.fence_at = max(held.fence_at, holdings.fence_of(now, held.ttl_s))
-        feed(self, envelope, now)
+    def none(self: Any, now: float) -> list[Any]:
+        return []
 
-    with patch.object(Agent, "feed", broken):
-        yield
+    def never(self: Any) -> None:
+        return None
+
+    return _replaced(
+        patch.object(holdings.Holdings, "past_fence", none),
+        patch.object(holdings.Holdings, "deadline", never),
+        patch.object(WorkerProcess, "host_has_timer", False),
+    )
 
 
-@contextmanager
-def staleowner() -> Iterator[None]:
+def staleowner() -> AbstractContextManager[None]:
     """A superseded scheduler keeps answering heartbeats (against §5.10)."""
-    with patch.object(Ownership, "may_speak", lambda self, now: True):
-        yield
+
+    def always(self: Any, now: float) -> bool:
+        return True
+
+    def never(self: Any) -> None:
+        return None
+
+    return _replaced(
+        patch.object(Ownership, "may_speak", always), patch.object(Ownership, "deadline", never)
+    )
 
 
-@contextmanager
-def reregister() -> Iterator[None]:
-    """A register in mid-session reconciles like a first one."""
+def reregister() -> AbstractContextManager[None]:
+    """A register in mid-session reconciles like a first one (against §2)."""
     on_register = sessions.on_register
 
     def broken(view: Any, event: Any) -> None:
-        import msgspec
-
         on_register(view, msgspec.structs.replace(event, first=True))
 
-    with patch.object(engine, "on_register", broken):
-        yield
+    return _replaced(patch.object(engine, "on_register", broken))
 
 
-@contextmanager
-def lostcancel() -> Iterator[None]:
+def lostcancel() -> AbstractContextManager[None]:
     """A cancel lives only in the window: it is not derived again after a new session (against §5.7)."""
 
-    def broken(view: Any, worker: Any, lease: Any) -> None:
-        from astraflow.runs.commands import Start
-
+    def rebind(view: Any, worker: Any, lease: Any) -> None:
         lease.until = max(lease.until, view.now + lease.ttl_s)
         lease.session_id = worker.session_id
         lease.is_taken = True
         view.decide(view.run_of(lease), Start(lease.task, lease.attempt, lease.worker_id))
 
-    with (
-        patch.object(sessions, "_rebind", broken),
-        patch.object(stopping, "_stop_due", lambda view, timer: None),
-    ):
-        yield
+    def overdue(view: Any, timer: Any) -> None:
+        return None
 
-
-@contextmanager
-def poison() -> Iterator[None]:
-    """A result that the receiver must refuse is sent, and sent again for ever (against §1)."""
-    from astraflow.protocol import codec
-
-    with patch.object(codec, "check_outgoing", lambda *args, **kwargs: None):
-        yield
-
-
-PLANTED: dict[str, Callable[[], Any]] = {
-    one.__name__: one
-    for one in (
-        ackfirst,
-        noguard,
-        sameattempt,
-        noreconcile,
-        fenceresume,
-        resumehole,
-        hostsurvives,
-        ackreissue,
-        latedispatch,
-        nofence,
-        heardfence,
-        staleowner,
-        reregister,
-        lostcancel,
-        poison,
+    return _replaced(
+        patch.object(sessions, "_rebind", rebind), patch.object(stopping, "_stop_due", overdue)
     )
-}
 
-_ = (AcceptSession, Gateway, ReceiveWindow, SendWindow, WorkerSession)
+
+def poison() -> AbstractContextManager[None]:
+    """A result that the receiver must refuse is sent, and sent again for ever (against §1)."""
+
+    def unchecked(**fields: Any) -> WorkerSettings:
+        return WorkerSettings(**{**fields, "checks_outgoing": False})
+
+    def keep(self: Agent, frame_id: str) -> None:
+        return None
+
+    return _replaced(
+        patch.object(sim_worker, "WorkerSettings", unchecked),
+        patch.object(Agent, "_replace_poisoned", keep),
+    )
+
+
+def tightfence() -> AbstractContextManager[None]:
+    """A lease of three heartbeats with the fence at 0.6 of it (against R14)."""
+
+    def unchecked(**fields: Any) -> EngineSettings:
+        settings = EngineSettings(**{**fields, "lease_ttl_s": 9.0})
+        msgspec.structs.force_setattr(settings, "lease_ttl_s", fields["lease_ttl_s"])
+        return settings
+
+    return _replaced(patch.object(sim_scheduler, "EngineSettings", unchecked))
+
+
+_LONG = {"handlers": ("long", "ok"), "workers": 3, "slots": 2, "tasks": 3}
+
+PLANTED: dict[str, Planted] = {
+    "ackfirst": Planted(ackfirst, ("scheduler_crash", "commit"), ("I12",)),
+    "noguard": Planted(noguard, ("partition",), ("I11", "I8", "crash")),
+    "nodedupe": Planted(nodedupe, ("duplication",), ("I1",), {"duplication": 0.3}),
+    "bitmap": Planted(
+        bitmap,
+        ("loss", "delay"),
+        ("I24",),
+        {
+            "loss": 0.3,
+            "delay_s": 0.05,
+            "ordered": False,
+            "window": 64,
+            "handlers": ("chatty",),
+            "tasks": 40,
+            "runs": 3,
+            "workers": 2,
+            "fault_phase_s": 20.0,
+        },
+        only=True,
+    ),
+    "sackfree": Planted(
+        sackfree, ("scheduler_crash", "loss"), ("I12",), {"loss": 0.3, "ordered": False}
+    ),
+    "resume": Planted(resume, ("scheduler_crash",), ("I24", "I1", "crash")),
+    "noreconcile": Planted(noreconcile, ("worker_crash",), ("I24",)),
+    "sameattempt": Planted(sameattempt, ("worker_crash",), ("I10", "I12")),
+    "resumehole": Planted(resumehole, ("cut",), ("I24",)),
+    "fenceresume": Planted(fenceresume, ("partition",), ("I24",), _LONG),
+    "ackreissue": Planted(ackreissue, ("delay", "partition"), ("I17",), {**_LONG, "delay_s": 0.5}),
+    "latedispatch": Planted(latedispatch, ("worker_pause",), ("I17",), _LONG),
+    "hostsurvives": Planted(hostsurvives, ("worker_crash", "worker_pause"), ("I17",), _LONG),
+    "nofence": Planted(nofence, ("partition",), ("I17",), _LONG),
+    "staleowner": Planted(staleowner, ("store_split", "cut"), ("I17",), _LONG),
+    "reregister": Planted(
+        reregister, ("reregister", "delay"), ("I17",), {**_LONG, "delay_s": 0.5}
+    ),
+    "lostcancel": Planted(
+        lostcancel, ("scheduler_crash", "cancel"), ("I24",), {"handlers": ("endless", "ok")}
+    ),
+    "poison": Planted(poison, ("poison",), ("I24", "crash"), {"with_codec": True}),
+    "tightfence": Planted(
+        tightfence,
+        ("delay",),
+        ("needless kills",),
+        {**_LONG, "lease_s": 4.5, "delay_s": 0.5},
+        only=True,
+    ),
+}

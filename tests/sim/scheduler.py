@@ -14,6 +14,7 @@ from astraflow.engine.engine import Engine
 from astraflow.engine.intake import CancelRun, SubmitRun
 from astraflow.engine.ownership import Ownership
 from astraflow.engine.settings import EngineSettings
+from astraflow.protocol.codec import BadFrame
 from astraflow.protocol.events import GatewaySettings, SendFrame
 from astraflow.protocol.wire import Envelope
 from tests.sim.clock import Clock
@@ -52,6 +53,7 @@ class SchedulerProcess:
         self.engine: Engine | None = None
         self.is_paused = False
         self.is_dead = True
+        self.store_back_at = 0.0  # until then the store does not hear it
         self.life = 0  # grows at every start, stop and crash: what was planned before is void
         self._conns: dict[str, Connection] = {}
         self._inbox: list[tuple[str, Any, Any]] = []
@@ -64,6 +66,10 @@ class SchedulerProcess:
     def is_serving(self) -> bool:
         return self.engine is not None and not self.is_paused and not self.is_dead
 
+    @property
+    def _reaches_store(self) -> bool:
+        return self.world.now >= self.store_back_at
+
     def start(self) -> None:
         self.is_dead = False
         self.life += 1
@@ -72,7 +78,7 @@ class SchedulerProcess:
     def _stand_by(self, life: int) -> None:
         if life != self.life or self.is_dead:
             return
-        if self.is_paused:
+        if self.is_paused or not self._reaches_store:
             self.world.after(0.5, self._stand_by, life)
             return
         epoch = self.store.acquire(self.name)
@@ -129,7 +135,8 @@ class SchedulerProcess:
             self.world.after(0.1, self._renew, life)
             return
         sent_at = self.clock.now()
-        self.world.after(self.world.delay(0.01), self._renewed, life, sent_at)
+        if self._reaches_store:
+            self.world.after(self.world.delay(0.01), self._renewed, life, sent_at)
         self.world.after(1.0, self._renew, life)
 
     def _renewed(self, life: int, sent_at: float) -> None:
@@ -212,8 +219,7 @@ class SchedulerProcess:
         now, at = self.clock.now(), self.clock.wall_ms()
         if kind == "frame":
             if one.name in self._conns:
-                envelope = through_codec(two) if self.config.with_codec else two
-                engine.receive(one.name, envelope, now, at)
+                self._receive(engine, one.name, two, now, at)
         elif kind == "opened":
             self._conns[one.name] = one
             engine.opened(one.name, now)
@@ -224,6 +230,15 @@ class SchedulerProcess:
             engine.submit(one, now, at)
         else:
             engine.cancel(one, now, at)
+
+    def _receive(self, engine: Engine, conn: str, envelope: Envelope, now: float, at: int) -> None:
+        if self.config.with_codec:
+            try:
+                envelope = through_codec(envelope)
+            except BadFrame as error:
+                engine.bad_frame(conn, error, now, at)
+                return
+        engine.receive(conn, envelope, now, at)
 
     # -- commit, then speak -----------------------------------------------------------------
 
@@ -253,6 +268,10 @@ class SchedulerProcess:
 
     def _write(self, life: int, batch: Batch) -> None:
         if life != self.life or self.engine is None or self.is_dead:
+            return
+        if not self._reaches_store:
+            self._committing = True
+            self.world.after(0.2, self._write, life, batch)
             return
         outcome = self.store.commit(self.engine.ownership.epoch, batch)
         if not self._committing:

@@ -109,7 +109,9 @@ class WorkerProcess:
             Credential("token", "good"),
             ids=SimIds(self.world),
             rng=Random(self.world.rng.getrandbits(64)),
-            settings=WorkerSettings(window=config.window),
+            settings=WorkerSettings(
+                window=config.window, checks_outgoing=config.has("poison")
+            ),
         )
         session.checkers = self.checkers
         session.process = self
@@ -178,6 +180,12 @@ class WorkerProcess:
         if self.agent is not None and not self.is_paused:
             self.drained_with_work = bool(self.agent.holdings.working())
             self.agent.drain(self.clock.now(), 5.0)
+            self._after()
+
+    def reoffer(self) -> None:
+        """A package was installed, say: the worker registers anew in mid-session."""
+        if self.agent is not None and not self.is_paused:
+            self.agent.reoffer(self.clock.now())
             self._after()
 
     def _input(self, kind: str, what: Any) -> None:
@@ -305,11 +313,13 @@ class WorkerProcess:
         self.hosts[host.task_id, host.attempt] = host
         self.checkers.attempt_started(self, dispatch)
         rng, kind = self.world.rng, dispatch.node_type
-        if kind == "sim.hang":
+        if kind in ("sim.hang", "sim.endless"):
             return
         seconds = rng.expovariate(1 / 0.3)
         if kind == "sim.slow":
-            seconds = 1.0 + rng.random() * 8
+            seconds = 1.0 + rng.random() * 5
+        if kind == "sim.long":
+            seconds = 8.0 + rng.random() * 18
         if kind == "sim.chatty":
             for index in range(rng.randint(1, 6)):
                 self.world.after(seconds * index / 6, self._chat, host, index)

@@ -143,7 +143,10 @@ class Client:
         done[0] = True
         self.unanswered -= 1
         self.checkers.told_accepted(answer.run_id, number)
-        if self.config.has("cancel") and self.world.chance(0.4):
+        # What never ends by itself is cancelled by somebody sooner or later.
+        plan = self.store.runs[answer.run_id].plan
+        is_endless = any(node.type == "sim.endless" for node in plan.nodes)
+        if is_endless or (self.config.has("cancel") and self.world.chance(0.4)):
             delay = self.world.rng.random() * 8
             self.world.after(delay, self._cancel, answer.run_id, [False])
 

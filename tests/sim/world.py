@@ -63,7 +63,7 @@ class World:
         return probability > 0 and self.rng.random() < probability
 
     def delay(self, mean: float) -> float:
-        return self.rng.expovariate(1.0 / mean)
+        return self.rng.expovariate(1.0 / mean) if mean > 0 else 0.0
 
     def new_id(self) -> str:
         """An id never given before, in the shape of a ULID."""

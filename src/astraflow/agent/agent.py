@@ -9,7 +9,7 @@ Rule 3: a command is taken (and may be acked) when its effect is in the holdings
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -35,10 +35,12 @@ from astraflow.protocol.worker_session import (
     DrainAsked,
     HeartbeatAnswered,
     HeartbeatDue,
+    Poisoned,
     Ready,
     Refused,
     RegisterWanted,
     SessionLost,
+    State,
     Superseded,
     WorkerSession,
 )
@@ -139,6 +141,14 @@ class Agent:
             return
         self.session.send(business.FEEDBACK, feedback, feedback.task_id, now)
 
+    def reoffer(self, now: float) -> None:
+        """Packages, labels or capabilities have changed: tell the scheduler, if there is a session.
+        Without one, the next register tells it."""
+        self._guard(now)
+        if self.session.is_ready:
+            self._register(now)
+        self._take_events(now)
+
     def drain(self, now: float, deadline_s: float | None = None) -> None:
         """SIGTERM: take nothing new, finish what runs, then end."""
         self._guard(now)
@@ -217,6 +227,7 @@ class Agent:
             self._register_wanted = False
             self._register(now)
             self._take_events(now)
+        self.session.held = not self.holdings.is_empty
         self._end_drain(now)
 
     def _on_event(self, event: object, now: float) -> None:
@@ -245,6 +256,8 @@ class Agent:
                 self._actions.append(Close(code))
             case Superseded():
                 self._on_superseded()
+            case Poisoned(frame_id):
+                self._replace_poisoned(frame_id)
             case Refused():
                 self._count("unreadable frame")
             case _:
@@ -344,12 +357,30 @@ class Agent:
             return
         assert held.report is not None
         try:
-            held.frame_id = self.session.send(business.RESULT, held.report, held.task_id, now)
+            self._queue(held, held.report, now)
         except errors.LocalProtocolError as error:
             # PROTOCOL §1: a result that the receiver would refuse "becomes FAILED".
             self._count("unsendable result")
             held.report = self._unsendable(held, error)
-            held.frame_id = self.session.send(business.RESULT, held.report, held.task_id, now)
+            self._queue(held, held.report, now)
+
+    def _queue(self, held: Held, report: business.Result | business.ExecError, now: float) -> None:
+        # PROTOCOL §1: "a frame resent in a new session keeps its `id`".
+        held.frame_id = self.session.send(
+            business.RESULT, report, held.task_id, now, frame_id=held.frame_id
+        )
+
+    def _replace_poisoned(self, frame_id: str) -> None:
+        """PROTOCOL §1: a frame that closed the link twice "is replaced by that failure"."""
+        self._count("poisoned frame")
+        held = next((one for one in self.holdings.reports() if one.frame_id == frame_id), None)
+        if held is None:
+            return
+        problem = business.TaskError(
+            errors.RESULT_INVALID.code, "USER_CODE", "the scheduler refused the frame", False
+        )
+        held.report = _result_of(held, "FAILED", problem)
+        self.session.replace(frame_id, business.RESULT, held.report, held.task_id)
 
     def _unsendable(self, held: Held, error: errors.LocalProtocolError) -> business.Result:
         problem = business.TaskError(error.code.code, "USER_CODE", error.message, retryable=False)
@@ -370,21 +401,26 @@ class Agent:
         return _result_of(held, "FAILED", problem)
 
     def _end_drain(self, now: float) -> None:
-        if self.holdings.is_draining and self.holdings.is_empty and not self._is_over:
+        """PROTOCOL §2: "close when `ack_seq` covers the outbox", in which refusals are, too."""
+        if self._is_over or not self.holdings.is_draining or not self.holdings.is_empty:
+            return
+        self.session.finished(now)
+        if self.session.state is State.CLOSED:
             self._is_over = True
-            self.session.finished(now)
-            self._actions.append(Exit(0, "drained"))
             self._take_events(now)
+            self._actions.append(Exit(0, "drained"))
 
     def _count(self, what: str) -> None:
         self.counters[what] = self.counters.get(what, 0) + 1
 
 
-def _result_of(held: Held, status: str, error: business.TaskError) -> business.Result:
+def _result_of(
+    held: Held, status: Literal["FAILED"], error: business.TaskError
+) -> business.Result:
     return business.Result(
         held.dispatch.run_id,
         held.task_id,
         held.attempt,
-        status,  # type: ignore[arg-type]
+        status,
         error=error,
     )

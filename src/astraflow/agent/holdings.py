@@ -56,7 +56,7 @@ class Held:
         timeout_ms = dispatch.constraints.timeout_ms
         self.timeout_at = now + timeout_ms / 1000 if timeout_ms is not None else None
         self.report: Result | ExecError | None = None
-        self.frame_id: str | None = None  # of the frame that carries the report in this session
+        self.frame_id: str | None = None  # of the frame that carries the report, in any session
 
     @property
     def ref(self) -> AttemptRef:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from astraflow.protocol import business
-from astraflow.runs.facts import TaskLeased, TaskSucceeded
+from astraflow.runs.facts import TaskSucceeded
 from tests.sim.world import Violation
 
 if TYPE_CHECKING:
@@ -49,16 +49,16 @@ class AttemptChecker:
                 f"attempt {name} was leased to {lease.worker} boot {lease.incarnation} and "
                 f"started on {worker.worker_id} boot {worker.incarnation}",
             )
-        self._check_inputs(dispatch, lease)
+        self._check_inputs(dispatch)
 
-    def _check_inputs(self, dispatch: business.Dispatch, lease: TaskLeased) -> None:
-        run = self.store.runs[dispatch.run_id]
+    def _check_inputs(self, dispatch: business.Dispatch) -> None:
         given = msgspec.json.decode(dispatch.parameters)["from"]
-        expected = {}
-        for parent in run.plan.parents[lease.task]:
-            fact = self.state.result_of(dispatch.run_id, parent)
-            if isinstance(fact, TaskSucceeded):
-                expected[str(parent)] = msgspec.json.decode(fact.result)["v"]
+        committed = self.state.inputs[dispatch.task_id, dispatch.attempt]
+        expected = {
+            str(parent): msgspec.json.decode(fact.result)["v"]
+            for parent, fact in committed.items()
+            if isinstance(fact, TaskSucceeded)
+        }
         if given != expected:
             raise Violation("I9", f"{dispatch.task_id} was given {given}, not {expected}")
 

@@ -75,6 +75,7 @@ class StateChecker:
         self.cancelled: dict[str, None] = {}
         self.finished: dict[str, str] = {}
         self.leases: dict[tuple[str, int], TaskLeased] = {}
+        self.inputs: dict[tuple[str, int], dict[int, Fact]] = {}
         self.held: dict[str, int] = {}
         self.keys: dict[str, str] = {}
 
@@ -152,7 +153,12 @@ class StateChecker:
             self.keys[node.concurrency_key] = f"{run_id}.{fact.task}"
         model.attempt = fact.attempt
         model.leased_to = fact.worker
-        self.leases[f"{run_id}.{fact.task}", fact.attempt] = fact
+        name = (f"{run_id}.{fact.task}", fact.attempt)
+        self.leases[name] = fact
+        # What was committed by now is what the attempt must be given (a task that joins `any` starts
+        # before the rest of its upstream ends).
+        results = {one: self.result_of(run_id, one) for one in plan.parents[fact.task]}
+        self.inputs[name] = {one: fact for one, fact in results.items() if fact is not None}
         self.held[fact.worker] = self.held.get(fact.worker, 0) + 1
         if self.held[fact.worker] > self.config.slots:
             raise Violation("I15", f"{fact.worker} has {self.held[fact.worker]} leases")
