@@ -208,8 +208,8 @@ class Node(_Part, frozen=True):
     timeout_seconds: Seconds | None = None
     concurrency_key: str | None = None
     affinity: Affinity | None = None
-    resource_refs: list[ResourceRef] = []
-    middlewares: list[str] = []
+    resource_refs: tuple[ResourceRef, ...] = ()
+    middlewares: tuple[str, ...] = ()
     """Ids of the nodes that wrap this one, outermost first (seed 000: `middlewares: string[]`)."""
     when: str | None = None
     disabled: bool = False
