@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from random import Random
 
-__all__ = ["FAULTS", "Config", "draw"]
+__all__ = ["FAULTS", "TENANTS", "Config", "draw"]
+
+TENANTS = ("acme", "globex")
 
 FAULTS = (
     "loss",
@@ -42,6 +44,7 @@ class Config:
     seed: int
     faults: tuple[str, ...] = ()
     workers: int = 1
+    tenants: int = 1
     slots: int = 2
     runs: int = 2
     tasks: int = 4
@@ -65,6 +68,19 @@ class Config:
     keyed: bool = False
     handlers: tuple[str, ...] = ("ok",)
     off: tuple[str, ...] = field(default=())
+
+    def tenant_of(self, number: int) -> str:
+        """The tenant of the n-th run or worker."""
+        return TENANTS[number % self.tenants]
+
+    def worker_id(self, number: int) -> str:
+        """Instance ids repeat between tenants on purpose: an identity is tenant *and* instance id."""
+        return f"worker-{number // self.tenants}"
+
+    @property
+    def workers_each(self) -> int:
+        """How many workers every tenant has at least."""
+        return self.workers // self.tenants
 
     def has(self, fault: str) -> bool:
         return fault in self.faults and fault not in self.off
@@ -91,10 +107,12 @@ def draw(seed: int) -> Config:
     handlers += ("slow", "long", "hang", "endless")
     if is_large:
         handlers = handlers[:8]  # two hundred slow tasks in a row take longer than the bound
+    tenants = 2 if rng.random() < 0.3 else 1
     return Config(
         seed=seed,
         faults=faults,
-        workers=40 if rng.random() < 0.02 else rng.randint(1, 4),
+        workers=40 if rng.random() < 0.02 else rng.randint(tenants, 4),
+        tenants=tenants,
         slots=rng.randint(1, 4),
         runs=1 if is_large else rng.randint(1, 5),
         tasks=200 if is_large else rng.randint(2, 7),

@@ -341,7 +341,7 @@ def tightfence() -> AbstractContextManager[None]:
     return _replaced(patch.object(sim_scheduler, "EngineSettings", unchecked))
 
 
-_LONG = {"handlers": ("long", "ok"), "workers": 3, "slots": 2, "tasks": 3}
+_LONG = {"handlers": ("long", "ok"), "workers": 3, "tenants": 1, "slots": 2, "tasks": 3}
 
 PLANTED: dict[str, Planted] = {
     "ackfirst": Planted(ackfirst, ("scheduler_crash", "commit"), ("I12",)),
@@ -360,6 +360,7 @@ PLANTED: dict[str, Planted] = {
             "tasks": 40,
             "runs": 3,
             "workers": 2,
+            "tenants": 1,
             "fault_phase_s": 20.0,
         },
         only=True,

@@ -15,8 +15,10 @@ def _smaller(config: Config) -> Iterator[Config]:
         yield config.shrink(faults=tuple(one for one in config.faults if one != fault))
     if config.runs > 1:
         yield config.shrink(runs=config.runs - 1)
-    if config.workers > 1:
-        yield config.shrink(workers=config.workers // 2)
+    if config.tenants > 1:
+        yield config.shrink(tenants=1)
+    if config.workers > config.tenants:
+        yield config.shrink(workers=max(config.tenants, config.workers // 2))
         yield config.shrink(workers=config.workers - 1)
     if config.tasks > 1:
         yield config.shrink(tasks=config.tasks // 2)

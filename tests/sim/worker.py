@@ -71,7 +71,9 @@ class WorkerProcess:
         self.world = world
         self.config = config
         self.number = number
-        self.worker_id = f"worker-{number}"
+        self.worker_id = config.worker_id(number)
+        self.tenant = config.tenant_of(number)
+        self.name = f"{self.tenant}/{self.worker_id}"
         self.network = network
         self.checkers = checkers
         self.clock = clock
@@ -85,7 +87,9 @@ class WorkerProcess:
         self._conn: Connection | None = None
         self._inbox: list[tuple[str, Any]] = []
         self._tick_at: float | None = None
-        has_package = not (config.missing_package and number == 0 and config.workers > 1)
+        # One worker of a tenant may lack the package, if another has it.
+        lacks_package = config.missing_package and self.worker_id == "worker-0"
+        has_package = not (lacks_package and config.workers_each > 1)
         self._packages = (
             (control.RegisteredPackage("sim", "1.0", "installed"),) if has_package else ()
         )
@@ -104,7 +108,7 @@ class WorkerProcess:
         config = self.config
         session = self.checkers.worker_session_class(
             WorkerIdentity(
-                "acme", self.worker_id, self.incarnation, f"w{self.number}", "0.1", "sim"
+                self.tenant, self.worker_id, self.incarnation, f"w{self.number}", "0.1", "sim"
             ),
             Credential("token", "good"),
             ids=SimIds(self.world),

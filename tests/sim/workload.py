@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from astraflow import errors
 from astraflow.engine.batch import Answer
 from astraflow.engine.intake import CancelRun, SubmitRun
 from astraflow.ids import NodeId
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Client", "Reader", "draw_plan"]
 
-TENANT = "acme"
 ANSWER_TIMEOUT_S = 2.0
 
 
@@ -71,7 +71,7 @@ def _draw_node(
     refs: tuple[ResourceRefValue, ...] = ()
     if config.pinned and rng.random() < 0.3:
         # The last worker always has the package.
-        owner = max(rng.randrange(config.workers), min(1, config.workers - 1))
+        owner = max(rng.randrange(config.workers_each), min(1, config.workers_each - 1))
         refs = (ResourceRefValue("r", f"worker-{owner}", "file"),)
     kind = "error" if joins and rng.random() < 0.15 else "data"
     return PlanNode(
@@ -127,7 +127,7 @@ class Client:
             return
         request = SubmitRun(
             lambda answer: self._answered(answer, number, done),
-            TENANT,
+            self.config.tenant_of(number),
             self.world.new_id(),
             plan,
             idempotency_key=f"key-{number}",
@@ -148,12 +148,12 @@ class Client:
         is_endless = any(node.type == "sim.endless" for node in plan.nodes)
         if is_endless or (self.config.has("cancel") and self.world.chance(0.4)):
             delay = self.world.rng.random() * 8
-            self.world.after(delay, self._cancel, answer.run_id, [False])
+            self.world.after(delay, self._cancel, answer.run_id, number, [False])
 
-    def _cancel(self, run_id: str, done: list[bool]) -> None:
+    def _cancel(self, run_id: str, number: int, done: list[bool]) -> None:
         if done[0]:
             return
-        self.world.after(ANSWER_TIMEOUT_S, self._cancel, run_id, done)
+        self.world.after(ANSWER_TIMEOUT_S, self._cancel, run_id, number, done)
         scheduler = self.schedulers()
         if scheduler is None:
             return
@@ -167,7 +167,19 @@ class Client:
             else:
                 self.checkers.told_cancelled(run_id)
 
-        scheduler.cancel(CancelRun(answered, TENANT, run_id))
+        scheduler.cancel(CancelRun(answered, self.config.tenant_of(number), run_id))
+        self._pry(scheduler, run_id, number)
+
+    def _pry(self, scheduler: SchedulerProcess, run_id: str, number: int) -> None:
+        """Somebody of another tenant tries too, and must not learn that there is such a run."""
+        if self.config.tenants == 1:
+            return
+
+        def answered(answer: Answer) -> None:
+            if answer.run_id is not None or answer.error.code is not errors.RUN_NOT_FOUND:
+                raise Violation("I22", f"a stranger was told of {run_id}: {answer}")
+
+        scheduler.cancel(CancelRun(answered, self.config.tenant_of(number + 1), run_id))
 
 
 class Reader:

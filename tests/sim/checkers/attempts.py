@@ -32,14 +32,16 @@ class AttemptChecker:
 
     def on_start(self, worker: WorkerProcess, dispatch: business.Dispatch) -> None:
         name = (dispatch.task_id, dispatch.attempt)
+        if self.state.tenant_of(dispatch.run_id) != worker.tenant:
+            raise Violation("I22", f"attempt {name} reached {worker.name}")
         if name in self.started:
             raise Violation("I10", f"attempt {name} started twice")
         self.started[name] = None
         self.executions += 1
         others = self.running.setdefault(dispatch.task_id, {})
         if others:
-            raise Violation("I17", f"attempt {name} starts on {worker.worker_id} beside {others}")
-        others[dispatch.attempt] = worker.worker_id
+            raise Violation("I17", f"attempt {name} starts on {worker.name} beside {others}")
+        others[dispatch.attempt] = worker.name
         lease = self.state.lease_of(*name)
         if lease is None:
             raise Violation("I10", f"attempt {name} started without a stored lease")

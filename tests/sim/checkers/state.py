@@ -13,6 +13,7 @@ from astraflow.runs.facts import (
     AttemptRefused,
     CancelRequested,
     Fact,
+    RunAccepted,
     RunFinished,
     TaskCancelled,
     TaskFact,
@@ -76,8 +77,8 @@ class StateChecker:
         self.finished: dict[str, str] = {}
         self.leases: dict[tuple[str, int], TaskLeased] = {}
         self.inputs: dict[tuple[str, int], dict[int, Fact]] = {}
-        self.held: dict[str, int] = {}
-        self.keys: dict[str, str] = {}
+        self.held: dict[tuple[str, str], int] = {}
+        self.keys: dict[tuple[str, str], str] = {}
 
     def on_commit(self, batch: Batch) -> None:
         for one in batch.facts:
@@ -90,6 +91,11 @@ class StateChecker:
                 self.cancelled[one.run_id] = None
             elif isinstance(one.fact, RunFinished):
                 self._finish(one.run_id, one.fact)
+
+    def tenant_of(self, run_id: str) -> str:
+        first = self.store.runs[run_id].facts[0].fact
+        assert isinstance(first, RunAccepted)
+        return first.tenant
 
     def lease_of(self, task_id: str, attempt: int) -> TaskLeased | None:
         return self.leases.get((task_id, attempt))
@@ -147,10 +153,11 @@ class StateChecker:
                     raise Violation("I9", f"{run_id}.{fact.task} was leased before {parent}")
         if node.resource_refs and fact.worker != node.resource_refs[0].worker_id:
             raise Violation("I16", f"{run_id}.{fact.task} is pinned, and went to {fact.worker}")
+        tenant = self.tenant_of(run_id)
         if node.concurrency_key is not None:
-            if node.concurrency_key in self.keys:
+            if (tenant, node.concurrency_key) in self.keys:
                 raise Violation("I15", f"key {node.concurrency_key} is held twice")
-            self.keys[node.concurrency_key] = f"{run_id}.{fact.task}"
+            self.keys[tenant, node.concurrency_key] = f"{run_id}.{fact.task}"
         model.attempt = fact.attempt
         model.leased_to = fact.worker
         name = (f"{run_id}.{fact.task}", fact.attempt)
@@ -159,18 +166,20 @@ class StateChecker:
         # before the rest of its upstream ends).
         results = {one: self.result_of(run_id, one) for one in plan.parents[fact.task]}
         self.inputs[name] = {one: fact for one, fact in results.items() if fact is not None}
-        self.held[fact.worker] = self.held.get(fact.worker, 0) + 1
-        if self.held[fact.worker] > self.config.slots:
-            raise Violation("I15", f"{fact.worker} has {self.held[fact.worker]} leases")
+        worker = (tenant, fact.worker)
+        self.held[worker] = self.held.get(worker, 0) + 1
+        if self.held[worker] > self.config.slots:
+            raise Violation("I15", f"{worker} has {self.held[worker]} leases")
 
     def _release(self, run_id: str, task: int, model: TaskModel) -> None:
         if model.leased_to is None:
             return
-        self.held[model.leased_to] -= 1
+        tenant = self.tenant_of(run_id)
+        self.held[tenant, model.leased_to] -= 1
         model.leased_to = None
         key = self.store.runs[run_id].plan.nodes[task].concurrency_key
         if key is not None:
-            del self.keys[key]
+            del self.keys[tenant, key]
 
     def _end(self, fact: TaskFact, model: TaskModel) -> None:
         model.is_terminal = True
