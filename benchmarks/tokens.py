@@ -9,8 +9,13 @@ from astraflow.security.bearer import ApiTokens, TokenRecord, digest_of
 from astraflow.security.keys import KeyRing
 from astraflow.security.policy import Role
 from astraflow.security.tokens import SessionTokens
+from benchmarks.figures import Figure, operation_figures
 
 NOW = 1_800_000_000.0
+
+
+def figures() -> list[Figure]:
+    return operation_figures(operations())
 
 
 def operations() -> dict[str, Callable[[], object]]:
