@@ -17,8 +17,14 @@ import msgspec
 
 from astraflow.protocol import limits
 
-__all__ = ["duplicate_key", "problem_in"]
+__all__ = ["NUMBERS_ROUGHLY", "SUSPECT", "duplicate_key", "problem_in"]
 
+# For a first look: what may stand in a number becomes 0, and the shortest number that may be out of
+# range is 1e309.
+NUMBERS_ROUGHLY: Final = bytes(
+    ord("0") if byte in b"0123456789+eE" else byte for byte in range(256)
+)
+SUSPECT: Final = b"0" * 5
 # Digits and "+" become 0 and E becomes e, so that one search finds any long number.
 _NUMBERS: Final = bytes(
     ord("0") if byte in b"0123456789+" else ord("e") if byte == ord("E") else byte
@@ -42,14 +48,22 @@ def problem_in(text: bytes, levels_around: int) -> str | None:
     `levels_around` is how deep in its frame the text stands. Text that is not JSON at all may pass:
     whoever decodes it finds that out.
     """
+    allowed = limits.MAX_DEPTH - levels_around
+    # Nesting n deep takes n openings and n closings.
+    is_short = len(text) < 2 * allowed
     # `find` and not `in`: for bytes in bytes, `in` first tries whether they are an integer.
+    if (
+        is_short
+        and text.isascii()
+        and _BACKSLASH not in text
+        and text.translate(NUMBERS_ROUGHLY).find(SUSPECT) < 0
+    ):
+        return None
     if not text.isascii() and not _is_utf8(text):
         return "not UTF-8"
     if _BACKSLASH in text and text.find(b"\\u0000") >= 0 and _ESCAPED_NUL.search(text):
         return "holds the character U+0000"
-    allowed = limits.MAX_DEPTH - levels_around
-    # Nesting n deep takes n openings and n closings.
-    if len(text) >= 2 * allowed and _is_deeper_than(allowed, text):
+    if not is_short and _is_deeper_than(allowed, text):
         return f"nested deeper than {limits.MAX_DEPTH} levels"
     numbers = text.translate(_NUMBERS)
     if numbers.find(_LONG_EXPONENT) >= 0 or numbers.find(_LONG_INTEGER) >= 0:

@@ -236,6 +236,16 @@ def test_what_is_not_an_envelope_ends_the_connection_and_names_the_field(
         text().replace(b',"payload":{}', b',"corr":null,"corr":null,"payload":{}'),
         text().replace(b',"payload":{}', b',"ack":{"seq":1,"seq":2},"payload":{}'),
         text().replace(b',"payload":{}', b',"ack":{"request":true,"request":false},"payload":{}'),
+        text().replace(
+            b',"payload":{}',
+            b',"ack":{"request":true},"ack":{"seq":1,"window":2},"payload":{}',
+        ),
+        text().replace(
+            b',"payload":{}',
+            b',"ack":{"bitmap":"1"},"ack":{"request":true,"seq":1,"window":2},"payload":{}',
+        ),
+        text().replace(b',"payload":{}', b',"flags":["a"],"flags":[],"payload":{}'),
+        text().replace(b',"payload":{}', b',"seq":1,"seq":null,"payload":{}'),
         text().replace(b'"payload":{}', b'"payload":{"healthy":true,"healthy":false}'),
         text().replace(b'"payload":{}', b'"payload":{"metrics":{"cpu_pct":1,"cpu_pct":2}}'),
         text().replace(
@@ -439,6 +449,37 @@ def test_any_json_value_survives_as_parameters(value: object) -> None:
     frame = decode(dispatch_with(parameters))
     assert isinstance(frame.payload, business.Dispatch)
     assert bytes(frame.payload.parameters) == parameters
+
+
+ack_members = st.sampled_from(["request", "seq", "bitmap", "window"]).flatmap(
+    lambda key: st.sampled_from(
+        {
+            "request": ['"request":true', '"request":false'],
+            "seq": ['"seq":1', '"seq":null'],
+            "bitmap": ['"bitmap":"0"', '"bitmap":"a"'],
+            "window": ['"window":4', '"window":null'],
+        }[key]
+    )
+)
+more_members = st.one_of(
+    st.sampled_from(['"corr":"c,d"', '"corr":"c"', '"corr":null', '"seq":7', '"seq":null']),
+    st.sampled_from(['"flags":[]', '"flags":["a"]', '"flags":["a","b"]', '"ack":null']),
+    st.sampled_from(['"tenant":"acme"', '"sender":{"role":"worker","id":"w-1"}', '"ts":"x"']),
+    st.lists(ack_members, max_size=4).map(lambda each: '"ack":{' + ",".join(each) + "}"),
+)
+
+
+@given(st.lists(more_members, max_size=4))
+def test_no_key_hides_by_standing_twice(more: list[str]) -> None:
+    written = text().replace(
+        b',"payload"', "".join(["," + each for each in more]).encode() + b',"payload"'
+    )
+    keys: list[list[str]] = []
+    json.loads(written, object_pairs_hook=lambda pairs: keys.append([key for key, _ in pairs]))
+    if any(len(set(each)) < len(each) for each in keys):
+        refused(written)
+    else:
+        assert decode(written).tenant == "acme"
 
 
 @given(
