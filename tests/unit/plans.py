@@ -8,7 +8,7 @@ from typing import Any
 
 from astraflow.ids import NodeId
 from astraflow.runs.accept import accept
-from astraflow.runs.decide import Decision
+from astraflow.runs.decisions import Decision
 from astraflow.runs.facts import RunAccepted
 from astraflow.workflow.plan import Feature, InEdge, InputEdge, Plan, PlanNode, RetryPolicy
 
