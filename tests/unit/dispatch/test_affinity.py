@@ -44,7 +44,7 @@ def test_each_use_makes_a_key_live_longer() -> None:
     affinity.acquire("acme", "model", "w1", 50.0, 100.0)
     affinity.settle("acme", "model", "w1", 60.0, 100.0)
     assert affinity.expire(159.0) == []
-    assert affinity.expire(160.0) == [("acme", "model")]
+    assert affinity.expire(160.0) == [("acme", "model", "w1")]
     assert len(affinity) == 0
     affinity.check()
 
@@ -54,7 +54,7 @@ def test_a_key_does_not_expire_while_a_task_uses_it() -> None:
     affinity.acquire("acme", "model", "w1", 0.0, 10.0)
     assert affinity.expire(1000.0) == []
     affinity.settle("acme", "model", "w1", 1000.0, 10.0)
-    assert affinity.expire(1010.0) == [("acme", "model")]
+    assert affinity.expire(1010.0) == [("acme", "model", "w1")]
 
 
 def test_a_task_that_ends_on_a_worker_without_the_key_changes_nothing() -> None:
@@ -83,20 +83,20 @@ def test_the_keys_of_a_lost_worker_wait_for_it_for_the_grace_and_no_longer() -> 
     assert record is not None
     assert (record.state, record.expires_at) == ("stale", 40.0)
     assert affinity.expire(39.0) == []
-    assert affinity.expire(40.0) == [("acme", "model")]
+    assert affinity.expire(40.0) == [("acme", "model", "w1")]
 
 
 def test_the_grace_never_makes_a_key_live_longer() -> None:
     affinity = table("model", ttl_s=5.0)
     affinity.mark_stale("acme", "w1", 0.0, 30.0)
-    assert affinity.expire(5.0) == [("acme", "model")]
+    assert affinity.expire(5.0) == [("acme", "model", "w1")]
 
 
 def test_a_stale_key_expires_even_if_a_task_still_counts_as_using_it() -> None:
     affinity = AffinityTable()
     affinity.acquire("acme", "model", "w1", 0.0, 100.0)
     affinity.mark_stale("acme", "w1", 0.0, 30.0)
-    assert affinity.expire(30.0) == [("acme", "model")]
+    assert affinity.expire(30.0) == [("acme", "model", "w1")]
 
 
 def test_a_worker_that_comes_back_in_time_has_its_keys_again() -> None:
