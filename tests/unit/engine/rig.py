@@ -359,15 +359,17 @@ class Rig:
         self.closed: list[int] = []  # connections that the engine closed, by their code
         self.conns: dict[str, Worker | RawWorker] = {}
         self.connections = 0
+        self.lives = 0
         self.workers: dict[str, Worker] = {}
         self._told = 0
         self.engine = self._new_engine()
 
     def _new_engine(self) -> Engine:
+        self.lives += 1
         self.ownership = Ownership(1, self.shard_ttl_s, self.now)
         gateway = Gateway(
             scheduler_id="sched-1",
-            ids=CountedIds("s"),
+            ids=CountedIds(f"s{self.lives}-"),
             rng=Random(1),
             authenticate=authenticate,
             tokens=PlainTokens(),
@@ -417,7 +419,9 @@ class Rig:
             due = [self.engine.deadline()]
             for worker in self.workers.values():
                 if worker.agent is not None:
-                    due += [worker.agent.deadline(), worker.connect_at]
+                    due.append(worker.agent.deadline())
+                if worker.conn is None:
+                    due.append(worker.connect_at)
             first = min((when for when in due if when is not None), default=end)
             self.turn(min(max(first, self.now + 1e-6), end) - self.now)
             self.run()
