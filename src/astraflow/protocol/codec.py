@@ -251,7 +251,7 @@ def _is_sound(payload: Wire, frame_type: str, tail: bytes) -> bool:
         return _problem_in(bytes(payload.result), _FIELD_LEVEL) is None
     if frame_type.startswith("control."):
         # Exactly what we would write has no key twice.
-        return bool(_encode(payload) == tail)
+        return _encode(payload) == tail or scan.duplicate_key(tail, payload_too=True) is None
     return frame_type in _FULLY_TYPED or _is_sound_text(tail)
 
 

@@ -15,8 +15,6 @@ open (PROTOCOL §2, §3, §5, §6):
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from astraflow import errors
@@ -47,9 +45,6 @@ from astraflow.protocol.hub import Connection
 from astraflow.protocol.lobby import Lobby
 from astraflow.protocol.scheduler_session import SchedulerSession
 from astraflow.protocol.wire import AckInfo, AttemptRef, Envelope, Unreadable, is_sequenced
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "Acked",
