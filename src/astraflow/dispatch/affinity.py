@@ -81,14 +81,14 @@ class AffinityTable:
                 record.state = "active"
                 record.expires_at = now + ttl_s
 
-    def expire(self, now: float) -> list[tuple[str, str]]:
-        """Drop the records whose time has passed and that no task uses; returns (tenant, key)."""
+    def expire(self, now: float) -> list[tuple[str, str, str]]:
+        """Drop the records whose time has passed and that no task uses; returns (tenant, key, worker)."""
         over = [
-            name
-            for name, record in self._records.items()
+            (tenant, key, record.worker_id)
+            for (tenant, key), record in self._records.items()
             if record.expires_at <= now and (record.inflight == 0 or record.state == "stale")
         ]
-        for tenant, key in over:
+        for tenant, key, _ in over:
             self.release(tenant, key)
         return over
 

@@ -44,7 +44,7 @@ from astraflow.engine.sessions import (
 )
 from astraflow.engine.settings import EngineSettings
 from astraflow.engine.stopping import expire_leases, on_timer
-from astraflow.engine.view import View
+from astraflow.engine.view import View, worker_key
 from astraflow.protocol import business
 from astraflow.protocol.events import (
     Acked,
@@ -157,9 +157,10 @@ class Engine:
         self.view.queue.advance(now)
         for timer in self.view.timers.due(now):
             on_timer(self.view, self.gateway, timer)
-        for tenant, key in self.view.affinity.expire(now):
+        for tenant, _, worker_id in self.view.affinity.expire(now):
+            # Tasks that waited for the key's worker may go anywhere now.
             self.view.count("affinity expired")
-            self._wake_affinity(tenant, key)
+            self.view.queue.wake(worker_key(tenant, worker_id))
         if now >= self._say_waiting_at:
             self._say_waiting_at = now + self.view.settings.say_waiting_after_s
             say_what_is_waited_for(self.view)
@@ -218,15 +219,17 @@ class Engine:
         view.workers.check()
         view.queue.check()
         view.affinity.check()
-        held: dict[str, int] = {}
+        held: dict[tuple[str, str], int] = {}
         for lease in view.leases:
             run = view.run_of(lease)
             task = run.tasks[lease.task]
             assert task.is_held, f"a lease outlives its attempt: {lease.task_id}"
             assert task.attempt == lease.attempt
-            held[lease.worker_id] = held.get(lease.worker_id, 0) + 1
+            holder = (lease.tenant, lease.worker_id)
+            held[holder] = held.get(holder, 0) + 1
         for worker in view.workers:
-            assert worker.used == held.get(worker.worker_id, 0), f"{worker.worker_id} miscounts"
+            holds = held.get((worker.tenant, worker.worker_id), 0)
+            assert worker.used == holds, f"{worker.worker_id} miscounts"
         for run in view.runs.values():
             assert not run.is_terminal, "an ended run is still in memory"
 
@@ -281,11 +284,6 @@ class Engine:
             else:
                 view.count(f"event: {type(event).__name__}")
         self._settle()
-
-    def _wake_affinity(self, tenant: str, key: str) -> None:
-        """Tasks that waited for the key's worker may go anywhere now."""
-        for worker in self.view.workers.of_tenant(tenant):
-            self.view.wake_for(worker)
 
     def _perform(self, effect: Effect, now: float, at: int) -> None:
         if isinstance(effect, SendDispatch):

@@ -23,6 +23,8 @@ __all__ = ["place", "say_what_is_waited_for"]
 
 SAID_AT_ONCE = 100
 """How many waiting tasks say why in one round: enough for a person, bounded for the store."""
+UNTYPED = "resource"
+"""The type of a reference whose author named none; the wire wants one (seed 000 §3.1)."""
 
 
 def place(view: View) -> None:
@@ -125,7 +127,7 @@ def _dispatch_frame(
         constraints=business.Constraints(timeout_ms),
         concurrency_key=node.concurrency_key,
         resource_refs=tuple(
-            business.ResourceRef(ref.resource_id, worker.worker_id, ref.type or "", ref.scope)
+            business.ResourceRef(ref.resource_id, worker.worker_id, ref.type or UNTYPED, ref.scope)
             for ref in refs_of(run, task, parameters)
         ),
         affinity=business.Affinity(node.affinity.key, node.affinity.mode)

@@ -82,11 +82,16 @@ def _reconcile(view: View, worker: WorkerEntry, event: RegisterArrived) -> None:
             run = view.run_of(lease)
             view.decide(run, Lose(lease.task, lease.attempt, "its worker registered without it"))
     for ref in register.inflight:
-        if view.leases.find(ref.task_id, ref.attempt) is None:
+        lease_of_it = view.leases.find(ref.task_id, ref.attempt)
+        if lease_of_it is None or not _is_of(lease_of_it, event):
             frame = business.Cancel(
                 _run_of(ref.task_id), ref.task_id, ref.attempt, "not current", 0
             )
             view.batch.effects.append(SendStop(frame, event.session_id))
+
+
+def _is_of(lease: Lease, event: RegisterArrived) -> bool:
+    return lease.tenant == event.tenant and lease.worker_id == event.worker
 
 
 def _run_of(task_id: str) -> str:
