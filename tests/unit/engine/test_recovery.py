@@ -6,17 +6,14 @@ import msgspec
 import pytest
 
 from astraflow.agent.actions import Stop
-from astraflow.protocol import business
 from astraflow.protocol.wire import AttemptRef
 from astraflow.runs.facts import (
     AttemptLost,
     AttemptStarted,
     CancelRequested,
-    RunAccepted,
     RunFinished,
     StopRequested,
     TaskFailed,
-    TaskLeased,
     TaskSucceeded,
 )
 from astraflow.workflow.plan import AffinityHint
@@ -212,12 +209,3 @@ def test_only_active_runs_are_restored() -> None:
     worker.finish()
     with pytest.raises(AssertionError, match="only active runs"):
         rig.engine.restore(rig.plans["run1"], rig.facts(), rig.now, rig.at)
-
-
-def test_a_dispatch_is_leased_anew_only_by_a_fact() -> None:
-    rig = Rig()
-    raw = RawWorker(rig)
-    rig.submit(make_plan(1))
-    kinds = [type(fact) for fact in rig.facts()]
-    assert kinds[0] is RunAccepted
-    assert kinds.count(TaskLeased) == len(raw.of(business.Dispatch)) == 1

@@ -128,6 +128,25 @@ class TestWithdraw:
         rig.wait(6.0)
         assert rig.new_facts() == []
 
+    def test_one_whose_commit_took_too_long_is_withdrawn_before_it_is_sent(self) -> None:
+        """
+        leased, and the commit takes 6 s: at 5 s the attempt is withdrawn
+        commit done → the dispatch leaves, the cancel right behind it
+        """
+        rig = Rig()
+        raw = RawWorker(rig)
+        rig.commits = False
+        rig.submit(make_plan(1))
+        rig.wait(4.0)
+        raw.heartbeat()
+        rig.wait(2.0)
+        rig.commits = True
+        rig.commit()
+        rig.run()
+        sent = [frame.type for frame in raw.inbox if frame.seq is not None]
+        assert sent == [business.DISPATCH, business.CANCEL]
+        assert isinstance(rig.task().state, Stopping)
+
     def test_proof_a_refusal(self) -> None:
         rig, raw = self.withdrawn()
         raw.refuse("run1.0")
