@@ -128,12 +128,12 @@ def decode(raw: bytes, *, max_bytes: int = limits.MAX_FRAME_BYTES) -> Envelope:
     if type(payload) is business.Dispatch and not payload.resource_refs:
         # The one that must be quick; only its user data was skipped. The first look of
         # `problem_in` is taken here, without the call.
-        data = bytes(payload.parameters)
+        given = bytes(payload.parameters)
         is_sound = (
-            len(data) < _SHORT_FIELD
-            and data.isascii()
-            and data.translate(_NUMBERS_ROUGHLY).find(_SUSPECT) < 0
-        ) or _problem_in(data, _FIELD_LEVEL) is None
+            len(given) < _SHORT_FIELD
+            and given.isascii()
+            and given.translate(_NUMBERS_ROUGHLY).find(_SUSPECT) < 0
+        ) or _problem_in(given, _FIELD_LEVEL) is None
     else:
         is_sound = _is_sound(payload, envelope.type, tail)
     if not is_sound:
