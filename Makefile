@@ -57,8 +57,7 @@ fuzz: setup ## fuzz every target for SECONDS=60 each
 	$(PY) -m tests.fuzz all --seconds $(SECONDS)
 
 bench: setup ## measure the core
-	$(PY) -m benchmarks
-	$(PY) benchmarks/plan_scaling.py
+	PYTHONHASHSEED=0 $(PY) -m benchmarks
 
 docs: setup ## write the generated reference pages
 	$(PY) scripts/make_reference.py

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks import codec, memory, plan_scaling, runs, simulation, tokens, windows
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, reference_ms
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -28,13 +28,14 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
 }
 
 
-def keep(name: str, found: list[Figure]) -> None:
+def keep(name: str, found: list[Figure], reference: float) -> None:
     """Write what was found, with what it depends on."""
     rounded = [msgspec.structs.replace(one, value=round(one.value, 3)) for one in found]
     document = {
         "benchmark": name,
         "python": platform.python_version(),
         "machine": platform.machine(),
+        "reference_ms": round(reference, 1),
         "figures": rounded,
     }
     RESULTS.mkdir(exist_ok=True)
@@ -50,11 +51,12 @@ def main() -> int:
     if unknown:
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
     for name in arguments.names or BENCHMARKS:
-        print(name, flush=True)
+        reference = reference_ms()
+        print(f"{name} (a million additions: {reference:.0f} ms)", flush=True)
         found = BENCHMARKS[name]()
         for figure in found:
             print(figure.line(), flush=True)
-        keep(name, found)
+        keep(name, found, reference)
     return 0
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-__all__ = ["Figure", "best_us", "cpu_seconds", "operation_figures"]
+__all__ = ["Figure", "best_us", "cpu_seconds", "operation_figures", "reference_ms"]
 
 ROUNDS = 5
 ROUND_SECONDS = 0.2
@@ -56,6 +56,17 @@ def best_us(operation: Callable[[], object]) -> float:
     repeats = max(1, int(repeats * ROUND_SECONDS / spent))
     gc.collect()
     return min(cpu_seconds(operation, repeats) for _ in range(ROUNDS)) / repeats * 1e6
+
+
+def reference_ms() -> float:
+    """How fast the machine is at this moment: the best of three of a million additions."""
+
+    def add() -> None:
+        total = 0
+        for number in range(1_000_000):
+            total += number
+
+    return min(cpu_seconds(add) for _ in range(3)) * 1e3
 
 
 def operation_figures(operations: dict[str, Callable[[], object]]) -> list[Figure]:
