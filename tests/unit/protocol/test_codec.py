@@ -158,6 +158,10 @@ def test_size_is_checked_before_anything_else() -> None:
         b"[" * 100_000 + b"]" * 100_000,
         dispatch_with(b'{"x":1e999}'),
         dispatch_with(b'{"x":1E+400}'),
+        dispatch_with(b'{"x":1}').replace(b'"parameters"', b'"parameters" :1e999,"parameters"'),
+        encode(envelope(business.RESULT, RESULT), TS).replace(
+            b'"result":', b'"result":1e999,"result":'
+        ),
         dispatch_with(b'{"x":18446744073709551616}'),
         dispatch_with(b'{"x":"\\u0000"}'),
         dispatch_with(b'{"x":"\xff"}'),
