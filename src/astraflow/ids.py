@@ -1,4 +1,4 @@
-"""The names of things: id types, and where new ids come from.
+"""The names of things: id types, where new ids come from, and ids that follow from others.
 
 Ids are strings that are unique for all time, so that a frame, a run or an attempt seen again is
 known to be the same one. The core never makes them from a clock or a random source of its own: it
@@ -7,6 +7,7 @@ is given an `IdSource`, so that a simulated world repeats itself exactly.
 
 from __future__ import annotations
 
+from hashlib import sha1
 from typing import NewType, Protocol
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "TaskId",
     "TenantId",
     "WorkerId",
+    "uuid5",
 ]
 
 RunId = NewType("RunId", str)
@@ -34,3 +36,12 @@ class IdSource(Protocol):
     """Gives ids that were never given before: ULIDs in production, counted ones in a simulation."""
 
     def new(self) -> str: ...
+
+
+def uuid5(*names: str) -> str:
+    """The id that follows from some names, the same wherever and whenever it is asked for (RFC 9562 §5.5)."""
+    digest = bytearray(sha1("\0".join(names).encode(), usedforsecurity=False).digest()[:16])
+    digest[6] = digest[6] & 0x0F | 0x50
+    digest[8] = digest[8] & 0x3F | 0x80
+    text = digest.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

@@ -66,6 +66,7 @@ class Config:
     missing_package: bool = False
     pinned: bool = False
     keyed: bool = False
+    chains: bool = False
     handlers: tuple[str, ...] = ("ok",)
     off: tuple[str, ...] = field(default=())
 
@@ -131,5 +132,6 @@ def draw(seed: int) -> Config:
         missing_package=rng.random() < 0.2,
         pinned=rng.random() < 0.15,
         keyed=rng.random() < 0.2 and not is_large,
+        chains=rng.random() < 0.25,
         handlers=tuple(rng.sample(handlers, rng.randint(1, 6))),
     )

@@ -315,6 +315,24 @@ def lostcancel() -> AbstractContextManager[None]:
     )
 
 
+def lostnext() -> AbstractContextManager[None]:
+    """The answer of a call lives only in the window: it is not given again (against §10)."""
+    open_call = decisions.open_call
+
+    def once(decision: Any, command: Any) -> None:
+        known = (command.task, command.attempt, command.request_id) in decision.run.calls
+        if not known:
+            open_call(decision, command)
+
+    def nothing(view: Any, run: Any, parent: int, attempt: int) -> None:
+        return None
+
+    return _replaced(
+        patch.object(decisions, "open_call", once),
+        patch.object(sessions, "answer_ended_calls", nothing),
+    )
+
+
 def poison() -> AbstractContextManager[None]:
     """A result that the receiver must refuse is sent, and sent again for ever (against §1)."""
 
@@ -383,6 +401,9 @@ PLANTED: dict[str, Planted] = {
     ),
     "lostcancel": Planted(
         lostcancel, ("scheduler_crash", "cancel"), ("I24",), {"handlers": ("endless", "ok")}
+    ),
+    "lostnext": Planted(
+        lostnext, ("scheduler_crash", "delay"), ("I24",), {"chains": True, "delay_s": 0.5}
     ),
     "poison": Planted(poison, ("poison",), ("I24", "crash"), {"with_codec": True}),
     "tightfence": Planted(

@@ -30,7 +30,7 @@ def _smaller(config: Config) -> Iterator[Config]:
             )
     if config.fault_phase_s > 5:
         yield config.shrink(fault_phase_s=config.fault_phase_s * 0.7)
-    for flag in ("with_codec", "missing_package", "pinned", "keyed"):
+    for flag in ("with_codec", "missing_package", "pinned", "keyed", "chains"):
         if getattr(config, flag):
             yield config.shrink(**{flag: False})
     for rate in ("loss", "duplication", "clog", "commit_fault", "drift", "commit_delay_s"):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from astraflow.agent.actions import Close, Exit, HandUp, Kill, OpenConnection, Start, Stop
+from astraflow.agent.actions import Answer, Close, Exit, HandUp, Kill, OpenConnection, Start, Stop
 from astraflow.agent.agent import Agent, RegisterOffer
 from astraflow.agent.holdings import Holdings
 from astraflow.protocol import business, control
@@ -211,6 +211,8 @@ class WorkerProcess:
             self.agent.disconnected(now)
         elif kind == "finished":
             self.agent.finished(what, now)
+        elif kind == "call":
+            self.agent.call(what, now)
         elif kind == "gone":
             self.agent.gone(what[0], what[1], now)
         else:
@@ -249,6 +251,8 @@ class WorkerProcess:
                 self._close_connection()
             case Exit(code, _):
                 self._exit(code)
+            case Answer(response):
+                self._answered(response)
             case HandUp():
                 raise AssertionError("nothing else is sent to workers here")
 
@@ -324,6 +328,9 @@ class WorkerProcess:
             seconds = 1.0 + rng.random() * 5
         if kind == "sim.long":
             seconds = 8.0 + rng.random() * 18
+        if kind == "sim.wrap":
+            self.world.after(seconds, self._call_next, host)
+            return
         if kind == "sim.chatty":
             for index in range(rng.randint(1, 6)):
                 self.world.after(seconds * index / 6, self._chat, host, index)
@@ -331,6 +338,28 @@ class WorkerProcess:
             self.world.after(seconds, self.crash_host, host)
             return
         self.world.after(seconds, self._finish, host, self._outcome(kind))
+
+    def _call_next(self, host: Host) -> None:
+        """A middleware calls the rest of its chain, and goes on when it is answered."""
+        dispatch = host.dispatch
+        if not host.is_alive:
+            return
+        assert dispatch.chain_index is not None
+        request = business.NextRequest(
+            dispatch.run_id, host.task_id, host.attempt, self.world.new_id(), dispatch.chain_index
+        )
+        self._input("call", request)
+
+    def _answered(self, response: business.NextResponse) -> None:
+        host = self.hosts.get((response.task_id, response.attempt))
+        if host is None:
+            return
+        self.checkers.seen("call answered")
+        if self.world.chance(0.2):
+            self._call_next(host)
+        else:
+            status = "FAILED" if response.error is not None and self.world.chance(0.5) else "SUCCEEDED"
+            self.world.after(0.05, self._finish, host, status)
 
     def _outcome(self, kind: str) -> str:
         if kind == "sim.fail" or (kind == "sim.flaky" and self.world.rng.random() < 0.5):

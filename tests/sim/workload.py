@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from astraflow import errors
 from astraflow.engine.batch import Answer
 from astraflow.engine.intake import CancelRun, SubmitRun
 from astraflow.ids import NodeId
+from astraflow.runs.facts import CallOpened
 from astraflow.runs.projections import events_of
 from astraflow.workflow.plan import (
     Feature,
@@ -48,11 +51,15 @@ def draw_plan(world: World, config: Config) -> Plan:
         mine = tuple(sorted(rng.sample(range(index), count)))
         parents.append(mine)
         nodes.append(_draw_node(world, config, index, mine, joins))
+    if config.chains:
+        _wrap(world, nodes, parents)
     children: list[list[int]] = [[] for _ in nodes]
     for index, mine in enumerate(parents):
         for parent in mine:
             children[parent].append(index)
     features = {Feature.JOIN_ANY, Feature.JOIN_ALL_DONE, Feature.ERROR_PORT} if joins else set()
+    if config.chains:
+        features.add(Feature.MIDDLEWARE)
     return Plan(
         workflow_id="sim",
         nodes=tuple(nodes),
@@ -61,6 +68,32 @@ def draw_plan(world: World, config: Config) -> Plan:
         children=tuple(map(tuple, children)),
         features=frozenset(features),
     )
+
+
+def _wrap(world: World, nodes: list[PlanNode], parents: list[tuple[int, ...]]) -> None:
+    """Put one or two middlewares round some nodes."""
+    for host in range(len(nodes)):
+        if world.rng.random() > 0.4:
+            continue
+        chain = []
+        for _ in range(world.rng.randint(1, 2)):
+            chain.append(len(nodes))
+            parents.append(())
+            nodes.append(
+                PlanNode(
+                    node_id=NodeId(f"n{len(nodes)}"),
+                    type="sim.wrap",
+                    label="wrap",
+                    package_name="sim",
+                    package_version="1.0",
+                    parameters=b'{"from": {}}',
+                    retry=RetryPolicy(world.rng.randint(1, 2), 0.2, 2.0, 2.0, 0.5),
+                    host=host,
+                    # The same key as its host's: a chain must not block itself.
+                    concurrency_key=nodes[host].concurrency_key,
+                )
+            )
+        nodes[host] = msgspec.structs.replace(nodes[host], middlewares=tuple(chain))
 
 
 def _draw_node(
@@ -192,6 +225,7 @@ class Reader:
         self.last: dict[str, int] = {}
         self.statuses: dict[str, dict[str, str]] = {}
         self._place: dict[str, int] = {}
+        self._calls: dict[str, dict[int, CallOpened]] = {}
 
     def read(self) -> None:
         for run_id, run in self.store.runs.items():
@@ -199,8 +233,11 @@ class Reader:
             if place and self.world.chance(0.2):
                 self.checkers.seen("reader resumed")
                 place = self._find(run_id)
+            calls = self._calls.setdefault(run_id, {})
             for one in run.facts[place:]:
-                self._take(run_id, one.first, events_of(one.fact, one.first, run.plan))
+                if isinstance(one.fact, CallOpened):
+                    calls[one.fact.task] = one.fact
+                self._take(run_id, one.first, events_of(one.fact, one.first, run.plan, calls))
             self._place[run_id] = len(run.facts)
         self.world.after(3.0, self.read)
 
@@ -222,6 +259,8 @@ class Reader:
         body = event["data"]
         assert isinstance(body, dict)
         statuses = self.statuses.setdefault(run_id, {})
+        if "callId" in body:
+            return  # of a call within a chain, not of the node itself
         if event["type"] == "node.state":
             statuses[str(body["nodeId"])] = str(body["status"])
         elif event["type"] == "run.status":

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from astraflow.protocol.business import Dispatch
+from astraflow.protocol.business import Dispatch, NextResponse
 from astraflow.protocol.wire import Envelope
 
-__all__ = ["Action", "Close", "Exit", "HandUp", "Kill", "OpenConnection", "Start", "Stop"]
+__all__ = ["Action", "Answer", "Close", "Exit", "HandUp", "Kill", "OpenConnection", "Start", "Stop"]
 
 
 class Action(msgspec.Struct, frozen=True):
@@ -48,6 +48,12 @@ class Kill(Action, frozen=True):
     task_id: str
     attempt: int
     reason: str
+
+
+class Answer(Action, frozen=True):
+    """Give the answer of a call to the attempt that waits for it."""
+
+    response: NextResponse
 
 
 class HandUp(Action, frozen=True):

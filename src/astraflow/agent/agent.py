@@ -16,6 +16,7 @@ import msgspec
 from astraflow import errors
 from astraflow.agent.actions import (
     Action,
+    Answer,
     Close,
     Exit,
     HandUp,
@@ -147,6 +148,17 @@ class Agent:
         self._guard(now)
         if self.session.is_ready:
             self._register(now)
+        self._take_events(now)
+
+    def call(self, request: business.NextRequest, now: float) -> None:
+        """An attempt calls the rest of its chain; the answer comes as an `Answer`, if it still waits."""
+        self._guard(now)
+        held = self.holdings.find(request.task_id, request.attempt)
+        if held is None or held.phase != "running":
+            self._count("call of an attempt that does not run")
+        else:
+            held.calls[request.request_id] = request
+            self._send_call(request, now)
         self._take_events(now)
 
     def drain(self, now: float, deadline_s: float | None = None) -> None:
@@ -285,6 +297,21 @@ class Agent:
             return
         for held in self.holdings.reports():
             self._send_report(held, now)
+        # PROTOCOL §10: an unanswered request "is repeated after a new session".
+        for held in self.holdings.working():
+            for request in held.calls.values():
+                self._send_call(request, now)
+
+    def _send_call(self, request: business.NextRequest, now: float) -> None:
+        if self.session.is_open:
+            self.session.send(business.NEXT_REQUEST, request, request.task_id, now)
+
+    def _on_answer_to_call(self, response: business.NextResponse) -> None:
+        held = self.holdings.find(response.task_id, response.attempt)
+        if held is None or held.calls.pop(response.request_id, None) is None:
+            self._count("answer that nobody waits for")
+        else:
+            self._actions.append(Answer(response))
 
     def _heartbeat(self, now: float) -> None:
         named = self.holdings.named()
@@ -319,6 +346,8 @@ class Agent:
             self._on_dispatch(payload, now)
         elif isinstance(payload, business.Cancel):
             self._on_cancel(payload)
+        elif isinstance(payload, business.NextResponse):
+            self._on_answer_to_call(payload)
         else:
             self._actions.append(HandUp(envelope))
 

@@ -17,7 +17,7 @@ from collections import OrderedDict
 from typing import Final, Literal
 
 from astraflow import errors
-from astraflow.protocol.business import Dispatch, ExecError, Result
+from astraflow.protocol.business import Dispatch, ExecError, NextRequest, Result
 from astraflow.protocol.wire import AttemptRef
 
 __all__ = ["FENCE_RATIO", "Held", "Holdings"]
@@ -34,9 +34,11 @@ class Held:
 
     __slots__ = (
         "attempt",
+        "calls",
         "dispatch",
         "fence_at",
         "frame_id",
+        "lent_key_by",
         "phase",
         "report",
         "task_id",
@@ -55,6 +57,8 @@ class Held:
         self.why: str | None = None
         timeout_ms = dispatch.constraints.timeout_ms
         self.timeout_at = now + timeout_ms / 1000 if timeout_ms is not None else None
+        self.calls: dict[str, NextRequest] = {}  # what it called and waits for
+        self.lent_key_by: str | None = None  # the task whose key this one uses meanwhile
         self.report: Result | ExecError | None = None
         self.frame_id: str | None = None  # of the frame that carries the report, in any session
 
@@ -92,6 +96,7 @@ class Holdings:
         held = Held(dispatch, fence_of(since_sent_at, dispatch.lease.ttl_ms / 1000), now)
         self._held[held.task_id] = held
         if dispatch.concurrency_key is not None:
+            held.lent_key_by = self._keys.get(dispatch.concurrency_key)
             self._keys[dispatch.concurrency_key] = held.task_id
         return held
 
@@ -105,11 +110,16 @@ class Holdings:
             return errors.DISPATCH_STALE.code
         if self.is_draining:
             return errors.DISPATCH_DRAINING.code
-        if dispatch.concurrency_key in self._keys:
+        if dispatch.concurrency_key is not None and self._is_busy(dispatch.concurrency_key):
             return errors.CMD_CONCURRENCY_VIOLATION.code
-        if len(self._held) >= 2 * self.max_parallel:
+        if sum(not held.calls for held in self._held.values()) >= 2 * self.max_parallel:
             return errors.DISPATCH_OVERLOADED.code
         return None
+
+    def _is_busy(self, key: str) -> bool:
+        """PROTOCOL §10: "A waiting parent lends its slot and its concurrency key"."""
+        holder = self._keys.get(key)
+        return holder is not None and not self._held[holder].calls
 
     def refuse_later(self, task_id: str, attempt: int) -> None:
         """A cancel came for an attempt that is not here: should its dispatch still come, refuse it."""
@@ -201,7 +211,15 @@ class Holdings:
     def _let_go(self, held: Held) -> None:
         del self._held[held.task_id]
         key = held.dispatch.concurrency_key
-        if key is not None:
+        if key is None:
+            return
+        if self._keys[key] != held.task_id:
+            # It ended before what it had lent its key to: that one gives back to whom it had it from.
+            borrower = next(one for one in self._held.values() if one.lent_key_by == held.task_id)
+            borrower.lent_key_by = held.lent_key_by
+        elif held.lent_key_by is not None:
+            self._keys[key] = held.lent_key_by
+        else:
             del self._keys[key]
 
     def _remember(self, task_id: str, attempt: int) -> None:
@@ -215,9 +233,9 @@ class Holdings:
         assert all(held.phase != "done" for held in self._held.values())
         assert all(held.phase == "done" for held in self._reports.values())
         assert all(held.report is not None for held in self._reports.values())
-        assert sorted(self._keys.values()) == sorted(
-            held.task_id for held in self._held.values() if held.dispatch.concurrency_key is not None
-        )
+        keyed = {one.dispatch.concurrency_key for one in self._held.values()} - {None}
+        assert set(self._keys) == keyed
+        assert all(holder in self._held for holder in self._keys.values())
 
 
 def fence_of(sent_at: float, ttl_s: float) -> float:

@@ -27,6 +27,8 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     """The one worker that holds a resource which the task refers to."""
     affinity: AffinityHint | None = None
     concurrency_key: str | None = None
+    lent_by: str | None = None
+    """The chain whose key a call may use: for others of the same demand the key is not free."""
 
 
 def bound_parameters(run: Run, task: int) -> bytes:
@@ -39,13 +41,16 @@ def bound_parameters(run: Run, task: int) -> bytes:
         results: dict[str, object] = msgspec.json.decode(raw)
         return results
 
-    return bind(run.plan.nodes[task], result_of)
+    call = run.tasks[task].call
+    if call is not None and call.chain_index is None and bytes(call.payload) != b"null":
+        return bytes(call.payload)  # a middleware may give its host other parameters
+    return bind(run.node_of(task), result_of)
 
 
 def refs_of(run: Run, task: int, parameters: bytes) -> list[ResourceRefValue]:
     """PROTOCOL §4: "After binding, every {"resourceRef": {…}} found in the parameters joins
     `resource_refs`"."""
-    found = {ref: None for ref in run.plan.nodes[task].resource_refs}
+    found = {ref: None for ref in run.node_of(task).resource_refs}
     found.update((ref, None) for ref in find_resource_refs(parameters))
     return list(found)
 
@@ -61,7 +66,7 @@ def conflict_of(refs: Iterable[ResourceRefValue]) -> Problem | None:
 
 def demand_of(run: Run, task: int, refs: Iterable[ResourceRefValue]) -> Demand:
     """The demand of a task whose references are known not to conflict."""
-    node = run.plan.nodes[task]
+    node = run.node_of(task)
     pins = [ref.worker_id for ref in refs if ref.worker_id is not None]
     return Demand(
         run.tenant,
@@ -73,4 +78,10 @@ def demand_of(run: Run, task: int, refs: Iterable[ResourceRefValue]) -> Demand:
         pins[0] if pins else None,
         node.affinity,
         node.concurrency_key,
+        run.task_id(run.host_of(task)) if _borrows(run, task) else None,
     )
+
+
+def _borrows(run: Run, task: int) -> bool:
+    is_call = run.tasks[task].call is not None
+    return is_call and run.node_of(task).concurrency_key is not None

@@ -1,6 +1,11 @@
-"""Concurrency keys: at most one attempt in flight for a key, across all workers of a tenant."""
+"""Concurrency keys: at most one attempt in flight for a key, across all workers of a tenant.
+
+A task that waits for its calls lends its key to them: the newest holder works, those below it wait for it.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 __all__ = ["KeyTable"]
 
@@ -9,18 +14,22 @@ class KeyTable:
     """Who holds which key."""
 
     def __init__(self) -> None:
-        self._holders: dict[tuple[str, str], str] = {}
+        self._holders: dict[tuple[str, str], list[str]] = {}
 
     def __len__(self) -> int:
         return len(self._holders)
 
-    def is_free(self, tenant: str, key: str) -> bool:
-        return (tenant, key) not in self._holders
+    def is_free(self, tenant: str, key: str, lenders: Collection[str] = ()) -> bool:
+        """Whether nobody works under the key; `lenders` are tasks that wait for the one that asks."""
+        holders = self._holders.get((tenant, key))
+        return holders is None or holders[-1] in lenders
 
-    def take(self, tenant: str, key: str, task_id: str) -> None:
-        assert self.is_free(tenant, key), f"the key is held by another task: {key}"
-        self._holders[tenant, key] = task_id
+    def take(self, tenant: str, key: str, task_id: str, lenders: Collection[str] = ()) -> None:
+        assert self.is_free(tenant, key, lenders), f"the key is held by another task: {key}"
+        self._holders.setdefault((tenant, key), []).append(task_id)
 
     def give_back(self, tenant: str, key: str, task_id: str) -> None:
-        assert self._holders.get((tenant, key)) == task_id, f"the key is not held by it: {key}"
-        del self._holders[tenant, key]
+        holders = self._holders[tenant, key]
+        holders.remove(task_id)
+        if not holders:
+            del self._holders[tenant, key]

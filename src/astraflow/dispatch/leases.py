@@ -24,6 +24,7 @@ class Lease:
         "attempt",
         "cancel_frame",
         "frame_id",
+        "is_lent",
         "is_revoked",
         "is_taken",
         "run_id",
@@ -59,6 +60,7 @@ class Lease:
         self.session_id: str | None = None  # the session that its dispatch went out on
         self.frame_id: str | None = None
         self.is_taken = False
+        self.is_lent = False  # it waits for its calls, and its slot is free meanwhile
         self.is_revoked = False
         self.cancel_frame: str | None = None
         # The cancel was taken: a heartbeat made after that, without the attempt, proves that it

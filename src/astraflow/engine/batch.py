@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from astraflow.protocol.business import Cancel, Dispatch
+from astraflow.protocol.business import Cancel, Dispatch, NextResponse
 from astraflow.runs.facts import Fact
 from astraflow.workflow.plan import Plan
 
@@ -15,6 +15,7 @@ __all__ = [
     "CommitFrame",
     "Effect",
     "NumberedFact",
+    "SendAnswer",
     "SendDispatch",
     "SendStop",
 ]
@@ -43,6 +44,13 @@ class SendStop(Effect, frozen=True):
     """Ask a worker to stop an attempt."""
 
     cancel: Cancel
+    session_id: str
+
+
+class SendAnswer(Effect, frozen=True):
+    """Answer a call of a middleware."""
+
+    response: NextResponse
     session_id: str
 
 

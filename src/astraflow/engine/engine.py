@@ -27,6 +27,7 @@ from astraflow.engine.batch import (
     Batch,
     CommitFrame,
     Effect,
+    SendAnswer,
     SendDispatch,
     SendStop,
 )
@@ -225,6 +226,9 @@ class Engine:
             task = run.tasks[lease.task]
             assert task.is_held, f"a lease outlives its attempt: {lease.task_id}"
             assert task.attempt == lease.attempt
+            assert lease.is_lent == (task.open_calls > 0), f"{lease.task_id} lends wrongly"
+            if lease.is_lent:
+                continue
             holder = (lease.tenant, lease.worker_id)
             held[holder] = held.get(holder, 0) + 1
         for worker in view.workers:
@@ -290,6 +294,8 @@ class Engine:
             self._send_dispatch(effect, now)
         elif isinstance(effect, SendStop):
             self._send_stop(effect, now)
+        elif isinstance(effect, SendAnswer):
+            self._send_answer(effect, now)
         elif isinstance(effect, CommitFrame):
             self.gateway.committed(effect.session_id, effect.seq)
         elif isinstance(effect, AcceptSession):
@@ -318,6 +324,15 @@ class Engine:
         lease.frame_id = frame_id
         lease.session_id = effect.session_id
         self.view.frames[frame_id] = (dispatch.task_id, dispatch.attempt)
+
+    def _send_answer(self, effect: SendAnswer, now: float) -> None:
+        response = effect.response
+        try:
+            self.gateway.send(
+                effect.session_id, business.NEXT_RESPONSE, response, response.task_id, now
+            )
+        except errors.AstraflowError:
+            self.view.count("answer not sent")  # derived again at the next register
 
     def _send_stop(self, effect: SendStop, now: float) -> None:
         cancel = effect.cancel

@@ -10,9 +10,11 @@ from astraflow.dispatch import Lease, NoPlace, WorkerEntry, choose
 from astraflow.dispatch.demand import Demand, bound_parameters, refs_of
 from astraflow.dispatch.queue import Entry
 from astraflow.engine.batch import SendDispatch
+from astraflow.engine.calls import lenders_of
 from astraflow.engine.timers import AckDue, PinDue, TimeoutDue
-from astraflow.engine.view import View, package_key, task_id_of, worker_key
+from astraflow.engine.view import View, package_key, worker_key
 from astraflow.protocol import business
+from astraflow.runs.calls import chain_index_of
 from astraflow.runs.commands import Lease as LeaseTask
 from astraflow.runs.commands import Wait
 from astraflow.runs.facts import WaitingFor
@@ -36,7 +38,7 @@ def place(view: View) -> None:
             view.queue.drop(entry)
             continue
         key = entry.demand.concurrency_key
-        if key is not None and not view.keys.is_free(entry.tenant, key):
+        if key is not None and not _key_is_free(view, run, entry):
             view.queue.sleep(entry, ("key", entry.tenant, key))
             continue
         bound_to = view.bindings.get((entry.run_id, entry.demand.package_name))
@@ -50,7 +52,14 @@ def place(view: View) -> None:
 
 
 def _may_be_placed(run: Run, task: int) -> bool:
-    return run.cancel is None and isinstance(run.tasks[task].state, Ready | Backoff | Lost)
+    waits = isinstance(run.tasks[task].state, Ready | Backoff | Lost)
+    return run.cancel is None and waits and run.tasks[task].open_calls == 0
+
+
+def _key_is_free(view: View, run: Run, entry: Entry) -> bool:
+    key = entry.demand.concurrency_key
+    assert key is not None
+    return view.keys.is_free(entry.tenant, key, lenders_of(run, entry.task))
 
 
 def _wakes(view: View, demand: Demand) -> Hashable:
@@ -75,9 +84,9 @@ def _lease(view: View, run: Run, entry: Entry, worker: WorkerEntry) -> None:
     task = entry.task
     decision = view.decide(run, LeaseTask(task, worker.worker_id, worker.incarnation, ttl_ms))
     assert decision.facts, "a task that may be placed can be leased"
-    node = run.plan.nodes[task]
+    node = run.node_of(task)
     attempt = run.tasks[task].attempt
-    task_id = task_id_of(run.run_id, task)
+    task_id = run.task_id(task)
     view.leases.grant(
         Lease(
             run.tenant,
@@ -92,7 +101,7 @@ def _lease(view: View, run: Run, entry: Entry, worker: WorkerEntry) -> None:
     )
     view.workers.take_slot(worker, node.type)
     if node.concurrency_key is not None:
-        view.keys.take(run.tenant, node.concurrency_key, task_id)
+        view.keys.take(run.tenant, node.concurrency_key, task_id, lenders_of(run, task))
     if node.affinity is not None:
         ttl_s = settings.affinity_ttl_s
         view.affinity.acquire(run.tenant, node.affinity.key, worker.worker_id, view.now, ttl_s)
@@ -109,8 +118,10 @@ def _lease(view: View, run: Run, entry: Entry, worker: WorkerEntry) -> None:
 def _dispatch_frame(
     run: Run, task: int, task_id: str, worker: WorkerEntry, ttl_ms: int
 ) -> business.Dispatch:
-    node = run.plan.nodes[task]
+    node = run.node_of(task)
     state = run.tasks[task]
+    host = run.plan.nodes[run.host_of(task)]
+    chain = tuple(run.plan.nodes[one].node_id for one in host.middlewares)
     parameters = bound_parameters(run, task)
     assert worker.since is not None, "a worker with a session has registered"
     timeout_ms = int(node.timeout_s * 1000) if node.timeout_s is not None else None
@@ -133,6 +144,9 @@ def _dispatch_frame(
         affinity=business.Affinity(node.affinity.key, node.affinity.mode)
         if node.affinity is not None
         else None,
+        host_node_id=host.node_id if chain else None,
+        middleware_chain=chain,
+        chain_index=chain_index_of(run, task),
     )
 
 
@@ -155,7 +169,8 @@ def say_what_is_waited_for(view: View) -> None:
 
 def _reason(view: View, entry: Entry) -> WaitingFor:
     key = entry.demand.concurrency_key
-    if key is not None and not view.keys.is_free(entry.tenant, key):
+    run = view.runs[entry.run_id]
+    if key is not None and not _key_is_free(view, run, entry):
         return WaitingFor("key", key)
     chosen = choose(entry.demand, view.workers, view.affinity)
     if isinstance(chosen, NoPlace):

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from astraflow.dispatch import Lease
+from astraflow.engine.calls import lenders_of
 from astraflow.engine.timers import DeadlineDue, StopDue, TimeoutDue
-from astraflow.engine.view import View, task_id_of
+from astraflow.engine.view import View
 from astraflow.runs.facts import Fact
 from astraflow.runs.run import Run
 from astraflow.runs.states import Backoff, Leased, Lost, Ready, Running, Stopping
@@ -25,23 +26,26 @@ def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> Run:
     run = replay(plan, facts)
     assert not run.is_terminal, "only active runs are restored"
     view.runs[run.run_id] = run
-    view.active_tasks += len(run.tasks)
+    view.active_tasks += len(run.plan.nodes)
     if run.accepted.deadline_s is not None:
         view.timers.set(view.now + run.accepted.deadline_s, DeadlineDue(run.run_id))
+    for index, task in enumerate(run.tasks):
+        if task.call is not None:
+            view.calls[task.call.call_id] = (run.run_id, index)
     for index, task in enumerate(run.tasks):
         state = task.state
         if isinstance(state, Leased | Running | Stopping):
             _restore_lease(view, run, index, state)
         elif isinstance(state, Ready):
             view.enqueue(run, index, 0.0)
-        elif isinstance(state, Backoff | Lost):
+        elif isinstance(state, Backoff | Lost) and task.open_calls == 0:
             view.enqueue(run, index, task.delay_s)
     return run
 
 
 def _restore_lease(view: View, run: Run, task: int, state: Leased | Running | Stopping) -> None:
-    task_id = task_id_of(run.run_id, task)
-    node = run.plan.nodes[task]
+    task_id = run.task_id(task)
+    node = run.node_of(task)
     ttl_s = state.ttl_ms / 1000
     lease = Lease(
         run.tenant, run.run_id, task, task_id, state.attempt, state.worker, ttl_s, view.now
@@ -50,9 +54,12 @@ def _restore_lease(view: View, run: Run, task: int, state: Leased | Running | St
     lease.is_taken = True
     view.leases.grant(lease)
     worker = view.workers.expect(run.tenant, state.worker)
-    view.workers.take_slot(worker, node.type)
+    lease.is_lent = run.tasks[task].open_calls > 0
+    if not lease.is_lent:
+        view.workers.take_slot(worker, node.type)
     if node.concurrency_key is not None:
-        view.keys.take(run.tenant, node.concurrency_key, task_id)
+        # Callers stand before their calls in a run, so that the key is lent in the right order.
+        view.keys.take(run.tenant, node.concurrency_key, task_id, lenders_of(run, task))
     if node.affinity is not None:
         affinity_ttl_s = view.settings.affinity_ttl_s
         view.affinity.acquire(

@@ -11,7 +11,7 @@ from astraflow.engine.batch import CommitFrame
 from astraflow.engine.view import View
 from astraflow.protocol import business
 from astraflow.protocol.events import Delivered, Refused
-from astraflow.runs.commands import Progress, Refuse, Report
+from astraflow.runs.commands import Call, Progress, Refuse, Report
 from astraflow.runs.facts import ArtifactRef, Chunk, Problem
 
 __all__ = ["on_delivered", "on_refused"]
@@ -27,6 +27,8 @@ def on_delivered(view: View, event: Delivered) -> None:
         _on_feedback(view, tenant, worker, payload)
     elif isinstance(payload, business.ExecError):
         _on_refusal(view, tenant, worker, payload)
+    elif isinstance(payload, business.NextRequest):
+        _on_call(view, tenant, worker, payload)
     else:
         view.count(f"not handled: {event.envelope.type}")
     view.batch.effects.append(CommitFrame(event.session_id, event.seq))
@@ -120,6 +122,25 @@ def _on_refusal(view: View, tenant: str, worker: str, refusal: business.ExecErro
         if entry is not None:
             view.workers.set_draining(entry, True)
     view.decide(run, Refuse(task, refusal.attempt, worker, refusal.code, refusal.message))
+
+
+def _on_call(view: View, tenant: str, worker: str, request: business.NextRequest) -> None:
+    place = view.find_task(tenant, request.task_id)
+    if place is None:
+        view.count("call of an unknown task")
+        return
+    run, task = place
+    view.decide(
+        run,
+        Call(
+            task,
+            request.attempt,
+            worker,
+            request.request_id,
+            request.chain_index,
+            request.payload,
+        ),
+    )
 
 
 def _artifact(artifact: business.Artifact) -> ArtifactRef:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from astraflow.dispatch import Lease, Offer, WorkerEntry
 from astraflow.engine.batch import AcceptSession, SendStop
+from astraflow.engine.calls import answer_ended_calls
 from astraflow.engine.view import View
 from astraflow.protocol import business, control
 from astraflow.protocol.events import (
@@ -107,6 +108,7 @@ def _rebind(view: View, worker: WorkerEntry, lease: Lease) -> None:
     lease.stop_taken_seq = None  # of the old session's numbers
     run = view.run_of(lease)
     view.decide(run, Start(lease.task, lease.attempt, lease.worker_id))
+    answer_ended_calls(view, run, lease.task, lease.attempt)
     state = run.tasks[lease.task].state
     if isinstance(state, Stopping):
         again = StopAttempt(

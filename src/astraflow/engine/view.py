@@ -14,23 +14,28 @@ from astraflow.dispatch import AffinityTable, KeyTable, Lease, LeaseTable, Ready
 from astraflow.dispatch.demand import bound_parameters, conflict_of, demand_of, refs_of
 from astraflow.dispatch.workers import WorkerEntry
 from astraflow.engine.batch import Batch, NumberedFact, SendStop
+from astraflow.engine.calls import answer_call, lend_slot, refuse_call
 from astraflow.engine.settings import EngineSettings
 from astraflow.engine.timers import StopDue, Timers
 from astraflow.protocol.business import Cancel as CancelFrame
 from astraflow.runs.commands import Command
 from astraflow.runs.decisions import Decision, decide
-from astraflow.runs.effects import AttemptOver, EnqueueTask, FinishRun, StopAttempt
-from astraflow.runs.facts import Problem, width
+from astraflow.runs.effects import (
+    AnswerCall,
+    AttemptOver,
+    EnqueueTask,
+    FinishRun,
+    LendSlot,
+    RefuseCall,
+    StopAttempt,
+)
+from astraflow.runs.facts import CallOpened, Problem, width
 from astraflow.runs.run import Run
 
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["View", "package_key", "split_task_id", "task_id_of", "worker_key"]
-
-
-def task_id_of(run_id: str, task: int) -> str:
-    return f"{run_id}.{task}"
+__all__ = ["View", "package_key", "split_task_id", "worker_key"]
 
 
 def split_task_id(task_id: str) -> tuple[str, int] | None:
@@ -69,6 +74,7 @@ class View:
         self.affinity = AffinityTable()
         self.bindings: dict[tuple[str, str], str] = {}
         self.frames: dict[str, tuple[str, int]] = {}  # dispatch and cancel frames not yet acked
+        self.calls: dict[str, tuple[str, int]] = {}  # the ids of calls → run, task
         self.submitted: dict[tuple[str, str], tuple[str | None, str]] = {}
         self.counters: dict[str, int] = {}
         self.timers = Timers()
@@ -93,6 +99,8 @@ class View:
         for fact in decision.facts:
             facts.append(NumberedFact(run.run_id, first, fact))
             first += width(fact)
+            if isinstance(fact, CallOpened):
+                self.calls[fact.call_id] = (run.run_id, fact.task)
         for effect in decision.effects:
             if isinstance(effect, EnqueueTask):
                 self.enqueue(run, effect.task, effect.delay_s)
@@ -100,13 +108,19 @@ class View:
                 self.end_attempt(run, effect.task, effect.attempt)
             elif isinstance(effect, StopAttempt):
                 self.stop_attempt(run, effect)
+            elif isinstance(effect, AnswerCall):
+                answer_call(self, run, effect.call)
+            elif isinstance(effect, RefuseCall):
+                refuse_call(self, run, effect)
+            elif isinstance(effect, LendSlot):
+                lend_slot(self, run, effect)
             else:
                 assert isinstance(effect, FinishRun), f"unknown effect: {effect!r}"
                 self._finish(run)
 
     def find_task(self, tenant: str, task_id: str) -> tuple[Run, int] | None:
         """An active task of this tenant. Another tenant's looks the same as none (P15)."""
-        place = split_task_id(task_id)
+        place = self.calls.get(task_id) or split_task_id(task_id)
         run = self.runs.get(place[0]) if place is not None else None
         if run is None or place is None or run.tenant != tenant or place[1] >= len(run.tasks):
             return None
@@ -129,24 +143,25 @@ class View:
             run.run_id,
             task,
             demand_of(run, task, refs),
-            priority=run.plan.nodes[task].priority,
+            priority=run.node_of(task).priority,
             ready_at=self.now + delay_s if delay_s > 0 else None,
         )
 
     def end_attempt(self, run: Run, task: int, attempt: int) -> None:
         """Give back what an attempt held."""
         self.queue.forget(run.run_id, task)
-        lease = self.leases.end(task_id_of(run.run_id, task), attempt)
+        lease = self.leases.end(run.task_id(task), attempt)
         if lease is None:
             return
         if lease.frame_id is not None:
             self.frames.pop(lease.frame_id, None)
         if lease.cancel_frame is not None:
             self.frames.pop(lease.cancel_frame, None)
-        node = run.plan.nodes[task]
+        node = run.node_of(task)
         worker = self.workers.find(run.tenant, lease.worker_id)
         assert worker is not None, "a lease names a known worker"
-        self.workers.free_slot(worker, node.type)
+        if not lease.is_lent:
+            self.workers.free_slot(worker, node.type)
         if node.concurrency_key is not None:
             self.keys.give_back(run.tenant, node.concurrency_key, lease.task_id)
             self.queue.wake(("key", run.tenant, node.concurrency_key))
@@ -165,7 +180,7 @@ class View:
 
     def stop_attempt(self, run: Run, effect: StopAttempt) -> None:
         """Ask the worker after the commit, and look again when it should have answered."""
-        task_id = task_id_of(run.run_id, effect.task)
+        task_id = run.task_id(effect.task)
         self.owe_stop(run, task_id, effect)
         overdue = self.now + effect.grace_ms / 1000 + self.settings.stop_overdue_s
         self.timers.set(overdue, StopDue(task_id, effect.attempt))
@@ -181,10 +196,12 @@ class View:
 
     def _finish(self, run: Run) -> None:
         """The run is over: nothing of it stays in memory but the answer to a repeated submission."""
-        for task in range(len(run.tasks)):
-            self.queue.forget(run.run_id, task)
+        for index, task in enumerate(run.tasks):
+            self.queue.forget(run.run_id, index)
+            if task.call is not None:
+                del self.calls[task.call.call_id]
         for package in {node.package_name for node in run.plan.nodes}:
             self.bindings.pop((run.run_id, package), None)
         del self.runs[run.run_id]
-        self.active_tasks -= len(run.tasks)
+        self.active_tasks -= len(run.plan.nodes)
         self.batch.finished.append(run.run_id)

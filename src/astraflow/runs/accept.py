@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["EXECUTED", "Kept", "accept", "downstream", "unsupported"]
 
 EXECUTED: Final[frozenset[Feature]] = frozenset(
-    {Feature.JOIN_ANY, Feature.JOIN_ALL_DONE, Feature.ERROR_PORT}
+    {Feature.JOIN_ANY, Feature.JOIN_ALL_DONE, Feature.ERROR_PORT, Feature.MIDDLEWARE}
 )
 """The features that the run machine carries out; a plan with others is refused, never half run."""
 

@@ -13,6 +13,7 @@ import msgspec
 from astraflow.runs.facts import ArtifactRef, Chunk, Problem, WaitingFor
 
 __all__ = [
+    "Call",
     "Cancel",
     "Command",
     "Fail",
@@ -109,6 +110,17 @@ class Refuse(Command, frozen=True):
     worker: str
     code: str
     message: str = ""
+
+
+class Call(Command, frozen=True):
+    """A middleware calls the rest of its chain. `chain_index` is its own place in it."""
+
+    task: int
+    attempt: int
+    worker: str
+    request_id: str
+    chain_index: int
+    payload: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class Withdraw(Command, frozen=True):

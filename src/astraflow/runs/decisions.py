@@ -18,7 +18,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from astraflow import errors
+from astraflow.runs.calls import end_calls, open_call, take_up_answers
 from astraflow.runs.commands import (
+    Call,
     Cancel,
     Command,
     Fail,
@@ -48,6 +50,7 @@ from astraflow.runs.facts import (
     StopRequested,
     StopWhy,
     TaskCancelled,
+    TaskFact,
     TaskFailed,
     TaskLeased,
     TaskSkipped,
@@ -105,7 +108,30 @@ class Decision:
     def finish_task(self, fact: Fact) -> None:
         """Record a terminal fact and everything that follows from it."""
         self.record(fact)
+        assert isinstance(fact, TaskFact)
+        end_calls(self, fact.task)
         take_up(self)
+
+    def stop(self, index: int, why: StopWhy, grace_ms: int) -> None:
+        """Ask the worker to stop the current attempt of a task."""
+        task = self.run.tasks[index]
+        assert task.worker is not None
+        self.record(StopRequested(self.at, index, task.attempt, why, grace_ms))
+        self.effects.append(StopAttempt(index, task.attempt, task.worker, why, grace_ms))
+
+    def try_again(self, fact: AttemptFailed | AttemptLost | AttemptRefused) -> None:
+        """Record the end of an attempt and queue the task, once all that the attempt called has ended."""
+        self.record(fact)
+        end_calls(self, fact.task)
+        if self.run.tasks[fact.task].open_calls == 0:
+            self.effects.append(EnqueueTask(fact.task, fact.delay_s))
+        take_up(self)
+
+    def is_cancelled(self, index: int) -> bool:
+        """Whether a task gets no further attempt: its run is cancelled, or the call it is."""
+        state = self.run.tasks[index].state
+        is_stopped = isinstance(state, Stopping) and state.why == "cancel"
+        return self.run.cancel is not None or is_stopped
 
 
 def is_current(run: Run, task: int, attempt: int, worker: str) -> bool:
@@ -131,7 +157,8 @@ def decide(run: Run, command: Command, at: int, rng: Random) -> Decision:
 def take_up(decision: Decision) -> None:
     """Skip what can no longer run, queue what now can, and end the run when all has ended."""
     run = decision.run
-    while run.doomed or run.ready:
+    while run.doomed or run.ready or run.answered:
+        take_up_answers(decision)
         while run.doomed:
             child, parent = run.doomed.pop()
             if not run.tasks[child].is_terminal:
@@ -139,7 +166,7 @@ def take_up(decision: Decision) -> None:
                 decision.record(TaskSkipped(decision.at, child, code, parent))
         ready, run.ready = run.ready, []
         for task in ready:
-            if run.plan.nodes[task].disabled:
+            if run.node_of(task).disabled:
                 decision.record(TaskSkipped(decision.at, task, errors.TASK_DISABLED.code))
             else:
                 decision.effects.append(EnqueueTask(task))
@@ -175,7 +202,7 @@ def _cancel(decision: Decision, command: Cancel) -> None:
     # on the way are among those cancelled, so they are not taken up before the end.
     for index, task in enumerate(run.tasks):
         if task.is_held:
-            _stop(decision, index, "cancel", command.grace_ms)
+            decision.stop(index, "cancel", command.grace_ms)
         elif not task.is_terminal:
             decision.record(TaskCancelled(decision.at, index, task.attempt))
     run.ready.clear()
@@ -183,17 +210,11 @@ def _cancel(decision: Decision, command: Cancel) -> None:
     take_up(decision)
 
 
-def _stop(decision: Decision, index: int, why: StopWhy, grace_ms: int) -> None:
-    task = decision.run.tasks[index]
-    assert task.worker is not None
-    decision.record(StopRequested(decision.at, index, task.attempt, why, grace_ms))
-    decision.effects.append(StopAttempt(index, task.attempt, task.worker, why, grace_ms))
-
-
 def _lease(decision: Decision, command: Lease) -> None:
     run = decision.run
     task = run.tasks[command.task]
-    if run.cancel is not None or not isinstance(task.state, Ready | Backoff | Lost):
+    is_placeable = isinstance(task.state, Ready | Backoff | Lost) and task.open_calls == 0
+    if run.cancel is not None or not is_placeable:
         decision.ignored = "task is not waiting for a place"
         return
     if run.status == "queued":
@@ -322,22 +343,21 @@ def _report_cancelled(decision: Decision, command: Report) -> None:
 def _fail_attempt(decision: Decision, index: int, error: Problem, confirmed: bool = True) -> None:
     run = decision.run
     task = run.tasks[index]
-    policy = run.plan.nodes[index].retry
+    policy = run.node_of(index).retry
     failures = task.failures + 1
-    if run.cancel is not None or not may_retry(error, failures, policy):
+    if decision.is_cancelled(index) or not may_retry(error, failures, policy):
         decision.finish_task(TaskFailed(decision.at, index, task.attempt, error, confirmed))
         return
     delay_s = retry_delay_s(failures, policy, decision.rng)
-    decision.record(AttemptFailed(decision.at, index, task.attempt, error, delay_s))
-    decision.effects.append(EnqueueTask(index, delay_s))
+    decision.try_again(AttemptFailed(decision.at, index, task.attempt, error, delay_s))
 
 
 def _lose_attempt(decision: Decision, index: int, cause: str) -> None:
     run = decision.run
     task = run.tasks[index]
-    if run.cancel is not None:
+    if decision.is_cancelled(index):
         decision.finish_task(TaskCancelled(decision.at, index, task.attempt, confirmed=False))
-    elif run.plan.nodes[index].idempotency == "none":
+    elif run.node_of(index).idempotency == "none":
         # DESIGN §6: the node must not be run again once it may have started.
         error = Problem(errors.TASK_LOST.code, "INFRASTRUCTURE", cause)
         decision.finish_task(TaskFailed(decision.at, index, task.attempt, error))
@@ -346,8 +366,7 @@ def _lose_attempt(decision: Decision, index: int, cause: str) -> None:
         decision.finish_task(TaskFailed(decision.at, index, task.attempt, error))
     else:
         delay_s = dispatch_delay_s(task.losses, decision.rng)
-        decision.record(AttemptLost(decision.at, index, task.attempt, cause, delay_s))
-        decision.effects.append(EnqueueTask(index, delay_s))
+        decision.try_again(AttemptLost(decision.at, index, task.attempt, cause, delay_s))
 
 
 def _refuse_attempt(decision: Decision, index: int, code: str, message: str) -> None:
@@ -355,7 +374,7 @@ def _refuse_attempt(decision: Decision, index: int, code: str, message: str) -> 
     task = run.tasks[index]
     row = errors.CATALOGUE.get(code)
     is_counted = code not in UNCOUNTED_REFUSALS
-    if run.cancel is not None:
+    if decision.is_cancelled(index):
         decision.finish_task(TaskCancelled(decision.at, index, task.attempt))
     elif row is not None and not row.retryable:
         error = Problem(code, "CONFIGURATION", message)
@@ -367,12 +386,11 @@ def _refuse_attempt(decision: Decision, index: int, code: str, message: str) -> 
         decision.finish_task(TaskFailed(decision.at, index, task.attempt, error))
     else:
         delay_s = dispatch_delay_s(task.tries, decision.rng)
-        decision.record(
+        decision.try_again(
             AttemptRefused(
                 decision.at, index, task.attempt, code, delay_s, message, counted=is_counted
             )
         )
-        decision.effects.append(EnqueueTask(index, delay_s))
 
 
 def _refuse(decision: Decision, command: Refuse) -> None:
@@ -385,12 +403,22 @@ def _refuse(decision: Decision, command: Refuse) -> None:
     _refuse_attempt(decision, command.task, command.code, command.message)
 
 
+def _call(decision: Decision, command: Call) -> None:
+    run = decision.run
+    held = run.tasks[command.task].is_held
+    if not held or not is_current(run, command.task, command.attempt, command.worker):
+        decision.ignored = "late call"
+        return
+    open_call(decision, command)
+    take_up(decision)
+
+
 def _withdraw(decision: Decision, command: Withdraw) -> None:
     state = decision.run.tasks[command.task].state
     if type(state) is not Leased or state.attempt != command.attempt:
         decision.ignored = "attempt was taken or is over"
         return
-    _stop(decision, command.task, "withdraw", 0)
+    decision.stop(command.task, "withdraw", 0)
 
 
 def _lose(decision: Decision, command: Lose) -> None:
@@ -416,7 +444,7 @@ def _time_out(decision: Decision, command: TimeOut) -> None:
     if not is_running:
         decision.ignored = "attempt is over or already stopping"
         return
-    _stop(decision, command.task, "timeout", command.grace_ms)
+    decision.stop(command.task, "timeout", command.grace_ms)
 
 
 def _stop_overdue(decision: Decision, command: StopOverdue) -> None:
@@ -438,7 +466,7 @@ def _stop_overdue(decision: Decision, command: StopOverdue) -> None:
     failures = task.failures + 1
     problem = _timeout_problem()
     if state.why == "timeout" and not may_retry(
-        problem, failures, run.plan.nodes[command.task].retry
+        problem, failures, run.node_of(command.task).retry
     ):
         decision.effects.append(AttemptOver(command.task, command.attempt))
         decision.finish_task(
@@ -453,6 +481,7 @@ def _timeout_problem() -> Problem:
 
 
 _HANDLERS: Final[dict[type[Command], Callable[[Decision, Any], None]]] = {
+    Call: _call,
     Cancel: _cancel,
     Lease: _lease,
     Wait: _wait,

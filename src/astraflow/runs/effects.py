@@ -6,7 +6,7 @@ import msgspec
 
 from astraflow.runs.facts import RunStatus, StopWhy
 
-__all__ = ["AttemptOver", "Effect", "EnqueueTask", "FinishRun", "StopAttempt"]
+__all__ = ["AnswerCall", "AttemptOver", "Effect", "EnqueueTask", "FinishRun", "LendSlot", "RefuseCall", "StopAttempt"]
 
 
 class Effect(msgspec.Struct, frozen=True):
@@ -35,6 +35,28 @@ class AttemptOver(Effect, frozen=True):
 
     task: int
     attempt: int
+
+
+class AnswerCall(Effect, frozen=True):
+    """A call has ended: tell the attempt that waits for it."""
+
+    call: int
+
+
+class RefuseCall(Effect, frozen=True):
+    """A call was not taken: tell the attempt that made it."""
+
+    task: int
+    attempt: int
+    request_id: str
+    code: str
+
+
+class LendSlot(Effect, frozen=True):
+    """The attempt waits for its calls (`is_lent`), or does so no longer."""
+
+    task: int
+    is_lent: bool
 
 
 class FinishRun(Effect, frozen=True):

@@ -25,6 +25,7 @@ __all__ = [
     "AttemptRefused",
     "AttemptStarted",
     "CancelRequested",
+    "CallOpened",
     "Category",
     "Chunk",
     "Fact",
@@ -143,6 +144,18 @@ class TaskFact(Fact, frozen=True):
     task: int
 
 
+class CallOpened(TaskFact, frozen=True, tag="call.opened"):
+    """A middleware called the rest of its chain: `task` is a new task, the last of the run (PROTOCOL §10)."""
+
+    call_id: str
+    parent: int
+    parent_attempt: int
+    request_id: str
+    chain_index: int | None
+    """Which middleware of the host runs; None: the host itself."""
+    payload: msgspec.Raw = msgspec.Raw(b"null")
+
+
 class TaskWaiting(TaskFact, frozen=True, tag="task.waiting"):
     """A ready task has no place, and this is why."""
 
@@ -254,6 +267,7 @@ AnyFact = (
     | RunStarted
     | CancelRequested
     | RunFinished
+    | CallOpened
     | TaskWaiting
     | TaskLeased
     | AttemptStarted

@@ -8,6 +8,7 @@ event of its own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from astraflow.runs.facts import (
     AttemptProgressed,
     AttemptRefused,
     AttemptStarted,
+    CallOpened,
     CancelRequested,
     Chunk,
     Fact,
@@ -50,6 +52,7 @@ from astraflow.runs.states import (
     Skipped,
     State,
     Stopping,
+    Subsumed,
     Succeeded,
 )
 from astraflow.workflow.plan import Plan
@@ -87,9 +90,11 @@ def node_status(task: Task) -> str:
     return _STATUS[type(state)]
 
 
-def events_of(fact: Fact, first: int, plan: Plan) -> list[Event]:
-    """The events of one fact, numbered from `first` without a gap."""
-    bodies = _task_bodies(fact, plan) if isinstance(fact, TaskFact) else [_run_body(fact)]
+def events_of(
+    fact: Fact, first: int, plan: Plan, calls: Mapping[int, CallOpened] | None = None
+) -> list[Event]:
+    """The events of one fact, numbered from `first` without a gap. `calls`: those opened so far, by task."""
+    bodies = _task_bodies(fact, plan, calls or {}) if isinstance(fact, TaskFact) else [_run_body(fact)]
     assert len(bodies) == width(fact), f"the width of {fact!r} is not what is shown of it"
     return [
         {
@@ -124,8 +129,27 @@ def _run_body(fact: Fact) -> _Body:
     return "run.status", body
 
 
-def _task_bodies(fact: TaskFact, plan: Plan) -> list[_Body]:
-    node = {"nodeId": plan.nodes[fact.task].node_id}
+def _of_node(fact: TaskFact, plan: Plan, calls: Mapping[int, CallOpened]) -> dict[str, Any]:
+    """What an event is about: a node, or a call within the chain of one."""
+    call = fact if isinstance(fact, CallOpened) else calls.get(fact.task)
+    if call is None:
+        return {"nodeId": plan.nodes[fact.task].node_id}
+    parent: CallOpened | None = call
+    home = call.parent
+    while (parent := calls.get(home)) is not None:
+        home = parent.parent
+    host = plan.nodes[home]
+    node = host if call.chain_index is None else plan.nodes[host.middlewares[call.chain_index]]
+    return {
+        "nodeId": node.node_id,
+        "hostNodeId": host.node_id,
+        "chainIndex": call.chain_index,
+        "callId": call.call_id,
+    }
+
+
+def _task_bodies(fact: TaskFact, plan: Plan, calls: Mapping[int, CallOpened]) -> list[_Body]:
+    node = _of_node(fact, plan, calls)
     if isinstance(fact, TaskSucceeded | TaskReused):
         return _result_bodies(fact, node)
     if isinstance(fact, AttemptProgressed):
@@ -144,6 +168,8 @@ def _task_bodies(fact: TaskFact, plan: Plan) -> list[_Body]:
 
 
 def _state_body(fact: TaskFact) -> dict[str, Any]:
+    if isinstance(fact, CallOpened):
+        return {"status": "ready", "attempt": 0}
     if isinstance(fact, TaskLeased):
         return {"status": "dispatched", "attempt": fact.attempt, "workerId": fact.worker}
     if isinstance(fact, AttemptStarted):
@@ -226,14 +252,18 @@ def _artifact(artifact: ArtifactRef) -> dict[str, Any]:
 
 
 def view_node(run: Run, index: int) -> dict[str, Any]:
-    """One node of the run as REST shows it, without what only the session layer knows."""
-    task = run.tasks[index]
+    """One node of the run as REST shows it, without what only the session layer knows.
+
+    A middleware is shown with its last call; a host with its own task, and how often it was called.
+    """
     node = run.plan.nodes[index]
+    calls = _calls_of(run, index) if node.middlewares or node.host is not None else []
+    task = run.tasks[calls[-1]] if node.host is not None and calls else run.tasks[index]
     view: dict[str, Any] = {
         "nodeId": node.node_id,
         "type": node.type,
         "label": node.label,
-        "status": node_status(task),
+        "status": _middleware_status(run, task) if node.host is not None else node_status(task),
         "attempt": task.attempt,
         "failures": task.failures,
         "workerId": task.worker,
@@ -250,7 +280,35 @@ def view_node(run: Run, index: int) -> dict[str, Any]:
         view["error"] = _problem(task.state.error)
     elif isinstance(task.state, Skipped):
         view["error"] = {"code": task.state.code}
+    if node.middlewares:
+        view["middlewares"] = [run.plan.nodes[one].node_id for one in node.middlewares]
+        view["calls"] = len(calls)
+    if node.host is not None:
+        host = run.plan.nodes[node.host]
+        view["hostNodeId"] = host.node_id
+        view["chainIndex"] = host.middlewares.index(index)
+        view["calls"] = len(calls)
     return view
+
+
+def _calls_of(run: Run, index: int) -> list[int]:
+    """The calls that executed a node, or for a host all calls of its chain, oldest first."""
+    is_host = bool(run.plan.nodes[index].middlewares)
+    return [
+        task
+        for task in run.calls.values()
+        if (run.host_of(task) == index if is_host else run.tasks[task].node == index)
+    ]
+
+
+def _middleware_status(run: Run, task: Task) -> str:
+    if not isinstance(task.state, Subsumed):
+        return node_status(task)
+    # The outermost runs as its host's own task, the others only when they are called.
+    outer = run.plan.nodes[run.plan.nodes[task.node].host or 0]
+    if outer.middlewares and outer.middlewares[0] == task.node:
+        return node_status(run.tasks[run.plan.index[outer.node_id]])
+    return "skipped" if run.is_terminal else "pending"
 
 
 def view_run(run: Run, *, nodes: bool = True) -> dict[str, Any]:
@@ -268,7 +326,7 @@ def view_run(run: Run, *, nodes: bool = True) -> dict[str, Any]:
     if run.error is not None:
         view["error"] = _problem(run.error)
     if nodes:
-        view["nodes"] = [view_node(run, index) for index in range(len(run.tasks))]
+        view["nodes"] = [view_node(run, index) for index in range(len(run.plan.nodes))]
         view["artifacts"] = [
             _artifact(artifact) for task in run.tasks for artifact in task.artifacts
         ]

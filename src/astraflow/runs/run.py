@@ -14,6 +14,7 @@ import msgspec
 
 from astraflow.runs.facts import (
     ArtifactRef,
+    CallOpened,
     CancelRequested,
     Fact,
     Problem,
@@ -21,8 +22,17 @@ from astraflow.runs.facts import (
     RunStatus,
     WaitingFor,
 )
-from astraflow.runs.states import HOLDING, PENDING, READY, TERMINAL, Pending, Ready, State
-from astraflow.workflow.plan import Feature, Plan
+from astraflow.runs.states import (
+    HOLDING,
+    PENDING,
+    READY,
+    SUBSUMED,
+    TERMINAL,
+    Pending,
+    Ready,
+    State,
+)
+from astraflow.workflow.plan import Feature, Plan, PlanNode
 
 __all__ = ["RECENT_FACTS", "Run", "Task"]
 
@@ -39,11 +49,14 @@ class Task:
     __slots__ = (
         "artifacts",
         "attempt",
+        "call",
         "delay_s",
         "failures",
         "finished_at",
         "losses",
         "message",
+        "node",
+        "open_calls",
         "progress",
         "remaining",
         "result",
@@ -54,8 +67,11 @@ class Task:
         "worker",
     )
 
-    def __init__(self, remaining: int) -> None:
+    def __init__(self, remaining: int, node: int, call: CallOpened | None = None) -> None:
         self.state: State = PENDING if remaining else READY
+        self.node = node  # the place in the plan of the node that is executed
+        self.call = call
+        self.open_calls = 0  # calls of its current attempt that have not ended
         self.remaining = remaining  # upstream tasks that are not settled yet
         self.attempt = 0  # the newest attempt ever issued; a fencing token that only grows (R6)
         self.failures = 0  # counted by the retry budget
@@ -86,6 +102,8 @@ class Run:
 
     __slots__ = (
         "accepted",
+        "answered",
+        "calls",
         "cancel",
         "doomed",
         "error",
@@ -115,14 +133,53 @@ class Run:
         self.started_at: int | None = None
         self.finished_at: int | None = None
         self.last_event = 0
-        self.tasks = [Task(len(parents)) for parents in plan.parents]
+        self.tasks = [
+            Task(len(parents), node.middlewares[0] if node.middlewares else index)
+            for index, (node, parents) in enumerate(zip(plan.nodes, plan.parents, strict=True))
+        ]
         self.open_tasks = len(self.tasks)
+        self.calls: dict[tuple[int, int, str], int] = {}  # (parent, its attempt, request) → task
         self.failed: int | None = None  # the first task that failed: it names the run's error
         # What the last fold brought about, for `decide` to take up: never stored, always drained.
         self.ready = [index for index, task in enumerate(self.tasks) if task.remaining == 0]
+        self.answered: list[int] = []  # calls that have ended
         self.doomed: list[tuple[int, int]] = []  # (task that can never run, the task it is due to)
         self.recent: deque[Fact] = deque(maxlen=RECENT_FACTS)
         self.is_simple = not (plan.features & _JOINING)
+        if Feature.MIDDLEWARE in plan.features:
+            self._subsume_middlewares()
+
+    def _subsume_middlewares(self) -> None:
+        for index, node in enumerate(self.plan.nodes):
+            if node.host is not None:
+                self.tasks[index].state = SUBSUMED
+                self.open_tasks -= 1
+                self.ready.remove(index)
+
+    def node_of(self, task: int) -> PlanNode:
+        """The node that a task executes: its own, or the link of a chain of middlewares."""
+        return self.plan.nodes[self.tasks[task].node]
+
+    def task_id(self, task: int) -> str:
+        """The id of a task on the wire; a call has one that follows from its request (PROTOCOL §10)."""
+        call = self.tasks[task].call
+        return f"{self.run_id}.{task}" if call is None else call.call_id
+
+    def host_of(self, task: int) -> int:
+        """The place in the plan that a task belongs to: for a call, its host's."""
+        call = self.tasks[task].call
+        while call is not None:
+            task = call.parent
+            call = self.tasks[task].call
+        return task
+
+    def open_calls_of(self, parent: int) -> list[int]:
+        """The calls of a task that have not ended."""
+        return [
+            task
+            for (caller, _, _), task in self.calls.items()
+            if caller == parent and not self.tasks[task].is_terminal
+        ]
 
     @property
     def is_terminal(self) -> bool:
@@ -134,6 +191,9 @@ class Run:
         for index, task in enumerate(self.tasks):
             terminal = task.is_terminal
             open_tasks += not terminal
+            assert task.open_calls == len(self.open_calls_of(index))
+            if task.call is not None:
+                continue
             unsettled = sum(not self.tasks[p].is_terminal for p in self.plan.parents[index])
             if self.is_simple and type(task.state) is Ready:
                 assert unsettled == 0, f"task {index} is ready before its upstream is settled"
@@ -150,3 +210,4 @@ class Run:
         assert not (self.is_terminal and open_tasks), "a finished run has open tasks"
         assert not self.ready, "ready tasks were not taken up"
         assert not self.doomed, "doomed tasks were not skipped"
+        assert not self.answered, "ended calls were not answered"

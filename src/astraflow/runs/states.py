@@ -18,6 +18,7 @@ __all__ = [
     "HOLDING",
     "PENDING",
     "READY",
+    "SUBSUMED",
     "SUCCEEDED",
     "TERMINAL",
     "Backoff",
@@ -31,6 +32,7 @@ __all__ = [
     "Skipped",
     "State",
     "Stopping",
+    "Subsumed",
     "Succeeded",
 ]
 
@@ -108,12 +110,19 @@ class Cancelled(State, frozen=True):
     confirmed: bool = True
 
 
+class Subsumed(State, frozen=True):
+    """Terminal from the start: a middleware is not run for itself, only by calls round its host."""
+
+
 PENDING: Final = Pending()
 READY: Final = Ready()
 BACKOFF: Final = Backoff()
+SUBSUMED: Final = Subsumed()
 SUCCEEDED: Final = Succeeded()
 CANCELLED: Final = Cancelled()
 
-TERMINAL: Final[frozenset[type[State]]] = frozenset({Succeeded, Failed, Skipped, Cancelled})
+TERMINAL: Final[frozenset[type[State]]] = frozenset(
+    {Succeeded, Failed, Skipped, Cancelled, Subsumed}
+)
 HOLDING: Final[frozenset[type[State]]] = frozenset({Leased, Running, Stopping})
 """States in which a worker may be running the current attempt."""

@@ -10,6 +10,7 @@ from astraflow.runs.facts import (
     AttemptProgressed,
     AttemptRefused,
     AttemptStarted,
+    CallOpened,
     CancelRequested,
     Fact,
     StopRequested,
@@ -42,6 +43,8 @@ def tell_fact(fact: Fact) -> str:
     match fact:
         case CancelRequested(by=by, reason=reason):
             return f"cancel of the run was requested by {by or 'the scheduler'} ({reason})"
+        case CallOpened(parent=parent, parent_attempt=attempt):
+            return f"was called by attempt {attempt} of task {parent}"
         case TaskWaiting(waiting_for=waiting):
             return f"waits for {waiting.kind}: {waiting.detail}"
         case TaskLeased(attempt=attempt, worker=worker, incarnation=incarnation):

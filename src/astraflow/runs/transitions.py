@@ -5,7 +5,9 @@ Rule 1: every task transition lives in this file, as a row of TRANSITIONS. No ot
 Rule 2: a row exists only if a fact can cause it; time passing is a fact too (`AttemptLost`).
 Rule 3: terminal states have no rows: they never change (P6).
 Rule 4: an attempt number is one more than the last, at every lease, whatever became of the last (R6).
-Rule 5: a task that waits upstream becomes `Ready` or doomed when an upstream task settles. Both follow
+Rule 5: a call of a middleware is a task that a fact adds to the run. It has no edges: its end is an answer
+        to the task that called it, and that task gets no new attempt before all its calls have ended.
+Rule 6: a task that waits upstream becomes `Ready` or doomed when an upstream task settles. Both follow
         from the plan, so neither is stored; the skip of a doomed task is a fact of its own.
 
 Joins. `all` (default): every edge must be live; one dead edge dooms the task. `any`: the first live edge
@@ -25,6 +27,7 @@ from astraflow.runs.facts import (
     AttemptProgressed,
     AttemptRefused,
     AttemptStarted,
+    CallOpened,
     CancelRequested,
     Fact,
     RunAccepted,
@@ -228,6 +231,9 @@ def fold(run: Run, fact: Fact) -> None:
     if not isinstance(fact, TaskFact):
         _fold_run(run, fact)
         return
+    if type(fact) is CallOpened:
+        _open_call(run, fact)
+        return
     task = run.tasks[fact.task]
     apply = TRANSITIONS.get((type(task.state), type(fact)))
     if apply is None:
@@ -235,9 +241,25 @@ def fold(run: Run, fact: Fact) -> None:
     task.state = apply(task, fact)
     if type(task.state) in TERMINAL:
         run.open_tasks -= 1
+        if task.call is not None:
+            run.tasks[task.call.parent].open_calls -= 1
+            run.answered.append(fact.task)
+            return
         if run.failed is None and type(task.state) is Failed:
             run.failed = fact.task
         _settle_children(run, fact.task)
+
+
+def _open_call(run: Run, fact: CallOpened) -> None:
+    assert fact.task == len(run.tasks), "calls are numbered in the order in which they are opened"
+    host = run.host_of(fact.parent)
+    middlewares = run.plan.nodes[host].middlewares
+    node = host if fact.chain_index is None else middlewares[fact.chain_index]
+    run.tasks.append(Task(0, node, fact))
+    run.calls[fact.parent, fact.parent_attempt, fact.request_id] = fact.task
+    run.tasks[fact.parent].open_calls += 1
+    run.open_tasks += 1
+    run.ready.append(fact.task)
 
 
 def _fold_run(run: Run, fact: Fact) -> None:
@@ -311,4 +333,5 @@ def replay(plan: Plan, facts: Iterable[Fact]) -> Run:
     # What followed from each fact is stored as facts of its own.
     run.ready.clear()
     run.doomed.clear()
+    run.answered.clear()
     return run

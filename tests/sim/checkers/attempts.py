@@ -70,8 +70,7 @@ class AttemptChecker:
     def on_result_acked(self, task_id: str, attempt: int, report: business.Result) -> None:
         """I12: the store holds that result, or a newer attempt, or a terminal state. A report that only
         says that the worker stopped the attempt is held as its loss."""
-        run_id, _, number = task_id.rpartition(".")
-        task = self.state.tasks.get((run_id, int(number)))
+        task = self.state.tasks.get(self.state.place_of(task_id))
         if task is None or task.is_terminal or task.attempt > attempt:
             return
         if task.reported == attempt:

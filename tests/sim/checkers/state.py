@@ -11,6 +11,7 @@ from astraflow.runs.facts import (
     AttemptFailed,
     AttemptLost,
     AttemptRefused,
+    CallOpened,
     CancelRequested,
     Fact,
     RunAccepted,
@@ -26,6 +27,7 @@ from astraflow.runs.facts import (
     width,
 )
 from astraflow.runs.retry import LOSS_BUDGET
+from astraflow.workflow.plan import Feature, PlanNode
 from tests.sim.world import Violation
 
 if TYPE_CHECKING:
@@ -44,7 +46,9 @@ class TaskModel:
 
     __slots__ = (
         "attempt",
+        "call",
         "failures",
+        "is_lent",
         "is_terminal",
         "leased_to",
         "losses",
@@ -59,6 +63,8 @@ class TaskModel:
         self.losses = 0
         self.leased_to: str | None = None
         self.reported = 0  # the newest attempt whose end was told by its worker
+        self.call: CallOpened | None = None
+        self.is_lent = False  # it has called, so its slot is not counted any more
         self.lost = 0  # the newest attempt that is recorded as lost
         self.is_terminal = False
         self.result: Fact | None = None
@@ -76,9 +82,10 @@ class StateChecker:
         self.cancelled: dict[str, None] = {}
         self.finished: dict[str, str] = {}
         self.leases: dict[tuple[str, int], TaskLeased] = {}
+        self.calls: dict[str, tuple[str, int]] = {}
         self.inputs: dict[tuple[str, int], dict[int, Fact]] = {}
         self.held: dict[tuple[str, str], int] = {}
-        self.keys: dict[tuple[str, str], str] = {}
+        self.keys: dict[tuple[str, str], list[tuple[str, int]]] = {}
 
     def on_commit(self, batch: Batch) -> None:
         for one in batch.facts:
@@ -96,6 +103,31 @@ class StateChecker:
         first = self.store.runs[run_id].facts[0].fact
         assert isinstance(first, RunAccepted)
         return first.tenant
+
+    def place_of(self, task_id: str) -> tuple[str, int]:
+        """The run and the number of a task, by its id on the wire."""
+        if task_id in self.calls:
+            return self.calls[task_id]
+        run_id, _, number = task_id.rpartition(".")
+        return run_id, int(number)
+
+    def task_id(self, run_id: str, task: int) -> str:
+        call = self.tasks[run_id, task].call
+        return f"{run_id}.{task}" if call is None else call.call_id
+
+    def node_of(self, run_id: str, task: int) -> PlanNode:
+        """The node that a task executes."""
+        plan = self.store.runs[run_id].plan
+        call = self.tasks[run_id, task].call
+        if call is None:
+            node = plan.nodes[task]
+            return plan.nodes[node.middlewares[0]] if node.middlewares else node
+        home = plan.nodes[self.home_of(run_id, task)]
+        return home if call.chain_index is None else plan.nodes[home.middlewares[call.chain_index]]
+
+    def home_of(self, run_id: str, task: int) -> int:
+        call = self.tasks[run_id, task].call
+        return task if call is None else self.home_of(run_id, call.parent)
 
     def lease_of(self, task_id: str, attempt: int) -> TaskLeased | None:
         return self.leases.get((task_id, attempt))
@@ -120,6 +152,9 @@ class StateChecker:
         if isinstance(fact, TaskLeased):
             self._lease(run_id, fact, model)
             return
+        if isinstance(fact, CallOpened):
+            self._call(run_id, fact, model)
+            return
         attempt = getattr(fact, "attempt", 0)
         if attempt and attempt != model.attempt:
             raise Violation("I11", f"{fact!r} is not of the current attempt {model.attempt}")
@@ -138,7 +173,22 @@ class StateChecker:
             self._end(fact, model)
         self._budgets(run_id, fact, model)
 
+    def _call(self, run_id: str, fact: CallOpened, model: TaskModel) -> None:
+        parent = self.tasks[run_id, fact.parent]
+        if parent.attempt != fact.parent_attempt or parent.leased_to is None:
+            raise Violation("I11", f"a call of an attempt that is not current: {fact!r}")
+        if fact.call_id in self.calls:
+            raise Violation("I10", f"a request was taken twice: {fact!r}")
+        model.call = fact
+        self.calls[fact.call_id] = (run_id, fact.task)
+        if not parent.is_lent:
+            parent.is_lent = True
+            self.held[self.tenant_of(run_id), parent.leased_to] -= 1
+
     def _lease(self, run_id: str, fact: TaskLeased, model: TaskModel) -> None:
+        for task, other in self._calls_of(run_id, fact.task):
+            if not other.is_terminal:
+                raise Violation("I17", f"{run_id}.{fact.task} is leased while its call {task} is open")
         if run_id in self.cancelled:
             raise Violation("I14", f"{run_id}.{fact.task} was leased after the cancel")
         if fact.attempt != model.attempt + 1:
@@ -146,25 +196,30 @@ class StateChecker:
         if model.leased_to is not None:
             raise Violation("I10", f"{run_id}.{fact.task} is leased to {model.leased_to} already")
         plan = self.store.runs[run_id].plan
-        node = plan.nodes[fact.task]
-        if not plan.features:
-            for parent in plan.parents[fact.task]:
+        node = self.node_of(run_id, fact.task)
+        home = self.home_of(run_id, fact.task)
+        is_plain = not plan.features or plan.features == {Feature.MIDDLEWARE}
+        if is_plain:
+            for parent in plan.parents[home]:
                 if not isinstance(self.result_of(run_id, parent), TaskSucceeded | TaskReused):
                     raise Violation("I9", f"{run_id}.{fact.task} was leased before {parent}")
         if node.resource_refs and fact.worker != node.resource_refs[0].worker_id:
             raise Violation("I16", f"{run_id}.{fact.task} is pinned, and went to {fact.worker}")
         tenant = self.tenant_of(run_id)
         if node.concurrency_key is not None:
-            if (tenant, node.concurrency_key) in self.keys:
+            holders = self.keys.setdefault((tenant, node.concurrency_key), [])
+            if holders and holders[-1] not in self._callers_of(run_id, fact.task):
                 raise Violation("I15", f"key {node.concurrency_key} is held twice")
-            self.keys[tenant, node.concurrency_key] = f"{run_id}.{fact.task}"
+            holders.append((run_id, fact.task))
         model.attempt = fact.attempt
         model.leased_to = fact.worker
-        name = (f"{run_id}.{fact.task}", fact.attempt)
+        model.is_lent = False
+        name = (self.task_id(run_id, fact.task), fact.attempt)
         self.leases[name] = fact
         # What was committed by now is what the attempt must be given (a task that joins `any` starts
         # before the rest of its upstream ends).
-        results = {one: self.result_of(run_id, one) for one in plan.parents[fact.task]}
+        upstream = plan.parents[home] if node is plan.nodes[home] else ()
+        results = {one: self.result_of(run_id, one) for one in upstream}
         self.inputs[name] = {one: fact for one, fact in results.items() if fact is not None}
         worker = (tenant, fact.worker)
         self.held[worker] = self.held.get(worker, 0) + 1
@@ -175,11 +230,27 @@ class StateChecker:
         if model.leased_to is None:
             return
         tenant = self.tenant_of(run_id)
-        self.held[tenant, model.leased_to] -= 1
+        if not model.is_lent:
+            self.held[tenant, model.leased_to] -= 1
         model.leased_to = None
-        key = self.store.runs[run_id].plan.nodes[task].concurrency_key
+        key = self.node_of(run_id, task).concurrency_key
         if key is not None:
-            del self.keys[tenant, key]
+            self.keys[tenant, key].remove((run_id, task))
+
+    def _calls_of(self, run_id: str, parent: int) -> list[tuple[int, TaskModel]]:
+        return [
+            (task, model)
+            for (of_run, task), model in self.tasks.items()
+            if of_run == run_id and model.call is not None and model.call.parent == parent
+        ]
+
+    def _callers_of(self, run_id: str, task: int) -> list[tuple[str, int]]:
+        found = []
+        call = self.tasks[run_id, task].call
+        while call is not None:
+            found.append((run_id, call.parent))
+            call = self.tasks[run_id, call.parent].call
+        return found
 
     def _end(self, fact: TaskFact, model: TaskModel) -> None:
         model.is_terminal = True
@@ -190,15 +261,17 @@ class StateChecker:
                 self.world.sometimes("retry exhausted")
 
     def _budgets(self, run_id: str, fact: TaskFact, model: TaskModel) -> None:
-        policy = self.store.runs[run_id].plan.nodes[fact.task].retry
+        policy = self.node_of(run_id, fact.task).retry
         if not model.is_terminal and model.failures >= policy.max_attempts:
             raise Violation("I13", f"{run_id}.{fact.task} failed {model.failures} times and goes on")
         if model.losses >= LOSS_BUDGET:
             raise Violation("I13", f"{run_id}.{fact.task} was lost {model.losses} times")
 
     def _finish(self, run_id: str, fact: RunFinished) -> None:
-        count = len(self.store.runs[run_id].plan.nodes)
-        ended = [self.tasks.get((run_id, task)) for task in range(count)]
+        nodes = self.store.runs[run_id].plan.nodes
+        tasks = [task for task, node in enumerate(nodes) if node.host is None]
+        tasks += [task for of_run, task in self.calls.values() if of_run == run_id]
+        ended = [self.tasks.get((run_id, task)) for task in tasks]
         if not all(model is not None and model.is_terminal for model in ended):
             raise Violation("I8", f"{run_id} ended before its tasks")
         if run_id in self.cancelled and fact.status != "cancelled":

@@ -1,0 +1,120 @@
+"""Calls of middlewares: `ctx.next()` as tasks of their own (PROTOCOL §10).
+
+Rule 1: the request is recorded before it acts. One that comes again, after a new session say, opens nothing: it
+        is answered from what is recorded, or waits for the same call.
+Rule 2: a call is made by the current attempt of a task that is not being stopped, and only by a middleware: the
+        host itself has nothing to call.
+Rule 3: when an attempt ends, its calls are stopped. They end before the task gets another attempt, so that two
+        attempts of one host never run at once through an orphaned chain.
+Rule 4: an attempt that waits for its calls lends its slot and its key: a chain must not block itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from astraflow import errors
+from astraflow.ids import uuid5
+from astraflow.runs.commands import Call
+from astraflow.runs.effects import AnswerCall, EnqueueTask, LendSlot, RefuseCall
+from astraflow.runs.facts import CallOpened, TaskCancelled
+from astraflow.runs.run import Run
+from astraflow.runs.states import Backoff, Lost, Stopping
+
+if TYPE_CHECKING:
+    from astraflow.runs.decisions import Decision
+
+__all__ = ["MAX_CALLS", "chain_index_of", "end_calls", "open_call", "take_up_answers"]
+
+MAX_CALLS: Final = 10_000
+"""Calls of one run: a loop that never ends must not fill the memory (P16)."""
+STOP_GRACE_MS: Final = 10_000
+
+
+def chain_index_of(run: Run, task: int) -> int | None:
+    """The place of a task in its host's chain; None for a host, and for a node without middlewares."""
+    call = run.tasks[task].call
+    if call is not None:
+        return call.chain_index
+    return 0 if run.plan.nodes[task].middlewares else None
+
+
+def open_call(decision: Decision, command: Call) -> None:
+    """Decide a call of a current attempt."""
+    run = decision.run
+    known = run.calls.get((command.task, command.attempt, command.request_id))
+    if known is not None:
+        if run.tasks[known].is_terminal:
+            decision.effects.append(AnswerCall(known))
+        decision.ignored = "call is known"
+        return
+    code = _refusal(run, command)
+    if code is not None:
+        refusal = RefuseCall(command.task, command.attempt, command.request_id, code)
+        decision.effects.append(refusal)
+        decision.ignored = "call refused"
+        return
+    host = run.host_of(command.task)
+    chain = run.plan.nodes[host].middlewares
+    following = command.chain_index + 1
+    call_id = uuid5(
+        run.run_id,
+        run.plan.nodes[host].node_id,
+        str(command.task),
+        str(command.attempt),
+        command.request_id,
+    )
+    if run.tasks[command.task].open_calls == 0:
+        decision.effects.append(LendSlot(command.task, True))
+    decision.record(
+        CallOpened(
+            decision.at,
+            len(run.tasks),
+            call_id,
+            command.task,
+            command.attempt,
+            command.request_id,
+            following if following < len(chain) else None,
+            command.payload,
+        )
+    )
+
+
+def _refusal(run: Run, command: Call) -> str | None:
+    if run.cancel is not None or isinstance(run.tasks[command.task].state, Stopping):
+        return errors.NEXT_CANCELLED.code
+    if chain_index_of(run, command.task) != command.chain_index:
+        return errors.NEXT_INVALID.code
+    if len(run.calls) >= MAX_CALLS:
+        return errors.NEXT_LIMIT.code
+    return None
+
+
+def end_calls(decision: Decision, parent: int) -> None:
+    """The attempt of `parent` is over: stop what it called."""
+    run = decision.run
+    if run.tasks[parent].open_calls == 0:
+        return
+    for call in run.open_calls_of(parent):
+        task = run.tasks[call]
+        if not task.is_held:
+            decision.record(TaskCancelled(decision.at, call, task.attempt))
+            end_calls(decision, call)
+        elif not (isinstance(task.state, Stopping) and task.state.why == "cancel"):
+            decision.stop(call, "cancel", STOP_GRACE_MS)
+
+
+def take_up_answers(decision: Decision) -> None:
+    """Tell the callers of ended calls, and queue a task again that only waited for its calls to end."""
+    run = decision.run
+    while run.answered:
+        call = run.answered.pop()
+        opened = run.tasks[call].call
+        assert opened is not None
+        parent = run.tasks[opened.parent]
+        if parent.is_held and parent.attempt == opened.parent_attempt:
+            decision.effects.append(AnswerCall(call))
+            if parent.open_calls == 0:
+                decision.effects.append(LendSlot(opened.parent, False))
+        elif parent.open_calls == 0 and isinstance(parent.state, Backoff | Lost):
+            decision.effects.append(EnqueueTask(opened.parent, parent.delay_s))
