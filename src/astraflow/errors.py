@@ -191,6 +191,9 @@ DISPATCH_SUPERSEDED = _final("E.DISPATCH.SUPERSEDED", 409,
 DISPATCH_OVERLOADED = _again("E.DISPATCH.OVERLOADED", 503,
     "the worker holds as many attempts as it can",
     "send the task to another worker, or wait")
+DISPATCH_INVALID = _final("E.DISPATCH.INVALID", 422,
+    "the dispatch cannot be sent: its parameters are too large or hold what the wire refuses",
+    "pass less by value, or pass it as an artifact")
 DISPATCH_WITHDRAWN = _again("E.DISPATCH.WITHDRAWN", 409,
     "the dispatch was not acknowledged in time and was taken back",
     "nothing; the task is dispatched again once this attempt is proved not to run")
@@ -413,6 +416,9 @@ STORE_UNAVAILABLE = _again("E.STORE.UNAVAILABLE", 503,
 STORE_FENCED = _final("E.STORE.FENCED", 503,
     "a newer owner of this shard has taken over",
     "nothing; this process stops serving the shard")
+CONFIG_INVALID = _final("E.CONFIG.INVALID", 500,
+    "the settings contradict each other or a rule",
+    "change the setting that the pointer names; nothing was started")
 OVERLOADED = _again("E.OVERLOADED", 503,
     "more work is waiting than may wait",
     "try again after the given time")

@@ -33,7 +33,6 @@ def _run_chunk(first: int, count: int) -> tuple[list[Outcome], dict[str, int], i
         for what, times in outcome.seen.items():
             seen[what] = seen.get(what, 0) + times
         if outcome.violation is not None:
-            outcome.violation = Violation(outcome.violation.invariant, outcome.violation.message)
             failures.append(outcome)
     return failures, seen, executions, time.process_time() - began
 

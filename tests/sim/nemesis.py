@@ -142,7 +142,7 @@ class Nemesis:
         """A scheduler that reaches its workers and not the store: the shard lease runs out under it."""
         scheduler = next((one for one in self.schedulers if one.is_serving), None)
         if scheduler is not None:
-            seconds = 1 + self.world.rng.random() * 14
+            seconds = 1 + self.world.rng.random() * 29
             self.world.log(f"{scheduler.name} is cut off from the store for {seconds:.1f} s")
             scheduler.store_back_at = self.world.now + seconds
 

@@ -19,9 +19,12 @@ class Violation(AssertionError):
     """An invariant of the world broke. `invariant` is its name in docs/promises.md (I1…I24)."""
 
     def __init__(self, invariant: str, message: str) -> None:
-        super().__init__(f"{invariant}: {message}")
+        super().__init__(invariant, message)  # as they are, so that it survives pickling
         self.invariant = invariant
         self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.invariant}: {self.message}"
 
 
 class World:

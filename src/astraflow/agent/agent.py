@@ -27,6 +27,7 @@ from astraflow.agent.actions import (
 )
 from astraflow.agent.holdings import Held, Holdings
 from astraflow.protocol import business, control
+from astraflow.protocol.send_window import QueueFull
 from astraflow.protocol.wire import AttemptRef, Envelope
 from astraflow.protocol.worker_session import (
     Acked,
@@ -92,9 +93,10 @@ class Agent:
         self.session.connected(now)
         self._take_events(now)
 
-    def disconnected(self, now: float) -> None:
+    def disconnected(self, now: float, close_code: int | None = None) -> None:
+        """The socket is gone, or could not be opened; `close_code` as the scheduler gave it."""
         self._guard(now)
-        self.session.disconnected(now)
+        self.session.disconnected(now, close_code)
         self._take_events(now)
 
     def feed(self, envelope: Envelope, now: float) -> None:
@@ -140,7 +142,10 @@ class Agent:
         if held is None or held.phase == "done" or not self.session.is_open:
             self._count("feedback dropped")
             return
-        self.session.send(business.FEEDBACK, feedback, feedback.task_id, now)
+        try:
+            self.session.send(business.FEEDBACK, feedback, feedback.task_id, now)
+        except errors.AstraflowError:
+            self._count("feedback dropped")  # best effort: it must not hurt the attempt
 
     def reoffer(self, now: float) -> None:
         """Packages, labels or capabilities have changed: tell the scheduler, if there is a session.
@@ -249,6 +254,7 @@ class Agent:
                 self.session.taken(seq)
             case Acked(frame_ids):
                 self.holdings.committed(list(frame_ids))
+                self._send_reports(now)  # there may be room now for one that found the queue full
             case HeartbeatDue():
                 self._heartbeat(now)
             case HeartbeatAnswered(frame_id, sent_at, stop):
@@ -259,6 +265,8 @@ class Agent:
                 self._on_ready(resumed, now)
             case SessionLost():
                 self._heartbeats.clear()
+                for held in self.holdings.reports():
+                    held.is_queued = False
             case DrainAsked(seq, _, deadline_s):
                 self._start_drain(now, deadline_s)
                 self.session.taken(seq)
@@ -295,8 +303,7 @@ class Agent:
     def _on_ready(self, resumed: bool, now: float) -> None:
         if resumed:
             return
-        for held in self.holdings.reports():
-            self._send_report(held, now)
+        self._send_reports(now)
         # PROTOCOL §10: an unanswered request "is repeated after a new session".
         for held in self.holdings.working():
             for request in held.calls.values():
@@ -371,6 +378,7 @@ class Agent:
         held = self.holdings.find(dispatch.task_id, dispatch.attempt)
         assert held is not None
         if held.phase == "done":
+            held.is_queued = False
             self._send_report(held, now)
 
     def _on_cancel(self, cancel: business.Cancel) -> None:
@@ -380,9 +388,14 @@ class Agent:
         elif held.phase == "running":
             self._stop(held, cancel.grace_ms / 1000, "cancel")
 
+    def _send_reports(self, now: float) -> None:
+        for held in self.holdings.reports():
+            if not held.is_queued:
+                self._send_report(held, now)
+
     def _send_report(self, held: Held, now: float) -> None:
         """Put a held report into the send queue, if there is a session that has one (R10)."""
-        if not self.session.is_open:
+        if not self.session.is_open or held.is_queued:
             return
         assert held.report is not None
         try:
@@ -395,9 +408,14 @@ class Agent:
 
     def _queue(self, held: Held, report: business.Result | business.ExecError, now: float) -> None:
         # PROTOCOL §1: "a frame resent in a new session keeps its `id`".
-        held.frame_id = self.session.send(
-            business.RESULT, report, held.task_id, now, frame_id=held.frame_id
-        )
+        try:
+            held.frame_id = self.session.send(
+                business.RESULT, report, held.task_id, now, frame_id=held.frame_id
+            )
+        except QueueFull:
+            self._count("report waits for room")  # until the next ack
+        else:
+            held.is_queued = True
 
     def _replace_poisoned(self, frame_id: str) -> None:
         """PROTOCOL §1: a frame that closed the link twice "is replaced by that failure"."""

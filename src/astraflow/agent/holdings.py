@@ -38,6 +38,7 @@ class Held:
         "dispatch",
         "fence_at",
         "frame_id",
+        "is_queued",
         "lent_key_by",
         "phase",
         "report",
@@ -60,6 +61,7 @@ class Held:
         self.calls: dict[str, NextRequest] = {}  # what it called and waits for
         self.lent_key_by: str | None = None  # the task whose key this one uses meanwhile
         self.report: Result | ExecError | None = None
+        self.is_queued = False  # whether the session has the report in its window or queue
         self.frame_id: str | None = None  # of the frame that carries the report, in any session
 
     @property

@@ -18,6 +18,7 @@ Rule 3: an engine whose batch could not be committed is thrown away, with all it
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 from typing import TYPE_CHECKING
 
 from astraflow import errors
@@ -95,7 +96,7 @@ class Engine:
         self.gateway = gateway
         self.ownership = ownership
         self._answers: list[Answer] = []
-        self._last_tick = now
+        self._wakes_at = now
         self._listen_until = now
         self._say_waiting_at = now
         self._is_silent = False
@@ -173,7 +174,7 @@ class Engine:
         lease_end = view.leases.deadline()
         if lease_end is not None and lease_end < self._listen_until:
             lease_end = self._listen_until
-        return earliest(
+        due = earliest(
             self.gateway.deadline(),
             lease_end,
             view.timers.deadline(),
@@ -181,6 +182,8 @@ class Engine:
             None if self._is_silent else self.ownership.deadline(),
             self._say_waiting_at if view.queue.has_sleepers else None,
         )
+        self._wakes_at = inf if due is None else due
+        return due
 
     # -- commit, then speak -----------------------------------------------------------------
 
@@ -245,10 +248,11 @@ class Engine:
         self.view.at = at
 
     def _notice_stall(self, now: float) -> None:
-        if now - self._last_tick > self.view.settings.stall_s + self._longest_sleep():
-            self._listen_until = now + self.view.settings.stall_s
+        """A tick that comes long after it was due: this process stood still, and did not listen."""
+        stall_s = self.view.settings.stall_s
+        if now - self._wakes_at > stall_s:
+            self._listen_until = now + stall_s
             self.view.count("own stall noticed")
-        self._last_tick = now
 
     def _fall_silent(self, now: float) -> None:
         """PROTOCOL §5.10: past its right to speak a scheduler "closes its sockets"."""
@@ -257,9 +261,6 @@ class Engine:
         elif not self._is_silent:
             self._is_silent = True
             self.gateway.close_all()
-
-    def _longest_sleep(self) -> float:
-        return self.view.settings.heartbeat_interval_s
 
     def _settle(self) -> None:
         """Fail what a decision found to have no possible place."""
@@ -314,11 +315,12 @@ class Engine:
                 effect.session_id, business.DISPATCH, dispatch, dispatch.task_id, now
             )
         except errors.AstraflowError as error:
-            # No such session any more, or its queue is full: the frame never reached the socket.
+            # No such session any more, or its queue is full: the frame never reached the socket. Or
+            # the worker would have to refuse the frame: then no other try will do better.
+            is_ours = isinstance(error, errors.LocalProtocolError)
+            code = errors.DISPATCH_INVALID if is_ours else error.code
             run = self.view.run_of(lease)
-            refuse = Refuse(
-                lease.task, lease.attempt, lease.worker_id, error.code.code, error.message
-            )
+            refuse = Refuse(lease.task, lease.attempt, lease.worker_id, code.code, error.message)
             self.view.decide(run, refuse)
             return
         lease.frame_id = frame_id

@@ -34,7 +34,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
         # R14: a lease of fewer than three heartbeats is renewed too late for its own fence (0.6).
         if self.lease_ttl_s * 0.6 < 2 * self.heartbeat_interval_s:
             raise errors.Refused(
-                errors.AUTH_WEAK_CONFIG,
+                errors.CONFIG_INVALID,
                 "the fence, 0.6 x lease_ttl_s, must cover two heartbeat intervals: "
                 f"{self.lease_ttl_s} s, {self.heartbeat_interval_s} s",
                 pointer="/lease_ttl_s",

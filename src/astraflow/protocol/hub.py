@@ -58,6 +58,7 @@ class Connection:
         "refusals",
         "session",
         "tenant",
+        "took_over",
         "worker",
     )
 
@@ -70,6 +71,7 @@ class Connection:
         self.handshake: Handshake | None = None
         self.greeting_id: str | None = None
         self.session: SchedulerSession | None = None
+        self.took_over = False  # another connection of the identity was open when it was greeted
         self.last_heartbeat = -limits.HEARTBEAT_INTERVAL_S
         self.refusals: deque[float] = deque()
 

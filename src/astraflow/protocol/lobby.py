@@ -108,6 +108,7 @@ class Lobby(Hub):
                 retry_after_s=principal.retry_after_s,
             )
             return
+        connection.took_over = identity in self._holders
         self._displace(identity)
         self._hold(connection, identity, principal, handshake)
         connection.greeting_id = envelope.id
@@ -227,7 +228,10 @@ class Lobby(Hub):
             self._settings,
             now,
         )
-        displaced = old is not None and old.incarnation != session.incarnation
+        # A worker that died has no connection any more: its next boot has killed what it left, and
+        # nothing has to run out. One whose connection is open may be alive beside the newcomer.
+        is_other_boot = old is not None and old.incarnation != session.incarnation
+        displaced = is_other_boot and connection.took_over
         if old is not None:
             code = errors.SESSION_STALE_BINDING
             self._end(old, code, code.says)

@@ -142,7 +142,7 @@ class TestCommitThenSpeak:
         large = b'{"v":"' + b"x" * limits.MAX_FRAME_BYTES + b'"}'
         rig.submit(make_plan(1, nodes={0: {"parameters": large}}))
         [failed] = [fact for fact in rig.facts() if isinstance(fact, TaskFailed)]
-        assert failed.error.code == "E.RESULT.TOO_LARGE"
+        assert failed.error.code == "E.DISPATCH.INVALID"
 
     def test_a_stop_whose_session_ended_during_the_commit_is_owed(self) -> None:
         rig = Rig()

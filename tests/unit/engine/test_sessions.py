@@ -130,7 +130,7 @@ class TestFirstRegister:
         rig = Rig()
         worker = running(rig)
         granted_until = next(iter(rig.engine.view.leases)).until
-        worker.crash()
+        worker.conn = None  # the old process goes on, and so does its connection
         worker.boot()
         rig.wait(1.0)
         assert rig.new_facts() == []
@@ -140,6 +140,17 @@ class TestFirstRegister:
         [lost] = rig.new_facts()
         assert isinstance(lost, AttemptLost)
         assert lost.cause == "its lease ended"
+
+    def test_what_a_restarted_worker_had_is_lost_as_soon_as_it_registers(self) -> None:
+        """P11: its connection is gone, and its next boot has killed what it left behind."""
+        rig = Rig()
+        worker = running(rig)
+        worker.crash()
+        worker.boot()
+        rig.wait(0.01)
+        [lost] = rig.new_facts()
+        assert isinstance(lost, AttemptLost)
+        assert lost.cause == "its worker registered without it"
 
     def test_what_is_no_longer_current_is_cancelled(self) -> None:
         rig = Rig()

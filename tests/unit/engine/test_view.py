@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from astraflow.engine.view import package_key, split_task_id, task_id_of, worker_key
+from astraflow.engine.view import package_key, split_task_id, worker_key
 from astraflow.runs.facts import TaskFailed, TaskSkipped, width
 from astraflow.workflow.plan import AffinityHint
 from tests.unit.engine.rig import Rig
@@ -13,7 +13,7 @@ from tests.unit.plans import make_plan, retrying
 
 class TestTaskIds:
     def test_an_id_names_the_run_and_the_place_of_the_task(self) -> None:
-        assert split_task_id(task_id_of("run.with.dots", 7)) == ("run.with.dots", 7)
+        assert split_task_id("run.with.dots.7") == ("run.with.dots", 7)
 
     @pytest.mark.parametrize(
         "task_id", ["", "run1", ".7", "run1.", "run1.x", "run1.-1", "run1.1234567890", "run1.٣"]
