@@ -57,6 +57,15 @@ def make_plan(
     )
 
 
+def wrapped(count: int, **fields: Mapping[str, Any]) -> Plan:
+    """A host, n0, in a chain of `count` middlewares, outermost n1; `fields` of single nodes by id."""
+    nodes: dict[int, dict[str, Any]] = {0: {"middlewares": tuple(range(1, count + 1))}}
+    nodes.update({index: {"host": 0} for index in range(1, count + 1)})
+    for node_id, more in fields.items():
+        nodes[int(node_id[1:])].update(more)
+    return make_plan(count + 1, nodes=nodes, features=frozenset({Feature.MIDDLEWARE}))
+
+
 def retrying(attempts: int = 3, **fields: Any) -> dict[str, Any]:
     """The field of a node that is tried again."""
     return {"retry": RetryPolicy(attempts, 1.0, 2.0, 8.0, 0.0), **fields}

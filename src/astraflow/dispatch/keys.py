@@ -29,7 +29,8 @@ class KeyTable:
         self._holders.setdefault((tenant, key), []).append(task_id)
 
     def give_back(self, tenant: str, key: str, task_id: str) -> None:
-        holders = self._holders[tenant, key]
+        holders = self._holders.get((tenant, key), [])
+        assert task_id in holders, f"the key is not held by it: {key}"
         holders.remove(task_id)
         if not holders:
             del self._holders[tenant, key]

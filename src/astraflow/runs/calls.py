@@ -4,8 +4,8 @@ Rule 1: the request is recorded before it acts. One that comes again, after a ne
         is answered from what is recorded, or waits for the same call.
 Rule 2: a call is made by the current attempt of a task that is not being stopped, and only by a middleware: the
         host itself has nothing to call.
-Rule 3: when an attempt ends, its calls are stopped. They end before the task gets another attempt, so that two
-        attempts of one host never run at once through an orphaned chain.
+Rule 3: when an attempt ends, its calls are stopped. All below it are proved to have ended before the task gets
+        another attempt, so that two attempts of one host never run at once through an orphaned chain.
 Rule 4: an attempt that waits for its calls lends its slot and its key: a chain must not block itself.
 """
 
@@ -107,14 +107,17 @@ def end_calls(decision: Decision, parent: int) -> None:
 def take_up_answers(decision: Decision) -> None:
     """Tell the callers of ended calls, and queue a task again that only waited for its calls to end."""
     run = decision.run
-    while run.answered:
-        call = run.answered.pop()
+    ended, run.answered = run.answered, []
+    callers: dict[int, None] = {}
+    for call in ended:
         opened = run.tasks[call].call
         assert opened is not None
-        parent = run.tasks[opened.parent]
-        if parent.is_held and parent.attempt == opened.parent_attempt:
+        if run.tasks[opened.parent].is_held:
             decision.effects.append(AnswerCall(call))
-            if parent.open_calls == 0:
-                decision.effects.append(LendSlot(opened.parent, False))
-        elif parent.open_calls == 0 and isinstance(parent.state, Backoff | Lost):
-            decision.effects.append(EnqueueTask(opened.parent, parent.delay_s))
+        callers.update(dict.fromkeys(run.callers_of(call)))
+    for caller in callers:
+        task = run.tasks[caller]
+        if task.open_calls == 0 and task.is_held:
+            decision.effects.append(LendSlot(caller, False))
+        elif task.open_calls == 0 and isinstance(task.state, Backoff | Lost):
+            decision.effects.append(EnqueueTask(caller, task.delay_s))

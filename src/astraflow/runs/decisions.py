@@ -122,9 +122,10 @@ class Decision:
     def try_again(self, fact: AttemptFailed | AttemptLost | AttemptRefused) -> None:
         """Record the end of an attempt and queue the task, once all that the attempt called has ended."""
         self.record(fact)
-        end_calls(self, fact.task)
         if self.run.tasks[fact.task].open_calls == 0:
             self.effects.append(EnqueueTask(fact.task, fact.delay_s))
+        else:
+            end_calls(self, fact.task)
         take_up(self)
 
     def is_cancelled(self, index: int) -> bool:
@@ -456,7 +457,8 @@ def _stop_overdue(decision: Decision, command: StopOverdue) -> None:
     if not isinstance(state, Stopping) or state.attempt != command.attempt:
         decision.ignored = "attempt is over"
         return
-    if state.why == "cancel":
+    # A call that is stopped in a run that goes on stands before its caller's next attempt.
+    if state.why == "cancel" and (task.call is None or run.cancel is not None):
         error = Problem(errors.CANCEL_TIMEOUT.code, "CANCELLED", "the worker did not confirm")
         decision.effects.append(AttemptOver(command.task, command.attempt))
         decision.finish_task(

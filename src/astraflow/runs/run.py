@@ -7,7 +7,7 @@ because a scheduler holds a hundred thousand of them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -71,7 +71,7 @@ class Task:
         self.state: State = PENDING if remaining else READY
         self.node = node  # the place in the plan of the node that is executed
         self.call = call
-        self.open_calls = 0  # calls of its current attempt that have not ended
+        self.open_calls = 0  # calls below it that have not ended: its own, and theirs in turn
         self.remaining = remaining  # upstream tasks that are not settled yet
         self.attempt = 0  # the newest attempt ever issued; a fencing token that only grows (R6)
         self.failures = 0  # counted by the retry budget
@@ -167,14 +167,19 @@ class Run:
 
     def host_of(self, task: int) -> int:
         """The place in the plan that a task belongs to: for a call, its host's."""
-        call = self.tasks[task].call
-        while call is not None:
-            task = call.parent
-            call = self.tasks[task].call
+        for caller in self.callers_of(task):
+            task = caller
         return task
 
+    def callers_of(self, task: int) -> Iterator[int]:
+        """The task that called this one, the one that called that, and so on up to the host's own."""
+        call = self.tasks[task].call
+        while call is not None:
+            yield call.parent
+            call = self.tasks[call.parent].call
+
     def open_calls_of(self, parent: int) -> list[int]:
-        """The calls of a task that have not ended."""
+        """The calls that a task made itself and that have not ended."""
         return [
             task
             for (caller, _, _), task in self.calls.items()
@@ -188,10 +193,11 @@ class Run:
     def check(self) -> None:
         """Assert what must always hold; re-derives every count from scratch (I8)."""
         open_tasks = 0
+        open_calls = self._count_open_calls()
         for index, task in enumerate(self.tasks):
             terminal = task.is_terminal
             open_tasks += not terminal
-            assert task.open_calls == len(self.open_calls_of(index))
+            assert task.open_calls == open_calls[index], f"task {index} waits for other calls"
             if task.call is not None:
                 continue
             unsettled = sum(not self.tasks[p].is_terminal for p in self.plan.parents[index])
@@ -211,3 +217,10 @@ class Run:
         assert not self.ready, "ready tasks were not taken up"
         assert not self.doomed, "doomed tasks were not skipped"
         assert not self.answered, "ended calls were not answered"
+
+    def _count_open_calls(self) -> list[int]:
+        counts = [0] * len(self.tasks)
+        for call in self.calls.values():
+            for caller in () if self.tasks[call].is_terminal else self.callers_of(call):
+                counts[caller] += 1
+        return counts

@@ -6,7 +6,7 @@ Rule 2: a row exists only if a fact can cause it; time passing is a fact too (`A
 Rule 3: terminal states have no rows: they never change (P6).
 Rule 4: an attempt number is one more than the last, at every lease, whatever became of the last (R6).
 Rule 5: a call of a middleware is a task that a fact adds to the run. It has no edges: its end is an answer
-        to the task that called it, and that task gets no new attempt before all its calls have ended.
+        to the task that called it, and that task gets no new attempt before all calls below it have ended.
 Rule 6: a task that waits upstream becomes `Ready` or doomed when an upstream task settles. Both follow
         from the plan, so neither is stored; the skip of a doomed task is a fact of its own.
 
@@ -242,7 +242,8 @@ def fold(run: Run, fact: Fact) -> None:
     if type(task.state) in TERMINAL:
         run.open_tasks -= 1
         if task.call is not None:
-            run.tasks[task.call.parent].open_calls -= 1
+            for caller in run.callers_of(fact.task):
+                run.tasks[caller].open_calls -= 1
             run.answered.append(fact.task)
             return
         if run.failed is None and type(task.state) is Failed:
@@ -257,7 +258,8 @@ def _open_call(run: Run, fact: CallOpened) -> None:
     node = host if fact.chain_index is None else middlewares[fact.chain_index]
     run.tasks.append(Task(0, node, fact))
     run.calls[fact.parent, fact.parent_attempt, fact.request_id] = fact.task
-    run.tasks[fact.parent].open_calls += 1
+    for caller in run.callers_of(fact.task):
+        run.tasks[caller].open_calls += 1
     run.open_tasks += 1
     run.ready.append(fact.task)
 

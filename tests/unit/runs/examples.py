@@ -12,6 +12,7 @@ from astraflow.runs.facts import (
     AttemptProgressed,
     AttemptRefused,
     AttemptStarted,
+    CallOpened,
     CancelRequested,
     Chunk,
     Fact,
@@ -43,10 +44,11 @@ from astraflow.runs.states import (
     Skipped,
     State,
     Stopping,
+    Subsumed,
     Succeeded,
 )
 from astraflow.runs.transitions import fold
-from tests.unit.plans import AT, accepted, make_plan
+from tests.unit.plans import AT, accepted, make_plan, wrapped
 
 ERROR = Problem("E.RUNNER.FAILURE", "USER_CODE", "boom", False, "line 1")
 ARTIFACT = ArtifactRef(
@@ -61,6 +63,7 @@ FULL_FACTS: tuple[AnyFact, ...] = (
     RunStarted(AT),
     CancelRequested(AT, "ann", "deadline"),
     RunFinished(AT, "failed", ERROR),
+    CallOpened(AT, 1, "call1", 0, 1, "req1", None, msgspec.Raw(b'{"p":1}')),
     TaskWaiting(AT, 0, WaitingFor("package", "pkg 1.0")),
     TaskLeased(AT, 0, 1, "w1", 3, 30_000),
     AttemptStarted(AT, 0, 1),
@@ -90,17 +93,19 @@ WAY_TO: dict[type[State], tuple[TaskFact, ...]] = {
     Failed: (TaskFailed(AT, 0, 0, ERROR),),
     Skipped: (TaskSkipped(AT, 0, "E.TASK.DISABLED"),),
     Cancelled: (TaskCancelled(AT, 0, 0),),
+    Subsumed: (),
 }
 """The facts that bring the first task of a run into a state."""
 
 
 def run_in(state: type[State]) -> tuple[Run, int]:
-    """A run of two tasks in a row, and the task of it that is in `state`."""
-    run = Run(make_plan(2, [(0, 1)]), accepted())
+    """A run of two tasks in a row, and the task of it that is in `state`. A middleware and its host, if
+    it is the state that no fact leads to."""
+    run = Run(wrapped(1) if state is Subsumed else make_plan(2, [(0, 1)]), accepted())
     fold(run, accepted())
     for fact in WAY_TO[state]:
         fold(run, fact)
-    task = 1 if state is Pending else 0
+    task = 1 if state in (Pending, Subsumed) else 0
     assert type(run.tasks[task].state) is state
     return run, task
 

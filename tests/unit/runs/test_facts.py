@@ -35,6 +35,15 @@ REQUIRED = {
     "run.started": ("at",),
     "run.cancel_requested": ("at",),
     "run.finished": ("at", "status"),
+    "call.opened": (
+        "at",
+        "task",
+        "call_id",
+        "parent",
+        "parent_attempt",
+        "request_id",
+        "chain_index",
+    ),
     "task.waiting": ("at", "task", "waiting_for"),
     "task.leased": ("at", "task", "attempt", "worker", "incarnation", "ttl_ms"),
     "attempt.started": ("at", "task", "attempt"),
@@ -56,6 +65,7 @@ OPTIONAL = {
     "run.started": (),
     "run.cancel_requested": ("by", "reason"),
     "run.finished": ("error",),
+    "call.opened": ("payload",),
     "task.waiting": (),
     "task.leased": (),
     "attempt.started": (),
@@ -173,7 +183,7 @@ def test_every_kind_is_as_wide_as_it_is_shown(fact: Fact) -> None:
 
 def test_a_fact_of_a_task_is_stored_with_its_place() -> None:
     of_tasks = [kind for kind in KINDS.values() if issubclass(kind, TaskFact)]
-    assert len(of_tasks) == 13
+    assert len(of_tasks) == 14
     assert all("task" in kind.__struct_fields__ for kind in of_tasks)
 
 

@@ -11,6 +11,7 @@ import pytest
 from astraflow import errors
 from astraflow.runs import states
 from astraflow.runs.commands import (
+    Call,
     Cancel,
     Command,
     Lease,
@@ -32,6 +33,7 @@ from astraflow.runs.facts import (
     AttemptProgressed,
     AttemptRefused,
     AttemptStarted,
+    CallOpened,
     CancelRequested,
     Chunk,
     Fact,
@@ -50,7 +52,7 @@ from astraflow.runs.facts import (
     width,
 )
 from astraflow.runs.projections import events_of, iso, node_status, view_node, view_run
-from tests.unit.plans import AT, accepted, make_plan, retrying, start
+from tests.unit.plans import AT, accepted, make_plan, retrying, start, wrapped
 from tests.unit.runs.examples import ARTIFACT, ERROR, FULL_FACTS, RESULT, run_in
 
 WHEN = "2023-11-14T22:13:20.000Z"
@@ -99,6 +101,10 @@ EXACTLY: list[tuple[Fact, list[tuple[str, dict[str, Any]]]]] = [
     ),
     (RunFinished(AT, "succeeded"), [run_status("succeeded")]),
     (RunFinished(AT, "failed", ERROR), [run_status("failed", error=SHOWN_ERROR)]),
+    (
+        CallOpened(AT, 1, "call1", 0, 1, "req1", None),
+        [state("ready", 0, hostNodeId="n0", chainIndex=None, callId="call1")],
+    ),
     (
         TaskWaiting(AT, 0, WaitingFor("slot", "all busy")),
         [
@@ -404,3 +410,83 @@ def test_folding_the_events_gives_the_statuses_of_the_view(commands: tuple[Comma
         assert seen == {
             node: "pending" if status == "ready" else status for node, status in shown.items()
         }
+
+
+class TestCalls:
+    """n1 wraps n2, which wraps n0."""
+
+    def called(self) -> tuple[Any, list[Fact]]:
+        run = start(wrapped(2)).run
+        facts = give(run, Lease(0, "w1", 1, 1), Call(0, 1, "w1", "a", 0))
+        facts += give(run, Lease(3, "w1", 1, 1), Call(3, 1, "w1", "b", 1))
+        facts += give(run, Lease(4, "w2", 1, 1), Report(4, 1, "w2", "SUCCEEDED", RESULT))
+        return run, facts
+
+    def test_the_events_of_calls_name_the_call_its_host_and_its_place(self) -> None:
+        run, facts = self.called()
+        calls = {fact.task: fact for fact in facts if isinstance(fact, CallOpened)}
+        seen: dict[str, list[Any]] = {}
+        for fact in facts:
+            for event in events_of(fact, 1, run.plan, calls):
+                body = event["data"]
+                if event["type"] == "node.state" and "callId" in body:
+                    assert event["scope"] == {"nodeId": body["nodeId"]}
+                    about = (body["nodeId"], body["hostNodeId"], body["chainIndex"])
+                    seen.setdefault(body["callId"], []).append((*about, body["status"]))
+        assert seen == {
+            run.task_id(3): [("n2", "n0", 1, "ready"), ("n2", "n0", 1, "dispatched")],
+            run.task_id(4): [
+                ("n0", "n0", None, "ready"),
+                ("n0", "n0", None, "dispatched"),
+                ("n0", "n0", None, "succeeded"),
+            ],
+        }
+
+    def test_the_events_of_the_hosts_own_task_are_of_its_node_alone(self) -> None:
+        run, facts = self.called()
+        calls = {fact.task: fact for fact in facts if isinstance(fact, CallOpened)}
+        [leased] = [fact for fact in facts if isinstance(fact, TaskLeased) and fact.task == 0]
+        [event] = events_of(leased, 1, run.plan, calls)
+        assert event["data"] == {**NODE, "status": "dispatched", "attempt": 1, "workerId": "w1"}
+
+    def test_before_it_runs_a_chain_waits_as_its_host_does(self) -> None:
+        run = start(wrapped(2)).run
+        host, outer, inner = view_run(run)["nodes"]
+        assert (host["status"], outer["status"], inner["status"]) == ("ready", "ready", "pending")
+        assert (host["middlewares"], host["calls"]) == (["n1", "n2"], 0)
+        assert (outer["hostNodeId"], outer["chainIndex"], outer["calls"]) == ("n0", 0, 0)
+        assert (inner["hostNodeId"], inner["chainIndex"], inner["calls"]) == ("n0", 1, 0)
+        assert "hostNodeId" not in host
+        assert "middlewares" not in outer
+
+    def test_while_it_runs_a_middleware_is_shown_with_its_last_call(self) -> None:
+        run, _ = self.called()
+        host, outer, inner = view_run(run)["nodes"]
+        assert (host["status"], host["calls"], host["result"]) == ("dispatched", 2, None)
+        assert (outer["status"], outer["calls"]) == ("dispatched", 0)
+        assert (inner["status"], inner["calls"], inner["attempt"]) == ("dispatched", 1, 1)
+        give(run, Call(0, 1, "w1", "c", 0))
+        inner = view_node(run, 2)
+        assert (inner["status"], inner["calls"], inner["attempt"]) == ("ready", 2, 0)
+
+    def test_after_its_end_what_was_never_called_was_skipped(self) -> None:
+        run = start(wrapped(2)).run
+        give(run, Lease(0, "w1", 1, 1), Report(0, 1, "w1", "SUCCEEDED", RESULT))
+        host, outer, inner = view_run(run)["nodes"]
+        assert (host["status"], host["result"]) == ("succeeded", RESULT)
+        assert (outer["status"], inner["status"]) == ("succeeded", "skipped")
+
+    def test_after_its_end_a_host_shows_its_own_result_and_a_middleware_that_of_its_call(
+        self,
+    ) -> None:
+        run, _ = self.called()
+        give(run, Report(3, 1, "w1", "FAILED", error=ERROR))
+        give(run, Report(0, 1, "w1", "SUCCEEDED", RESULT))
+        host, outer, inner = view_run(run)["nodes"]
+        assert run.status == "succeeded"
+        assert [one["status"] for one in (host, outer, inner)] == [
+            "succeeded",
+            "succeeded",
+            "failed",
+        ]
+        assert (inner["error"], host["error"]) == (SHOWN_ERROR, None)

@@ -53,6 +53,14 @@ def doomed_left(run: Run) -> None:
     run.doomed.append((1, 0))
 
 
+def answers_left(run: Run) -> None:
+    run.answered.append(0)
+
+
+def call_that_nobody_made(run: Run) -> None:
+    run.tasks[0].open_calls = 1
+
+
 @pytest.mark.parametrize(
     ("plant", "told"),
     [
@@ -65,6 +73,8 @@ def doomed_left(run: Run) -> None:
         (lost_untried, "task 0 was lost more often than it was tried"),
         (ready_left, "ready tasks were not taken up"),
         (doomed_left, "doomed tasks were not skipped"),
+        (answers_left, "ended calls were not answered"),
+        (call_that_nobody_made, "task 0 waits for other calls"),
     ],
 )
 def test_a_planted_inconsistency_is_noticed(plant: Callable[[Run], None], told: str) -> None:
@@ -81,8 +91,8 @@ def test_a_task_that_joins_any_may_be_ready_before_its_upstream_is_settled() -> 
 
 
 def test_a_task_without_an_upstream_begins_ready() -> None:
-    assert Task(0).state is READY
-    assert Task(2).state is PENDING
+    assert Task(0, 3).state is READY
+    assert Task(2, 3).state is PENDING
 
 
 @pytest.mark.parametrize(

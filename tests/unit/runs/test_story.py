@@ -22,6 +22,7 @@ SENTENCES = {
     "RunStarted": "RunStarted",
     "CancelRequested": "cancel of the run was requested by ann (deadline)",
     "RunFinished": "RunFinished",
+    "CallOpened": "was called by attempt 1 of task 0",
     "TaskWaiting": "waits for package: pkg 1.0",
     "TaskLeased": "attempt 1 was leased to w1 (boot 3)",
     "AttemptStarted": "attempt 1 was taken by its worker",

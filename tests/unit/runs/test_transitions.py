@@ -15,6 +15,7 @@ from astraflow.runs.decisions import decide
 from astraflow.runs.facts import (
     AttemptProgressed,
     AttemptStarted,
+    CallOpened,
     CancelRequested,
     Fact,
     Problem,
@@ -37,7 +38,10 @@ STATES = [
     for one in vars(states).values()
     if isinstance(one, type) and issubclass(one, State) and one is not State
 ]
-TASK_FACTS = [fact for fact in FULL_FACTS if isinstance(fact, TaskFact)]
+# A call is a task that a fact adds: there is no state that it could meet.
+TASK_FACTS = [
+    fact for fact in FULL_FACTS if isinstance(fact, TaskFact) and not isinstance(fact, CallOpened)
+]
 PAIRS = [(state, fact) for state in STATES for fact in TASK_FACTS]
 
 
@@ -100,6 +104,25 @@ def test_a_terminal_state_has_no_rows(state: type[State]) -> None:
 @pytest.mark.parametrize("state", sorted(set(STATES) - TERMINAL, key=named), ids=named)
 def test_every_other_state_can_be_left(state: type[State]) -> None:
     assert any(LEADS_TO[fact] not in (None, state) for fact in rows(state))
+
+
+def test_no_fact_leads_a_task_into_the_state_of_a_middleware() -> None:
+    assert states.Subsumed not in LEADS_TO.values()
+
+
+class TestCalls:
+    def test_an_opened_call_is_one_more_task_that_is_ready(self) -> None:
+        run, _ = run_in(Leased)
+        assert CallOpened not in LEADS_TO
+        fold(run, CallOpened(AT, 2, "call1", 0, 1, "req1", None))
+        assert (len(run.tasks), run.open_tasks, run.tasks[0].open_calls) == (3, 3, 1)
+        assert (run.ready, run.calls) == ([0, 2], {(0, 1, "req1"): 2})
+        assert (run.tasks[2].state, run.tasks[2].node) == (states.READY, 0)
+
+    def test_calls_are_numbered_in_the_order_in_which_they_are_opened(self) -> None:
+        run, _ = run_in(Leased)
+        with pytest.raises(AssertionError, match="in the order in which they are opened"):
+            fold(run, CallOpened(AT, 3, "call1", 0, 1, "req1", None))
 
 
 def test_a_story_keeps_only_the_last_facts() -> None:
