@@ -34,6 +34,7 @@ FAULTS = (
     "poison",
     "store_split",
     "reregister",
+    "mute_crash",
 )
 
 
@@ -49,8 +50,8 @@ class Config:
     runs: int = 2
     tasks: int = 4
     window: int = 64
-    heartbeat_s: float = 1.5
-    lease_s: float = 9.0
+    heartbeat_s: float = 2.0
+    lease_s: float = 12.0
     loss: float = 0.0
     duplication: float = 0.0
     delay_s: float = 0.005
@@ -61,6 +62,7 @@ class Config:
     drift: float = 0.0
     token_ttl_s: int = 3600
     crash_every_s: float = 20.0
+    mute_crash: float = 0.0
     fault_phase_s: float = 60.0
     with_codec: bool = False
     missing_package: bool = False
@@ -109,10 +111,13 @@ def draw(seed: int) -> Config:
     if is_large:
         handlers = handlers[:8]  # two hundred slow tasks in a row take longer than the bound
     tenants = 2 if rng.random() < 0.3 else 1
+    is_crowded = rng.random() < 0.02
     return Config(
         seed=seed,
         faults=faults,
-        workers=40 if rng.random() < 0.02 else rng.randint(tenants, 4),
+        workers=40 if is_crowded else rng.randint(tenants, 4),
+        # Forty workers see as much in twenty seconds as four in many more.
+        fault_phase_s=20.0 if is_crowded else 60.0,
         tenants=tenants,
         slots=rng.randint(1, 4),
         runs=1 if is_large else rng.randint(1, 5),
@@ -129,6 +134,7 @@ def draw(seed: int) -> Config:
         token_ttl_s=15 if "token_expiry" in faults else 3600,
         crash_every_s=rng.choice((5.0, 15.0, 60.0)),
         with_codec=rng.random() < 0.05,
+        mute_crash=0.003 if "mute_crash" in faults else 0.0,
         missing_package=rng.random() < 0.2,
         pinned=rng.random() < 0.15,
         keyed=rng.random() < 0.2 and not is_large,

@@ -352,7 +352,7 @@ def tightfence() -> AbstractContextManager[None]:
     """A lease of three heartbeats with the fence at 0.6 of it (against R14)."""
 
     def unchecked(**fields: Any) -> EngineSettings:
-        settings = EngineSettings(**{**fields, "lease_ttl_s": 9.0})
+        settings = EngineSettings(**{**fields, "lease_ttl_s": 12.0})
         msgspec.structs.force_setattr(settings, "lease_ttl_s", fields["lease_ttl_s"])
         return settings
 
@@ -395,7 +395,12 @@ PLANTED: dict[str, Planted] = {
     "latedispatch": Planted(latedispatch, ("worker_pause",), ("I17",), _LONG),
     "hostsurvives": Planted(hostsurvives, ("worker_crash", "worker_pause"), ("I17",), _LONG),
     "nofence": Planted(nofence, ("partition",), ("I17",), _LONG),
-    "staleowner": Planted(staleowner, ("store_split", "cut"), ("I17",), _LONG),
+    "staleowner": Planted(
+        staleowner,
+        ("store_split", "cut"),
+        ("I17",),
+        {**_LONG, "heartbeat_s": 1.0, "lease_s": 6.0},
+    ),
     "reregister": Planted(
         reregister, ("reregister", "delay"), ("I17",), {**_LONG, "delay_s": 0.5}
     ),
@@ -403,14 +408,14 @@ PLANTED: dict[str, Planted] = {
         lostcancel, ("scheduler_crash", "cancel"), ("I24",), {"handlers": ("endless", "ok")}
     ),
     "lostnext": Planted(
-        lostnext, ("scheduler_crash", "delay"), ("I24",), {"chains": True, "delay_s": 0.5}
+        lostnext, ("mute_crash",), ("I24",), {"chains": True, "mute_crash": 0.05, "runs": 5}
     ),
     "poison": Planted(poison, ("poison",), ("I24", "crash"), {"with_codec": True}),
     "tightfence": Planted(
         tightfence,
         ("delay",),
         ("needless kills",),
-        {**_LONG, "lease_s": 4.5, "delay_s": 0.5},
+        {**_LONG, "lease_s": 6.0, "delay_s": 0.5},
         only=True,
     ),
 }

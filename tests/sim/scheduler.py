@@ -71,6 +71,8 @@ class SchedulerProcess:
         return self.world.now >= self.store_back_at
 
     def start(self) -> None:
+        if not self.is_dead:
+            return
         self.is_dead = False
         self.life += 1
         self._stand_by(self.life)
@@ -184,6 +186,7 @@ class SchedulerProcess:
         inbox, self._inbox = self._inbox, []
         for kind, one, two in inbox:
             self._handle(kind, one, two)
+        self.engine.tick(self.clock.now(), self.clock.wall_ms())
         self._pump()
 
     # -- the network's end ------------------------------------------------------------------
@@ -245,9 +248,6 @@ class SchedulerProcess:
     def _pump(self) -> None:
         while self.engine is not None and not self.is_paused:
             now, at = self.clock.now(), self.clock.wall_ms()
-            deadline = self.engine.deadline()
-            if deadline is not None and deadline <= now:
-                self.engine.tick(now, at)
             batch = None if self._committing else self.engine.take_batch(now, at)
             if batch is None:
                 break
@@ -305,7 +305,13 @@ class SchedulerProcess:
     def _speak(self) -> None:
         if self.engine is None:
             return
-        for output in self.engine.take_output():
+        outputs = self.engine.take_output()
+        if outputs and not self.store.is_healed and self.world.chance(self.config.mute_crash):
+            # After the commit, and before anybody hears of it.
+            self.crash()
+            self.world.after(0.05 + self.world.rng.random(), self.start)
+            return
+        for output in outputs:
             conn = self._conns.get(output.conn)
             if conn is None:
                 continue
@@ -336,6 +342,7 @@ class SchedulerProcess:
         if life != self.life or when != self._tick_at:
             return
         self._tick_at = None
-        if self.is_paused:
-            return  # waking pumps
+        if self.is_paused or self.engine is None:
+            return  # waking ticks
+        self.engine.tick(self.clock.now(), self.clock.wall_ms())
         self._pump()

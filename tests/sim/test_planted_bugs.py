@@ -39,7 +39,7 @@ def test_the_same_world_without_the_bug_is_sound(name: str) -> None:
     for seed in range(3):
         config = PLANTED[name].config(seed)
         if name == "tightfence":
-            config = config.shrink(lease_s=9.0)
+            config = config.shrink(lease_s=12.0)
         outcome = simulate(seed, config)
         assert outcome.violation is None, f"{config.describe()}: {outcome.violation}"
 
@@ -51,6 +51,6 @@ def test_a_fence_that_is_too_tight_kills_needlessly() -> None:
     for seed in range(25):
         with planted.plant():
             kills["tight"] += simulate(seed, planted.config(seed)).seen.get("self-fenced", 0)
-        config = planted.config(seed).shrink(lease_s=9.0)
+        config = planted.config(seed).shrink(lease_s=12.0)
         kills["right"] += simulate(seed, config).seen.get("self-fenced", 0)
     assert kills["tight"] > 3 * kills["right"] > 0
