@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from astraflow import errors
-from astraflow.agent.actions import Exit, HandUp, Kill, Start, Stop
+from astraflow.agent.actions import Answer, Exit, HandUp, Kill, Start, Stop
 from astraflow.protocol import business, codec, control, limits
 from astraflow.protocol.events import RegisterArrived
 from astraflow.protocol.wire import AttemptRef, Envelope, Sender, Unreadable
@@ -624,3 +624,94 @@ def _close_twice(desk: Desk) -> None:
 def _carries(event: object, kind: type) -> bool:
     envelope = getattr(event, "envelope", None)
     return envelope is not None and isinstance(envelope.payload, kind)
+
+
+class TestCalls:
+    def request(self, request_id: str = "a", attempt: int = 1) -> business.NextRequest:
+        return business.NextRequest("run1", "run1.1", attempt, request_id, 0)
+
+    def response(self, request_id: str = "a", attempt: int = 1) -> business.NextResponse:
+        return business.NextResponse("run1", "run1.1", attempt, request_id, msgspec.Raw(b"7"))
+
+    def calling(self, *request_ids: str) -> Desk:
+        """A desk whose agent runs an attempt that has made these calls."""
+        desk = Desk()
+        desk.dispatch(1)
+        for request_id in request_ids:
+            desk.agent.call(self.request(request_id), desk.now)
+        desk.run()
+        desk.take_actions()
+        return desk
+
+    def answer(self, desk: Desk, request_id: str = "a", attempt: int = 1) -> None:
+        response = self.response(request_id, attempt)
+        desk.send(business.NEXT_RESPONSE, response, response.task_id)
+
+    def test_a_call_is_sent(self) -> None:
+        desk = self.calling("a", "b")
+        assert desk.delivered(business.NextRequest) == [self.request("a"), self.request("b")]
+
+    def test_an_answer_is_given_to_the_attempt_once(self) -> None:
+        desk = self.calling("a")
+        self.answer(desk)
+        self.answer(desk)
+        assert desk.take_actions() == [Answer(self.response())]
+        assert desk.agent.counters == {"answer that nobody waits for": 1}
+
+    @pytest.mark.parametrize(("request_id", "attempt"), [("other", 1), ("a", 2)])
+    def test_an_answer_to_another_request_or_attempt_is_counted(
+        self, request_id: str, attempt: int
+    ) -> None:
+        desk = self.calling("a")
+        self.answer(desk, request_id, attempt)
+        assert desk.take_actions() == []
+        assert desk.agent.counters == {"answer that nobody waits for": 1}
+
+    def test_an_unanswered_call_is_repeated_in_a_new_session(self) -> None:
+        desk = self.calling("a", "b")
+        self.answer(desk, "a")
+        desk.events.clear()
+        desk.lose_session()
+        desk.wait(5.0)
+        assert desk.agent.session.is_ready
+        assert desk.delivered(business.NextRequest) == [self.request("b")]
+
+    def test_a_call_is_not_repeated_where_the_session_goes_on(self) -> None:
+        desk = self.calling("a")
+        desk.cut()
+        desk.wait(5.0)
+        assert desk.agent.session.is_ready
+        assert desk.delivered(business.NextRequest) == [self.request("a")]
+
+    def test_a_call_without_a_session_is_sent_in_the_next(self) -> None:
+        desk = self.calling()
+        desk.is_online = False
+        desk.lose_session()
+        desk.agent.call(self.request(), desk.now)
+        desk.run()
+        assert desk.delivered(business.NextRequest) == []
+        desk.is_online = True
+        desk.wait(10.0)
+        assert desk.delivered(business.NextRequest) == [self.request()]
+
+    def test_a_call_of_an_attempt_that_does_not_run_is_counted(self) -> None:
+        desk = self.calling()
+        desk.agent.call(self.request("a", 2), desk.now)
+        desk.cancel(1)
+        desk.agent.call(self.request("b"), desk.now)
+        desk.finish(1, status="CANCELLED")
+        desk.agent.call(self.request("c"), desk.now)
+        desk.run()
+        assert desk.delivered(business.NextRequest) == []
+        assert desk.agent.counters == {"call of an attempt that does not run": 3}
+
+    def test_an_attempt_that_ended_waits_for_no_answers(self) -> None:
+        desk = self.calling("a")
+        desk.finish(1)
+        desk.take_actions()
+        desk.events.clear()
+        desk.lose_session()
+        desk.wait(5.0)
+        assert desk.delivered(business.NextRequest) == []
+        self.answer(desk)
+        assert desk.take_actions() == []

@@ -9,7 +9,7 @@ import pytest
 from astraflow import errors
 from astraflow.agent import holdings as module
 from astraflow.agent.holdings import Held, Holdings
-from astraflow.protocol.business import Dispatch
+from astraflow.protocol.business import Dispatch, NextRequest
 from astraflow.protocol.wire import AttemptRef
 from tests.unit.agent.desk import dispatch_of, result_of
 
@@ -187,3 +187,67 @@ class TestReports:
         holdings.check()
         assert holdings.is_empty
         assert holdings.find("run1.1", 1) is None
+
+
+class TestLending:
+    """PROTOCOL §10: "A waiting parent lends its slot and its concurrency key"."""
+
+    def keyed(self, holdings: Holdings, number: int) -> Held:
+        return taken(holdings, dispatch_of(number, concurrency_key="printer"))
+
+    def waits(self, held: Held) -> Held:
+        held.calls["a"] = NextRequest("run1", held.task_id, 1, "a", 0)
+        return held
+
+    def is_busy(self, holdings: Holdings, number: int = 8) -> bool:
+        offered = holdings.offer(dispatch_of(number, concurrency_key="printer"), 0.0, 0.0)
+        if isinstance(offered, Held):
+            holdings.drop(offered)
+            return False
+        assert offered == errors.CMD_CONCURRENCY_VIOLATION.code
+        return True
+
+    def test_a_key_is_lent_down_a_chain_and_given_back_up(self) -> None:
+        holdings = Holdings(4)
+        chain = [self.waits(self.keyed(holdings, number)) for number in (1, 2)]
+        chain.append(self.keyed(holdings, 3))
+        assert [held.lent_key_by for held in chain] == [None, "run1.1", "run1.2"]
+        assert self.is_busy(holdings)
+        for held in reversed(chain):
+            held.calls.clear()
+            holdings.finish(held, result_of(int(held.task_id[-1])))
+            holdings.check()
+        assert isinstance(holdings.offer(dispatch_of(4, concurrency_key="printer"), 0.0, 0.0), Held)
+
+    def test_a_lender_that_ends_first_leaves_the_key_with_its_borrower(self) -> None:
+        holdings = Holdings(4)
+        outer = self.waits(self.keyed(holdings, 1))
+        inner = self.keyed(holdings, 2)
+        holdings.drop(outer)
+        holdings.check()
+        assert inner.lent_key_by is None
+        assert self.is_busy(holdings)
+        holdings.finish(inner, result_of(2))
+        holdings.check()
+        assert not self.is_busy(holdings, 9)
+
+    def test_a_link_that_ends_out_of_turn_leaves_the_key_to_those_around_it(self) -> None:
+        holdings = Holdings(4)
+        outer = self.waits(self.keyed(holdings, 1))
+        middle = self.waits(self.keyed(holdings, 2))
+        inner = self.keyed(holdings, 3)
+        holdings.drop(middle)
+        holdings.check()
+        assert inner.lent_key_by == outer.task_id
+        holdings.drop(inner)
+        holdings.check()
+        outer.calls.clear()
+        assert self.is_busy(holdings)
+
+    def test_attempts_that_wait_for_their_calls_do_not_count_as_load(self) -> None:
+        holdings = Holdings(1)
+        for number in (1, 2, 3):
+            self.waits(taken(holdings, dispatch_of(number)))
+        taken(holdings, dispatch_of(4))
+        taken(holdings, dispatch_of(5))
+        assert holdings.offer(dispatch_of(6), 0.0, 0.0) == errors.DISPATCH_OVERLOADED.code

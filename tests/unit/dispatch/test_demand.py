@@ -8,12 +8,12 @@ import msgspec
 
 from astraflow import errors
 from astraflow.dispatch.demand import Demand, bound_parameters, conflict_of, demand_of, refs_of
-from astraflow.runs.commands import Lease, Report
+from astraflow.runs.commands import Call, Lease, Report
 from astraflow.runs.decisions import decide
 from astraflow.runs.facts import Problem
 from astraflow.runs.run import Run
 from astraflow.workflow.plan import AffinityHint, ResourceRefValue
-from tests.unit.plans import AT, make_plan, start
+from tests.unit.plans import AT, make_plan, start, wrapped
 
 
 def after_result(value: object) -> Run:
@@ -83,3 +83,39 @@ def test_resources_of_one_worker_or_of_none_do_not_conflict() -> None:
     assert conflict_of([ResourceRefValue("a", "w1"), ResourceRefValue("b", "w1")]) is None
     assert conflict_of([ResourceRefValue("a"), ResourceRefValue("b", "w1")]) is None
     assert conflict_of([]) is None
+
+
+class TestCalls:
+    """n1 wraps n0."""
+
+    def called(self, payload: bytes = b"null", **fields: dict[str, object]) -> Run:
+        """A run whose task 2 is a call of the host."""
+        run = start(wrapped(1, **fields)).run
+        decide(run, Lease(0, "w1", 1, 30_000), AT, Random(1))
+        decide(run, Call(0, 1, "w1", "a", 0, msgspec.Raw(payload)), AT, Random(1))
+        return run
+
+    def test_a_task_of_a_chain_needs_what_the_node_that_it_executes_needs(self) -> None:
+        run = self.called(n0={"type": "t.host"}, n1={"type": "t.outer"})
+        assert [demand_of(run, task, []).node_type for task in (0, 2)] == ["t.outer", "t.host"]
+
+    def test_a_call_gets_the_parameters_of_its_node_unless_its_caller_gives_others(self) -> None:
+        host = {"parameters": b'{"x":1}'}
+        assert bound_parameters(self.called(n0=host), 2) == b'{"x":1}'
+        assert bound_parameters(self.called(b'{"x":2}', n0=host), 2) == b'{"x":2}'
+
+    def test_a_reference_in_what_the_caller_gives_is_found(self) -> None:
+        payload = msgspec.json.encode({"m": {"resourceRef": {"resourceId": "r", "workerId": "w2"}}})
+        run = self.called(payload)
+        refs = refs_of(run, 2, bound_parameters(run, 2))
+        assert demand_of(run, 2, refs).pin == "w2"
+
+    def test_a_call_with_a_key_borrows_it_of_its_chain_alone(self) -> None:
+        key = {"concurrency_key": "printer"}
+        run = self.called(n0=key, n1=key)
+        assert demand_of(run, 0, []).lent_by is None
+        assert demand_of(run, 2, []).lent_by == "run1.0"
+
+    def test_a_call_without_a_key_borrows_nothing(self) -> None:
+        run = self.called(n1={"concurrency_key": "printer"})
+        assert demand_of(run, 2, []).lent_by is None
