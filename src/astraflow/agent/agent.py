@@ -82,6 +82,7 @@ class Agent:
         self._metrics = metrics
         self._actions: list[Action] = []
         self._heartbeats: dict[str, tuple[AttemptRef, ...]] = {}
+        self._waiting_calls: list[tuple[Held, business.NextRequest]] = []
         self._register_wanted = False
         self._drain_deadline: float | None = None
         self._is_over = False
@@ -163,7 +164,7 @@ class Agent:
             self._count("call of an attempt that does not run")
         else:
             held.calls[request.request_id] = request
-            self._send_call(request, now)
+            self._send_call(held, request, now)
         self._take_events(now)
 
     def drain(self, now: float, deadline_s: float | None = None) -> None:
@@ -255,6 +256,7 @@ class Agent:
             case Acked(frame_ids):
                 self.holdings.committed(list(frame_ids))
                 self._send_reports(now)  # there may be room now for one that found the queue full
+                self._send_waiting_calls(now)
             case HeartbeatDue():
                 self._heartbeat(now)
             case HeartbeatAnswered(frame_id, sent_at, stop):
@@ -265,6 +267,7 @@ class Agent:
                 self._on_ready(resumed, now)
             case SessionLost():
                 self._heartbeats.clear()
+                self._waiting_calls.clear()
                 for held in self.holdings.reports():
                     held.is_queued = False
             case DrainAsked(seq, _, deadline_s):
@@ -306,12 +309,38 @@ class Agent:
         self._send_reports(now)
         # PROTOCOL §10: an unanswered request "is repeated after a new session".
         for held in self.holdings.working():
-            for request in held.calls.values():
-                self._send_call(request, now)
+            for request in list(held.calls.values()):
+                self._send_call(held, request, now)
 
-    def _send_call(self, request: business.NextRequest, now: float) -> None:
-        if self.session.is_open:
+    def _send_call(self, held: Held, request: business.NextRequest, now: float) -> None:
+        if not self.session.is_open:
+            return
+        try:
             self.session.send(business.NEXT_REQUEST, request, request.task_id, now)
+        except QueueFull:
+            self._count("call waits for room")  # until the next ack
+            self._waiting_calls.append((held, request))
+        except errors.LocalProtocolError as error:
+            # No session will ever carry it, and nobody else can tell the attempt so.
+            self._count("unsendable call")
+            problem = business.TaskError(
+                errors.NEXT_INVALID.code, "USER_CODE", error.message, retryable=False
+            )
+            self._on_answer_to_call(
+                business.NextResponse(
+                    request.run_id,
+                    request.task_id,
+                    request.attempt,
+                    request.request_id,
+                    error=problem,
+                )
+            )
+
+    def _send_waiting_calls(self, now: float) -> None:
+        waiting, self._waiting_calls = self._waiting_calls, []
+        for held, request in waiting:
+            if held.phase == "running":
+                self._send_call(held, request, now)
 
     def _on_answer_to_call(self, response: business.NextResponse) -> None:
         held = self.holdings.find(response.task_id, response.attempt)
@@ -461,9 +490,7 @@ class Agent:
         self.counters[what] = self.counters.get(what, 0) + 1
 
 
-def _result_of(
-    held: Held, status: Literal["FAILED"], error: business.TaskError
-) -> business.Result:
+def _result_of(held: Held, status: Literal["FAILED"], error: business.TaskError) -> business.Result:
     return business.Result(
         held.dispatch.run_id,
         held.task_id,

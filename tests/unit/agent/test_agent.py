@@ -9,8 +9,9 @@ from astraflow import errors
 from astraflow.agent.actions import Answer, Exit, HandUp, Kill, Start, Stop
 from astraflow.protocol import business, codec, control, limits
 from astraflow.protocol.events import RegisterArrived
+from astraflow.protocol.send_window import QueueFull
 from astraflow.protocol.wire import AttemptRef, Envelope, Sender, Unreadable
-from astraflow.protocol.worker_session import State
+from astraflow.protocol.worker_session import State, WorkerSession
 from tests.unit.agent.desk import Desk
 from tests.unit.protocol.pair import TENANT, CountedIds, frame_of_worker, handshake
 
@@ -715,3 +716,86 @@ class TestCalls:
         assert desk.delivered(business.NextRequest) == []
         self.answer(desk)
         assert desk.take_actions() == []
+
+    @pytest.mark.parametrize("is_online", [True, False])
+    def test_a_call_that_no_frame_can_carry_is_answered_with_an_error(
+        self, is_online: bool
+    ) -> None:
+        desk = self.calling("a")
+        if not is_online:
+            desk.is_online = False
+            desk.lose_session()
+        large = msgspec.Raw(b'"' + b"x" * limits.MAX_FRAME_BYTES + b'"')
+        request = business.NextRequest("run1", "run1.1", 1, "b", 0, large)
+        desk.agent.call(request, desk.now)
+        desk.is_online = True
+        desk.wait(10.0)
+        [answer] = desk.take_actions()
+        assert isinstance(answer, Answer)
+        assert answer.response.request_id == "b"
+        assert answer.response.error is not None
+        assert answer.response.error.code == "E.NEXT.INVALID"
+        assert desk.agent.counters["unsendable call"] == 1
+        assert {one.request_id for one in desk.delivered(business.NextRequest)} == {"a"}
+
+
+class TestAFullQueue:
+    """What finds no room in the send queue: feedback is shed, the rest waits for the next ack."""
+
+    def refuse(self, *args: object, **fields: object) -> str:
+        raise QueueFull(1)
+
+    def test_a_call_is_sent_when_there_is_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        desk = Desk()
+        desk.dispatch(1)
+        desk.dispatch(2)
+        desk.dispatch(3)
+        with monkeypatch.context() as patch:
+            patch.setattr(WorkerSession, "send", self.refuse)
+            for number in (1, 2):
+                request = business.NextRequest("run1", f"run1.{number}", 1, "a", 0)
+                desk.agent.call(request, desk.now)
+        desk.cancel(2)  # it does not wait for an answer any more
+        assert desk.delivered(business.NextRequest) == []
+        desk.finish(3)
+        desk.wait(0.1)
+        assert [one.task_id for one in desk.delivered(business.NextRequest)] == ["run1.1"]
+        assert desk.agent.counters == {"call waits for room": 2}
+
+    def test_a_call_that_waits_for_room_is_sent_once_in_a_new_session(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        desk = Desk()
+        desk.dispatch(1)
+        desk.dispatch(2)
+        with monkeypatch.context() as patch:
+            patch.setattr(WorkerSession, "send", self.refuse)
+            desk.agent.call(business.NextRequest("run1", "run1.1", 1, "a", 0), desk.now)
+        desk.lose_session()
+        desk.wait(5.0)
+        desk.finish(2)
+        desk.wait(0.1)
+        assert [one.task_id for one in desk.delivered(business.NextRequest)] == ["run1.1"]
+
+    def test_a_report_is_sent_when_there_is_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        desk = Desk()
+        desk.dispatch(1)
+        desk.dispatch(2)
+        with monkeypatch.context() as patch:
+            patch.setattr(WorkerSession, "send", self.refuse)
+            desk.finish(1)
+        assert results(desk) == []
+        desk.finish(2)
+        desk.wait(0.1)
+        assert results(desk) == [("run1.2", 1, "SUCCEEDED"), ("run1.1", 1, "SUCCEEDED")]
+        assert desk.agent.counters == {"report waits for room": 1}
+
+    def test_feedback_is_shed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        desk = Desk()
+        desk.dispatch(1)
+        with monkeypatch.context() as patch:
+            patch.setattr(WorkerSession, "send", self.refuse)
+            desk.agent.feedback(business.Feedback("run1", "run1.1", 1), desk.now)
+        desk.run()
+        assert desk.delivered(business.Feedback) == []
+        assert desk.agent.counters == {"feedback dropped": 1}

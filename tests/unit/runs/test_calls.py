@@ -466,6 +466,15 @@ class TestTheEndOfACall:
         assert (told.kind(2), told.run.tasks[0].losses) == (Lost, 0)
         assert told.end(2).effects == [AttemptOver(2, 1), AnswerCall(2), LendSlot(0, False)]
 
+    def test_a_worker_that_stopped_a_lost_attempt_says_nothing_new(self) -> None:
+        told = Told(wrapped(1))
+        told.lease(0)
+        told.call(0)
+        told.lease(2)
+        told.give(Lose(2, 1, "silence"))
+        late = told.end(2, "CANCELLED")
+        assert (late.facts, late.effects, late.ignored) == ([], [], "already counted as lost")
+
     def test_one_that_can_never_have_a_place_is_answered(self) -> None:
         told = Told(wrapped(1))
         told.lease(0)
