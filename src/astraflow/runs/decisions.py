@@ -167,7 +167,8 @@ def take_up(decision: Decision) -> None:
                 decision.record(TaskSkipped(decision.at, child, code, parent))
         ready, run.ready = run.ready, []
         for task in ready:
-            if run.node_of(task).disabled:
+            # A disabled host is not run, nor are its middlewares round nothing.
+            if run.node_of(task).disabled or run.plan.nodes[run.host_of(task)].disabled:
                 decision.record(TaskSkipped(decision.at, task, errors.TASK_DISABLED.code))
             else:
                 decision.effects.append(EnqueueTask(task))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import msgspec
 
@@ -88,7 +89,7 @@ def test_resources_of_one_worker_or_of_none_do_not_conflict() -> None:
 class TestCalls:
     """n1 wraps n0."""
 
-    def called(self, payload: bytes = b"null", **fields: dict[str, object]) -> Run:
+    def called(self, payload: bytes = b"null", **fields: Any) -> Run:
         """A run whose task 2 is a call of the host."""
         run = start(wrapped(1, **fields)).run
         decide(run, Lease(0, "w1", 1, 30_000), AT, Random(1))

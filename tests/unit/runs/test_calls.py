@@ -48,7 +48,16 @@ from astraflow.runs.facts import (
 )
 from astraflow.runs.projections import view_run
 from astraflow.runs.run import Run
-from astraflow.runs.states import Backoff, Cancelled, Failed, Lost, Ready, Stopping, Subsumed
+from astraflow.runs.states import (
+    Backoff,
+    Cancelled,
+    Failed,
+    Lost,
+    Ready,
+    Skipped,
+    Stopping,
+    Subsumed,
+)
 from astraflow.runs.transitions import replay
 from astraflow.workflow.plan import Plan
 from tests.unit.plans import AT, make_plan, retrying, start, wrapped
@@ -131,6 +140,11 @@ class TestTheChain:
         run = Told(wrapped(2)).run
         assert run.node_of(0).node_id == "n1"
         assert (run.task_id(0), run.host_of(0), chain_index_of(run, 0)) == ("run1.0", 0, 0)
+
+    def test_a_disabled_host_is_skipped_with_its_middlewares(self) -> None:
+        told = Told(wrapped(1, n0={"disabled": True}))
+        assert told.effects == [FinishRun("succeeded")]
+        assert (told.kind(0), told.kind(1)) == (Skipped, Subsumed)
 
     def test_a_node_without_middlewares_has_no_place_in_a_chain(self) -> None:
         run = Told(make_plan(1)).run
@@ -364,7 +378,7 @@ class TestTheEndOfACaller:
         ended = told.end(0)
         assert kinds(ended) == [TaskSucceeded, StopRequested]
         told.end(3, "CANCELLED")
-        assert told.run.status == "running"
+        assert not told.run.is_terminal
         over = told.end(4)
         assert kinds(over) == [TaskSucceeded, RunFinished]
         assert told.run.status == "succeeded"
@@ -482,11 +496,11 @@ class TestTheEndOfACall:
         ended = told.give(Fail(2, ERROR))
         assert ended.effects == [AnswerCall(2), LendSlot(0, False)]
 
-    def test_a_disabled_host_is_skipped_and_its_call_is_answered(self) -> None:
-        told = Told(wrapped(1, n0={"disabled": True}))
+    def test_a_disabled_link_is_skipped_and_its_call_is_answered(self) -> None:
+        told = Told(wrapped(2, n2={"disabled": True}))
         told.lease(0)
         called = told.call(0)
-        assert called.effects == [LendSlot(0, True), AnswerCall(2), LendSlot(0, False)]
+        assert called.effects == [LendSlot(0, True), AnswerCall(3), LendSlot(0, False)]
 
 
 class TestCancelOfTheRun:
