@@ -1,8 +1,8 @@
 """`python -m tests.sim`: run seeds, repeat one, or make one smaller.
 
-    python -m tests.sim --seeds 2000 [--from 0] [--jobs 2]
-    python -m tests.sim --seed 17 [--transcript]
-    python -m tests.sim --shrink 17
+python -m tests.sim --seeds 2000 [--from 0] [--jobs 2]
+python -m tests.sim --seed 17 [--transcript]
+python -m tests.sim --shrink 17
 """
 
 from __future__ import annotations
@@ -52,14 +52,19 @@ def run_seeds(first: int, count: int, jobs: int) -> int:
             for what, times in chunk_seen.items():
                 seen[what] = seen.get(what, 0) + times
             if sys.stderr.isatty():
-                print(f"\r{min(done, count)}/{count} seeds, {len(failures)} failed",
-                      end="", file=sys.stderr)
+                print(
+                    f"\r{min(done, count)}/{count} seeds, {len(failures)} failed",
+                    end="",
+                    file=sys.stderr,
+                )
     for outcome in failures[:10]:
         report(outcome)
     unseen = missing(seen) if count >= 1000 else []
     rate = count / cpu * 60
-    print(f"{count} seeds from {first}: {len(failures)} violations, {executions} executions, "
-          f"{rate:.0f} seeds per CPU-minute, {time.monotonic() - began:.1f} s")
+    print(
+        f"{count} seeds from {first}: {len(failures)} violations, {executions} executions, "
+        f"{rate:.0f} seeds per CPU-minute, {time.monotonic() - began:.1f} s"
+    )
     if count >= 1000:
         print(f"sometimes: {'all seen' if not unseen else 'NOT SEEN: ' + ', '.join(unseen)}")
     return 1 if failures or unseen else 0
@@ -94,8 +99,10 @@ def run_one(seed: int, transcript: bool) -> int:
     print(simulation.config.describe())
     for line in simulation.story():
         print(line)
-    print(f"seed {seed}: {violation or 'no violation'}, {simulation.world.steps} steps, "
-          f"digest {simulation.world.digest()}")
+    print(
+        f"seed {seed}: {violation or 'no violation'}, {simulation.world.steps} steps, "
+        f"digest {simulation.world.digest()}"
+    )
     return 0 if violation is None else 1
 
 

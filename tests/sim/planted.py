@@ -198,8 +198,7 @@ def sameattempt() -> AbstractContextManager[None]:
         return right(task, fact)
 
     table = {
-        name: leased if apply is right else apply
-        for name, apply in transitions.TRANSITIONS.items()
+        name: leased if apply is right else apply for name, apply in transitions.TRANSITIONS.items()
     }
     return _replaced(
         patch.object(decisions, "next_attempt", number),
@@ -401,9 +400,7 @@ PLANTED: dict[str, Planted] = {
         ("I17",),
         {**_LONG, "heartbeat_s": 1.0, "lease_s": 6.0},
     ),
-    "reregister": Planted(
-        reregister, ("reregister", "delay"), ("I17",), {**_LONG, "delay_s": 0.5}
-    ),
+    "reregister": Planted(reregister, ("reregister", "delay"), ("I17",), {**_LONG, "delay_s": 0.5}),
     "lostcancel": Planted(
         lostcancel, ("scheduler_crash", "cancel"), ("I24",), {"handlers": ("endless", "ok")}
     ),

@@ -25,9 +25,7 @@ def _smaller(config: Config) -> Iterator[Config]:
         yield config.shrink(tasks=config.tasks - 1)
     for handler in config.handlers:
         if len(config.handlers) > 1:
-            yield config.shrink(
-                handlers=tuple(one for one in config.handlers if one != handler)
-            )
+            yield config.shrink(handlers=tuple(one for one in config.handlers if one != handler))
     if config.fault_phase_s > 5:
         yield config.shrink(fault_phase_s=config.fault_phase_s * 0.7)
     for flag in ("with_codec", "missing_package", "pinned", "keyed", "chains"):

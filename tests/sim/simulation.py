@@ -199,9 +199,7 @@ class Simulation:
                 self.checkers.worker_gone(worker)
 
 
-def simulate(
-    seed: int, config: Config | None = None, *, keep_transcript: bool = False
-) -> Outcome:
+def simulate(seed: int, config: Config | None = None, *, keep_transcript: bool = False) -> Outcome:
     """Run one seed to its end."""
     simulation = Simulation(config or draw(seed), keep_transcript=keep_transcript)
     violation: Violation | None = None

@@ -113,9 +113,7 @@ class WorkerProcess:
             Credential("token", "good"),
             ids=SimIds(self.world),
             rng=Random(self.world.rng.getrandbits(64)),
-            settings=WorkerSettings(
-                window=config.window, checks_outgoing=config.has("poison")
-            ),
+            settings=WorkerSettings(window=config.window, checks_outgoing=config.has("poison")),
         )
         session.checkers = self.checkers
         session.process = self
@@ -358,7 +356,9 @@ class WorkerProcess:
         if self.world.chance(0.2):
             self._call_next(host)
         else:
-            status = "FAILED" if response.error is not None and self.world.chance(0.5) else "SUCCEEDED"
+            status = (
+                "FAILED" if response.error is not None and self.world.chance(0.5) else "SUCCEEDED"
+            )
             self.world.after(0.05, self._finish, host, status)
 
     def _outcome(self, kind: str) -> str:

@@ -82,7 +82,9 @@ class Holdings:
 
     # -- taking -----------------------------------------------------------------------------
 
-    def offer(self, dispatch: Dispatch, since_sent_at: float | None, now: float) -> Held | str | None:
+    def offer(
+        self, dispatch: Dispatch, since_sent_at: float | None, now: float
+    ) -> Held | str | None:
         """Take an attempt (`Held`: start it), refuse it (an error code), or know it already (None).
 
         `since_sent_at` is when this worker sent the frame that the lease names, if it knows it.
@@ -163,9 +165,7 @@ class Holdings:
     def past_fence(self, now: float) -> list[Held]:
         """Attempts that must be killed now."""
         return [
-            held
-            for held in self._held.values()
-            if held.phase != "killing" and held.fence_at <= now
+            held for held in self._held.values() if held.phase != "killing" and held.fence_at <= now
         ]
 
     def past_timeout(self, now: float) -> list[Held]:

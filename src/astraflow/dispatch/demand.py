@@ -42,9 +42,20 @@ def bound_parameters(run: Run, task: int) -> bytes:
         return results
 
     call = run.tasks[task].call
-    if call is not None and call.chain_index is None and bytes(call.payload) != b"null":
-        return bytes(call.payload)  # a middleware may give its host other parameters
+    if call is not None and call.chain_index is None:
+        given = _given_payload(run, task)
+        if given is not None:
+            return given
     return bind(run.node_of(task), result_of)
+
+
+def _given_payload(run: Run, task: int) -> bytes | None:
+    """What a middleware gave its host in place of its parameters: the innermost that gave something."""
+    for link in (task, *run.callers_of(task)):
+        call = run.tasks[link].call
+        if call is not None and bytes(call.payload) != b"null":
+            return bytes(call.payload)
+    return None
 
 
 def refs_of(run: Run, task: int, parameters: bytes) -> list[ResourceRefValue]:

@@ -68,9 +68,7 @@ def _fits(worker: WorkerEntry, demand: Demand) -> bool:
     return offers(worker, demand) and worker.has_room_for(demand.node_type)
 
 
-def _only(
-    worker_id: str, demand: Demand, workers: WorkerTable, kind: str
-) -> WorkerEntry | NoPlace:
+def _only(worker_id: str, demand: Demand, workers: WorkerTable, kind: str) -> WorkerEntry | NoPlace:
     """The one worker that will do, or why it will not now."""
     worker = workers.find(demand.tenant, worker_id)
     if worker is None or not worker.is_reachable:

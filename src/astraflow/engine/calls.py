@@ -63,8 +63,8 @@ def lend_slot(view: View, run: Run, effect: LendSlot) -> None:
     """Free the slot of an attempt that waits for its calls, or take it again."""
     task = run.tasks[effect.task]
     lease = view.leases.find(run.task_id(effect.task), task.attempt)
-    if lease is None or lease.is_lent == effect.is_lent:
-        return
+    assert lease is not None, "an attempt that calls is leased"
+    assert lease.is_lent != effect.is_lent
     lease.is_lent = effect.is_lent
     worker = view.workers.find(run.tenant, lease.worker_id)
     assert worker is not None, "a lease names a known worker"

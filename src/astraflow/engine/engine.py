@@ -21,6 +21,8 @@ from collections.abc import Iterable
 from math import inf
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from astraflow import errors
 from astraflow.engine.batch import (
     AcceptSession,
@@ -96,6 +98,7 @@ class Engine:
         self.gateway = gateway
         self.ownership = ownership
         self._answers: list[Answer] = []
+        self._owed_answers: dict[str, list[SendAnswer]] = {}
         self._wakes_at = now
         self._listen_until = now
         self._say_waiting_at = now
@@ -275,6 +278,8 @@ class Engine:
                 on_delivered(view, event)
             elif isinstance(event, Acked):
                 on_acked(view, event)
+                for owed in self._owed_answers.pop(event.session_id, ()):
+                    view.batch.effects.append(owed)
             elif isinstance(event, HeartbeatArrived):
                 stop = on_heartbeat(view, event)
                 self.gateway.answer_heartbeat(event.session_id, event.frame_id, stop, view.now)
@@ -282,6 +287,7 @@ class Engine:
                 on_register(view, event)
             elif isinstance(event, SessionEnded):
                 on_session_ended(view, event)
+                self._owed_answers.pop(event.session_id, None)
             elif isinstance(event, Missed):
                 on_missed(view, event)
             elif isinstance(event, Refused):
@@ -333,8 +339,16 @@ class Engine:
             self.gateway.send(
                 effect.session_id, business.NEXT_RESPONSE, response, response.task_id, now
             )
-        except errors.AstraflowError:
-            self.view.count("answer not sent")  # derived again at the next register
+        except errors.LocalProtocolError as error:
+            # The worker would have to refuse the frame: the caller learns that, not the result.
+            self.view.count("answer does not fit a frame")
+            problem = business.TaskError(errors.NEXT_FAILED.code, "USER_CODE", error.message)
+            smaller = msgspec.structs.replace(response, result=msgspec.Raw(b"null"), error=problem)
+            self._send_answer(SendAnswer(smaller, effect.session_id), now)
+        except errors.Unavailable:
+            # Without a session it is derived again at the next register, with a full queue at the next ack.
+            self.view.count("answer not sent")
+            self._owed_answers.setdefault(effect.session_id, []).append(effect)
 
     def _send_stop(self, effect: SendStop, now: float) -> None:
         cancel = effect.cancel

@@ -62,9 +62,7 @@ def _restore_lease(view: View, run: Run, task: int, state: Leased | Running | St
         view.keys.take(run.tenant, node.concurrency_key, task_id, lenders_of(run, task))
     if node.affinity is not None:
         affinity_ttl_s = view.settings.affinity_ttl_s
-        view.affinity.acquire(
-            run.tenant, node.affinity.key, state.worker, view.now, affinity_ttl_s
-        )
+        view.affinity.acquire(run.tenant, node.affinity.key, state.worker, view.now, affinity_ttl_s)
     if isinstance(state, Stopping):
         overdue = view.now + state.grace_ms / 1000 + view.settings.stop_overdue_s
         view.timers.set(overdue, StopDue(task_id, state.attempt))

@@ -47,9 +47,7 @@ def on_refused(view: View, event: Refused) -> None:
                 retryable=False,
             )
             run, task = place
-            view.decide(
-                run, Report(task, unreadable.attempt, event.worker, "FAILED", error=error)
-            )
+            view.decide(run, Report(task, unreadable.attempt, event.worker, "FAILED", error=error))
     if event.seq is not None:
         view.batch.effects.append(CommitFrame(event.session_id, event.seq))
 

@@ -111,9 +111,7 @@ def _rebind(view: View, worker: WorkerEntry, lease: Lease) -> None:
     answer_ended_calls(view, run, lease.task, lease.attempt)
     state = run.tasks[lease.task].state
     if isinstance(state, Stopping):
-        again = StopAttempt(
-            lease.task, lease.attempt, lease.worker_id, state.why, state.grace_ms
-        )
+        again = StopAttempt(lease.task, lease.attempt, lease.worker_id, state.why, state.grace_ms)
         view.owe_stop(run, lease.task_id, again)
 
 

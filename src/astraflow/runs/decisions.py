@@ -468,9 +468,7 @@ def _stop_overdue(decision: Decision, command: StopOverdue) -> None:
         return
     failures = task.failures + 1
     problem = _timeout_problem()
-    if state.why == "timeout" and not may_retry(
-        problem, failures, run.node_of(command.task).retry
-    ):
+    if state.why == "timeout" and not may_retry(problem, failures, run.node_of(command.task).retry):
         decision.effects.append(AttemptOver(command.task, command.attempt))
         decision.finish_task(
             TaskFailed(decision.at, command.task, task.attempt, problem, confirmed=False)

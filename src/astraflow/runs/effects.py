@@ -6,7 +6,16 @@ import msgspec
 
 from astraflow.runs.facts import RunStatus, StopWhy
 
-__all__ = ["AnswerCall", "AttemptOver", "Effect", "EnqueueTask", "FinishRun", "LendSlot", "RefuseCall", "StopAttempt"]
+__all__ = [
+    "AnswerCall",
+    "AttemptOver",
+    "Effect",
+    "EnqueueTask",
+    "FinishRun",
+    "LendSlot",
+    "RefuseCall",
+    "StopAttempt",
+]
 
 
 class Effect(msgspec.Struct, frozen=True):

@@ -94,7 +94,9 @@ def events_of(
     fact: Fact, first: int, plan: Plan, calls: Mapping[int, CallOpened] | None = None
 ) -> list[Event]:
     """The events of one fact, numbered from `first` without a gap. `calls`: those opened so far, by task."""
-    bodies = _task_bodies(fact, plan, calls or {}) if isinstance(fact, TaskFact) else [_run_body(fact)]
+    bodies = (
+        _task_bodies(fact, plan, calls or {}) if isinstance(fact, TaskFact) else [_run_body(fact)]
+    )
     assert len(bodies) == width(fact), f"the width of {fact!r} is not what is shown of it"
     return [
         {

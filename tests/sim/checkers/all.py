@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from astraflow.agent.agent import Agent
 from astraflow.protocol import business
 from astraflow.protocol.duplex import Duplex
-from astraflow.protocol.gateway import Gateway
 from astraflow.protocol.events import Delivered as GatewayDelivered
 from astraflow.protocol.events import Refused as GatewayRefused
 from astraflow.protocol.events import RegisterArrived, SessionEnded
+from astraflow.protocol.gateway import Gateway
 from astraflow.protocol.worker_session import (
     Acked,
     Delivered,
@@ -94,9 +94,7 @@ class WatchedAgent(Agent):
             checkers = self.session.checkers  # type: ignore[attr-defined]
             for held in self.holdings.reports():
                 if held.frame_id in event.frame_ids:
-                    checkers.attempts.on_result_acked(
-                        held.task_id, held.attempt, held.report
-                    )
+                    checkers.attempts.on_result_acked(held.task_id, held.attempt, held.report)
         super()._on_event(event, now)
 
 

@@ -188,7 +188,9 @@ class StateChecker:
     def _lease(self, run_id: str, fact: TaskLeased, model: TaskModel) -> None:
         for task, other in self._calls_of(run_id, fact.task):
             if not other.is_terminal:
-                raise Violation("I17", f"{run_id}.{fact.task} is leased while its call {task} is open")
+                raise Violation(
+                    "I17", f"{run_id}.{fact.task} is leased while its call {task} is open"
+                )
         if run_id in self.cancelled:
             raise Violation("I14", f"{run_id}.{fact.task} was leased after the cancel")
         if fact.attempt != model.attempt + 1:
@@ -263,7 +265,9 @@ class StateChecker:
     def _budgets(self, run_id: str, fact: TaskFact, model: TaskModel) -> None:
         policy = self.node_of(run_id, fact.task).retry
         if not model.is_terminal and model.failures >= policy.max_attempts:
-            raise Violation("I13", f"{run_id}.{fact.task} failed {model.failures} times and goes on")
+            raise Violation(
+                "I13", f"{run_id}.{fact.task} failed {model.failures} times and goes on"
+            )
         if model.losses >= LOSS_BUDGET:
             raise Violation("I13", f"{run_id}.{fact.task} was lost {model.losses} times")
 

@@ -11,6 +11,8 @@ from astraflow import errors
 from astraflow.agent.actions import Answer
 from astraflow.engine.calls import lenders_of
 from astraflow.protocol import business
+from astraflow.protocol.codec import Unsendable
+from astraflow.protocol.send_window import QueueFull
 from astraflow.runs import calls
 from astraflow.runs.facts import CallOpened
 from tests.unit.engine.rig import RawWorker, Rig, Worker
@@ -89,6 +91,14 @@ class TestDispatches:
         call(worker, 0, "b", payload=msgspec.Raw(b'{"x":2}'))
         assert [bytes(one.parameters) for one in worker.started[1:]] == [b'{"x":1}', b'{"x":2}']
 
+    def test_what_an_outer_middleware_gave_reaches_the_host_through_the_inner_one(self) -> None:
+        rig = Rig()
+        worker = rig.worker()
+        rig.submit(wrapped(2, n0={"parameters": b'{"x":1}'}))
+        call(worker, payload=msgspec.Raw(b'{"x":2}'))
+        call(worker)
+        assert bytes(worker.started[2].parameters) == b'{"x":2}'
+
     def test_the_tasks_that_wait_for_a_call_are_those_above_it(self) -> None:
         rig = Rig()
         worker = rig.worker()
@@ -133,6 +143,43 @@ class TestAnswers:
         rig.commit()
         rig.run()
         assert [one.node_id for one in worker.started] == ["n1", "n0"]
+
+    def test_an_answer_that_no_frame_can_carry_is_told_as_a_failure(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        rig = Rig()
+        worker = called(rig)
+        send = rig.engine.gateway.send
+
+        def refuse(session_id: str, frame_type: str, payload: Any, *rest: Any) -> str:
+            if frame_type == business.NEXT_RESPONSE and payload.error is None:
+                raise Unsendable(errors.RESULT_TOO_LARGE, "too large")
+            return send(session_id, frame_type, payload, *rest)
+
+        monkeypatch.setattr(rig.engine.gateway, "send", refuse)
+        worker.finish(1, value=7)
+        assert codes(worker) == [errors.NEXT_FAILED.code]
+
+    def test_an_answer_that_finds_the_queue_full_goes_out_after_the_next_ack(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        rig = Rig()
+        worker = called(rig)
+        send = rig.engine.gateway.send
+        full = [True]
+
+        def refuse(session_id: str, frame_type: str, *rest: Any) -> str:
+            if frame_type == business.NEXT_RESPONSE and full:
+                full.clear()
+                raise QueueFull(1)
+            return send(session_id, frame_type, *rest)
+
+        monkeypatch.setattr(rig.engine.gateway, "send", refuse)
+        worker.finish(1, value=7)
+        assert answers(worker) == []
+        rig.submit(make_plan(1), "run2")
+        rig.wait(1.0)
+        assert [one.result for one in answers(worker)] == [RESULT]
 
     def test_a_failure_is_told_with_its_error(self) -> None:
         rig = Rig()
