@@ -2,9 +2,9 @@
 
 Rule 1: an attempt is started at most once. A worker remembers the highest attempt of each task and refuses lower or
         equal ones that it no longer holds (PROTOCOL §5.3).
-Rule 2: the right to run an attempt ends 0.6 × ttl after the *send time* of the heartbeat or register that its lease names,
-        or of the last *answered* heartbeat that named the attempt (R9). Anything else heard proves nothing: a one-way
-        partition lets the scheduler be heard while it hears nobody.
+Rule 2: the right to run an attempt ends 0.6 × ttl after the *send time* of the heartbeat or register that its lease
+        names, or of the last *answered* heartbeat that named the attempt (R9). Anything else heard proves nothing: a
+        one-way partition lets the scheduler be heard while it hears nobody.
 Rule 3: past the fence the attempt is killed, not asked, and is not reported: what was stopped by a fence is lost.
 Rule 4: a result is held until `ack_seq` covers it, across connections and sessions (R10). It is no longer work:
         no fence, cancel or drain touches it.
