@@ -1,4 +1,4 @@
-"""What a seed decides: the shape of its world and which faults are in it (RELIABILITY §5.3).
+"""What a seed decides: the shape of its world and which faults are in it.
 
 Swarm: each seed switches off a random half of the faults, so that faults do not hide one another.
 """

@@ -1,4 +1,4 @@
-"""Planted bugs: the test of the test (RELIABILITY §5.6).
+"""Planted bugs: the test of the test (docs/rules.md).
 
 Each takes one rule away from the product, in a simulated world only, and the simulator must notice. A bug is a
 context manager: inside it, worlds are built from the broken product. Each names the faults that its world needs;

@@ -1,6 +1,6 @@
 """One seed: build its world, break it, heal it, demand that everything ends, and read it all back.
 
-Phases (RELIABILITY §5.4): faults; heal; liveness (every accepted run is terminal within a bound, and the world
+Phases: faults; heal; liveness (every accepted run is terminal within a bound, and the world
 comes to rest); reopen (fold what is stored, and compare with what was told).
 """
 

@@ -33,6 +33,7 @@ class WorkerEntry:
     __slots__ = (
         "incarnation",
         "is_draining",
+        "is_pressed",
         "offer",
         "session_id",
         "since",
@@ -51,6 +52,9 @@ class WorkerEntry:
         self.offer = Offer(0, {})
         self.status: WorkerStatus = "offline"
         self.is_draining = False
+        self.is_pressed = (
+            False  # short of memory or disk: it keeps what it has and gets nothing new
+        )
         self.since: str | None = None  # its newest heartbeat or register, for `lease.since`
         self.used = 0
         self.used_by_type: dict[str, int] = {}
@@ -61,7 +65,8 @@ class WorkerEntry:
 
     @property
     def is_available(self) -> bool:
-        return self.is_reachable and self.used < self.offer.max_parallel
+        has_room = self.used < self.offer.max_parallel
+        return self.is_reachable and has_room and not self.is_pressed
 
     @property
     def load(self) -> float:
@@ -121,6 +126,10 @@ class WorkerTable:
 
     def set_draining(self, worker: WorkerEntry, is_draining: bool) -> None:
         worker.is_draining = is_draining
+        self.refresh(worker)
+
+    def set_pressed(self, worker: WorkerEntry, is_pressed: bool) -> None:
+        worker.is_pressed = is_pressed
         self.refresh(worker)
 
     def take_slot(self, worker: WorkerEntry, node_type: str) -> None:

@@ -60,7 +60,7 @@ def _on_result(view: View, tenant: str, worker: str, result: business.Result) ->
     run, task = place
     foreign = next((one for one in result.artifacts if one.worker_id != worker), None)
     if foreign is not None:
-        # RELIABILITY §7.1: "artifacts naming another worker … refused with pointer; task FAILED".
+        # A worker speaks for what it keeps itself: anything else is a mistake of the node, or worse.
         error = Problem(
             errors.RESULT_INVALID.code,
             "USER_CODE",

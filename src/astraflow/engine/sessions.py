@@ -125,11 +125,21 @@ def on_heartbeat(view: View, event: HeartbeatArrived) -> tuple[AttemptRef, ...]:
         view.workers.set_status(worker, "online")
     if worker.is_draining != event.heartbeat.draining:
         view.workers.set_draining(worker, event.heartbeat.draining)
+    is_pressed = _is_pressed(view, worker, event.heartbeat.metrics)
+    if worker.is_pressed != is_pressed:
+        view.count("worker pressed" if is_pressed else "worker relieved")
+        view.workers.set_pressed(worker, is_pressed)
     view.wake_for(worker)
     named = [(ref.task_id, ref.attempt) for ref in event.heartbeat.attempts]
     stop = view.leases.renew(event.tenant, event.worker, named, view.now)
     _take_as_proof(view, event, named)
     return tuple(AttemptRef(task_id, attempt) for task_id, attempt in stop)
+
+
+def _is_pressed(view: View, worker: WorkerEntry, metrics: control.HeartbeatMetrics) -> bool:
+    settings = view.settings
+    mark = settings.relieved_below if worker.is_pressed else settings.pressed_at
+    return metrics.mem_pct >= mark.mem_pct or metrics.disk_pct >= mark.disk_pct
 
 
 def _take_as_proof(view: View, event: HeartbeatArrived, named: list[tuple[str, int]]) -> None:

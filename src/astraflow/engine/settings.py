@@ -6,7 +6,14 @@ import msgspec
 
 from astraflow import errors
 
-__all__ = ["EngineSettings"]
+__all__ = ["EngineSettings", "Pressure"]
+
+
+class Pressure(msgspec.Struct, frozen=True):
+    """Shares of a worker's memory and disk that are in use, in percent."""
+
+    mem_pct: float
+    disk_pct: float
 
 
 class EngineSettings(msgspec.Struct, frozen=True):
@@ -24,6 +31,9 @@ class EngineSettings(msgspec.Struct, frozen=True):
     """How long a task waits for the lost worker that holds its resource."""
     affinity_ttl_s: float = 3600.0
     affinity_grace_s: float = 30.0
+    pressed_at: Pressure = Pressure(90.0, 95.0)
+    relieved_below: Pressure = Pressure(85.0, 90.0)
+    """PROTOCOL §7: auto-drain, "lifted below a lower mark", so that a worker at the mark does not flap."""
     stall_s: float = 1.0
     """A pause of the scheduler's own from which on it first listens before it expires anything."""
     say_waiting_after_s: float = 1.0

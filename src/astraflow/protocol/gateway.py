@@ -382,6 +382,10 @@ class Gateway(Lobby):
             if self._is_abuse(connection, now):
                 return
         ack = envelope.ack
+        # A worker whose heartbeats say nothing of what it had taken had taken what it acked before:
+        # the frames of a connection arrive in the order in which they were sent.
+        is_said = ack is not None and ack.window is not None
+        taken = ack.seq if ack is not None and is_said else session.duplex.sending.acked
         self._events.append(
             HeartbeatArrived(
                 session.session_id,
@@ -390,7 +394,7 @@ class Gateway(Lobby):
                 heartbeat,
                 envelope.id,
                 now,
-                ack.seq if ack is not None and ack.window is not None else None,
+                taken,
             )
         )
 

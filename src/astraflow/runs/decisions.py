@@ -360,7 +360,7 @@ def _lose_attempt(decision: Decision, index: int, cause: str) -> None:
     if decision.is_cancelled(index):
         decision.finish_task(TaskCancelled(decision.at, index, task.attempt, confirmed=False))
     elif run.node_of(index).idempotency == "none":
-        # DESIGN §6: the node must not be run again once it may have started.
+        # Its package says that it must not run again once it may have started.
         error = Problem(errors.TASK_LOST.code, "INFRASTRUCTURE", cause)
         decision.finish_task(TaskFailed(decision.at, index, task.attempt, error))
     elif task.losses + 1 >= LOSS_BUDGET:

@@ -1,6 +1,6 @@
 """Paths into JSON documents: what a port reads from results or writes into parameters.
 
-Two spellings mean the same (DESIGN §5): `results.page.url` and `/results/page/url`. The second is a
+Two spellings mean the same: `results.page.url` and `/results/page/url`. The second is a
 JSON pointer (RFC 6901), so a key with a dot in it can be named.
 
 Rules:

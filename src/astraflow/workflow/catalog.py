@@ -1,6 +1,6 @@
 """The catalog: which package provides a node type, and what its ports are.
 
-INTERFACES "Definition": "`version` may be left out for the newest published or installed one,
+WORKFLOWS "Packages": "`version` may be left out for the newest published or installed one,
 pinned when the run is accepted; `package` may be left out if exactly one provides the type". The
 newest is the newest final release that has the type; pre-releases are taken only where there is
 nothing else, or when they are named.

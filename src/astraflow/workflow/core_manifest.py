@@ -1,6 +1,6 @@
 """The manifest of package `core`, which is built into every scheduler and every worker of ours.
 
-The node types of INTERFACES "Package `core`", and those that the scheduler carries out itself:
+The node types of WORKFLOWS "Package `core`", and those that the scheduler carries out itself:
 container, call, wait, approval, signal. It is a literal because the core reads no files.
 """
 
@@ -140,7 +140,7 @@ def _scheduler_nodes() -> list[dict[str, Any]]:
 
 
 def _python(node: dict[str, Any]) -> dict[str, Any]:
-    # INTERFACES: "what main(**inputs) returns (an object as it is, else {"result": v}; port
+    # WORKFLOWS: "what main(**inputs) returns (an object as it is, else {"result": v}; port
     # `result` reads all of it or that `v`)".
     node["ui"]["outputPorts"][0]["binding"] = {
         "path": "results",

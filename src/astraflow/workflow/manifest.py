@@ -43,7 +43,7 @@ class Adapter(_Part, frozen=True):
     entrypoint: str
     capabilities: list[str] = []
     idempotency: str | None = None
-    """`none`: a lost attempt that had started fails instead of running again (DESIGN §6)."""
+    """`none`: a lost attempt that had started fails instead of running again."""
     metadata: Objects | None = None
 
 

@@ -1,6 +1,6 @@
 """What a manifest must keep besides its shape; every breach is reported, with its pointer.
 
-RELIABILITY §7.4. Whether an entrypoint and a hook really are in the archive is for the installer,
+Whether an entrypoint and a hook really are in the archive is for the installer,
 which has the archive; here is what the manifest alone can tell.
 
 - Names become folder names on every system: lower case, no reserved device names.

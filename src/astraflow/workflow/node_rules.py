@@ -6,7 +6,7 @@ again by every edge that touches it.
 
 A node type may be unknown to the catalog and still be planned: when the node carries its own ports
 and names package and version, nothing is left to look up. The run then waits for a worker that has
-the package (INTERFACES: "a run may be submitted before any worker is there").
+the package (WORKFLOWS: "a run may be submitted before any worker is there").
 """
 
 from __future__ import annotations

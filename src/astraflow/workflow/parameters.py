@@ -34,7 +34,7 @@ _MOST_INT: Final = 2**64 - 1
 
 
 def is_expression(text: str) -> bool:
-    """DESIGN §5: "a string that begins with `=` is one"; all other strings pass verbatim."""
+    """WORKFLOWS: "a string that begins with `=` is one"; all other strings pass verbatim."""
     return text.startswith("=")
 
 

@@ -3,7 +3,7 @@
 Rules:
 1. Nodes are in topological order and are known by their index. `parents` and `children` are
    distinct indexes, whatever the number of edges between two nodes.
-2. Packages are pinned: every node names one version (INTERFACES: "pinned when the run is
+2. Packages are pinned: every node names one version (WORKFLOWS: "pinned when the run is
    accepted"), so that a run does not change when a newer version is published.
 3. Equal parts are one object: policies, parameters, tuples. 50,000 nodes differ in little.
 4. `features` names all that the plan needs beyond a plain graph. An engine refuses a plan with a
@@ -81,7 +81,7 @@ class RetryPolicy(Struct, frozen=True, gc=False):
 
 
 DEFAULT_RETRY: Final = RetryPolicy()
-"""INTERFACES: "No `retry` = `maxAttempts` 1, counting failures, not losses"."""
+"""WORKFLOWS: "No `retry` = `maxAttempts` 1, counting failures, not losses"."""
 
 UNSTATED: Final = "unstated"
 """The idempotency of a node whose manifest says nothing about it."""

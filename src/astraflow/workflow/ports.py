@@ -1,6 +1,6 @@
 """The ports of a node, compiled: what an edge into or out of each of them means.
 
-Rules (INTERFACES "Definition"):
+Rules (WORKFLOWS "Edges and ports"):
 1. Every node has the control ports `trigger` (in) and `done` (out), declared or not: "order only,
    any number of edges, nothing written, `done` reads true".
 2. Every node has the output `error`, unless it declares a port of that name: an edge from it is

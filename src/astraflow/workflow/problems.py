@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["InvalidDocument", "Problem", "Problems"]
 
 # Controls other than tab and line ends, and the characters that turn the direction of text round,
-# with which one label can be made to look like another (RELIABILITY §7.2).
+# with which one label can be made to look like another.
 _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -60,8 +60,8 @@ def _as_json(problem: Problem) -> dict[str, str]:
 class Problems:
     """Collects problems; keeps the first ones and counts the others.
 
-    With `only`, every problem carries that code: all that can be wrong with a manifest is one code
-    (RELIABILITY §7.4), and the pointer says the rest.
+    With `only`, every problem carries that code: all that can be wrong with a manifest is one code,
+    and the pointer says the rest.
     """
 
     __slots__ = ("_found", "_only", "count")

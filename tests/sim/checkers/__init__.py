@@ -1,4 +1,4 @@
-"""The checkers: what must hold in every world, each in a file of its own (RELIABILITY §5.5)."""
+"""The checkers: what must hold in every world, each in a file of its own (docs/rules.md)."""
 
 from __future__ import annotations
 

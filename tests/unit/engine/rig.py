@@ -273,11 +273,18 @@ class RawWorker:
             control.Register(made.capabilities, (), made.packages, made.labels, tuple(inflight)),
         )
 
-    def heartbeat(self, *named: tuple[str, int], draining: bool = False) -> control.ControlAck:
+    def heartbeat(
+        self,
+        *named: tuple[str, int],
+        draining: bool = False,
+        metrics: control.HeartbeatMetrics | None = None,
+    ) -> control.ControlAck:
         """Sends a heartbeat that names these attempts and says what was taken; its answer."""
         attempts = tuple(AttemptRef(*one) for one in named)
         ack = AckInfo(True, self.taken, self._arrived(), 256)
-        self.send(control.HEARTBEAT, control.Heartbeat(True, draining, attempts), None, ack)
+        measured = metrics or control.HeartbeatMetrics()
+        heartbeat = control.Heartbeat(True, draining, attempts, measured)
+        self.send(control.HEARTBEAT, heartbeat, None, ack)
         answers = [
             frame.payload
             for frame in self.inbox

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from astraflow import errors
 from astraflow.agent.actions import Kill, Stop
 from astraflow.dispatch import Offer
@@ -12,6 +14,7 @@ from astraflow.engine.sessions import (
     on_session_ended,
 )
 from astraflow.protocol import business, control
+from astraflow.protocol.control import HeartbeatMetrics as Metrics
 from astraflow.protocol.events import HeartbeatArrived, Missed, SessionEnded
 from astraflow.protocol.wire import AttemptRef
 from astraflow.runs.facts import (
@@ -236,6 +239,31 @@ class TestHeartbeats:
         rig.wait(6.0)
         assert worker.of(Kill) == [Kill("run1.0", 1, "no longer leased")]
         assert worker.held() == []
+
+    @pytest.mark.parametrize(
+        ("pressed", "between", "relieved"),
+        [
+            (Metrics(mem_pct=90), Metrics(mem_pct=87), Metrics(mem_pct=84)),
+            (Metrics(disk_pct=95), Metrics(disk_pct=92), Metrics(disk_pct=89)),
+        ],
+    )
+    def test_a_worker_short_of_memory_or_disk_gets_nothing_new_until_it_has_room(
+        self, pressed: Metrics, between: Metrics, relieved: Metrics
+    ) -> None:
+        """The mark that lifts it is lower than the one that sets it: it does not flap in between."""
+        rig = Rig()
+        raw = RawWorker(rig)
+        raw.heartbeat(metrics=between)
+        assert rig.counted("worker pressed") == 0
+        raw.heartbeat(metrics=pressed)
+        rig.submit(make_plan(1))
+        rig.wait(1.0)
+        raw.heartbeat(metrics=between)
+        assert raw.of(business.Dispatch) == []
+        rig.wait(1.0)
+        raw.heartbeat(metrics=relieved)
+        assert len(raw.of(business.Dispatch)) == 1
+        assert rig.counted("worker relieved") == 1
 
     def test_a_draining_worker_gets_nothing_until_it_stops_draining(self) -> None:
         rig = Rig()

@@ -1,4 +1,4 @@
-"""Package `core` is what INTERFACES says it is."""
+"""Package `core` is what docs/workflows.md says it is."""
 
 from __future__ import annotations
 

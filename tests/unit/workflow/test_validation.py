@@ -1,4 +1,4 @@
-"""The row of bad workflows in RELIABILITY §7.2: all problems, as pointers and codes, bounded."""
+"""Bad workflows: all problems, as pointers and codes, bounded."""
 
 from __future__ import annotations
 
