@@ -12,7 +12,7 @@ SEEDS ?= 2000
 FROM ?= 0
 SECONDS ?= 60
 
-.PHONY: help setup test check unit coverage sim sim-shrink fuzz bench docs lock clean
+.PHONY: help setup run test check unit coverage sim sim-shrink fuzz bench docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -24,6 +24,9 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
+
+run: setup ## tell one run of a workflow in a simulated world, with a crash in the middle of it
+	PYTHONHASHSEED=0 $(PY) -m tests.sim --demo
 
 test: setup check coverage sim ## everything that CI runs
 	$(PY) -m pytest -n 2

@@ -3,6 +3,7 @@
 python -m tests.sim --seeds 2000 [--from 0] [--jobs 2]
 python -m tests.sim --seed 17 [--transcript]
 python -m tests.sim --shrink 17
+python -m tests.sim --demo
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 
 from tests.sim.config import draw
+from tests.sim.demo import demo
 from tests.sim.shrink import shrink
 from tests.sim.simulation import Outcome, Simulation, simulate
 from tests.sim.sometimes import missing
@@ -114,7 +116,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="run this one and tell its story")
     parser.add_argument("--transcript", action="store_true", help="with --seed: print every step")
     parser.add_argument("--shrink", type=int, help="find a smaller world that fails like this seed")
+    parser.add_argument(
+        "--demo", action="store_true", help="tell one run, with faults, as it happens"
+    )
     asked = parser.parse_args()
+    if asked.demo:
+        return demo(sys.stdout)
     if os.environ.get("PYTHONHASHSEED") != "0":
         print("hint: set PYTHONHASHSEED=0, so that every process is the same", file=sys.stderr)
     if asked.shrink is not None:

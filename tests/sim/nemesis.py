@@ -46,6 +46,7 @@ class Nemesis:
             ("scheduler_pause", 12.0, self._pause_scheduler),
             ("worker_crash", every, self._crash_worker),
             ("worker_pause", 10.0, self._pause_worker),
+            ("worker_slow", 20.0, self._slow_worker),
             ("host_crash", 5.0, self._crash_host),
             ("wall_jump", 15.0, self._jump),
             ("drain", 20.0, self._drain),
@@ -128,6 +129,13 @@ class Nemesis:
             self.world.log(f"pause {worker.worker_id}")
             worker.pause()
             self.world.after(0.1 + self.world.rng.random() * 15, worker.wake)
+
+    def _slow_worker(self) -> None:
+        """A machine that is short of CPU: for a while it runs a twentieth of the time."""
+        worker = self._worker()
+        for step in range(20):
+            self.world.after(step * 0.5, worker.pause)
+            self.world.after(step * 0.5 + 0.475, worker.wake)
 
     def _crash_host(self) -> None:
         worker = self._worker()

@@ -391,7 +391,9 @@ PLANTED: dict[str, Planted] = {
     "resumehole": Planted(resumehole, ("cut",), ("I24",)),
     "fenceresume": Planted(fenceresume, ("partition",), ("I24",), _LONG),
     "ackreissue": Planted(ackreissue, ("delay", "partition"), ("I17",), {**_LONG, "delay_s": 0.5}),
-    "latedispatch": Planted(latedispatch, ("worker_pause",), ("I17",), _LONG),
+    "latedispatch": Planted(
+        latedispatch, ("worker_pause",), ("I17",), {**_LONG, "heartbeat_s": 1.0, "lease_s": 6.0}
+    ),
     "hostsurvives": Planted(hostsurvives, ("worker_crash", "worker_pause"), ("I17",), _LONG),
     "nofence": Planted(nofence, ("partition",), ("I17",), _LONG),
     "staleowner": Planted(
@@ -402,7 +404,10 @@ PLANTED: dict[str, Planted] = {
     ),
     "reregister": Planted(reregister, ("reregister", "delay"), ("I17",), {**_LONG, "delay_s": 0.5}),
     "lostcancel": Planted(
-        lostcancel, ("scheduler_crash", "cancel"), ("I24",), {"handlers": ("endless", "ok")}
+        lostcancel,
+        ("scheduler_crash", "cancel"),
+        ("I24",),
+        {"handlers": ("endless", "ok"), "crash_every_s": 5.0, "mute_crash": 0.02},
     ),
     "lostnext": Planted(
         lostnext, ("mute_crash",), ("I24",), {"chains": True, "mute_crash": 0.05, "runs": 5}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.sim.config import Config, draw
+from tests.sim.demo import demo
 from tests.sim.simulation import simulate
 from tests.sim.sometimes import SOMETIMES, missing
 
@@ -61,6 +63,15 @@ def test_the_same_seed_gives_the_same_world_in_every_process() -> None:
 
 def test_another_seed_gives_another_world() -> None:
     assert simulate(7).digest != simulate(8).digest
+
+
+def test_the_demo_tells_a_run_that_survives() -> None:
+    told = io.StringIO()
+    assert demo(told) == 0
+    lines = told.getvalue().splitlines()
+    assert any("kill -9 of the scheduler" in line for line in lines)
+    assert any("its lease ended" in line for line in lines)
+    assert lines[-1].endswith("the run has succeeded; every line above was committed first")
 
 
 def test_what_was_not_seen_is_named() -> None:
