@@ -85,7 +85,7 @@ class Simulation:
         self.nemesis = Nemesis(
             self.world, config, self.network, self.store, self.schedulers, self.workers
         )
-        self._checked_at = 0
+        self._turn = 0
 
     def _clock(self) -> Clock:
         drift = self.config.drift
@@ -109,11 +109,11 @@ class Simulation:
         self.client.start()
         self.reader.read()
         self.nemesis.start()
-        world.run_until(config.fault_phase_s, stop=self._checked)
+        world.run_until(config.fault_phase_s, stop=self._check, every=CHECK_EVERY_STEPS)
         self.nemesis.heal()
         healed_at, moved_at, commits = world.now, world.now, self.store.commits
         while not self._is_at_rest():
-            world.run_until(world.now + 2.0, stop=self._checked)
+            world.run_until(world.now + 2.0, stop=self._check, every=CHECK_EVERY_STEPS)
             if self.store.commits != commits:
                 moved_at, commits = world.now, self.store.commits
             is_moving = world.now - moved_at < PROGRESS_S and world.now - healed_at < LONGEST_S
@@ -122,10 +122,11 @@ class Simulation:
         self._check_liveness()
         self._reopen()
 
-    def _checked(self) -> bool:
-        if self.world.steps >= self._checked_at + CHECK_EVERY_STEPS:
-            self._checked_at = self.world.steps
-            self.checkers.check_all(self.schedulers, self.workers)
+    def _check(self) -> bool:
+        """All schedulers and one worker in turn; never a reason to stop by itself."""
+        self._turn += 1
+        worker = self.workers[self._turn % len(self.workers)]
+        self.checkers.check_all(self.schedulers, [worker])
         return False
 
     # -- liveness ---------------------------------------------------------------------------

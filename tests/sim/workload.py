@@ -239,7 +239,7 @@ class Reader:
                     calls[one.fact.task] = one.fact
                 self._take(run_id, one.first, events_of(one.fact, one.first, run.plan, calls))
             self._place[run_id] = len(run.facts)
-        self.world.after(3.0, self.read)
+        self.world.after(5.0, self.read)
 
     def _find(self, run_id: str) -> int:
         """Where a reader that saw number `last` goes on: the first fact beyond it."""

@@ -51,14 +51,16 @@ class World:
     def at(self, when: float, act: Callable[..., None], *args: Any) -> None:
         self.after(max(0.0, when - self.now), act, *args)
 
-    def run_until(self, when: float, *, stop: Callable[[], bool] | None = None) -> None:
-        """Let time pass, up to `when` or until `stop` says so."""
+    def run_until(
+        self, when: float, *, stop: Callable[[], bool] | None = None, every: int = 1
+    ) -> None:
+        """Let time pass, up to `when` or until `stop` says so; it is asked after so many steps each."""
         heap = self._heap
         while heap and heap[0][0] <= when:
             self.now, _, act, args = heappop(heap)
             self.steps += 1
             act(*args)
-            if stop is not None and stop():
+            if stop is not None and self.steps % every == 0 and stop():
                 return
         self.now = max(self.now, when)
 
