@@ -18,11 +18,11 @@ from typing import Final, Literal
 
 from astraflow import errors
 from astraflow.protocol.business import Dispatch, ExecError, NextRequest, Result
+from astraflow.protocol.limits import FENCE_RATIO
 from astraflow.protocol.wire import AttemptRef
 
-__all__ = ["FENCE_RATIO", "Held", "Holdings"]
+__all__ = ["Held", "Holdings", "fence_of"]
 
-FENCE_RATIO: Final = 0.6
 REMEMBERED_TASKS: Final = 100_000
 """Tasks whose highest attempt is remembered; the oldest are forgotten. A frame cannot be older than its lease."""
 

@@ -9,11 +9,9 @@ new owner has given away.
 
 from __future__ import annotations
 
-from typing import Final
+from astraflow.protocol.limits import FENCE_RATIO
 
-__all__ = ["FENCE_RATIO", "Ownership"]
-
-FENCE_RATIO: Final = 0.6
+__all__ = ["Ownership"]
 
 
 class Ownership:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from astraflow import errors
+from astraflow.protocol.limits import FENCE_RATIO
 
 __all__ = ["EngineSettings", "Pressure"]
 
@@ -42,7 +43,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         # R14: a lease of fewer than three heartbeats is renewed too late for its own fence (0.6).
-        if self.lease_ttl_s * 0.6 < 2 * self.heartbeat_interval_s:
+        if self.lease_ttl_s * FENCE_RATIO < 2 * self.heartbeat_interval_s:
             raise errors.Refused(
                 errors.CONFIG_INVALID,
                 "the fence, 0.6 x lease_ttl_s, must cover two heartbeat intervals: "
