@@ -185,9 +185,6 @@ DISPATCH_DRAINING = _again("E.DISPATCH.DRAINING", 503,
 DISPATCH_STALE = _again("E.DISPATCH.STALE", 409,
     "the right to run this attempt had ended, or could not be shown, when it arrived",
     "issue a new attempt; nothing was started")
-DISPATCH_SUPERSEDED = _final("E.DISPATCH.SUPERSEDED", 409,
-    "this worker has already seen a newer attempt of the task, or this one, and holds it no more",
-    "nothing; the newer attempt decides")
 DISPATCH_OVERLOADED = _again("E.DISPATCH.OVERLOADED", 503,
     "the worker holds as many attempts as it can",
     "send the task to another worker, or wait")
@@ -221,9 +218,6 @@ TASK_DISABLED = _final("E.TASK.DISABLED", 409,
 TASK_CANCELLED = _final("E.TASK.CANCELLED", 409,
     "the task was cancelled",
     "nothing; start a new run if the work is wanted after all")
-TASK_BINDING = _final("E.TASK.BINDING", 422,
-    "an input of the node could not be built from the results before it",
-    "fix the binding that the pointer names, or what the node before it returns")
 HEARTBEAT_TIMEOUT = _again("HEARTBEAT_TIMEOUT", 504,
     "a worker without a session started the task and then fell silent",
     "look at the worker; the retry policy decides about the task")

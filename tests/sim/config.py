@@ -5,7 +5,7 @@ Swarm: each seed switches off a random half of the faults, so that faults do not
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from random import Random
 
 __all__ = ["FAULTS", "TENANTS", "Config", "draw"]
@@ -71,7 +71,6 @@ class Config:
     keyed: bool = False
     chains: bool = False
     handlers: tuple[str, ...] = ("ok",)
-    off: tuple[str, ...] = field(default=())
 
     def tenant_of(self, number: int) -> str:
         """The tenant of the n-th run or worker."""
@@ -87,7 +86,7 @@ class Config:
         return self.workers // self.tenants
 
     def has(self, fault: str) -> bool:
-        return fault in self.faults and fault not in self.off
+        return fault in self.faults
 
     def shrink(self, **changes: object) -> Config:
         return replace(self, **changes)  # type: ignore[arg-type]

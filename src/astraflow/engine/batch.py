@@ -58,7 +58,6 @@ class AcceptSession(Effect, frozen=True):
     """The register is reconciled and stored: open the session."""
 
     session_id: str
-    is_first: bool
 
 
 class CommitFrame(Effect, frozen=True):

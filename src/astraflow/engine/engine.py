@@ -11,7 +11,9 @@ A shell drives it so, and does nothing else with it::
 
 Rule 1: commit, then speak. Nothing that depends on a fact leaves before `committed`.
 Rule 2: heartbeats are answered without a transaction: the lease they renew is not stored.
-Rule 3: an engine whose batch could not be committed is thrown away, with all its sessions, and made anew from
+Rule 3: one batch at a time, in order: the next is taken after `committed`. A batch without facts may still say what
+        follows from the one before it (the ack of a report that came twice), so it must not overtake that one.
+Rule 4: an engine whose batch could not be committed is thrown away, with all its sessions, and made anew from
         the store. A commit whose outcome is unknown is first read back (R16).
 """
 
@@ -116,7 +118,7 @@ class Engine:
         self, tenant: str, key: str, fingerprint: str | None, run_id: str
     ) -> None:
         """An idempotency key that is still good, of an active or a finished run."""
-        self.view.submitted[tenant, key] = (fingerprint, run_id)
+        self.view.submissions.remember(tenant, key, fingerprint, run_id, self.view.now)
 
     # -- inputs -----------------------------------------------------------------------------
 

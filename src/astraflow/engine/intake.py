@@ -52,17 +52,12 @@ def submit_run(view: View, request: SubmitRun) -> None:
 
 
 def _submit(view: View, request: SubmitRun) -> str:
-    if request.idempotency_key is not None:
-        earlier = view.submitted.get((request.tenant, request.idempotency_key))
-        if earlier is not None:
-            fingerprint, run_id = earlier
-            if fingerprint != request.fingerprint:
-                raise errors.Conflict(
-                    errors.RUN_IDEMPOTENCY_CONFLICT,
-                    "the key was used with another body",
-                )
+    key = request.idempotency_key
+    if key is not None:
+        known = view.submissions.find(request.tenant, key, request.fingerprint, view.now)
+        if known is not None:
             view.count("submission deduplicated")
-            return run_id
+            return known
     if view.active_tasks + len(request.plan.nodes) > view.settings.max_active_tasks:
         raise errors.Unavailable(errors.OVERLOADED, "too many tasks are active")
     accepted = RunAccepted(
@@ -80,10 +75,9 @@ def _submit(view: View, request: SubmitRun) -> str:
     view.runs[request.run_id] = decision.run
     view.active_tasks += len(request.plan.nodes)
     view.batch.plans[request.run_id] = request.plan
-    if request.idempotency_key is not None:
-        view.submitted[request.tenant, request.idempotency_key] = (
-            request.fingerprint,
-            request.run_id,
+    if key is not None:
+        view.submissions.remember(
+            request.tenant, key, request.fingerprint, request.run_id, view.now
         )
     if request.deadline_s is not None:
         view.timers.set(view.now + request.deadline_s, DeadlineDue(request.run_id))

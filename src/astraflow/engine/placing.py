@@ -48,6 +48,7 @@ def place(view: View) -> None:
             _watch_pin(view, entry.demand, chosen)
         else:
             view.queue.served(entry)
+            view.pins.pop(entry.demand, None)
             _lease(view, run, entry, chosen)
 
 
@@ -74,8 +75,13 @@ def _wakes(view: View, demand: Demand) -> Hashable:
 
 
 def _watch_pin(view: View, demand: Demand, chosen: NoPlace) -> None:
+    """A lost worker has the whole grace to come back, each time that it is lost."""
     if chosen.waiting_for.kind == "resource":
-        view.timers.set(view.now + view.settings.resource_grace_s, PinDue(demand))
+        due = view.now + view.settings.resource_grace_s
+        view.pins[demand] = due
+        view.timers.set(due, PinDue(demand, due))
+    else:
+        view.pins.pop(demand, None)
 
 
 def _lease(view: View, run: Run, entry: Entry, worker: WorkerEntry) -> None:

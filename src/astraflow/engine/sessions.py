@@ -65,11 +65,10 @@ def on_register(view: View, event: RegisterArrived) -> None:
     if event.first:
         view.workers.set_draining(worker, False)
         view.affinity.revive(event.tenant, event.worker, view.now, view.settings.affinity_ttl_s)
-        view.batch.effects.append(AcceptSession(event.session_id, True))
+    view.batch.effects.append(AcceptSession(event.session_id))
+    if event.first:
         _reconcile(view, worker, event)
-    else:
-        view.batch.effects.append(AcceptSession(event.session_id, False))
-    view.wake_for(worker)
+    view.reconsider(worker)
 
 
 def _reconcile(view: View, worker: WorkerEntry, event: RegisterArrived) -> None:
@@ -121,6 +120,7 @@ def on_heartbeat(view: View, event: HeartbeatArrived) -> tuple[AttemptRef, ...]:
     if worker is None or worker.session_id != event.session_id:
         return ()
     worker.since = event.frame_id
+    was = (worker.is_reachable, worker.is_available)
     if worker.status == "degraded":
         view.workers.set_status(worker, "online")
     if worker.is_draining != event.heartbeat.draining:
@@ -129,7 +129,8 @@ def on_heartbeat(view: View, event: HeartbeatArrived) -> tuple[AttemptRef, ...]:
     if worker.is_pressed != is_pressed:
         view.count("worker pressed" if is_pressed else "worker relieved")
         view.workers.set_pressed(worker, is_pressed)
-    view.wake_for(worker)
+    if was != (worker.is_reachable, worker.is_available):
+        view.reconsider(worker)
     named = [(ref.task_id, ref.attempt) for ref in event.heartbeat.attempts]
     stop = view.leases.renew(event.tenant, event.worker, named, view.now)
     _take_as_proof(view, event, named)
@@ -177,6 +178,7 @@ def on_missed(view: View, event: Missed) -> None:
     worker = view.workers.find(event.tenant, event.worker)
     if worker is not None and event.count >= 2 and worker.session_id == event.session_id:
         view.workers.set_status(worker, "degraded")
+        view.reconsider(worker)
 
 
 def on_session_ended(view: View, event: SessionEnded) -> None:
@@ -186,3 +188,4 @@ def on_session_ended(view: View, event: SessionEnded) -> None:
     view.workers.set_status(worker, "lost" if event.lost else "offline")
     grace_s = view.settings.affinity_grace_s
     view.affinity.mark_stale(event.tenant, event.worker, view.now, grace_s)
+    view.reconsider(worker)

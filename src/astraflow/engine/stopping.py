@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from astraflow import errors
 from astraflow.engine.timers import AckDue, DeadlineDue, PinDue, StopDue, TimeoutDue, Timer
-from astraflow.engine.view import View
+from astraflow.engine.view import View, worker_key
 from astraflow.protocol.gateway import Gateway
 from astraflow.runs.commands import Cancel, Fail, Lose, Refuse, StopOverdue, TimeOut, Withdraw
 from astraflow.runs.facts import Problem
@@ -77,17 +77,17 @@ def _pin_due(view: View, timer: PinDue) -> None:
     """P12: a reference to a resource that is gone fails within the grace; it is never sent elsewhere."""
     demand = timer.demand
     assert demand.pin is not None
-    worker = view.workers.find(demand.tenant, demand.pin)
-    if worker is not None and worker.is_reachable:
+    if view.pins.get(demand) != timer.due:
         return
+    del view.pins[demand]
     error = Problem(
         errors.RESOURCE_LOST.code,
         "INFRASTRUCTURE",
         f"the worker that holds the resource did not come back: {demand.pin}",
     )
     for entry in view.queue.waiting_with(demand):
-        run = view.runs.get(entry.run_id)
-        if run is not None:
-            view.count("pinned worker lost")
-            view.queue.forget(entry.run_id, entry.task)
-            view.decide(run, Fail(entry.task, error))
+        view.count("pinned worker lost")
+        view.queue.forget(entry.run_id, entry.task)
+        view.decide(view.runs[entry.run_id], Fail(entry.task, error))
+    # One that comes later with the same demand is looked at anew, and has a watch of its own.
+    view.queue.wake(worker_key(demand.tenant, demand.pin))

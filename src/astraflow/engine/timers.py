@@ -55,6 +55,8 @@ class PinDue(Timer, frozen=True):
     """A lost worker that holds a resource should have come back by now."""
 
     demand: Demand
+    due: float
+    """Of the newest watch: one that was set before the worker came back in between does not count."""
 
 
 class Timers:

@@ -11,11 +11,12 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from astraflow.dispatch import AffinityTable, KeyTable, Lease, LeaseTable, ReadyQueue, WorkerTable
-from astraflow.dispatch.demand import bound_parameters, conflict_of, demand_of, refs_of
+from astraflow.dispatch.demand import Demand, bound_parameters, conflict_of, demand_of, refs_of
 from astraflow.dispatch.workers import WorkerEntry
 from astraflow.engine.batch import Batch, NumberedFact, SendStop
 from astraflow.engine.calls import answer_call, lend_slot, refuse_call
 from astraflow.engine.settings import EngineSettings
+from astraflow.engine.submissions import Submissions
 from astraflow.engine.timers import StopDue, Timers
 from astraflow.protocol.business import Cancel as CancelFrame
 from astraflow.runs.commands import Command
@@ -75,9 +76,10 @@ class View:
         self.bindings: dict[tuple[str, str], str] = {}
         self.frames: dict[str, tuple[str, int]] = {}  # dispatch and cancel frames not yet acked
         self.calls: dict[str, tuple[str, int]] = {}  # the ids of calls → run, task
-        self.submitted: dict[tuple[str, str], tuple[str | None, str]] = {}
+        self.submissions = Submissions(settings.remember_submissions_s)
         self.counters: dict[str, int] = {}
         self.timers = Timers()
+        self.pins: dict[Demand, float] = {}  # waiting for a lost worker's resource → until when
         self.unplaceable: list[tuple[Run, int, Problem]] = []
 
     def count(self, what: str) -> None:
@@ -168,6 +170,11 @@ class View:
         if node.affinity is not None:
             ttl_s = self.settings.affinity_ttl_s
             self.affinity.settle(run.tenant, node.affinity.key, lease.worker_id, self.now, ttl_s)
+        self.wake_for(worker)
+
+    def reconsider(self, worker: WorkerEntry) -> None:
+        """The worker was lost or came back: what only it can run waits for something else now."""
+        self.queue.wake(worker_key(worker.tenant, worker.worker_id))
         self.wake_for(worker)
 
     def wake_for(self, worker: WorkerEntry) -> None:

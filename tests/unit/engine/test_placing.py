@@ -232,6 +232,47 @@ class TestPins:
         rig.wait(10.0)
         assert rig.active() == ["run1", "other"]
 
+    def test_a_worker_that_came_back_busy_and_is_lost_again_is_missed_again(self) -> None:
+        """
+        0 s: w1 is gone, the watch runs to 10 s
+        5 s: w1 comes back and has no room, so nothing is watched at 10 s
+        12 s and after: w1 dies for good, and the grace counts from when that is noticed
+        """
+        rig = Rig(resource_grace_s=10.0)
+        rig.submit(make_plan(1, nodes={0: pinned("w1")}))
+        rig.wait(5.0)
+        worker = rig.worker("w1", slots=1, per_node_limits={"t.node": 0})
+        rig.wait(7.0)
+        assert rig.active() == ["run1"]
+        worker.crash()
+        rig.wait(40.0)
+        assert rig.active() == []
+        assert rig.counted("pinned worker lost") == 1
+
+    def test_each_loss_of_the_worker_gives_it_the_whole_grace(self) -> None:
+        rig = Rig(resource_grace_s=30.0)
+        rig.submit(make_plan(1, nodes={0: pinned("w1")}))
+        rig.wait(10.0)
+        worker = rig.worker("w1", per_node_limits={"t.node": 0})
+        rig.wait(1.0)
+        worker.crash()
+        rig.wait(30.0)
+        assert rig.active() == ["run1"], (
+            "the watch of the first loss is over, not that of the second"
+        )
+        rig.wait(20.0)
+        assert rig.active() == []
+
+    def test_a_task_that_comes_after_others_were_failed_has_a_watch_of_its_own(self) -> None:
+        rig = Rig(resource_grace_s=10.0)
+        rig.submit(make_plan(1, nodes={0: pinned("gone")}))
+        rig.wait(11.0)
+        rig.submit(make_plan(1, nodes={0: pinned("gone")}), "later")
+        rig.wait(9.0)
+        assert rig.active() == ["later"]
+        rig.wait(2.0)
+        assert rig.active() == []
+
     def test_a_run_that_was_cancelled_is_not_failed_for_its_resource(self) -> None:
         rig = Rig(resource_grace_s=10.0)
         rig.submit(make_plan(1, nodes={0: pinned("gone")}))
