@@ -1,0 +1,1 @@
+"""The scheduler process: one writer round the pure engine. Commit, then speak."""

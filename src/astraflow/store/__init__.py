@@ -1,0 +1,1 @@
+"""Durable state: the store protocol, and SQLite, PostgreSQL and memory behind it."""

@@ -1,0 +1,153 @@
+"""What is stored, as plain rows. Times are wall-clock milliseconds.
+
+A run is the fold of its facts (`runs.facts`), and its facts are stored in *pages*: the facts of one transaction that
+belong to one run, as JSON lines in one row. A page carries the numbers of its first and last event, so that a reader
+that resumes finds its place by an index. The row of a run repeats what lists are asked for; it is written in the same
+transaction as the facts that it repeats.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from astraflow.runs.facts import RunStatus
+
+__all__ = [
+    "AuditRow",
+    "Changes",
+    "FactPage",
+    "PlanRow",
+    "RunChange",
+    "RunRow",
+    "Submission",
+    "TenantEvent",
+    "WorkerRow",
+    "WorkflowRow",
+]
+
+
+class RunRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A run as lists show it."""
+
+    run_id: str
+    tenant: str
+    workflow_id: str
+    workflow_version: int | None = None
+    name: str = ""
+    plan_id: str
+    status: RunStatus = "queued"
+    cancel_requested: bool = False
+    created_at: int
+    started_at: int | None = None
+    finished_at: int | None = None
+    error: bytes | None = None
+    """A `runs.facts.Problem` as JSON."""
+    idempotency_key: str | None = None
+    fingerprint: str | None = None
+    rerun_of: str | None = None
+
+
+class RunChange(msgspec.Struct, frozen=True, gc=False):
+    """What a transaction changes in the row of a run: the whole of its changing half."""
+
+    run_id: str
+    status: RunStatus
+    cancel_requested: bool
+    started_at: int | None
+    finished_at: int | None
+    error: bytes | None
+
+
+class PlanRow(msgspec.Struct, frozen=True, gc=False):
+    """What runs execute; equal ones are one row. `definition` is as it was submitted."""
+
+    plan_id: str
+    definition: bytes
+    plan: bytes
+
+
+class FactPage(msgspec.Struct, frozen=True, gc=False):
+    """Facts of one run in one transaction: JSON lines, events `first` … `last`."""
+
+    run_id: str
+    first: int
+    last: int
+    body: bytes
+
+
+class Submission(msgspec.Struct, frozen=True, gc=False):
+    """Which run an idempotency key has made."""
+
+    tenant: str
+    key: str
+    fingerprint: str | None
+    run_id: str
+    created_at: int
+
+
+class WorkerRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A worker instance as it was last seen. `subject` is the credential its identity is bound to."""
+
+    tenant: str
+    worker_id: str
+    subject: str
+    name: str = ""
+    incarnation: int = 0
+    version: str = ""
+    hostname: str = ""
+    max_parallel: int = 0
+    labels: bytes = b"{}"
+    packages: bytes = b"[]"
+    status: str = "offline"
+    seen_at: int = 0
+
+
+class WorkflowRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A saved workflow. `version` grows by one at each save; a save names the one it was made from."""
+
+    tenant: str
+    workflow_id: str
+    version: int
+    name: str
+    definition: bytes
+    created_at: int
+    updated_at: int
+    updated_by: str = ""
+
+
+class TenantEvent(msgspec.Struct, frozen=True, gc=False):
+    """An event of a tenant's own stream: workers, packages, run statuses. Numbered from 1 without gaps."""
+
+    tenant: str
+    number: int
+    at: int
+    type: str
+    body: bytes
+
+
+class AuditRow(msgspec.Struct, frozen=True, gc=False):
+    """Who did what, and what came of it (PROTOCOL §6)."""
+
+    tenant: str
+    at: int
+    who: str
+    action: str
+    corr: str | None = None
+    code: str | None = None
+    detail: bytes = b"{}"
+
+
+class Changes:
+    """One transaction's worth of rows. Filled by the scheduler, written by a store whole or not at all."""
+
+    __slots__ = ("audits", "events", "pages", "plans", "run_changes", "runs", "workers")
+
+    def __init__(self) -> None:
+        self.plans: list[PlanRow] = []
+        self.runs: list[RunRow] = []
+        self.run_changes: list[RunChange] = []
+        self.pages: list[FactPage] = []
+        self.workers: list[WorkerRow] = []
+        """Put: a row with the same tenant and worker id is replaced."""
+        self.events: list[TenantEvent] = []
+        self.audits: list[AuditRow] = []

@@ -1,0 +1,168 @@
+"""The store protocol: what survives every crash, behind one interface with three implementations.
+
+Rule 1: one writer. Every write carries the epoch of the claim it is made under; a lower epoch cannot write (R11).
+Rule 2: `commit` returns when the rows are durable: flushed, not only written (P1). It is whole or it is not at all.
+Rule 3: commits are numbered by the writer, 1, 2, … within an epoch. The number is stored in the same transaction,
+        so that a commit whose outcome is unknown is resolved by reading it back, never by guessing (R16).
+Rule 4: reads never wait for a write, and see only what is committed.
+Rule 5: text with U+0000, lone surrogates and integers beyond 64 bits are refused the same way everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from astraflow.runs.facts import RunStatus
+from astraflow.store.rows import (
+    AuditRow,
+    Changes,
+    FactPage,
+    PlanRow,
+    RunRow,
+    Submission,
+    TenantEvent,
+    WorkerRow,
+    WorkflowRow,
+)
+
+__all__ = ["Claim", "Retention", "Store", "Swept", "Usage"]
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """The right to write, until a higher epoch is claimed. `ttl_s` None: held by a lock of the operating system."""
+
+    owner: str
+    epoch: int
+    ttl_s: float | None
+
+
+class Retention(msgspec.Struct, frozen=True):
+    """How long finished runs and what belongs to them are kept. None: for ever."""
+
+    finished_runs_s: float | None = 30 * 24 * 3600.0
+    finished_runs: int | None = 100_000
+    """At most so many finished runs; the oldest go first."""
+    max_bytes: int | None = 10 * 1024**3
+    """At most so many bytes in all; the oldest finished runs go first."""
+    tenant_events_s: float | None = 7 * 24 * 3600.0
+    audit_s: float | None = 365 * 24 * 3600.0
+
+
+class Swept(msgspec.Struct, frozen=True):
+    """What one sweep removed. `more`: there is more to remove, sweep again."""
+
+    runs: int = 0
+    events: int = 0
+    audits: int = 0
+    more: bool = False
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """What the store holds."""
+
+    bytes: int
+    runs: int
+    active_runs: int
+    schema_version: int
+
+
+class Store(Protocol):
+    """Use from one asyncio loop. `open` first, `close` last."""
+
+    async def open(self) -> None:
+        """Connect, and migrate the schema forward behind a lock.
+
+        Raises:
+            StoreError: not a store of ours, a newer schema, locked by another scheduler, unreachable.
+        """
+
+    async def close(self) -> None: ...
+
+    # -- ownership --------------------------------------------------------------------------
+
+    async def claim(self, owner: str) -> Claim | None:
+        """Take the right to write with a new, higher epoch; None while another's claim is good."""
+
+    async def renew(self, claim: Claim) -> bool:
+        """Prolong the claim; False if a higher epoch has been claimed."""
+
+    async def release(self, claim: Claim) -> None:
+        """Give the claim up, so that another may have it at once."""
+
+    # -- writing ----------------------------------------------------------------------------
+
+    async def commit(self, claim: Claim, number: int, changes: Changes) -> None:
+        """Write one transaction.
+
+        Raises:
+            StoreError: nothing was written. Its code says why: fenced, full, refused for its content, or broken.
+            OutcomeUnknown: nobody knows; ask `is_committed` when the store answers again.
+        """
+
+    async def is_committed(self, claim: Claim, number: int) -> bool:
+        """Whether the commit with this number was written under this claim (R16)."""
+
+    async def put_workflow(self, claim: Claim, row: WorkflowRow) -> None:
+        """Save version `row.version`: 1 creates, n + 1 follows the stored version n.
+
+        Raises:
+            Conflict: the stored version is not the one before it.
+        """
+
+    async def delete_workflow(self, claim: Claim, tenant: str, workflow_id: str) -> bool: ...
+
+    async def sweep(self, claim: Claim, retention: Retention, now_ms: int) -> Swept:
+        """Remove a bounded piece of what is past its retention. Active runs are never touched."""
+
+    # -- reading ----------------------------------------------------------------------------
+
+    async def active_runs(self) -> list[RunRow]: ...
+
+    async def find_run(self, tenant: str, run_id: str) -> RunRow | None: ...
+
+    async def list_runs(
+        self,
+        tenant: str,
+        *,
+        limit: int,
+        before: tuple[int, str] | None = None,
+        status: RunStatus | None = None,
+        workflow_id: str | None = None,
+    ) -> list[RunRow]:
+        """Newest first, by (created_at, run_id); `before` is the last one of the page before."""
+
+    async def find_plan(self, plan_id: str) -> PlanRow | None: ...
+
+    async def read_pages(
+        self, run_id: str, after: int = 0, max_bytes: int = 4 * 1024**2
+    ) -> list[FactPage]:
+        """Pages whose last event is beyond `after`, in order, at least one if there is any."""
+
+    async def submissions(self, since_ms: int) -> list[Submission]:
+        """Idempotency keys of runs created since then, oldest first."""
+
+    async def workers(self) -> list[WorkerRow]: ...
+
+    async def find_workflow(
+        self, tenant: str, workflow_id: str, version: int | None = None
+    ) -> WorkflowRow | None:
+        """The newest version, or the one named."""
+
+    async def list_workflows(
+        self, tenant: str, *, limit: int, before: tuple[int, str] | None = None
+    ) -> list[WorkflowRow]:
+        """The newest version of each, last updated first, by (updated_at, workflow_id)."""
+
+    async def event_heads(self) -> dict[str, int]:
+        """The number of the last event of each tenant's stream."""
+
+    async def tenant_events(self, tenant: str, after: int, limit: int) -> list[TenantEvent]: ...
+
+    async def audit(
+        self, tenant: str, *, limit: int, before: int | None = None
+    ) -> list[tuple[int, AuditRow]]:
+        """Newest first, each with its number; `before` is the last number of the page before."""
+
+    async def usage(self) -> Usage: ...
