@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from astraflow.protocol.business import Cancel, Dispatch, NextResponse
+from astraflow.protocol.events import Audited, IdentityBound, RegisterArrived
 from astraflow.runs.facts import Fact
 from astraflow.workflow.plan import Plan
 
@@ -14,10 +15,12 @@ __all__ = [
     "Batch",
     "CommitFrame",
     "Effect",
+    "Notice",
     "NumberedFact",
     "SendAnswer",
     "SendDispatch",
     "SendStop",
+    "WorkerChanged",
 ]
 
 
@@ -75,17 +78,29 @@ class Answer(Effect, frozen=True):
     error: object = None
 
 
+class WorkerChanged(msgspec.Struct, frozen=True):
+    """The status of a worker is another one than before; what it is now is in the table of workers."""
+
+    tenant: str
+    worker: str
+
+
+Notice = RegisterArrived | IdentityBound | Audited | WorkerChanged
+"""What happened to workers and is to be kept with the facts: who they are, how they are, who was let in."""
+
+
 class Batch:
     """What is decided and not yet committed."""
 
-    __slots__ = ("effects", "facts", "finished", "plans")
+    __slots__ = ("effects", "facts", "finished", "notices", "plans")
 
     def __init__(self) -> None:
         self.facts: list[NumberedFact] = []
         self.effects: list[Effect] = []
+        self.notices: list[Notice] = []
         self.plans: dict[str, Plan] = {}
         self.finished: list[str] = []
 
     @property
     def is_empty(self) -> bool:
-        return not self.facts and not self.effects
+        return not self.facts and not self.effects and not self.notices

@@ -54,9 +54,11 @@ from astraflow.engine.view import View, worker_key
 from astraflow.protocol import business
 from astraflow.protocol.events import (
     Acked,
+    Audited,
     CloseConnection,
     Delivered,
     HeartbeatArrived,
+    IdentityBound,
     Missed,
     Refused,
     RegisterArrived,
@@ -294,6 +296,8 @@ class Engine:
                 on_missed(view, event)
             elif isinstance(event, Refused):
                 on_refused(view, event)
+            elif isinstance(event, IdentityBound | Audited):
+                view.batch.notices.append(event)
             else:
                 view.count(f"event: {type(event).__name__}")
         self._settle()

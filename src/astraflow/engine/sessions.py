@@ -13,7 +13,7 @@ Rule 4: the end of a session ends no lease.
 from __future__ import annotations
 
 from astraflow.dispatch import Lease, Offer, WorkerEntry
-from astraflow.engine.batch import AcceptSession, SendStop
+from astraflow.engine.batch import AcceptSession, SendStop, WorkerChanged
 from astraflow.engine.calls import answer_ended_calls
 from astraflow.engine.view import View
 from astraflow.protocol import business, control
@@ -62,6 +62,7 @@ def on_register(view: View, event: RegisterArrived) -> None:
         event.tenant, event.worker, event.session_id, event.incarnation, offer_of(event.register)
     )
     worker.since = event.frame_id
+    view.batch.notices.append(event)
     if event.first:
         view.workers.set_draining(worker, False)
         view.affinity.revive(event.tenant, event.worker, view.now, view.settings.affinity_ttl_s)
@@ -130,6 +131,7 @@ def on_heartbeat(view: View, event: HeartbeatArrived) -> tuple[AttemptRef, ...]:
         view.count("worker pressed" if is_pressed else "worker relieved")
         view.workers.set_pressed(worker, is_pressed)
     if was != (worker.is_reachable, worker.is_available):
+        view.batch.notices.append(WorkerChanged(event.tenant, event.worker))
         view.reconsider(worker)
     named = [(ref.task_id, ref.attempt) for ref in event.heartbeat.attempts]
     stop = view.leases.renew(event.tenant, event.worker, named, view.now)
@@ -178,6 +180,7 @@ def on_missed(view: View, event: Missed) -> None:
     worker = view.workers.find(event.tenant, event.worker)
     if worker is not None and event.count >= 2 and worker.session_id == event.session_id:
         view.workers.set_status(worker, "degraded")
+        view.batch.notices.append(WorkerChanged(event.tenant, event.worker))
         view.reconsider(worker)
 
 
@@ -186,6 +189,7 @@ def on_session_ended(view: View, event: SessionEnded) -> None:
     if worker is None or worker.session_id != event.session_id:
         return
     view.workers.set_status(worker, "lost" if event.lost else "offline")
+    view.batch.notices.append(WorkerChanged(event.tenant, event.worker))
     grace_s = view.settings.affinity_grace_s
     view.affinity.mark_stale(event.tenant, event.worker, view.now, grace_s)
     view.reconsider(worker)

@@ -8,7 +8,8 @@ Rules:
 3. Equal parts are one object: policies, parameters, tuples. 50,000 nodes differ in little.
 4. `features` names all that the plan needs beyond a plain graph. An engine refuses a plan with a
    feature that it does not execute; it never ignores one.
-5. `bind` makes the parameters of a task. Without data inputs these are the authored bytes, the
+5. A plan is stored with the run that executes it: every type in it has one encoding (`encode_plan`).
+6. `bind` makes the parameters of a task. Without data inputs these are the authored bytes, the
    same object; with inputs, the results of the sources are written over them in edge order.
 """
 
@@ -30,6 +31,7 @@ __all__ = [
     "DEFAULT_RETRY",
     "UNSTATED",
     "AffinityHint",
+    "ControlStep",
     "Feature",
     "InEdge",
     "InputEdge",
@@ -39,6 +41,8 @@ __all__ = [
     "ResourceRefValue",
     "RetryPolicy",
     "bind",
+    "decode_plan",
+    "encode_plan",
     "find_resource_refs",
 ]
 
@@ -67,7 +71,7 @@ class Feature(enum.Enum):
     RUN_TIMEOUT = "run_timeout"
 
 
-class RetryPolicy(Struct, frozen=True, gc=False):
+class RetryPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
     """How often failures may happen and how long to wait after one."""
 
     max_attempts: int = 1
@@ -92,7 +96,7 @@ class AffinityHint(Struct, frozen=True, gc=False):
     mode: Literal["sticky", "preferred"]
 
 
-class ResourceRefValue(Struct, frozen=True, gc=False):
+class ResourceRefValue(Struct, frozen=True, gc=False, omit_defaults=True):
     """A reference to what a worker keeps, as authored or as it came with a result."""
 
     resource_id: str
@@ -101,7 +105,7 @@ class ResourceRefValue(Struct, frozen=True, gc=False):
     scope: str | None = None
 
 
-class InEdge(Struct, frozen=True, gc=False):
+class InEdge(Struct, frozen=True, gc=False, omit_defaults=True):
     """An edge into a node, as order and condition; `source` is an index of the plan."""
 
     source: int
@@ -109,7 +113,7 @@ class InEdge(Struct, frozen=True, gc=False):
     when: str | None = None
 
 
-class InputEdge(Struct, frozen=True, gc=False):
+class InputEdge(Struct, frozen=True, gc=False, omit_defaults=True):
     """An edge that writes something: `read` from the source's results, `write` into parameters.
 
     `read` is None for the `done` port, which reads as true. With `multiple` the values of all
@@ -125,7 +129,16 @@ class InputEdge(Struct, frozen=True, gc=False):
     of_error: bool = False
 
 
-class PlanNode(Struct, frozen=True, gc=False, kw_only=True):
+class ControlStep(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """What the scheduler itself does at a node: one of these."""
+
+    call: Call | None = None
+    wait: Wait | None = None
+    approval: Approval | None = None
+    signal: Signal | None = None
+
+
+class PlanNode(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """One node of the plan, with everything that dispatching its task needs."""
 
     node_id: NodeId
@@ -152,8 +165,8 @@ class PlanNode(Struct, frozen=True, gc=False, kw_only=True):
     parent: int | None = None
     """The container that this node is inside of."""
     map_over: MapOver | None = None
-    control: Call | Wait | Approval | Signal | None = None
-    """What the scheduler itself does at this node, instead of a worker."""
+    control: ControlStep | None = None
+    """Set: the scheduler itself does this node, no worker."""
     disabled: bool = False
     priority: int = 0
     idempotency: str = UNSTATED
@@ -161,7 +174,7 @@ class PlanNode(Struct, frozen=True, gc=False, kw_only=True):
     """Labels that a worker must carry, sorted."""
 
 
-class PlanOutput(Struct, frozen=True, gc=False):
+class PlanOutput(Struct, frozen=True, gc=False, omit_defaults=True):
     """A declared output of the run: what `read` finds in the results of `source`."""
 
     name: str
@@ -170,7 +183,7 @@ class PlanOutput(Struct, frozen=True, gc=False):
     unwrap: str | None = None
 
 
-class Plan(Struct, frozen=True, gc=False, kw_only=True):
+class Plan(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """What one version of a workflow executes. Share it freely: nothing in it changes."""
 
     workflow_id: str
@@ -197,6 +210,18 @@ class Plan(Struct, frozen=True, gc=False, kw_only=True):
             assert {edge.source for edge in node.inputs} <= set(parents)
             assert all(here in self.children[parent] for parent in parents)
         assert sum(map(len, self.parents)) == sum(map(len, self.children))
+
+
+encode_plan: Final = msgspec.msgpack.Encoder().encode
+"""The stored form of a plan."""
+
+_decoder: Final = msgspec.msgpack.Decoder(Plan)
+
+
+def decode_plan(raw: bytes) -> Plan:
+    """Read a stored plan, of this release or an earlier one."""
+    plan: Plan = _decoder.decode(raw)
+    return plan
 
 
 def _nothing(source: int) -> None:

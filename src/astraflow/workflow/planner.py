@@ -16,6 +16,7 @@ from astraflow.workflow.decoding import decode_definition
 from astraflow.workflow.plan import (
     DEFAULT_RETRY,
     AffinityHint,
+    ControlStep,
     InEdge,
     InputEdge,
     Plan,
@@ -131,7 +132,7 @@ class _Planner:
             host=self._rank[hosts[place]] if place in hosts else None,
             parent=self._rank[parents[place]] if place in parents else None,
             map_over=node.map,
-            control=node.call or node.wait or node.approval or node.signal,
+            control=_control(node),
             disabled=node.disabled,
             priority=workflow.priority if node.priority is None else node.priority,
             idempotency=found.idempotency,
@@ -230,6 +231,12 @@ class _Planner:
 def _read(port: PortSpec) -> tuple[str, ...] | None:
     """What an output port reads; None for a control port, which reads as true."""
     return None if port.kind == "control" else port.path
+
+
+def _control(node: Node) -> ControlStep | None:
+    if not (node.call or node.wait or node.approval or node.signal):
+        return None
+    return ControlStep(call=node.call, wait=node.wait, approval=node.approval, signal=node.signal)
 
 
 def _retry(retry: Retry) -> RetryPolicy:

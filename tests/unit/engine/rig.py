@@ -23,7 +23,7 @@ from astraflow.agent.actions import (
 )
 from astraflow.agent.agent import Agent, RegisterOffer
 from astraflow.agent.holdings import Holdings
-from astraflow.engine.batch import Answer, Batch, NumberedFact
+from astraflow.engine.batch import Answer, Batch, Notice, NumberedFact
 from astraflow.engine.engine import Engine
 from astraflow.engine.intake import CancelRun, SubmitRun
 from astraflow.engine.ownership import Ownership
@@ -360,6 +360,7 @@ class Rig:
         self.commits = True  # whether a batch is committed at once
         self.pending: Batch | None = None
         self.store: list[NumberedFact] = []
+        self.notices: list[Notice] = []
         self.plans: dict[str, Plan] = {}
         self.answers: list[Answer] = []
         self.carried: list[Envelope] = []  # to workers
@@ -521,5 +522,6 @@ class Rig:
 
     def _commit(self, batch: Batch) -> None:
         self.store += batch.facts
+        self.notices += batch.notices
         self.plans.update(batch.plans)
         self.engine.committed(batch, self.now, self.at)

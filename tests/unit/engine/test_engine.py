@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from astraflow import errors
-from astraflow.engine.batch import Batch
+from astraflow.engine.batch import Batch, WorkerChanged
 from astraflow.engine.engine import earliest
 from astraflow.protocol import business, codec, control, limits
 from astraflow.runs.facts import (
@@ -246,11 +246,14 @@ class TestInputs:
         worker.finish()
         assert rig.active() == []
 
-    def test_events_that_ask_for_nothing_are_counted(self) -> None:
+    def test_who_came_and_who_was_let_in_is_handed_up_with_the_batch(self) -> None:
         rig = Rig()
-        rig.worker()
-        assert rig.counted("event: IdentityBound") == 1
-        assert rig.counted("event: Audited") == 2
+        worker = rig.worker()
+        kinds = [type(notice).__name__ for notice in rig.notices]
+        assert sorted(kinds) == ["Audited", "Audited", "IdentityBound", "RegisterArrived"]
+        worker.crash()
+        rig.wait(20.0)
+        assert WorkerChanged("acme", worker.worker_id) in rig.notices
 
     def test_time_does_not_go_back(self) -> None:
         rig = Rig()

@@ -6,6 +6,7 @@ import pytest
 
 from astraflow.workflow import Feature
 from astraflow.workflow.definition import Approval, Call, MapOver, Signal, Wait
+from astraflow.workflow.plan import ControlStep, decode_plan, encode_plan
 from tests.unit.workflow.drafts import found, node, plan
 
 REF = {"resourceId": "r"}
@@ -124,10 +125,11 @@ def test_what_the_scheduler_does_itself_is_in_the_plan() -> None:
         ]
     )
     assert [row.control for row in made.nodes] == [
-        Wait(seconds=2),
-        Call(workflow_id="w", version=3),
-        Approval(message="ok?"),
-        Signal(name="s"),
+        ControlStep(wait=Wait(seconds=2)),
+        ControlStep(call=Call(workflow_id="w", version=3)),
+        ControlStep(approval=Approval(message="ok?")),
+        ControlStep(signal=Signal(name="s")),
         None,
     ]
     assert made.nodes[1].map_over == MapOver(over="a")
+    assert decode_plan(encode_plan(made)) == made
