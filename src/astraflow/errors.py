@@ -13,7 +13,8 @@ An exception says whose fault it was, so that a caller can tell what to do witho
     ├── Conflict              the input is fine, but the state it meets does not allow it
     ├── NotFound              there is no such thing, or none that the caller may see
     ├── Unavailable           it cannot be done now: the caller may try later
-    ├── StoreError            the store failed or cannot say whether it succeeded
+    ├── StoreError            the store failed or refused
+    │   └── OutcomeUnknown    nobody knows whether the commit was written: read it back (R16)
     └── Bug                   an invariant of ours broke
 
 The constant of `E.SESSION.DENIED` is `SESSION_DENIED`. Messages: what happened, to what; lower
@@ -37,6 +38,7 @@ __all__ = [
     "Conflict",
     "LocalProtocolError",
     "NotFound",
+    "OutcomeUnknown",
     "Refused",
     "RemoteProtocolError",
     "StoreError",
@@ -108,7 +110,11 @@ class Unavailable(AstraflowError):
 
 
 class StoreError(AstraflowError):
-    """The store failed, or cannot say whether it succeeded."""
+    """The store failed or refused; its code says which."""
+
+
+class OutcomeUnknown(StoreError):
+    """Nobody knows whether the commit was written; reading it back tells (R16)."""
 
 
 class Bug(AstraflowError):
@@ -380,6 +386,9 @@ WORKFLOW_UNSUPPORTED = _final("E.WORKFLOW.UNSUPPORTED", 422,
 WORKFLOW_NOT_FOUND = _final("E.WORKFLOW.NOT_FOUND", 404,
     "there is no such workflow, or none that you may see",
     "check the id and the tenant")
+WORKFLOW_CONFLICT = _final("E.WORKFLOW.CONFLICT", 409,
+    "the workflow was saved or removed by somebody else meanwhile",
+    "load the stored version, put the changes into it, and save that")
 
 # --- runs ---
 
@@ -407,6 +416,30 @@ REQUEST_TOO_LARGE = _final("E.REQUEST.TOO_LARGE", 413,
 STORE_UNAVAILABLE = _again("E.STORE.UNAVAILABLE", 503,
     "the store does not answer, or cannot say whether it committed",
     "try again with the same idempotency key")
+STORE_FULL = _again("E.STORE.FULL", 507,
+    "there is no room left where the store writes; nothing was written",
+    "free space on the disk or shorten the retention, then try again")
+STORE_REFUSED = _final("E.STORE.REFUSED", 422,
+    "the rows cannot be stored: their content is not allowed, or they contradict what is stored",
+    "leave out U+0000, lone surrogates and integers beyond 64 bits; nothing was written")
+STORE_BROKEN = _final("E.STORE.BROKEN", 503,
+    "the store failed in a way after which it must not be written to",
+    "look at the disk and its logs, then start again; the last writes are read back then")
+STORE_CORRUPT = _final("E.STORE.CORRUPT", 500,
+    "the store's file is damaged",
+    "keep a copy of the file, and restore a backup")
+STORE_FOREIGN = _final("E.STORE.FOREIGN", 500,
+    "the file or the database belongs to another program, or is no database at all",
+    "name another file or an empty database; nothing was changed")
+STORE_LOCKED = _final("E.STORE.LOCKED", 503,
+    "another scheduler has the store open",
+    "stop the process that the message names, or use another data folder")
+STORE_NEWER = _final("E.STORE.NEWER", 500,
+    "a newer version of AstraFlow wrote the store",
+    "use that version or a newer one; nothing was changed")
+STORE_READ_ONLY = _final("E.STORE.READ_ONLY", 500,
+    "the store's file or its folder cannot be opened for writing",
+    "check that the folder exists and belongs to the user that runs the scheduler")
 STORE_FENCED = _final("E.STORE.FENCED", 503,
     "a newer owner of this shard has taken over",
     "nothing; this process stops serving the shard")
