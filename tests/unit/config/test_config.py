@@ -1,0 +1,308 @@
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from astraflow.config import (
+    CONFIG_FILE,
+    ConfigError,
+    SchedulerSettings,
+    Secret,
+    keep_secret,
+    keep_token,
+    load_scheduler,
+    load_worker,
+)
+
+STRONG = "a-token-that-nobody-will-guess"
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(text: str, name: str = CONFIG_FILE, mode: int = 0o600) -> Path:
+    path = Path(name)
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def problems_of(**given: object) -> tuple[str, ...]:
+    given.setdefault("environ", {})
+    with pytest.raises(ConfigError) as caught:
+        load_scheduler(**given)  # type: ignore[arg-type]
+    return caught.value.problems
+
+
+def test_without_anything_the_documented_defaults_hold() -> None:
+    loaded = load_scheduler(environ={})
+    assert loaded.settings == SchedulerSettings()
+    assert loaded.settings.store_url == "sqlite:///var/astraflow.db"
+    assert loaded.settings.engine().heartbeat_interval_s == 5.0
+    assert loaded.settings.engine().lease_ttl_s == 30.0
+    assert loaded.settings.retention().finished_runs == 100_000
+    assert set(loaded.sources.values()) == {"default"}
+
+
+def test_a_flag_beats_the_environment_which_beats_the_file_which_beats_the_default() -> None:
+    path = write("[scheduler]\nport = 1\nheartbeat_interval_ms = 2000\ncancel_grace_ms = 9\n")
+    environ = {"ASTRA_SCHEDULER_PORT": "2", "ASTRA_SCHEDULER_HEARTBEAT_INTERVAL_MS": "3000"}
+    loaded = load_scheduler(environ=environ, flags={"port": 3, "host": None}, file=path)
+    assert loaded.settings.port == 3
+    assert loaded.settings.heartbeat_interval_ms == 3000
+    assert loaded.settings.cancel_grace_ms == 9
+    assert loaded.sources["port"] == "flag"
+    assert loaded.sources["heartbeat_interval_ms"] == "ASTRA_SCHEDULER_HEARTBEAT_INTERVAL_MS"
+    assert loaded.sources["cancel_grace_ms"] == str(path)
+    assert loaded.sources["host"] == "default"
+
+
+def test_the_file_in_the_working_folder_is_read_without_being_named() -> None:
+    write("[worker]\nname = 'otter'\n")
+    loaded = load_worker(environ={})
+    assert (loaded.settings.name, loaded.sources["name"]) == ("otter", CONFIG_FILE)
+
+
+def test_a_named_file_must_be_there() -> None:
+    assert problems_of(file=Path("none.toml")) == (
+        "none.toml: cannot be read: No such file or directory",
+    )
+
+
+@pytest.mark.parametrize("text", ["port = ", "[scheduler", "\x00"])
+def test_a_file_that_is_not_toml_is_refused(text: str) -> None:
+    (problem,) = problems_of(file=write(text))
+    assert problem.startswith("astraflow.toml: not a TOML file")
+
+
+def test_every_name_of_the_older_documents_is_read() -> None:
+    loaded = load_worker(
+        environ={
+            "ASTRA_WORKER_SCHEDULER_WS_URL": "wss://there/ws/worker",
+            "ASTRA_WORKER_AUTH_MODE": "token",
+            "ASTRA_WORKER_AUTH_TOKEN": "dev-token",
+            "ASTRA_WORKER_TENANT": "acme",
+            "ASTRA_WORKER_CONCURRENCY_MAX_PARALLEL": "2",
+            "ASTRA_WORKER_RUNTIME_NAMES": '["python","playwright"]',
+            "ASTRA_WORKER_FEATURE_FLAGS": "pkg.install, pkg.uninstall",
+            "ASTRA_WORKER_DATA_DIR": "~/astra",
+            "ASTRA_WORKER_RESOURCE_MAX_DISK_BYTES": "21474836480",
+            "ASTRA_WORKER_LABELS": "gpu=yes,zone=a",
+            "ASTRA_WORKER_WORKER_VERSION": "0.1.0",
+            "ASTRA_SERVER": "http://127.0.0.1:8080",
+            "PATH": "/bin",
+        }
+    )
+    settings = loaded.settings
+    assert settings.runtime_names == ("python", "playwright")
+    assert settings.feature_flags == ("pkg.install", "pkg.uninstall")
+    assert settings.labels == {"gpu": "yes", "zone": "a"}
+    assert settings.data_dir == Path.home() / "astra"
+    assert settings.auth_token == Secret("dev-token")
+    (note,) = loaded.notes
+    assert note.startswith("ASTRA_WORKER_WORKER_VERSION has no effect")
+
+
+def test_all_problems_are_told_at_once_and_nothing_is_made() -> None:
+    problems = problems_of(
+        environ={
+            "ASTRA_SCHEDULER_PRT": "1",
+            "ASTRA_SCHEDULER_PORT": "70000",
+            "ASTRA_SCHEDULER_HEARTBEAT_INTERVAL_MS": "5s",
+            "ASTRA_SCHEDULER_DATABASE_URL": "mysql://me:hunter2@there/x",
+        },
+        flags={"host": "0.0.0.0"},
+        file=write("[scheduler]\nheartbeat_intervall_ms = 1\n[sheduler]\n[worker]\nnam = 'x'\n"),
+    )
+    assert problems == (
+        "astraflow.toml: [scheduler] heartbeat_intervall_ms: unknown setting; "
+        "did you mean heartbeat_interval_ms?",
+        "astraflow.toml: unknown table 'sheduler'; did you mean scheduler?",
+        "astraflow.toml: [worker] nam: unknown setting; did you mean name?",
+        "ASTRA_SCHEDULER_HEARTBEAT_INTERVAL_MS: expected a whole number of milliseconds: '5s'",
+        "ASTRA_SCHEDULER_PORT: expected a whole number <= 65535: '70000'",
+        "ASTRA_SCHEDULER_PRT: unknown setting; did you mean ASTRA_SCHEDULER_PORT?",
+        "host: others could connect, but no bootstrap_token is configured: 0.0.0.0",
+        "database_url: must begin with sqlite:/// or postgresql://: mysql",
+    )
+    assert sorted(os.listdir()) == [CONFIG_FILE]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("PORT", "", "must not be empty"),
+        ("PORT", "-1", "expected a whole number >= 0"),
+        ("DATA_DIR", "", "must not be empty"),
+        ("LOG_LEVEL", "loud", "Invalid enum value 'loud'"),
+        ("FORCED_REFERENCE_TYPES", "[1]", "expected str"),
+        ("FORCED_REFERENCE_TYPES", "[", "Input data was truncated"),
+        ("BOOTSTRAP_TOKEN", " ", "is blank"),
+        ("SECRET", "short", "can be guessed"),
+    ],
+)
+def test_a_value_that_cannot_be_is_told_with_its_name(name: str, text: str, said: str) -> None:
+    (problem,) = problems_of(environ={f"ASTRA_SCHEDULER_{name}": text})
+    assert said in problem
+    assert name.lower() in problem.lower()
+
+
+def test_labels_without_values_are_refused() -> None:
+    with pytest.raises(ConfigError, match="must be k=v"):
+        load_worker(environ={"ASTRA_WORKER_LABELS": "gpu"})
+
+
+def test_a_lease_whose_fence_does_not_cover_two_heartbeats_is_refused() -> None:
+    (problem,) = problems_of(flags={"heartbeat_interval_ms": 5000, "lease_ttl_ms": 15000})
+    assert problem.startswith("lease_ttl_ms: the fence")
+    load_scheduler(environ={}, flags={"heartbeat_interval_ms": 5000, "lease_ttl_ms": 16667})
+
+
+def test_the_settings_that_pass_are_those_that_the_engine_takes() -> None:
+    loaded = load_scheduler(environ={}, flags={"heartbeat_interval_ms": 3, "lease_ttl_ms": 10})
+    assert loaded.settings.engine().lease_ttl_s == 0.01
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.test"])
+def test_binding_beyond_this_machine_needs_a_real_token(host: str) -> None:
+    assert "no bootstrap_token" in problems_of(flags={"host": host})[0]
+    assert "guess" in problems_of(flags={"host": host, "bootstrap_token": "dev-token"})[0]
+    load_scheduler(environ={}, flags={"host": host, "bootstrap_token": STRONG})
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "127.0.0.2"])
+def test_this_machine_alone_needs_none(host: str) -> None:
+    assert load_scheduler(environ={}, flags={"host": host}).settings.is_loopback
+
+
+def test_postgresql_needs_a_secret_that_all_schedulers_share() -> None:
+    url = "postgresql://me:hunter2@there/x"
+    assert "must be set with PostgreSQL" in problems_of(flags={"database_url": url})[0]
+    loaded = load_scheduler(environ={}, flags={"database_url": url, "secret": STRONG})
+    shown = {name: text for name, text, _ in loaded.shown()}
+    assert shown["database_url"] == "postgresql://me:***@there/x"
+    assert shown["secret"] == "***"
+
+
+def test_a_folder_that_is_a_file_is_refused() -> None:
+    write("", "here")
+    assert problems_of(flags={"data_dir": "here/there"})[0].startswith("data_dir: not a folder")
+
+
+def test_a_folder_that_may_not_be_written_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Root may write everywhere, so the answer of the system is given instead.
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert problems_of()[0].startswith("data_dir: not writable")
+
+
+def test_a_secret_file_is_read_if_nobody_else_can() -> None:
+    write(STRONG + "\n", "token")
+    loaded = load_scheduler(environ={}, flags={"bootstrap_token_file": "token"})
+    assert loaded.settings.bootstrap_token == Secret(STRONG)
+    assert loaded.sources["bootstrap_token"] == "token"
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604])
+def test_a_secret_file_that_others_can_read_is_refused(mode: int) -> None:
+    write(STRONG, "token", mode)
+    (problem,) = problems_of(flags={"bootstrap_token_file": "token"})
+    assert problem == "bootstrap_token_file: others can read it; run: chmod 600 token"
+
+
+def test_a_settings_file_with_a_secret_that_others_can_read_is_refused() -> None:
+    path = write(f"[scheduler]\nbootstrap_token = '{STRONG}'\n", mode=0o644)
+    (problem,) = problems_of(file=path)
+    assert problem == "astraflow.toml: holds a secret; run: chmod 600 astraflow.toml"
+    assert STRONG not in problem
+
+
+def test_a_settings_file_without_a_secret_may_be_read_by_all() -> None:
+    assert load_scheduler(environ={}, file=write("[scheduler]\nport = 1\n", mode=0o644))
+
+
+@pytest.mark.parametrize("text", ["", "\n"])
+def test_an_empty_or_missing_secret_file_is_refused(text: str) -> None:
+    write(text, "token")
+    assert "empty" in problems_of(flags={"secret_file": "token"})[0]
+    assert "cannot be read" in problems_of(flags={"secret_file": "none"})[0]
+
+
+def test_a_secret_and_its_file_together_are_refused() -> None:
+    write(STRONG, "token")
+    (problem,) = problems_of(flags={"secret_file": "token", "secret": STRONG})
+    assert problem == "secret and secret_file are both set; keep one of them"
+
+
+def test_a_secret_never_prints() -> None:
+    secret = Secret(STRONG)
+    settings = SchedulerSettings(secret=secret)
+    assert STRONG not in f"{secret} {secret!r} {settings} {settings!r}"
+    assert secret.reveal() == STRONG
+    assert secret != Secret("other")
+    assert len({secret, Secret(STRONG)}) == 1
+
+
+def test_a_bad_secret_is_not_repeated_in_the_message() -> None:
+    (problem,) = problems_of(file=write("[scheduler]\nsecret = 5551234\n"))
+    assert problem == "astraflow.toml: [scheduler] secret: must be a text: ***"
+
+
+def test_secret_and_token_are_made_once_and_kept_for_their_owner_alone() -> None:
+    settings = SchedulerSettings(data_dir=Path("kept/here"))
+    secret, token = keep_secret(settings), keep_token(settings)
+    assert (keep_secret(settings), keep_token(settings)) == (secret, token)
+    assert secret != token
+    for name in ("secret", "token"):
+        assert stat.S_IMODE((settings.data_dir / name).stat().st_mode) == 0o600
+    assert stat.S_IMODE(settings.data_dir.stat().st_mode) == 0o700
+    assert token.reveal().startswith("astra_")
+
+
+def test_a_configured_secret_is_taken_as_it_is_and_not_kept() -> None:
+    settings = SchedulerSettings(secret=Secret(STRONG), bootstrap_token=Secret("dev-token"))
+    assert keep_secret(settings).reveal() == STRONG
+    assert keep_token(settings).reveal() == "dev-token"
+    assert os.listdir() == []
+
+
+def test_a_kept_token_that_others_can_read_is_refused() -> None:
+    settings = SchedulerSettings(data_dir=Path())
+    write(STRONG, "token", 0o644)
+    with pytest.raises(ConfigError, match="others can read it"):
+        keep_token(settings)
+
+
+def test_a_folder_in_which_nothing_can_be_kept_is_told() -> None:
+    write("", "here")
+    with pytest.raises(ConfigError, match="cannot be kept"):
+        keep_secret(SchedulerSettings(data_dir=Path("here")))
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"scheduler_ws_url": "http://x"}, "must begin with ws://"),
+        ({"auth_mode": "mtls"}, "with a token only"),
+        ({"auth_token": " "}, "is blank"),
+        ({"concurrency_max_parallel": 0}, "a whole number >= 1"),
+    ],
+)
+def test_a_worker_that_could_not_connect_is_told_before_it_starts(
+    flags: dict[str, object], said: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_worker(environ={}, flags=flags)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith("E.CONFIG.INVALID: 1 problem in the settings\n")
+
+
+def test_without_an_environment_given_that_of_the_process_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ASTRA_WORKER_NAME", "otter")
+    assert load_worker().settings.name == "otter"
