@@ -1,1 +1,42 @@
 """Durable state: the store protocol, and SQLite, PostgreSQL and memory behind it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from astraflow import errors
+
+if TYPE_CHECKING:
+    from astraflow.store.store import Store
+
+__all__ = ["open_store"]
+
+
+def open_store(url: str) -> Store:
+    """The store that a URL names; `await store.open()` is the caller's.
+
+    `sqlite:///relative.db`, `sqlite:////absolute.db`, `sqlite://:memory:`, `memory://`, `postgresql://…`
+
+    Raises:
+        Refused: no such kind of store, or no place in it.
+    """
+    scheme, _, place = url.partition("://")
+    # Imported where needed: a store of one kind does not pay for the others.
+    if scheme == "sqlite" and place.startswith("/") and len(place) > 1:
+        from astraflow.store.sqlite import SqliteStore
+
+        return SqliteStore(place[1:])
+    if url in ("sqlite://:memory:", "sqlite:///:memory:"):
+        from astraflow.store.sqlite import SqliteStore
+
+        return SqliteStore(":memory:")
+    if url == "memory://":
+        from astraflow.store.memory import MemoryStore
+
+        return MemoryStore()
+    # The URL may hold a password: only its scheme is told.
+    raise errors.Refused(
+        errors.CONFIG_INVALID,
+        f"use sqlite:///PATH, postgresql://… or memory:// for the database, not: {scheme}",
+        pointer="/database_url",
+    )

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import msgspec
 
+from astraflow.errors import OutcomeUnknown
 from astraflow.runs.facts import RunStatus
 from astraflow.store.rows import (
     AuditRow,
@@ -27,7 +28,7 @@ from astraflow.store.rows import (
     WorkflowRow,
 )
 
-__all__ = ["Claim", "Retention", "Store", "Swept", "Usage"]
+__all__ = ["Claim", "OutcomeUnknown", "Retention", "Store", "Swept", "Usage"]
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -94,15 +95,22 @@ class Store(Protocol):
     # -- writing ----------------------------------------------------------------------------
 
     async def commit(self, claim: Claim, number: int, changes: Changes) -> None:
-        """Write one transaction.
+        """Write one transaction. Its number must be above that of every commit under this claim.
 
         Raises:
-            StoreError: nothing was written. Its code says why: fenced, full, refused for its content, or broken.
+            StoreError: nothing was written. Its code says why: fenced, full, unavailable, or refused for its content.
+                When it is broken or damaged, stop: the next start reads back what the disk has.
             OutcomeUnknown: nobody knows; ask `is_committed` when the store answers again.
         """
 
     async def is_committed(self, claim: Claim, number: int) -> bool:
-        """Whether the commit with this number was written under this claim (R16)."""
+        """Whether the commit with this number, the last one tried, was written under this claim (R16).
+
+        An answer is final: what was still under way when it was asked can no longer be written.
+
+        Raises:
+            StoreError: a higher epoch has been claimed, or the store does not answer.
+        """
 
     async def put_workflow(self, claim: Claim, row: WorkflowRow) -> None:
         """Save version `row.version`: 1 creates, n + 1 follows the stored version n.
@@ -138,10 +146,16 @@ class Store(Protocol):
     async def read_pages(
         self, run_id: str, after: int = 0, max_bytes: int = 4 * 1024**2
     ) -> list[FactPage]:
-        """Pages whose last event is beyond `after`, in order, at least one if there is any."""
+        """Pages whose last event is beyond `after`, in order, at least one if there is any.
+
+        Read on from the last one until none comes.
+        """
 
     async def submissions(self, since_ms: int) -> list[Submission]:
-        """Idempotency keys of runs created since then, oldest first."""
+        """Idempotency keys used since then, oldest first, by (created_at, tenant, key).
+
+        A key is kept for a day even if its run has been removed before.
+        """
 
     async def workers(self) -> list[WorkerRow]: ...
 

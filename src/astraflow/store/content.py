@@ -1,0 +1,92 @@
+"""What no back end stores, refused in the same words by all of them, before anything is written.
+
+PostgreSQL cannot hold U+0000 in text, SQLite cannot hold lone surrogates, neither holds integers beyond 64 bits.
+A row that one of them refused and another took would make them different stores.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from astraflow import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from astraflow.store.rows import Changes, RunChange, RunRow
+
+__all__ = ["check_changes", "check_row", "check_text", "refused"]
+
+MAX_INTEGER = 2**63 - 1
+MIN_INTEGER = -(2**63)
+ACTIVE = frozenset({"queued", "running"})
+
+
+def check_changes(changes: Changes) -> None:
+    """
+    Raises:
+        StoreError: a row cannot be stored; the pointer says which value of which row.
+    """
+    if changes.pages:
+        _check_rows("pages", changes.pages)
+    if changes.runs:
+        _check_rows("runs", changes.runs)
+        _check_statuses("runs", changes.runs)
+    if changes.run_changes:
+        _check_rows("run_changes", changes.run_changes)
+        _check_statuses("run_changes", changes.run_changes)
+    _check_rows("plans", changes.plans)
+    _check_rows("workers", changes.workers)
+    _check_rows("events", changes.events)
+    _check_rows("audits", changes.audits)
+
+
+def check_row(row: msgspec.Struct) -> None:
+    _check_rows(type(row).__name__, (row,))
+
+
+def check_text(name: str, text: str) -> None:
+    if not _is_storable(text):
+        raise refused(f"{name} holds U+0000 or a lone surrogate", f"/{name}")
+
+
+def refused(message: str, pointer: str | None = None) -> errors.StoreError:
+    return errors.StoreError(errors.STORE_REFUSED, message, pointer=pointer)
+
+
+def _check_rows(table: str, rows: Iterable[msgspec.Struct]) -> None:
+    for index, row in enumerate(rows):
+        for field, value in zip(row.__struct_fields__, msgspec.structs.astuple(row), strict=True):
+            kind = type(value)
+            if kind is str:
+                if not _is_storable(value):
+                    raise refused(
+                        f"a text holds U+0000 or a lone surrogate: {field}",
+                        f"/{table}/{index}/{field}",
+                    )
+            elif kind is int and not MIN_INTEGER <= value <= MAX_INTEGER:
+                raise refused(f"an integer is beyond 64 bits: {field}", f"/{table}/{index}/{field}")
+
+
+def _is_storable(text: str) -> bool:
+    if "\0" in text:
+        return False
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_statuses(table: str, rows: Iterable[RunRow | RunChange]) -> None:
+    """A run is over exactly when it has an end: lists read the status, the sweep reads the time."""
+    for index, row in enumerate(rows):
+        if (row.finished_at is None) != (row.status in ACTIVE):
+            raise refused(
+                f"a run that is {row.status} contradicts its finished_at: {row.finished_at}",
+                f"/{table}/{index}/finished_at",
+            )

@@ -1,0 +1,57 @@
+"""Which finished runs go next: the oldest first, in pieces small enough not to hold up the writer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from astraflow.store.store import Retention
+
+__all__ = ["KEY_MS", "PIECE_BYTES", "PIECE_ROWS", "PIECE_RUNS", "Finished", "cutoff_ms", "pick"]
+
+PIECE_RUNS = 200
+"""Runs removed by one sweep: some ten milliseconds of the writer."""
+PIECE_BYTES = 8 * 1024**2
+"""Bytes of pages removed by one sweep; a larger run goes in several."""
+PIECE_ROWS = 2_000
+"""Events, audits and keys removed by one sweep, of each."""
+KEY_MS = 24 * 3600 * 1000
+"""An idempotency key answers for a day (P3), also when its run has been removed before."""
+
+
+class Finished(NamedTuple):
+    """A run that may be removed."""
+
+    run_id: str
+    plan_id: str
+    finished_at: int
+    size: int
+
+
+def cutoff_ms(now_ms: int, keep_s: float | None) -> int | None:
+    return None if keep_s is None else now_ms - int(keep_s * 1000)
+
+
+def pick(
+    oldest: Sequence[Finished], retention: Retention, now_ms: int, finished: int, held: int
+) -> tuple[list[Finished], bool]:
+    """Those of the oldest finished runs that are past a limit, and whether more may be.
+
+    `oldest` are at most PIECE_RUNS + 1, `finished` is how many there are in all, `held` the bytes of the store.
+    """
+    cutoff = cutoff_ms(now_ms, retention.finished_runs_s)
+    too_many = 0 if retention.finished_runs is None else finished - retention.finished_runs
+    too_much = 0 if retention.max_bytes is None else held - retention.max_bytes
+    picked: list[Finished] = []
+    freed = 0
+    for run in oldest:
+        is_old = cutoff is not None and run.finished_at < cutoff
+        if not is_old and len(picked) >= too_many and freed >= too_much:
+            return picked, False
+        if len(picked) >= PIECE_RUNS or freed >= PIECE_BYTES:
+            return picked, True
+        picked.append(run)
+        freed += run.size
+    return picked, False

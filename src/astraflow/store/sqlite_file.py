@@ -1,0 +1,146 @@
+"""A SQLite file as a store: whose it is, who may open it, which schema it has, what its errors mean."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import astraflow
+from astraflow import errors
+from astraflow.errors import StoreError
+from astraflow.store.queries import load_migrations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["MEMORY", "FileLock", "connect_reader", "connect_writer", "speaking", "store_error"]
+
+MEMORY = ":memory:"
+APPLICATION_ID = int.from_bytes(b"AstF")
+BUSY_TIMEOUT_S = 5.0
+"""How long a foreign program (a backup, a shell) may hold the file before a write is given up."""
+_CODES = {
+    sqlite3.SQLITE_FULL: errors.STORE_FULL,
+    sqlite3.SQLITE_BUSY: errors.STORE_UNAVAILABLE,
+    sqlite3.SQLITE_LOCKED: errors.STORE_UNAVAILABLE,
+    sqlite3.SQLITE_CORRUPT: errors.STORE_CORRUPT,
+    sqlite3.SQLITE_NOTADB: errors.STORE_FOREIGN,
+    sqlite3.SQLITE_READONLY: errors.STORE_READ_ONLY,
+    sqlite3.SQLITE_CANTOPEN: errors.STORE_READ_ONLY,
+    sqlite3.SQLITE_PERM: errors.STORE_READ_ONLY,
+    sqlite3.SQLITE_CONSTRAINT: errors.STORE_REFUSED,
+    sqlite3.SQLITE_TOOBIG: errors.STORE_REFUSED,
+}
+
+
+def store_error(error: sqlite3.Error) -> StoreError:
+    """What an error of SQLite means to the caller. What is not known is taken for broken."""
+    number = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    return StoreError(_CODES.get(number, errors.STORE_BROKEN), f"sqlite: {error}")
+
+
+@contextmanager
+def speaking(path: str) -> Iterator[None]:
+    """Errors of opening a file, with its name."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreError(store_error(error).code, f"{error}: {path}") from error
+    except OSError as error:
+        raise StoreError(errors.STORE_READ_ONLY, f"{error.strerror}: {path}") from error
+
+
+class FileLock:
+    """One scheduler owns a file: a lock of the operating system, which dies with its process."""
+
+    def __init__(self, path: str) -> None:
+        name = f"{path}.lock"
+        self._fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._fd, 20, 0).decode("ascii", "replace").strip() or "unknown"
+            os.close(self._fd)
+            raise StoreError(
+                errors.STORE_LOCKED, f"process {holder} has the store open: {path}"
+            ) from None
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        # The file stays: removing it would let two owners lock two files of the same name.
+        os.close(self._fd)
+
+
+def connect_writer(path: str, queries: Mapping[str, str]) -> sqlite3.Connection:
+    """Open the file for writing, make it if it is new, and bring its schema forward."""
+    with speaking(path), ExitStack() as undo:
+        if path != MEMORY:
+            # SQLite gives its side files the mode of this one.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        connection = sqlite3.connect(
+            path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=True
+        )
+        undo.callback(connection.close)
+        _prepare(connection, path, queries)
+        undo.pop_all()
+    return connection
+
+
+def connect_reader(path: str, queries: Mapping[str, str]) -> sqlite3.Connection:
+    with speaking(path):
+        connection = sqlite3.connect(
+            f"{Path(path).absolute().as_uri()}?mode=ro",
+            uri=True,
+            timeout=BUSY_TIMEOUT_S,
+            isolation_level=None,
+        )
+        connection.execute(queries["only_read"])
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: str, queries: Mapping[str, str]) -> None:
+    def value(name: str) -> int:
+        (found,) = connection.execute(queries[name]).fetchone()
+        assert isinstance(found, int)
+        return found
+
+    if value("count_tables") == 0 and value("application_id") == 0:
+        connection.execute(queries["use_auto_vacuum"])  # only before the first table
+        connection.execute(queries["mark_as_ours"])
+    elif value("application_id") != APPLICATION_ID:
+        raise StoreError(errors.STORE_FOREIGN, f"the database of another program: {path}")
+    version = value("schema_version")
+    migrations = load_migrations("sqlite")
+    if version > len(migrations):
+        (software,) = connection.execute(queries["schema_writer"]).fetchone()
+        raise StoreError(
+            errors.STORE_NEWER,
+            f"astraflow {software} wrote it with schema {version}, "
+            f"this is {astraflow.__version__} with schema {len(migrations)}: {path}",
+        )
+    connection.execute(queries["use_wal"])
+    connection.execute(queries["flush_every_commit"])
+    connection.execute(queries["enforce_references"])
+    for migration in migrations[version:]:
+        connection.execute(queries["begin"])
+        for statement in _statements(migration.text):
+            connection.execute(statement)
+        connection.execute(
+            queries["record_migration"],
+            (migration.version, migration.name, astraflow.__version__),
+        )
+        connection.execute(queries["commit"])
+
+
+def _statements(text: str) -> Iterator[str]:
+    lines: list[str] = []
+    for line in text.splitlines():
+        lines.append(line)
+        if line.rstrip().endswith(";") and sqlite3.complete_statement("\n".join(lines)):
+            yield "\n".join(lines)
+            lines.clear()

@@ -1,0 +1,239 @@
+"""The writing half of the SQLite store. Everything here runs in the writer's thread.
+
+A transaction that fails is rolled back. After an error that leaves the disk in doubt nothing more is written: a second
+flush may succeed without having written what the first one lost.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from astraflow import errors
+from astraflow.errors import Conflict, StoreError
+from astraflow.store import retention
+from astraflow.store.content import refused
+from astraflow.store.rows import Submission
+from astraflow.store.sqlite_file import store_error
+from astraflow.store.store import Swept
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from astraflow.store.retention import Finished
+    from astraflow.store.rows import Changes, WorkflowRow
+    from astraflow.store.store import Retention
+
+__all__ = ["SqliteWriter"]
+
+_row = msgspec.structs.astuple
+_FINAL = frozenset({errors.STORE_BROKEN, errors.STORE_CORRUPT})
+
+
+class SqliteWriter:
+    """Owns the connection that writes."""
+
+    def __init__(self, connection: sqlite3.Connection, queries: Mapping[str, str]) -> None:
+        self.connection = connection
+        self._queries = queries
+        self._broken: StoreError | None = None
+
+    def close(self) -> None:
+        self.connection.close()
+
+    # -- ownership --------------------------------------------------------------------------
+
+    def claim(self, owner: str) -> int:
+        with self._transaction() as cursor:
+            (epoch,) = cursor.execute(self._queries["claim"], (owner,)).fetchone()
+        assert isinstance(epoch, int)
+        return epoch
+
+    def release(self, epoch: int) -> None:
+        with self._transaction() as cursor:
+            cursor.execute(self._queries["release"], (epoch,))
+
+    def shard(self) -> tuple[int, int]:
+        """The epoch of the newest claim, and the number of its last commit."""
+        if self._broken is not None:
+            raise self._broken
+        epoch, number = self.connection.execute(self._queries["shard"]).fetchone()
+        return epoch, number
+
+    def is_committed(self, epoch: int, number: int) -> bool:
+        newest, last = self.shard()
+        if newest != epoch:
+            raise self._stale(epoch, number)
+        return last >= number
+
+    # -- writing ----------------------------------------------------------------------------
+
+    def commit(self, epoch: int, number: int, changes: Changes) -> None:
+        queries = self._queries
+        with self._transaction() as cursor:
+            cursor.execute(queries["fence_commit"], (number, epoch))
+            if cursor.rowcount == 0:
+                raise self._stale(epoch, number)
+            # By how often they come: most transactions have pages and little else.
+            if changes.plans:
+                cursor.executemany(queries["insert_plan"], map(_row, changes.plans))
+            if changes.runs:
+                cursor.executemany(queries["insert_run"], map(_row, changes.runs))
+                cursor.executemany(queries["put_submission"], _submissions(changes))
+            if changes.run_changes:
+                cursor.executemany(queries["change_run"], map(_row, changes.run_changes))
+                if cursor.rowcount != len(changes.run_changes):
+                    raise refused("a run that is changed does not exist", "/run_changes")
+            if changes.pages:
+                cursor.executemany(queries["insert_page"], map(_row, changes.pages))
+            if changes.workers:
+                cursor.executemany(queries["put_worker"], map(_row, changes.workers))
+            if changes.events:
+                cursor.executemany(queries["insert_event"], map(_row, changes.events))
+            if changes.audits:
+                cursor.executemany(queries["insert_audit"], map(_row, changes.audits))
+
+    def put_workflow(self, epoch: int, row: WorkflowRow) -> None:
+        queries = self._queries
+        with self._transaction() as cursor:
+            self._fence(epoch)
+            if row.version == 1:
+                key = (row.tenant, row.workflow_id, row.updated_at)
+                cursor.execute(queries["create_workflow"], key)
+            else:
+                head = (row.tenant, row.workflow_id, row.version, row.updated_at)
+                cursor.execute(queries["follow_workflow"], head)
+            if cursor.rowcount == 0:
+                raise Conflict(
+                    errors.WORKFLOW_CONFLICT,
+                    f"the stored version is not the one before {row.version}: {row.workflow_id}",
+                )
+            cursor.execute(queries["insert_workflow_version"], _row(row))
+
+    def delete_workflow(self, epoch: int, tenant: str, workflow_id: str) -> bool:
+        with self._transaction() as cursor:
+            self._fence(epoch)
+            cursor.execute(self._queries["delete_workflow"], (tenant, workflow_id))
+            return cursor.rowcount > 0
+
+    # -- retention --------------------------------------------------------------------------
+
+    def sweep(self, epoch: int, runs: list[Finished], limits: Retention, now_ms: int) -> Swept:
+        """Remove these runs and a piece of everything else that is past its retention."""
+        with self._transaction() as cursor:
+            self._fence(epoch)
+            removed = self._remove_runs(cursor, runs)
+            has_pages = self._remove_doomed_pages(cursor)
+            events = self._remove_events(cursor, limits, now_ms)
+            audits = self._remove_audits(cursor, limits, now_ms)
+            oldest_key = now_ms - retention.KEY_MS
+            cursor.execute(self._queries["delete_submissions"], (oldest_key, retention.PIECE_ROWS))
+            keys = cursor.rowcount
+        self._give_back()
+        is_piece = max(events, audits, keys) >= retention.PIECE_ROWS
+        return Swept(removed, events, audits, more=has_pages or is_piece)
+
+    def _remove_runs(self, cursor: sqlite3.Cursor, runs: list[Finished]) -> int:
+        removed = 0
+        for run in runs:
+            cursor.execute(self._queries["delete_run"], (run.run_id,))
+            if cursor.rowcount:
+                removed += 1
+                cursor.execute(self._queries["doom_run"], (run.run_id,))
+        plans = {run.plan_id for run in runs}
+        cursor.executemany(self._queries["delete_unused_plan"], ((plan,) for plan in plans))
+        return removed
+
+    def _remove_doomed_pages(self, cursor: sqlite3.Cursor) -> bool:
+        """Whether pages of removed runs are left."""
+        taken: list[tuple[int]] = []
+        size = 0
+        is_left = False
+        for rowid, length in cursor.execute(self._queries["doomed_pages"]):
+            if size >= retention.PIECE_BYTES:
+                is_left = True
+                break
+            taken.append((rowid,))
+            size += length
+        cursor.executemany(self._queries["delete_page"], taken)
+        cursor.execute(self._queries["forget_doomed"])
+        return is_left
+
+    def _remove_events(self, cursor: sqlite3.Cursor, limits: Retention, now_ms: int) -> int:
+        cutoff = retention.cutoff_ms(now_ms, limits.tenant_events_s)
+        if cutoff is None:
+            return 0
+        cursor.execute(self._queries["old_events"], (cutoff, retention.PIECE_ROWS))
+        removed = 0
+        # From the front of each stream, so that what is left has no gap (P17).
+        for tenant, number in cursor.fetchall():
+            cursor.execute(self._queries["delete_events"], (tenant, number))
+            removed += cursor.rowcount
+        return removed
+
+    def _remove_audits(self, cursor: sqlite3.Cursor, limits: Retention, now_ms: int) -> int:
+        cutoff = retention.cutoff_ms(now_ms, limits.audit_s)
+        if cutoff is None:
+            return 0
+        cursor.execute(self._queries["delete_audits"], (retention.PIECE_ROWS, cutoff))
+        return cursor.rowcount
+
+    def _give_back(self) -> None:
+        """Shrink the file by a piece when much of it is free; else free pages are used again."""
+        (free,) = self.connection.execute(self._queries["free_pages"]).fetchone()
+        (total,) = self.connection.execute(self._queries["page_count"]).fetchone()
+        if free > total // 4:
+            self.connection.execute(self._queries["give_pages_back"]).fetchall()
+
+    # -- one transaction --------------------------------------------------------------------
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Cursor]:
+        if self._broken is not None:
+            raise self._broken
+        cursor = self.connection.cursor()
+        try:
+            cursor.execute(self._queries["begin"])
+            yield cursor
+            cursor.execute(self._queries["commit"])
+        except sqlite3.Error as error:
+            failure = store_error(error)
+            if failure.code in _FINAL:
+                self._broken = failure
+            raise failure from error
+        finally:
+            cursor.close()
+            if self.connection.in_transaction:
+                self._roll_back()
+
+    def _roll_back(self) -> None:
+        try:
+            self.connection.execute(self._queries["rollback"])
+        except sqlite3.Error as error:
+            self._broken = store_error(error)
+
+    def _fence(self, epoch: int) -> None:
+        newest, _ = self.shard()
+        if newest != epoch:
+            raise self._stale(epoch, 0)
+
+    def _stale(self, epoch: int, number: int) -> StoreError:
+        newest, last = self.shard()
+        if newest != epoch:
+            return StoreError(
+                errors.STORE_FENCED, f"epoch {epoch} has been followed by epoch {newest}"
+            )
+        return refused(f"commit {number} does not follow the last one: {last}")
+
+
+def _submissions(changes: Changes) -> Iterator[tuple[object, ...]]:
+    for run in changes.runs:
+        if run.idempotency_key is not None:
+            yield _row(
+                Submission(
+                    run.tenant, run.idempotency_key, run.fingerprint, run.run_id, run.created_at
+                )
+            )

@@ -1,0 +1,115 @@
+"""A thread that owns a connection: calls go in by a queue, answers come out on the loop that asked.
+
+One queue entry in and one `call_soon_threadsafe` out: a thread pool of the standard library costs twice as much.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["CallQueue", "CallThread"]
+
+Owned = TypeVar("Owned")
+Answer = TypeVar("Answer")
+
+
+class CallQueue(Generic[Owned]):
+    """Where calls wait for a thread that is free. Several threads may take from one queue."""
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[tuple[Callable[[Owned], Any], asyncio.Future[Any]] | None] = (
+            SimpleQueue()
+        )
+
+    def call(self, function: Callable[[Owned], Answer]) -> asyncio.Future[Answer]:
+        """Call `function` with what a thread owns, in that thread, and await the answer."""
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._calls.put((function, future))
+        return future
+
+    def end(self) -> None:
+        """End one thread, after all calls that wait already."""
+        self._calls.put(None)
+
+    def serve(self, owned: Owned) -> None:
+        """Answer calls until the end."""
+        while (entry := self._calls.get()) is not None:
+            function, future = entry
+            try:
+                answer, error = function(owned), None
+            # Whatever a call raised belongs to the one who waits for it, not to this thread.
+            except BaseException as raised:
+                answer, error = None, raised
+            _deliver(future, answer, error)
+            del entry, function, future, answer, error
+
+
+class CallThread(Generic[Owned]):
+    """One thread that serves a queue with a connection of its own."""
+
+    def __init__(
+        self,
+        name: str,
+        calls: CallQueue[Owned],
+        enter: Callable[[], Owned],
+        leave: Callable[[Owned], None],
+    ) -> None:
+        self._calls = calls
+        self._enter = enter
+        self._leave = leave
+        self._opened: asyncio.Future[None] | None = None
+        self._closed: asyncio.Future[None] | None = None
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    async def start(self) -> None:
+        """Start the thread and wait until it owns its connection, or raise what kept it from that."""
+        loop = asyncio.get_running_loop()
+        self._opened, self._closed = loop.create_future(), loop.create_future()
+        self._thread.start()
+        await self._opened
+
+    async def ended(self) -> None:
+        """Wait until the thread has left its connection; the end of its queue must be on its way."""
+        assert self._closed is not None
+        await self._closed
+        self._thread.join()
+
+    def _run(self) -> None:
+        assert self._opened is not None
+        assert self._closed is not None
+        try:
+            owned = self._enter()
+        except BaseException as raised:
+            _deliver(self._closed, None, None)
+            _deliver(self._opened, None, raised)
+            return
+        _deliver(self._opened, None, None)
+        self._calls.serve(owned)
+        try:
+            self._leave(owned)
+        except BaseException as raised:
+            _deliver(self._closed, None, raised)
+        else:
+            _deliver(self._closed, None, None)
+
+
+def _deliver(future: asyncio.Future[Any], answer: Any, error: BaseException | None) -> None:
+    try:
+        future.get_loop().call_soon_threadsafe(_settle, future, answer, error)
+    except RuntimeError:
+        return  # the loop is closed: nobody waits any more
+
+
+def _settle(future: asyncio.Future[Any], answer: Any, error: BaseException | None) -> None:
+    if future.done():
+        return  # the one who waited was cancelled
+    if error is None:
+        future.set_result(answer)
+    else:
+        future.set_exception(error)
