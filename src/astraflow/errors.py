@@ -405,6 +405,10 @@ RUN_IDEMPOTENCY_CONFLICT = _final("E.RUN.IDEMPOTENCY_CONFLICT", 409,
     "the same idempotency key was used with another request",
     "use a new key, or repeat the first request unchanged")
 
+WORKER_NOT_FOUND = _final("E.WORKER.NOT_FOUND", 404,
+    "there is no such worker, or not in this tenant",
+    "list the workers with `astra workers`")
+
 # --- everything ---
 
 REQUEST_INVALID = _final("E.REQUEST.INVALID", 400,

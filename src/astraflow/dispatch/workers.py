@@ -31,6 +31,7 @@ class WorkerEntry:
     """One worker instance."""
 
     __slots__ = (
+        "heard_at",
         "incarnation",
         "is_draining",
         "is_pressed",
@@ -56,6 +57,7 @@ class WorkerEntry:
             False  # short of memory or disk: it keeps what it has and gets nothing new
         )
         self.since: str | None = None  # its newest heartbeat or register, for `lease.since`
+        self.heard_at = 0  # wall-clock milliseconds, for people
         self.used = 0
         self.used_by_type: dict[str, int] = {}
 

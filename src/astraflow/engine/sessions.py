@@ -62,6 +62,7 @@ def on_register(view: View, event: RegisterArrived) -> None:
         event.tenant, event.worker, event.session_id, event.incarnation, offer_of(event.register)
     )
     worker.since = event.frame_id
+    worker.heard_at = view.at
     view.batch.notices.append(event)
     if event.first:
         view.workers.set_draining(worker, False)
@@ -121,6 +122,7 @@ def on_heartbeat(view: View, event: HeartbeatArrived) -> tuple[AttemptRef, ...]:
     if worker is None or worker.session_id != event.session_id:
         return ()
     worker.since = event.frame_id
+    worker.heard_at = view.at
     was = (worker.is_reachable, worker.is_available)
     if worker.status == "degraded":
         view.workers.set_status(worker, "online")

@@ -1,0 +1,194 @@
+"""The feed: what has been committed, for those who follow a run or a tenant while it happens.
+
+Rule 1: only what is committed is ever shown. A follower first reads the store, then the pages that were committed since
+        it began; the two overlap and their numbers tell, so that nothing is missed and nothing comes twice (P17).
+Rule 2: a follower pulls. One that is slow costs at most `KEPT_BYTES` here; past that it reads the store again, so that
+        it loses nothing and delays nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from astraflow.store.rows import FactPage, TenantEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from astraflow.store.store import Store
+
+__all__ = ["Feed", "Subscription"]
+
+_T = TypeVar("_T")
+
+KEPT_BYTES: Final = 1024**2
+"""What is kept in memory for one follower; a fan-out of a thousand results is less."""
+
+READ_BYTES: Final = 1024**2
+TENANT_PAGE: Final = 500
+KEPT_EVENTS: Final = 2_000
+
+
+class Subscription:
+    """What was committed for one follower and not yet taken by it."""
+
+    __slots__ = ("_kept", "_size", "_wake", "has_overflown", "is_over")
+
+    def __init__(self) -> None:
+        self._kept: deque[FactPage] = deque()
+        self._size = 0
+        self._wake = asyncio.Event()
+        self.has_overflown = False
+        self.is_over = False
+
+    def put(self, page: FactPage) -> None:
+        self._wake.set()
+        if self.has_overflown:
+            return
+        self._kept.append(page)
+        self._size += len(page.body)
+        if self._size > KEPT_BYTES:
+            self.has_overflown = True
+            self._kept.clear()
+            self._size = 0
+
+    def end(self) -> None:
+        """The scheduler stops serving: whoever follows must come back."""
+        self.is_over = True
+        self._wake.set()
+
+    async def take(self) -> list[FactPage]:
+        """Wait for something; nothing if it has overflown or is over."""
+        await self._wake.wait()
+        self._wake.clear()
+        pages = list(self._kept)
+        self._kept.clear()
+        self._size = 0
+        return pages
+
+    def read_again(self) -> bool:
+        """Whether the store must be read, because more was committed than is kept."""
+        was, self.has_overflown = self.has_overflown, False
+        return was
+
+
+class _TenantSubscription:
+    __slots__ = ("events", "has_overflown", "is_over", "wake")
+
+    def __init__(self) -> None:
+        self.events: deque[TenantEvent] = deque()
+        self.wake = asyncio.Event()
+        self.has_overflown = False
+        self.is_over = False
+
+
+class Feed:
+    """Fans committed pages and tenant events out to those who follow them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._runs: dict[str, list[Subscription]] = {}
+        self._tenants: dict[str, list[_TenantSubscription]] = {}
+
+    @property
+    def followers(self) -> int:
+        return sum(map(len, self._runs.values())) + sum(map(len, self._tenants.values()))
+
+    def publish(self, pages: Iterable[FactPage], events: Iterable[TenantEvent]) -> None:
+        """These are committed."""
+        if self._runs:
+            for page in pages:
+                for subscription in self._runs.get(page.run_id, ()):
+                    subscription.put(page)
+        if self._tenants:
+            for event in events:
+                for listener in self._tenants.get(event.tenant, ()):
+                    _put(listener, event)
+
+    def end(self) -> None:
+        """Nothing more will be published: let every follower go."""
+        for subscriptions in self._runs.values():
+            for subscription in subscriptions:
+                subscription.end()
+        for listeners in self._tenants.values():
+            for listener in listeners:
+                listener.is_over = True
+                listener.wake.set()
+
+    async def pages(self, run_id: str, after: int) -> AsyncGenerator[list[FactPage], None]:
+        """Pages of a run beyond event `after`, in order, as they are committed. Endless: the caller
+        knows the last event of a run when it sees it. Ends early only when serving ends."""
+        with self._subscribed(run_id) as subscription:
+            reads_store = True
+            while not subscription.is_over:
+                while reads_store:
+                    stored = await self._store.read_pages(run_id, after, READ_BYTES)
+                    reads_store = bool(stored)
+                    if stored:
+                        after = stored[-1].last
+                        yield stored
+                fresh = [page for page in await subscription.take() if page.last > after]
+                reads_store = subscription.read_again()
+                if fresh and not reads_store:
+                    after = fresh[-1].last
+                    yield fresh
+
+    async def events(self, tenant: str, after: int) -> AsyncGenerator[list[TenantEvent], None]:
+        """Events of a tenant's stream beyond `after`, in order, for as long as serving goes on."""
+        with self._listening(tenant) as listener:
+            reads_store = True
+            while not listener.is_over:
+                while reads_store:
+                    stored = await self._store.tenant_events(tenant, after, TENANT_PAGE)
+                    reads_store = len(stored) == TENANT_PAGE
+                    if stored:
+                        after = stored[-1].number
+                        yield stored
+                await listener.wake.wait()
+                listener.wake.clear()
+                fresh = [event for event in listener.events if event.number > after]
+                listener.events.clear()
+                reads_store, listener.has_overflown = listener.has_overflown, False
+                if fresh and not reads_store:
+                    after = fresh[-1].number
+                    yield fresh
+
+    @contextmanager
+    def _subscribed(self, run_id: str) -> Iterator[Subscription]:
+        subscription = Subscription()
+        self._runs.setdefault(run_id, []).append(subscription)
+        try:
+            yield subscription
+        finally:
+            _remove(self._runs, run_id, subscription)
+
+    @contextmanager
+    def _listening(self, tenant: str) -> Iterator[_TenantSubscription]:
+        listener = _TenantSubscription()
+        self._tenants.setdefault(tenant, []).append(listener)
+        try:
+            yield listener
+        finally:
+            _remove(self._tenants, tenant, listener)
+
+
+def _put(listener: _TenantSubscription, event: TenantEvent) -> None:
+    listener.wake.set()
+    if listener.has_overflown:
+        return
+    listener.events.append(event)
+    if len(listener.events) > KEPT_EVENTS:
+        listener.has_overflown = True
+        listener.events.clear()
+
+
+def _remove(of: dict[str, list[_T]], key: str, one: _T) -> None:
+    left = [other for other in of[key] if other is not one]
+    if left:
+        of[key] = left
+    else:
+        del of[key]

@@ -1,0 +1,167 @@
+"""Serving: everything that lives as long as one claim on the store.
+
+It is made from the store alone, and thrown away whole when the store fails or another scheduler takes over: nothing in
+memory outlives what it was made from (engine Rule 4).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from astraflow import errors
+from astraflow.clock import Clock
+from astraflow.engine.engine import Engine
+from astraflow.engine.ownership import Ownership
+from astraflow.engine.settings import EngineSettings
+from astraflow.ids import IdSource
+from astraflow.protocol.events import Authenticate, GatewaySettings, SessionTokens
+from astraflow.protocol.gateway import Gateway
+from astraflow.runs.facts import Fact
+from astraflow.scheduler.archive import Archive
+from astraflow.scheduler.feed import Feed
+from astraflow.scheduler.ledger import Ledger
+from astraflow.scheduler.plans import Plans
+from astraflow.scheduler.writer import Gauge, Reached, Writer
+from astraflow.store.rows import RunRow
+from astraflow.store.store import Claim, Retention, Store
+from astraflow.workflow.plan import Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
+__all__ = ["Parts", "Serving", "open_serving"]
+
+RENEW_RATIO: Final = 0.2
+"""A claim is renewed five times in its life, so that one lost renewal costs nothing."""
+
+SWEEP_EVERY_S: Final = 60.0
+SWEEP_PAUSE_S: Final = 0.05
+"""Between two pieces of one sweep, so that commits go between them."""
+
+READERS: Final = 32
+"""Runs that are read at once while a scheduler starts."""
+
+
+class Parts(msgspec.Struct, frozen=True):
+    """What a scheduler is made of, as the process that starts it gives it."""
+
+    scheduler_id: str
+    store: Store
+    clock: Clock
+    ids: IdSource
+    rng: Random
+    engine: EngineSettings
+    gateway: GatewaySettings
+    retention: Retention
+    authenticate: Authenticate
+    tokens: SessionTokens
+    gauge: Gauge
+    reached: Reached
+
+
+class Serving:
+    """One engine with what surrounds it, under one claim."""
+
+    def __init__(self, parts: Parts, claim: Claim, writer: Writer, ownership: Ownership) -> None:
+        self.claim = claim
+        self.writer = writer
+        self._parts = parts
+        self._ownership = ownership
+
+    @property
+    def engine(self) -> Engine:
+        return self.writer.engine
+
+    async def run(self) -> None:
+        """Serve until the store fails or the claim is lost.
+
+        Raises:
+            StoreError: why.
+        """
+        tasks = [self.writer.run(), self._sweep()]
+        if self.claim.ttl_s is not None:
+            tasks.append(self._renew(self.claim.ttl_s))
+        await _first_to_fail(tasks)
+
+    async def _renew(self, ttl_s: float) -> None:
+        clock = self._parts.clock
+        while True:
+            await asyncio.sleep(ttl_s * RENEW_RATIO)
+            sent_at = clock.now()
+            try:
+                is_ours = await self._parts.store.renew(self.claim)
+            except errors.StoreError as error:
+                if error.code is not errors.STORE_UNAVAILABLE:
+                    raise
+                continue  # past its right to speak the engine falls silent by itself
+            if not is_ours:
+                raise errors.StoreError(errors.STORE_FENCED, "another scheduler has taken over")
+            self._ownership.renewed(sent_at)
+
+    async def _sweep(self) -> None:
+        parts = self._parts
+        while True:
+            await asyncio.sleep(SWEEP_EVERY_S)
+            while True:
+                swept = await parts.store.sweep(self.claim, parts.retention, parts.clock.wall_ms())
+                if not swept.more:
+                    break
+                await asyncio.sleep(SWEEP_PAUSE_S)
+
+
+async def _first_to_fail(tasks: Sequence[Awaitable[None]]) -> None:
+    """Run endless tasks until one fails; raise what it failed with, alone."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for task in tasks:
+                group.create_task(_run(task))
+    except* errors.AstraflowError as failed:
+        raise failed.exceptions[0] from None
+
+
+async def _run(task: Awaitable[None]) -> None:
+    await task
+
+
+async def open_serving(parts: Parts, claim: Claim, plans: Plans, feed: Feed) -> Serving:
+    """Take up what is stored: active runs where they stand, workers, submissions."""
+    store, clock = parts.store, parts.clock
+    ownership = Ownership(claim.epoch, claim.ttl_s, clock.now())
+    gateway = Gateway(
+        scheduler_id=parts.scheduler_id,
+        ids=parts.ids,
+        rng=parts.rng,
+        authenticate=parts.authenticate,
+        tokens=parts.tokens,
+        settings=parts.gateway,
+        may_speak=ownership.may_speak,
+    )
+    engine = Engine(parts.engine, gateway, ownership, parts.rng, clock.now())
+    rows = await store.active_runs()
+    workers = await store.workers()
+    for worker in workers:
+        gateway.bind(worker.tenant, worker.worker_id, worker.subject)
+    await _restore(parts, engine, plans, rows)
+    since = clock.wall_ms() - int(parts.engine.remember_submissions_s * 1000)
+    for known in await store.submissions(since):
+        engine.remember_submission(known.tenant, known.key, known.fingerprint, known.run_id)
+    ledger = Ledger(rows, workers, await store.event_heads())
+    writer = Writer(engine, store, claim, ledger, feed, clock, parts.gauge, parts.reached)
+    return Serving(parts, claim, writer, ownership)
+
+
+async def _restore(parts: Parts, engine: Engine, plans: Plans, rows: list[RunRow]) -> None:
+    """Fold every active run. Read some at once: a start with ten thousand runs is waited for."""
+    archive = Archive(parts.store, plans)
+    known: dict[str, Plan] = {}
+    for plan_id in dict.fromkeys(row.plan_id for row in rows):
+        known[plan_id] = await plans.find(plan_id)
+    for start in range(0, len(rows), READERS):
+        some = rows[start : start + READERS]
+        read: list[list[Fact]] = await asyncio.gather(*(archive.facts(row.run_id) for row in some))
+        for row, facts in zip(some, read, strict=True):
+            engine.restore(known[row.plan_id], facts, parts.clock.now(), parts.clock.wall_ms())
