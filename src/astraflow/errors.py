@@ -395,6 +395,9 @@ WORKFLOW_CONFLICT = _final("E.WORKFLOW.CONFLICT", 409,
 RUN_NOT_FOUND = _final("E.RUN.NOT_FOUND", 404,
     "there is no such run, or none that you may see",
     "check the id and the tenant")
+RUN_NODE_NOT_FOUND = _final("E.RUN.NODE_NOT_FOUND", 404,
+    "the run has no such node",
+    "use an id of the run's definition")
 RUN_TERMINAL = _final("E.RUN.TERMINAL", 409,
     "the run has already ended",
     "nothing; its outcome stands")
@@ -417,6 +420,15 @@ REQUEST_INVALID = _final("E.REQUEST.INVALID", 400,
 REQUEST_TOO_LARGE = _final("E.REQUEST.TOO_LARGE", 413,
     "the request is larger than allowed",
     "send less, or send it as an artifact")
+REQUEST_NO_ROUTE = _final("E.REQUEST.NO_ROUTE", 404,
+    "there is nothing at this path",
+    "check the path against the description of the API")
+REQUEST_METHOD = _final("E.REQUEST.METHOD", 405,
+    "this path does not take this method",
+    "use one of the methods that the header Allow names")
+REQUEST_MEDIA_TYPE = _final("E.REQUEST.MEDIA_TYPE", 415,
+    "the body is not of a kind that is read here",
+    "send application/json, plain or compressed with gzip")
 STORE_UNAVAILABLE = _again("E.STORE.UNAVAILABLE", 503,
     "the store does not answer, or cannot say whether it committed",
     "try again with the same idempotency key")

@@ -48,6 +48,7 @@ PUBLIC: Final = frozenset({"GET /healthz", "GET /readyz", "POST /api/v1/auth/log
 _READ_ROUTES = """
 GET /metrics
 GET /api/docs
+GET /api/openapi.json
 GET /api/v1/me
 POST /api/v1/auth/logout
 GET /api/v1/roles

@@ -15,6 +15,7 @@ READERS = {R.ADMIN, R.OPERATOR, R.EDITOR, R.VIEWER}
 EXPECTED_ROUTES = {
     ("GET", "/api/v1/"): READERS,
     ("GET", "/api/docs"): READERS,
+    ("GET", "/api/openapi.json"): READERS,
     ("GET", "/metrics"): READERS,
     ("GET", "/healthz"): set(R),
     ("GET", "/readyz"): set(R),
