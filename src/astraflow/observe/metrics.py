@@ -1,0 +1,251 @@
+"""Numbers for operators. Counted as plain integers on the hot path, turned into samples when somebody asks.
+
+1. Updating one is a dictionary look-up and an addition: no lock, no label object. Use from one thread.
+2. Names of the older documents are kept to the letter; what is ours begins with `astraflow_`.
+3. Labels that users can make up (node types, workers) are bounded: past `MAX_SERIES` a new one counts as `other`, so
+   that a hostile workflow cannot fill the memory.
+4. A reader sees the samples of its own tenant and those that belong to none (P15).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from prometheus_client import Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
+from prometheus_client.registry import Collector, CollectorRegistry
+
+__all__ = ["MAX_SERIES", "Counter", "Gauge", "Histogram", "Metrics", "WorkerMetrics"]
+
+MAX_SERIES: Final = 1_000
+"""Label sets of one metric; a scrape of all stays well below a megabyte."""
+
+_OTHER: Final = "other"
+_LATENCY_MS: Final = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 10_000, 60_000, 600_000)
+_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5)
+_WAITS: Final = (0.01, 0.1, 1.0, 5.0, 30.0, 120.0, 600.0, 3_600.0)
+_SIZES: Final = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 5_000)
+
+Labels = tuple[str, ...]
+
+
+class _Series:
+    """What all kinds share: a name, labels, and a bound on how many label sets there are."""
+
+    __slots__ = ("help", "labels", "name")
+
+    def __init__(self, name: str, help: str, labels: Labels) -> None:
+        self.name = name
+        self.help = help
+        self.labels = labels
+
+    def _room(self, known: Mapping[Labels, object], key: Labels) -> Labels:
+        """The key itself if it is known or may be new, else the one for all others of its tenant."""
+        assert len(key) == len(self.labels), f"{self.name} has the labels {self.labels}"
+        if key in known or len(known) < MAX_SERIES:
+            return key
+        return tuple(
+            value if label == "tenant" else _OTHER
+            for label, value in zip(self.labels, key, strict=True)
+        )
+
+
+class Counter(_Series):
+    """Only grows."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, name: str, help: str, labels: Labels = ()) -> None:
+        super().__init__(name, help, labels)
+        self._values: dict[Labels, float] = {} if labels else {(): 0}
+
+    def add(self, *key: str, by: float = 1) -> None:
+        values = self._values
+        if key in values:
+            values[key] += by
+        else:
+            key = self._room(values, key)
+            values[key] = values.get(key, 0) + by
+
+    def value(self, *key: str) -> float:
+        return self._values.get(key, 0)
+
+    def family(self) -> Metric:
+        family = CounterMetricFamily(self.name, self.help, labels=self.labels)
+        for key, value in self._values.items():
+            family.add_metric(key, value)
+        return family
+
+
+class Gauge(_Series):
+    """Goes up and down. One that is read from where it is kept (`follow`) costs nothing until a scrape."""
+
+    __slots__ = ("_read", "_values")
+
+    def __init__(self, name: str, help: str, labels: Labels = ()) -> None:
+        super().__init__(name, help, labels)
+        self._values: dict[Labels, float] = {} if labels else {(): 0}
+        self._read: Callable[[], Mapping[Labels, float]] | None = None
+
+    def set(self, *key: str, to: float) -> None:
+        self._values[self._room(self._values, key)] = to
+
+    def add(self, *key: str, by: float = 1) -> None:
+        key = self._room(self._values, key)
+        self._values[key] = self._values.get(key, 0) + by
+
+    def follow(self, read: Callable[[], Mapping[Labels, float]]) -> None:
+        """Ask this at every scrape instead of keeping values."""
+        self._read = read
+
+    def value(self, *key: str) -> float:
+        return (self._values if self._read is None else self._read()).get(key, 0)
+
+    def family(self) -> Metric:
+        family = GaugeMetricFamily(self.name, self.help, labels=self.labels)
+        for key, value in (self._values if self._read is None else self._read()).items():
+            family.add_metric(key, value)
+        return family
+
+
+class Histogram(_Series):
+    """How often a measured value fell under each bound."""
+
+    __slots__ = ("_bounds", "_counts", "_sums")
+
+    def __init__(
+        self, name: str, help: str, bounds: tuple[float, ...], labels: Labels = ()
+    ) -> None:
+        super().__init__(name, help, labels)
+        self._bounds = bounds
+        self._counts: dict[Labels, list[int]] = {}
+        self._sums: dict[Labels, float] = {}
+
+    def observe(self, value: float, *key: str) -> None:
+        counts = self._counts.get(key)
+        if counts is None:
+            key = self._room(self._counts, key)
+            counts = self._counts.setdefault(key, [0] * (len(self._bounds) + 1))
+        counts[bisect_left(self._bounds, value)] += 1
+        self._sums[key] = self._sums.get(key, 0) + value
+
+    def count(self, *key: str) -> int:
+        return sum(self._counts.get(key, ()))
+
+    def family(self) -> Metric:
+        family = HistogramMetricFamily(self.name, self.help, labels=self.labels)
+        for key, counts in self._counts.items():
+            total = 0
+            buckets: list[tuple[str, float]] = []
+            for bound, count in zip([*map(str, self._bounds), "+Inf"], counts, strict=True):
+                total += count
+                buckets.append((bound, total))
+            family.add_metric(key, buckets, self._sums[key])
+        return family
+
+
+_Any = Counter | Gauge | Histogram
+
+
+class _Scraped(Collector):
+    """The samples that one reader may see."""
+
+    def __init__(self, series: Iterable[_Any], tenant: str | None) -> None:
+        self._series = series
+        self._tenant = tenant
+
+    def collect(self) -> Iterator[Metric]:
+        for one in self._series:
+            family = one.family()
+            if self._tenant is not None and "tenant" in one.labels:
+                family.samples = [
+                    sample
+                    for sample in family.samples
+                    if sample.labels.get("tenant") == self._tenant
+                ]
+            yield family
+
+
+def _text(series: Iterable[_Any], tenant: str | None) -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Scraped(series, tenant))
+    return generate_latest(registry)
+
+
+class Metrics:
+    """Everything that a scheduler counts."""
+
+    def __init__(self) -> None:
+        tenant = ("tenant",)
+        self.connections = Gauge("ws_conn_active", "open worker connections", tenant)
+        self.frame_bytes = Counter(
+            "ws_frame_bytes_total", "bytes of frames, by direction (in, out)", ("tenant", "dir")
+        )
+        self.heartbeats_missed = Counter(
+            "ws_heartbeat_miss_total", "heartbeats that did not come", ("tenant", "worker")
+        )
+        self.dispatches = Counter(
+            "cmd_dispatch_total", "attempts sent to workers", ("tenant", "node_type")
+        )
+        self.retries = Counter("cmd_retry_total", "attempts to be tried again", ("reason",))
+        self.result_latency = Histogram(
+            "result_latency_ms", "dispatch to result", _LATENCY_MS, ("tenant", "node_type")
+        )
+        self.package_operations = Counter(
+            "pkg_ops_total", "package operations on workers", ("tenant", "op", "status")
+        )
+        self.runs_accepted = Counter("astraflow_runs_accepted_total", "runs accepted", tenant)
+        self.runs_finished = Counter(
+            "astraflow_runs_finished_total", "runs ended, by status", ("tenant", "status")
+        )
+        self.loop_lag = Histogram(
+            "astraflow_engine_loop_lag_seconds", "how late the engine's loop turns", _SECONDS
+        )
+        self.commit_seconds = Histogram("astraflow_commit_seconds", "time of one commit", _SECONDS)
+        self.batch_facts = Histogram("astraflow_batch_facts", "facts in one commit", _SIZES)
+        self.queue_depth = Gauge("astraflow_queue_depth", "tasks that wait for a place")
+        self.active_tasks = Gauge("astraflow_active_tasks", "tasks of runs that have not ended")
+        self.task_wait = Histogram(
+            "astraflow_task_wait_seconds", "ready to leased, by what was waited for", _WAITS,
+            ("reason",),
+        )  # fmt: skip
+        self.sessions = Gauge("astraflow_sessions", "sessions of workers", tenant)
+        self.sse_readers = Gauge("astraflow_sse_readers", "open event streams", tenant)
+        self.sse_dropped = Counter(
+            "astraflow_sse_dropped_total", "streams ended because nobody read", tenant
+        )
+        self.requests = Counter(
+            "astraflow_http_requests_total", "HTTP requests, by action and status",
+            ("action", "status"),
+        )  # fmt: skip
+        self.store_bytes = Gauge("astraflow_store_bytes", "size of the store")
+
+    def text(self, tenant: str | None = None) -> bytes:
+        """The exposition format. With `tenant`: without the samples of any other tenant."""
+        return _text([one for one in vars(self).values() if isinstance(one, _Any)], tenant)
+
+
+class WorkerMetrics:
+    """Everything that a worker counts."""
+
+    def __init__(self) -> None:
+        self.inflight = Gauge("inflight_tasks", "attempts that this worker holds")
+        self.task_duration = Histogram(
+            "task_duration_ms", "how long attempts ran", _LATENCY_MS, ("node_type",)
+        )
+        self.heartbeats_sent = Counter("heartbeat_sent_total", "heartbeats sent")
+        self.heartbeats_degraded = Counter(
+            "heartbeat_degraded_total", "heartbeats that said that the worker is not well"
+        )
+        self.hosts = Gauge("astraflow_hosts", "package hosts that run")
+        self.resource_bytes = Gauge("astraflow_resource_bytes", "bytes held, by kind", ("kind",))
+
+    def text(self) -> bytes:
+        return _text([one for one in vars(self).values() if isinstance(one, _Any)], None)
