@@ -408,6 +408,9 @@ RUN_IDEMPOTENCY_CONFLICT = _final("E.RUN.IDEMPOTENCY_CONFLICT", 409,
     "the same idempotency key was used with another request",
     "use a new key, or repeat the first request unchanged")
 
+WORKER_LOCKED = _again("E.WORKER.LOCKED", 409,
+    "another worker process uses this data folder",
+    "end that one, or give this one a folder of its own with `--data-dir`")
 WORKER_NOT_FOUND = _final("E.WORKER.NOT_FOUND", 404,
     "there is no such worker, or not in this tenant",
     "list the workers with `astra workers`")

@@ -75,6 +75,7 @@ class Holdings:
     def __init__(self, max_parallel: int) -> None:
         self.max_parallel = max_parallel
         self.is_draining = False
+        self.renewals = 0  # answered heartbeats so far: each may have moved fences
         self._held: dict[str, Held] = {}
         self._reports: dict[tuple[str, int], Held] = {}
         self._highest: OrderedDict[str, int] = OrderedDict()
@@ -157,6 +158,7 @@ class Holdings:
 
     def answered(self, refs: tuple[AttemptRef, ...], sent_at: float) -> None:
         """A heartbeat that named these attempts, sent at this time, was answered."""
+        self.renewals += 1
         for ref in refs:
             held = self._held.get(ref.task_id)
             if held is not None and held.attempt == ref.attempt:

@@ -1,0 +1,91 @@
+"""A scheduler put together from its settings: keys, tokens, the catalog, the store."""
+
+from __future__ import annotations
+
+import os
+import socket
+from random import Random, SystemRandom
+from typing import Final
+
+from astraflow import errors
+from astraflow.clock import Clock
+from astraflow.config import SchedulerSettings, Secret
+from astraflow.protocol.control import Handshake
+from astraflow.protocol.events import Authenticate, GatewaySettings, Principal
+from astraflow.scheduler.service import Scheduler
+from astraflow.scheduler.serving import Parts
+from astraflow.scheduler.writer import Gauge, Reached, pass_by
+from astraflow.security.bearer import ApiTokens, TokenRecord, digest_of
+from astraflow.security.keys import KeyRing
+from astraflow.security.policy import Role, allows
+from astraflow.security.tokens import SessionTokens
+from astraflow.store.store import Store
+from astraflow.ulids import Ulids
+from astraflow.workflow import StaticCatalog, core_manifest
+
+__all__ = ["assemble", "authenticator", "bootstrap_tokens"]
+
+FIRST_TENANT: Final = "default"
+FIRST_SUBJECT: Final = "bootstrap"
+KEY_ID: Final = "k1"
+HANDSHAKE: Final = "frame control.handshake"
+
+
+def bootstrap_tokens(token: Secret | None) -> ApiTokens:
+    """The tokens that open this scheduler: the configured one, "admin of tenant `default`", or none at all."""
+    tokens = ApiTokens()
+    if token is not None:
+        digest = digest_of(token.reveal())
+        tokens.put(TokenRecord(digest, FIRST_TENANT, FIRST_SUBJECT, Role.ADMIN))
+    return tokens
+
+
+def authenticator(tokens: ApiTokens) -> Authenticate:
+    """Who may open a worker's session: a token of the tenant whose role allows it."""
+
+    def authenticate(
+        handshake: Handshake, tenant: str, certificate: object, wall: float
+    ) -> Principal | errors.Code:
+        if handshake.auth.mode != "token" or handshake.auth.token is None:
+            # A certificate proves itself in TLS, which ends before us: nothing here has verified one.
+            return errors.AUTH_INVALID_TOKEN
+        record = tokens.verify(handshake.auth.token, wall)
+        if isinstance(record, errors.Code):
+            return record
+        if record.tenant != tenant or not allows(record.role, HANDSHAKE):
+            return errors.AUTH_INVALID_TOKEN
+        return Principal(record.subject, record.tenant, record.role, record.expires_at)
+
+    return authenticate
+
+
+def assemble(
+    settings: SchedulerSettings,
+    *,
+    store: Store,
+    clock: Clock,
+    secret: Secret,
+    tokens: ApiTokens,
+    gauge: Gauge,
+    reached: Reached = pass_by,
+    rng: Random | None = None,
+) -> Scheduler:
+    """Make a scheduler; nothing runs yet."""
+    engine = settings.engine()
+    parts = Parts(
+        scheduler_id=f"{socket.gethostname()}-{os.getpid()}",
+        store=store,
+        clock=clock,
+        ids=Ulids(clock),
+        rng=rng or SystemRandom(),
+        engine=engine,
+        gateway=GatewaySettings(
+            heartbeat_interval_s=engine.heartbeat_interval_s, lease_ttl_s=engine.lease_ttl_s
+        ),
+        retention=settings.retention(),
+        authenticate=authenticator(tokens),
+        tokens=SessionTokens(KeyRing({KEY_ID: secret.reveal().encode()}, KEY_ID)),
+        gauge=gauge,
+        reached=reached,
+    )
+    return Scheduler(parts, StaticCatalog([core_manifest()]))

@@ -1,0 +1,239 @@
+"""The link: the asyncio shell round the agent. It opens sockets, starts and stops attempts, and turns the clock.
+
+Everything that arrives (a frame, the end of an attempt, a timer) is fed to the agent at once. What the agent wants done
+is done once per turn of the loop, so that the frames of a turn leave in one write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Protocol
+
+from astraflow.agent.actions import (
+    Action,
+    Answer,
+    Close,
+    Exit,
+    HandUp,
+    Kill,
+    OpenConnection,
+    Start,
+    Stop,
+)
+from astraflow.agent.agent import Agent
+from astraflow.clock import Clock
+from astraflow.protocol import business
+from astraflow.protocol.codec import BadFrame, decode, encode
+from astraflow.protocol.wire import Envelope
+from astraflow.runs.projections import iso
+from astraflow.worker.socket import Listener, Socket
+
+__all__ = ["Connect", "Hosts", "Link"]
+
+_log: Final = logging.getLogger(__name__)
+
+Connect = Callable[[str, Listener], Awaitable[Socket]]
+
+
+class Hosts(Protocol):
+    """Where attempts run. What becomes of them is told to the link."""
+
+    def start(self, dispatch: business.Dispatch, fence_at: float) -> None: ...
+    def cancel(self, task_id: str, attempt: int, grace_s: float, reason: str) -> None: ...
+    def kill(self, task_id: str, attempt: int) -> None: ...
+    def answer(self, response: business.NextResponse) -> None: ...
+    def refence(self, fences: Mapping[tuple[str, int], float]) -> None: ...
+
+
+class Link:
+    """One worker's session with its scheduler, over any number of connections."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        url: str,
+        connect: Connect,
+        clock: Clock,
+        hand_up: Callable[[Envelope], None],
+    ) -> None:
+        self.agent = agent
+        self._url = url
+        self._connect = connect
+        self._clock = clock
+        self._hand_up = hand_up
+        self._hosts: Hosts | None = None
+        self._loop = asyncio.get_running_loop()
+        self._group: asyncio.TaskGroup | None = None
+        self._over: asyncio.Future[Exit] = self._loop.create_future()
+        self._socket: Socket | None = None
+        self._is_settling = False
+        self._renewals = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+
+    async def run(self, hosts: Hosts) -> Exit:
+        """Keep the session until the agent says that it is over."""
+        self._hosts = hosts
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                self.agent.tick(self._clock.now())
+                self._stir()
+                ended = await self._over
+                if self._socket is not None:
+                    self._socket.close(1000)
+        finally:
+            self._group = None
+            if self._timer is not None:
+                self._timer.cancel()
+        return ended
+
+    def drain(self, deadline_s: float | None) -> None:
+        """Take nothing new, finish what runs, then end."""
+        self.agent.drain(self._clock.now(), deadline_s)
+        self._stir()
+
+    def end(self, code: int, reason: str) -> None:
+        """End now, whatever is held."""
+        if not self._over.done():
+            self._over.set_result(Exit(code, reason))
+
+    # -- what the socket tells --------------------------------------------------------------
+
+    def received(self, socket: Socket, raw: bytes) -> None:
+        if socket is not self._socket:
+            return  # of a connection that was given up
+        try:
+            envelope = decode(raw)
+        except BadFrame as error:
+            self.agent.bad_frame(error, self._clock.now())
+        else:
+            self.agent.feed(envelope, self._clock.now())
+        self._stir()
+
+    def closed(self, socket: Socket, code: int | None) -> None:
+        if socket is self._socket:
+            self._socket = None
+            self.agent.disconnected(self._clock.now(), code)
+            self._stir()
+
+    # -- what the hosts tell ----------------------------------------------------------------
+
+    def finished(self, result: business.Result) -> None:
+        self.agent.finished(result, self._clock.now())
+        self._stir()
+
+    def gone(self, task_id: str, attempt: int) -> None:
+        self.agent.gone(task_id, attempt, self._clock.now())
+        self._stir()
+
+    def feedback(self, feedback: business.Feedback) -> None:
+        self.agent.feedback(feedback, self._clock.now())
+        self._stir()
+
+    def call(self, request: business.NextRequest) -> None:
+        self.agent.call(request, self._clock.now())
+        self._stir()
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _stir(self) -> None:
+        if not self._is_settling:
+            self._is_settling = True
+            self._loop.call_soon(self._settle)
+
+    def _settle(self) -> None:
+        self._is_settling = False
+        if self._over.done():
+            return
+        agent = self.agent
+        deadline = agent.deadline()
+        now = self._clock.now()
+        if deadline is not None and deadline <= now:
+            agent.tick(now)
+        while actions := agent.take_actions():
+            for action in actions:
+                self._act(action)
+        frames = agent.take_frames()
+        if frames and self._socket is not None:
+            ts = iso(self._clock.wall_ms())
+            self._socket.send([encode(envelope, ts) for envelope in frames])
+        self._refence()
+        self._set_timer()
+
+    def _act(self, action: Action) -> None:
+        hosts = self._hosts
+        assert hosts is not None
+        match action:
+            case Start(dispatch):
+                held = self.agent.holdings.find(dispatch.task_id, dispatch.attempt)
+                assert held is not None, "what is started is held"
+                hosts.start(dispatch, held.fence_at)
+            case Stop(task_id, attempt, grace_s, reason):
+                hosts.cancel(task_id, attempt, grace_s, reason)
+            case Kill(task_id, attempt, _):
+                hosts.kill(task_id, attempt)
+            case Answer(response):
+                hosts.answer(response)
+            case OpenConnection(at, location):
+                assert self._group is not None
+                self._group.create_task(self._open(at, location or self._url))
+            case Close(code):
+                self._close(code)
+            case HandUp(envelope):
+                self._hand_up(envelope)
+            case Exit():
+                _log.info("worker ends", extra={"detail": action.reason})
+                if not self._over.done():
+                    self._over.set_result(action)
+
+    async def _open(self, at: float, url: str) -> None:
+        delay = at - self._clock.now()
+        if delay > 0:
+            await asyncio.sleep(delay)
+        if self._socket is not None or self._over.done():
+            return
+        try:
+            socket = await self._connect(url, self)
+        except OSError as error:
+            _log.warning("no connection to the scheduler", extra={"detail": str(error)})
+            self.agent.disconnected(self._clock.now())
+        else:
+            self._socket = socket
+            self.agent.connected(self._clock.now())
+        self._stir()
+
+    def _close(self, code: int) -> None:
+        """What the agent said before it asked for the end is still sent."""
+        socket, self._socket = self._socket, None
+        if socket is not None:
+            ts = iso(self._clock.wall_ms())
+            socket.send([encode(envelope, ts) for envelope in self.agent.take_frames()])
+            socket.close(code)
+
+    def _refence(self) -> None:
+        """Give hosts more time, when the answer to a heartbeat has given the worker more."""
+        holdings = self.agent.holdings
+        if holdings.renewals == self._renewals:
+            return
+        self._renewals = holdings.renewals
+        assert self._hosts is not None
+        self._hosts.refence(
+            {(held.task_id, held.attempt): held.fence_at for held in holdings.working()}
+        )
+
+    def _set_timer(self) -> None:
+        deadline = self.agent.deadline()
+        if deadline is None or (self._timer is not None and self._timer_at <= deadline):
+            return  # an earlier timer finds out that there is nothing to do yet
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = deadline
+        delay = max(0.0, deadline - self._clock.now())
+        self._timer = self._loop.call_later(delay, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._stir()
