@@ -20,7 +20,7 @@ def open_store(url: str) -> Store:
     Raises:
         Refused: no such kind of store, or no place in it.
     """
-    scheme, _, place = url.partition("://")
+    scheme, separator, place = url.partition("://")
     # Imported where needed: a store of one kind does not pay for the others.
     if scheme == "sqlite" and place.startswith("/") and len(place) > 1:
         from astraflow.store.sqlite import SqliteStore
@@ -34,6 +34,10 @@ def open_store(url: str) -> Store:
         from astraflow.store.memory import MemoryStore
 
         return MemoryStore()
+    if scheme in ("postgresql", "postgres") and separator:
+        from astraflow.store.postgres import PostgresStore
+
+        return PostgresStore(url)
     # The URL may hold a password: only its scheme is told.
     raise errors.Refused(
         errors.CONFIG_INVALID,

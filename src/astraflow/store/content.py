@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from astraflow.store.rows import Changes, RunChange, RunRow
 
-__all__ = ["check_changes", "check_row", "check_text", "refused"]
+__all__ = ["check_changes", "check_row", "check_values", "refused"]
 
 MAX_INTEGER = 2**63 - 1
 MIN_INTEGER = -(2**63)
@@ -47,9 +47,19 @@ def check_row(row: msgspec.Struct) -> None:
     _check_rows(type(row).__name__, (row,))
 
 
-def check_text(name: str, text: str) -> None:
-    if not _is_storable(text):
-        raise refused(f"{name} holds U+0000 or a lone surrogate", f"/{name}")
+def check_values(*values: object) -> None:
+    """What cannot be stored cannot be asked for either.
+
+    Raises:
+        StoreError: a value cannot be in any store.
+    """
+    for value in values:
+        if isinstance(value, tuple):
+            check_values(*value)
+        elif isinstance(value, str) and not _is_storable(value):
+            raise refused("a text holds U+0000 or a lone surrogate")
+        elif isinstance(value, int) and not MIN_INTEGER <= value <= MAX_INTEGER:
+            raise refused("an integer is beyond 64 bits")
 
 
 def refused(message: str, pointer: str | None = None) -> errors.StoreError:

@@ -13,7 +13,7 @@ import msgspec
 from astraflow import errors
 from astraflow.errors import Conflict, StoreError
 from astraflow.store import retention as pieces
-from astraflow.store.content import check_changes, check_row, check_text, refused
+from astraflow.store.content import check_changes, check_row, check_values, refused
 from astraflow.store.retention import Finished, cutoff_ms, pick
 from astraflow.store.rows import (
     AuditRow,
@@ -43,6 +43,7 @@ class MemoryStore:
         assert (clock is None) == (ttl_s is None), "a ttl needs a clock"
         self._clock = clock
         self._ttl_s = ttl_s
+        self._owner = ""
         self._epoch = 0
         self._number = 0
         self._until = 0.0
@@ -65,9 +66,11 @@ class MemoryStore:
     # -- ownership --------------------------------------------------------------------------
 
     async def claim(self, owner: str) -> Claim | None:
-        check_text("owner", owner)
-        if self._clock is not None and self._clock.now() < self._until:
+        check_values(owner)
+        is_held = self._clock is not None and self._clock.now() < self._until
+        if is_held and owner != self._owner:
             return None
+        self._owner = owner
         self._epoch += 1
         self._number = 0
         claim = Claim(owner, self._epoch, self._ttl_s)
@@ -165,6 +168,7 @@ class MemoryStore:
         self._workflows[row.tenant, row.workflow_id] = [*versions, row]
 
     async def delete_workflow(self, claim: Claim, tenant: str, workflow_id: str) -> bool:
+        check_values(tenant, workflow_id)
         self._fence(claim)
         return self._workflows.pop((tenant, workflow_id), None) is not None
 
@@ -227,6 +231,7 @@ class MemoryStore:
         return sorted(active, key=lambda run: (run.created_at, run.run_id))
 
     async def find_run(self, tenant: str, run_id: str) -> RunRow | None:
+        check_values(tenant, run_id)
         run = self._runs.get(run_id)
         return run if run is not None and run.tenant == tenant else None
 
@@ -239,6 +244,7 @@ class MemoryStore:
         status: RunStatus | None = None,
         workflow_id: str | None = None,
     ) -> list[RunRow]:
+        check_values(tenant, limit, before, status, workflow_id)
         found = [
             run
             for run in self._runs.values()
@@ -251,11 +257,13 @@ class MemoryStore:
         return found[:limit]
 
     async def find_plan(self, plan_id: str) -> PlanRow | None:
+        check_values(plan_id)
         return self._plans.get(plan_id)
 
     async def read_pages(
         self, run_id: str, after: int = 0, max_bytes: int = 4 * 1024**2
     ) -> list[FactPage]:
+        check_values(run_id, after, max_bytes)
         pages: list[FactPage] = []
         size = 0
         for page in self._pages.get(run_id, ()):
@@ -268,6 +276,7 @@ class MemoryStore:
         return pages
 
     async def submissions(self, since_ms: int) -> list[Submission]:
+        check_values(since_ms)
         found = (one for one in self._submissions.values() if one.created_at >= since_ms)
         return sorted(found, key=lambda one: (one.created_at, one.tenant, one.key))
 
@@ -277,6 +286,7 @@ class MemoryStore:
     async def find_workflow(
         self, tenant: str, workflow_id: str, version: int | None = None
     ) -> WorkflowRow | None:
+        check_values(tenant, workflow_id, version)
         versions = self._workflows.get((tenant, workflow_id), [])
         index = len(versions) if version is None else version
         return versions[index - 1] if 1 <= index <= len(versions) else None
@@ -284,6 +294,7 @@ class MemoryStore:
     async def list_workflows(
         self, tenant: str, *, limit: int, before: tuple[int, str] | None = None
     ) -> list[WorkflowRow]:
+        check_values(tenant, limit, before)
         found = [
             versions[-1]
             for (owner, workflow_id), versions in self._workflows.items()
@@ -297,12 +308,14 @@ class MemoryStore:
         return {tenant: events[-1].number for tenant, events in sorted(self._events.items())}
 
     async def tenant_events(self, tenant: str, after: int, limit: int) -> list[TenantEvent]:
+        check_values(tenant, after, limit)
         events = self._events.get(tenant, ())
         return [event for event in events if event.number > after][:limit]
 
     async def audit(
         self, tenant: str, *, limit: int, before: int | None = None
     ) -> list[tuple[int, AuditRow]]:
+        check_values(tenant, limit, before)
         found = [
             (number, row)
             for number, row in reversed(self._audits)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from astraflow.errors import StoreError
 from astraflow.store import sqlite_reads as reads
-from astraflow.store.content import check_changes, check_row, check_text
+from astraflow.store.content import check_changes, check_row, check_values
 from astraflow.store.queries import load_queries
 from astraflow.store.retention import pick
 from astraflow.store.sqlite_file import MEMORY, FileLock, connect_reader, connect_writer, speaking
@@ -104,7 +104,7 @@ class SqliteStore:
     # -- ownership --------------------------------------------------------------------------
 
     async def claim(self, owner: str) -> Claim | None:
-        check_text("owner", owner)
+        check_values(owner)
         epoch = await self._writes.call(lambda writer: writer.claim(owner))
         return Claim(owner, epoch, None)
 
@@ -129,6 +129,7 @@ class SqliteStore:
         await self._writes.call(lambda writer: writer.put_workflow(claim.epoch, row))
 
     async def delete_workflow(self, claim: Claim, tenant: str, workflow_id: str) -> bool:
+        check_values(tenant, workflow_id)
         return await self._writes.call(
             lambda writer: writer.delete_workflow(claim.epoch, tenant, workflow_id)
         )
@@ -200,6 +201,8 @@ class SqliteStore:
         return await self._read(reads.usage)
 
     async def _read(self, function: Callable[..., Answer], *arguments: object) -> Answer:
+        check_values(*arguments)
+
         def ask(connection: sqlite3.Connection) -> Answer:
             return reads.ask(connection, self._queries, function, arguments)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from astraflow.store.content import MAX_INTEGER, refused
+from astraflow.store.content import MAX_INTEGER
+from astraflow.store.reading import LAST, run_row, worker_row, workflow_row
 from astraflow.store.retention import PIECE_RUNS, Finished
 from astraflow.store.rows import (
     AuditRow,
@@ -35,20 +36,14 @@ __all__ = [
     "list_runs",
     "list_workflows",
     "read_pages",
-    "run_row",
     "submissions",
     "tenant_events",
     "usage",
-    "worker_row",
     "workers",
-    "workflow_row",
 ]
 
 Answer = TypeVar("Answer")
 """What a read answers with."""
-
-LAST = (MAX_INTEGER, "")
-"""Beyond every (time, id): where a list begins."""
 
 
 class Reader:
@@ -86,23 +81,6 @@ def ask(
         return function(Reader(connection, queries), *arguments)
     except sqlite3.Error as error:
         raise store_error(error) from error
-    except (UnicodeEncodeError, OverflowError) as error:
-        # A name or a number that cannot be stored cannot be asked for either.
-        raise refused(f"it cannot be asked for: {error}") from error
-
-
-def run_row(row: Sequence[Any]) -> RunRow:
-    found = dict(zip(RunRow.__struct_fields__, row, strict=True))
-    found["cancel_requested"] = bool(found["cancel_requested"])
-    return RunRow(**found)
-
-
-def worker_row(row: Sequence[Any]) -> WorkerRow:
-    return WorkerRow(**dict(zip(WorkerRow.__struct_fields__, row, strict=True)))
-
-
-def workflow_row(row: Sequence[Any]) -> WorkflowRow:
-    return WorkflowRow(**dict(zip(WorkflowRow.__struct_fields__, row, strict=True)))
 
 
 def active_runs(reader: Reader) -> list[RunRow]:

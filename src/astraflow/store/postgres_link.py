@@ -1,0 +1,161 @@
+"""Connections to PostgreSQL: how they are made, what their errors mean, and the schema brought forward."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import asyncpg  # type: ignore[import-untyped]
+
+import astraflow
+from astraflow import errors
+from astraflow.errors import OutcomeUnknown, StoreError
+from astraflow.store.queries import load_migrations
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+__all__ = ["Connection", "connect", "make_pool", "migrate", "reading", "writing"]
+
+CONNECT_TIMEOUT_S = 5.0
+STATEMENT_TIMEOUT_S = 10.0
+"""The server gives a statement up, and says so: nothing was written."""
+ANSWER_TIMEOUT_S = 12.0
+"""We give the server up, a little later: then nobody knows what it has written."""
+MIGRATION_TIMEOUT_S = 600.0
+READERS = 4
+
+WRITE_SETTINGS = {
+    "application_name": "astraflow",
+    "search_path": "astraflow",
+    "synchronous_commit": "on",
+    "statement_timeout": str(int(STATEMENT_TIMEOUT_S * 1000)),
+    "jit": "off",
+    # Every query has its index. A plan made while a table was empty must not be kept when it is full.
+    "enable_seqscan": "off",
+}
+READ_SETTINGS = {**WRITE_SETTINGS, "default_transaction_read_only": "on"}
+
+_CODES: tuple[tuple[type[Exception], errors.Code], ...] = (
+    (asyncpg.DiskFullError, errors.STORE_FULL),
+    (asyncpg.IntegrityConstraintViolationError, errors.STORE_REFUSED),
+    (asyncpg.exceptions.DataError, errors.STORE_REFUSED),
+    (asyncpg.ProgramLimitExceededError, errors.STORE_REFUSED),
+    (asyncpg.InsufficientPrivilegeError, errors.STORE_READ_ONLY),
+    (asyncpg.ReadOnlySQLTransactionError, errors.STORE_READ_ONLY),
+    (asyncpg.SyntaxOrAccessError, errors.STORE_BROKEN),  # somebody changed our tables
+    (asyncpg.DataCorruptedError, errors.STORE_CORRUPT),
+    (asyncpg.IndexCorruptedError, errors.STORE_CORRUPT),
+    (asyncpg.PostgresIOError, errors.STORE_BROKEN),
+)
+Connection = Any
+"""An `asyncpg.Connection`; asyncpg has no types."""
+# A server that goes away, or we who stop waiting for it.
+_LOST = (
+    OSError,
+    TimeoutError,
+    asyncio.IncompleteReadError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InterfaceError,
+)
+
+
+async def connect(url: str, settings: Mapping[str, str] = WRITE_SETTINGS) -> Connection:
+    """
+    Raises:
+        StoreError: the server cannot be reached, or does not let us in.
+    """
+    async with reading():
+        return await asyncpg.connect(
+            url,
+            timeout=CONNECT_TIMEOUT_S,
+            command_timeout=ANSWER_TIMEOUT_S,
+            server_settings=dict(settings),
+        )
+
+
+async def make_pool(url: str) -> Any:
+    async with reading():
+        return await asyncpg.create_pool(
+            url,
+            min_size=1,
+            max_size=READERS,
+            timeout=CONNECT_TIMEOUT_S,
+            command_timeout=ANSWER_TIMEOUT_S,
+            server_settings=READ_SETTINGS,
+        )
+
+
+@asynccontextmanager
+async def reading() -> AsyncIterator[None]:
+    """Errors of what changes nothing."""
+    try:
+        yield
+    except (asyncpg.PostgresError, *_LOST) as error:
+        raise StoreError(_code(error), f"postgresql: {_words(error)}") from error
+
+
+@asynccontextmanager
+async def writing(connection: Connection) -> AsyncIterator[None]:
+    """Errors of a write. A connection that is lost on the way takes the answer with it."""
+    try:
+        yield
+    except asyncpg.QueryCanceledError as error:
+        raise StoreError(errors.STORE_UNAVAILABLE, f"postgresql: {_words(error)}") from error
+    except asyncpg.ReadOnlySQLTransactionError as error:
+        connection.terminate()  # it is a standby now: the next connection finds the new primary
+        raise StoreError(errors.STORE_UNAVAILABLE, f"postgresql: {_words(error)}") from error
+    except _LOST as error:
+        connection.terminate()
+        raise OutcomeUnknown(errors.STORE_UNAVAILABLE, f"postgresql: {_words(error)}") from error
+    except asyncpg.PostgresError as error:
+        raise StoreError(_code(error), f"postgresql: {_words(error)}") from error
+
+
+async def migrate(url: str, queries: Mapping[str, str]) -> None:
+    """Bring the schema forward. Others who start at the same time wait until it is done."""
+    settings = {**WRITE_SETTINGS, "statement_timeout": str(int(MIGRATION_TIMEOUT_S * 1000))}
+    connection = await connect(url, settings)
+    try:
+        async with reading(), connection.transaction():
+            await connection.execute(queries["lock_schema"])
+            await connection.execute(queries["create_schema"])
+            await _step(connection, queries)
+    finally:
+        await connection.close(timeout=CONNECT_TIMEOUT_S)
+
+
+async def _step(connection: Connection, queries: Mapping[str, str]) -> None:
+    version = 0
+    migrations = load_migrations("postgres")
+    if await connection.fetchval(queries["has_migrations"]):
+        version, software = await connection.fetchrow(queries["schema_version"])
+        if version > len(migrations):
+            raise StoreError(
+                errors.STORE_NEWER,
+                f"astraflow {software} wrote the database with schema {version}, "
+                f"this is {astraflow.__version__} with schema {len(migrations)}",
+            )
+    elif await connection.fetchval(queries["count_tables"]):
+        raise StoreError(errors.STORE_FOREIGN, "the schema astraflow belongs to another program")
+    for migration in migrations[version:]:
+        await connection.execute(migration.text, timeout=MIGRATION_TIMEOUT_S)
+        await connection.execute(
+            queries["record_migration"],
+            migration.version,
+            migration.name,
+            astraflow.__version__,
+        )
+
+
+def _code(error: Exception) -> errors.Code:
+    for kind, code in _CODES:
+        if isinstance(error, kind):
+            return code
+    return errors.STORE_UNAVAILABLE
+
+
+def _words(error: Exception) -> str:
+    return str(error) or type(error).__name__

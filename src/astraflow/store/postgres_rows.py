@@ -1,0 +1,57 @@
+"""A transaction's rows as the arguments of one statement: an array per column."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from astraflow.store.rows import Submission
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from astraflow.store.rows import Changes
+
+__all__ = ["commit_arguments"]
+
+_row = msgspec.structs.astuple
+
+
+def commit_arguments(changes: Changes) -> tuple[str, list[Any]]:
+    """The statement that writes these rows, and its arguments after the fence's.
+
+    A statement sees the tables as they were before it: a run that is made and changed at once is made as it ends up,
+    and of several changes of one row only the last is written.
+    """
+    changed = {change.run_id: change for change in changes.run_changes}
+    runs = []
+    for run in changes.runs:
+        change = changed.pop(run.run_id, None)
+        if change is not None:
+            run = msgspec.structs.replace(run, **msgspec.structs.asdict(change))
+        runs.append(run)
+    arguments: list[Any] = [sum(len(page.body) for page in changes.pages)]
+    arguments += _columns(changes.pages, 4)
+    arguments += _columns(changed.values(), 6)
+    if not (runs or changes.plans or changes.workers or changes.events or changes.audits):
+        return "commit_pages", arguments
+    keys = {
+        (run.tenant, run.idempotency_key): Submission(
+            run.tenant, run.idempotency_key, run.fingerprint, run.run_id, run.created_at
+        )
+        for run in runs
+        if run.idempotency_key is not None
+    }
+    workers = {(worker.tenant, worker.worker_id): worker for worker in changes.workers}
+    arguments += _columns(changes.plans, 3)
+    arguments += _columns(runs, 15)
+    arguments += _columns(keys.values(), 5)
+    arguments += _columns(workers.values(), 12)
+    arguments += _columns(changes.events, 5)
+    arguments += _columns(changes.audits, 7)
+    return "commit", arguments
+
+
+def _columns(rows: Collection[msgspec.Struct], width: int) -> list[tuple[Any, ...]]:
+    return list(zip(*map(_row, rows), strict=True)) if rows else [()] * width

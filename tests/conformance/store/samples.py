@@ -1,0 +1,77 @@
+"""Rows to store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from astraflow.store.rows import (
+    AuditRow,
+    FactPage,
+    PlanRow,
+    RunChange,
+    RunRow,
+    TenantEvent,
+    WorkerRow,
+    WorkflowRow,
+)
+
+DAY_MS = 24 * 3600 * 1000
+NOW_MS = 1_800_000_000_000
+PLAN = PlanRow("plan-1", b'{"nodes":[]}', b"\x00\xff plan")
+
+
+def run(number: int, **fields: Any) -> RunRow:
+    """The run with this number; a later one is newer."""
+    given = {
+        "run_id": f"run-{number:04}",
+        "tenant": "default",
+        "workflow_id": "flow",
+        "plan_id": PLAN.plan_id,
+        "created_at": 1_000 + number,
+    }
+    return RunRow(**{**given, **fields})
+
+
+def finished(number: int, at: int, **fields: Any) -> RunRow:
+    return run(number, status="succeeded", started_at=at - 1, finished_at=at, **fields)
+
+
+def change(row: RunRow, **fields: Any) -> RunChange:
+    given = {
+        "status": row.status,
+        "cancel_requested": row.cancel_requested,
+        "started_at": row.started_at,
+        "finished_at": row.finished_at,
+        "error": row.error,
+    }
+    return RunChange(row.run_id, **{**given, **fields})
+
+
+def page(row: RunRow, first: int, last: int, body: bytes = b"{}\n") -> FactPage:
+    return FactPage(row.run_id, first, last, body)
+
+
+def event(number: int, tenant: str = "default", at: int = NOW_MS) -> TenantEvent:
+    return TenantEvent(tenant, number, at, "worker.online", b'{"n":1}')
+
+
+def audit(number: int, tenant: str = "default", at: int = NOW_MS) -> AuditRow:
+    return AuditRow(tenant, at, "ann", f"run.cancel {number}", "corr", None, b'{"run":1}')
+
+
+def worker(worker_id: str, **fields: Any) -> WorkerRow:
+    return WorkerRow(**{"tenant": "default", "worker_id": worker_id, "subject": "key-1", **fields})
+
+
+def workflow(workflow_id: str, version: int, **fields: Any) -> WorkflowRow:
+    given = {
+        "tenant": "default",
+        "workflow_id": workflow_id,
+        "version": version,
+        "name": f"{workflow_id} {version}",
+        "definition": b'{"nodes":[]}',
+        "created_at": 1,
+        "updated_at": version,
+        "updated_by": "ann",
+    }
+    return WorkflowRow(**{**given, **fields})
