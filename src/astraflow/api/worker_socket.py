@@ -1,8 +1,8 @@
 """The worker's end of the server: `/ws/worker` on the same port as everything else.
 
-picows speaks the WebSocket under uvicorn: uvicorn reads the upgrade request and hands the transport over. The class that
-picows has for this is not in its documentation, so its version is pinned and `tests/api/test_worker_socket.py` is the
-contract that an update must keep.
+picows speaks the WebSocket under uvicorn: uvicorn reads the upgrade request and hands the transport over. The class
+that picows has for this is not in its documentation, so its version is pinned and `tests/api/test_worker_socket.py` is
+the contract that an update must keep.
 
 What the scheduler needs of a socket is small (`scheduler.writer.Connection`), so that another library, or a socket in
 memory, can take this one's place.

@@ -52,6 +52,10 @@ class AffinityTable:
     def lookup(self, tenant: str, key: str) -> AffinityRecord | None:
         return self._records.get((tenant, key))
 
+    def keys_of(self, tenant: str, worker_id: str) -> list[str]:
+        """The keys that a worker has."""
+        return list(self._by_worker.get((tenant, worker_id), ()))
+
     def settle(self, tenant: str, key: str, worker_id: str, now: float, ttl_s: float) -> None:
         """One task that used the key has ended; the key lives on for `ttl_s`."""
         record = self._records.get((tenant, key))

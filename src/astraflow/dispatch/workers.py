@@ -36,6 +36,7 @@ class WorkerEntry:
         "is_draining",
         "is_pressed",
         "offer",
+        "says_draining",
         "session_id",
         "since",
         "status",
@@ -53,6 +54,7 @@ class WorkerEntry:
         self.offer = Offer(0, {})
         self.status: WorkerStatus = "offline"
         self.is_draining = False
+        self.says_draining = False  # by its own word; it may be draining because it was asked to
         self.is_pressed = (
             False  # short of memory or disk: it keeps what it has and gets nothing new
         )

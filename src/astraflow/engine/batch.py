@@ -14,11 +14,13 @@ __all__ = [
     "Answer",
     "Batch",
     "CommitFrame",
+    "DrainWish",
     "Effect",
     "Notice",
     "NumberedFact",
     "SendAnswer",
     "SendDispatch",
+    "SendDrain",
     "SendStop",
     "WorkerChanged",
 ]
@@ -61,6 +63,20 @@ class AcceptSession(Effect, frozen=True):
     """The register is reconciled and stored: open the session."""
 
     session_id: str
+
+
+class DrainWish(msgspec.Struct, frozen=True):
+    """An operator wants a worker to take nothing new and to end when it is empty, or at the deadline."""
+
+    reason: str = ""
+    deadline_s: float | None = None
+
+
+class SendDrain(Effect, frozen=True):
+    """Tell a worker to drain."""
+
+    session_id: str
+    wish: DrainWish
 
 
 class CommitFrame(Effect, frozen=True):

@@ -31,12 +31,20 @@ from astraflow.engine.batch import (
     Answer,
     Batch,
     CommitFrame,
+    DrainWish,
     Effect,
     SendAnswer,
     SendDispatch,
+    SendDrain,
     SendStop,
 )
 from astraflow.engine.intake import CancelRun, SubmitRun, cancel_run, submit_run
+from astraflow.engine.operations import (
+    drain_worker,
+    rebind_run,
+    rebind_worker,
+    undrain_worker,
+)
 from astraflow.engine.ownership import Ownership
 from astraflow.engine.placing import place, say_what_is_waited_for
 from astraflow.engine.recovery import restore_run
@@ -192,6 +200,37 @@ class Engine:
         self._wakes_at = inf if due is None else due
         return due
 
+    # -- what operators ask -----------------------------------------------------------------
+
+    def restore_drain(self, tenant: str, worker_id: str, wish: DrainWish) -> None:
+        """A wish that is stored; call it before anything is received."""
+        self.view.drains[tenant, worker_id] = wish
+
+    def drain_worker(
+        self, tenant: str, worker_id: str, wish: DrainWish, now: float, at: int
+    ) -> None:
+        """Raises: NotFound."""
+        self._enter(now, at)
+        drain_worker(self.view, tenant, worker_id, wish)
+
+    def undrain_worker(self, tenant: str, worker_id: str, now: float, at: int) -> None:
+        """Raises: NotFound."""
+        self._enter(now, at)
+        undrain_worker(self.view, tenant, worker_id)
+
+    def rebind_worker(self, tenant: str, worker_id: str, now: float, at: int) -> None:
+        """Raises: NotFound."""
+        self._enter(now, at)
+        rebind_worker(self.view, tenant, worker_id)
+
+    def rebind_run(
+        self, tenant: str, run_id: str, now: float, at: int, *, restart: bool = False
+    ) -> None:
+        """Raises: NotFound."""
+        self._enter(now, at)
+        rebind_run(self.view, tenant, run_id, restart=restart)
+        self._settle()
+
     # -- commit, then speak -----------------------------------------------------------------
 
     def take_batch(self, now: float, at: int) -> Batch | None:
@@ -309,6 +348,8 @@ class Engine:
             self._send_stop(effect, now)
         elif isinstance(effect, SendAnswer):
             self._send_answer(effect, now)
+        elif isinstance(effect, SendDrain):
+            self._send_drain(effect, now)
         elif isinstance(effect, CommitFrame):
             self.gateway.committed(effect.session_id, effect.seq)
         elif isinstance(effect, AcceptSession):
@@ -355,6 +396,13 @@ class Engine:
             # Without a session it is derived again at the next register, with a full queue at the next ack.
             self.view.count("answer not sent")
             self._owed_answers.setdefault(effect.session_id, []).append(effect)
+
+    def _send_drain(self, effect: SendDrain, now: float) -> None:
+        wish = effect.wish
+        try:
+            self.gateway.drain(effect.session_id, wish.reason, now, wish.deadline_s)
+        except errors.AstraflowError:
+            self.view.count("drain not sent")  # owed again at the next register
 
     def _send_stop(self, effect: SendStop, now: float) -> None:
         cancel = effect.cancel

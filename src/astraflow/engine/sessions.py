@@ -15,6 +15,7 @@ from __future__ import annotations
 from astraflow.dispatch import Lease, Offer, WorkerEntry
 from astraflow.engine.batch import AcceptSession, SendStop, WorkerChanged
 from astraflow.engine.calls import answer_ended_calls
+from astraflow.engine.operations import owe_drain
 from astraflow.engine.view import View
 from astraflow.protocol import business, control
 from astraflow.protocol.events import (
@@ -65,10 +66,12 @@ def on_register(view: View, event: RegisterArrived) -> None:
     worker.heard_at = view.at
     view.batch.notices.append(event)
     if event.first:
+        worker.says_draining = False
         view.workers.set_draining(worker, False)
         view.affinity.revive(event.tenant, event.worker, view.now, view.settings.affinity_ttl_s)
     view.batch.effects.append(AcceptSession(event.session_id))
     if event.first:
+        owe_drain(view, worker)
         _reconcile(view, worker, event)
     view.reconsider(worker)
 
@@ -126,8 +129,10 @@ def on_heartbeat(view: View, event: HeartbeatArrived) -> tuple[AttemptRef, ...]:
     was = (worker.is_reachable, worker.is_available)
     if worker.status == "degraded":
         view.workers.set_status(worker, "online")
-    if worker.is_draining != event.heartbeat.draining:
-        view.workers.set_draining(worker, event.heartbeat.draining)
+    worker.says_draining = event.heartbeat.draining
+    is_draining = worker.says_draining or (event.tenant, event.worker) in view.drains
+    if worker.is_draining != is_draining:
+        view.workers.set_draining(worker, is_draining)
     is_pressed = _is_pressed(view, worker, event.heartbeat.metrics)
     if worker.is_pressed != is_pressed:
         view.count("worker pressed" if is_pressed else "worker relieved")

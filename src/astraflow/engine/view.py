@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from astraflow.dispatch import AffinityTable, KeyTable, Lease, LeaseTable, ReadyQueue, WorkerTable
 from astraflow.dispatch.demand import Demand, bound_parameters, conflict_of, demand_of, refs_of
 from astraflow.dispatch.workers import WorkerEntry
-from astraflow.engine.batch import Batch, NumberedFact, SendStop
+from astraflow.engine.batch import Batch, DrainWish, NumberedFact, SendStop
 from astraflow.engine.calls import answer_call, lend_slot, refuse_call
 from astraflow.engine.settings import EngineSettings
 from astraflow.engine.submissions import Submissions
@@ -73,6 +73,7 @@ class View:
         self.leases = LeaseTable()
         self.keys = KeyTable()
         self.affinity = AffinityTable()
+        self.drains: dict[tuple[str, str], DrainWish] = {}  # by tenant and worker
         self.bindings: dict[tuple[str, str], str] = {}
         self.frames: dict[str, tuple[str, int]] = {}  # dispatch and cancel frames not yet acked
         self.calls: dict[str, tuple[str, int]] = {}  # the ids of calls → run, task

@@ -23,6 +23,7 @@ __all__ = [
     "Progress",
     "Refuse",
     "Report",
+    "Restart",
     "Start",
     "StopOverdue",
     "TimeOut",
@@ -140,6 +141,14 @@ class Lose(Command, frozen=True):
 
 class TimeOut(Command, frozen=True):
     """The attempt has run longer than its node allows."""
+
+    task: int
+    attempt: int
+    grace_ms: int
+
+
+class Restart(Command, frozen=True):
+    """An operator wants the attempt to end and its task to run anew, on the loss budget."""
 
     task: int
     attempt: int

@@ -29,6 +29,7 @@ from astraflow.runs.commands import (
     Progress,
     Refuse,
     Report,
+    Restart,
     Start,
     StopOverdue,
     TimeOut,
@@ -314,24 +315,38 @@ def _report(decision: Decision, command: Report) -> None:
         _report_cancelled(decision, command)
 
 
+LOSSES: Final = {
+    errors.TASK_DRAINED.code: "drained",
+    errors.TASK_HOST_LOST.code: "its host died",
+}
+"""Failures that are none of the attempt's own, and the cause of the loss that they are. PROTOCOL §2: stopped at the
+drain's deadline, "requeued on the loss budget"."""
+
+
 def _was_stopped(command: Report) -> bool:
-    """Whether the report only says that the worker stopped the attempt, for reasons of its own."""
-    is_drained = command.error is not None and command.error.code == errors.TASK_DRAINED.code
-    return command.status == "CANCELLED" or is_drained
+    """Whether the report only says that the attempt ended on its worker, for reasons not its own."""
+    is_lost = command.error is not None and command.error.code in LOSSES
+    return command.status == "CANCELLED" or is_lost
 
 
 def _report_failed(decision: Decision, command: Report) -> None:
     error = command.error or Problem(errors.RUNNER_FAILURE.code, "USER_CODE", "no error was given")
-    if _was_stopped(command):
-        # PROTOCOL §2: stopped at the drain's deadline, "requeued on the loss budget".
-        _lose_attempt(decision, command.task, "drained")
-        return
-    _fail_attempt(decision, command.task, error)
+    state = decision.run.tasks[command.task].state
+    if error.code in LOSSES:
+        _lose_attempt(decision, command.task, LOSSES[error.code])
+    elif error.code == errors.CANCEL_TIMEOUT.code and _why(state) not in (None, "cancel"):
+        # It had to be killed. What it was stopped for decides what that means, not how it ended.
+        _report_cancelled(decision, command)
+    else:
+        _fail_attempt(decision, command.task, error)
+
+
+def _why(state: object) -> StopWhy | None:
+    return state.why if isinstance(state, Stopping) else None
 
 
 def _report_cancelled(decision: Decision, command: Report) -> None:
-    state = decision.run.tasks[command.task].state
-    why = state.why if isinstance(state, Stopping) else None
+    why = _why(decision.run.tasks[command.task].state)
     if why == "cancel":
         decision.finish_task(TaskCancelled(decision.at, command.task, command.attempt))
     elif why == "withdraw":
@@ -429,7 +444,7 @@ def _lose(decision: Decision, command: Lose) -> None:
         decision.ignored = "attempt is over"
         return
     decision.effects.append(AttemptOver(command.task, command.attempt))
-    why = task.state.why if isinstance(task.state, Stopping) else None
+    why = _why(task.state)
     if why == "withdraw":
         _refuse_attempt(
             decision, command.task, errors.DISPATCH_WITHDRAWN.code, f"withdrawn: {command.cause}"
@@ -447,6 +462,15 @@ def _time_out(decision: Decision, command: TimeOut) -> None:
         decision.ignored = "attempt is over or already stopping"
         return
     decision.stop(command.task, "timeout", command.grace_ms)
+
+
+def _restart(decision: Decision, command: Restart) -> None:
+    state = decision.run.tasks[command.task].state
+    is_running = isinstance(state, Leased | Running) and state.attempt == command.attempt
+    if not is_running:
+        decision.ignored = "attempt is over or already stopping"
+        return
+    decision.stop(command.task, "rebind", command.grace_ms)
 
 
 def _stop_overdue(decision: Decision, command: StopOverdue) -> None:
@@ -494,5 +518,6 @@ _HANDLERS: Final[dict[type[Command], Callable[[Decision, Any], None]]] = {
     Withdraw: _withdraw,
     Lose: _lose,
     TimeOut: _time_out,
+    Restart: _restart,
     StopOverdue: _stop_overdue,
 }

@@ -54,7 +54,7 @@ Category = Literal[
     "USER_CODE", "DATA_QUALITY", "INFRASTRUCTURE", "CONFIGURATION", "TIMEOUT", "CANCELLED"
 ]
 RunStatus = Literal["queued", "running", "succeeded", "failed", "cancelled"]
-StopWhy = Literal["withdraw", "cancel", "timeout"]
+StopWhy = Literal["withdraw", "cancel", "timeout", "rebind"]
 """Why a worker was asked to stop an attempt: it is what decides what its end means."""
 
 WaitKind = Literal[

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from astraflow.runs.facts import (
@@ -76,10 +77,16 @@ _STATUS: Final[dict[type[State], str]] = {
 }
 
 
+@lru_cache(maxsize=64)
+def _second(seconds: int) -> str:
+    """Most times that are shown together are of the same few seconds."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.")
+
+
 def iso(at: int) -> str:
     """Wall-clock milliseconds as RFC 3339."""
-    moment = datetime.fromtimestamp(at / 1000, UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at % 1000:03d}Z"
+    seconds, ms = divmod(at, 1000)
+    return f"{_second(seconds)}{ms:03d}Z"
 
 
 def node_status(task: Task) -> str:
