@@ -212,6 +212,9 @@ TASK_LOST_TOO_OFTEN = _final("E.TASK.LOST_TOO_OFTEN", 500,
 TASK_DRAINED = _again("E.TASK.DRAINED", 503,
     "the worker had to stop before the work was done",
     "nothing; the task runs again on another worker")
+TASK_HOST_LOST = _again("E.TASK.HOST_LOST", 503,
+    "the process that ran the attempt died, and it is not known that the attempt was the cause",
+    "nothing; the task runs again, in a process of its own")
 TASK_UPSTREAM_FAILED = _final("E.TASK.UPSTREAM_FAILED", 424,
     "a node that this one needs did not succeed",
     "fix the first node that failed")
