@@ -1,0 +1,1 @@
+"""Package `core`: the nodes that are always there."""

@@ -1,0 +1,28 @@
+"""What a node is written with: `@node`, `Context`, and errors by category."""
+
+from __future__ import annotations
+
+from astraflow_sdk.context import Context
+from astraflow_sdk.errors import (
+    CallFailed,
+    Cancelled,
+    ConfigurationError,
+    DataQualityError,
+    InfrastructureError,
+    NodeError,
+    UserCodeError,
+)
+from astraflow_sdk.nodes import NodeInfo, node
+
+__all__ = [
+    "CallFailed",
+    "Cancelled",
+    "ConfigurationError",
+    "Context",
+    "DataQualityError",
+    "InfrastructureError",
+    "NodeError",
+    "NodeInfo",
+    "UserCodeError",
+    "node",
+]

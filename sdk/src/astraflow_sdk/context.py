@@ -1,0 +1,261 @@
+"""`Context`: what a handler knows about its attempt, and what it can say while it runs.
+
+All of it may be used from the handler's own thread or loop, and from threads that the handler starts.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+from collections import deque
+from collections.abc import Awaitable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from astraflow_sdk.errors import Cancelled
+
+__all__ = ["Context", "Port"]
+
+CHUNK_CHARS = 16 * 1024
+"""A longer piece of output is cut into several, so that none fills a frame."""
+CHUNK_BYTES = 48 * 1024
+"""The same for bytes, which grow by a third as base64."""
+PENDING_CHUNKS = 10_000
+"""Pieces that wait to be told. A handler that never lets the loop run loses what is beyond, and it is counted."""
+FRAME_CHUNKS = 64
+"""Pieces in one frame to the worker: with the largest pieces it still is below the limit of a frame."""
+MESSAGE_CHARS = 4096
+"""Of a progress message; more is cut."""
+
+
+class Port(Protocol):
+    """The host, as a context sees it."""
+
+    worker_id: str
+    data_dir: Path
+
+    def told(self, ctx: Context) -> None:
+        """The context has something to tell: take it soon with `take_feedback`."""
+
+    def next_of(self, ctx: Context, payload: object, timeout_s: float | None) -> Any:
+        """Call the rest of the chain: a result in a thread, an awaitable on the loop."""
+
+
+class Context:
+    """One attempt, as its handler sees it."""
+
+    __slots__ = (
+        "_artifacts",
+        "_chunks",
+        "_counts",
+        "_frame",
+        "_port",
+        "_said",
+        "attempt",
+        "cancel_reason",
+        "dropped",
+        "is_told",
+        "node_type",
+        "parameters",
+        "partial_lines",
+        "state",
+        "task_id",
+    )
+
+    def __init__(self, frame: Mapping[str, Any], port: Port) -> None:
+        self._frame = frame
+        self._port = port
+        self.task_id: str = frame["task_id"]
+        self.attempt: int = frame["attempt"]
+        self.node_type: str = frame["node_type"]
+        self.parameters: dict[str, Any] = frame["parameters"]
+        self.cancel_reason: str | None = None
+        # What follows belongs to the host.
+        self.state: Any = None
+        self.partial_lines: dict[str, Any] | None = None
+        self.dropped = 0
+        self.is_told = False
+        self._chunks: deque[dict[str, Any]] = deque()
+        self._said: dict[str, Any] | None = None
+        self._counts: dict[str, itertools.count[int]] | None = None
+        self._artifacts: list[dict[str, Any]] | None = None
+
+    # -- who and where ----------------------------------------------------------------------
+
+    @property
+    def run_id(self) -> str:
+        return str(self._frame["run_id"])
+
+    @property
+    def node_id(self) -> str:
+        return str(self._frame["node_id"])
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The parameters, with what came over the edges bound into them."""
+        return self.parameters
+
+    @property
+    def failures(self) -> int:
+        """How often the task has failed before; losses do not count."""
+        return int(self._frame.get("failures", 0))
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for all attempts of the task: give it to services that must not act twice."""
+        return str(self._frame.get("idempotency_key") or f"{self.run_id}/{self.task_id}")
+
+    @property
+    def timeout_s(self) -> float | None:
+        """How long the attempt may run in all, if its node says so."""
+        timeout_ms = self._frame.get("timeout_ms")
+        return None if timeout_ms is None else timeout_ms / 1000
+
+    @property
+    def worker_id(self) -> str:
+        return self._port.worker_id
+
+    @property
+    def data_dir(self) -> Path:
+        """The worker's folder for files of packages."""
+        return self._port.data_dir
+
+    @property
+    def secrets(self) -> Mapping[str, str]:
+        return self._frame.get("secrets") or {}
+
+    @property
+    def resource_refs(self) -> list[dict[str, Any]]:
+        return list(self._frame.get("resource_refs") or ())
+
+    @property
+    def traceparent(self) -> str | None:
+        return self._frame.get("traceparent")
+
+    @property
+    def chain_index(self) -> int | None:
+        """The place of a middleware in its chain; None in all other nodes."""
+        return self._frame.get("chain_index")
+
+    # -- being stopped ----------------------------------------------------------------------
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the attempt was asked to end. One that does not end is killed after its grace."""
+        return self.cancel_reason is not None
+
+    def raise_if_cancelled(self) -> None:
+        """End the handler if it was asked to.
+
+        Raises:
+            Cancelled: it was.
+        """
+        if self.cancel_reason is not None:
+            raise Cancelled(self.cancel_reason)
+
+    # -- telling ----------------------------------------------------------------------------
+
+    def progress(self, fraction: float, message: str | None = None) -> None:
+        """How far it is, from 0 to 1. Of several in a short time only the last is told."""
+        said: dict[str, Any] = {"progress": min(max(float(fraction), 0.0), 1.0)}
+        if message is not None:
+            said["message"] = str(message)[:MESSAGE_CHARS]
+        self._said = {**(self._said or {}), **said}
+        self._tell()
+
+    def log(self, level: str, message: str) -> None:
+        """A line for the log of the run. `level`: debug, info, warning or error."""
+        self.emit(str(message), channel="log", metadata={"level": str(level)})
+
+    def emit(
+        self,
+        output: str | bytes,
+        *,
+        channel: str = "output",
+        mime_type: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Stream a piece of output to whoever watches the run."""
+        if isinstance(output, str):
+            pieces: list[tuple[str, str]] = [
+                ("text", output[at : at + CHUNK_CHARS])
+                for at in range(0, len(output) or 1, CHUNK_CHARS)
+            ]
+        else:
+            pieces = [
+                ("data_base64", base64.b64encode(output[at : at + CHUNK_BYTES]).decode())
+                for at in range(0, len(output) or 1, CHUNK_BYTES)
+            ]
+        if self._counts is None:
+            self._counts = {}
+        count = self._counts.setdefault(channel, itertools.count())
+        for field, piece in pieces:
+            if len(self._chunks) >= PENDING_CHUNKS:
+                self.dropped += 1
+                continue
+            chunk: dict[str, Any] = {"channel": channel, "index": next(count), field: piece}
+            if mime_type is not None:
+                chunk["mime_type"] = mime_type
+            if metadata:
+                chunk["metadata"] = dict(metadata)
+            self._chunks.append(chunk)
+        self._tell()
+
+    def add_artifact(
+        self,
+        resource_id: str,
+        type: str,
+        *,
+        size_bytes: int | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Return a resource of this worker beside the result."""
+        artifact: dict[str, Any] = {
+            "resource_id": resource_id,
+            "worker_id": self.worker_id,
+            "type": type,
+        }
+        if size_bytes is not None:
+            artifact["size_bytes"] = size_bytes
+        if metadata:
+            artifact["metadata"] = dict(metadata)
+        if self._artifacts is None:
+            self._artifacts = []
+        self._artifacts.append(artifact)
+
+    def next(self, payload: object = None, timeout_s: float | None = None) -> Awaitable[Any] | Any:
+        """In a middleware: run the rest of the chain, as often as wanted.
+
+        An `async` handler awaits what this returns; a plain one gets the result itself.
+
+        Raises:
+            CallFailed: the rest of the chain did not succeed.
+        """
+        return self._port.next_of(self, payload, timeout_s)
+
+    def _tell(self) -> None:
+        if not self.is_told:
+            self.is_told = True
+            self._port.told(self)
+
+    # -- for the host -----------------------------------------------------------------------
+
+    def take_feedback(self) -> dict[str, Any] | None:
+        """Some of what was said since the last time, if anything. Ask until there is nothing."""
+        self.is_told = False
+        said, self._said = self._said, None
+        chunks: list[dict[str, Any]] = []
+        while self._chunks and len(chunks) < FRAME_CHUNKS:
+            chunks.append(self._chunks.popleft())
+        dropped, self.dropped = self.dropped, 0
+        if not (said or chunks or dropped):
+            return None
+        feedback: dict[str, Any] = dict(said or {})
+        if chunks:
+            feedback["chunks"] = chunks
+        if dropped:
+            feedback["dropped"] = dropped
+        return feedback
+
+    def take_artifacts(self) -> list[dict[str, Any]]:
+        return self._artifacts or []

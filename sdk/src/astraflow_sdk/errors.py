@@ -1,0 +1,77 @@
+"""Errors that a node raises. The category decides whether the node is tried again.
+
+`USER_CODE` and `INFRASTRUCTURE` are tried again if the node's retry policy allows it, `DATA_QUALITY` and
+`CONFIGURATION` are not, because the same input would fail again. `retryable` overrides the category.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = [
+    "CallFailed",
+    "Cancelled",
+    "ConfigurationError",
+    "DataQualityError",
+    "InfrastructureError",
+    "NodeError",
+    "UserCodeError",
+]
+
+
+class NodeError(Exception):
+    """The base of errors that say what they are."""
+
+    category = "USER_CODE"
+    default_code = "E.RUNNER.FAILURE"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retryable: bool | None = None,
+        code: str | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.retryable = retryable
+        self.code = code or self.default_code
+        self.context = context
+
+
+class UserCodeError(NodeError):
+    """The node's own code failed."""
+
+
+class DataQualityError(NodeError):
+    """What came in is not what it should be."""
+
+    category = "DATA_QUALITY"
+
+
+class InfrastructureError(NodeError):
+    """Something that the node needs is not there now: a network, a disk, a service."""
+
+    category = "INFRASTRUCTURE"
+
+
+class ConfigurationError(NodeError):
+    """The node or the machine is not set up for this."""
+
+    category = "CONFIGURATION"
+
+
+class CallFailed(NodeError):
+    """The rest of the chain, called with `ctx.next()`, did not succeed."""
+
+    default_code = "E.NEXT.FAILED"
+
+    def __init__(self, message: str, *, category: str, **fields: Any) -> None:
+        super().__init__(message, **fields)
+        self.category = category
+
+
+class Cancelled(BaseException):
+    """Raised by `ctx.raise_if_cancelled()`. Not an `Exception`: `except Exception` must not stop it."""

@@ -1,0 +1,175 @@
+"""What runs a node type: a function, how it wants to be called, and where it came from.
+
+Rule 1: a handler gets its parameters by name. `ctx`, `context` or whatever is annotated `Context` gets the context.
+Rule 2: a parameter that is missing and has no default is a `ConfigurationError` that names it; those that the function
+        does not name are left out, unless it takes `**kwargs`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import os
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from astraflow_sdk.context import Context
+from astraflow_sdk.errors import ConfigurationError
+from astraflow_sdk.nodes import info_of
+
+__all__ = ["Handler", "load_handlers"]
+
+_CONTEXT_NAMES = frozenset({"ctx", "context"})
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+class Handler:
+    """A function that runs a node type."""
+
+    __slots__ = (
+        "_context_name",
+        "_names",
+        "_needed",
+        "_takes_all",
+        "function",
+        "is_async",
+        "is_inline",
+    )
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        info = info_of(function)
+        self.is_async = inspect.iscoroutinefunction(function)
+        self.is_inline = info is not None and info.inline and not self.is_async
+        self._context_name: str | None = None
+        self._takes_all = False
+        self._needed: set[str] = set()
+        names: list[str] = []
+        for name, parameter in inspect.signature(function).parameters.items():
+            if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                self._takes_all = True
+            elif _is_context(name, parameter):
+                self._context_name = name
+            elif parameter.kind in _NAMED:
+                names.append(name)
+                if parameter.default is inspect.Parameter.empty:
+                    self._needed.add(name)
+        self._names = tuple(names)
+
+    def call(self, ctx: Context) -> Any:
+        """Call the function: its value, or the coroutine of it.
+
+        Raises:
+            ConfigurationError: a parameter is missing.
+        """
+        given = ctx.parameters
+        name = self._context_name
+        if not self._names and not self._takes_all:
+            return self.function() if name is None else self.function(**{name: ctx})
+        missing = self._needed - given.keys()
+        if missing:
+            listed = ", ".join(sorted(missing))
+            raise ConfigurationError(f"{ctx.node_type} needs a value for: {listed}")
+        names = given if self._takes_all else self._names
+        passed = {key: given[key] for key in names if key in given}
+        if name is not None:
+            passed[name] = ctx
+        return self.function(**passed)
+
+
+def _is_context(name: str, parameter: inspect.Parameter) -> bool:
+    annotation = parameter.annotation
+    if annotation is Context or (isinstance(annotation, str) and annotation.endswith("Context")):
+        return True
+    return name in _CONTEXT_NAMES
+
+
+def load_handlers(folder: str) -> dict[str, Handler]:
+    """Import a package's code and find what runs each node type of its manifest.
+
+    Raises:
+        ConfigurationError: the manifest and the code do not fit together.
+    """
+    sys.path.insert(0, folder)
+    with open(os.path.join(folder, "manifest.json"), encoding="utf-8") as file:
+        manifest = json.load(file)
+    adapters = manifest.get("adapters") or []
+    objects: dict[str, Any] = {}
+    marked: dict[str, Callable[..., Any]] | None = None
+    found: dict[str, Handler] = {}
+    for node in manifest.get("nodes") or []:
+        if node.get("executedBy", "worker") != "worker":
+            continue
+        function = _named_handler(node, adapters, objects)
+        if function is None:
+            marked = _marked_functions(folder) if marked is None else marked
+            function = marked.get(node["type"])
+        if function is None:
+            raise ConfigurationError(
+                f"the package has no handler for the node type: {node['type']}"
+            )
+        found[node["type"]] = Handler(function)
+    return found
+
+
+def _named_handler(
+    node: Mapping[str, Any], adapters: list[dict[str, Any]], objects: dict[str, Any]
+) -> Callable[..., Any] | None:
+    """The function that the manifest names: `module:function`, or a method of the runtime's adapter."""
+    for runtime, settings in (node.get("runtimes") or {}).items():
+        name = (settings or {}).get("handler")
+        if not name:
+            continue
+        if ":" in name:
+            return _function(_resolve(name), name)
+        for adapter in adapters:
+            if adapter["runtime"] == runtime and node["type"] in adapter.get(
+                "capabilities", [node["type"]]
+            ):
+                entrypoint = adapter["entrypoint"]
+                if entrypoint not in objects:
+                    objects[entrypoint] = _adapter(entrypoint)
+                return _function(getattr(objects[entrypoint], name, None), f"{entrypoint}.{name}")
+    return None
+
+
+def _adapter(entrypoint: str) -> Any:
+    target = _resolve(entrypoint)
+    return target() if inspect.isclass(target) else target
+
+
+def _resolve(name: str) -> Any:
+    module, _, path = name.partition(":")
+    target: Any = importlib.import_module(module)
+    for part in filter(None, path.split(".")):
+        target = getattr(target, part, None)
+    return target
+
+
+def _function(target: object, name: str) -> Callable[..., Any]:
+    if not callable(target):
+        raise ConfigurationError(f"the manifest names a handler that is not there: {name}")
+    return target
+
+
+def _marked_functions(folder: str) -> dict[str, Callable[..., Any]]:
+    """The functions with `@node` in the modules of the package, by node type."""
+    found: dict[str, Callable[..., Any]] = {}
+    for name in _module_names(folder):
+        for value in vars(importlib.import_module(name)).values():
+            info = info_of(value)
+            if info is not None:
+                found[info.type] = value
+    return found
+
+
+def _module_names(folder: str) -> Iterator[str]:
+    for module in pkgutil.iter_modules([folder]):
+        yield module.name
+        if module.ispkg:
+            inner = os.path.join(folder, module.name)
+            for part in pkgutil.walk_packages([inner], f"{module.name}."):
+                yield part.name

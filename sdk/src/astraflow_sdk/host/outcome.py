@@ -1,0 +1,135 @@
+"""What an attempt came to, as the text of a `result` frame. Whatever a handler returns or raises has one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+from astraflow_sdk.context import Context
+from astraflow_sdk.errors import Cancelled, NodeError
+from astraflow_sdk.host.channel import encode_json
+
+__all__ = ["encode_failure", "encode_value", "failure_of"]
+
+MESSAGE_CHARS = 8 * 1024
+STACK_CHARS = 64 * 1024 - 64
+"""The wire takes 64 Ki characters; the room is for the mark of the cut."""
+CONTEXT_BYTES = 64 * 1024
+CODE_CHARS = 256
+
+_STATUSES = {"succeeded": "SUCCEEDED", "skipped": "SKIPPED"}
+_SEED_KEYS = frozenset({"status", "outputs", "artifacts"})
+
+
+def encode_value(ctx: Context, value: object, limit_bytes: int) -> str:
+    """The frame of an attempt that returned. One that cannot be written becomes a failure."""
+    status = "SUCCEEDED"
+    artifacts = ctx.take_artifacts()
+    if type(value) is not dict:
+        value = dict(value) if isinstance(value, Mapping) else {"result": value}
+    elif "status" in value and value.keys() <= _SEED_KEYS and value["status"] in _STATUSES:
+        # An adapter may return {status, outputs, artifacts}.
+        status = _STATUSES[value["status"]]
+        artifacts = [*artifacts, *value.get("artifacts", ())]
+        value = value.get("outputs", {})
+    try:
+        result = encode_json(value)
+        kept = f',"artifacts":{encode_json(artifacts)}' if artifacts else ""
+        size = len(result) if result.isascii() else len(result.encode())
+    except (TypeError, ValueError, RecursionError, UnicodeError) as problem:
+        message = f"the result cannot be written as JSON: {_says(problem)}"
+        return _failed(ctx, _error("E.RESULT.INVALID", "USER_CODE", message, False))
+    if size > limit_bytes:
+        message = (
+            f"the result has {size} bytes, allowed are {limit_bytes}: return an artifact instead"
+        )
+        return _failed(ctx, _error("E.RESULT.TOO_LARGE", "USER_CODE", message, False))
+    return f'{_head(ctx)},"status":"{status}","result":{result}{kept}}}'
+
+
+def encode_failure(ctx: Context, problem: BaseException) -> str:
+    """The frame of an attempt that raised."""
+    if isinstance(problem, Cancelled | asyncio.CancelledError) and ctx.cancelled:
+        return f'{_head(ctx)},"status":"CANCELLED"}}'
+    return _failed(ctx, failure_of(problem))
+
+
+def failure_of(problem: BaseException) -> dict[str, Any]:
+    """An exception as the `error` of a frame."""
+    message, stack = _says(problem), _stack(problem)
+    if isinstance(problem, NodeError):
+        code = str(problem.code)[:CODE_CHARS]
+        error = _error(code, problem.category, message, problem.retryable, stack)
+        if problem.context:
+            error["context"] = _plain(problem.context)
+        return error
+    if isinstance(problem, MemoryError):
+        message = message or "there is not as much memory as the handler asked for"
+        return _error("E.RUNNER.OOM", "INFRASTRUCTURE", message, None, stack)
+    message = f"{type(problem).__name__}: {message}"
+    return _error("E.RUNNER.FAILURE", "USER_CODE", message, None, stack)
+
+
+def _head(ctx: Context) -> str:
+    return f'{{"type":"result","task_id":{json.dumps(ctx.task_id)},"attempt":{ctx.attempt}'
+
+
+def _failed(ctx: Context, error: Mapping[str, Any]) -> str:
+    return f'{_head(ctx)},"status":"FAILED","error":{json.dumps(error)}}}'
+
+
+def _error(
+    code: str, category: str, message: str, retryable: bool | None, stack: str | None = None
+) -> dict[str, Any]:
+    error: dict[str, Any] = {"code": code, "category": category, "message": message[:MESSAGE_CHARS]}
+    if retryable is not None:
+        error["retryable"] = bool(retryable)
+    if stack:
+        error["stack"] = stack
+    return error
+
+
+def _plain(context: Mapping[str, Any]) -> Any:
+    try:
+        if len(encode_json(context).encode()) <= CONTEXT_BYTES:
+            return context
+        why = "too large"
+    except (TypeError, ValueError, RecursionError, UnicodeError) as problem:
+        why = _says(problem)
+    return {"unreadable": f"the context of the error cannot be told: {why}"}
+
+
+def _says(problem: BaseException) -> str:
+    """The text of an error, also of one whose `__str__` raises."""
+    try:
+        return _readable(str(problem))
+    except (
+        BaseException
+    ) as second:  # whatever it is, it is the package's, and must not end the host
+        return f"its text cannot be told, because __str__ raised {type(second).__name__}"
+
+
+def _stack(problem: BaseException) -> str:
+    trace = problem.__traceback__
+    while trace is not None and trace.tb_next and _is_ours(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    try:
+        text = "".join(traceback.format_exception(type(problem), problem, trace, limit=200))
+    except BaseException as second:
+        return f"the stack cannot be told, because printing it raised {type(second).__name__}"
+    text = _readable(text)
+    if len(text) <= STACK_CHARS:
+        return text
+    return f"[… {len(text) - STACK_CHARS} characters cut]\n{text[-STACK_CHARS:]}"
+
+
+def _is_ours(filename: str) -> bool:
+    return "astraflow_sdk" in filename
+
+
+def _readable(text: str) -> str:
+    """Without what no frame carries: U+0000 and halves of characters."""
+    return text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,30 @@
+"""What the worker tells a host when it starts it, as JSON in the first argument."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+__all__ = ["HostSettings"]
+
+
+@dataclass(frozen=True)
+class HostSettings:
+    """`…_fd`: inherited descriptors. `folder` has the manifest and goes on `sys.path`."""
+
+    read_fd: int
+    write_fd: int
+    life_fd: int
+    folder: str
+    data_dir: str
+    worker_id: str
+    result_bytes: int
+    max_threads: int
+    open_files: int
+    memory_bytes: int | None
+    output_bytes: int
+    output_bytes_per_s: int
+
+    @staticmethod
+    def parse(text: str) -> HostSettings:
+        return HostSettings(**json.loads(text))

@@ -1,0 +1,1 @@
+"""The worker process: shells round the agent."""

@@ -1,0 +1,45 @@
+"""Where the SDK and package `core` are: in the wheel, or in the source tree of an editable install."""
+
+from __future__ import annotations
+
+import sys
+from importlib import resources, util
+from pathlib import Path
+
+from astraflow import errors
+from astraflow.worker.hosts.settings import HostSpec
+from astraflow.workflow.core_manifest import CORE_PACKAGE, core_manifest
+
+__all__ = ["core_package", "host_program"]
+
+
+def core_package() -> HostSpec:
+    """Package `core`, which runs in the worker's own environment.
+
+    Raises:
+        errors.Bug: the installation lacks it.
+    """
+    shipped = Path(str(resources.files("astraflow"))) / "packages" / CORE_PACKAGE
+    folder = _first(shipped, _source_tree() / "packages" / CORE_PACKAGE)
+    return HostSpec(CORE_PACKAGE, core_manifest().version, Path(sys.executable), folder)
+
+
+def host_program() -> Path:
+    """The file that a package's Python runs to be a host: of this worker's SDK, whatever the package has."""
+    spec = util.find_spec("astraflow_sdk")
+    installed = (
+        Path(spec.origin).parent if spec is not None and spec.origin else Path("/nonexistent")
+    )
+    folder = _first(installed, _source_tree() / "sdk" / "src" / "astraflow_sdk")
+    return folder / "host" / "__main__.py"
+
+
+def _source_tree() -> Path:
+    return Path(__file__).resolve().parents[4]
+
+
+def _first(*folders: Path) -> Path:
+    for folder in folders:
+        if folder.is_dir():
+            return folder
+    raise errors.Bug(errors.INTERNAL, f"the installation lacks: {folders[0]}")

@@ -1,0 +1,112 @@
+"""What the death of a host means for each attempt that was in it.
+
+Rule 1: an attempt that was asked to end has ended. If its grace had to be cut short by a kill, it says so.
+Rule 2: one attempt alone in a host gets the cause of the death as its own failure.
+Rule 3: when several were in it, nobody knows whose fault it was: all are lost, not failed, and run next in hosts of
+        their own, where Rule 2 tells. The same holds for those whose host was killed because of another.
+Rule 4: a package that does not load fails every attempt that waits for it.
+"""
+
+from __future__ import annotations
+
+import signal
+from typing import Literal
+
+import msgspec
+
+from astraflow import errors
+from astraflow.protocol.business import Result, TaskError
+from astraflow.worker.hosts.running import Running
+
+__all__ = ["Death", "failed", "outcome_of"]
+
+Cause = Literal["itself", "ours", "fence", "memory", "broken", "late"]
+
+
+class Death(msgspec.Struct, frozen=True):
+    """How a host died. `itself`: it exited or was killed by a signal that we did not send; `ours`: killed for another's
+    sake; `late`: it did not start in time."""
+
+    exit_code: int
+    cause: Cause
+    detail: str = ""
+    tail: str = ""
+    is_ready: bool = True
+    load_error: TaskError | None = None
+    was_short_of_memory: bool = False
+
+    def says(self) -> str:
+        """One sentence about it."""
+        match self.cause:
+            case "memory":
+                return (
+                    f"the host was killed because it held more memory than allowed: {self.detail}"
+                )
+            case "broken":
+                return (
+                    f"the host was killed because of what it wrote into its channel: {self.detail}"
+                )
+            case "late":
+                return f"the host did not load its package in time: {self.detail}"
+            case "fence":
+                return "the host ended at its fence, because its worker was not heard from"
+            case "ours":
+                return "the host was killed because of another attempt in it"
+            case "itself":
+                return self._says_exit()
+
+    def _says_exit(self) -> str:
+        if self.exit_code >= 0:
+            return f"the host exited before the attempt ended, with code {self.exit_code}"
+        name = _signal_name(-self.exit_code)
+        if self._is_oom:
+            return "the host was killed by the system, which had no memory left"
+        return f"the host was killed by a signal: {name}"
+
+    @property
+    def _is_oom(self) -> bool:
+        return self.cause == "memory" or (
+            self.cause == "itself"
+            and self.exit_code == -signal.SIGKILL
+            and self.was_short_of_memory
+        )
+
+    def error(self) -> TaskError:
+        """The failure of an attempt that was alone in it."""
+        code = errors.RUNNER_OOM if self._is_oom else errors.RUNNER_CRASHED
+        return TaskError(code.code, "INFRASTRUCTURE", self.says(), stack=self.tail or None)
+
+
+def outcome_of(running: Running, death: Death, is_alone: bool) -> Result | None:
+    """The outcome of an attempt that was in the host; None if only its end matters."""
+    if running.is_killed:
+        return None
+    if running.grace_s is not None:
+        return _stopped(running)
+    if not death.is_ready and death.cause != "ours":
+        return failed(running, death.load_error or death.error())
+    if is_alone and death.cause not in ("ours", "fence"):
+        return failed(running, death.error())
+    lost = TaskError(errors.TASK_HOST_LOST.code, "INFRASTRUCTURE", death.says())
+    return failed(running, lost)
+
+
+def failed(running: Running, error: TaskError) -> Result:
+    dispatch = running.dispatch
+    return Result(dispatch.run_id, dispatch.task_id, dispatch.attempt, "FAILED", error=error)
+
+
+def _stopped(running: Running) -> Result:
+    if running.is_overdue and running.grace_s:
+        message = f"the attempt did not end within its grace and was killed: {running.grace_s} s"
+        return failed(running, TaskError(errors.CANCEL_TIMEOUT.code, "CANCELLED", message))
+    # It was promised no grace, or ended by itself: the agent knows what the stop was for.
+    dispatch = running.dispatch
+    return Result(dispatch.run_id, dispatch.task_id, dispatch.attempt, "CANCELLED")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)

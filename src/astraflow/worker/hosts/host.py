@@ -1,0 +1,228 @@
+"""One host: its process, the attempts in it, its fence. Tells its owner what happens, decides nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import signal
+from pathlib import Path
+from typing import Final, Protocol
+
+import msgspec
+
+from astraflow import errors
+from astraflow.clock import Clock
+from astraflow.protocol.business import TaskError
+from astraflow.worker.hosts import frames
+from astraflow.worker.hosts.endings import Cause, Death
+from astraflow.worker.hosts.process import EXIT_FENCED, HostProcess
+from astraflow.worker.hosts.running import Running
+from astraflow.worker.hosts.settings import HostSettings, HostSpec
+
+__all__ = ["Host", "HostOwner"]
+
+FENCE_SLACK_S: Final = 1.0
+"""A fence that is nearer than this is moved at once; a farther one is left to the next look, so that the guard is not
+woken for every attempt. An armed fence is never later than the earliest of the attempts."""
+STRANGE_FRAMES: Final = 1000
+"""Frames of no attempt in that host, or that are none: more are no accident."""
+STACK_CHARS: Final = 16 * 1024
+
+
+class HostOwner(Protocol):
+    """The pool, as a host sees it."""
+
+    def on_ready(self, host: Host) -> None:
+        """It has loaded its package."""
+
+    def on_outcome(self, host: Host, running: Running, outcome: frames.Outcome) -> None:
+        """An attempt has ended; it is no longer in the host."""
+
+    def on_feedback(self, running: Running, said: frames.Feedback) -> None:
+        """An attempt says something."""
+
+    def on_lines(self, running: Running, channel: str, lines: list[str], dropped: int) -> None:
+        """Lines were printed that can only be this attempt's."""
+
+    def on_next(self, running: Running, call: frames.Next) -> None:
+        """An attempt calls the rest of its chain."""
+
+    def on_strange(self, what: str) -> None:
+        """Something came that should not have."""
+
+    def on_death(self, host: Host, death: Death) -> None:
+        """It is dead, and everything it has said has been told."""
+
+
+class Host:
+    """Runs attempts of one package version."""
+
+    def __init__(
+        self,
+        spec: HostSpec,
+        is_own: bool,
+        owner: HostOwner,
+        settings: HostSettings,
+        folder: Path,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        """Raises OSError when no process can be started."""
+        self.spec = spec
+        self.is_own = is_own  # for one attempt only
+        self.attempts: dict[tuple[str, int], Running] = {}
+        self.is_ready = False
+        self.is_ending = False
+        self.started_at = self.idle_since = clock.now()
+        self._owner = owner
+        self._clock = clock
+        self._unsent: list[bytes] = []  # until it is ready
+        self._load_error: TaskError | None = None
+        self._cause: Cause = "itself"
+        self._detail = ""
+        self._strange = 0
+        self.process = HostProcess(spec, settings, folder, clock, loop, self)
+
+    # -- from the owner ---------------------------------------------------------------------
+
+    def add(self, running: Running) -> None:
+        """Give it an attempt. The fence stands before the frame leaves."""
+        now = self._clock.now()
+        armed = self.process.armed
+        running.host = self
+        self.attempts[running.key] = running
+        if running.fence_at < armed or armed < now + FENCE_SLACK_S:
+            self.set_fence()
+        self.send(running.start_frame())
+
+    def send(self, raw: bytes) -> None:
+        if self.is_ready:
+            self.process.send(raw)
+        else:
+            self._unsent.append(raw)
+
+    def set_fence(self) -> None:
+        """Arm the guard to the earliest fence of what is in the host; disarm it when there is nothing."""
+        earliest = min((one.fence_at for one in self.attempts.values()), default=math.inf)
+        self.process.arm(earliest)
+
+    def remove(self, running: Running) -> None:
+        """The attempt has ended."""
+        del self.attempts[running.key]
+        if self.attempts:
+            return
+        self.idle_since = self._clock.now()
+        if self.process.armed < self.idle_since + FENCE_SLACK_S:
+            self.set_fence()
+
+    def stop(self) -> None:
+        """It is not needed any more."""
+        self.kill("ours")
+
+    def kill(self, cause: Cause, detail: str = "") -> None:
+        """End it now. The first cause counts."""
+        if not self.is_ending:
+            self.is_ending = True
+            self._cause = cause
+            self._detail = detail
+            self.process.kill()
+
+    # -- from the process -------------------------------------------------------------------
+
+    def on_frames(self, frames_read: list[bytes]) -> None:
+        for raw in frames_read:
+            try:
+                frame = frames.decode(raw)
+            except frames.BrokenStream as problem:
+                self.on_broken(str(problem))
+                return
+            except msgspec.ValidationError as problem:
+                self._on_unreadable(raw, str(problem))
+            else:
+                self._on_frame(frame)
+
+    def on_broken(self, why: str) -> None:
+        self._owner.on_strange("broken channel")
+        self.kill("broken", why)
+
+    def on_output(self, channel: str, lines: list[str], dropped: int) -> None:
+        if len(self.attempts) == 1:
+            (running,) = self.attempts.values()
+            self._owner.on_lines(running, channel, lines, dropped)
+        else:
+            # With several, or none, nobody can tell whose it is; the end of it is kept for the case of a death.
+            self._owner.on_strange("printed lines of nobody")
+
+    def on_ended(self, exit_code: int) -> None:
+        self.is_ending = True
+        if self._cause == "itself" and exit_code in (EXIT_FENCED, -signal.SIGALRM):
+            self._cause = "fence"
+        death = Death(
+            exit_code,
+            self._cause,
+            self._detail,
+            self.process.tail()[-STACK_CHARS:],
+            self.is_ready,
+            self._load_error,
+            self.process.was_short_of_memory(),
+        )
+        self._owner.on_death(self, death)
+
+    # -- frames -----------------------------------------------------------------------------
+
+    def _on_frame(self, frame: frames.FromHost) -> None:
+        if isinstance(frame, frames.Hello):
+            self._on_hello(frame)
+            return
+        if isinstance(frame, frames.LoadFailed):
+            self._load_error = _load_error(frame.error)
+            return
+        running = self.attempts.get((frame.task_id, frame.attempt))
+        if running is None:
+            self._on_strange("frame of no attempt")
+        elif isinstance(frame, frames.Outcome):
+            self.remove(running)
+            self._owner.on_outcome(self, running, frame)
+        elif isinstance(frame, frames.Feedback):
+            self._owner.on_feedback(running, frame)
+        else:
+            self._owner.on_next(running, frame)
+
+    def _on_hello(self, hello: frames.Hello) -> None:
+        if self.is_ready:
+            self._on_strange("second hello")
+            return
+        self.process.greeted(hello.pid)
+        self.is_ready = True
+        for raw in self._unsent:
+            self.process.send(raw)
+        self._unsent.clear()
+        self._owner.on_ready(self)
+
+    def _on_unreadable(self, raw: bytes, problem: str) -> None:
+        """It is JSON, but no frame. What it is about may still be told."""
+        about = frames.about(raw)
+        running = self.attempts.get((about.task_id, about.attempt)) if about is not None else None
+        if about is None or running is None or about.type not in ("result", "next"):
+            self._on_strange("unreadable frame")
+        elif about.type == "result":
+            error = TaskError(errors.RESULT_INVALID.code, "USER_CODE", problem, retryable=False)
+            outcome = frames.Outcome(about.task_id, about.attempt, "FAILED", error=error)
+            self.remove(running)
+            self._owner.on_outcome(self, running, outcome)
+        else:
+            error = TaskError(errors.NEXT_INVALID.code, "USER_CODE", problem, retryable=False)
+            answer = frames.Answer(about.task_id, about.attempt, about.request_id, error=error)
+            self.send(frames.encode(answer))
+
+    def _on_strange(self, what: str) -> None:
+        self._owner.on_strange(what)
+        self._strange += 1
+        if self._strange > STRANGE_FRAMES:
+            self.on_broken(f"too many frames that make no sense, the last: {what}")
+
+
+def _load_error(error: TaskError) -> TaskError:
+    """A package that cannot be loaded is not set up right: trying again does not help."""
+    message = f"the package cannot be loaded: {error.message}"
+    return msgspec.structs.replace(error, category="CONFIGURATION", message=message[: 64 * 1024])

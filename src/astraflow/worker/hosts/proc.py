@@ -1,0 +1,99 @@
+"""What `/proc` tells of processes: who they are, whose children, how much memory they hold."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Final
+
+__all__ = [
+    "children_of",
+    "kill_all",
+    "oom_kills",
+    "rss_bytes",
+    "session_of",
+    "start_time",
+    "tree_of",
+]
+
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+# Fields of /proc/<pid>/stat after the name, which may itself hold spaces and brackets.
+_STATE: Final = 0
+_SESSION: Final = 3
+_START_TIME: Final = 19
+
+
+def start_time(pid: int) -> int | None:
+    """When a living process started, in ticks since boot: with the pid it names a process for all time."""
+    fields = _stat(pid)
+    if fields is None or fields[_STATE] in ("Z", "X"):
+        return None
+    return int(fields[_START_TIME])
+
+
+def children_of(pid: int) -> list[int]:
+    """The children of all threads of a process."""
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            text = Path(f"/proc/{pid}/task/{thread}/children").read_text()
+            found += map(int, text.split())
+    except (FileNotFoundError, ProcessLookupError):
+        pass  # it ended while we looked
+    return found
+
+
+def tree_of(pid: int) -> list[int]:
+    """A process and all below it."""
+    found = [pid]
+    for one in found:
+        found += children_of(one)
+    return found
+
+
+def session_of(leader: int, since: int) -> list[int]:
+    """Living members of the session of a leader that started at `since`, also when the leader is gone."""
+    found: list[int] = []
+    for name in os.listdir("/proc"):
+        fields = _stat(int(name)) if name.isdigit() else None
+        if fields is None or fields[_STATE] in ("Z", "X"):
+            continue
+        if int(fields[_SESSION]) == leader and int(fields[_START_TIME]) >= since:
+            found.append(int(name))
+    return found
+
+
+def rss_bytes(pid: int) -> int:
+    """The memory that a process and all below it hold."""
+    pages = 0
+    for one in tree_of(pid):
+        try:
+            pages += int(Path(f"/proc/{one}/statm").read_text().split()[1])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return pages * _PAGE_BYTES
+
+
+def oom_kills() -> int:
+    """How many processes the kernel has killed for want of memory since boot."""
+    for line in Path("/proc/vmstat").read_text().splitlines():
+        if line.startswith("oom_kill "):
+            return int(line.split()[1])
+    return 0
+
+
+def kill_all(pids: list[int]) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def _stat(pid: int) -> list[str] | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return text.rpartition(")")[2].split()

@@ -1,0 +1,182 @@
+"""An attempt as the supervisor holds it, and what of its feedback has not been handed on yet."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from astraflow.protocol import business
+from astraflow.worker.hosts import frames
+from astraflow.worker.hosts.settings import HostSettings
+
+if TYPE_CHECKING:
+    from astraflow.worker.hosts.host import Host
+
+__all__ = ["Allowance", "PendingFeedback", "Running"]
+
+MERGE_CHUNKS: Final = 64
+MERGE_BYTES: Final = 64 * 1024
+"""A frame of feedback is full with that much."""
+CHUNK_OVERHEAD_BYTES: Final = 64
+"""Counted for each chunk beside its text, so that empty ones are limited too."""
+
+_PRINTED: Final = frozenset({"stdout", "stderr"})
+
+
+class Allowance:
+    """How much may still come: a total, and a rate with one second's worth at once."""
+
+    __slots__ = ("_at", "_now", "_rate", "_total")
+
+    def __init__(self, total: int, rate: int, now: float) -> None:
+        self._total = total
+        self._rate = rate
+        self._now = float(rate)
+        self._at = now
+
+    def take(self, size: int, now: float) -> bool:
+        self._now = min(float(self._rate), self._now + (now - self._at) * self._rate)
+        self._at = now
+        if size > self._now or size > self._total:
+            return False
+        self._now -= size
+        self._total -= size
+        return True
+
+
+class PendingFeedback:
+    """Merges what an attempt says into few frames."""
+
+    __slots__ = (
+        "_allowance",
+        "_chunks",
+        "_dropped",
+        "_indexes",
+        "_message",
+        "_progress",
+        "_size",
+        "_stage",
+    )
+
+    def __init__(self, settings: HostSettings, now: float) -> None:
+        self._allowance = Allowance(settings.feedback_bytes, settings.feedback_bytes_per_s, now)
+        self._indexes: dict[str, int] = {}
+        self._clear()
+
+    def _clear(self) -> None:
+        self._chunks: list[business.Chunk] = []
+        self._size = 0
+        self._dropped = 0
+        self._progress: float | None = None
+        self._message: str | None = None
+        self._stage: str | None = None
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._chunks) >= MERGE_CHUNKS or self._size >= MERGE_BYTES
+
+    def add(self, said: frames.Feedback, now: float) -> None:
+        self._dropped += said.dropped
+        for name, value in (
+            ("_progress", said.progress),
+            ("_message", said.message),
+            ("_stage", said.stage),
+        ):
+            if value is not None:
+                setattr(self, name, value)
+        for chunk in said.chunks:
+            self._add_chunk(chunk, now)
+
+    def add_lines(self, channel: str, lines: list[str], dropped: int, now: float) -> None:
+        """Lines that the worker read itself."""
+        self._dropped += dropped
+        for line in lines:
+            self._add_chunk(business.Chunk(channel, 0, text=line), now)
+
+    def _add_chunk(self, chunk: business.Chunk, now: float) -> None:
+        size = (
+            CHUNK_OVERHEAD_BYTES + len(chunk.text or chunk.data_base64 or "") + len(chunk.metadata)
+        )
+        if not self._allowance.take(size, now):
+            self._dropped += 1
+            return
+        if chunk.channel in _PRINTED:
+            # Printed lines come by two ways, which do not know each other's numbers.
+            index = self._indexes.get(chunk.channel, 0)
+            self._indexes[chunk.channel] = index + 1
+            chunk = msgspec.structs.replace(chunk, index=index)
+        self._chunks.append(chunk)
+        self._size += size
+
+    def take(self, dispatch: business.Dispatch) -> business.Feedback | None:
+        """What is to be told now, if anything."""
+        is_empty = not self._chunks and self._dropped == 0 and self._message is None
+        if is_empty and self._progress is None and self._stage is None:
+            return None
+        feedback = business.Feedback(
+            dispatch.run_id,
+            dispatch.task_id,
+            dispatch.attempt,
+            self._stage,
+            self._progress,
+            self._message,
+            tuple(self._chunks),
+            dropped=self._dropped,
+        )
+        self._clear()
+        return feedback
+
+
+class Running:
+    """One attempt, from `start` until it has ended."""
+
+    __slots__ = (
+        "dispatch",
+        "feedback",
+        "fence_at",
+        "grace_s",
+        "grace_timer",
+        "host",
+        "is_killed",
+        "is_overdue",
+        "key",
+        "started_at",
+    )
+
+    def __init__(self, dispatch: business.Dispatch, fence_at: float, now: float) -> None:
+        self.dispatch = dispatch
+        self.key = (dispatch.task_id, dispatch.attempt)
+        self.fence_at = fence_at
+        self.started_at = now
+        self.host: Host | None = None  # None: it waits for one
+        self.grace_s: float | None = None  # set: it was asked to end
+        self.grace_timer: asyncio.TimerHandle | None = None
+        self.is_overdue = False  # its grace is over, its host is being killed for it
+        self.is_killed = False  # nobody wants its outcome, only its end
+        self.feedback: PendingFeedback | None = None
+
+    @property
+    def needs_own_host(self) -> bool:
+        """It was lost before, so it may be what kills hosts: it shall not take others with it again."""
+        return self.dispatch.attempt > self.dispatch.failures + 1
+
+    def start_frame(self) -> bytes:
+        dispatch = self.dispatch
+        return frames.encode(
+            frames.Start(
+                dispatch.task_id,
+                dispatch.attempt,
+                dispatch.run_id,
+                dispatch.node_id,
+                dispatch.node_type,
+                dispatch.parameters,
+                dispatch.failures,
+                dispatch.constraints.timeout_ms,
+                dispatch.resource_refs,
+                dispatch.secrets,
+                dispatch.traceparent,
+                dispatch.chain_index,
+            )
+        )

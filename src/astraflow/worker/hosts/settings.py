@@ -1,0 +1,74 @@
+"""What a pool of hosts is told: which code a host runs, under which limits, and whom to tell what happens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, Literal, Protocol
+
+import msgspec
+
+from astraflow.protocol import business
+
+__all__ = ["HostEvents", "HostSettings", "HostSpec"]
+
+MIB: Final = 1024 * 1024
+
+
+class HostSpec(msgspec.Struct, frozen=True):
+    """One package version, installed: `folder` has its manifest and modules, `python` its environment."""
+
+    name: str
+    version: str
+    python: Path
+    folder: Path
+    isolation: Literal["package", "attempt"] = "package"
+    """As in the manifest: `attempt` gives each attempt a host of its own."""
+    memory_limit_bytes: int | None = None
+
+
+class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits of hosts. Times in seconds."""
+
+    worker_id: str = "worker"
+    """The worker's instance id, which artifacts carry."""
+    start_timeout_s: float = 30.0
+    """From the start of the process until its package is loaded: large models are loaded later, by handlers."""
+    start_backoff_s: float = 0.5
+    start_backoff_max_s: float = 30.0
+    """Between two starts of a package that did not start; doubling."""
+    idle_timeout_s: float = 300.0
+    """A host without work is kept warm that long."""
+    max_hosts: int = 32
+    """Processes at once. When all work, an attempt that needs another host waits."""
+    shared_grace_s: float = 1.0
+    """An attempt that shares its host is given at least that to end, because its kill is the loss of the others."""
+    kill_timeout_s: float = 2.0
+    """After which a guard that does not answer is killed itself, with all that can be found below it."""
+    max_threads: int = 512
+    """In a host, for handlers that are plain functions. More than a worker's slots: waiting middlewares hold one."""
+    open_files: int = 4096
+    memory_sample_s: float = 0.25
+    result_bytes: int = 4 * MIB - 64 * 1024
+    """The frame that carries a result may have four MiB, its envelope and artifacts included."""
+    output_bytes: int = 16 * MIB
+    output_bytes_per_s: int = MIB
+    """Of what an attempt prints; the rest is dropped and counted."""
+    feedback_bytes: int = 64 * MIB
+    feedback_bytes_per_s: int = 4 * MIB
+    """Of all that an attempt streams; the rest is dropped and counted."""
+
+
+class HostEvents(Protocol):
+    """Whom a pool tells. Called on the loop's thread, never from inside a call of the pool."""
+
+    def finished(self, result: business.Result) -> None:
+        """An attempt has ended and this is its outcome. Once per attempt, unless `gone` is called."""
+
+    def gone(self, task_id: str, attempt: int) -> None:
+        """An attempt that `kill` was called for is dead: nothing of it is left."""
+
+    def feedback(self, feedback: business.Feedback) -> None:
+        """Something that a running attempt says; all of it comes before `finished`."""
+
+    def call(self, request: business.NextRequest) -> None:
+        """A middleware calls the rest of its chain: `answer` it."""
