@@ -206,6 +206,10 @@ class Engine:
         """A wish that is stored; call it before anything is received."""
         self.view.drains[tenant, worker_id] = wish
 
+    def audit(self, tenant: str, who: str, action: str, corr: str, worker: str = "") -> None:
+        """Keep who asked for what, with the facts of the same batch (PROTOCOL §6)."""
+        self.view.batch.notices.append(Audited("", tenant, worker, action, None, who, corr))
+
     def drain_worker(
         self, tenant: str, worker_id: str, wish: DrainWish, now: float, at: int
     ) -> None:

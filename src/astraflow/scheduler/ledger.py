@@ -205,7 +205,8 @@ class Ledger:
         else:
             assert isinstance(notice, Audited)
             who = notice.subject or notice.worker
-            detail = _encode({"worker": notice.worker, "session": notice.session_id})
+            named = {"worker": notice.worker, "session": notice.session_id}
+            detail = _encode({name: value for name, value in named.items() if value})
             changes.audits.append(
                 AuditRow(
                     notice.tenant, view.at, who, notice.action, notice.frame_id, notice.code, detail

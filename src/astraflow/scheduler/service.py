@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from astraflow import errors
-from astraflow.engine.batch import NumberedFact
+from astraflow.engine.batch import DrainWish, NumberedFact
 from astraflow.engine.intake import CancelRun, SubmitRun
 from astraflow.runs.facts import CallOpened, RunFinished, RunStatus
 from astraflow.runs.projections import Event, events_of, view_node, view_run
@@ -28,7 +29,7 @@ from astraflow.scheduler.ledger import Origin, status_of
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.serving import Parts, Serving, open_serving
 from astraflow.scheduler.writer import Connection
-from astraflow.store.rows import RunRow, TenantEvent, WorkerRow, WorkflowRow
+from astraflow.store.rows import AuditRow, RunRow, TenantEvent, WorkerRow, WorkflowRow
 from astraflow.workflow import decode_definition, validate
 from astraflow.workflow.catalog import Catalog
 from astraflow.workflow.plan import Feature
@@ -212,16 +213,33 @@ class Scheduler:
             NotFound: no such run.
             Conflict: it has succeeded or failed.
         """
+        writer = self.serving.writer
         try:
-            await self.serving.writer.cancel(lambda token: CancelRun(token, tenant, run_id, by))
+            await writer.cancel(lambda token: CancelRun(token, tenant, run_id, by))
         except errors.NotFound:
             row = await self._get_row(tenant, run_id)
             if row.status != "cancelled":
-                raise errors.Conflict(
-                    errors.RUN_TERMINAL,
-                    f"the run has ended: {row.status}",
-                    detail={"status": row.status},
-                ) from None
+                raise _ended(row) from None
+        writer.act(lambda now, at: writer.engine.audit(tenant, by, "cancel", run_id))
+
+    async def rebind(self, tenant: str, run_id: str, *, restart: bool, by: str) -> None:
+        """Forget where the run's tasks went before; with `restart`, what runs begins anew.
+
+        Raises:
+            NotFound: no such run.
+            Conflict: it has ended.
+        """
+        writer = self.serving.writer
+
+        def rebind(now: float, at: int) -> None:
+            writer.engine.rebind_run(tenant, run_id, now, at, restart=restart)
+            writer.engine.audit(tenant, by, "rebind", run_id)
+
+        try:
+            writer.act(rebind)
+        except errors.NotFound:
+            raise _ended(await self._get_row(tenant, run_id)) from None
+        await writer.barrier()
 
     async def view_run(
         self, tenant: str, run_id: str, *, with_nodes: bool = True
@@ -311,6 +329,12 @@ class Scheduler:
                     yield events
                 if isinstance(fact, RunFinished):
                     return
+
+    async def last_tenant_event(self, tenant: str) -> int:
+        """The number of the last event of the tenant's stream."""
+        last = self.serving.writer.ledger.head_of(tenant)
+        await self.serving.writer.barrier()
+        return last
 
     async def follow_tenant(
         self, tenant: str, after: int | None
@@ -416,6 +440,49 @@ class Scheduler:
             raise errors.NotFound(errors.WORKER_NOT_FOUND, f"no such worker: {worker_id[:64]}")
         return self._view_worker(row)
 
+    async def drain_worker(self, tenant: str, worker_id: str, wish: DrainWish, by: str) -> None:
+        """Raises: NotFound."""
+        engine = self.serving.engine
+        await self._operate(
+            tenant, worker_id, "drain", by, partial(engine.drain_worker, tenant, worker_id, wish)
+        )
+
+    async def undrain_worker(self, tenant: str, worker_id: str, by: str) -> None:
+        """Raises: NotFound."""
+        engine = self.serving.engine
+        await self._operate(
+            tenant, worker_id, "undrain", by, partial(engine.undrain_worker, tenant, worker_id)
+        )
+
+    async def rebind_worker(self, tenant: str, worker_id: str, by: str) -> None:
+        """Raises: NotFound."""
+        engine = self.serving.engine
+        await self._operate(
+            tenant, worker_id, "rebind", by, partial(engine.rebind_worker, tenant, worker_id)
+        )
+
+    async def _operate(
+        self,
+        tenant: str,
+        worker_id: str,
+        action: str,
+        by: str,
+        operation: Callable[[float, int], None],
+    ) -> None:
+        writer = self.serving.writer
+
+        def operate(now: float, at: int) -> None:
+            operation(now, at)
+            writer.engine.audit(tenant, by, action, worker_id, worker_id)
+
+        writer.act(operate)
+        await writer.barrier()
+
+    async def audit(
+        self, tenant: str, *, limit: int, before: int | None = None
+    ) -> list[tuple[int, AuditRow]]:
+        return await self._store.audit(tenant, limit=limit, before=before)
+
     def _view_worker(self, row: WorkerRow) -> WorkerView:
         entry = self.serving.engine.view.workers.find(row.tenant, row.worker_id)
         return WorkerView(
@@ -431,3 +498,9 @@ class Scheduler:
             labels=msgspec.json.decode(row.labels),
             last_heartbeat_at=row.seen_at if entry is None else max(entry.heard_at, row.seen_at),
         )
+
+
+def _ended(row: RunRow) -> errors.Conflict:
+    return errors.Conflict(
+        errors.RUN_TERMINAL, f"the run has ended: {row.status}", detail={"status": row.status}
+    )
