@@ -164,6 +164,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     resource_gc_interval_seconds: _Seconds = 60
     resource_default_ttl_seconds: _Seconds = 3_600
     inline_result_limit_bytes: _Inline = INLINE_RESULT_BYTES
+    drain_timeout_seconds: _Seconds = 30
+    """How long a worker that is told to stop lets its work go on."""
     log_level: _LogLevel = "info"
 
 

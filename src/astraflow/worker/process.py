@@ -1,0 +1,152 @@
+"""The worker process, from its start to its end.
+
+Left-over hosts of the boot before are killed before anything is registered (PROTOCOL §5.3). A first SIGTERM or SIGINT
+drains; a second one ends at once, and what was held is lost to its leases.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket as sockets
+from random import SystemRandom
+from typing import Final
+
+from astraflow import __version__, errors
+from astraflow.agent.agent import Agent, RegisterOffer
+from astraflow.agent.holdings import Holdings
+from astraflow.clock import Clock, SystemClock
+from astraflow.config import WorkerSettings
+from astraflow.protocol import control
+from astraflow.protocol.wire import Envelope
+from astraflow.protocol.worker_session import Credential, WorkerIdentity, WorkerSession
+from astraflow.ulids import Ulids
+from astraflow.worker.hosts import HostPool, HostSettings, HostSpec, core_package, kill_left_overs
+from astraflow.worker.identity import DataFolder
+from astraflow.worker.link import Link
+from astraflow.worker.machine import Machine
+from astraflow.worker.socket import connect
+
+__all__ = ["run_worker"]
+
+_log: Final = logging.getLogger(__name__)
+
+DRAIN_OVERRUN_S: Final = 10.0
+"""After the drain's deadline, for reports to be acknowledged; then the worker ends whatever it holds."""
+
+INSTALLED: Final = "installed"
+
+
+async def run_worker(settings: WorkerSettings, clock: Clock | None = None) -> int:
+    """Work until told to stop; returns the exit code.
+
+    Raises:
+        Unavailable: another worker uses the data folder.
+        Refused: the settings cannot be used.
+    """
+    clock = clock or SystemClock()
+    folder = DataFolder.open(settings.data_dir)
+    try:
+        hosts_folder = folder.path / "hosts"
+        killed = kill_left_overs(hosts_folder)
+        if killed:
+            _log.warning("killed hosts of the boot before", extra={"detail": str(killed)})
+        core = core_package()
+        link = _link(settings, folder, core, clock)
+        pool = HostPool(
+            folder=hosts_folder,
+            clock=clock,
+            settings=HostSettings(worker_id=folder.instance_id),
+            packages=lambda name, version: (
+                core if (name, version) == (core.name, core.version) else None
+            ),
+            events=link,
+        )
+        try:
+            with _Signals(link, settings):
+                ended = await link.run(pool)
+        finally:
+            await pool.close()
+        return ended.code
+    finally:
+        folder.close()
+
+
+def _link(settings: WorkerSettings, folder: DataFolder, core: HostSpec, clock: Clock) -> Link:
+    if settings.auth_token is None:
+        raise errors.Refused(
+            errors.CONFIG_INVALID,
+            "a worker needs a token: set ASTRA_WORKER_AUTH_TOKEN or give --token",
+            pointer="/auth_token",
+        )
+    hostname = sockets.gethostname()
+    identity = WorkerIdentity(
+        settings.tenant,
+        folder.instance_id,
+        folder.incarnation,
+        settings.name or hostname,
+        __version__,
+        hostname,
+    )
+    session = WorkerSession(
+        identity,
+        Credential("token", settings.auth_token.reveal()),
+        ids=Ulids(clock),
+        rng=SystemRandom(),
+    )
+    offer = RegisterOffer(
+        control.Capabilities(
+            control.Concurrency(settings.concurrency_max_parallel),
+            settings.runtime_names,
+            settings.feature_flags,
+        ),
+        packages=(control.RegisteredPackage(core.name, core.version, INSTALLED),),
+        labels=settings.labels,
+    )
+    holdings = Holdings(settings.concurrency_max_parallel)
+    machine = Machine(folder.path)
+    agent = Agent(
+        session,
+        holdings,
+        lambda: offer,
+        lambda: machine.metrics(len(holdings.working())),
+    )
+    return Link(agent, settings.scheduler_ws_url, connect, clock, _refuse_frame)
+
+
+def _refuse_frame(envelope: Envelope) -> None:
+    """Packages and resources arrive with their parts of the worker."""
+    _log.warning("frame without a receiver", extra={"type": envelope.type, "id": envelope.id})
+
+
+class _Signals:
+    """SIGTERM and SIGINT of this process, while the link runs."""
+
+    def __init__(self, link: Link, settings: WorkerSettings) -> None:
+        self._link = link
+        self._deadline_s = float(settings.drain_timeout_seconds)
+        self._loop = asyncio.get_running_loop()
+        self._asked = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._loop.add_signal_handler(number, self._on_signal)
+
+    def __exit__(self, *_: object) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._loop.remove_signal_handler(number)
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _on_signal(self) -> None:
+        self._asked += 1
+        if self._asked > 1:
+            self._link.end(1, "told twice to stop")
+            return
+        _log.info("draining", extra={"detail": f"for at most {self._deadline_s:g} s"})
+        self._link.drain(self._deadline_s)
+        self._timer = self._loop.call_later(
+            self._deadline_s + DRAIN_OVERRUN_S, self._link.end, 1, "the drain did not end"
+        )
