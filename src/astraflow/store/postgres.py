@@ -145,8 +145,8 @@ class PostgresStore:
     async def _stale(self, connection: Connection, claim: Claim, number: int) -> StoreError:
         async with reading():
             epoch, last = await connection.fetchrow(self._queries["shard"])
-        if epoch != claim.epoch:
-            return _fenced(claim)
+        if epoch != claim.epoch or last < number:
+            return _fenced(claim)  # by a higher epoch, or by a later connection of our own
         return refused(f"commit {number} does not follow the last one: {last}")
 
     @asynccontextmanager
@@ -303,4 +303,6 @@ class PostgresStore:
 
 
 def _fenced(claim: Claim) -> StoreError:
-    return StoreError(errors.STORE_FENCED, f"epoch {claim.epoch} has been followed by a higher one")
+    return StoreError(
+        errors.STORE_FENCED, f"epoch {claim.epoch} has been followed by a later writer"
+    )
