@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from astraflow.protocol.business import Cancel, Dispatch, NextResponse
-from astraflow.protocol.events import Audited, IdentityBound, RegisterArrived
+from astraflow.protocol.events import Audited, IdentityBound, Missed, RegisterArrived
 from astraflow.runs.facts import Fact
 from astraflow.workflow.plan import Plan
 
@@ -101,7 +101,7 @@ class WorkerChanged(msgspec.Struct, frozen=True):
     worker: str
 
 
-Notice = RegisterArrived | IdentityBound | Audited | WorkerChanged
+Notice = RegisterArrived | IdentityBound | Audited | Missed | WorkerChanged
 """What happened to workers and is to be kept with the facts: who they are, how they are, who was let in."""
 
 

@@ -184,6 +184,7 @@ def on_acked(view: View, event: Acked) -> None:
 def on_missed(view: View, event: Missed) -> None:
     """PROTOCOL §5.4: "One missed heartbeat → WARN, two → DEGRADED (nothing new is sent)"."""
     view.count("heartbeat missed")
+    view.batch.notices.append(event)
     worker = view.workers.find(event.tenant, event.worker)
     if worker is not None and event.count >= 2 and worker.session_id == event.session_id:
         view.workers.set_status(worker, "degraded")

@@ -10,11 +10,13 @@ from typing import Final
 from astraflow import errors
 from astraflow.clock import Clock
 from astraflow.config import SchedulerSettings, Secret
+from astraflow.observe.metrics import Metrics
 from astraflow.protocol.control import Handshake
 from astraflow.protocol.events import Authenticate, GatewaySettings, Principal
+from astraflow.scheduler.gauges import SchedulerGauge
 from astraflow.scheduler.service import Scheduler
 from astraflow.scheduler.serving import Parts
-from astraflow.scheduler.writer import Gauge, Reached, pass_by
+from astraflow.scheduler.writer import Reached, pass_by
 from astraflow.security.bearer import ApiTokens, TokenRecord, digest_of
 from astraflow.security.keys import KeyRing
 from astraflow.security.policy import Role, allows
@@ -66,12 +68,14 @@ def assemble(
     clock: Clock,
     secret: Secret,
     tokens: ApiTokens,
-    gauge: Gauge,
+    metrics: Metrics,
     reached: Reached = pass_by,
     rng: Random | None = None,
 ) -> Scheduler:
     """Make a scheduler; nothing runs yet."""
     engine = settings.engine()
+    made: list[Scheduler] = []
+    gauge = SchedulerGauge(metrics, lambda: made[0].view if made else None)
     parts = Parts(
         scheduler_id=f"{socket.gethostname()}-{os.getpid()}",
         store=store,
@@ -88,4 +92,6 @@ def assemble(
         gauge=gauge,
         reached=reached,
     )
-    return Scheduler(parts, StaticCatalog([core_manifest()]))
+    scheduler = Scheduler(parts, StaticCatalog([core_manifest()]))
+    made.append(scheduler)
+    return scheduler

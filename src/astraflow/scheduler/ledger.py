@@ -202,8 +202,7 @@ class Ledger:
             )
             row = msgspec.structs.replace(row, subject=notice.subject)
             self.workers[key] = workers[key] = row
-        else:
-            assert isinstance(notice, Audited)
+        elif isinstance(notice, Audited):
             who = notice.subject or notice.worker
             named = {"worker": notice.worker, "session": notice.session_id}
             detail = _encode({name: value for name, value in named.items() if value})

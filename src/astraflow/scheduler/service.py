@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -20,12 +19,14 @@ import msgspec
 from astraflow import errors
 from astraflow.engine.batch import DrainWish, NumberedFact
 from astraflow.engine.intake import CancelRun, SubmitRun
+from astraflow.engine.view import View
 from astraflow.runs.facts import CallOpened, RunFinished, RunStatus
 from astraflow.runs.projections import Event, events_of, view_node, view_run
 from astraflow.runs.run import Run
 from astraflow.scheduler.archive import Archive, facts_of
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.ledger import Origin, status_of
+from astraflow.scheduler.orders import Drain, Rebind, Undrain, WorkerCommand
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.serving import Parts, Serving, open_serving
 from astraflow.scheduler.writer import Connection
@@ -133,14 +134,23 @@ class Scheduler:
             finally:
                 self._serving = None
                 self.ready.clear()
-                self._feed = Feed(parts.store)
+                parts.gauge.forget()
                 await self._store.release(claim)
         except errors.StoreError as error:
             if error.code.code not in PASSING:
                 raise
             self._problem = f"the store failed: {error.message}"
-            _log.warning("starting over", extra={"code": error.code.code, "detail": error.message})
+            _log.warning("starting over: %s", error.message, extra={"code": error.code.code})
             await asyncio.sleep(START_OVER_S)
+
+    def end_streams(self) -> None:
+        """Let everybody go who follows something: the process is about to end, and they can resume."""
+        self._feed.end()
+
+    @property
+    def view(self) -> View | None:
+        """What the engine that serves knows, for metrics."""
+        return self._serving.engine.view if self._serving is not None else None
 
     def is_ready(self) -> bool:
         return self._serving is not None
@@ -440,43 +450,37 @@ class Scheduler:
             raise errors.NotFound(errors.WORKER_NOT_FOUND, f"no such worker: {worker_id[:64]}")
         return self._view_worker(row)
 
-    async def drain_worker(self, tenant: str, worker_id: str, wish: DrainWish, by: str) -> None:
-        """Raises: NotFound."""
-        engine = self.serving.engine
-        await self._operate(
-            tenant, worker_id, "drain", by, partial(engine.drain_worker, tenant, worker_id, wish)
-        )
+    async def command(self, tenant: str, worker_id: str, command: WorkerCommand, by: str) -> str:
+        """Order something of a worker; returns the id of the order once it is durable.
 
-    async def undrain_worker(self, tenant: str, worker_id: str, by: str) -> None:
-        """Raises: NotFound."""
-        engine = self.serving.engine
-        await self._operate(
-            tenant, worker_id, "undrain", by, partial(engine.undrain_worker, tenant, worker_id)
-        )
-
-    async def rebind_worker(self, tenant: str, worker_id: str, by: str) -> None:
-        """Raises: NotFound."""
-        engine = self.serving.engine
-        await self._operate(
-            tenant, worker_id, "rebind", by, partial(engine.rebind_worker, tenant, worker_id)
-        )
-
-    async def _operate(
-        self,
-        tenant: str,
-        worker_id: str,
-        action: str,
-        by: str,
-        operation: Callable[[float, int], None],
-    ) -> None:
+        Raises:
+            NotFound: no such worker.
+            Refused: this release installs no packages.
+        """
         writer = self.serving.writer
+        engine = writer.engine
+        order_id = self._parts.ids.new()
 
         def operate(now: float, at: int) -> None:
-            operation(now, at)
-            writer.engine.audit(tenant, by, action, worker_id, worker_id)
+            if isinstance(command, Drain):
+                deadline_ms = command.deadline_ms
+                deadline_s = None if deadline_ms is None else deadline_ms / 1000
+                wish = DrainWish(command.reason or "", deadline_s)
+                engine.drain_worker(tenant, worker_id, wish, now, at)
+            elif isinstance(command, Undrain):
+                engine.undrain_worker(tenant, worker_id, now, at)
+            elif isinstance(command, Rebind):
+                engine.rebind_worker(tenant, worker_id, now, at)
+            else:
+                raise errors.Refused(
+                    errors.CMD_UNKNOWN, "this release has no package repository", pointer="/type"
+                )
+            action = str(type(command).__struct_config__.tag)
+            engine.audit(tenant, by, action, order_id, worker_id)
 
         writer.act(operate)
         await writer.barrier()
+        return order_id
 
     async def audit(
         self, tenant: str, *, limit: int, before: int | None = None

@@ -16,12 +16,13 @@ from typing import Any, Final, Protocol
 
 from astraflow import errors
 from astraflow.clock import Clock
-from astraflow.engine.batch import Answer
+from astraflow.engine.batch import Answer, Batch
 from astraflow.engine.engine import Engine
 from astraflow.engine.intake import CancelRun, SubmitRun
+from astraflow.engine.view import View
 from astraflow.protocol import limits
 from astraflow.protocol.codec import BadFrame, decode, encode
-from astraflow.protocol.events import SendFrame
+from astraflow.protocol.events import CloseConnection, Conn, SendFrame
 from astraflow.runs.projections import iso
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.ledger import Ledger
@@ -47,8 +48,12 @@ class Connection(Protocol):
 class Gauge(Protocol):
     """Who wants to know how the writer does."""
 
-    def committed(self, seconds: float, facts: int) -> None: ...
-    def frames(self, received: int, sent: int) -> None: ...
+    def committed(self, seconds: float, batch: Batch, view: View) -> None: ...
+    def frames(self, tenant: str, received_bytes: int, sent_bytes: int) -> None: ...
+    def lagged(self, seconds: float) -> None:
+        """So late did a timer of the engine come."""
+
+    def forget(self) -> None: ...
 
 
 Reached = Callable[[str], None]
@@ -82,10 +87,11 @@ class Writer:
         self._gauge = gauge
         self._reached = reached
         self._loop = asyncio.get_running_loop()
-        self._connections: dict[str, Connection] = {}
+        self._connections: dict[Conn, Connection] = {}
         self._opened = 0
         self._commits = 0
-        self._received = 0
+        self._commit_seconds = 0.0
+        self._bytes_in: dict[str, int] = {}
         self._waiting: asyncio.Future[None] | None = None
         self._is_stirred = True
         self._is_committing = False
@@ -111,13 +117,14 @@ class Writer:
         """A text message."""
         if conn not in self._connections:
             return  # closed by us: what was still on its way does not count
-        self._received += 1
         clock = self._clock
         try:
             envelope = decode(raw)
         except BadFrame as error:
             self.engine.bad_frame(conn, error, clock.now(), clock.wall_ms())
         else:
+            tenant = envelope.tenant
+            self._bytes_in[tenant] = self._bytes_in.get(tenant, 0) + len(raw)
             self.engine.receive(conn, envelope, clock.now(), clock.wall_ms())
         self._stir()
 
@@ -185,8 +192,9 @@ class Writer:
             if batch.facts or batch.notices:
                 changes = self.ledger.changes_of(batch, self.engine.view)
                 self._reached("before-commit")
-                await self._commit(changes, len(batch.facts))
+                await self._commit(changes)
                 self._reached("after-commit")
+                self._gauge.committed(self._commit_seconds, batch, self.engine.view)
                 self.feed.publish(changes.pages, changes.events)
             self.engine.committed(batch, clock.now(), clock.wall_ms())
             self._is_stirred = True  # what was committed may allow more to be decided
@@ -196,7 +204,7 @@ class Writer:
                 passed.set_result(None)
         self._set_timer()
 
-    async def _commit(self, changes: Changes, facts: int) -> None:
+    async def _commit(self, changes: Changes) -> None:
         self._commits += 1
         self._is_committing = True
         started = self._clock.now()
@@ -208,7 +216,7 @@ class Writer:
                 raise
         finally:
             self._is_committing = False
-        self._gauge.committed(self._clock.now() - started, facts)
+        self._commit_seconds = self._clock.now() - started
 
     async def _read_back(self) -> bool:
         while True:
@@ -223,6 +231,7 @@ class Writer:
         deadline = self.engine.deadline()
         now = self._clock.now()
         if deadline is not None and deadline <= now:
+            self._gauge.lagged(now - deadline)
             self.engine.tick(now, self._clock.wall_ms())
 
     def _stir(self) -> None:
@@ -269,25 +278,28 @@ class Writer:
         for answer in self.engine.take_answers():
             _give(answer)
 
-    def _send(self, output: list[Any]) -> None:
+    def _send(self, output: list[SendFrame | CloseConnection]) -> None:
         ts = iso(self._clock.wall_ms())
-        frames: dict[str, list[bytes]] = {}
+        frames: dict[Conn, list[bytes]] = {}
+        bytes_out: dict[str, int] = {}
         for item in output:
             if isinstance(item, SendFrame):
-                frames.setdefault(item.conn, []).append(encode(item.envelope, ts))  # type: ignore[arg-type]
+                raw = encode(item.envelope, ts)
+                tenant = item.envelope.tenant
+                bytes_out[tenant] = bytes_out.get(tenant, 0) + len(raw)
+                frames.setdefault(item.conn, []).append(raw)
                 continue
             connection = self._connections.pop(item.conn, None)
             if connection is not None:
                 connection.send(frames.pop(item.conn, []))
                 connection.close(item.code)
-        sent = 0
         for conn, batch in frames.items():
-            sent += len(batch)
             connection = self._connections.get(conn)
             if connection is not None:
                 connection.send(batch)
-        received, self._received = self._received, 0
-        self._gauge.frames(received, sent)
+        bytes_in, self._bytes_in = self._bytes_in, {}
+        for tenant in bytes_in.keys() | bytes_out.keys():
+            self._gauge.frames(tenant, bytes_in.get(tenant, 0), bytes_out.get(tenant, 0))
 
     def _end(self) -> None:
         if self._timer is not None:

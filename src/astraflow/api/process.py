@@ -1,0 +1,170 @@
+"""The scheduler process, from its start to its end: one port for people, programs and workers.
+
+It listens when it is ready to serve, not before; it ends when it is told to, or when its store cannot be used, and then
+not with 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Final
+
+import uvicorn
+
+from astraflow import errors
+from astraflow.api.app import make_app
+from astraflow.api.worker_socket import socket_class
+from astraflow.clock import Clock, SystemClock
+from astraflow.config import SchedulerSettings, Secret
+from astraflow.observe.metrics import Metrics
+from astraflow.scheduler.assembly import assemble, bootstrap_tokens
+from astraflow.scheduler.service import Scheduler
+from astraflow.scheduler.writer import Reached, pass_by
+from astraflow.store import open_store
+
+__all__ = ["listen", "serve"]
+
+_log: Final = logging.getLogger(__name__)
+
+BACKLOG: Final = 2048
+KEEP_ALIVE_S: Final = 75
+STOP_TIMEOUT_S: Final = 5
+"""For requests under way; streams are ended at once, and their readers resume."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Take the port before anything is started.
+
+    Raises:
+        Refused: it is taken, or not ours to take.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+    except OSError as error:
+        sock.close()
+        raise errors.Refused(
+            errors.CONFIG_INVALID,
+            f"cannot listen on {host}:{port}: {error.strerror}; choose another with --port",
+            pointer="/port",
+        ) from error
+    sock.listen(BACKLOG)
+    sock.setblocking(False)
+    return sock
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its own idea of signals: they belong to the process."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def serve(
+    settings: SchedulerSettings,
+    sock: socket.socket,
+    *,
+    token: Secret | None,
+    secret: Secret,
+    on_ready: Callable[[str], None],
+    stop: asyncio.Event | None = None,
+    clock: Clock | None = None,
+    reached: Reached = pass_by,
+) -> None:
+    """Serve until SIGTERM, SIGINT or `stop`.
+
+    Raises:
+        StoreError: the store cannot be used.
+    """
+    clock = clock or SystemClock()
+    metrics = Metrics()
+    tokens = bootstrap_tokens(token)
+    store = open_store(settings.store_url)
+    scheduler = assemble(
+        settings,
+        store=store,
+        clock=clock,
+        secret=secret,
+        tokens=tokens,
+        metrics=metrics,
+        reached=reached,
+    )
+    app = make_app(scheduler, settings, tokens=tokens, secret=secret, metrics=metrics, clock=clock)
+    server = _Server(
+        uvicorn.Config(
+            app,
+            ws=socket_class(scheduler),
+            http="httptools",
+            loop="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=STOP_TIMEOUT_S,
+        )
+    )
+    stop = stop or asyncio.Event()
+    with _stopping(stop):
+        await _run(scheduler, server, sock, stop, on_ready)
+
+
+async def _run(
+    scheduler: Scheduler,
+    server: uvicorn.Server,
+    sock: socket.socket,
+    stop: asyncio.Event,
+    on_ready: Callable[[str], None],
+) -> None:
+    serving = asyncio.create_task(scheduler.run())
+    answering: asyncio.Task[None] | None = None
+    try:
+        if await _comes_first(scheduler.ready.wait(), serving, stop):
+            answering = asyncio.create_task(server.serve(sockets=[sock]))
+            host, port = sock.getsockname()[:2]
+            on_ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+            await _comes_first(stop.wait(), serving, stop)
+    finally:
+        server.should_exit = True
+        scheduler.end_streams()
+        if answering is not None:
+            await answering
+        else:
+            sock.close()
+        serving.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await serving
+
+
+async def _comes_first(
+    wanted: Coroutine[None, None, bool], serving: asyncio.Task[None], stop: asyncio.Event
+) -> bool:
+    """Wait for something, the end of serving, or the wish to stop; True if it was the first."""
+    waiting = asyncio.create_task(wanted)
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((waiting, stopping, serving), return_when=asyncio.FIRST_COMPLETED)
+        return waiting.done() and not stop.is_set()
+    finally:
+        waiting.cancel()
+        stopping.cancel()
+
+
+@contextlib.contextmanager
+def _stopping(stop: asyncio.Event) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)

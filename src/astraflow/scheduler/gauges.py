@@ -1,0 +1,132 @@
+"""What a scheduler counts while it serves. Fed with committed batches: what did not happen is not counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from astraflow.engine.batch import Batch
+from astraflow.engine.view import View
+from astraflow.observe.metrics import Metrics
+from astraflow.protocol.events import Missed
+from astraflow.runs.facts import (
+    AttemptFailed,
+    AttemptLost,
+    AttemptRefused,
+    Fact,
+    RunAccepted,
+    RunFinished,
+    TaskCancelled,
+    TaskFact,
+    TaskFailed,
+    TaskLeased,
+    TaskSkipped,
+    TaskSucceeded,
+    TaskWaiting,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["SchedulerGauge"]
+
+_REASONS: Final[dict[type[Fact], str]] = {
+    AttemptFailed: "failed",
+    AttemptLost: "lost",
+    AttemptRefused: "refused",
+}
+_ENDS: Final = frozenset({TaskSucceeded, TaskFailed, TaskSkipped, TaskCancelled, *_REASONS})
+_Place = tuple[str, int]
+
+
+class SchedulerGauge:
+    """Turns what is committed into numbers. `view` is that of the engine that serves, None if none does."""
+
+    def __init__(self, metrics: Metrics, view: Callable[[], View | None]) -> None:
+        self._metrics = metrics
+        self._view = view
+        # Only of what is out or waits: an entry goes when its attempt ends.
+        self._out: dict[_Place, tuple[str, str, int]] = {}  # tenant, node type, leased at
+        self._waiting: dict[_Place, tuple[str, int]] = {}  # what for, since when
+        self._tenants: dict[str, str] = {}
+        metrics.queue_depth.follow(self._queue_depth)
+        metrics.active_tasks.follow(self._active_tasks)
+        metrics.sessions.follow(self._sessions)
+        metrics.connections.follow(self._sessions)
+
+    def committed(self, seconds: float, batch: Batch, view: View) -> None:
+        metrics = self._metrics
+        metrics.commit_seconds.observe(seconds)
+        metrics.batch_facts.observe(len(batch.facts))
+        for numbered in batch.facts:
+            fact = numbered.fact
+            kind = type(fact)
+            if kind is TaskLeased:
+                self._leased(numbered.run_id, fact, view)  # type: ignore[arg-type]
+            elif kind in _ENDS:
+                self._ended(numbered.run_id, fact)  # type: ignore[arg-type]
+            elif isinstance(fact, TaskWaiting):
+                since = (fact.waiting_for.kind, fact.at)
+                self._waiting.setdefault((numbered.run_id, fact.task), since)
+            elif isinstance(fact, RunAccepted):
+                self._tenants[fact.run_id] = fact.tenant
+                metrics.runs_accepted.add(fact.tenant)
+            elif isinstance(fact, RunFinished):
+                tenant = self._tenants.pop(numbered.run_id, "")
+                metrics.runs_finished.add(tenant, fact.status)
+        for notice in batch.notices:
+            if isinstance(notice, Missed):
+                metrics.heartbeats_missed.add(notice.tenant, notice.worker)
+
+    def frames(self, tenant: str, received_bytes: int, sent_bytes: int) -> None:
+        self._metrics.frame_bytes.add(tenant, "in", by=received_bytes)
+        self._metrics.frame_bytes.add(tenant, "out", by=sent_bytes)
+
+    def lagged(self, seconds: float) -> None:
+        self._metrics.loop_lag.observe(seconds)
+
+    def forget(self) -> None:
+        """The engine is another one now: what was out under the old one is not known any more."""
+        self._out.clear()
+        self._waiting.clear()
+        self._tenants.clear()
+
+    def _leased(self, run_id: str, fact: TaskLeased, view: View) -> None:
+        run = view.runs.get(run_id)
+        if run is None:
+            return  # it has ended in the same batch
+        place = (run_id, fact.task)
+        node_type = run.node_of(fact.task).type
+        self._out[place] = (run.tenant, node_type, fact.at)
+        self._metrics.dispatches.add(run.tenant, node_type)
+        if self._waiting:
+            reason, since = self._waiting.pop(place, ("", 0))
+            if reason:
+                self._metrics.task_wait.observe((fact.at - since) / 1000, reason)
+
+    def _ended(self, run_id: str, fact: TaskFact) -> None:
+        known = self._out.pop((run_id, fact.task), None)
+        self._waiting.pop((run_id, fact.task), None)
+        reason = _REASONS.get(type(fact))
+        if reason is not None:
+            self._metrics.retries.add(reason)
+        elif known is not None:
+            tenant, node_type, leased_at = known
+            self._metrics.result_latency.observe(fact.at - leased_at, tenant, node_type)
+
+    # -- read at a scrape -------------------------------------------------------------------
+
+    def _queue_depth(self) -> dict[tuple[str, ...], float]:
+        view = self._view()
+        return {(): 0.0 if view is None else float(len(view.queue))}
+
+    def _active_tasks(self) -> dict[tuple[str, ...], float]:
+        view = self._view()
+        return {(): 0.0 if view is None else float(view.active_tasks)}
+
+    def _sessions(self) -> dict[tuple[str, ...], float]:
+        view = self._view()
+        counts: dict[tuple[str, ...], float] = {}
+        for worker in view.workers if view is not None else ():
+            if worker.session_id is not None:
+                counts[worker.tenant,] = counts.get((worker.tenant,), 0.0) + 1
+        return counts
