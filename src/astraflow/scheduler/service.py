@@ -20,7 +20,14 @@ from astraflow import errors
 from astraflow.engine.batch import DrainWish, NumberedFact
 from astraflow.engine.intake import CancelRun, SubmitRun
 from astraflow.engine.view import View
-from astraflow.runs.facts import CallOpened, RunFinished, RunStatus
+from astraflow.ids import NodeId
+from astraflow.runs.facts import (
+    CallOpened,
+    CancelRequested,
+    RunFinished,
+    RunStatus,
+    TaskFact,
+)
 from astraflow.runs.projections import Event, events_of, view_node, view_run
 from astraflow.runs.run import Run
 from astraflow.scheduler.archive import Archive, facts_of
@@ -263,7 +270,7 @@ class Scheduler:
     async def view_node(self, tenant: str, run_id: str, node_id: str) -> dict[str, Any]:
         """One node with its whole result. Raises: NotFound."""
         run = await self._find_run(tenant, run_id)
-        place = run.plan.index.get(node_id)  # type: ignore[call-overload]
+        place = run.plan.index.get(NodeId(node_id))
         if place is None:
             raise errors.NotFound(errors.RUN_NOT_FOUND, f"no such node in the run: {node_id}")
         view = view_node(run, place)
@@ -368,6 +375,27 @@ class Scheduler:
             found += (one for page in pages for one in facts_of(page) if one.first > after)
             after = pages[-1].last
         return found[:limit]
+
+    async def node_facts(self, tenant: str, run_id: str, node_id: str) -> list[NumberedFact]:
+        """The facts about one node, in order: its task's, those of the calls in its chain, and cancels of the run.
+
+        Raises: NotFound.
+        """
+        run = await self._find_run(tenant, run_id)
+        place = run.plan.index.get(NodeId(node_id))
+        if place is None:
+            raise errors.NotFound(errors.RUN_NOT_FOUND, f"no such node in the run: {node_id[:64]}")
+        tasks = {place} | {call for call in run.calls.values() if _is_of(run, call, place)}
+        found: list[NumberedFact] = []
+        after = 0
+        while pages := await self._store.read_pages(run_id, after):
+            for numbered in (one for page in pages for one in facts_of(page)):
+                fact = numbered.fact
+                is_of_task = isinstance(fact, TaskFact) and fact.task in tasks
+                if is_of_task or isinstance(fact, CancelRequested):
+                    found.append(numbered)
+            after = pages[-1].last
+        return found
 
     # -- workflows --------------------------------------------------------------------------
 
@@ -508,3 +536,8 @@ def _ended(row: RunRow) -> errors.Conflict:
     return errors.Conflict(
         errors.RUN_TERMINAL, f"the run has ended: {row.status}", detail={"status": row.status}
     )
+
+
+def _is_of(run: Run, call: int, place: int) -> bool:
+    """Whether a call executes the node, or is one in the chain round it."""
+    return run.tasks[call].node == place or run.host_of(call) == place
