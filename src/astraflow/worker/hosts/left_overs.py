@@ -89,7 +89,8 @@ def _kill(record: HostRecord) -> int:
 
 def _alive(record: HostRecord) -> Iterator[int]:
     if proc.start_time(record.guard_pid) == record.guard_start:
-        yield from proc.tree_of(record.guard_pid)
+        tree = proc.tree_of(record.guard_pid)
+        yield from (pid for pid in tree if proc.start_time(pid) is not None)
     if record.host_pid is not None and record.host_start is not None:
         yield from proc.session_of(record.host_pid, record.host_start)
 

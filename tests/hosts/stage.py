@@ -1,0 +1,192 @@
+"""A pool of real hosts, and what it has told so far."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import select
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from astraflow.clock import SystemClock
+from astraflow.protocol import business
+from astraflow.worker.hosts import HostPool, HostSettings, HostSpec, core_package
+
+NASTY = HostSpec("nasty", "1.0.0", Path(sys.executable), Path(__file__).parent / "nasty")
+WAIT_S = 30.0
+"""For what must happen; it is never waited out unless something is broken."""
+FENCE_S = 60.0
+
+
+class Stage:
+    """Starts attempts and waits for what becomes of them."""
+
+    def __init__(self, folder: Path, settings: HostSettings, *specs: HostSpec) -> None:
+        self.folder = folder
+        self.clock = SystemClock()
+        self.results: dict[str, business.Result] = {}
+        self.goners: list[tuple[str, int]] = []
+        self.said: list[business.Feedback] = []
+        self.calls: list[business.NextRequest] = []
+        self._changed = asyncio.Event()
+        known = {spec.name: spec for spec in (core_package(), NASTY, *specs)}
+        self.pool = HostPool(
+            folder=folder,
+            clock=self.clock,
+            settings=settings,
+            packages=lambda name, version: known.get(name),
+            events=self,
+        )
+
+    # -- the events of the pool -------------------------------------------------------------
+
+    def finished(self, result: business.Result) -> None:
+        assert result.task_id not in self.results, "an attempt has one outcome"
+        self.results[result.task_id] = result
+        self._changed.set()
+
+    def gone(self, task_id: str, attempt: int) -> None:
+        self.goners.append((task_id, attempt))
+        self._changed.set()
+
+    def feedback(self, feedback: business.Feedback) -> None:
+        assert feedback.task_id not in self.results, "feedback comes before the result"
+        self.said.append(feedback)
+        self._changed.set()
+
+    def call(self, request: business.NextRequest) -> None:
+        self.calls.append(request)
+        self._changed.set()
+
+    # -- what tests do ----------------------------------------------------------------------
+
+    def start(
+        self,
+        node_type: str,
+        parameters: object = None,
+        *,
+        task: str = "t1",
+        attempt: int = 1,
+        failures: int = 0,
+        fence_s: float = FENCE_S,
+        **fields: Any,
+    ) -> None:
+        dispatch = business.Dispatch(
+            "run-1",
+            task,
+            attempt,
+            failures,
+            "node-1",
+            node_type,
+            business.PackageRef(node_type.partition(".")[0], "1.0.0"),
+            msgspec.Raw(json.dumps(parameters or {}).encode()),
+            business.Lease(30_000, "hb-1"),
+            **fields,
+        )
+        self.pool.start(dispatch, self.clock.now() + fence_s)
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        async with asyncio.timeout(WAIT_S):
+            while not condition():
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def outcome(self, task: str = "t1") -> business.Result:
+        await self.until(lambda: task in self.results)
+        return self.results[task]
+
+    async def outcome_of(
+        self, node_type: str, parameters: object = None, **fields: Any
+    ) -> business.Result:
+        self.start(node_type, parameters, **fields)
+        return await self.outcome(fields.get("task", "t1"))
+
+    async def up(self, task: str = "t1") -> None:
+        """Until the handler of a task has logged that it is there."""
+        await self.until(lambda: any(one.task_id == task and one.chunks for one in self.said))
+
+    async def until_ready(self) -> None:
+        """Until every host has loaded its package and been written down as a whole."""
+        await self._until_seen(
+            lambda: self.records() and all(one["host_pid"] for one in self.records())
+        )
+
+    async def until_no_hosts(self) -> None:
+        await self._until_seen(lambda: self.pool.stats().hosts == 0)
+
+    async def until_exists(self, path: Path) -> None:
+        await self._until_seen(path.exists)
+
+    async def _until_seen(self, condition: Callable[[], object]) -> None:
+        """For what the pool does not tell: looked at in each turn of the loop."""
+        async with asyncio.timeout(WAIT_S):
+            while not condition():  # noqa: ASYNC110  (nothing would set an event)
+                await asyncio.sleep(0)
+
+    def texts(self, channel: str, task: str = "t1") -> list[str]:
+        return [
+            chunk.text or ""
+            for one in self.said
+            if one.task_id == task
+            for chunk in one.chunks
+            if chunk.channel == channel
+        ]
+
+    def dropped(self) -> int:
+        return sum(one.dropped for one in self.said)
+
+    def records(self) -> list[dict[str, Any]]:
+        return [json.loads(path.read_text()) for path in (self.folder / "hosts").glob("*.json")]
+
+
+@asynccontextmanager
+async def staged(folder: Path, *specs: HostSpec, **settings: Any) -> AsyncIterator[Stage]:
+    stage = Stage(folder, HostSettings(worker_id="w-1", **settings), *specs)
+    try:
+        yield stage
+    finally:
+        await stage.pool.close()
+        assert stage.records() == [], "a host that is dead is forgotten"
+
+
+def play(scene: Callable[[], Any]) -> None:
+    """Run a scene on a loop of its own."""
+    asyncio.run(scene())
+
+
+def value_of(result: business.Result) -> Any:
+    assert result.status == "SUCCEEDED", result.error
+    return json.loads(bytes(result.result))
+
+
+def error_of(result: business.Result) -> business.TaskError:
+    assert result.status == "FAILED", result
+    assert result.error is not None
+    return result.error
+
+
+def wait_until_dead(pid: int) -> None:
+    """Until a process that need not be ours is gone."""
+    try:
+        pid_fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        poll = select.poll()
+        poll.register(pid_fd, select.POLLIN)
+        assert poll.poll(WAIT_S * 1000), f"process {pid} is still there"
+    finally:
+        os.close(pid_fd)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except FileNotFoundError:
+        return False
