@@ -1,4 +1,4 @@
-"""The SQLite store: one thread that writes, two that read, each with a connection of its own.
+"""The SQLite store: one thread that writes, two that read, one that copies the log, each with its own connection.
 
 WAL, and a flush at every commit: only `synchronous=FULL` survives the loss of power. Readers see the last commit and
 never wait for the writer. In memory there is one connection, and one thread does everything.
@@ -15,7 +15,14 @@ from astraflow.store import sqlite_reads as reads
 from astraflow.store.content import check_changes, check_row, check_values
 from astraflow.store.queries import load_queries
 from astraflow.store.retention import pick
-from astraflow.store.sqlite_file import MEMORY, FileLock, connect_reader, connect_writer, speaking
+from astraflow.store.sqlite_file import (
+    MEMORY,
+    FileLock,
+    connect_copier,
+    connect_reader,
+    connect_writer,
+    speaking,
+)
 from astraflow.store.sqlite_writer import SqliteWriter
 from astraflow.store.store import Claim, Swept
 from astraflow.store.threads import CallQueue, CallThread
@@ -55,13 +62,15 @@ class SqliteStore:
         self._lock: FileLock | None = None
         self._writes: CallQueue[SqliteWriter] = CallQueue()
         self._reads: CallQueue[sqlite3.Connection] = CallQueue()
-        self._threads: list[CallThread[SqliteWriter] | CallThread[sqlite3.Connection]] = []
+        self._writer: CallThread[SqliteWriter] | None = None
+        self._readers: list[CallThread[sqlite3.Connection]] = []
 
     async def open(self) -> None:
-        assert not self._threads, "the store is open"
+        assert self._writer is None, "the store is open"
         if self._path != MEMORY:
             with speaking(self._path):
                 self._lock = FileLock(self._path)
+        self._writes, self._reads = CallQueue(), CallQueue()
         try:
             await self._start_writer()
             if self._path != MEMORY:
@@ -73,23 +82,32 @@ class SqliteStore:
 
     async def close(self) -> None:
         """Wait for what is being written, and let the file go."""
-        # Readers first: the last connection to close folds the log into the file.
-        threads, self._threads = self._threads, []
-        for thread in reversed(threads):
-            (self._writes if thread is threads[0] else self._reads).end()
-        for thread in reversed(threads):
-            await thread.ended()
+        # Readers first: the last connection to close copies the log into the file and removes it.
+        for _ in self._readers:
+            self._reads.end()
+        for reader in self._readers:
+            await reader.ended()
+        self._readers.clear()
+        if self._writer is not None:
+            self._writes.end()
+            await self._writer.ended()
+            self._writer = None
         if self._lock is not None:
             self._lock.release()
             self._lock = None
 
     async def _start_writer(self) -> None:
-        def enter() -> SqliteWriter:
-            return SqliteWriter(connect_writer(self._path, self._queries), self._queries)
+        writes = self._writes
 
-        thread = CallThread("store-writer", self._writes, enter, SqliteWriter.close)
+        def enter() -> SqliteWriter:
+            writer = SqliteWriter(connect_writer(self._path, self._queries), self._queries)
+            if self._path != MEMORY:
+                writer.copy_log_with(connect_copier(self._path, self._queries), writes.post)
+            return writer
+
+        thread = CallThread("store-writer", writes, enter, SqliteWriter.close)
         await thread.start()
-        self._threads.append(thread)
+        self._writer = thread
 
     async def _start_reader(self, number: int) -> None:
         thread = CallThread(
@@ -99,7 +117,7 @@ class SqliteStore:
             sqlite3.Connection.close,
         )
         await thread.start()
-        self._threads.append(thread)
+        self._readers.append(thread)
 
     # -- ownership --------------------------------------------------------------------------
 

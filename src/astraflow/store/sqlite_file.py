@@ -17,7 +17,15 @@ from astraflow.store.queries import load_migrations
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["MEMORY", "FileLock", "connect_reader", "connect_writer", "speaking", "store_error"]
+__all__ = [
+    "MEMORY",
+    "FileLock",
+    "connect_copier",
+    "connect_reader",
+    "connect_writer",
+    "speaking",
+    "store_error",
+]
 
 MEMORY = ":memory:"
 APPLICATION_ID = int.from_bytes(b"AstF")
@@ -91,6 +99,16 @@ def connect_writer(path: str, queries: Mapping[str, str]) -> sqlite3.Connection:
     return connection
 
 
+def connect_copier(path: str, queries: Mapping[str, str]) -> sqlite3.Connection:
+    """A connection that only copies the log into the file; it may be used in another thread than it was made in."""
+    with speaking(path):
+        connection = sqlite3.connect(
+            path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+        )
+        connection.execute(queries["flush_every_commit"])
+    return connection
+
+
 def connect_reader(path: str, queries: Mapping[str, str]) -> sqlite3.Connection:
     with speaking(path):
         connection = sqlite3.connect(
@@ -125,6 +143,7 @@ def _prepare(connection: sqlite3.Connection, path: str, queries: Mapping[str, st
         )
     connection.execute(queries["use_wal"])
     connection.execute(queries["flush_every_commit"])
+    connection.execute(queries["checkpoint_by_hand"])
     connection.execute(queries["enforce_references"])
     for migration in migrations[version:]:
         connection.execute(queries["begin"])

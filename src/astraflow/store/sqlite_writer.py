@@ -17,11 +17,12 @@ from astraflow.errors import Conflict, StoreError
 from astraflow.store import retention
 from astraflow.store.content import refused
 from astraflow.store.rows import Submission
+from astraflow.store.sqlite_checkpoint import Checkpointer
 from astraflow.store.sqlite_file import store_error
 from astraflow.store.store import Swept
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from astraflow.store.retention import Finished
     from astraflow.store.rows import Changes, WorkflowRow
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["SqliteWriter"]
 
 _row = msgspec.structs.astuple
+SPARE_PAGES = 4_096
+"""Free pages that are always kept: 16 MiB. To give them back and take them again would be twice the work."""
 _FINAL = frozenset({errors.STORE_BROKEN, errors.STORE_CORRUPT})
 
 
@@ -40,8 +43,30 @@ class SqliteWriter:
         self.connection = connection
         self._queries = queries
         self._broken: StoreError | None = None
+        self._checkpointer: Checkpointer | None = None
+
+    def copy_log_with(
+        self, copying: sqlite3.Connection, post: Callable[[Callable[[SqliteWriter], None]], None]
+    ) -> None:
+        """Let a thread with this connection copy the log; `post` brings a call into the writer's thread."""
+
+        def on_copied(error: sqlite3.Error | None) -> None:
+            post(lambda writer: writer.finish_checkpoint(error))
+
+        self._checkpointer = Checkpointer(copying, self._queries, on_copied)
+
+    def finish_checkpoint(self, error: sqlite3.Error | None) -> None:
+        assert self._checkpointer is not None
+        try:
+            if error is not None:
+                raise error
+            self._checkpointer.finish(self.connection)
+        except sqlite3.Error as caught:
+            self._judge(caught)
 
     def close(self) -> None:
+        if self._checkpointer is not None:
+            self._checkpointer.close()
         self.connection.close()
 
     # -- ownership --------------------------------------------------------------------------
@@ -60,7 +85,10 @@ class SqliteWriter:
         """The epoch of the newest claim, and the number of its last commit."""
         if self._broken is not None:
             raise self._broken
-        epoch, number = self.connection.execute(self._queries["shard"]).fetchone()
+        try:
+            epoch, number = self.connection.execute(self._queries["shard"]).fetchone()
+        except sqlite3.Error as error:
+            raise self._judge(error) from error
         return epoch, number
 
     def is_committed(self, epoch: int, number: int) -> bool:
@@ -95,6 +123,8 @@ class SqliteWriter:
                 cursor.executemany(queries["insert_event"], map(_row, changes.events))
             if changes.audits:
                 cursor.executemany(queries["insert_audit"], map(_row, changes.audits))
+        if self._checkpointer is not None:
+            self._checkpointer.count(changes)
 
     def put_workflow(self, epoch: int, row: WorkflowRow) -> None:
         queries = self._queries
@@ -132,9 +162,9 @@ class SqliteWriter:
             oldest_key = now_ms - retention.KEY_MS
             cursor.execute(self._queries["delete_submissions"], (oldest_key, retention.PIECE_ROWS))
             keys = cursor.rowcount
-        self._give_back()
+            is_shrinking = self._give_back(cursor)
         is_piece = max(events, audits, keys) >= retention.PIECE_ROWS
-        return Swept(removed, events, audits, more=has_pages or is_piece)
+        return Swept(removed, events, audits, more=has_pages or is_piece or is_shrinking)
 
     def _remove_runs(self, cursor: sqlite3.Cursor, runs: list[Finished]) -> int:
         removed = 0
@@ -181,12 +211,14 @@ class SqliteWriter:
         cursor.execute(self._queries["delete_audits"], (retention.PIECE_ROWS, cutoff))
         return cursor.rowcount
 
-    def _give_back(self) -> None:
-        """Shrink the file by a piece when much of it is free; else free pages are used again."""
-        (free,) = self.connection.execute(self._queries["free_pages"]).fetchone()
-        (total,) = self.connection.execute(self._queries["page_count"]).fetchone()
-        if free > total // 4:
-            self.connection.execute(self._queries["give_pages_back"]).fetchall()
+    def _give_back(self, cursor: sqlite3.Cursor) -> bool:
+        """Shrink the file by a piece while much of it is free; what is free beyond that is used again."""
+        (free,) = cursor.execute(self._queries["free_pages"]).fetchone()
+        (total,) = cursor.execute(self._queries["page_count"]).fetchone()
+        if free <= max(SPARE_PAGES, total // 4):
+            return False
+        cursor.execute(self._queries["give_pages_back"]).fetchall()
+        return True
 
     # -- one transaction --------------------------------------------------------------------
 
@@ -200,10 +232,7 @@ class SqliteWriter:
             yield cursor
             cursor.execute(self._queries["commit"])
         except sqlite3.Error as error:
-            failure = store_error(error)
-            if failure.code in _FINAL:
-                self._broken = failure
-            raise failure from error
+            raise self._judge(error) from error
         finally:
             cursor.close()
             if self.connection.in_transaction:
@@ -214,6 +243,12 @@ class SqliteWriter:
             self.connection.execute(self._queries["rollback"])
         except sqlite3.Error as error:
             self._broken = store_error(error)
+
+    def _judge(self, error: sqlite3.Error) -> StoreError:
+        failure = store_error(error)
+        if failure.code in _FINAL:
+            self._broken = failure
+        return failure
 
     def _fence(self, epoch: int) -> None:
         newest, _ = self.shard()

@@ -23,15 +23,19 @@ class CallQueue(Generic[Owned]):
     """Where calls wait for a thread that is free. Several threads may take from one queue."""
 
     def __init__(self) -> None:
-        self._calls: SimpleQueue[tuple[Callable[[Owned], Any], asyncio.Future[Any]] | None] = (
-            SimpleQueue()
-        )
+        self._calls: SimpleQueue[
+            tuple[Callable[[Owned], Any], asyncio.Future[Any] | None] | None
+        ] = SimpleQueue()
 
     def call(self, function: Callable[[Owned], Answer]) -> asyncio.Future[Answer]:
         """Call `function` with what a thread owns, in that thread, and await the answer."""
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._calls.put((function, future))
         return future
+
+    def post(self, function: Callable[[Owned], None]) -> None:
+        """Call `function` in its turn, from any thread, for nobody who waits: it must not raise."""
+        self._calls.put((function, None))
 
     def end(self) -> None:
         """End one thread, after all calls that wait already."""
@@ -46,7 +50,10 @@ class CallQueue(Generic[Owned]):
             # Whatever a call raised belongs to the one who waits for it, not to this thread.
             except BaseException as raised:
                 answer, error = None, raised
-            _deliver(future, answer, error)
+            if future is not None:
+                _deliver(future, answer, error)
+            elif error is not None:
+                raise error
             del entry, function, future, answer, error
 
 
@@ -72,6 +79,9 @@ class CallThread(Generic[Owned]):
         loop = asyncio.get_running_loop()
         self._opened, self._closed = loop.create_future(), loop.create_future()
         self._thread.start()
+        await asyncio.wait([self._opened])
+        if self._opened.exception() is not None:
+            self._thread.join()
         await self._opened
 
     async def ended(self) -> None:

@@ -251,7 +251,7 @@ async def test_one_who_stops_waiting_does_not_stop_the_commit(sqlite: SqliteBack
         assert await desk.find(run(1)) == run(1)
 
 
-async def test_freed_space_is_used_again_and_given_back(sqlite: SqliteBackend) -> None:
+async def test_freed_space_is_used_again(sqlite: SqliteBackend) -> None:
     async with sqlite.desk() as desk:
         rounds = []
         for number in range(6):
@@ -263,6 +263,48 @@ async def test_freed_space_is_used_again_and_given_back(sqlite: SqliteBackend) -
             rounds.append((await desk.store.usage()).bytes)
         assert len(set(rounds)) == 1  # nothing stays behind
     assert sqlite.path.stat().st_size < 2 * 50 * 40_000
+
+
+async def test_a_file_that_is_mostly_free_shrinks(sqlite: SqliteBackend) -> None:
+    row = finished(1, 1)
+    async with sqlite.desk() as desk:
+        pages = [page(row, one, one, bytes(2**20)) for one in range(1, 41)]
+        await desk.write(plans=[PLAN], runs=[row], pages=pages)
+        while (await desk.store.sweep(desk.claim, Retention(), NOW_MS)).more:
+            pass
+    # What is kept to be used again, a piece that was on its way, and the empty tables.
+    assert sqlite.path.stat().st_size < 21 * 2**20
+
+
+async def test_the_log_is_copied_beside_the_writer_and_stays_bounded(
+    sqlite: SqliteBackend,
+) -> None:
+    written = 0
+    async with sqlite.desk() as desk:
+        await desk.write(plans=[PLAN], runs=[run(1)])
+        for number in range(1, 201):
+            body = bytes(2**19)
+            written += len(body)
+            await desk.write(pages=[page(run(1), number, number, body)])
+        log = sqlite.path.with_name("store.db-wal").stat().st_size
+        assert log < written / 2
+    assert not sqlite.path.with_name("store.db-wal").exists()
+    assert sqlite.path.stat().st_size > written
+
+
+async def test_a_log_that_could_not_be_copied_stops_the_writer(sqlite: SqliteBackend) -> None:
+    async with sqlite.desk() as desk:
+        assert isinstance(desk.store, SqliteStore)
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
+        desk.store._writes.post(lambda writer: writer.finish_checkpoint(error))
+        for _ in range(2):
+            with pytest.raises(StoreError) as caught:
+                await desk.write(plans=[PLAN])
+            assert caught.value.code is errors.STORE_BROKEN
+        assert not caught.value.retryable
+        with pytest.raises(StoreError):
+            await desk.store.is_committed(desk.claim, 1)
 
 
 WRITER = """

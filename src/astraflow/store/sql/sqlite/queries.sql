@@ -9,6 +9,13 @@ PRAGMA auto_vacuum = INCREMENTAL
 -- name: flush_every_commit
 PRAGMA synchronous = FULL
 
+-- name: checkpoint_by_hand
+PRAGMA wal_autocheckpoint = 0
+
+-- name: checkpoint
+-- Copies what it can without waiting for anybody.
+PRAGMA wal_checkpoint(PASSIVE)
+
 -- name: enforce_references
 PRAGMA foreign_keys = ON
 
@@ -43,7 +50,7 @@ PRAGMA page_count
 PRAGMA freelist_count
 
 -- name: give_pages_back
-PRAGMA incremental_vacuum(512)
+PRAGMA incremental_vacuum(1024)
 
 -- name: begin
 BEGIN IMMEDIATE
