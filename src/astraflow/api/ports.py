@@ -6,88 +6,38 @@ whether it is absent or another tenant's (P15); everything refused carries a row
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Protocol
+from collections.abc import AsyncGenerator, Sequence
+from typing import Annotated, Any, Protocol
 
-from msgspec import Raw, Struct
+from msgspec import Meta, Struct
 
 from astraflow.engine.batch import NumberedFact
-from astraflow.errors import Code
-from astraflow.observe.metrics import Metrics
+from astraflow.protocol.limits import DRAIN_DEADLINE_MAX_S, NAME_CHARS
 from astraflow.runs.facts import RunStatus
 from astraflow.runs.projections import Event
-from astraflow.runs.run import Run
-from astraflow.security.bearer import TokenRecord
+from astraflow.scheduler.service import Accepted, Submission, WorkerView
 from astraflow.store.rows import AuditRow, RunRow, TenantEvent, WorkflowRow
 from astraflow.workflow.problems import Problem
 
 __all__ = [
-    "Accepted",
     "Drain",
     "InstallPackage",
-    "PackageView",
     "Rebind",
     "SchedulerPort",
-    "Submission",
     "Undrain",
     "UninstallPackage",
     "WorkerCommand",
-    "WorkerView",
 ]
 
 
-class Submission(Struct, frozen=True, kw_only=True):
-    """A run to be made: of a definition, or of a saved workflow (the newest version if none is named)."""
-
-    tenant: str
-    by: str
-    definition: bytes | None = None
-    workflow_id: str | None = None
-    version: int | None = None
-    inputs: Raw = Raw(b"{}")
-    idempotency_key: str | None = None
-    fingerprint: str | None = None
-
-
-class Accepted(Struct, frozen=True):
-    """A run that exists. `is_new` is False if an earlier submission with the same key made it."""
-
-    run_id: str
-    status: RunStatus
-    created_at: int
-    is_new: bool = True
-
-
-class PackageView(Struct, frozen=True):
-    """A package on a worker."""
-
-    name: str
-    version: str
-    status: str = "installed"
-
-
-class WorkerView(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A worker as people see it. Times are wall-clock milliseconds."""
-
-    worker_id: str
-    name: str
-    tenant: str
-    status: str
-    version: str = ""
-    hostname: str = ""
-    max_parallel: int = 0
-    inflight: int = 0
-    packages: list[PackageView] = []
-    labels: dict[str, str] = {}
-    last_heartbeat_at: int | None = None
-    resources: dict[str, float] | None = None
+_Name = Annotated[str, Meta(min_length=1, max_length=NAME_CHARS)]
 
 
 class Drain(Struct, frozen=True, tag="drain", rename="camel", forbid_unknown_fields=True):
     """Take nothing new, finish what runs; at the deadline stop it."""
 
-    reason: str | None = None
-    deadline_ms: int | None = None
+    reason: _Name | None = None
+    deadline_ms: Annotated[int, Meta(ge=0, le=int(DRAIN_DEADLINE_MAX_S) * 1000)] | None = None
 
 
 class Undrain(Struct, frozen=True, tag="undrain", forbid_unknown_fields=True):
@@ -99,13 +49,13 @@ class Rebind(Struct, frozen=True, tag="rebind", forbid_unknown_fields=True):
 
 
 class InstallPackage(Struct, frozen=True, tag="pkg.install", forbid_unknown_fields=True):
-    name: str
-    version: str
+    name: _Name
+    version: _Name
 
 
 class UninstallPackage(Struct, frozen=True, tag="pkg.uninstall", forbid_unknown_fields=True):
-    name: str
-    version: str
+    name: _Name
+    version: _Name
 
 
 WorkerCommand = Drain | Undrain | Rebind | InstallPackage | UninstallPackage
@@ -113,11 +63,6 @@ WorkerCommand = Drain | Undrain | Rebind | InstallPackage | UninstallPackage
 
 class SchedulerPort(Protocol):
     """Use from the loop that the scheduler runs on."""
-
-    @property
-    def metrics(self) -> Metrics: ...
-
-    def authenticate(self, token: str) -> TokenRecord | Code: ...
 
     def is_ready(self) -> bool: ...
 
@@ -136,8 +81,11 @@ class SchedulerPort(Protocol):
             Unavailable: not now.
         """
 
-    async def cancel(self, tenant: str, run_id: str, by: str) -> Run:
-        """Raises: NotFound; Conflict, with its state, if it has succeeded or failed."""
+    async def cancel(self, tenant: str, run_id: str, by: str) -> None:
+        """Fine if it is being or was cancelled.
+
+        Raises: NotFound; Conflict, with its status, if it has succeeded or failed.
+        """
 
     async def rebind(self, tenant: str, run_id: str, *, restart: bool, by: str) -> None:
         """Drop the run's bindings and affinity; `restart`: what runs is withdrawn and runs anew.
@@ -145,7 +93,13 @@ class SchedulerPort(Protocol):
         Raises: NotFound; Conflict if it has ended.
         """
 
-    async def get_run(self, tenant: str, run_id: str) -> tuple[RunRow, Run]: ...
+    async def view_run(
+        self, tenant: str, run_id: str, *, with_nodes: bool = True
+    ) -> dict[str, Any]:
+        """The run as `runs.projections.view_run` shows it; everything in it is durable. Raises: NotFound."""
+
+    async def view_node(self, tenant: str, run_id: str, node_id: str) -> dict[str, Any]:
+        """One node of it. Raises: NotFound."""
 
     async def get_definition(self, tenant: str, run_id: str) -> bytes: ...
 
@@ -160,25 +114,25 @@ class SchedulerPort(Protocol):
     ) -> list[RunRow]:
         """Newest first, by (created_at, run_id)."""
 
-    async def read_facts(
-        self, tenant: str, run_id: str, after: int, limit: int
-    ) -> list[NumberedFact]:
-        """Facts whose last event is beyond `after`, in order, at most `limit`."""
+    async def node_facts(self, tenant: str, run_id: str, node_id: str) -> list[NumberedFact]:
+        """The facts about one node, in order: its task's, those of the calls in its chain, and cancels of the run.
 
-    def ack_deadline(self, run_id: str, task: int) -> int | None:
-        """When a dispatch that its worker has not taken yet is withdrawn: wall-clock milliseconds."""
+        Raises: NotFound.
+        """
 
     # -- streams ----------------------------------------------------------------------------
 
     async def last_event(self, tenant: str, run_id: str) -> tuple[int, bool]:
         """The number of the run's last event, and whether the run has ended."""
 
-    def follow_run(self, tenant: str, run_id: str, after: int) -> AsyncIterator[list[Event]]:
+    def follow_run(self, tenant: str, run_id: str, after: int) -> AsyncGenerator[list[Event], None]:
         """Batches of events beyond `after`; ends after the terminal one, or when serving ends."""
 
     async def last_tenant_event(self, tenant: str) -> int: ...
 
-    def follow_tenant(self, tenant: str, after: int | None) -> AsyncIterator[list[TenantEvent]]:
+    def follow_tenant(
+        self, tenant: str, after: int | None
+    ) -> AsyncGenerator[list[TenantEvent], None]:
         """As `follow_run`, without an end. None: from now on."""
 
     # -- workflows --------------------------------------------------------------------------
@@ -194,9 +148,9 @@ class SchedulerPort(Protocol):
         workflow_id: str | None = None,
         expected_version: int | None = None,
     ) -> WorkflowRow:
-        """`workflow_id` None creates.
+        """Save a new version, or a new workflow; 0 is the version of what is not there yet.
 
-        Raises: InvalidDocument; NotFound; Conflict if it exists, or is not at the expected version.
+        Raises: InvalidDocument; Refused, if its id is not `workflow_id`; Conflict, if not at the expected version.
         """
 
     async def get_workflow(
@@ -208,13 +162,11 @@ class SchedulerPort(Protocol):
     ) -> list[WorkflowRow]:
         """Last updated first, by (updated_at, workflow_id)."""
 
-    async def delete_workflow(
-        self, tenant: str, workflow_id: str, *, by: str, expected_version: int | None = None
-    ) -> None: ...
+    async def delete_workflow(self, tenant: str, workflow_id: str) -> None: ...
 
     # -- workers, audit ---------------------------------------------------------------------
 
-    def workers(self, tenant: str) -> list[WorkerView]: ...
+    def workers(self, tenant: str) -> Sequence[WorkerView]: ...
 
     def worker(self, tenant: str, worker_id: str) -> WorkerView: ...
 

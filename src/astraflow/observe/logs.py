@@ -127,7 +127,7 @@ class TextFormatter(logging.Formatter):
 def set_up_logging(
     level: str, *, redaction: Redaction, stream: IO[str] | None = None, as_text: bool | None = None
 ) -> logging.Handler:
-    """Write the log of this process to `stream` (stderr), as JSON, or as text at a terminal. Call once, at the start."""
+    """Write the log of this process to `stream` (stderr), as JSON, or as text at a terminal. Call it once."""
     stream = sys.stderr if stream is None else stream
     if as_text is None:
         as_text = stream.isatty()

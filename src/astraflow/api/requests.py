@@ -1,0 +1,307 @@
+"""A request as the endpoints see it: who asks, the parts of the path, the query, the body.
+
+1. The size of a body is checked before it is read where the client says it, and counted while it is read where it
+   does not; of a compressed body the decompressed bytes count, so that a bomb is refused when it reaches the limit.
+2. A body is read as bytes and decoded once, by whoever knows its type. A definition is not decoded here at all.
+3. Refuse, do not repair: a parameter that is given twice, or a number with a sign, is an error and not a guess.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import zlib
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+from litestar.types import Receive, Scope
+
+from astraflow import errors
+from astraflow.errors import Refused
+from astraflow.protocol.scan import problem_in
+from astraflow.security.bearer import TokenRecord
+from astraflow.workflow.limits import MAX_DEFINITION_BYTES
+
+__all__ = [
+    "DEFINITION_BODY_BYTES",
+    "PLAIN_BODY_BYTES",
+    "Call",
+    "check_values",
+    "decode_json",
+]
+
+PLAIN_BODY_BYTES: Final = 4 * 1024 * 1024
+"""Any body that is not a definition."""
+
+DEFINITION_BODY_BYTES: Final = MAX_DEFINITION_BYTES
+BODY_WAIT_S: Final = 30.0
+"""Between two pieces of a body; a client that sends nothing for so long has gone."""
+
+DEFAULT_LIMIT: Final = 50
+MAX_LIMIT: Final = 200
+MAX_QUERY_FIELDS: Final = 32
+MAX_ID_CHARS: Final = 256
+MAX_SEARCH_CHARS: Final = 256
+_DIGITS: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
+_MANY_DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
+_AT: Final = re.compile(r" - at `(?:key in )?\$([^`]*)`$", re.DOTALL)
+_KEY: Final = re.compile(r"\.([^.\[\]]+)|\[([0-9]+|\.\.\.)\]")
+_GZIP: Final = 31
+"""zlib's `wbits` for a gzip stream and nothing else."""
+
+_T = TypeVar("_T")
+
+
+class Call:
+    """One request that has been let in. `bearer` is None only for what is public."""
+
+    __slots__ = ("_bearer", "_query", "_receive", "params", "scope")
+
+    def __init__(self, scope: Scope, receive: Receive, bearer: TokenRecord | None) -> None:
+        self.scope = scope
+        self.params: Mapping[str, Any] = scope["path_params"]
+        self._receive = receive
+        self._bearer = bearer
+        self._query: dict[str, str] | None = None
+
+    @property
+    def bearer(self) -> TokenRecord:
+        assert self._bearer is not None, "a public endpoint asked who is asking"
+        return self._bearer
+
+    @property
+    def tenant(self) -> str:
+        return self.bearer.tenant
+
+    def header(self, name: bytes) -> str | None:
+        """The value of a header, or None. Raises: Refused, when it is there twice."""
+        found: str | None = None
+        for key, value in self.scope["headers"]:
+            if key == name:
+                if found is not None:
+                    raise Refused(
+                        errors.REQUEST_INVALID, f"the header is there twice: {name.decode()}"
+                    )
+                found = value.decode("latin-1")
+        return found
+
+    # -- query ------------------------------------------------------------------------------
+
+    def text(self, name: str, limit: int = MAX_ID_CHARS) -> str | None:
+        """A parameter of the query, None if it is absent or empty."""
+        value = self._fields().get(name)
+        if not value:
+            return None
+        if len(value) > limit or "\0" in value:
+            raise Refused(
+                errors.REQUEST_INVALID, f"the parameter is too long or holds U+0000: {name}"
+            )
+        return value
+
+    def flag(self, name: str, default: bool) -> bool:
+        value = self._fields().get(name)
+        if value is None:
+            return default
+        if value not in ("true", "false"):
+            raise Refused(errors.REQUEST_INVALID, f"the parameter must be true or false: {name}")
+        return value == "true"
+
+    def limit(self) -> int:
+        """How many rows are asked for: 50 if nothing is said, 200 at the most, below 1 refused."""
+        value = self._fields().get("limit")
+        if value is None:
+            return DEFAULT_LIMIT
+        if not _MANY_DIGITS.fullmatch(value) or not value.lstrip("0"):
+            raise Refused(
+                errors.REQUEST_INVALID, "the parameter must be a number of at least 1: limit"
+            )
+        return min(int(value.lstrip("0")[:9]), MAX_LIMIT)
+
+    def number(self, name: str) -> int | None:
+        """A parameter that is a whole number of at least 0."""
+        value = self._fields().get(name)
+        return None if value is None else as_number(value, name)
+
+    def _fields(self) -> dict[str, str]:
+        if self._query is None:
+            self._query = _parse_query(self.scope["query_string"])
+        return self._query
+
+    # -- body -------------------------------------------------------------------------------
+
+    async def json_body(self, limit: int = PLAIN_BODY_BYTES) -> bytes:
+        """The bytes of a JSON body, decompressed.
+
+        Raises: Refused, when it is absent, too large, of another kind, or broken off.
+        """
+        body = await self.optional_body(limit)
+        if body is None:
+            raise Refused(errors.REQUEST_INVALID, "the request needs a body", pointer="")
+        return body
+
+    async def optional_body(self, limit: int = PLAIN_BODY_BYTES) -> bytes | None:
+        """As `json_body`; None if there is no body."""
+        said = self.header(b"content-length")
+        if said is not None and said.isdigit() and int(said[:20]) > limit:
+            raise _too_large(limit)
+        encoding = self.header(b"content-encoding") or "identity"
+        if encoding not in ("identity", "gzip"):
+            raise Refused(
+                errors.REQUEST_MEDIA_TYPE, f"bodies are read plain or as gzip: {encoding[:80]}"
+            )
+        gathered = _Inflated(limit) if encoding == "gzip" else _Gathered(limit)
+        while await self._read_into(gathered):
+            pass
+        body = gathered.whole()
+        if not body:
+            return None
+        self._check_media_type()
+        return body
+
+    async def _read_into(self, gathered: _Gathered) -> bool:
+        try:
+            async with asyncio.timeout(BODY_WAIT_S):
+                message = await self._receive()
+        except TimeoutError as error:
+            raise Refused(errors.REQUEST_INVALID, "the body did not arrive") from error
+        if message["type"] != "http.request":
+            raise Refused(errors.REQUEST_INVALID, "the request broke off")
+        gathered.add(message.get("body", b""))
+        return bool(message.get("more_body", False))
+
+    def _check_media_type(self) -> None:
+        said = self.header(b"content-type") or ""
+        kind, _, rest = said.partition(";")
+        kind = kind.strip().lower()
+        is_json = kind == "application/json" or (
+            kind.startswith("application/") and kind.endswith("+json")
+        )
+        charset = rest.strip().lower()
+        if not is_json or (charset.startswith("charset=") and charset.strip('"') not in _UTF_8):
+            raise Refused(
+                errors.REQUEST_MEDIA_TYPE, f"the body must be application/json: {said[:80]!r}"
+            )
+
+
+_UTF_8: Final = frozenset({"charset=utf-8", 'charset="utf-8', "charset=utf8"})
+
+
+class _Gathered:
+    """A body as it arrives, up to a limit."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def add(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size > self._limit:
+            raise _too_large(self._limit)
+        self._parts.append(part)
+
+    def whole(self) -> bytes:
+        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+
+
+class _Inflated(_Gathered):
+    """A gzip body: what it becomes counts."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self._stream = zlib.decompressobj(_GZIP)
+        self._has_begun = False
+
+    def add(self, part: bytes) -> None:
+        while part:
+            self._has_begun = True
+            if self._stream.eof:
+                raise Refused(
+                    errors.REQUEST_INVALID, "there is more after the end of the gzip stream"
+                )
+            try:
+                # One byte more than may be: then the limit is seen to be passed.
+                super().add(self._stream.decompress(part, self._limit - self._size + 1))
+            except zlib.error as error:
+                raise Refused(errors.REQUEST_INVALID, "the body is not a gzip stream") from error
+            part = self._stream.unconsumed_tail or self._stream.unused_data
+
+    def whole(self) -> bytes:
+        if self._has_begun and not self._stream.eof:
+            raise Refused(errors.REQUEST_INVALID, "the gzip stream breaks off")
+        return super().whole()
+
+
+def _too_large(limit: int) -> Refused:
+    return Refused(errors.REQUEST_TOO_LARGE, f"the body is larger than allowed, in bytes: {limit}")
+
+
+def _parse_query(raw: bytes) -> dict[str, str]:
+    if not raw:
+        return {}
+    try:
+        pairs = parse_qsl(
+            raw.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=MAX_QUERY_FIELDS,
+        )
+    except ValueError as error:
+        raise Refused(errors.REQUEST_INVALID, "the query of the URL cannot be read") from error
+    fields: dict[str, str] = {}
+    for name, value in pairs:
+        if name in fields:
+            raise Refused(errors.REQUEST_INVALID, f"the parameter is there twice: {name[:80]}")
+        fields[name] = value
+    return fields
+
+
+def as_number(text: str, name: str) -> int:
+    """A whole number of at least 0, written in digits. Raises: Refused."""
+    if not _DIGITS.fullmatch(text):
+        raise Refused(errors.REQUEST_INVALID, f"must be a whole number of at least 0: {name}")
+    return int(text)
+
+
+def decode_json(raw: bytes, decoder: msgspec.json.Decoder[_T]) -> _T:
+    """Decode a body into its type.
+
+    Raises: Refused, with a pointer to what does not fit.
+    """
+    try:
+        return decoder.decode(raw)
+    except msgspec.ValidationError as error:
+        text, pointer = _pointed(str(error))
+        raise Refused(errors.REQUEST_INVALID, text, pointer=pointer) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Refused(
+            errors.REQUEST_INVALID, f"the body is not JSON: {str(error)[:200]}", pointer=""
+        ) from error
+    except RecursionError as error:
+        raise Refused(errors.REQUEST_INVALID, "the body is nested too deep", pointer="") from error
+
+
+def check_values(raw: bytes, pointer: str) -> None:
+    """Refuse what could not be carried to a worker: U+0000, lone surrogates, numbers nobody can hold, deep nesting."""
+    problem = problem_in(raw, 1)
+    if problem is None:
+        try:
+            msgspec.json.decode(raw)
+            return
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            problem = f"not JSON: {str(error)[:200]}"
+        except RecursionError:
+            problem = "it is nested too deep"
+    raise Refused(errors.REQUEST_INVALID, problem, pointer=pointer)
+
+
+def _pointed(text: str) -> tuple[str, str]:
+    """msgspec's words and its path as a JSON pointer."""
+    found = _AT.search(text)
+    path = found[1] if found else ""
+    said = text[: found.start()] if found else text
+    steps = [(key or place).replace("~", "~0") for key, place in _KEY.findall(path)]
+    pointer = "".join(f"/{step}" for step in steps)
+    return said[:1].lower() + said[1:].replace("`", "'"), pointer

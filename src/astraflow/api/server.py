@@ -1,0 +1,142 @@
+"""uvicorn, with limits: how the application meets real sockets.
+
+What uvicorn leaves open is closed here: the head of a request has a size and a time limit, what is not HTTP gets a
+problem document like everything else, and a stream that nobody reads can be ended although its socket takes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from astraflow import errors
+from astraflow.api.answers import PROBLEM, encode, problem_body
+from astraflow.api.events import DROP
+from astraflow.errors import Code
+
+__all__ = ["HttpProtocol", "server_config"]
+
+MAX_HEAD_BYTES: Final = 64 * 1024
+"""Request line and headers; browsers and proxies stay below a quarter of it."""
+
+MAX_HEADERS: Final = 128
+HEAD_WAIT_S: Final = 10.0
+"""A client that has connected, or begun a request, says the rest of its head within this."""
+
+KEEP_ALIVE_S: Final = 75
+"""Longer than what load balancers keep an idle connection for, so that it is they who close it."""
+
+DROP_WAIT_S: Final = 5.0
+"""How long a reader that was given up has to read why."""
+
+SHUTDOWN_S: Final = 5
+"""How long requests may take to end when the server stops; streams are ended by the scheduler before that."""
+
+BACKLOG: Final = 2_048
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """uvicorn's protocol with bounds."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._head_bytes = 0
+        self._head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_arrived()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head_bytes = 0
+        if self._head_timer is None:
+            self._await_head()
+        self.scope["extensions"] = {DROP: self._drop}  # type: ignore[dict-item]
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        self._count(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        self._count(len(name) + len(value))
+
+    def on_headers_complete(self) -> None:
+        self._head_arrived()
+        if not self.transport.is_closing():
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        if not self.transport.is_closing():
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if not self.transport.is_closing():
+            super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(errors.REQUEST_INVALID, "this is not HTTP")
+
+    def _count(self, size: int) -> None:
+        self._head_bytes += size
+        if self._head_bytes > MAX_HEAD_BYTES or len(self.headers) > MAX_HEADERS:
+            self._refuse(errors.REQUEST_TOO_LARGE, "the head of the request is larger than allowed")
+
+    def _refuse(self, code: Code, message: str) -> None:
+        if self.transport.is_closing():
+            return  # the rest of what was refused
+        body = encode(problem_body(code, message))
+        head = (
+            b"HTTP/1.1 %d %b\r\ncontent-type: %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+        )
+        reason = b"Bad Request" if code.http == 400 else b"Content Too Large"
+        self.transport.write(head % (code.http, reason, PROBLEM, len(body)) + body)
+        self.transport.close()
+
+    def _await_head(self) -> None:
+        self._head_timer = self.loop.call_later(HEAD_WAIT_S, self._head_overdue)
+
+    def _head_arrived(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _head_overdue(self) -> None:
+        self._head_timer = None
+        self.transport.abort()
+
+    def _drop(self, last: bytes) -> None:
+        """End an answer whose reader does not read: say a last word, in case it wakes up, and then hang up."""
+        if self.transport.is_closing():
+            return
+        self.transport.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(last), last))
+        self.transport.close()
+        self.loop.call_later(DROP_WAIT_S, self.transport.abort)
+
+
+def server_config(app: Any, host: str, port: int, *, sockets: type | None = None) -> uvicorn.Config:
+    """How uvicorn serves the application. `sockets`: what speaks WebSocket (`worker_socket.socket_class`), if any."""
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http=HttpProtocol,
+        ws=sockets if sockets is not None else "none",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=SHUTDOWN_S,
+        backlog=BACKLOG,
+    )

@@ -1,0 +1,121 @@
+"""What is not about one run, workflow or worker: health, metrics, who am I, the catalog, the audit, the description."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from litestar.types import ASGIApp
+
+from astraflow import errors
+from astraflow.api.answers import Answer, answer_json
+from astraflow.api.docs_page import PAGE
+from astraflow.api.requests import MAX_SEARCH_CHARS, Call
+from astraflow.api.routes import Parts
+from astraflow.errors import Unavailable
+from astraflow.runs.projections import iso
+from astraflow.workflow.manifest import Manifest
+
+__all__ = ["SystemEndpoints"]
+
+_METRICS: Final = b"text/plain; version=0.0.4; charset=utf-8"
+_HTML: Final = b"text/html; charset=utf-8"
+_POLICY: Final = (
+    b"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
+)
+"""The page brings all it needs; nothing may be loaded from elsewhere."""
+
+
+class SystemEndpoints:
+    """The endpoints of the process itself. `description` is the OpenAPI document."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._scheduler = parts.scheduler
+        self._cursors = parts.cursors
+        self._nodes = [node for one in parts.manifests for node in _nodes_of(one)]
+        self.description = b"{}"
+
+    async def health(self, call: Call) -> ASGIApp:
+        return answer_json({"status": "ok"})
+
+    async def readiness(self, call: Call) -> ASGIApp:
+        if not self._scheduler.is_ready():
+            reason = self._scheduler.problem() or "starting"
+            raise Unavailable(errors.STORE_UNAVAILABLE, f"not ready: {reason}")
+        return answer_json({"status": "ready"})
+
+    async def metrics(self, call: Call) -> ASGIApp:
+        return Answer(self._parts.metrics.text(call.tenant), 200, _METRICS)
+
+    async def docs(self, call: Call) -> ASGIApp:
+        headers = [(b"content-security-policy", _POLICY)]
+        return Answer(PAGE, 200, _HTML, headers)
+
+    async def openapi(self, call: Call) -> ASGIApp:
+        return Answer(self.description)
+
+    async def me(self, call: Call) -> ASGIApp:
+        bearer = call.bearer
+        view: dict[str, Any] = {
+            "tenant": bearer.tenant,
+            "subject": bearer.subject,
+            "role": bearer.role,
+            "expiresAt": None if bearer.expires_at is None else iso(int(bearer.expires_at * 1000)),
+        }
+        return answer_json(view)
+
+    async def list_nodes(self, call: Call) -> ASGIApp:
+        limit = call.limit()
+        words = (call.text("q", MAX_SEARCH_CHARS) or "").lower().split()
+        cursor = call.text("cursor", 512)
+        start = self._cursors.read("nodes", call.tenant, cursor, int) if cursor else 0
+        found = [node for node in self._nodes if _fits(node, words)]
+        end = start + limit
+        goes_on = len(found) > end
+        return answer_json(
+            {
+                "items": found[start:end],
+                "nextCursor": self._cursors.make("nodes", call.tenant, end) if goes_on else None,
+            }
+        )
+
+    async def list_audit(self, call: Call) -> ASGIApp:
+        limit = call.limit()
+        cursor = call.text("cursor", 512)
+        before = self._cursors.read("audit", call.tenant, cursor, int) if cursor else None
+        rows = await self._scheduler.audit(call.tenant, limit=limit + 1, before=before)
+        page = rows[:limit]
+        last = page[-1][0] if len(rows) > limit else None
+        items = [
+            {
+                "id": number,
+                "occurredAt": iso(row.at),
+                "who": row.who,
+                "action": row.action,
+                "corr": row.corr,
+                "code": row.code,
+                "detail": msgspec.Raw(row.detail),
+            }
+            for number, row in page
+        ]
+        return answer_json(
+            {
+                "items": items,
+                "nextCursor": last and self._cursors.make("audit", call.tenant, last),
+            }
+        )
+
+
+def _nodes_of(manifest: Manifest) -> list[dict[str, Any]]:
+    """The node types of a package as an editor wants them: as authored, with their package."""
+    document = msgspec.json.decode(manifest.raw)
+    package = {"name": document["name"], "version": document["version"]}
+    return [{**node, "package": package} for node in document.get("nodes", [])]
+
+
+def _fits(node: dict[str, Any], words: list[str]) -> bool:
+    text = " ".join(
+        str(node.get(name, "")) for name in ("type", "label", "category", "description", "tags")
+    ).lower()
+    return all(word in text for word in words)

@@ -1,0 +1,129 @@
+"""Workflows: a definition in, a definition out. The ETag is the version; a save may name the one it was made from."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from litestar.types import ASGIApp
+
+from astraflow import errors
+from astraflow.api.answers import JSON, NO_CONTENT, Answer, Headers, answer_json
+from astraflow.api.requests import DEFINITION_BODY_BYTES, MAX_ID_CHARS, Call
+from astraflow.api.routes import Parts
+from astraflow.errors import Conflict, Refused
+from astraflow.runs.projections import iso
+from astraflow.store.rows import WorkflowRow
+from astraflow.workflow.problems import InvalidDocument
+
+__all__ = ["WorkflowEndpoints"]
+
+_ETAG: Final = re.compile(r'(?:W/)?"([0-9]{1,15})"', re.ASCII)
+
+
+class WorkflowEndpoints:
+    """The endpoints under `/api/v1/workflows`."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._scheduler = parts.scheduler
+        self._cursors = parts.cursors
+
+    async def create(self, call: Call) -> ASGIApp:
+        definition = await call.json_body(DEFINITION_BODY_BYTES)
+        row = await self._scheduler.save_workflow(
+            call.tenant, definition, by=call.bearer.subject, expected_version=0
+        )
+        location = (b"location", f"/api/v1/workflows/{row.workflow_id}".encode())
+        return Answer(row.definition, 201, JSON, [location, *_version_headers(row)])
+
+    async def show(self, call: Call) -> ASGIApp:
+        row = await self._scheduler.get_workflow(
+            call.tenant, _id(call), _positive(call.number("version"))
+        )
+        return Answer(row.definition, 200, JSON, _version_headers(row))
+
+    async def save(self, call: Call) -> ASGIApp:
+        workflow_id, expected = _id(call), _expected(call)
+        definition = await call.json_body(DEFINITION_BODY_BYTES)
+        if expected is None:
+            # Not found is told before anything is saved: PUT changes what is there, POST makes what is not.
+            await self._scheduler.get_workflow(call.tenant, workflow_id)
+        row = await self._scheduler.save_workflow(
+            call.tenant,
+            definition,
+            by=call.bearer.subject,
+            workflow_id=workflow_id,
+            expected_version=expected,
+        )
+        return Answer(row.definition, 200, JSON, _version_headers(row))
+
+    async def delete(self, call: Call) -> ASGIApp:
+        workflow_id, expected = _id(call), _expected(call)
+        if expected is not None:
+            row = await self._scheduler.get_workflow(call.tenant, workflow_id)
+            if row.version != expected:
+                raise Conflict(
+                    errors.WORKFLOW_CONFLICT, f"the workflow is at version {row.version} by now"
+                )
+        await self._scheduler.delete_workflow(call.tenant, workflow_id)
+        return NO_CONTENT
+
+    async def list_workflows(self, call: Call) -> ASGIApp:
+        limit = call.limit()
+        cursor = call.text("cursor", 512)
+        before = cursor and self._cursors.read("workflows", call.tenant, cursor, tuple[int, str])
+        rows = await self._scheduler.list_workflows(
+            call.tenant, limit=limit + 1, before=before or None
+        )
+        page = rows[:limit]
+        after = (page[-1].updated_at, page[-1].workflow_id) if len(rows) > limit else None
+        return answer_json(
+            {
+                "items": [_summary(row) for row in page],
+                "nextCursor": after and self._cursors.make("workflows", call.tenant, after),
+            }
+        )
+
+    async def validate(self, call: Call) -> ASGIApp:
+        definition = await call.json_body(DEFINITION_BODY_BYTES)
+        problems = self._scheduler.validate(definition)
+        if problems:
+            raise InvalidDocument(errors.WORKFLOW_INVALID, problems)
+        return answer_json({"valid": True, "errors": []})
+
+
+def _id(call: Call) -> str:
+    value: str = call.params["id"]
+    return value[:MAX_ID_CHARS]
+
+
+def _version_headers(row: WorkflowRow) -> Headers:
+    return [(b"etag", f'"{row.version}"'.encode())]
+
+
+def _expected(call: Call) -> int | None:
+    """The version that the client saw. `*` is any that exists."""
+    given = call.header(b"if-match")
+    if given is None or given.strip() == "*":
+        return None
+    found = _ETAG.fullmatch(given.strip())
+    if found is None:
+        raise Refused(errors.REQUEST_INVALID, "If-Match must be one ETag of this workflow")
+    return int(found[1])
+
+
+def _positive(version: int | None) -> int | None:
+    if version == 0:
+        raise Refused(errors.REQUEST_INVALID, "versions begin at 1: version")
+    return version
+
+
+def _summary(row: WorkflowRow) -> dict[str, Any]:
+    return {
+        "id": row.workflow_id,
+        "name": row.name,
+        "version": row.version,
+        "createdAt": iso(row.created_at),
+        "updatedAt": iso(row.updated_at),
+        "updatedBy": row.updated_by,
+    }

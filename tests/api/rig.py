@@ -1,0 +1,157 @@
+"""The real application on a real socket, with the small scheduler of `fake` behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import uvicorn
+
+from astraflow.api.app import Application, make_app
+from astraflow.api.events import Timing
+from astraflow.api.server import server_config
+from astraflow.clock import SystemClock
+from astraflow.config import SchedulerSettings, Secret
+from astraflow.observe.metrics import Metrics
+from astraflow.security.bearer import ApiTokens, TokenRecord, digest_of
+from astraflow.security.policy import Role
+from tests.api.fake import FakeScheduler
+
+TENANT = "default"
+OTHER = "umbrella"
+WAIT_S = 20.0
+
+NODE_A = "2b2c3fcb-9c18-4ca2-9b5a-8ad4deb1f164"
+NODE_B = "8f5dea1f-6a13-4e43-843f-5361c40f8f5a"
+WORKFLOW = "0f1d5c9e-7f7c-4c1b-9d61-0c3a2f6d1b11"
+
+
+def definition(**more: Any) -> dict[str, Any]:
+    """Two nodes side by side."""
+    return {
+        "id": WORKFLOW,
+        "metadata": {"name": "two"},
+        "nodes": [
+            {"id": NODE_A, "type": "core.echo", "parameters": {"value": 1}},
+            {"id": NODE_B, "type": "core.noop", "parameters": {}},
+        ],
+        "edges": [],
+        **more,
+    }
+
+
+def token_of(role: Role | str, tenant: str = TENANT) -> str:
+    return f"token-of-{tenant}-{role}"
+
+
+def make_tokens() -> ApiTokens:
+    """A token for every role of two tenants, one that has expired, and one that was revoked."""
+    tokens = ApiTokens()
+    for tenant in (TENANT, OTHER):
+        for role in Role:
+            text = token_of(role, tenant)
+            tokens.put(TokenRecord(digest_of(text), tenant, f"{role} of {tenant}", role))
+    tokens.put(TokenRecord(digest_of("expired"), TENANT, "late", Role.ADMIN, expires_at=1.0))
+    tokens.put(TokenRecord(digest_of("revoked"), TENANT, "gone", Role.ADMIN, is_revoked=True))
+    return tokens
+
+
+class Rig:
+    """A served application and a client of it, who is an admin unless it says otherwise."""
+
+    def __init__(self, scheduler: Any, app: Application, metrics: Metrics, port: int) -> None:
+        self.scheduler = scheduler
+        self.app = app
+        self.metrics = metrics
+        self.port = port
+        self.client: httpx.AsyncClient
+
+    async def get(self, path: str, **more: Any) -> httpx.Response:
+        return await self.client.get(path, **more)
+
+    async def post(self, path: str, **more: Any) -> httpx.Response:
+        return await self.client.post(path, **more)
+
+    async def as_(self, role: Role | str, method: str, path: str, **more: Any) -> httpx.Response:
+        headers = {"authorization": f"Bearer {token_of(role)}", **more.pop("headers", {})}
+        return await self.client.request(method, path, headers=headers, **more)
+
+    async def submit(self, **more: Any) -> str:
+        answer = await self.post("/api/v1/runs", json={"workflow": definition()}, **more)
+        assert answer.status_code == 202, answer.text
+        run_id: str = answer.json()["runId"]
+        return run_id
+
+    async def raw(self, request: bytes) -> bytes:
+        """Send bytes, and read until the server hangs up."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            writer.write(request)
+            return await asyncio.wait_for(reader.read(), WAIT_S)
+        finally:
+            writer.close()
+            await writer.wait_closed()
+
+
+@asynccontextmanager
+async def serving(
+    scheduler: Any = None, *, timing: Timing | None = None, **settings: Any
+) -> AsyncIterator[Rig]:
+    """Serve until the block ends."""
+    scheduler = FakeScheduler() if scheduler is None else scheduler
+    metrics = Metrics()
+    app = make_app(
+        scheduler,
+        SchedulerSettings(**settings),
+        tokens=make_tokens(),
+        secret=Secret("a secret for tests only"),
+        metrics=metrics,
+        clock=SystemClock(),
+        timing=timing,
+    )
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    config = server_config(app, "127.0.0.1", port)
+    config.load()
+    server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
+    await server.startup(sockets=[listener])
+    rig = Rig(scheduler, app, metrics, port)
+    try:
+        async with httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{port}",
+            headers={"authorization": f"Bearer {token_of(Role.ADMIN)}"},
+            timeout=WAIT_S,
+            trust_env=False,
+        ) as rig.client:
+            yield rig
+    finally:
+        await server.shutdown(sockets=[listener])
+        listener.close()
+
+
+def serve(test: Callable[[Rig], Awaitable[None]], **more: Any) -> None:
+    """Run one asynchronous test against a served application."""
+
+    async def main() -> None:
+        async with serving(**more) as rig, asyncio.timeout(WAIT_S * 2):
+            await test(rig)
+
+    asyncio.run(main())
+
+
+def problem_of(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
+    """Check that an answer is a problem document, and return it."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    body: dict[str, Any] = answer.json()
+    assert body["status"] == status
+    assert body["code"] == code, body
+    assert body["type"] == f"urn:astraflow:error:{code}"
+    assert body["title"]
+    assert body["detail"]
+    return body

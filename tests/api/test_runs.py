@@ -1,0 +1,505 @@
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from astraflow import errors
+from tests.api.rig import NODE_A, NODE_B, WORKFLOW, Rig, definition, problem_of, serve
+
+RUNS = "/api/v1/runs"
+
+
+def test_a_submitted_run_is_answered_with_its_id_and_where_it_is() -> None:
+    async def test(rig: Rig) -> None:
+        answer = await rig.post(RUNS, json={"workflow": definition(), "inputs": {"a": 1}})
+        assert answer.status_code == 202
+        body = answer.json()
+        assert body["status"] == "queued"
+        assert body["createdAt"].endswith("Z")
+        assert answer.headers["location"] == f"{RUNS}/{body['runId']}"
+        assert bytes(rig.scheduler.runs[body["runId"]].run.accepted.inputs) == b'{"a":1}'
+        shown = (await rig.get(answer.headers["location"])).json()
+        assert shown["runId"] == body["runId"]
+        assert [node["nodeId"] for node in shown["nodes"]] == [NODE_A, NODE_B]
+
+    serve(test)
+
+
+def test_a_finished_run_shows_results_errors_and_times() -> None:
+    async def test(rig: Rig) -> None:
+        run_id = await rig.submit()
+        fake = rig.scheduler
+        await fake.start(run_id, 0)
+        running = (await rig.get(f"{RUNS}/{run_id}")).json()
+        assert running["status"] == "running"
+        assert running["nodes"][0]["status"] == "running"
+        assert running["nodes"][0]["workerId"] == "w1"
+        await fake.succeed(run_id, 0, b'{"value":{"deep":[1,2]}}')
+        await fake.fail(run_id, 1)
+        await fake.finish(run_id, "failed")
+        done = (await rig.get(f"{RUNS}/{run_id}")).json()
+        assert done["status"] == "failed"
+        assert done["finishedAt"] is not None
+        assert done["nodes"][0]["result"] == {"value": {"deep": [1, 2]}}
+        assert done["nodes"][1]["error"]["code"] == "E.RUNNER.FAILURE"
+        assert done["artifacts"] == []
+        for name in ("pendingAck", "dispatchId", "ackDeadline", "failures", "waitingFor"):
+            assert name in done["nodes"][0]
+        bare = (await rig.get(f"{RUNS}/{run_id}?nodes=false")).json()
+        assert "nodes" not in bare
+        assert bare["status"] == "failed"
+
+    serve(test)
+
+
+def test_large_results_are_left_out_of_the_run_and_are_whole_in_the_node() -> None:
+    large = json.dumps({"value": "x" * (16 * 1024)}).encode()
+
+    async def test(rig: Rig) -> None:
+        run_id = await rig.submit()
+        await rig.scheduler.start(run_id, 0)
+        await rig.scheduler.succeed(run_id, 0, large)
+        node = (await rig.get(f"{RUNS}/{run_id}")).json()["nodes"][0]
+        assert node["result"] is None
+        assert node["resultTruncated"] is True
+        whole = (await rig.get(f"{RUNS}/{run_id}/nodes/{NODE_A}")).json()
+        assert whole["result"] == json.loads(large)
+        assert "resultTruncated" not in whole
+
+    serve(test)
+
+
+def test_results_are_left_out_when_all_of_them_together_are_too_large() -> None:
+    count = 300
+    nodes = [
+        {"id": f"00000000-0000-4000-8000-{place:012}", "type": "core.noop"}
+        for place in range(count)
+    ]
+    result = json.dumps({"value": "x" * (16 * 1024 - 64)}).encode()
+
+    async def test(rig: Rig) -> None:
+        answer = await rig.post(RUNS, json={"workflow": definition(nodes=nodes, edges=[])})
+        run_id = answer.json()["runId"]
+        await rig.scheduler.start(run_id, *range(count))
+        for place in range(count):
+            await rig.scheduler.succeed(run_id, place, result)
+        shown = (await rig.get(f"{RUNS}/{run_id}")).json()["nodes"]
+        kept = [node for node in shown if node["result"] is not None]
+        assert len(kept) == 4 * 1024 * 1024 // len(result)
+        assert all(node["resultTruncated"] for node in shown if node["result"] is None)
+
+    serve(test)
+
+
+def test_a_node_tells_its_attempts_and_its_story() -> None:
+    async def test(rig: Rig) -> None:
+        run_id = await rig.submit()
+        await rig.scheduler.start(run_id, 0)
+        await rig.scheduler.succeed(run_id, 0)
+        node = (await rig.get(f"{RUNS}/{run_id}/nodes/{NODE_A}")).json()
+        (attempt,) = node["attempts"]
+        assert (attempt["attempt"], attempt["workerId"], attempt["status"]) == (
+            1,
+            "w1",
+            "succeeded",
+        )
+        assert attempt["dispatchedAt"] < attempt["startedAt"] < attempt["finishedAt"]
+        assert [line.split(" ", 1)[1] for line in node["story"]] == [
+            "attempt 1 was leased to w1 (boot 1)",
+            "attempt 1 was taken by its worker",
+            "succeeded with attempt 1",
+        ]
+        missing = await rig.get(f"{RUNS}/{run_id}/nodes/{WORKFLOW}")
+        problem_of(missing, 404, "E.RUN.NODE_NOT_FOUND")
+
+    serve(test)
+
+
+def test_a_dispatch_that_was_not_taken_yet_says_so() -> None:
+    async def test(rig: Rig) -> None:
+        from astraflow.runs.facts import RunStarted, TaskLeased
+
+        run_id = await rig.submit()
+        await rig.scheduler.tell(run_id, RunStarted(1), TaskLeased(2, 0, 1, "w1", 1, 30_000))
+        node = (await rig.get(f"{RUNS}/{run_id}")).json()["nodes"][0]
+        assert (node["status"], node["pendingAck"]) == ("dispatched", True)
+        assert node["dispatchId"] == f"{run_id}.{NODE_A}.1"
+
+    serve(test)
+
+
+def test_the_definition_comes_back_byte_for_byte() -> None:
+    odd = json.dumps(definition(extra={"kept": "äöü ☃"}), indent=3).encode()
+
+    async def test(rig: Rig) -> None:
+        body = b'{"workflow":' + odd + b"}"
+        answer = await rig.post(RUNS, content=body, headers={"content-type": "application/json"})
+        assert answer.status_code == 202
+        shown = await rig.get(f"{RUNS}/{answer.json()['runId']}/definition")
+        assert shown.content == odd
+
+    serve(test)
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({}, "/workflow"),
+        ({"workflow": {}, "workflowId": "x"}, "/workflow"),
+        ({"workflowId": 5}, "/workflowId"),
+        ({"workflowId": ""}, "/workflowId"),
+        ({"workflowId": "x", "version": 0}, "/version"),
+        ({"workflowId": "x", "version": "1"}, "/version"),
+        ({"workflow": {}, "version": 1}, "/version"),
+        ({"workflowId": "x", "inputs": []}, "/inputs"),
+        ({"workflowId": "x", "inputs": {"a": "\0"}}, "/inputs"),
+        ({"workflowId": "x", "surprise": 1}, ""),
+        ([], ""),
+    ],
+)
+def test_a_request_with_a_wrong_field_is_refused_with_a_pointer(body: object, pointer: str) -> None:
+    async def test(rig: Rig) -> None:
+        problem = problem_of(await rig.post(RUNS, json=body), 400, "E.REQUEST.INVALID")
+        assert problem["errors"][0]["pointer"] == pointer
+
+    serve(test)
+
+
+JSON = {"content-type": "application/json"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"not json",
+        b'{"workflowId": "x"',
+        b'{"workflowId": "\xff"}',
+        b'{"workflowId": "x", "inputs": {"a": NaN}}',
+        b'{"workflowId": "x", "inputs": {"a": 1e999}}',
+        b'{"workflowId": "x", "inputs": {"a": "\\ud800"}}',
+        b'{"workflowId": "x", "inputs": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"workflowId": "x", "inputs": {"a": ' + b"[" * 100 + b"]" * 100 + b"}}",
+        b'{"workflowId": ' + b"[" * 100_000,
+    ],
+    ids=["empty", "words", "cut", "latin", "nan", "infinite", "surrogate", "abyss", "deep", "open"],
+)
+def test_a_body_that_is_not_json_that_we_can_hold_is_refused(body: bytes) -> None:
+    async def test(rig: Rig) -> None:
+        answer = await rig.post(RUNS, content=body, headers=JSON)
+        problem_of(answer, 400, "E.REQUEST.INVALID")
+
+    serve(test)
+
+
+def test_an_invalid_definition_is_answered_with_all_its_problems() -> None:
+    nodes = [
+        {"id": NODE_A, "type": "core.echo"},
+        {"id": NODE_A, "type": "core.nothing"},
+        {"id": "not-a-uuid", "type": "core.noop"},
+    ]
+    edges = [{"source": {"node": NODE_A}, "target": {"node": NODE_A}}]
+
+    async def test(rig: Rig) -> None:
+        answer = await rig.post(RUNS, json={"workflow": definition(nodes=nodes, edges=edges)})
+        body = answer.json()
+        assert answer.status_code == 422
+        codes = {error["code"] for error in body["errors"]}
+        assert {"E.WORKFLOW.DUPLICATE_ID", "E.WORKFLOW.BAD_ID"} <= codes
+        assert all(error["pointer"].startswith("/") for error in body["errors"])
+        assert len(body["errors"]) >= 3
+
+    serve(test)
+
+
+def test_a_body_of_another_kind_is_refused() -> None:
+    async def test(rig: Rig) -> None:
+        for kind in ("text/plain", "application/xml", "application/jsonx", ""):
+            answer = await rig.post(RUNS, content=b"{}", headers={"content-type": kind})
+            problem_of(answer, 415, "E.REQUEST.MEDIA_TYPE")
+        latin = {"content-type": "application/json; charset=latin-1"}
+        problem_of(await rig.post(RUNS, content=b"{}", headers=latin), 415, "E.REQUEST.MEDIA_TYPE")
+        other = {**JSON, "content-encoding": "br"}
+        problem_of(await rig.post(RUNS, content=b"{}", headers=other), 415, "E.REQUEST.MEDIA_TYPE")
+        good = {"content-type": "application/json; charset=utf-8"}
+        body = json.dumps({"workflow": definition()}).encode()
+        assert (await rig.post(RUNS, content=body, headers=good)).status_code == 202
+
+    serve(test)
+
+
+def test_a_compressed_body_is_read() -> None:
+    body = gzip.compress(json.dumps({"workflow": definition()}).encode())
+
+    async def test(rig: Rig) -> None:
+        headers = {**JSON, "content-encoding": "gzip"}
+        assert (await rig.post(RUNS, content=body, headers=headers)).status_code == 202
+
+    serve(test)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"not gzip",
+        gzip.compress(b"{}")[:-4],
+        gzip.compress(b"{}") + b"more",
+        gzip.compress(b"{}") * 2,
+    ],
+    ids=["words", "cut", "rest", "twice"],
+)
+def test_a_broken_compressed_body_is_refused(body: bytes) -> None:
+    async def test(rig: Rig) -> None:
+        headers = {**JSON, "content-encoding": "gzip"}
+        answer = await rig.post(RUNS, content=body, headers=headers)
+        problem_of(answer, 400, "E.REQUEST.INVALID")
+
+    serve(test)
+
+
+def test_a_bomb_is_refused_when_it_has_grown_to_the_limit() -> None:
+    bomb = gzip.compress(b"x" * (65 * 1024 * 1024), 1)
+
+    async def test(rig: Rig) -> None:
+        headers = {**JSON, "content-encoding": "gzip"}
+        answer = await rig.post(RUNS, content=bomb, headers=headers)
+        problem_of(answer, 413, "E.REQUEST.TOO_LARGE")
+
+    serve(test)
+
+
+def test_a_body_that_says_that_it_is_too_large_is_refused_unread() -> None:
+    async def test(rig: Rig) -> None:
+        head = (
+            f"POST {RUNS} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer token-of-default-admin\r\n"
+            "content-type: application/json\r\nconnection: close\r\ncontent-length: 99999999999\r\n\r\n"
+        )
+        answer = await rig.raw(head.encode())
+        assert answer.startswith(b"HTTP/1.1 413 ")
+        assert b"E.REQUEST.TOO_LARGE" in answer
+
+    serve(test)
+
+
+def test_a_body_without_a_length_is_counted_while_it_arrives() -> None:
+    async def parts():  # type: ignore[no-untyped-def]
+        for _ in range(5):
+            yield b" " * (1024 * 1024)
+
+    async def test(rig: Rig) -> None:
+        rig.scheduler.add_worker("default", "w1")
+        path = "/api/v1/workers/w1/commands"
+        answer = await rig.post(path, content=parts(), headers=JSON)
+        problem_of(answer, 413, "E.REQUEST.TOO_LARGE")
+
+    serve(test)
+
+
+def test_the_same_key_and_body_give_the_same_run() -> None:
+    async def test(rig: Rig) -> None:
+        key = {"idempotency-key": "k-1"}
+        first = await rig.post(RUNS, json={"workflow": definition()}, headers=key)
+        again = await rig.post(RUNS, json={"workflow": definition()}, headers=key)
+        assert (first.status_code, again.status_code) == (202, 202)
+        assert first.json() == again.json()
+        other = await rig.post(RUNS, json={"workflow": definition(), "inputs": {}}, headers=key)
+        problem_of(other, 409, "E.RUN.IDEMPOTENCY_CONFLICT")
+        assert len(rig.scheduler.runs) == 1
+
+    serve(test)
+
+
+@pytest.mark.parametrize("key", ["", "x" * 10_000, "tab\there", "\xe4"])
+def test_a_key_that_cannot_be_one_is_refused(key: str) -> None:
+    async def test(rig: Rig) -> None:
+        headers = {"idempotency-key": key.encode("latin-1")}
+        answer = await rig.post(RUNS, json={"workflow": definition()}, headers=headers)
+        problem_of(answer, 400, "E.REQUEST.INVALID")
+
+    serve(test)
+
+
+def test_a_saved_workflow_is_run_by_its_id_and_version() -> None:
+    async def test(rig: Rig) -> None:
+        await rig.post("/api/v1/workflows", json=definition())
+        answer = await rig.post(RUNS, json={"workflowId": WORKFLOW, "version": 1})
+        assert answer.status_code == 202
+        (item,) = (await rig.get(RUNS)).json()["items"]
+        assert (item["workflowId"], item["workflowVersion"]) == (WORKFLOW, 1)
+        missing = await rig.post(RUNS, json={"workflowId": NODE_A})
+        problem_of(missing, 404, "E.WORKFLOW.NOT_FOUND")
+
+    serve(test)
+
+
+def test_cancel_of_unknown_finished_and_cancelled_runs() -> None:
+    async def test(rig: Rig) -> None:
+        problem_of(await rig.post(f"{RUNS}/nope/cancel"), 404, "E.RUN.NOT_FOUND")
+        run_id = await rig.submit()
+        await rig.scheduler.start(run_id, 0)
+        first = await rig.post(f"{RUNS}/{run_id}/cancel")
+        assert first.status_code == 200
+        assert (first.json()["status"], first.json()["cancelRequested"]) == ("running", True)
+        again = await rig.post(f"{RUNS}/{run_id}/cancel")
+        assert again.json() == first.json()
+        await rig.scheduler.end_cancelled(run_id)
+        late = await rig.post(f"{RUNS}/{run_id}/cancel")
+        assert (late.status_code, late.json()["status"]) == (200, "cancelled")
+        done = await rig.submit()
+        await rig.scheduler.start(done, 0, 1)
+        await rig.scheduler.succeed(done, 0)
+        await rig.scheduler.succeed(done, 1)
+        await rig.scheduler.finish(done)
+        problem = problem_of(await rig.post(f"{RUNS}/{done}/cancel"), 409, "E.RUN.TERMINAL")
+        assert problem["runStatus"] == "succeeded"
+
+    serve(test)
+
+
+@pytest.mark.parametrize("prefix", ["/api/v1/runs", "/api/v1/scheduler/runs"])
+def test_rebind_answers_on_its_old_path_too(prefix: str) -> None:
+    async def test(rig: Rig) -> None:
+        run_id = await rig.submit()
+        assert (await rig.post(f"{prefix}/{run_id}/rebind")).status_code == 202
+        answer = await rig.post(f"{prefix}/{run_id}/rebind", json={"running": "restart"})
+        assert answer.json() == {"runId": run_id, "running": "restart"}
+        assert rig.scheduler.rebound == [(run_id, False), (run_id, True)]
+        problem_of(await rig.post(f"{prefix}/nope/rebind"), 404, "E.RUN.NOT_FOUND")
+        bad = await rig.post(f"{prefix}/{run_id}/rebind", json={"running": "burn"})
+        problem_of(bad, 400, "E.REQUEST.INVALID")
+
+    serve(test)
+
+
+def test_lists_are_pages_newest_first() -> None:
+    async def test(rig: Rig) -> None:
+        made = [await rig.submit() for _ in range(5)]
+        seen: list[str] = []
+        cursor = ""
+        while True:
+            page = (await rig.get(f"{RUNS}?limit=2{cursor}")).json()
+            seen += [item["runId"] for item in page["items"]]
+            if page["nextCursor"] is None:
+                break
+            cursor = f"&cursor={page['nextCursor']}"
+        assert seen == made[::-1]
+        assert "nodes" not in page["items"][0]
+        await rig.scheduler.start(made[0], 0)
+        running = (await rig.get(f"{RUNS}?status=running")).json()["items"]
+        assert [item["runId"] for item in running] == [made[0]]
+        assert (await rig.get(f"{RUNS}?workflowId={NODE_A}")).json()["items"] == []
+
+    serve(test)
+
+
+@pytest.mark.parametrize("query", ["limit=-1", "limit=0", "limit=x", "limit=", "limit=1.5", "limit=%2B1",
+                                   "limit=000", "status=odd", "limit=1&limit=2", "nodes=maybe", "%ff=1"])  # fmt: skip
+def test_a_parameter_that_cannot_be_is_refused(query: str) -> None:
+    async def test(rig: Rig) -> None:
+        run_id = await rig.submit()
+        path = f"{RUNS}/{run_id}" if query.startswith("nodes") else RUNS
+        problem_of(await rig.get(f"{path}?{query}"), 400, "E.REQUEST.INVALID")
+
+    serve(test)
+
+
+def test_a_limit_beyond_the_maximum_is_the_maximum() -> None:
+    async def test(rig: Rig) -> None:
+        for _ in range(3):
+            await rig.submit()
+        for limit in ("201", "1000000000", "9" * 1_000):
+            page = (await rig.get(f"{RUNS}?limit={limit}")).json()
+            assert len(page["items"]) == 3
+
+    serve(test)
+
+
+def test_a_cursor_that_was_forged_or_is_another_tenants_is_refused() -> None:
+    async def test(rig: Rig) -> None:
+        for _ in range(3):
+            await rig.submit()
+        cursor = (await rig.get(f"{RUNS}?limit=1")).json()["nextCursor"]
+        changed = cursor[:-2] + ("AA" if cursor[-2:] != "AA" else "BB")
+        for bad in (changed, "x", "A" * 600, "%00", "Ä"):
+            answer = await rig.get(RUNS, params={"cursor": bad})
+            problem_of(answer, 400, "E.REQUEST.INVALID")
+        other = {"authorization": "Bearer token-of-umbrella-admin"}
+        answer = await rig.get(f"{RUNS}?cursor={cursor}", headers=other)
+        problem_of(answer, 400, "E.REQUEST.INVALID")
+        elsewhere = await rig.get(f"/api/v1/workflows?cursor={cursor}")
+        problem_of(elsewhere, 400, "E.REQUEST.INVALID")
+
+    serve(test)
+
+
+def test_logs_are_pages_of_what_nodes_said() -> None:
+    async def test(rig: Rig) -> None:
+        run_id = await rig.submit()
+        await rig.scheduler.start(run_id, 0, 1)
+        await rig.scheduler.say(run_id, 0, "one", "two", "three")
+        await rig.scheduler.say(run_id, 1, "other")
+        await rig.scheduler.say(run_id, 0, "four")
+        path = f"{RUNS}/{run_id}/logs"
+        whole = (await rig.get(path)).json()
+        assert [line["text"] for line in whole["items"]] == ["one", "two", "three", "other", "four"]
+        assert whole["nextCursor"] is None
+        assert whole["items"][0]["channel"] == "stdout"
+        mine = (await rig.get(f"{path}?nodeId={NODE_B}")).json()["items"]
+        assert [line["text"] for line in mine] == ["other"]
+        seen, cursor = [], ""
+        for _ in range(3):
+            page = (await rig.get(f"{path}?limit=2{cursor}")).json()
+            seen += [line["text"] for line in page["items"]]
+            cursor = f"&cursor={page['nextCursor']}"
+        assert seen == ["one", "two", "three", "other", "four"]
+        assert rig.scheduler.following == 0
+
+    serve(test)
+
+
+def test_artifacts_of_a_run_are_a_list() -> None:
+    async def test(rig: Rig) -> None:
+        run_id = await rig.submit()
+        answer = await rig.get(f"{RUNS}/{run_id}/artifacts")
+        assert answer.json() == {"items": [], "nextCursor": None}
+
+    serve(test)
+
+
+def test_what_cannot_be_done_now_says_when_to_come_back() -> None:
+    async def test(rig: Rig) -> None:
+        rig.scheduler.raises = errors.Unavailable(errors.OVERLOADED, "too much is waiting")
+        answer = await rig.post(RUNS, json={"workflow": definition()})
+        problem_of(answer, 503, "E.OVERLOADED")
+        assert answer.headers["retry-after"] == "1"
+        detail = {"retryAfterSeconds": 30}
+        rig.scheduler.raises = errors.Unavailable(errors.OVERLOADED, "wait", detail=detail)
+        answer = await rig.post(RUNS, json={"workflow": definition()})
+        assert answer.headers["retry-after"] == "30"
+
+    serve(test)
+
+
+def test_a_bug_is_answered_without_a_word_about_it(caplog: pytest.LogCaptureFixture) -> None:
+    async def test(rig: Rig) -> None:
+        rig.scheduler.raises = RuntimeError("the password is hunter2")
+        answer = await rig.post(RUNS, json={"workflow": definition()})
+        problem_of(answer, 500, "E.INTERNAL")
+        assert "hunter2" not in answer.text
+
+    serve(test)
+    assert "hunter2" in caplog.text
+
+
+def test_the_example_of_the_older_documents_works_as_written() -> None:
+    from tests.conftest import ROOT
+
+    body = (ROOT / "docs/examples/run-request.json").read_bytes()
+
+    async def test(rig: Rig) -> None:
+        answer = await rig.post("/api/v1/runs", content=body, headers=JSON)
+        assert answer.status_code == 202, answer.text
+
+    serve(test)
