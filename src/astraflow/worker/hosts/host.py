@@ -36,7 +36,7 @@ class HostOwner(Protocol):
         """It has loaded its package."""
 
     def on_outcome(self, host: Host, running: Running, outcome: frames.Outcome) -> None:
-        """An attempt has ended; it is no longer in the host."""
+        """An attempt has ended: remove it from the host."""
 
     def on_feedback(self, running: Running, said: frames.Feedback) -> None:
         """An attempt says something."""
@@ -83,6 +83,11 @@ class Host:
         self._strange = 0
         self.process = HostProcess(spec, settings, folder, clock, loop, self)
 
+    @property
+    def is_free(self) -> bool:
+        """Whether it could run something and does not."""
+        return self.is_ready and not self.is_ending and not self.attempts
+
     # -- from the owner ---------------------------------------------------------------------
 
     def add(self, running: Running) -> None:
@@ -114,10 +119,6 @@ class Host:
         self.idle_since = self._clock.now()
         if self.process.armed < self.idle_since + FENCE_SLACK_S:
             self.set_fence()
-
-    def stop(self) -> None:
-        """It is not needed any more."""
-        self.kill("ours")
 
     def kill(self, cause: Cause, detail: str = "") -> None:
         """End it now. The first cause counts."""
@@ -181,7 +182,6 @@ class Host:
         if running is None:
             self._on_strange("frame of no attempt")
         elif isinstance(frame, frames.Outcome):
-            self.remove(running)
             self._owner.on_outcome(self, running, frame)
         elif isinstance(frame, frames.Feedback):
             self._owner.on_feedback(running, frame)
@@ -208,7 +208,6 @@ class Host:
         elif about.type == "result":
             error = TaskError(errors.RESULT_INVALID.code, "USER_CODE", problem, retryable=False)
             outcome = frames.Outcome(about.task_id, about.attempt, "FAILED", error=error)
-            self.remove(running)
             self._owner.on_outcome(self, running, outcome)
         else:
             error = TaskError(errors.NEXT_INVALID.code, "USER_CODE", problem, retryable=False)

@@ -38,6 +38,10 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Between two starts of a package that did not start; doubling."""
     idle_timeout_s: float = 300.0
     """A host without work is kept warm that long."""
+    own_idle_timeout_s: float = 10.0
+    """The same for a host that runs one attempt at a time."""
+    max_starting: int = 2
+    """Hosts for one attempt that start at the same time: each takes a tenth of a second of a core."""
     max_hosts: int = 32
     """Processes at once. When all work, an attempt that needs another host waits."""
     shared_grace_s: float = 1.0

@@ -1,0 +1,186 @@
+"""Which host runs an attempt: the shared one of its package, one of its own, or none yet.
+
+Rule 1: attempts of a package version share one host, unless the package asks for a host per attempt.
+Rule 2: an attempt that was lost before is alone in its host. Such a host may serve the next one when it is free: what
+        counts is that the cause of a death is known. After a crash of a whole worker many tasks come back at once, so
+        few hosts are started at a time, and short attempts are served by those few.
+Rule 3: a package that did not start is tried again after a delay that doubles. Attempts wait meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from astraflow import errors
+from astraflow.clock import Clock
+from astraflow.worker.hosts.host import Host, HostOwner
+from astraflow.worker.hosts.running import Running
+from astraflow.worker.hosts.settings import HostSettings, HostSpec
+
+__all__ = ["Fleet"]
+
+Version = tuple[str, str]
+
+
+class _Failure(msgspec.Struct):
+    """A package that did not start: how often in a row, and when it may be tried again."""
+
+    times: int = 0
+    until: float = 0.0
+
+
+class Fleet:
+    """All hosts, and the attempts that wait for one."""
+
+    def __init__(
+        self,
+        owner: HostOwner,
+        folder: Path,
+        clock: Clock,
+        settings: HostSettings,
+        packages: Callable[[str, str], HostSpec | None],
+        refuse: Callable[[Running, errors.Code, str], None],
+    ) -> None:
+        self._owner = owner
+        self._folder = folder
+        self._clock = clock
+        self._settings = settings
+        self._packages = packages
+        self._refuse = refuse
+        self._shared: dict[Version, Host] = {}
+        self._failures: dict[Version, _Failure] = {}
+        self.hosts: dict[Host, None] = {}
+        self.waiting: dict[tuple[str, int], Running] = {}
+        self.started_total = 0
+        self.died_total = 0
+
+    @property
+    def starting(self) -> int:
+        return sum(not host.is_ready for host in self.hosts)
+
+    # -- placing ----------------------------------------------------------------------------
+
+    def place(self, running: Running) -> None:
+        """Give an attempt to a host, or keep it until there is one."""
+        package = running.dispatch.package
+        spec = self._packages(package.name, package.version)
+        if spec is None:
+            name = f"{package.name} {package.version}"
+            self._refuse(running, errors.PKG_NOT_FOUND, f"this worker has no package: {name}")
+            return
+        host = self._find(spec, running)
+        if host is not None:
+            host.add(running)
+        elif self._may_start(spec, running):
+            self._start(spec, running)
+        else:
+            self.waiting[running.key] = running
+
+    def place_waiting(self) -> None:
+        waiting, self.waiting = self.waiting, {}
+        for running in waiting.values():
+            self.place(running)
+
+    def _find(self, spec: HostSpec, running: Running) -> Host | None:
+        if spec.isolation == "attempt":
+            return None
+        if not running.needs_own_host:
+            shared = self._shared.get((spec.name, spec.version))
+            return None if shared is None or shared.is_ending else shared
+        for host in self.hosts:
+            if host.is_own and host.is_free and host.spec == spec:
+                return host
+        return None
+
+    def _may_start(self, spec: HostSpec, running: Running) -> bool:
+        failure = self._failures.get((spec.name, spec.version))
+        if failure is not None and self._clock.now() < failure.until:
+            return False
+        is_own = running.needs_own_host or spec.isolation == "attempt"
+        if is_own and self.starting >= self._settings.max_starting:
+            return False
+        if len(self.hosts) < self._settings.max_hosts:
+            return True
+        free = [host for host in self.hosts if host.is_free]
+        if free:
+            self.retire(min(free, key=lambda host: host.idle_since))
+        return False  # its place is free when it is dead
+
+    def _start(self, spec: HostSpec, running: Running) -> None:
+        loop = asyncio.get_running_loop()
+        is_own = running.needs_own_host or spec.isolation == "attempt"
+        try:
+            host = Host(spec, is_own, self._owner, self._settings, self._folder, self._clock, loop)
+        except OSError as problem:
+            self._note_failure(spec)
+            self._refuse(running, errors.RUNNER_CRASHED, f"no host can be started: {problem}")
+            return
+        self.started_total += 1
+        self.hosts[host] = None
+        if not is_own:
+            self._shared[spec.name, spec.version] = host
+        host.add(running)
+
+    # -- the lives of hosts -----------------------------------------------------------------
+
+    def ready(self, host: Host) -> None:
+        self._failures.pop((host.spec.name, host.spec.version), None)
+        if self.waiting:
+            self.place_waiting()
+
+    def freed(self, host: Host) -> None:
+        """An attempt has ended in it."""
+        if host.is_own and host.spec.isolation == "attempt":
+            self.retire(host)
+        elif host.is_own and self.waiting:
+            self.place_waiting()
+
+    def retire(self, host: Host) -> None:
+        """End it: no attempt is given to it any more."""
+        self._forget(host)
+        host.kill("ours")
+
+    def dead(self, host: Host, is_failed_start: bool) -> None:
+        self.died_total += 1
+        del self.hosts[host]
+        self._forget(host)
+        if is_failed_start:
+            self._note_failure(host.spec)
+
+    def _forget(self, host: Host) -> None:
+        version = (host.spec.name, host.spec.version)
+        if self._shared.get(version) is host:
+            del self._shared[version]
+
+    def _note_failure(self, spec: HostSpec) -> None:
+        failure = self._failures.setdefault((spec.name, spec.version), _Failure())
+        delay_s = self._settings.start_backoff_s * 2.0**failure.times
+        failure.until = self._clock.now() + min(delay_s, self._settings.start_backoff_max_s)
+        failure.times += 1
+
+    def look(self, now: float, is_sampling: bool) -> None:
+        """Move fences, end what is idle, late or too large, and place what waits."""
+        for host in list(self.hosts):
+            host.set_fence()
+            if not host.is_ending:
+                self._look_at(host, now, is_sampling)
+        if self.waiting:
+            self.place_waiting()
+
+    def _look_at(self, host: Host, now: float, is_sampling: bool) -> None:
+        settings = self._settings
+        limit = host.spec.memory_limit_bytes
+        idle_s = settings.own_idle_timeout_s if host.is_own else settings.idle_timeout_s
+        if not host.is_ready:
+            if now >= host.started_at + settings.start_timeout_s:
+                host.kill("late", f"{settings.start_timeout_s} s")
+        elif host.is_free and now >= host.idle_since + idle_s:
+            self.retire(host)
+        elif limit is not None and is_sampling:
+            held = host.process.rss_bytes()
+            if held > limit:
+                host.kill("memory", f"{held} bytes, allowed are {limit}")
