@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import codec, memory, plan_scaling, runs, simulation, tokens, windows
+from benchmarks import codec, memory, plan_scaling, runs, simulation, store, tokens, windows
 from benchmarks.figures import Figure, reference_ms
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -23,6 +23,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "plan_scaling": plan_scaling.figures,
     "runs": runs.figures,
     "simulation": simulation.figures,
+    "store": store.figures,
     "tokens": tokens.figures,
     "windows": windows.figures,
 }

@@ -15,7 +15,7 @@ from astraflow import errors
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from astraflow.store.rows import Changes, RunChange, RunRow
+    from astraflow.store.rows import Changes, FactPage, RunChange, RunRow
 
 __all__ = ["check_changes", "check_row", "check_values", "refused"]
 
@@ -29,7 +29,7 @@ def check_changes(changes: Changes) -> None:
     Raises:
         StoreError: a row cannot be stored; the pointer says which value of which row.
     """
-    if changes.pages:
+    if changes.pages and not _are_storable(changes.pages):
         _check_rows("pages", changes.pages)
     if changes.runs:
         _check_rows("runs", changes.runs)
@@ -78,6 +78,15 @@ def _check_rows(table: str, rows: Iterable[msgspec.Struct]) -> None:
                     )
             elif kind is int and not MIN_INTEGER <= value <= MAX_INTEGER:
                 raise refused(f"an integer is beyond 64 bits: {field}", f"/{table}/{index}/{field}")
+
+
+def _are_storable(pages: list[FactPage]) -> bool:
+    """Whether all of them surely are. Pages are most of what is written: all texts are looked at as one."""
+    ids = "".join([page.run_id for page in pages])
+    numbers = [page.first for page in pages]
+    numbers += [page.last for page in pages]
+    is_inside = min(numbers) >= MIN_INTEGER and max(numbers) <= MAX_INTEGER
+    return is_inside and ids.isascii() and "\0" not in ids
 
 
 def _is_storable(text: str) -> bool:

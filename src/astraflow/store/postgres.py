@@ -123,12 +123,12 @@ class PostgresStore:
 
     async def commit(self, claim: Claim, number: int, changes: Changes) -> None:
         check_changes(changes)
-        name, arguments = commit_arguments(changes)
+        arguments = commit_arguments(changes)
         async with self._lock:
             connection = await self._get_connection(claim)
             async with writing(connection):
                 is_written = await connection.fetchval(
-                    self._queries[name], claim.epoch, number, self._writer, *arguments
+                    self._queries["commit"], claim.epoch, number, self._writer, *arguments
                 )
             if not is_written:
                 raise await self._stale(connection, claim, number)

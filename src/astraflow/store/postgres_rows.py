@@ -18,8 +18,8 @@ __all__ = ["commit_arguments"]
 _row = msgspec.structs.astuple
 
 
-def commit_arguments(changes: Changes) -> tuple[str, list[Any]]:
-    """The statement that writes these rows, and its arguments after the fence's.
+def commit_arguments(changes: Changes) -> list[Any]:
+    """What follows the fence in the arguments of the query `commit`.
 
     A statement sees the tables as they were before it: a run that is made and changed at once is made as it ends up,
     and of several changes of one row only the last is written.
@@ -34,8 +34,6 @@ def commit_arguments(changes: Changes) -> tuple[str, list[Any]]:
     arguments: list[Any] = [sum(len(page.body) for page in changes.pages)]
     arguments += _columns(changes.pages, 4)
     arguments += _columns(changed.values(), 6)
-    if not (runs or changes.plans or changes.workers or changes.events or changes.audits):
-        return "commit_pages", arguments
     keys = {
         (run.tenant, run.idempotency_key): Submission(
             run.tenant, run.idempotency_key, run.fingerprint, run.run_id, run.created_at
@@ -50,7 +48,7 @@ def commit_arguments(changes: Changes) -> tuple[str, list[Any]]:
     arguments += _columns(workers.values(), 12)
     arguments += _columns(changes.events, 5)
     arguments += _columns(changes.audits, 7)
-    return "commit", arguments
+    return arguments
 
 
 def _columns(rows: Collection[msgspec.Struct], width: int) -> list[tuple[Any, ...]]:

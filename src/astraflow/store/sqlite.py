@@ -57,7 +57,7 @@ class SqliteStore:
     """A `Store` in one file, or in memory for `:memory:`."""
 
     def __init__(self, path: str | Path) -> None:
-        self._path = str(path)
+        self.path = str(path)
         self._queries = load_queries("sqlite")
         self._lock: FileLock | None = None
         self._writes: CallQueue[SqliteWriter] = CallQueue()
@@ -67,13 +67,13 @@ class SqliteStore:
 
     async def open(self) -> None:
         assert self._writer is None, "the store is open"
-        if self._path != MEMORY:
-            with speaking(self._path):
-                self._lock = FileLock(self._path)
+        if self.path != MEMORY:
+            with speaking(self.path):
+                self._lock = FileLock(self.path)
         self._writes, self._reads = CallQueue(), CallQueue()
         try:
             await self._start_writer()
-            if self._path != MEMORY:
+            if self.path != MEMORY:
                 for number in range(READERS):
                     await self._start_reader(number)
         except StoreError:
@@ -100,9 +100,9 @@ class SqliteStore:
         writes = self._writes
 
         def enter() -> SqliteWriter:
-            writer = SqliteWriter(connect_writer(self._path, self._queries), self._queries)
-            if self._path != MEMORY:
-                writer.copy_log_with(connect_copier(self._path, self._queries), writes.post)
+            writer = SqliteWriter(connect_writer(self.path, self._queries), self._queries)
+            if self.path != MEMORY:
+                writer.copy_log_with(connect_copier(self.path, self._queries), writes.post)
             return writer
 
         thread = CallThread("store-writer", writes, enter, SqliteWriter.close)
@@ -113,7 +113,7 @@ class SqliteStore:
         thread = CallThread(
             f"store-reader-{number}",
             self._reads,
-            partial(connect_reader, self._path, self._queries),
+            partial(connect_reader, self.path, self._queries),
             sqlite3.Connection.close,
         )
         await thread.start()
@@ -224,6 +224,6 @@ class SqliteStore:
         def ask(connection: sqlite3.Connection) -> Answer:
             return reads.ask(connection, self._queries, function, arguments)
 
-        if self._path == MEMORY:
+        if self.path == MEMORY:
             return await self._writes.call(lambda writer: ask(writer.connection))
         return await self._reads.call(ask)

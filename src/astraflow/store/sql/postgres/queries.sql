@@ -43,29 +43,8 @@ SELECT epoch, commit_number FROM shards WHERE shard = 0
 -- name: fence
 SELECT true FROM shards WHERE shard = 0 AND epoch = $1 FOR UPDATE
 
--- name: commit_pages
-WITH fence AS (
-    UPDATE shards SET commit_number = $2, held_bytes = held_bytes + $4
-    WHERE shard = 0 AND epoch = $1 AND writer = $3 AND commit_number < $2
-    RETURNING true
-), new_pages AS (
-    INSERT INTO pages
-    SELECT p.* FROM fence, unnest($5::text[], $6::bigint[], $7::bigint[], $8::bytea[]) AS p
-), changed_runs AS (
-    UPDATE runs SET status = c.status, cancel_requested = c.cancel_requested,
-        started_at = c.started_at, finished_at = c.finished_at, error = c.error
-    FROM fence, unnest($9::text[], $10::text[], $11::boolean[], $12::bigint[], $13::bigint[], $14::bytea[])
-        AS c (run_id, status, cancel_requested, started_at, finished_at, error)
-    WHERE runs.run_id = c.run_id
-    RETURNING true
-)
-SELECT CASE
-    WHEN count(*) = 0 THEN false
-    WHEN (SELECT count(*) FROM changed_runs) = cardinality($9::text[]) THEN true
-    ELSE refuse('a run that is changed does not exist')
-END FROM fence
-
 -- name: commit
+-- Everything hangs on the fence. A statement sees the tables as they were before it, its own rows not among them.
 WITH fence AS (
     UPDATE shards SET commit_number = $2, held_bytes = held_bytes + $4
     WHERE shard = 0 AND epoch = $1 AND writer = $3 AND commit_number < $2

@@ -1,0 +1,123 @@
+"""What a commit costs through the SQLite store, against the same rows through bare sqlite3 in one thread.
+
+Time on the wall, not of the processor: a commit is mostly a flush. The two take turns, so that a slow moment of the
+disk hits both; the median of many is what a commit usually costs, and the ratio is what our share of it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+
+from astraflow.store.queries import load_queries
+from astraflow.store.rows import Changes, FactPage, PlanRow, RunRow
+from astraflow.store.sqlite import SqliteStore
+from astraflow.store.sqlite_file import connect_writer
+from benchmarks.figures import Figure
+
+FOLDER = Path(__file__).resolve().parent.parent / "var"
+"""On the disk of the project: a folder for temporary files may be memory, where a flush costs nothing."""
+COMMITS = 400
+RUNS = 200
+BODY = b'{"type":"task_succeeded","task":"00000000-0000-4000-8000-000000000000"}\n' * 5
+SMALL_BUDGET_US = 500.0
+PAGE_BUDGET_US = 13.0
+SMALL_RATIO = 1.5
+PAGE_RATIO = 1.3
+
+
+class Pages:
+    """Pages of many runs in turn, as a busy scheduler writes them."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def take(self, count: int) -> list[FactPage]:
+        first = self._last + 1
+        self._last += count
+        return [
+            FactPage(f"01J8ZQ5T9GQ4X7V2N3M1K0H{number % RUNS:03}", number, number, BODY)
+            for number in range(first, first + count)
+        ]
+
+
+def first_rows() -> Changes:
+    changes = Changes()
+    changes.plans.append(PlanRow("plan", b"{}", b"{}"))
+    changes.runs += [
+        RunRow(
+            run_id=f"01J8ZQ5T9GQ4X7V2N3M1K0H{number:03}",
+            tenant="default",
+            workflow_id="flow",
+            plan_id="plan",
+            created_at=number,
+        )
+        for number in range(RUNS)
+    ]
+    return changes
+
+
+class Bare:
+    """The floor: the same statements on the same tables, without threads, checks or answers."""
+
+    def __init__(self, path: Path) -> None:
+        self._queries = load_queries("sqlite")
+        self.connection = connect_writer(str(path), self._queries)
+        self.connection.execute("PRAGMA wal_autocheckpoint = 1000")
+        self.connection.execute(self._queries["claim"], ("bare",)).fetchall()
+        self._number = 0
+
+    def commit(self, pages: list[FactPage]) -> None:
+        self._number += 1
+        queries, execute = self._queries, self.connection.execute
+        execute(queries["begin"])
+        execute(queries["fence_commit"], (self._number, 1))
+        self.connection.executemany(
+            queries["insert_page"], [msgspec.structs.astuple(page) for page in pages]
+        )
+        execute(queries["commit"])
+
+
+async def measure(folder: Path, size: int) -> tuple[float, float]:
+    """Median microseconds of a commit of so many pages: ours, and bare."""
+    store = SqliteStore(folder / f"ours-{size}.db")
+    await store.open()
+    claim = await store.claim("benchmark")
+    assert claim is not None
+    await store.commit(claim, 1, first_rows())
+    ours, bare = [], []
+    our_pages, bare_pages = Pages(), Pages()
+    with closing((floor := Bare(folder / f"bare-{size}.db")).connection):
+        for number in range(2, COMMITS + 2):
+            changes = Changes()
+            changes.pages = our_pages.take(size)
+            start = time.perf_counter()
+            await store.commit(claim, number, changes)
+            ours.append(time.perf_counter() - start)
+            rows = bare_pages.take(size)
+            start = time.perf_counter()
+            floor.commit(rows)
+            bare.append(time.perf_counter() - start)
+    await store.close()
+    return statistics.median(ours) * 1e6, statistics.median(bare) * 1e6
+
+
+def figures() -> list[Figure]:
+    FOLDER.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=FOLDER) as name:
+        small, small_floor = asyncio.run(measure(Path(name), 1))
+        large, large_floor = asyncio.run(measure(Path(name), 100))
+    return [
+        Figure("commit of 1 page, flushed", small, "µs", SMALL_BUDGET_US),
+        Figure("the same, bare sqlite3 in one thread", small_floor, "µs"),
+        Figure("ratio", small / small_floor, "times", SMALL_RATIO),
+        Figure("commit of 100 pages, a page", large / 100, "µs", PAGE_BUDGET_US),
+        Figure("the same, bare sqlite3 in one thread", large_floor / 100, "µs"),
+        Figure("ratio", large / large_floor, "times", PAGE_RATIO),
+    ]
