@@ -103,7 +103,7 @@ class Context:
     @property
     def idempotency_key(self) -> str:
         """The same for all attempts of the task: give it to services that must not act twice."""
-        return str(self._frame.get("idempotency_key") or f"{self.run_id}/{self.task_id}")
+        return f"{self.run_id}/{self.task_id}"
 
     @property
     def timeout_s(self) -> float | None:

@@ -249,6 +249,34 @@ class TestFailure:
         decision = give(leased(), Report(0, 1, "w1", "FAILED", error=error))
         assert kinds(decision) == [AttemptLost]
 
+    def test_work_that_lost_its_host_through_another_is_lost_not_failed(self) -> None:
+        run = leased()
+        error = Problem(errors.TASK_HOST_LOST.code, "INFRASTRUCTURE", "killed by SIGSEGV")
+        decision = give(run, Report(0, 1, "w1", "FAILED", error=error))
+        (lost,) = decision.facts
+        assert isinstance(lost, AttemptLost)
+        assert lost.cause == "its host died"
+        assert (run.tasks[0].losses, run.tasks[0].failures) == (1, 0)
+        late = give(run, Report(0, 1, "w1", "FAILED", error=error))
+        assert late.ignored == "already counted as lost"
+
+    def test_work_that_was_killed_after_its_grace_is_judged_by_what_it_was_stopped_for(
+        self,
+    ) -> None:
+        killed = Problem(errors.CANCEL_TIMEOUT.code, "CANCELLED", "killed")
+        report = Report(0, 1, "w1", "FAILED", error=killed)
+        run = leased()
+        give(run, TimeOut(0, 1, 1000), report)
+        assert run.error is not None
+        assert run.error.code == errors.RUNNER_TIMEOUT.code
+        assert kinds(give(leased(), Withdraw(0, 1), report)) == [AttemptRefused]
+        run = leased()
+        give(run, Cancel("someone", 1000), report)
+        state = run.tasks[0].state
+        assert isinstance(state, Failed)
+        assert state.error == killed
+        assert run.status == "cancelled"
+
 
 class TestLoss:
     def test_a_lost_attempt_is_given_out_again(self) -> None:

@@ -41,7 +41,9 @@ def run_host(settings: HostSettings) -> NoReturn:
         limits = settings.output_bytes, settings.output_bytes_per_s
         setattr(sys, channel, AttemptOutput(channel, plain, *limits))
     asyncio.run(_serve(settings))
-    os._exit(0)
+    sys.exit(
+        0
+    )  # what packages have registered for the end of the process is done; the worker bounds it
 
 
 async def _serve(settings: HostSettings) -> None:

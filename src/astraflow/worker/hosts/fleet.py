@@ -107,7 +107,7 @@ class Fleet:
             return True
         free = [host for host in self.hosts if host.is_free]
         if free:
-            self.retire(min(free, key=lambda host: host.idle_since))
+            self._let_go(min(free, key=lambda host: host.idle_since))
         return False  # its place is free when it is dead
 
     def _start(self, spec: HostSpec, running: Running) -> None:
@@ -135,14 +135,19 @@ class Fleet:
     def freed(self, host: Host) -> None:
         """An attempt has ended in it."""
         if host.is_own and host.spec.isolation == "attempt":
-            self.retire(host)
+            self._let_go(host)
         elif host.is_own and self.waiting:
             self.place_waiting()
 
-    def retire(self, host: Host) -> None:
-        """End it: no attempt is given to it any more."""
+    def kill(self, host: Host) -> None:
+        """Kill it: no attempt is given to it any more."""
         self._forget(host)
         host.kill("ours")
+
+    def _let_go(self, host: Host) -> None:
+        """It has no work: let it end."""
+        self._forget(host)
+        host.stop()
 
     def dead(self, host: Host, is_failed_start: bool) -> None:
         self.died_total += 1
@@ -179,7 +184,7 @@ class Fleet:
             if now >= host.started_at + settings.start_timeout_s:
                 host.kill("late", f"{settings.start_timeout_s} s")
         elif host.is_free and now >= host.idle_since + idle_s:
-            self.retire(host)
+            self._let_go(host)
         elif limit is not None and is_sampling:
             held = host.process.rss_bytes()
             if held > limit:

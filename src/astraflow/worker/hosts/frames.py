@@ -66,7 +66,6 @@ class Start(_Frame, frozen=True, tag="start"):
     secrets: dict[str, str] | None = None
     traceparent: str | None = None
     chain_index: int | None = None
-    idempotency_key: str = ""
 
 
 class CancelAttempt(_Frame, frozen=True, tag="cancel"):

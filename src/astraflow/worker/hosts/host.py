@@ -24,6 +24,8 @@ __all__ = ["Host", "HostOwner"]
 FENCE_SLACK_S: Final = 1.0
 """A fence that is nearer than this is moved at once; a farther one is left to the next look, so that the guard is not
 woken for every attempt. An armed fence is never later than the earliest of the attempts."""
+STOP_GRACE_S: Final = 2.0
+"""For what a package does at the end of its process."""
 STRANGE_FRAMES: Final = 1000
 """Frames of no attempt in that host, or that are none: more are no accident."""
 STACK_CHARS: Final = 16 * 1024
@@ -120,13 +122,21 @@ class Host:
         if self.process.armed < self.idle_since + FENCE_SLACK_S:
             self.set_fence()
 
+    def stop(self) -> None:
+        """It has no work and is not needed: let it end by itself, but not for long."""
+        if not self.is_ending:
+            self.is_ending = True
+            self._cause = "ours"
+            self.process.send(frames.encode(frames.Stop()))
+            self.process.kill_later(STOP_GRACE_S)
+
     def kill(self, cause: Cause, detail: str = "") -> None:
         """End it now. The first cause counts."""
         if not self.is_ending:
             self.is_ending = True
             self._cause = cause
             self._detail = detail
-            self.process.kill()
+        self.process.kill()
 
     # -- from the process -------------------------------------------------------------------
 

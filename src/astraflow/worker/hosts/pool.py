@@ -108,7 +108,7 @@ class HostPool:
         if running.host is None:
             self._later(self._end_unstarted, running)
         else:
-            self._fleet.retire(running.host)
+            self._fleet.kill(running.host)
 
     def answer(self, response: business.NextResponse) -> None:
         """Give the answer of a call to the attempt that made it."""
@@ -149,7 +149,7 @@ class HostPool:
             if running.host is None:
                 self._end(running, None)
         for host in list(self._fleet.hosts):
-            self._fleet.retire(host)
+            self._fleet.kill(host)
         if self._fleet.hosts:
             self._no_hosts = asyncio.Event()
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
@@ -246,7 +246,7 @@ class HostPool:
         if self._running.get(running.key) is not running:
             return
         if running.host is not None:
-            self._fleet.retire(running.host)  # it got one meanwhile
+            self._fleet.kill(running.host)  # it got one meanwhile
             return
         self._end(running, outcome_of(running, Death(0, "ours"), True))
 
@@ -266,7 +266,7 @@ class HostPool:
         assert running.host is not None
         running.is_overdue = True
         self.on_strange("killed after its grace")
-        self._fleet.retire(running.host)
+        self._fleet.kill(running.host)
 
     # -- time -------------------------------------------------------------------------------
 

@@ -77,6 +77,7 @@ class HostProcess:
         self._is_blocked = False
         self._is_broken = False
         self._is_over = False
+        self._late_kill: asyncio.TimerHandle | None = None
         self._hard_kill: asyncio.TimerHandle | None = None
         self.armed = math.inf
         self.host_pid: int | None = None
@@ -192,6 +193,10 @@ class HostProcess:
         self._life = None
         self._hard_kill = self._loop.call_later(self._settings.kill_timeout_s, self._kill_hard)
 
+    def kill_later(self, delay_s: float) -> None:
+        """Kill it, unless it has ended by then."""
+        self._late_kill = self._loop.call_later(delay_s, self.kill)
+
     def rss_bytes(self) -> int:
         return 0 if self.host_pid is None else proc.rss_bytes(self.host_pid)
 
@@ -265,8 +270,9 @@ class HostProcess:
         if self._is_blocked:
             self._loop.remove_writer(self._write_fd)
         exit_code = self._popen.wait()
-        if self._hard_kill is not None:
-            self._hard_kill.cancel()
+        for timer in (self._late_kill, self._hard_kill):
+            if timer is not None:
+                timer.cancel()
         if exit_code < 0 and self.host_pid is not None:
             # The guard may have been killed by another than us: then nobody has looked after the group.
             proc.kill_all(proc.session_of(self.host_pid, self._guard_start))
