@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import msgspec
 
@@ -33,6 +33,10 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
 
 def bound_parameters(run: Run, task: int) -> bytes:
     """The parameters of a ready task: as authored, with the committed results of its upstream (P4)."""
+    call = run.tasks[task].call
+    node = run.node_of(task)
+    if call is None and not node.inputs:
+        return node.parameters
 
     def result_of(index: int) -> dict[str, object] | None:
         raw = run.tasks[index].result
@@ -41,12 +45,11 @@ def bound_parameters(run: Run, task: int) -> bytes:
         results: dict[str, object] = msgspec.json.decode(raw)
         return results
 
-    call = run.tasks[task].call
     if call is not None and call.chain_index is None:
         given = _given_payload(run, task)
         if given is not None:
             return given
-    return bind(run.node_of(task), result_of)
+    return bind(node, result_of)
 
 
 def _given_payload(run: Run, task: int) -> bytes | None:
@@ -58,16 +61,20 @@ def _given_payload(run: Run, task: int) -> bytes | None:
     return None
 
 
-def refs_of(run: Run, task: int, parameters: bytes) -> list[ResourceRefValue]:
+def refs_of(run: Run, task: int, parameters: bytes) -> Sequence[ResourceRefValue]:
     """PROTOCOL §4: "After binding, every {"resourceRef": {…}} found in the parameters joins
     `resource_refs`"."""
-    found = {ref: None for ref in run.node_of(task).resource_refs}
-    found.update((ref, None) for ref in find_resource_refs(parameters))
-    return list(found)
+    authored = run.node_of(task).resource_refs
+    bound = find_resource_refs(parameters)
+    if not bound and len(authored) < 2:
+        return authored
+    return list(dict.fromkeys((*authored, *bound)))
 
 
-def conflict_of(refs: Iterable[ResourceRefValue]) -> Problem | None:
+def conflict_of(refs: Sequence[ResourceRefValue]) -> Problem | None:
     """Resources on two workers cannot be used by one task."""
+    if len(refs) < 2:
+        return None
     workers = sorted({ref.worker_id for ref in refs if ref.worker_id is not None})
     if len(workers) < 2:
         return None
@@ -75,7 +82,7 @@ def conflict_of(refs: Iterable[ResourceRefValue]) -> Problem | None:
     return Problem(errors.RESOURCE_CONFLICT.code, "CONFIGURATION", message)
 
 
-def demand_of(run: Run, task: int, refs: Iterable[ResourceRefValue]) -> Demand:
+def demand_of(run: Run, task: int, refs: Sequence[ResourceRefValue]) -> Demand:
     """The demand of a task whose references are known not to conflict."""
     node = run.node_of(task)
     pins = [ref.worker_id for ref in refs if ref.worker_id is not None]

@@ -44,6 +44,7 @@ from astraflow.protocol.events import (
 from astraflow.protocol.hub import Connection
 from astraflow.protocol.lobby import Lobby
 from astraflow.protocol.scheduler_session import SchedulerSession
+from astraflow.protocol.send_window import QueueFull
 from astraflow.protocol.wire import AckInfo, AttemptRef, Envelope, Unreadable, is_sequenced
 
 __all__ = [
@@ -181,7 +182,7 @@ class Gateway(Lobby):
             session.heard(now)
             self._audit(connection, "session.accept", None, session.register_id)
             self._put_accept(session, now, wall, resumed=False)
-            self._pump(session, now)
+            self._stir(session)
         return True
 
     def deny(self, session_id: str, code: errors.Code, reason: str, now: float) -> bool:
@@ -219,8 +220,13 @@ class Gateway(Lobby):
         if self._settings.checks_outgoing:
             codec.check_outgoing(frame_type, payload, max_bytes=self._settings.max_frame_bytes)
         frame = session.maker.make(frame_type, payload, corr)
-        session.duplex.push(frame, feedback=False)
-        self._pump(session, now)
+        try:
+            session.duplex.push(frame, feedback=False)
+        except QueueFull:
+            # It may be full of what could have gone into the window already.
+            self._pump(session, now)
+            session.duplex.push(frame, feedback=False)
+        self._stir(session)
         return frame.id
 
     def withdraw(self, session_id: str, frame_id: str) -> bool:
@@ -237,7 +243,7 @@ class Gateway(Lobby):
         if session is None:
             return False
         session.duplex.commit(seq)
-        self._pump(session, self._now)
+        self._stir(session)
         return True
 
     def drain(
@@ -309,7 +315,7 @@ class Gateway(Lobby):
         else:
             self._on_control(connection, session, envelope, now, wall)
         if session.session_id in self._sessions:
-            self._pump(session, now)
+            self._stir(session)
 
     def _deliver(
         self, connection: Connection, session: SchedulerSession, envelope: Envelope, now: float
@@ -464,7 +470,7 @@ class Gateway(Lobby):
             )
         if self._renews(session, now) and not self._renew(session, now, wall):
             return
-        self._pump(session, now)
+        self._stir(session)
 
 
 def _is_of(principal: Principal | None, subject: str, tenant: str | None) -> bool:

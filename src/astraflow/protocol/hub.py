@@ -102,9 +102,12 @@ class Hub:
         self._events: list[GatewayEvent] = []
         self._timers: list[tuple[float, int, Connection | SchedulerSession]] = []
         self._timers_set = 0
+        self._now = 0.0
+        self._stirred: dict[str, SchedulerSession] = {}
 
     def take_output(self) -> list[SendFrame | CloseConnection]:
         """What to do on connections, in order."""
+        self._pump_stirred()
         output, self._output = self._output, []
         return output
 
@@ -114,6 +117,7 @@ class Hub:
 
     def deadline(self) -> float | None:
         """When `tick` must be called at the latest; None if nothing is awaited."""
+        self._pump_stirred()
         return self._timers[0][0] if self._timers else None
 
     def session_of(self, tenant: str, worker: str) -> str | None:
@@ -151,6 +155,17 @@ class Hub:
 
     def _put_new(self, connection: Connection, frame_type: str, payload: object) -> None:
         self._put(connection, self._maker_for(connection.tenant).make(frame_type, payload))
+
+    def _stir(self, session: SchedulerSession) -> None:
+        """Let the windows of a session speak when output is taken next: once for all that came before."""
+        self._stirred[session.session_id] = session
+
+    def _pump_stirred(self) -> None:
+        while self._stirred:
+            stirred, self._stirred = self._stirred, {}
+            for session_id, session in stirred.items():
+                if self._sessions.get(session_id) is session:
+                    self._pump(session, self._now)
 
     def _pump(self, session: SchedulerSession, now: float) -> None:
         """Put on the wire what the windows of a connected session have to send."""

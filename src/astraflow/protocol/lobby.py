@@ -66,7 +66,6 @@ class Lobby(Hub):
         self._tokens = tokens
         self._admission = Admission(authenticate, tokens)
         self._may_speak = may_speak
-        self._now = 0.0
 
     def _on_first(
         self, connection: Connection, envelope: Envelope, now: float, wall: float
@@ -162,7 +161,7 @@ class Lobby(Hub):
         acked = session.duplex.resume(now, last_seen_seq, self._settings.window)
         self._tell_acked(session, acked)
         self._put_accept(session, now, wall, resumed=True)
-        self._pump(session, now)
+        self._stir(session)
 
     def _knows(self, session: SchedulerSession) -> bool:
         """Whether a session can be resumed: it was open here."""

@@ -79,6 +79,7 @@ class WorkerLink:
         self._now = 0.0
         self._is_draining = False
         self._is_finished = False
+        self._is_stirred = False  # whether the windows may have something to say
         self._location: str | None = None
         self._retry_at = 0.0
         self._connect_ends: float | None = None
@@ -102,8 +103,16 @@ class WorkerLink:
 
     def take_frames(self) -> list[Envelope]:
         """The frames to put on the current connection, in order."""
+        self._pump_stirred()
         frames, self._frames = self._frames, []
         return frames
+
+    def _pump_stirred(self) -> None:
+        """Let the windows speak, once for all that came since they last did."""
+        if self._is_stirred:
+            self._is_stirred = False
+            if self._duplex is not None and self.state in OPEN:
+                self._duplex.pump(self._now, self._frames)
 
     def take_events(self) -> list[WorkerEvent]:
         events = list(self._events)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from astraflow import errors
 from astraflow.protocol import business, codec, control, limits
 from astraflow.protocol.duplex import NoSession
+from astraflow.protocol.send_window import QueueFull
 from astraflow.protocol.session_states import State, Trigger
 from astraflow.protocol.wire import AckInfo, Envelope, Unreadable, is_sequenced
 from astraflow.protocol.worker_events import (
@@ -103,6 +104,9 @@ class WorkerSession(WorkerLink):
         if self.state not in OPEN:
             return None
         assert self._duplex is not None
+        self._pump_stirred()
+        if self._duplex.sending.broken:
+            return self._now
         windows, pulse = self._duplex.deadline(), self._pulse.deadline()
         if windows is None or pulse is None:
             return pulse if windows is None else windows
@@ -207,8 +211,14 @@ class WorkerSession(WorkerLink):
             codec.check_outgoing(frame_type, payload, max_bytes=self._settings.max_frame_bytes)
         frame = self._maker.make(frame_type, payload, corr, None, frame_id)
         is_feedback = frame_type == business.FEEDBACK if feedback is None else feedback
-        self._duplex.push(frame, feedback=is_feedback)
-        self._pump(now)
+        try:
+            self._duplex.push(frame, feedback=is_feedback)
+        except QueueFull:
+            # It may be full of what could have gone into the window already.
+            self._is_stirred = True
+            self._pump_stirred()
+            self._duplex.push(frame, feedback=is_feedback)
+        self._is_stirred = True
         return frame.id
 
     def replace(self, frame_id: str, frame_type: str, payload: object, corr: str | None) -> bool:
@@ -229,7 +239,7 @@ class WorkerSession(WorkerLink):
             self._count("taken_late")
             return
         self._duplex.commit(seq)
-        self._pump(self._now)
+        self._is_stirred = True
 
     def fenced(self, now: float) -> None:
         """The worker stopped its work by itself: drop the session and register anew (R8)."""
@@ -276,7 +286,7 @@ class WorkerSession(WorkerLink):
             self._on_unreadable_control(envelope)
         else:
             self._on_control(envelope, now)
-        self._pump(now)
+        self._is_stirred = True
         if self._is_finished:
             self._end_if_done()
 
@@ -383,6 +393,12 @@ class WorkerSession(WorkerLink):
         self._opening_repeats = now + self._settings.opening_repeat_s
 
     def _tick_open(self, now: float) -> None:
+        assert self._duplex is not None
+        self._duplex.pump(now, self._frames)
+        if self._duplex.sending.broken:
+            self._count("links_broken")
+            self._break_link(now)
+            return
         if self._pulse.is_overdue(now):
             self._count("heartbeats_unanswered")
             self._break_link(now)
@@ -390,15 +406,6 @@ class WorkerSession(WorkerLink):
         due_at = self._pulse.due_at
         if due_at is not None and now >= due_at:
             self._ask_heartbeat()
-        self._pump(now)
-
-    def _pump(self, now: float) -> None:
-        if self._duplex is None or self.state not in OPEN:
-            return
-        self._duplex.pump(now, self._frames)
-        if self._duplex.sending.broken:
-            self._count("links_broken")
-            self._break_link(now)
 
     def _end_if_done(self) -> None:
         if self.state is State.CLOSED:

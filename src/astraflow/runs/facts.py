@@ -12,7 +12,7 @@ how many is a function of the fact alone (`width`), so that numbers can be given
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import msgspec
 
@@ -296,7 +296,9 @@ def decode_fact(raw: bytes) -> AnyFact:
     return fact
 
 
+_VARIABLE: Final = frozenset({TaskSucceeded, TaskReused, AttemptProgressed})
 _FIXED_WIDTH: Final[dict[type[Fact], int]] = {
+    **{kind: 1 for kind in get_args(AnyFact) if kind not in _VARIABLE},
     AttemptFailed: 2,  # node.error, node.state
     TaskFailed: 2,
 }
@@ -304,12 +306,12 @@ _FIXED_WIDTH: Final[dict[type[Fact], int]] = {
 
 def width(fact: Fact) -> int:
     """How many numbered events this fact is shown as; at least one."""
-    kind = type(fact)
-    if kind is TaskSucceeded or kind is TaskReused:
+    fixed = _FIXED_WIDTH.get(type(fact))
+    if fixed is not None:
+        return fixed
+    if isinstance(fact, TaskSucceeded | TaskReused):
         # node.result.snapshot, node.state, and one artifact.ready each
-        return 2 + len(fact.artifacts)  # type: ignore[attr-defined]
-    if kind is AttemptProgressed:
-        assert isinstance(fact, AttemptProgressed)
-        said = fact.progress is not None or fact.message is not None or fact.stage is not None
-        return max(1, int(said or fact.dropped > 0) + len(fact.chunks))
-    return _FIXED_WIDTH.get(kind, 1)
+        return 2 + len(fact.artifacts)
+    assert isinstance(fact, AttemptProgressed), f"not a fact: {fact!r}"
+    said = fact.progress is not None or fact.message is not None or fact.stage is not None
+    return max(1, int(said or fact.dropped > 0) + len(fact.chunks))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from random import Random, SystemRandom
+from random import Random
 from typing import Final
 
 from astraflow import errors
@@ -81,7 +81,7 @@ def assemble(
         store=store,
         clock=clock,
         ids=Ulids(clock),
-        rng=rng or SystemRandom(),
+        rng=rng or Random(os.urandom(32)),  # noqa: S311 - jitter only; ids and keys have their own source
         engine=engine,
         gateway=GatewaySettings(
             heartbeat_interval_s=engine.heartbeat_interval_s, lease_ttl_s=engine.lease_ttl_s

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import socket as sockets
-from random import SystemRandom
+from random import Random
 from typing import Final
 
 from astraflow import __version__, errors
@@ -51,7 +52,7 @@ async def run_worker(settings: WorkerSettings, clock: Clock | None = None) -> in
         hosts_folder = folder.path / "hosts"
         killed = kill_left_overs(hosts_folder)
         if killed:
-            _log.warning("killed hosts of the boot before", extra={"detail": str(killed)})
+            _log.warning("killed %d processes that the boot before had left", killed)
         core = core_package()
         link = _link(settings, folder, core, clock)
         pool = HostPool(
@@ -93,7 +94,7 @@ def _link(settings: WorkerSettings, folder: DataFolder, core: HostSpec, clock: C
         identity,
         Credential("token", settings.auth_token.reveal()),
         ids=Ulids(clock),
-        rng=SystemRandom(),
+        rng=Random(os.urandom(32)),  # noqa: S311 - jitter only; ids have their own source
     )
     offer = RegisterOffer(
         control.Capabilities(
@@ -145,7 +146,7 @@ class _Signals:
         if self._asked > 1:
             self._link.end(1, "told twice to stop")
             return
-        _log.info("draining", extra={"detail": f"for at most {self._deadline_s:g} s"})
+        _log.info("draining for at most %g s", self._deadline_s)
         self._link.drain(self._deadline_s)
         self._timer = self._loop.call_later(
             self._deadline_s + DRAIN_OVERRUN_S, self._link.end, 1, "the drain did not end"

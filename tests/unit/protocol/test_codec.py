@@ -390,9 +390,12 @@ def test_vendor_payloads_stay_as_they_are() -> None:
 
 
 def test_a_good_payload_passes_the_senders_check() -> None:
+    """It says nothing, and the receiver reads what was sent."""
     for frame_type, payload in PAYLOADS:
-        assert check_outgoing(frame_type, payload) == msgspec.json.encode(payload)
-    assert check_outgoing("ext.acme.ping", {"x": 1}) == b'{"x":1}'
+        check_outgoing(frame_type, payload)
+        frame = Envelope(frame_type, ULID, "", "acme", Sender("worker", "w"), payload, "t", 1)
+        assert decode(encode(frame, TS)).payload == payload
+    check_outgoing("ext.acme.ping", {"x": 1})
 
 
 @pytest.mark.parametrize(

@@ -414,6 +414,7 @@ def test_a_resume_carries_on_with_what_each_side_has() -> None:
     door.feed(1, business.RESULT, result(), seq=0, corr="task-1")
     door.gateway.committed(session_id, 0)
     frame_id = door.gateway.send(session_id, business.CANCEL, cancel(), "task-1", door.now)
+    door.drain()
     door.gateway.closed(1, door.now)
     door.drain()
     door.open(2)
@@ -614,6 +615,7 @@ def test_frames_are_handed_up_in_order_and_acknowledged_when_committed() -> None
     assert ack == control.ControlAck(None, None, "3", 256)
     assert door.gateway.committed(session_id, 0)
     assert door.gateway.committed(session_id, 1)
+    door.drain()
     door.tick(0.02)
     assert door.answers(1)[-1] == control.ControlAck(None, 1, "0", 256)
     assert not door.gateway.committed("gone", 1)
@@ -792,6 +794,7 @@ def test_window_acks_come_alone_or_ride_along() -> None:
     sent = [
         door.gateway.send(session_id, business.CANCEL, cancel(n), None, door.now) for n in range(3)
     ]
+    door.drain()
     door.feed(1, control.ACK, control.ControlAck(None, 0, "0", 256))
     door.feed(1, business.RESULT, result(), seq=0, ack=AckInfo(False, 2, "0", 256))
     door.feed(1, control.ACK, control.ControlAck("something"))
@@ -855,9 +858,19 @@ def test_only_a_frame_that_never_reached_the_socket_can_be_withdrawn() -> None:
     out, waiting = (
         door.gateway.send(session_id, business.CANCEL, cancel(), None, door.now) for _ in range(2)
     )
+    door.drain()
     assert not door.gateway.withdraw(session_id, out)
     assert door.gateway.withdraw(session_id, waiting)
     assert not door.gateway.withdraw("gone", waiting)
+
+
+def test_a_full_queue_is_let_into_the_window_before_a_frame_is_refused() -> None:
+    door = Door(GatewaySettings(window=2, queue_limit=1))
+    session_id = door.enter(1)
+    for _ in range(3):  # two in the window, one in the queue, though nothing was taken in between
+        door.gateway.send(session_id, business.CANCEL, cancel(), None, door.now)
+    with pytest.raises(QueueFull):
+        door.gateway.send(session_id, business.CANCEL, cancel(), None, door.now)
 
 
 def test_a_frame_for_a_worker_that_is_away_can_be_withdrawn() -> None:
