@@ -1,0 +1,226 @@
+"""The door: every route against every kind of credential, and the table is the judge."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from astraflow.api.access import host_name
+from astraflow.api.routes import Route
+from astraflow.security.policy import PUBLIC, TABLE, Role, allows
+from tests.api.rig import NODE_A, OTHER, Rig, problem_of, serve, token_of
+
+BODY = {"content": b"{}", "headers": {"content-type": "application/json"}}
+
+
+def path_of(route: Route, **known: str) -> str:
+    return re.sub(r"\{([^}]+)\}", lambda found: known.get(found[1], "nothing"), route.path)
+
+
+def test_every_route_has_a_row_and_every_row_of_the_surface_a_route() -> None:
+    async def test(rig: Rig) -> None:
+        actions = {route.action for route in rig.app.routes}
+        assert actions <= TABLE.keys()
+        later = re.compile(
+            r"auth|roles|versions|diff|schedules|webhooks|packages|resources|retry|secrets|publish|restore|users"
+            r"|tokens|artifacts/|/workers/(register|heartbeat)|/tasks/"
+        )
+        missing = {
+            action
+            for action in TABLE
+            if not action.startswith("frame ")
+            and action not in actions
+            and not later.search(action)
+        }
+        assert missing == set()
+
+    serve(test)
+
+
+def test_every_route_answers_every_role_as_the_table_says() -> None:
+    async def test(rig: Rig) -> None:
+        for route in rig.app.routes:
+            if route.path == "/api/v1/events":
+                continue  # an open stream does not end by itself; it has its own test
+            for role in Role:
+                answer = await rig.as_(role, route.method, path_of(route))
+                if allows(role, route.action):
+                    assert answer.status_code not in (401, 403), (route.action, role)
+                else:
+                    problem_of(answer, 403, "E.AUTH.FORBIDDEN")
+
+    serve(test)
+
+
+def test_the_stream_is_refused_to_those_who_may_not_read() -> None:
+    async def test(rig: Rig) -> None:
+        for role in Role:
+            answer = await rig.as_(role, "GET", "/api/v1/events?runId=nope")
+            expected = 404 if allows(role, "GET /api/v1/events") else 403
+            assert answer.status_code == expected, role
+
+    serve(test)
+
+
+BAD = {
+    "none": {},
+    "unknown": {"authorization": "Bearer nobody-knows-me"},
+    "expired": {"authorization": "Bearer expired"},
+    "revoked": {"authorization": "Bearer revoked"},
+    "empty": {"authorization": "Bearer"},
+    "basic": {"authorization": "Basic dG9rZW4tb2YtZGVmYXVsdC1hZG1pbg=="},
+    "long": {"authorization": "Bearer " + "x" * 4_000},
+    "bytes": {"authorization": b"Bearer \xff\xfe"},
+    "bare": {"authorization": token_of(Role.ADMIN)},
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_without_a_good_token_every_route_but_the_public_ones_is_closed(kind: str) -> None:
+    async def test(rig: Rig) -> None:
+        del rig.client.headers["authorization"]
+        bodies = set()
+        for route in rig.app.routes:
+            answer = await rig.client.request(route.method, path_of(route), headers=BAD[kind])
+            if route.action in PUBLIC:
+                assert answer.status_code == 200
+            else:
+                problem_of(answer, 401, "E.AUTH.INVALID_TOKEN")
+                assert answer.headers["www-authenticate"] == "Bearer"
+                bodies.add(answer.content)
+        assert len(bodies) == 1  # nothing tells an expired token from one that never was
+
+    serve(test)
+
+
+def test_two_credentials_are_none() -> None:
+    async def test(rig: Rig) -> None:
+        token = token_of(Role.ADMIN)
+        answer = await rig.raw(
+            f"GET /api/v1/me HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n"
+            f"authorization: Bearer {token}\r\nconnection: close\r\n\r\n".encode()
+        )
+        assert answer.startswith(b"HTTP/1.1 401 ")
+
+    serve(test)
+
+
+def test_what_belongs_to_another_tenant_is_not_found() -> None:
+    async def test(rig: Rig) -> None:
+        run_id = await rig.submit()
+        rig.scheduler.add_worker("default", "w1")
+        saved = await rig.post("/api/v1/workflows", json=_definition())
+        known = {"runId": run_id, "nodeId": NODE_A, "id": ""}
+        headers = {"authorization": f"Bearer {token_of(Role.ADMIN, OTHER)}"}
+        for route in rig.app.routes:
+            if "{" not in route.path:
+                continue
+            is_worker = "/workers/" in route.path
+            known["id"] = "w1" if is_worker else saved.json()["id"]
+            body = {"json": {"type": "undrain"}} if is_worker else {"json": _definition()}
+            more = body if route.method in ("POST", "PUT") and "/runs/" not in route.path else {}
+            path = path_of(route, **known)
+            theirs = await rig.client.request(route.method, path, headers=headers, **more)
+            assert theirs.status_code == 404, (route.action, theirs.text)
+        events = await rig.get(f"/api/v1/events?runId={run_id}", headers=headers)
+        problem_of(events, 404, "E.RUN.NOT_FOUND")
+        for path in ("runs", "workers", "workflows", "audit"):
+            listed = await rig.get(f"/api/v1/{path}", headers=headers)
+            assert listed.json()["items"] == [], path
+        assert len(rig.scheduler.workflows) == 1
+        assert rig.scheduler.commands == []
+        assert rig.scheduler.rebound == []
+
+    serve(test)
+
+
+def _definition() -> dict[str, object]:
+    from tests.api.rig import definition
+
+    return definition()
+
+
+def test_an_unknown_thing_and_another_tenants_look_the_same() -> None:
+    async def test(rig: Rig) -> None:
+        run_id = await rig.submit()
+        headers = {"authorization": f"Bearer {token_of(Role.ADMIN, OTHER)}"}
+        theirs = await rig.get(f"/api/v1/runs/{run_id}", headers=headers)
+        absent = await rig.get("/api/v1/runs/run-9999", headers=headers)
+        assert theirs.text.replace(run_id, "_") == absent.text.replace("run-9999", "_")
+
+    serve(test)
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1", 200),
+        ("127.0.0.1:8080", 200),
+        ("localhost:1", 200),
+        ("LOCALHOST", 200),
+        ("[::1]:8080", 200),
+        ("flow.example.test:443", 200),
+        ("evil.example.test", 400),
+        ("127.0.0.1.evil.test", 400),
+        ("192.0.2.7", 400),
+        ("localhost:x", 400),
+        ("[::1", 400),
+        ("", 400),
+    ],
+)
+def test_only_a_name_of_ours_is_answered(host: str, status: int) -> None:
+    async def test(rig: Rig) -> None:
+        answer = await rig.get("/healthz", headers={"host": host})
+        assert answer.status_code == status
+        if status == 400:
+            problem_of(answer, 400, "E.REQUEST.INVALID")
+
+    serve(test, allowed_hosts=("flow.example.test",))
+
+
+def test_bound_to_every_address_any_address_is_a_name_of_ours() -> None:
+    async def test(rig: Rig) -> None:
+        assert (await rig.get("/healthz", headers={"host": "192.0.2.7:80"})).status_code == 200
+        assert (await rig.get("/healthz", headers={"host": "evil.test"})).status_code == 400
+
+    serve(test, host="0.0.0.0")
+
+
+def test_two_hosts_or_none_are_refused() -> None:
+    async def test(rig: Rig) -> None:
+        end = "connection: close\r\n\r\n"
+        two = f"GET /healthz HTTP/1.1\r\nhost: localhost\r\nhost: localhost\r\n{end}"
+        assert (await rig.raw(two.encode())).startswith(b"HTTP/1.1 400 ")
+        none = f"GET /healthz HTTP/1.1\r\n{end}"
+        assert (await rig.raw(none.encode())).startswith(b"HTTP/1.1 400 ")
+
+    serve(test)
+
+
+def test_no_other_origin_is_invited() -> None:
+    async def test(rig: Rig) -> None:
+        answer = await rig.get("/healthz", headers={"origin": "http://evil.test"})
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+        asked = await rig.client.options(
+            "/api/v1/runs",
+            headers={"origin": "http://evil.test", "access-control-request-method": "POST"},
+        )
+        problem_of(asked, 405, "E.REQUEST.METHOD")
+
+    serve(test)
+
+
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [
+        ("a", "a"),
+        ("A:1", "a"),
+        ("[::1]", "::1"),
+        ("[::1]:2", "::1"),
+        (":1", None),
+        ("[::1]x", None),
+    ],
+)
+def test_the_name_in_a_host_header(header: str, name: str | None) -> None:
+    assert host_name(header) == name

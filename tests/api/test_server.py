@@ -1,0 +1,179 @@
+"""What arrives at the socket before it is a request of anybody."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from astraflow.api import server
+from tests.api.rig import WAIT_S, Rig, problem_of, serve
+
+END = b"host: localhost\r\nconnection: close\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/", 404),
+        ("/nothing", 404),
+        ("/api/v1", 404),
+        ("/api/v1/runs/a/b/c/d", 404),
+        ("//healthz", 200),
+        ("/healthz/", 200),
+        ("/%2e%2e/%2e%2e/etc/passwd", 404),
+        ("/../../etc/passwd", 404),
+        ("/api/v1/runs/..%2f..%2fx", 404),
+        ("/api/v1/runs/%00", 400),
+        ("/api/v1/runs/%0a", 400),
+        ("/" + "x" * 8_000, 400),
+        ("/api/v1/runs/" + "x" * 1_000, 404),
+        ("/api/v1/runs/%f0%9f%98%80", 404),
+        ("/api/v1/runs/%ff%fe", 404),
+    ],
+)
+def test_a_path_leads_somewhere_or_is_refused(path: str, status: int) -> None:
+    async def test(rig: Rig) -> None:
+        request = (
+            f"GET {path} HTTP/1.1\r\nauthorization: Bearer token-of-default-admin\r\n".encode()
+        )
+        answer = await rig.raw(request + END)
+        assert answer.startswith(b"HTTP/1.1 %d " % status), answer[:200]
+        if status != 200:
+            assert b"content-type: application/problem+json" in answer
+
+    serve(test)
+
+
+@pytest.mark.parametrize("method", ["PATCH", "PUT", "DELETE", "HEAD", "OPTIONS", "TRACE"])
+def test_a_method_that_a_path_does_not_take_is_told_which_it_takes(method: str) -> None:
+    async def test(rig: Rig) -> None:
+        answer = await rig.client.request(method, "/api/v1/runs")
+        assert answer.status_code == 405
+        assert answer.headers["allow"] == "GET, POST"
+        if method != "HEAD":
+            problem_of(answer, 405, "E.REQUEST.METHOD")
+        nowhere = await rig.client.request(method, "/nothing")
+        assert nowhere.status_code == 404
+
+    serve(test)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"not http at all\r\n\r\n",
+        b"GET / HTTP/9.9\r\n" + END,
+        b"G\0T / HTTP/1.1\r\n" + END,
+        b"GET / HTTP/1.1\r\nbad header\r\n" + END,
+        b"GET / HTTP/1.1\r\nx: a\0b\r\n" + END,
+        b"POST /api/v1/runs HTTP/1.1\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n" + END,
+        b"POST /api/v1/runs HTTP/1.1\r\ncontent-length: 5\r\ncontent-length: 6\r\n" + END,
+        b"POST /api/v1/runs HTTP/1.1\r\ncontent-length: -1\r\n" + END,
+        b"POST /api/v1/runs HTTP/1.1\r\ntransfer-encoding: chunked\r\n" + END + b"zz\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    ],
+)
+def test_what_is_not_http_is_refused_with_a_problem(request_: bytes) -> None:
+    async def test(rig: Rig) -> None:
+        answer = await rig.raw(request_)
+        status = answer.split(b" ", 2)[1]
+        assert status in (b"400", b"401"), answer[:200]
+        assert b"application/problem+json" in answer
+        assert (await rig.get("/healthz")).status_code == 200
+
+    serve(test)
+
+
+def test_smuggled_requests_are_not_answered() -> None:
+    smuggled = (
+        b"POST /api/v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4\r\n"
+        b"transfer-encoding: chunked\r\n\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\n" + END
+    )
+
+    async def test(rig: Rig) -> None:
+        answer = await rig.raw(smuggled)
+        assert answer.count(b"HTTP/1.1 ") == 1
+        assert b'"status":"ok"' not in answer
+
+    serve(test)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"".join(b"x-%d: y\r\n" % place for place in range(1_000)),
+        b"x: " + b"y" * 70_000 + b"\r\n",
+        b"x-" + b"y" * 70_000 + b": z\r\n",
+    ],
+    ids=["many", "long value", "long name"],
+)
+def test_a_head_that_is_too_large_is_refused(head: bytes) -> None:
+    async def test(rig: Rig) -> None:
+        answer = await rig.raw(b"GET /healthz HTTP/1.1\r\n" + head + END)
+        assert answer.startswith(b"HTTP/1.1 413 ")
+        assert answer.count(b"HTTP/1.1 ") == 1
+
+    serve(test)
+
+
+def test_a_url_that_does_not_end_is_refused() -> None:
+    async def test(rig: Rig) -> None:
+        answer = await rig.raw(b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n" + END)
+        assert answer.startswith(b"HTTP/1.1 413 ")
+
+    serve(test)
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET /healthz HTTP/1.1\r\nhost: loc"])
+def test_a_client_that_does_not_finish_its_head_is_hung_up_on(
+    begun: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "HEAD_WAIT_S", 0.05)
+
+    async def test(rig: Rig) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
+        writer.write(begun)
+        with suppress(ConnectionResetError):
+            assert await asyncio.wait_for(reader.read(), WAIT_S) == b""
+        writer.close()
+        assert (await rig.get("/healthz")).status_code == 200
+
+    serve(test)
+
+
+def test_a_client_that_hangs_up_in_its_body_harms_nobody() -> None:
+    async def test(rig: Rig) -> None:
+        _, writer = await asyncio.open_connection("127.0.0.1", rig.port)
+        writer.write(
+            b"POST /api/v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+            b"authorization: Bearer token-of-default-admin\r\ncontent-length: 100\r\n\r\n{"
+        )
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+        assert (await rig.get("/healthz")).status_code == 200
+        assert rig.scheduler.runs == {}
+
+    serve(test)
+
+
+def test_requests_on_one_connection_are_answered_in_order() -> None:
+    async def test(rig: Rig) -> None:
+        one = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        two = b"GET /readyz HTTP/1.1\r\n" + END
+        answer = await rig.raw(one + two)
+        assert answer.index(b'"ok"') < answer.index(b'"ready"')
+
+    serve(test)
+
+
+def test_answers_do_not_tell_what_serves_them() -> None:
+    async def test(rig: Rig) -> None:
+        answer = await rig.get("/healthz")
+        assert "server" not in answer.headers
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["cache-control"] == "no-store"
+
+    serve(test)

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from astraflow.api.ports import Drain, InstallPackage, Rebind, Undrain, UninstallPackage
+from astraflow.store.rows import AuditRow
+from tests.api.rig import Rig, problem_of, serve
+
+WORKERS = "/api/v1/workers"
+
+
+def test_workers_are_listed_and_shown() -> None:
+    async def test(rig: Rig) -> None:
+        for name in ("w3", "w1", "w2"):
+            rig.scheduler.add_worker("default", name)
+        rig.scheduler.add_worker("umbrella", "w9")
+        page = (await rig.get(f"{WORKERS}?limit=2")).json()
+        rest = (await rig.get(f"{WORKERS}?limit=2&cursor={page['nextCursor']}")).json()
+        assert [item["workerId"] for item in page["items"] + rest["items"]] == ["w1", "w2", "w3"]
+        assert rest["nextCursor"] is None
+        shown = (await rig.get(f"{WORKERS}/w1")).json()
+        assert shown == page["items"][0]
+        assert shown["lastHeartbeatAt"].endswith("Z")
+        assert set(shown) == {
+            "workerId", "name", "tenant", "status", "version", "hostname", "maxParallel", "inflight",
+            "packages", "labels", "lastHeartbeatAt",
+        }  # fmt: skip
+        problem_of(await rig.get(f"{WORKERS}/w9"), 404, "E.WORKER.NOT_FOUND")
+
+    serve(test)
+
+
+def test_workers_take_orders() -> None:
+    orders: list[tuple[dict[str, object], object]] = [
+        ({"type": "drain"}, Drain()),
+        ({"type": "drain", "reason": "update", "deadlineMs": 5}, Drain("update", 5)),
+        ({"type": "undrain"}, Undrain()),
+        ({"type": "rebind"}, Rebind()),
+        ({"type": "pkg.install", "name": "core", "version": "1"}, InstallPackage("core", "1")),
+        ({"type": "pkg.uninstall", "name": "core", "version": "1"}, UninstallPackage("core", "1")),
+    ]
+
+    async def test(rig: Rig) -> None:
+        rig.scheduler.add_worker("default", "w1")
+        for body, _ in orders:
+            answer = await rig.post(f"{WORKERS}/w1/commands", json=body)
+            assert answer.status_code == 202
+            assert (answer.json()["workerId"], answer.json()["type"]) == ("w1", body["type"])
+        assert [command for _, command, _ in rig.scheduler.commands] == [one for _, one in orders]
+        missing = await rig.post(f"{WORKERS}/w2/commands", json={"type": "undrain"})
+        problem_of(missing, 404, "E.WORKER.NOT_FOUND")
+
+    serve(test)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"type": "explode"},
+        {"type": "drain", "deadlineMs": -1},
+        {"type": "drain", "deadlineMs": "soon"},
+        {"type": "drain", "surprise": 1},
+        {"type": "pkg.install", "name": "core"},
+        {"type": "pkg.install", "name": "", "version": "1"},
+        [],
+    ],
+)
+def test_an_order_that_cannot_be_is_refused(body: object) -> None:
+    async def test(rig: Rig) -> None:
+        rig.scheduler.add_worker("default", "w1")
+        answer = await rig.post(f"{WORKERS}/w1/commands", json=body)
+        problem_of(answer, 400, "E.REQUEST.INVALID")
+        assert rig.scheduler.commands == []
+
+    serve(test)
+
+
+def test_health_and_readiness_are_told_apart() -> None:
+    async def test(rig: Rig) -> None:
+        assert (await rig.get("/readyz")).json() == {"status": "ready"}
+        rig.scheduler.why_not = "another scheduler owns the store"
+        assert (await rig.get("/healthz")).status_code == 200
+        answer = await rig.get("/readyz")
+        body = problem_of(answer, 503, "E.STORE.UNAVAILABLE")
+        assert "another scheduler owns the store" in body["detail"]
+        assert answer.headers["retry-after"] == "1"
+
+    serve(test)
+
+
+def test_metrics_show_the_tenants_own_samples_and_those_of_none() -> None:
+    async def test(rig: Rig) -> None:
+        rig.metrics.dispatches.add("default", "core.noop")
+        rig.metrics.dispatches.add("umbrella", "core.secret")
+        answer = await rig.get("/metrics")
+        assert answer.headers["content-type"].startswith("text/plain")
+        families = {one.name: one for one in text_string_to_metric_families(answer.text)}
+        (sample,) = families["cmd_dispatch"].samples
+        assert sample.labels == {"tenant": "default", "node_type": "core.noop"}
+        assert "umbrella" not in answer.text
+        assert "astraflow_queue_depth" in families
+
+    serve(test)
+
+
+def test_who_am_i() -> None:
+    async def test(rig: Rig) -> None:
+        assert (await rig.get("/api/v1/me")).json() == {
+            "tenant": "default",
+            "subject": "admin of default",
+            "role": "admin",
+            "expiresAt": None,
+        }
+
+    serve(test)
+
+
+def test_node_types_are_found_by_words() -> None:
+    async def test(rig: Rig) -> None:
+        path = "/api/v1/catalog/nodes"
+        whole = (await rig.get(f"{path}?limit=200")).json()["items"]
+        types = {node["type"] for node in whole}
+        assert {"core.noop", "core.http", "core.python"} <= types
+        assert all(node["package"] == {"name": "core", "version": "1.0.0"} for node in whole)
+        found = (await rig.get(f"{path}?q=ECHO")).json()["items"]
+        assert [node["type"] for node in found] == ["core.echo"]
+        assert (await rig.get(f"{path}?q=nothing+like+this")).json()["items"] == []
+        seen: list[str] = []
+        cursor = ""
+        while True:
+            page = (await rig.get(f"{path}?limit=5{cursor}")).json()
+            seen += [node["type"] for node in page["items"]]
+            if page["nextCursor"] is None:
+                break
+            cursor = f"&cursor={page['nextCursor']}"
+        assert seen == [node["type"] for node in whole]
+
+    serve(test)
+
+
+def test_the_audit_is_read_in_pages_newest_first() -> None:
+    async def test(rig: Rig) -> None:
+        for place in range(5):
+            row = AuditRow("default", place, "me", f"act {place}", detail=b'{"a":1}')
+            rig.scheduler.audits.append(row)
+        page = (await rig.get("/api/v1/audit?limit=3")).json()
+        rest = (await rig.get(f"/api/v1/audit?limit=3&cursor={page['nextCursor']}")).json()
+        actions = [item["action"] for item in page["items"] + rest["items"]]
+        assert actions == ["act 4", "act 3", "act 2", "act 1", "act 0"]
+        assert page["items"][0]["detail"] == {"a": 1}
+
+    serve(test)
+
+
+def test_the_page_of_the_description_needs_nothing_from_elsewhere() -> None:
+    async def test(rig: Rig) -> None:
+        page = await rig.get("/api/docs")
+        assert page.headers["content-type"].startswith("text/html")
+        assert "http://" not in page.text
+        assert "https://" not in page.text
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+        document = (await rig.get("/api/openapi.json")).json()
+        assert document["openapi"] == "3.1.0"
+        assert "/api/v1/runs" in document["paths"]
+
+    serve(test)
+
+
+def test_requests_are_counted_by_action_and_status() -> None:
+    async def test(rig: Rig) -> None:
+        await rig.get("/api/v1/runs/nope")
+        await rig.get("/nothing")
+        await rig.get("/healthz", headers={"host": "evil.test"})
+        count = rig.metrics.requests.value
+        assert count("GET /api/v1/runs/{runId}", "404") == 1
+        assert count("none", "404") == 1
+        assert count("gate", "400") == 1
+
+    serve(test)
