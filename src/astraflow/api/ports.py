@@ -7,14 +7,19 @@ whether it is absent or another tenant's (P15); everything refused carries a row
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Annotated, Any, Protocol
-
-from msgspec import Meta, Struct
+from typing import Any, Protocol
 
 from astraflow.engine.batch import NumberedFact
-from astraflow.protocol.limits import DRAIN_DEADLINE_MAX_S, NAME_CHARS
 from astraflow.runs.facts import RunStatus
 from astraflow.runs.projections import Event
+from astraflow.scheduler.orders import (
+    Drain,
+    InstallPackage,
+    Rebind,
+    Undrain,
+    UninstallPackage,
+    WorkerCommand,
+)
 from astraflow.scheduler.service import Accepted, Submission, WorkerView
 from astraflow.store.rows import AuditRow, RunRow, TenantEvent, WorkflowRow
 from astraflow.workflow.problems import Problem
@@ -28,37 +33,6 @@ __all__ = [
     "UninstallPackage",
     "WorkerCommand",
 ]
-
-
-_Name = Annotated[str, Meta(min_length=1, max_length=NAME_CHARS)]
-
-
-class Drain(Struct, frozen=True, tag="drain", rename="camel", forbid_unknown_fields=True):
-    """Take nothing new, finish what runs; at the deadline stop it."""
-
-    reason: _Name | None = None
-    deadline_ms: Annotated[int, Meta(ge=0, le=int(DRAIN_DEADLINE_MAX_S) * 1000)] | None = None
-
-
-class Undrain(Struct, frozen=True, tag="undrain", forbid_unknown_fields=True):
-    """Take work again."""
-
-
-class Rebind(Struct, frozen=True, tag="rebind", forbid_unknown_fields=True):
-    """Forget what binds runs to this worker."""
-
-
-class InstallPackage(Struct, frozen=True, tag="pkg.install", forbid_unknown_fields=True):
-    name: _Name
-    version: _Name
-
-
-class UninstallPackage(Struct, frozen=True, tag="pkg.uninstall", forbid_unknown_fields=True):
-    name: _Name
-    version: _Name
-
-
-WorkerCommand = Drain | Undrain | Rebind | InstallPackage | UninstallPackage
 
 
 class SchedulerPort(Protocol):

@@ -185,7 +185,7 @@ class Link:
             case HandUp(envelope):
                 self._hand_up(envelope)
             case Exit():
-                _log.info("worker ends", extra={"detail": action.reason})
+                _log.info("worker ends: %s", action.reason)
                 if not self._over.done():
                     self._over.set_result(action)
 
@@ -198,7 +198,7 @@ class Link:
         try:
             socket = await self._connect(url, self)
         except OSError as error:
-            _log.warning("no connection to the scheduler", extra={"detail": str(error)})
+            _log.warning("%s", error)
             self.agent.disconnected(self._clock.now())
         else:
             self._socket = socket
