@@ -1,7 +1,8 @@
 """What a commit costs through the SQLite store, against the same rows through bare sqlite3 in one thread.
 
 Time on the wall, not of the processor: a commit is mostly a flush. The two take turns, so that a slow moment of the
-disk hits both; the median of many is what a commit usually costs, and the ratio is what our share of it is.
+disk hits both; the median of many is what a commit usually costs, and the ratio is what our share of it is. `TMPDIR`
+says on which disk.
 """
 
 from __future__ import annotations
@@ -21,8 +22,6 @@ from astraflow.store.sqlite import SqliteStore
 from astraflow.store.sqlite_file import connect_writer
 from benchmarks.figures import Figure
 
-FOLDER = Path(__file__).resolve().parent.parent / "var"
-"""On the disk of the project: a folder for temporary files may be memory, where a flush costs nothing."""
 COMMITS = 400
 RUNS = 200
 BODY = b'{"type":"task_succeeded","task":"00000000-0000-4000-8000-000000000000"}\n' * 5
@@ -109,8 +108,7 @@ async def measure(folder: Path, size: int) -> tuple[float, float]:
 
 
 def figures() -> list[Figure]:
-    FOLDER.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=FOLDER) as name:
+    with tempfile.TemporaryDirectory() as name:
         small, small_floor = asyncio.run(measure(Path(name), 1))
         large, large_floor = asyncio.run(measure(Path(name), 100))
     return [
