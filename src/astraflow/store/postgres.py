@@ -18,7 +18,7 @@ from astraflow import errors
 from astraflow.errors import Conflict, StoreError
 from astraflow.store import retention as pieces
 from astraflow.store.content import MAX_INTEGER, check_changes, check_row, check_values, refused
-from astraflow.store.postgres_link import connect, make_pool, migrate, reading, writing
+from astraflow.store.postgres_link import connect, make_pool, migrate, part, reading, writing
 from astraflow.store.postgres_rows import commit_arguments
 from astraflow.store.queries import load_queries
 from astraflow.store.reading import LAST, run_row, worker_row, workflow_row
@@ -64,10 +64,7 @@ class PostgresStore:
         async with self._lock:
             connection, self._connection = self._connection, None
             pool, self._pool = self._pool, None
-            if connection is not None:
-                connection.terminate()
-            if pool is not None:
-                pool.terminate()
+            await part(connection, pool)
 
     # -- ownership --------------------------------------------------------------------------
 
@@ -102,6 +99,7 @@ class PostgresStore:
 
     async def _find_connection(self, claim: Claim) -> Connection | None:
         """The connection that may write under this claim. A new one shuts the former out."""
+        self._get_pool()
         if self._connection is None or self._connection.is_closed():
             connection = await connect(self._url)
             async with reading(), AsyncExitStack() as undo:
@@ -216,12 +214,17 @@ class PostgresStore:
     async def _all(self, name: str, *arguments: object) -> list[Any]:
         check_values(*arguments)
         async with reading():
-            return list(await self._pool.fetch(self._queries[name], *arguments))
+            return list(await self._get_pool().fetch(self._queries[name], *arguments))
 
     async def _one(self, name: str, *arguments: object) -> Any:
         check_values(*arguments)
         async with reading():
-            return await self._pool.fetchrow(self._queries[name], *arguments)
+            return await self._get_pool().fetchrow(self._queries[name], *arguments)
+
+    def _get_pool(self) -> Any:
+        if self._pool is None:
+            raise StoreError(errors.STORE_UNAVAILABLE, "the store is closed")
+        return self._pool
 
     async def active_runs(self) -> list[RunRow]:
         return [run_row(row) for row in await self._all("active_runs")]

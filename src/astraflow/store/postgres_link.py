@@ -16,14 +16,16 @@ from astraflow.store.queries import load_migrations
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-__all__ = ["Connection", "connect", "make_pool", "migrate", "reading", "writing"]
+__all__ = ["Connection", "connect", "make_pool", "migrate", "part", "reading", "writing"]
 
 CONNECT_TIMEOUT_S = 5.0
 STATEMENT_TIMEOUT_S = 10.0
 """The server gives a statement up, and says so: nothing was written."""
 ANSWER_TIMEOUT_S = 12.0
 """We give the server up, a little later: then nobody knows what it has written."""
+CLOSE_TIMEOUT_S = 3.0
 MIGRATION_TIMEOUT_S = 600.0
+"""A migration may rewrite every row."""
 READERS = 4
 
 WRITE_SETTINGS = {
@@ -114,6 +116,21 @@ async def writing(connection: Connection) -> AsyncIterator[None]:
         raise StoreError(_code(error), f"postgresql: {_words(error)}") from error
 
 
+async def part(connection: Connection, pool: Any) -> None:
+    """Say goodbye, but do not wait long for an answer."""
+    try:
+        async with asyncio.timeout(CLOSE_TIMEOUT_S):
+            if connection is not None:
+                await connection.close()
+            if pool is not None:
+                await pool.close()
+    except (asyncpg.PostgresError, *_LOST):
+        if connection is not None:
+            connection.terminate()
+        if pool is not None:
+            pool.terminate()
+
+
 async def migrate(url: str, queries: Mapping[str, str]) -> None:
     """Bring the schema forward. Others who start at the same time wait until it is done."""
     settings = {**WRITE_SETTINGS, "statement_timeout": str(int(MIGRATION_TIMEOUT_S * 1000))}
@@ -124,7 +141,7 @@ async def migrate(url: str, queries: Mapping[str, str]) -> None:
             await connection.execute(queries["create_schema"])
             await _step(connection, queries)
     finally:
-        await connection.close(timeout=CONNECT_TIMEOUT_S)
+        await part(connection, None)
 
 
 async def _step(connection: Connection, queries: Mapping[str, str]) -> None:

@@ -83,7 +83,7 @@ class SqliteStore:
     async def close(self) -> None:
         """Wait for what is being written, and let the file go."""
         # Readers first: the last connection to close copies the log into the file and removes it.
-        for _ in self._readers:
+        for _ in range(max(1, len(self._readers))):
             self._reads.end()
         for reader in self._readers:
             await reader.ended()

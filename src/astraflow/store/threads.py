@@ -10,6 +10,9 @@ import threading
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from astraflow import errors
+from astraflow.errors import StoreError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -23,12 +26,19 @@ class CallQueue(Generic[Owned]):
     """Where calls wait for a thread that is free. Several threads may take from one queue."""
 
     def __init__(self) -> None:
+        self._is_ended = False
         self._calls: SimpleQueue[
             tuple[Callable[[Owned], Any], asyncio.Future[Any] | None] | None
         ] = SimpleQueue()
 
     def call(self, function: Callable[[Owned], Answer]) -> asyncio.Future[Answer]:
-        """Call `function` with what a thread owns, in that thread, and await the answer."""
+        """Call `function` with what a thread owns, in that thread, and await the answer.
+
+        Raises:
+            StoreError: the queue has ended; a call in it would wait for ever.
+        """
+        if self._is_ended:
+            raise StoreError(errors.STORE_UNAVAILABLE, "the store is closed")
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._calls.put((function, future))
         return future
@@ -38,7 +48,8 @@ class CallQueue(Generic[Owned]):
         self._calls.put((function, None))
 
     def end(self) -> None:
-        """End one thread, after all calls that wait already."""
+        """End one thread, after all calls that wait already. No more are taken."""
+        self._is_ended = True
         self._calls.put(None)
 
     def serve(self, owned: Owned) -> None:

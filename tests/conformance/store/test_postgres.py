@@ -105,6 +105,7 @@ async def test_a_commit_left_behind_on_a_lost_connection_cannot_be_written_later
         store._connection = None
         assert not await store.is_committed(desk.claim, 1)
         late = PostgresStore(postgres.url)
+        await late.open()
         late._connection, late._writer = left_behind, writer
         error = await outcome(Desk(late, desk.claim), 1, one_run())
         assert error is not None
@@ -147,6 +148,25 @@ async def test_a_statement_that_takes_too_long_wrote_nothing(postgres: PostgresB
         assert error.code is errors.STORE_UNAVAILABLE
         assert error.retryable
         await store.commit(desk.claim, 1, one_run())
+
+
+async def test_one_who_stops_waiting_for_a_commit_can_ask_what_became_of_it(
+    postgres: PostgresBackend,
+) -> None:
+    async with postgres.desk() as desk, operator(postgres) as other:
+        holding = other.transaction()
+        await holding.start()
+        await other.execute("SELECT * FROM shards FOR UPDATE")
+        async with operator(postgres) as watch:
+            waiting = asyncio.ensure_future(desk.store.commit(desk.claim, 1, one_run()))
+            await writers_waiting(watch)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await holding.rollback()
+        is_written = await desk.store.is_committed(desk.claim, 1)
+        assert is_written == (await desk.find(run(1)) is not None)
+        await desk.store.commit(desk.claim, 2, Changes())
 
 
 async def test_reads_go_on_after_every_connection_was_ended(postgres: PostgresBackend) -> None:

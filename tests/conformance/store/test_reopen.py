@@ -2,6 +2,10 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from astraflow import errors
+from astraflow.errors import StoreError
 from tests.conformance.store.backends import Backend, Desk
 from tests.conformance.store.samples import (
     PLAN,
@@ -68,3 +72,17 @@ async def test_reads_go_on_beside_writes_and_see_whole_transactions(backend: Bac
             group.create_task(read(desk))
             group.create_task(write(desk))
         assert await desk.store.is_committed(desk.claim, transactions + 1)
+
+
+async def test_a_closed_store_refuses_and_does_not_hang(backend: Backend) -> None:
+    if backend.name == "memory":
+        return  # it has nothing to close
+    async with backend.desk() as desk:
+        await desk.write(plans=[PLAN])
+    for question in (desk.find(run(1)), desk.write(), desk.store.renew(desk.claim)):
+        with pytest.raises(StoreError) as caught:
+            await question
+        assert caught.value.code is errors.STORE_UNAVAILABLE
+    await desk.store.open()
+    assert await desk.store.find_plan(PLAN.plan_id) == PLAN
+    await desk.store.close()

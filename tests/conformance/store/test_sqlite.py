@@ -307,6 +307,46 @@ async def test_a_log_that_could_not_be_copied_stops_the_writer(sqlite: SqliteBac
             await desk.store.is_committed(desk.claim, 1)
 
 
+NO_MORE_BYTES = """
+import asyncio, resource, sys
+from astraflow.errors import StoreError
+from astraflow.store.rows import Changes
+from astraflow.store.sqlite import SqliteStore
+from tests.conformance.store.samples import PLAN, page, run
+
+async def main():
+    store = SqliteStore(sys.argv[1])
+    await store.open()
+    claim = await store.claim("child")
+    first = Changes()
+    first.plans.append(PLAN)
+    first.runs.append(run(1))
+    await store.commit(claim, 1, first)
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, limit[1]))
+    for number in (2, 3):
+        changes = Changes()
+        changes.pages.append(page(run(1), number, number, bytes(1_000_000)))
+        try:
+            await store.commit(claim, number, changes)
+        except StoreError as error:
+            print(error.code)
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    await store.close()
+
+asyncio.run(main())
+"""
+
+
+async def test_a_write_that_the_system_fails_is_the_last_one(sqlite: SqliteBackend) -> None:
+    """The system refuses a write in the middle; that it would take the next one changes nothing."""
+    answer, _ = start(NO_MORE_BYTES, sqlite.path).communicate(timeout=30)
+    assert answer.split() == [errors.STORE_BROKEN.code] * 2
+    async with sqlite.opened() as store:
+        assert await store.find_run("default", run(1).run_id) == run(1)
+        assert await store.read_pages(run(1).run_id) == []
+
+
 WRITER = """
 import asyncio, sys
 from astraflow.store.sqlite import SqliteStore
