@@ -18,6 +18,7 @@ import uvicorn
 
 from astraflow import errors
 from astraflow.api.app import make_app
+from astraflow.api.server import BACKLOG, server_config
 from astraflow.api.worker_socket import socket_class
 from astraflow.clock import Clock, SystemClock
 from astraflow.config import SchedulerSettings, Secret
@@ -30,11 +31,6 @@ from astraflow.store import open_store
 __all__ = ["listen", "serve"]
 
 _log: Final = logging.getLogger(__name__)
-
-BACKLOG: Final = 2048
-KEEP_ALIVE_S: Final = 75
-STOP_TIMEOUT_S: Final = 5
-"""For requests under way; streams are ended at once, and their readers resume."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -98,20 +94,8 @@ async def serve(
         reached=reached,
     )
     app = make_app(scheduler, settings, tokens=tokens, secret=secret, metrics=metrics, clock=clock)
-    server = _Server(
-        uvicorn.Config(
-            app,
-            ws=socket_class(scheduler),
-            http="httptools",
-            loop="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=KEEP_ALIVE_S,
-            timeout_graceful_shutdown=STOP_TIMEOUT_S,
-        )
-    )
+    host, port = sock.getsockname()[:2]
+    server = _Server(server_config(app, host, port, sockets=socket_class(scheduler)))
     stop = stop or asyncio.Event()
     with _stopping(stop):
         await _run(scheduler, server, sock, stop, on_ready)

@@ -17,7 +17,7 @@ from astraflow.api.answers import PROBLEM, encode, problem_body
 from astraflow.api.events import DROP
 from astraflow.errors import Code
 
-__all__ = ["HttpProtocol", "server_config"]
+__all__ = ["BACKLOG", "HttpProtocol", "server_config"]
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 """Request line and headers; browsers and proxies stay below a quarter of it."""
