@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any, Final
+from urllib.parse import quote
 
 from litestar.types import ASGIApp
 
@@ -33,7 +34,7 @@ class WorkflowEndpoints:
         row = await self._scheduler.save_workflow(
             call.tenant, definition, by=call.bearer.subject, expected_version=0
         )
-        location = (b"location", f"/api/v1/workflows/{row.workflow_id}".encode())
+        location = (b"location", f"/api/v1/workflows/{quote(row.workflow_id, safe='')}".encode())
         return Answer(row.definition, 201, JSON, [location, *_version_headers(row)])
 
     async def show(self, call: Call) -> ASGIApp:
