@@ -21,7 +21,7 @@ CONTEXT_BYTES = 64 * 1024
 CODE_CHARS = 256
 
 _STATUSES = {"succeeded": "SUCCEEDED", "skipped": "SKIPPED"}
-_SEED_KEYS = frozenset({"status", "outputs", "artifacts"})
+_ADAPTER_KEYS = frozenset({"status", "outputs", "artifacts"})
 
 
 def encode_value(ctx: Context, value: object, limit_bytes: int) -> str:
@@ -30,7 +30,7 @@ def encode_value(ctx: Context, value: object, limit_bytes: int) -> str:
     artifacts = ctx.take_artifacts()
     if type(value) is not dict:
         value = dict(value) if isinstance(value, Mapping) else {"result": value}
-    elif "status" in value and value.keys() <= _SEED_KEYS and value["status"] in _STATUSES:
+    elif "status" in value and value.keys() <= _ADAPTER_KEYS and str(value["status"]) in _STATUSES:
         # An adapter may return {status, outputs, artifacts}.
         status = _STATUSES[value["status"]]
         artifacts = [*artifacts, *value.get("artifacts", ())]

@@ -1,0 +1,39 @@
+"""A host that only listens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from astraflow_sdk import Context
+
+
+class Ear:
+    """Stands for the host behind a context."""
+
+    worker_id = "w-1"
+    data_dir = Path("/nowhere")
+
+    def __init__(self) -> None:
+        self.told_by: list[Context] = []
+        self.asked: list[tuple[object, float | None]] = []
+
+    def told(self, ctx: Context) -> None:
+        self.told_by.append(ctx)
+
+    def next_of(self, ctx: Context, payload: object, timeout_s: float | None) -> Any:
+        self.asked.append((payload, timeout_s))
+        return "answer"
+
+
+def context(parameters: dict[str, Any] | None = None, **fields: Any) -> Context:
+    frame = {
+        "task_id": "t-1",
+        "attempt": 2,
+        "run_id": "r-1",
+        "node_id": "n-1",
+        "node_type": "a.b",
+        "parameters": parameters or {},
+        **fields,
+    }
+    return Context(frame, Ear())

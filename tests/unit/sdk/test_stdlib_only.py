@@ -1,0 +1,38 @@
+"""The SDK stands beside any dependency of a package, so it has none."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[3] / "sdk" / "src"
+CORE = Path(__file__).resolve().parents[3] / "packages" / "core" / "astraflow_core"
+
+
+def imported(path: Path) -> set[str]:
+    found: set[str] = set()
+    for item in ast.walk(ast.parse(path.read_text())):
+        if isinstance(item, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in item.names}
+        elif isinstance(item, ast.ImportFrom):
+            found.add((item.module or "").partition(".")[0])
+    return found
+
+
+def test_the_sdk_and_package_core_import_the_standard_library_only() -> None:
+    allowed = set(sys.stdlib_module_names) | {"astraflow_sdk", "astraflow_core"}
+    files = [*SOURCE.rglob("*.py"), *CORE.rglob("*.py")]
+    assert len(files) > 15
+    assert {str(path): imported(path) - allowed for path in files if imported(path) - allowed} == {}
+
+
+def test_the_sdk_is_written_for_the_oldest_python_it_promises() -> None:
+    for path in SOURCE.rglob("*.py"):
+        ast.parse(path.read_text(), feature_version=(3, 10))
+        names = {
+            item.attr
+            for item in ast.walk(ast.parse(path.read_text()))
+            if isinstance(item, ast.Attribute)
+        }
+        assert not names & {"TaskGroup", "timeout", "Runner"}, f"{path} uses what came with 3.11"
