@@ -200,6 +200,37 @@ async def test_a_claim_keeps_others_out_until_it_runs_out(postgres: PostgresBack
         assert caught.value.code is errors.STORE_FENCED
 
 
+async def test_one_that_lost_its_connection_and_its_claim_is_told_so(
+    postgres: PostgresBackend,
+) -> None:
+    async with postgres.desk("one") as desk, postgres.opened() as other:
+        store = desk.store
+        assert isinstance(store, PostgresStore)
+        store._connection.terminate()
+        await other.claim("one")
+        assert not await store.renew(desk.claim)
+        await store.release(desk.claim)
+        error = await outcome(desk, 1, one_run())
+        assert error is not None
+        assert error.code is errors.STORE_FENCED
+        async with postgres.opened() as third:
+            assert await third.claim("three") is None
+
+
+async def test_a_server_that_became_a_standby_is_left_for_the_next_connection(
+    postgres: PostgresBackend,
+) -> None:
+    async with postgres.desk() as desk:
+        store = desk.store
+        assert isinstance(store, PostgresStore)
+        await store._connection.execute("SET default_transaction_read_only = on")
+        error = await outcome(desk, 1, one_run())
+        assert error is not None
+        assert error.code is errors.STORE_UNAVAILABLE
+        assert not isinstance(error, OutcomeUnknown)
+        await store.commit(desk.claim, 1, one_run())
+
+
 async def test_a_renewed_claim_lasts_for_its_time_from_then(postgres: PostgresBackend) -> None:
     async with postgres.desk("one") as desk, operator(postgres) as clock:
         await clock.execute("UPDATE shards SET leased_until = clock_timestamp()")

@@ -43,6 +43,16 @@ def tell(path: Path, *orders: str) -> None:
         connection.commit()
 
 
+def damage(path: Path, table: str) -> None:
+    """Overwrite the first page of a table."""
+    with closing(sqlite3.connect(path)) as connection:
+        find = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
+        (root,) = connection.execute(find, (table,)).fetchone()
+    with path.open("r+b") as file:
+        file.seek((root - 1) * 4096)
+        file.write(b"\xff" * 4096)
+
+
 def start(program: str, path: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", program, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
@@ -177,17 +187,23 @@ async def test_a_damaged_file_is_refused(sqlite: SqliteBackend) -> None:
 async def test_damage_found_later_stops_the_writer_for_good(sqlite: SqliteBackend) -> None:
     async with sqlite.desk() as desk:
         await desk.write(plans=[PLAN], runs=[run(1)])
-    with closing(sqlite3.connect(sqlite.path)) as connection:
-        find = "SELECT rootpage FROM sqlite_schema WHERE name = 'shards'"
-        (root,) = connection.execute(find).fetchone()
-    with sqlite.path.open("r+b") as file:
-        file.seek((root - 1) * 4096)
-        file.write(b"\xff" * 4096)
+    damage(sqlite.path, "shards")
     async with sqlite.opened() as store:
         for _ in range(2):
             with pytest.raises(StoreError) as caught:
                 await store.claim("two")
             assert caught.value.code is errors.STORE_CORRUPT
+
+
+async def test_a_read_that_meets_damage_says_so(sqlite: SqliteBackend) -> None:
+    async with sqlite.desk() as desk:
+        await desk.write(plans=[PLAN], runs=[run(1)])
+    damage(sqlite.path, "plans")
+    async with sqlite.opened() as store:
+        with pytest.raises(StoreError) as caught:
+            await store.find_plan(PLAN.plan_id)
+        assert caught.value.code is errors.STORE_CORRUPT
+        assert await store.find_run("default", run(1).run_id) == run(1)
 
 
 async def test_a_full_disk_refuses_the_commit_and_keeps_the_store(sqlite: SqliteBackend) -> None:
