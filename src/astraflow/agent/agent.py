@@ -199,6 +199,15 @@ class Agent:
     # -- fences, timeouts, drain ------------------------------------------------------------
 
     def _guard(self, now: float) -> None:
+        if self.holdings.is_due(now):
+            self._guard_attempts(now)
+        if self._drain_deadline is not None and now >= self._drain_deadline:
+            self._drain_deadline = None
+            for held in self.holdings.working():
+                if held.phase == "running":
+                    self._stop(held, DRAIN_GRACE_S, "drain")
+
+    def _guard_attempts(self, now: float) -> None:
         fenced = self.holdings.past_fence(now)
         for held in fenced:
             self._kill(held, "fence")
@@ -207,11 +216,6 @@ class Agent:
             self._fence_session(now)
         for held in self.holdings.past_timeout(now):
             self._stop(held, TIMEOUT_GRACE_S, "timeout")
-        if self._drain_deadline is not None and now >= self._drain_deadline:
-            self._drain_deadline = None
-            for held in self.holdings.working():
-                if held.phase == "running":
-                    self._stop(held, DRAIN_GRACE_S, "drain")
 
     def _fence_session(self, now: float) -> None:
         self.session.fenced(now)

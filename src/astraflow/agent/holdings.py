@@ -14,6 +14,7 @@ Rule 5: an attempt is in the inventory until it is known to be dead. Leaving it 
 from __future__ import annotations
 
 from collections import OrderedDict
+from math import inf
 from typing import Final, Literal
 
 from astraflow import errors
@@ -65,6 +66,15 @@ class Held:
         self.frame_id: str | None = None  # of the frame that carries the report, in any session
 
     @property
+    def due_at(self) -> float:
+        """When this attempt must be looked at."""
+        if self.phase == "killing":
+            return inf
+        if self.phase == "running" and self.timeout_at is not None:
+            return min(self.fence_at, self.timeout_at)
+        return self.fence_at
+
+    @property
     def ref(self) -> AttemptRef:
         return AttemptRef(self.task_id, self.attempt)
 
@@ -80,6 +90,9 @@ class Holdings:
         self._reports: dict[tuple[str, int], Held] = {}
         self._highest: OrderedDict[str, int] = OrderedDict()
         self._keys: dict[str, str] = {}
+        # No fence and no timeout is earlier than this; it may be too early, never too late. Looking at every
+        # attempt for every frame would cost the square of what a worker holds.
+        self._nothing_before = inf
 
     # -- taking -----------------------------------------------------------------------------
 
@@ -100,6 +113,7 @@ class Holdings:
         assert since_sent_at is not None
         held = Held(dispatch, fence_of(since_sent_at, dispatch.lease.ttl_ms / 1000), now)
         self._held[held.task_id] = held
+        self._nothing_before = min(self._nothing_before, held.due_at)
         if dispatch.concurrency_key is not None:
             held.lent_key_by = self._keys.get(dispatch.concurrency_key)
             self._keys[dispatch.concurrency_key] = held.task_id
@@ -117,9 +131,13 @@ class Holdings:
             return errors.DISPATCH_DRAINING.code
         if dispatch.concurrency_key is not None and self._is_busy(dispatch.concurrency_key):
             return errors.CMD_CONCURRENCY_VIOLATION.code
-        if sum(not held.calls for held in self._held.values()) >= 2 * self.max_parallel:
+        if len(self._held) >= 2 * self.max_parallel and self._working() >= 2 * self.max_parallel:
             return errors.DISPATCH_OVERLOADED.code
         return None
+
+    def _working(self) -> int:
+        """Attempts that take a slot; one that waits for what it called lends its own."""
+        return sum(not held.calls for held in self._held.values())
 
     def _is_busy(self, key: str) -> bool:
         """PROTOCOL §10: "A waiting parent lends its slot and its concurrency key"."""
@@ -164,6 +182,13 @@ class Holdings:
             if held is not None and held.attempt == ref.attempt:
                 held.fence_at = max(held.fence_at, fence_of(sent_at, held.ttl_s))
 
+    def is_due(self, now: float) -> bool:
+        """Whether a fence or a timeout may have passed."""
+        if now < self._nothing_before:
+            return False
+        self._nothing_before = min((held.due_at for held in self._held.values()), default=inf)
+        return now >= self._nothing_before
+
     def past_fence(self, now: float) -> list[Held]:
         """Attempts that must be killed now."""
         return [
@@ -179,17 +204,8 @@ class Holdings:
         ]
 
     def deadline(self) -> float | None:
-        """The next fence or timeout."""
-        first: float | None = None
-        for held in self._held.values():
-            if held.phase == "killing":
-                continue
-            when = held.fence_at
-            if held.phase == "running" and held.timeout_at is not None:
-                when = min(when, held.timeout_at)
-            if first is None or when < first:
-                first = when
-        return first
+        """When to look at fences and timeouts again; it may turn out to be too early."""
+        return None if self._nothing_before == inf else self._nothing_before
 
     # -- ending -----------------------------------------------------------------------------
 

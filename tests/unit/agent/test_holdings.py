@@ -130,6 +130,7 @@ class TestFences:
         holdings = Holdings(4)
         done(holdings)
         assert holdings.past_fence(1000.0) == []
+        assert not holdings.is_due(1000.0)
         assert holdings.deadline() is None
 
     def test_what_has_run_too_long_is_to_be_stopped_once(self) -> None:
@@ -148,9 +149,15 @@ class TestFences:
         assert holdings.deadline() == 18.0
         two = taken(holdings, dispatch_of(2, timeout_ms=5000))
         assert holdings.deadline() == 5.0
+        assert not holdings.is_due(4.9)
+        assert holdings.is_due(5.0)
         two.phase = "stopping"
+        # It is found out by looking, and only then.
+        assert holdings.deadline() == 5.0
+        assert not holdings.is_due(5.0)
         assert holdings.deadline() == 18.0
         one.phase = two.phase = "killing"
+        assert not holdings.is_due(18.0)
         assert holdings.deadline() is None
 
 
