@@ -82,19 +82,24 @@ class SqliteStore:
 
     async def close(self) -> None:
         """Wait for what is being written, and let the file go."""
+        try:
+            await self._end_threads()
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+                self._lock = None
+
+    async def _end_threads(self) -> None:
         # Readers first: the last connection to close copies the log into the file and removes it.
-        for _ in range(max(1, len(self._readers))):
+        readers, self._readers = self._readers, []
+        for _ in range(max(1, len(readers))):
             self._reads.end()
-        for reader in self._readers:
+        for reader in readers:
             await reader.ended()
-        self._readers.clear()
-        if self._writer is not None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
             self._writes.end()
-            await self._writer.ended()
-            self._writer = None
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+            await writer.ended()
 
     async def _start_writer(self) -> None:
         writes = self._writes

@@ -105,7 +105,7 @@ class SqliteWriter:
             cursor.execute(queries["fence_commit"], (number, epoch))
             if cursor.rowcount == 0:
                 raise self._stale(epoch, number)
-            # By how often they come: most transactions have pages and little else.
+            # In the order of their references: a run needs its plan, a change its run.
             if changes.plans:
                 cursor.executemany(queries["insert_plan"], map(_row, changes.plans))
             if changes.runs:

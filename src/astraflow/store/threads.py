@@ -53,18 +53,21 @@ class CallQueue(Generic[Owned]):
         self._calls.put(None)
 
     def serve(self, owned: Owned) -> None:
-        """Answer calls until the end."""
+        """Answer calls until the end. After a posted call has raised, that is every answer."""
+        failed: BaseException | None = None
         while (entry := self._calls.get()) is not None:
             function, future = entry
             try:
+                if failed is not None:
+                    raise failed
                 answer, error = function(owned), None
             # Whatever a call raised belongs to the one who waits for it, not to this thread.
             except BaseException as raised:
                 answer, error = None, raised
             if future is not None:
                 _deliver(future, answer, error)
-            elif error is not None:
-                raise error
+            else:
+                failed = failed or error
             del entry, function, future, answer, error
 
 
@@ -98,8 +101,9 @@ class CallThread(Generic[Owned]):
     async def ended(self) -> None:
         """Wait until the thread has left its connection; the end of its queue must be on its way."""
         assert self._closed is not None
-        await self._closed
+        await asyncio.wait([self._closed])
         self._thread.join()
+        await self._closed
 
     def _run(self) -> None:
         assert self._opened is not None
