@@ -12,13 +12,14 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import codec, memory, plan_scaling, runs, simulation, store, tokens, windows
+from benchmarks import codec, hosts, memory, plan_scaling, runs, simulation, store, tokens, windows
 from benchmarks.figures import Figure, reference_ms
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "codec": codec.figures,
+    "hosts": hosts.figures,
     "memory": memory.figures,
     "plan_scaling": plan_scaling.figures,
     "runs": runs.figures,

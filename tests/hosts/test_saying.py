@@ -121,6 +121,27 @@ def test_feedback_beyond_its_limit_is_dropped_and_counted_and_the_result_arrives
     play(scene)
 
 
+def test_secrets_of_the_attempt_are_masked_in_all_that_is_kept(tmp_path: Path) -> None:
+    code = (
+        "def main():\n"
+        "    key = ctx.secrets['key']\n"
+        "    print('printed', key); ctx.log('info', f'logged {key}'); ctx.progress(1, f'at {key}')\n"
+        "    raise ValueError(f'raised {key}')\n"
+    )
+
+    async def scene() -> None:
+        async with staged(tmp_path) as stage:
+            secrets = {"key": "hunter2", "pin": "1"}
+            stage.start("core.python", python(code), secrets=secrets)
+            error = error_of(await stage.outcome())
+            kept = repr(stage.said) + repr(error)
+            assert "hunter2" not in kept
+            for word in ("printed ***", "logged ***", "at ***", "raised ***"):
+                assert word in kept
+
+    play(scene)
+
+
 class TestNext:
     async def _answer(self, stage: Stage, result: object = None, **fields: Any) -> None:
         call = stage.calls[-1]

@@ -32,7 +32,7 @@ def test_an_attempt_that_ends_when_asked_is_cancelled_and_its_host_lives_on(
 
 def test_an_attempt_that_goes_on_is_killed_after_its_grace_and_says_so(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with staged(tmp_path) as stage:
+        async with staged(tmp_path, min_grace_s=0.0) as stage:
             stage.start("nasty.swallows_cancel")
             await stage.up()
             stage.pool.cancel("t1", 1, 0.05, "cancel")
@@ -47,7 +47,7 @@ def test_an_attempt_that_was_promised_no_grace_is_simply_stopped(tmp_path: Path)
     """The agent knows what for: a timeout, a drain, or a dispatch that was taken back."""
 
     async def scene() -> None:
-        async with staged(tmp_path) as stage:
+        async with staged(tmp_path, min_grace_s=0.05) as stage:
             stage.start("nasty.swallows_cancel")
             await stage.up()
             stage.pool.cancel("t1", 1, 0, "timeout")
@@ -71,7 +71,7 @@ def test_a_host_whose_loop_is_blocked_is_killed_after_the_grace(tmp_path: Path) 
 
 def test_the_kill_of_one_attempt_is_the_loss_of_the_others_in_its_host(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with staged(tmp_path, shared_grace_s=0.05) as stage:
+        async with staged(tmp_path, min_grace_s=0.05) as stage:
             stage.start("nasty.swallows_cancel")
             stage.start("nasty.waits", task="neighbour")
             await stage.up()
@@ -83,9 +83,9 @@ def test_the_kill_of_one_attempt_is_the_loss_of_the_others_in_its_host(tmp_path:
     play(scene)
 
 
-def test_an_attempt_without_grace_is_asked_first_when_others_share_its_host(tmp_path: Path) -> None:
+def test_an_attempt_without_grace_is_asked_first_so_that_its_host_lives_on(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with staged(tmp_path, shared_grace_s=GRACE_S) as stage:
+        async with staged(tmp_path, min_grace_s=GRACE_S) as stage:
             stage.start("nasty.waits")
             stage.start("nasty.waits", task="neighbour")
             await stage.up()

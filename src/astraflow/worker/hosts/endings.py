@@ -93,7 +93,8 @@ def outcome_of(running: Running, death: Death, is_alone: bool) -> Result | None:
 
 def failed(running: Running, error: TaskError) -> Result:
     dispatch = running.dispatch
-    return Result(dispatch.run_id, dispatch.task_id, dispatch.attempt, "FAILED", error=error)
+    masked = running.masked_error(error)
+    return Result(dispatch.run_id, dispatch.task_id, dispatch.attempt, "FAILED", error=masked)
 
 
 def _stopped(running: Running) -> Result:

@@ -94,7 +94,7 @@ class HostPool:
             self._later(self._end_unstarted, running)
             return
         host.send(frames.encode(frames.CancelAttempt(task_id, attempt, reason)))
-        wait_s = grace_s if len(host.attempts) == 1 else max(grace_s, self._settings.shared_grace_s)
+        wait_s = max(grace_s, self._settings.min_grace_s)
         loop = asyncio.get_running_loop()
         running.grace_timer = loop.call_later(wait_s, self._on_grace_over, running)
 
@@ -188,7 +188,7 @@ class HostPool:
             outcome.artifacts,
             int((self._clock.now() - running.started_at) * 1000),
             outcome.metrics,
-            outcome.error,
+            outcome.error and running.masked_error(outcome.error),
         )
         self._end(running, result)
         if host.is_own:

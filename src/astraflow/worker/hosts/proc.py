@@ -11,7 +11,7 @@ __all__ = [
     "children_of",
     "kill_all",
     "oom_kills",
-    "rss_bytes",
+    "rss_below",
     "session_of",
     "start_time",
     "tree_of",
@@ -64,10 +64,10 @@ def session_of(leader: int, since: int) -> list[int]:
     return found
 
 
-def rss_bytes(pid: int) -> int:
-    """The memory that a process and all below it hold."""
+def rss_below(pid: int) -> int:
+    """The bytes of memory that all below a process hold."""
     pages = 0
-    for one in tree_of(pid):
+    for one in tree_of(pid)[1:]:
         try:
             pages += int(Path(f"/proc/{one}/statm").read_text().split()[1])
         except (FileNotFoundError, ProcessLookupError):

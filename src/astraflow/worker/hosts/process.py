@@ -104,7 +104,13 @@ class HostProcess:
         self._life: int | None = self._life_fd
         self.guard_pid = self._popen.pid
         self._guard_start = proc.start_time(self.guard_pid) or 0
-        record_host(self._folder, HostRecord(self.guard_pid, self._guard_start))
+        try:
+            record_host(self._folder, HostRecord(self.guard_pid, self._guard_start))
+        except OSError:
+            for fd in mine:
+                os.close(fd)  # with its life line it ends at once
+            self._popen.wait()
+            raise
         for fd in (self._write_fd, self._life_fd, self._read_fd):
             os.set_blocking(fd, False)
         rate = self._settings.output_bytes_per_s
@@ -160,7 +166,10 @@ class HostProcess:
         self.host_pid = host_pid
         started = proc.start_time(host_pid) or 0
         record = HostRecord(self.guard_pid, self._guard_start, host_pid, started)
-        record_host(self._folder, record)
+        try:
+            record_host(self._folder, record)
+        except OSError as problem:
+            self._broken(f"it cannot be written down: {problem}")
 
     def send(self, raw: bytes) -> None:
         """Queue a frame; all of a turn of the loop go out in one write."""
@@ -198,7 +207,7 @@ class HostProcess:
         self._late_kill = self._loop.call_later(delay_s, self.kill)
 
     def rss_bytes(self) -> int:
-        return 0 if self.host_pid is None else proc.rss_bytes(self.host_pid)
+        return proc.rss_below(self.guard_pid)
 
     def tail(self) -> str:
         """The end of what it wrote to stderr."""

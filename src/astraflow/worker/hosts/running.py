@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -19,6 +20,9 @@ __all__ = ["Allowance", "PendingFeedback", "Running"]
 MERGE_CHUNKS: Final = 64
 MERGE_BYTES: Final = 64 * 1024
 """A frame of feedback is full with that much."""
+SECRET_CHARS: Final = 4
+"""A shorter secret is in every other word; masking it would hide the text and not the secret."""
+MASK: Final = "***"
 CHUNK_OVERHEAD_BYTES: Final = 64
 """Counted for each chunk beside its text, so that empty ones are limited too."""
 
@@ -56,11 +60,13 @@ class PendingFeedback:
         "_indexes",
         "_message",
         "_progress",
+        "_secrets",
         "_size",
         "_stage",
     )
 
-    def __init__(self, settings: HostSettings, now: float) -> None:
+    def __init__(self, settings: HostSettings, now: float, secrets: Collection[str] = ()) -> None:
+        self._secrets = secrets
         self._allowance = Allowance(settings.feedback_bytes, settings.feedback_bytes_per_s, now)
         self._indexes: dict[str, int] = {}
         self._clear()
@@ -107,6 +113,8 @@ class PendingFeedback:
             index = self._indexes.get(chunk.channel, 0)
             self._indexes[chunk.channel] = index + 1
             chunk = msgspec.structs.replace(chunk, index=index)
+        if self._secrets and chunk.text:
+            chunk = msgspec.structs.replace(chunk, text=_masked(chunk.text, self._secrets))
         self._chunks.append(chunk)
         self._size += size
 
@@ -121,12 +129,18 @@ class PendingFeedback:
             dispatch.attempt,
             self._stage,
             self._progress,
-            self._message,
+            self._message and _masked(self._message, self._secrets),
             tuple(self._chunks),
             dropped=self._dropped,
         )
         self._clear()
         return feedback
+
+
+def _masked(text: str, secrets: Collection[str]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, MASK)
+    return text
 
 
 class Running:
@@ -161,6 +175,19 @@ class Running:
     def needs_own_host(self) -> bool:
         """It was lost before, so it may be what kills hosts: it shall not take others with it again."""
         return self.dispatch.attempt > self.dispatch.failures + 1
+
+    @property
+    def secrets(self) -> Collection[str]:
+        """What must not be seen in what is kept of it."""
+        given = self.dispatch.secrets
+        return [value for value in given.values() if len(value) >= SECRET_CHARS] if given else ()
+
+    def masked_error(self, error: business.TaskError) -> business.TaskError:
+        secrets = self.secrets
+        if not secrets:
+            return error
+        stack = error.stack and _masked(error.stack, secrets)
+        return msgspec.structs.replace(error, message=_masked(error.message, secrets), stack=stack)
 
     def start_frame(self) -> bytes:
         dispatch = self.dispatch

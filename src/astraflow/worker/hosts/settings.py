@@ -44,8 +44,9 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Hosts for one attempt that start at the same time: each takes a tenth of a second of a core."""
     max_hosts: int = 32
     """Processes at once. When all work, an attempt that needs another host waits."""
-    shared_grace_s: float = 1.0
-    """An attempt that shares its host is given at least that to end, because its kill is the loss of the others."""
+    min_grace_s: float = 1.0
+    """What every attempt is given to end, even if it is promised less: its kill is the loss of the others in its host,
+    and of what the host keeps warm."""
     kill_timeout_s: float = 2.0
     """After which a guard that does not answer is killed itself, with all that can be found below it."""
     max_threads: int = 512

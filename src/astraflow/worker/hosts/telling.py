@@ -50,7 +50,7 @@ class Teller:
 
     def _pending(self, running: Running) -> PendingFeedback:
         if running.feedback is None:
-            running.feedback = PendingFeedback(self._settings, self._clock.now())
+            running.feedback = PendingFeedback(self._settings, self._clock.now(), running.secrets)
         return running.feedback
 
     def _tell_soon(self, running: Running) -> None:
