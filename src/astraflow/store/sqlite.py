@@ -64,6 +64,9 @@ class SqliteStore:
         self._reads: CallQueue[sqlite3.Connection] = CallQueue()
         self._writer: CallThread[SqliteWriter] | None = None
         self._readers: list[CallThread[sqlite3.Connection]] = []
+        # Nobody serves them before `open`.
+        self._writes.end()
+        self._reads.end()
 
     async def open(self) -> None:
         assert self._writer is None, "the store is open"
@@ -97,8 +100,8 @@ class SqliteStore:
         for reader in readers:
             await reader.ended()
         writer, self._writer = self._writer, None
+        self._writes.end()
         if writer is not None:
-            self._writes.end()
             await writer.ended()
 
     async def _start_writer(self) -> None:

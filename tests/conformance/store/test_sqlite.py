@@ -256,6 +256,17 @@ async def test_nothing_is_left_running_or_open_after_a_failed_open(sqlite: Sqlit
     assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == before
 
 
+async def test_a_store_that_is_not_open_refuses_and_does_not_hang(sqlite: SqliteBackend) -> None:
+    sqlite.path.write_bytes(b"x" * 5_000)
+    store = sqlite.store()
+    for _ in range(2):
+        for question in (store.find_plan("p"), store.claim("one")):
+            with pytest.raises(StoreError) as caught:
+                await question
+            assert caught.value.code is errors.STORE_UNAVAILABLE
+        await refused(store)
+
+
 async def test_one_who_stops_waiting_does_not_stop_the_commit(sqlite: SqliteBackend) -> None:
     async with sqlite.desk() as desk:
         waiting = asyncio.ensure_future(desk.write(plans=[PLAN], runs=[run(1)]))
