@@ -185,7 +185,7 @@ class FakeScheduler:
             raise errors.Conflict(
                 errors.RUN_TERMINAL,
                 f"the run has ended: {known.run.status}",
-                detail={"runStatus": known.run.status},
+                detail={"status": known.run.status},
             )
         if known.run.cancel is None:
             await self.tell(run_id, CancelRequested(self.tick(), by))

@@ -19,7 +19,9 @@ from schemathesis.specs.openapi.checks import (
 
 from astraflow.api.openapi import document
 from astraflow.security.policy import Role
+from tests.api.fake import FakeScheduler
 from tests.api.rig import Rig, definition, serving, token_of
+from tests.api.test_real_scheduler import serving_real
 
 
 async def _document() -> dict[str, Any]:
@@ -39,7 +41,8 @@ CHECKS = [
 class Server:
     """A served application in a thread of its own, with a run, a workflow and a worker in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
         self._started = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._main()))
         self.url = ""
@@ -47,7 +50,8 @@ class Server:
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._ended = asyncio.Event()
-        async with serving() as rig:
+        opened = serving() if self._kind == "fake" else serving_real("memory://")
+        async with opened as rig:
             await _fill(rig)
             self.url = f"http://127.0.0.1:{rig.port}"
             self._started.set()
@@ -65,12 +69,13 @@ class Server:
 async def _fill(rig: Rig) -> None:
     await rig.post("/api/v1/workflows", json=definition())
     await rig.submit()
-    rig.scheduler.add_worker("default", "w1")
+    if isinstance(rig.scheduler, FakeScheduler):
+        rig.scheduler.add_worker("default", "w1")
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    running = Server()
+@pytest.fixture(scope="module", params=["fake", "real"])
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    running = Server(request.param)
     running.start()
     yield running
     running.stop()
@@ -79,7 +84,7 @@ def server() -> Iterator[Server]:
 # An open stream does not end by itself: the streams have tests of their own.
 @schema.exclude(path="/api/v1/events").parametrize()
 @settings(
-    max_examples=12,
+    max_examples=8,
     derandomize=True,
     database=None,
     deadline=None,

@@ -353,7 +353,7 @@ def test_cancel_of_unknown_finished_and_cancelled_runs() -> None:
         await rig.scheduler.succeed(done, 1)
         await rig.scheduler.finish(done)
         problem = problem_of(await rig.post(f"{RUNS}/{done}/cancel"), 409, "E.RUN.TERMINAL")
-        assert problem["runStatus"] == "succeeded"
+        assert problem["state"] == "succeeded"
 
     serve(test)
 

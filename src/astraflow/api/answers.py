@@ -34,7 +34,10 @@ RETRY_AFTER_S: Final = 1
 MAX_DETAIL_CHARS: Final = 2_048
 """A message may quote what was sent; an answer is not the place to send it all back."""
 
-_KEPT: Final = frozenset({"type", "title", "status", "detail", "code", "errors"})
+_OURS: Final = frozenset({"type", "title", "detail", "code", "errors", "problems"})
+_RENAMED: Final = {"status": "state"}
+"""In a problem document `status` is that of HTTP; the status of a run is told beside it."""
+
 _ALWAYS: Final = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 
 encode: Final = msgspec.json.Encoder().encode
@@ -102,8 +105,8 @@ def problem_body(
     elif pointer is not None:
         body["errors"] = [{"pointer": pointer, "message": body["detail"], "code": code.code}]
     for name, value in (detail or {}).items():
-        if name != "problems" and name not in _KEPT:
-            body[name] = value
+        if name not in _OURS:
+            body[_RENAMED.get(name, name)] = value
     return body
 
 

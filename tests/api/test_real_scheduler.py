@@ -1,0 +1,185 @@
+"""The API with the real scheduler and real stores behind it; no worker is there, so runs wait and say so."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from astraflow.clock import SystemClock
+from astraflow.config import SchedulerSettings, Secret
+from astraflow.observe.metrics import Metrics
+from astraflow.scheduler.assembly import assemble
+from astraflow.store import open_store
+from tests.api.rig import (
+    NODE_A,
+    WAIT_S,
+    WORKFLOW,
+    Rig,
+    definition,
+    make_tokens,
+    problem_of,
+    serving,
+)
+from tests.api.test_events import following
+
+RUNS = "/api/v1/runs"
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'astra.db'}"
+
+
+@asynccontextmanager
+async def serving_real(store_url: str) -> AsyncIterator[Rig]:
+    scheduler = assemble(
+        SchedulerSettings(),
+        store=open_store(store_url),
+        clock=SystemClock(),
+        secret=Secret("a secret for tests only"),
+        tokens=make_tokens(),
+        metrics=Metrics(),
+    )
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(scheduler.run())
+        await scheduler.ready.wait()
+        try:
+            async with serving(scheduler) as rig:
+                yield rig
+                scheduler.end_streams()
+        finally:
+            running.cancel()
+
+
+def with_real(store_url: str, test: Callable[[Rig], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(WAIT_S * 2), serving_real(store_url) as rig:
+            await test(rig)
+
+    asyncio.run(main())
+
+
+def test_a_run_is_made_shown_listed_and_cancelled(store_url: str) -> None:
+    async def test(rig: Rig) -> None:
+        body = {"workflow": definition(), "inputs": {"a": 1}}
+        key = {"idempotency-key": "once"}
+        made = await rig.post(RUNS, json=body, headers=key)
+        assert made.status_code == 202
+        again = await rig.post(RUNS, json=body, headers=key)
+        for name in ("runId", "status"):
+            assert again.json()[name] == made.json()[name]
+        other = await rig.post(RUNS, json={"workflow": definition()}, headers=key)
+        problem_of(other, 409, "E.RUN.IDEMPOTENCY_CONFLICT")
+        run_id = made.json()["runId"]
+        shown = (await rig.get(f"{RUNS}/{run_id}")).json()
+        assert shown["status"] in ("queued", "running")
+        assert [node["attempt"] for node in shown["nodes"]] == [0, 0]
+        (item,) = (await rig.get(RUNS)).json()["items"]
+        assert (item["runId"], item["createdAt"]) == (run_id, shown["createdAt"])
+        given = (await rig.get(f"{RUNS}/{run_id}/definition")).content
+        assert json.loads(given) == definition()
+        gone = (await rig.post(f"{RUNS}/{run_id}/cancel")).json()
+        assert gone["cancelRequested"] is True
+        async with following(rig, f"?runId={run_id}") as stream:
+            events = await stream.all()
+        assert [int(event["id"]) for event in events] == list(range(1, len(events) + 1))
+        assert events[-1]["data"]["data"]["status"] == "cancelled"
+        again = await rig.post(f"{RUNS}/{run_id}/cancel")
+        assert (again.status_code, again.json()["status"]) == (200, "cancelled")
+        last = events[-1]["id"]
+        end = await rig.get(f"/api/v1/events?runId={run_id}", headers={"last-event-id": last})
+        assert end.status_code == 204
+        node = (await rig.get(f"{RUNS}/{run_id}/nodes/{NODE_A}")).json()
+        assert node["status"] == "cancelled"
+        assert any("cancel of the run was requested" in line for line in node["story"])
+        assert (await rig.get(f"{RUNS}/{run_id}/logs")).json()["items"] == []
+
+    with_real(store_url, test)
+
+
+def test_a_run_that_waits_says_for_what(store_url: str) -> None:
+    async def test(rig: Rig) -> None:
+        made = await rig.post(RUNS, json={"workflow": definition()})
+        run_id = made.json()["runId"]
+        async with following(rig, f"?runId={run_id}") as stream:
+            while (event := await stream.next()) is not None:
+                if event["data"]["data"].get("waitingFor"):
+                    break
+        assert event is not None
+        assert event["data"]["data"]["waitingFor"]["kind"] in ("worker", "package")
+        node = (await rig.get(f"{RUNS}/{run_id}")).json()["nodes"][0]
+        assert node["status"] == "waiting"
+
+    with_real(store_url, test)
+
+
+def test_what_is_not_there_is_not_found(store_url: str) -> None:
+    async def test(rig: Rig) -> None:
+        for path in ("", "/definition", "/logs", f"/nodes/{NODE_A}", "/artifacts"):
+            problem_of(await rig.get(f"{RUNS}/nope{path}"), 404, "E.RUN.NOT_FOUND")
+        for path in ("/cancel", "/rebind"):
+            problem_of(await rig.post(f"{RUNS}/nope{path}"), 404, "E.RUN.NOT_FOUND")
+        problem_of(await rig.get("/api/v1/events?runId=nope"), 404, "E.RUN.NOT_FOUND")
+        problem_of(await rig.get("/api/v1/workers/nope"), 404, "E.WORKER.NOT_FOUND")
+        order = await rig.post("/api/v1/workers/nope/commands", json={"type": "undrain"})
+        problem_of(order, 404, "E.WORKER.NOT_FOUND")
+        problem_of(await rig.get(f"/api/v1/workflows/{WORKFLOW}"), 404, "E.WORKFLOW.NOT_FOUND")
+
+    with_real(store_url, test)
+
+
+def test_workflows_are_kept_by_version(store_url: str) -> None:
+    async def test(rig: Rig) -> None:
+        path = f"/api/v1/workflows/{WORKFLOW}"
+        assert (await rig.post("/api/v1/workflows", json=definition())).status_code == 201
+        again = await rig.post("/api/v1/workflows", json=definition())
+        problem_of(again, 409, "E.WORKFLOW.CONFLICT")
+        saved = await rig.client.put(path, json=definition(tags=["b"]), headers={"if-match": '"1"'})
+        assert saved.headers["etag"] == '"2"'
+        late = await rig.client.put(path, json=definition(), headers={"if-match": '"1"'})
+        problem_of(late, 409, "E.WORKFLOW.CONFLICT")
+        assert (await rig.get(f"{path}?version=1")).json() == definition()
+        made = await rig.post(RUNS, json={"workflowId": WORKFLOW})
+        assert made.status_code == 202
+        (item,) = (await rig.get(RUNS)).json()["items"]
+        assert item["workflowVersion"] == 2
+        assert (await rig.client.delete(path)).status_code == 204
+        problem_of(await rig.get(path), 404, "E.WORKFLOW.NOT_FOUND")
+
+    with_real(store_url, test)
+
+
+def test_an_invalid_definition_lists_all_its_problems(store_url: str) -> None:
+    nodes = [{"id": NODE_A, "type": "no.such"}, {"id": NODE_A, "type": "core.noop"}]
+
+    async def test(rig: Rig) -> None:
+        for path, body in (
+            (RUNS, {"workflow": definition(nodes=nodes)}),
+            ("/api/v1/workflows/validate", definition(nodes=nodes)),
+        ):
+            answer = await rig.post(path, json=body)
+            assert answer.status_code == 422
+            assert len(answer.json()["errors"]) == 2
+        assert (await rig.get(RUNS)).json()["items"] == []
+
+    with_real(store_url, test)
+
+
+def test_the_tenants_stream_tells_of_runs(store_url: str) -> None:
+    async def test(rig: Rig) -> None:
+        async with following(rig, "") as stream:
+            await stream.comment(1)
+            made = await rig.post(RUNS, json={"workflow": definition()})
+            event = await stream.next()
+        assert event is not None
+        assert event["event"] == "run.status"
+        assert event["data"]["data"]["runId"] == made.json()["runId"]
+        ahead = await rig.get("/api/v1/events?lastEventId=999")
+        problem_of(ahead, 400, "E.REQUEST.INVALID")
+
+    with_real(store_url, test)
