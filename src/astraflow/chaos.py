@@ -1,0 +1,50 @@
+"""Named points at which a test ends this process, as if the power had gone just there.
+
+`ASTRA_CHAOS_POINT=after-commit:3` kills the process with SIGKILL when it passes the point for the third time. Without
+the variable there is nothing at these points but a call that does nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from astraflow import errors
+
+__all__ = ["POINTS", "VARIABLE", "reached_from"]
+
+VARIABLE: Final = "ASTRA_CHAOS_POINT"
+POINTS: Final = ("before-commit", "after-commit", "before-send", "after-send")
+
+
+def reached_from(environ: Mapping[str, str]) -> Callable[[str], None]:
+    """What to call at each point.
+
+    Raises:
+        Refused: the variable names no point.
+    """
+    wanted = environ.get(VARIABLE)
+    if not wanted:
+        return _pass_by
+    point, _, times = wanted.partition(":")
+    if point not in POINTS or not (times or "1").isdecimal():
+        raise errors.Refused(
+            errors.CONFIG_INVALID,
+            f"{VARIABLE} is POINT:TIMES with one of {', '.join(POINTS)}: {wanted}",
+        )
+    left = int(times or "1")
+
+    def reached(passed: str) -> None:
+        nonlocal left
+        if passed == point:
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return reached
+
+
+def _pass_by(point: str) -> None:
+    pass

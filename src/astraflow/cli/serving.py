@@ -1,0 +1,155 @@
+"""`astra server` and `astra worker`: the two processes, apart."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from astraflow import errors
+from astraflow.chaos import reached_from
+from astraflow.cli.failing import failing, note
+from astraflow.config import (
+    Loaded,
+    SchedulerSettings,
+    WorkerSettings,
+    keep_secret,
+    load_scheduler,
+    load_worker,
+)
+from astraflow.observe.logs import Redaction, set_up_logging
+
+__all__ = [
+    "Config",
+    "DataDir",
+    "Host",
+    "Port",
+    "labels_of",
+    "prepare",
+    "run_loop",
+    "server",
+    "worker",
+]
+
+Host = Annotated[
+    str | None, typer.Option(help="the address to listen on", show_default="127.0.0.1")
+]
+Port = Annotated[int | None, typer.Option(help="the port; 0 picks a free one", show_default="8080")]
+DataDir = Annotated[
+    Path | None, typer.Option(help="the folder for everything that is kept", show_default="var")
+]
+Config = Annotated[
+    Path | None, typer.Option("--config", help="a settings file", show_default="astraflow.toml")
+]
+
+
+def run_loop(main: Any) -> Any:
+    """Run a coroutine on the fastest loop there is."""
+    try:
+        import uvloop
+    except ImportError:
+        import asyncio
+
+        return asyncio.run(main)
+    return uvloop.run(main)
+
+
+def prepare(loaded: Loaded[Any], *secrets: str | None) -> None:
+    """Set up the log of a process, with its secrets hidden, and say what has no effect any more."""
+    redaction = Redaction()
+    redaction.hide(*(secret for secret in secrets if secret))
+    set_up_logging(loaded.settings.log_level, redaction=redaction)
+    for text in loaded.notes:
+        note(f"note: {text}")
+
+
+def server(
+    host: Host = None,
+    port: Port = None,
+    data_dir: DataDir = None,
+    database_url: Annotated[
+        str | None,
+        typer.Option(
+            help="sqlite:///PATH or postgresql://…", show_default="SQLite in the data folder"
+        ),
+    ] = None,
+    config: Config = None,
+) -> None:
+    """Run a scheduler. Workers come by themselves: `astra worker`."""
+    with failing():
+        loaded = load_scheduler(
+            flags={"host": host, "port": port, "data_dir": data_dir, "database_url": database_url},
+            file=config,
+        )
+        settings: SchedulerSettings = loaded.settings
+        token, secret = settings.bootstrap_token, keep_secret(settings)
+        prepare(loaded, token.reveal() if token else None, secret.reveal())
+        if token is None:
+            note("no token is configured, so nobody can enter")
+            note("hint: set ASTRA_SCHEDULER_BOOTSTRAP_TOKEN, or use `astra up`, which makes one")
+        # Imported here: the other commands need none of it, and it takes most of a second.
+        from astraflow.api.process import listen, serve
+
+        sock = listen(settings.host, settings.port)
+        run_loop(
+            serve(
+                settings,
+                sock,
+                token=token,
+                secret=secret,
+                on_ready=lambda url: typer.echo(f"listening on {url}"),
+                reached=reached_from(os.environ),
+            )
+        )
+
+
+def worker(
+    scheduler_url: Annotated[
+        str | None,
+        typer.Option(help="where the scheduler is", show_default="ws://127.0.0.1:8080/ws/worker"),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(help="better given as ASTRA_WORKER_AUTH_TOKEN: others can see flags"),
+    ] = None,
+    data_dir: DataDir = None,
+    name: Annotated[
+        str | None, typer.Option(help="for people", show_default="the host's name")
+    ] = None,
+    max_parallel: Annotated[
+        int | None, typer.Option(help="attempts at once", show_default="16")
+    ] = None,
+    label: Annotated[list[str] | None, typer.Option(help="k=v, any number of times")] = None,
+    config: Config = None,
+) -> None:
+    """Run a worker. It ends when it has drained after SIGTERM."""
+    with failing():
+        loaded = load_worker(
+            flags={
+                "scheduler_ws_url": scheduler_url,
+                "auth_token": token,
+                "data_dir": data_dir,
+                "name": name,
+                "concurrency_max_parallel": max_parallel,
+                "labels": labels_of(label),
+            },
+            file=config,
+        )
+        settings: WorkerSettings = loaded.settings
+        prepare(loaded, settings.auth_token.reveal() if settings.auth_token else None)
+        from astraflow.worker.process import run_worker
+
+        code = run_loop(run_worker(settings))
+    raise typer.Exit(code)
+
+
+def labels_of(given: list[str] | None) -> dict[str, str] | None:
+    """Raises: Refused, naming what is not k=v."""
+    if not given:
+        return None
+    for one in given:
+        if "=" not in one:
+            raise errors.Refused(errors.CONFIG_INVALID, f"a label is k=v, not: {one}")
+    return dict(one.split("=", 1) for one in given)
