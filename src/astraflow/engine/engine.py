@@ -202,9 +202,11 @@ class Engine:
 
     # -- what operators ask -----------------------------------------------------------------
 
-    def restore_drain(self, tenant: str, worker_id: str, wish: DrainWish) -> None:
-        """A wish that is stored; call it before anything is received."""
-        self.view.drains[tenant, worker_id] = wish
+    def restore_worker(self, tenant: str, worker_id: str, wish: DrainWish | None = None) -> None:
+        """A worker that is stored, and what is wished of it; call it before anything is received."""
+        self.view.workers.expect(tenant, worker_id)
+        if wish is not None:
+            self.view.drains[tenant, worker_id] = wish
 
     def audit(self, tenant: str, who: str, action: str, corr: str, worker: str = "") -> None:
         """Keep who asked for what, with the facts of the same batch (PROTOCOL §6)."""

@@ -246,7 +246,9 @@ class Ledger:
         if entry is None or known is None:
             return  # a session that ended before its worker was ever known
         status = status_of(entry)
-        row = msgspec.structs.replace(known, status=status, seen_at=view.at, **fields)
+        wish = view.drains.get((tenant, worker_id))
+        drain = None if wish is None else _encode(wish)
+        row = msgspec.structs.replace(known, status=status, seen_at=view.at, drain=drain, **fields)
         self.workers[tenant, worker_id] = workers[tenant, worker_id] = row
         if fields or status != known.status:
             body = {"workerId": worker_id, "name": row.name, "status": status}

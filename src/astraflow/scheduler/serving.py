@@ -14,6 +14,7 @@ import msgspec
 
 from astraflow import errors
 from astraflow.clock import Clock
+from astraflow.engine.batch import DrainWish
 from astraflow.engine.engine import Engine
 from astraflow.engine.ownership import Ownership
 from astraflow.engine.settings import EngineSettings
@@ -145,6 +146,8 @@ async def open_serving(parts: Parts, claim: Claim, plans: Plans, feed: Feed) -> 
     workers = await store.workers()
     for worker in workers:
         gateway.bind(worker.tenant, worker.worker_id, worker.subject)
+        wish = worker.drain and msgspec.json.decode(worker.drain, type=DrainWish)
+        engine.restore_worker(worker.tenant, worker.worker_id, wish or None)
     await _restore(parts, engine, plans, rows)
     since = clock.wall_ms() - int(parts.engine.remember_submissions_s * 1000)
     for known in await store.submissions(since):

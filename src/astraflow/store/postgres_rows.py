@@ -45,7 +45,7 @@ def commit_arguments(changes: Changes) -> list[Any]:
     arguments += _columns(changes.plans, 3)
     arguments += _columns(runs, 15)
     arguments += _columns(keys.values(), 5)
-    arguments += _columns(workers.values(), 12)
+    arguments += _columns(workers.values(), 13)
     arguments += _columns(changes.events, 5)
     arguments += _columns(changes.audits, 7)
     return arguments

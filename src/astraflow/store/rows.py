@@ -100,6 +100,8 @@ class WorkerRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     packages: bytes = b"[]"
     status: str = "offline"
     seen_at: int = 0
+    drain: bytes | None = None
+    """What an operator wishes of it (`engine.batch.DrainWish` as JSON), until it is taken back."""
 
 
 class WorkflowRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):

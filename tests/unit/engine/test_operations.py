@@ -51,7 +51,7 @@ class TestDrain:
 
     def test_a_stored_wish_is_told_when_the_worker_first_comes(self) -> None:
         rig = Rig()
-        rig.engine.restore_drain(TENANT, "w1", DrainWish("kept"))
+        rig.engine.restore_worker(TENANT, "w1", DrainWish("kept"))
         worker = rig.worker()
         rig.submit(chain(1))
         assert drains_told(rig) == [control.Drain("kept", None)]

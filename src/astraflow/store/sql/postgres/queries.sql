@@ -78,20 +78,20 @@ WITH fence AS (
     INSERT INTO workers
     SELECT w.* FROM fence, unnest(
         $38::text[], $39::text[], $40::text[], $41::text[], $42::bigint[], $43::text[], $44::text[], $45::bigint[],
-        $46::bytea[], $47::bytea[], $48::text[], $49::bigint[]
+        $46::bytea[], $47::bytea[], $48::text[], $49::bigint[], $50::bytea[]
     ) AS w
     ON CONFLICT (tenant, worker_id) DO UPDATE SET
         subject = excluded.subject, name = excluded.name, incarnation = excluded.incarnation,
         version = excluded.version, hostname = excluded.hostname, max_parallel = excluded.max_parallel,
         labels = excluded.labels, packages = excluded.packages, status = excluded.status,
-        seen_at = excluded.seen_at
+        seen_at = excluded.seen_at, drain = excluded.drain
 ), new_events AS (
     INSERT INTO tenant_events
-    SELECT e.* FROM fence, unnest($50::text[], $51::bigint[], $52::bigint[], $53::text[], $54::bytea[]) AS e
+    SELECT e.* FROM fence, unnest($51::text[], $52::bigint[], $53::bigint[], $54::text[], $55::bytea[]) AS e
 ), new_audits AS (
     INSERT INTO audits (tenant, at, who, action, corr, code, detail)
     SELECT a.* FROM fence, unnest(
-        $55::text[], $56::bigint[], $57::text[], $58::text[], $59::text[], $60::text[], $61::bytea[]
+        $56::text[], $57::bigint[], $58::text[], $59::text[], $60::text[], $61::text[], $62::bytea[]
     ) AS a
 )
 SELECT CASE

@@ -92,12 +92,12 @@ ON CONFLICT (tenant, key) DO UPDATE SET
 INSERT INTO pages VALUES (?, ?, ?, ?)
 
 -- name: put_worker
-INSERT INTO workers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO workers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (tenant, worker_id) DO UPDATE SET
     subject = excluded.subject, name = excluded.name, incarnation = excluded.incarnation,
     version = excluded.version, hostname = excluded.hostname, max_parallel = excluded.max_parallel,
     labels = excluded.labels, packages = excluded.packages, status = excluded.status,
-    seen_at = excluded.seen_at
+    seen_at = excluded.seen_at, drain = excluded.drain
 
 -- name: insert_event
 INSERT INTO tenant_events VALUES (?, ?, ?, ?, ?)

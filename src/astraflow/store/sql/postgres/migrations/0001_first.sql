@@ -91,6 +91,7 @@ CREATE TABLE workers (
     packages bytea NOT NULL,
     status text COLLATE "C" NOT NULL,
     seen_at bigint NOT NULL,
+    drain bytea,
     PRIMARY KEY (tenant, worker_id)
 );
 

@@ -86,6 +86,7 @@ CREATE TABLE workers (
     packages BLOB NOT NULL,
     status TEXT NOT NULL,
     seen_at INTEGER NOT NULL,
+    drain BLOB,
     PRIMARY KEY (tenant, worker_id)
 ) STRICT;
 
