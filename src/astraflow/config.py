@@ -454,6 +454,8 @@ def _types(kind: type[Any]) -> dict[str, Any]:
 
 
 def _convert(value: object, kind: Any) -> Any:
+    if isinstance(value, Path):
+        value = str(value)  # a flag that was read as a path already
     if isinstance(value, str):
         if not value and kind not in (str, Secret):
             raise ValueError("must not be empty")
