@@ -125,6 +125,32 @@ def test_what_was_lost_before_runs_in_a_host_of_its_own_where_the_guilty_one_is_
     play(scene)
 
 
+def test_many_short_attempts_that_were_lost_are_served_by_few_hosts_one_at_a_time(
+    tmp_path: Path,
+) -> None:
+    async def scene() -> None:
+        async with staged(tmp_path, max_starting=1) as stage:
+            for number in range(20):
+                stage.start("core.noop", {"n": number}, task=f"t{number}", attempt=2)
+            for number in range(20):
+                assert value_of(await stage.outcome(f"t{number}")) == {"n": number}
+            assert stage.pool.stats().started_total <= 2
+
+    play(scene)
+
+
+def test_long_attempts_that_were_lost_get_a_host_each(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with staged(tmp_path, max_starting=1) as stage:
+            for task in ("a", "b", "c"):
+                stage.start("nasty.waits", task=task, attempt=2)
+            for task in ("a", "b", "c"):
+                await stage.up(task)
+            assert stage.pool.stats().hosts == 3
+
+    play(scene)
+
+
 def test_an_attempt_after_a_failure_shares_a_host_as_before(tmp_path: Path) -> None:
     async def scene() -> None:
         async with staged(tmp_path) as stage:

@@ -64,6 +64,11 @@ class Death(msgspec.Struct, frozen=True):
         return f"the host was killed by a signal: {name}"
 
     @property
+    def is_failed_start(self) -> bool:
+        """Whether it ended by its own fault before its package was loaded."""
+        return not self.is_ready and self.cause not in ("ours", "fence")
+
+    @property
     def _is_oom(self) -> bool:
         return self.cause == "memory" or (
             self.cause == "itself"
@@ -83,7 +88,7 @@ def outcome_of(running: Running, death: Death, is_alone: bool) -> Result | None:
         return None
     if running.grace_s is not None:
         return _stopped(running)
-    if not death.is_ready and death.cause != "ours":
+    if death.is_failed_start:
         return failed(running, death.load_error or death.error())
     if is_alone and death.cause not in ("ours", "fence"):
         return failed(running, death.error())

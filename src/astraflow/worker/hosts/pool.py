@@ -218,7 +218,7 @@ class HostPool:
         self.counters[what] = self.counters.get(what, 0) + 1
 
     def on_death(self, host: Host, death: Death) -> None:
-        self._fleet.dead(host, not host.is_ready and death.cause != "ours")
+        self._fleet.dead(host, death.is_failed_start)
         left = list(host.attempts.values())
         for running in left:
             self._end(running, outcome_of(running, death, len(left) == 1))

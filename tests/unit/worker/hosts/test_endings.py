@@ -67,8 +67,9 @@ def test_a_package_that_does_not_load_fails_all_that_wait_for_it(is_alone: bool)
     assert code_of(running(), late, is_alone) == "E.RUNNER.CRASHED"
 
 
-def test_what_waits_for_a_host_that_is_killed_for_another_is_lost() -> None:
-    assert code_of(running(), Death(-9, "ours", is_ready=False)) == "E.TASK.HOST_LOST"
+@pytest.mark.parametrize("cause", ["ours", "fence"])
+def test_what_waits_for_a_host_that_is_ended_for_other_reasons_is_lost(cause: Any) -> None:
+    assert code_of(running(), Death(-9, cause, is_ready=False)) == "E.TASK.HOST_LOST"
 
 
 @pytest.mark.parametrize("cause", get_args(Cause))
