@@ -306,3 +306,11 @@ def test_without_an_environment_given_that_of_the_process_counts(
 ) -> None:
     monkeypatch.setenv("ASTRA_WORKER_NAME", "otter")
     assert load_worker().settings.name == "otter"
+
+
+def test_every_setting_is_on_the_page_with_its_default() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text()
+    for loaded in (load_scheduler(environ={}), load_worker(environ={})):
+        for name, value, _ in loaded.shown():
+            shown = f"`{value}`" if value else ""
+            assert f"| `{name}` | {shown} |" in page, name
