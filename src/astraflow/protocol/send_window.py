@@ -163,6 +163,25 @@ class SendWindow(Generic[F]):
             raise QueueFull(self._queue_limit)
         self._queue.append(frame)
 
+    @property
+    def has_feedback(self) -> bool:
+        """Whether feedback waits to be let in."""
+        return bool(self._feedback)
+
+    def promote(self, is_meant: Callable[[F], bool]) -> None:
+        """Let the queued feedback that is meant go before what is pushed next.
+
+        PROTOCOL §3: "The last chunks of an attempt are merged and go before its result". What finds no room is left
+        behind: a result must not be refused because of it.
+        """
+        kept: deque[F] = deque()
+        for frame in self._feedback:
+            if is_meant(frame) and len(self._queue) + 1 < self._queue_limit:
+                self._queue.append(frame)
+            else:
+                kept.append(frame)
+        self._feedback = kept
+
     def take(self, now: float) -> list[tuple[int, F]]:
         """The frames to put on the wire now, each with its seq: new ones, and those to send again.
 

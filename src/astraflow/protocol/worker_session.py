@@ -211,6 +211,8 @@ class WorkerSession(WorkerLink):
             codec.check_outgoing(frame_type, payload, max_bytes=self._settings.max_frame_bytes)
         frame = self._maker.make(frame_type, payload, corr, None, frame_id)
         is_feedback = frame_type == business.FEEDBACK if feedback is None else feedback
+        if frame_type == business.RESULT and corr is not None and self._duplex.sending.has_feedback:
+            self._duplex.sending.promote(lambda queued: queued.corr == corr)
         try:
             self._duplex.push(frame, feedback=is_feedback)
         except QueueFull:

@@ -591,6 +591,33 @@ def test_feedback_waits_behind_results_unless_it_is_the_last() -> None:
     assert pair.delivered() == ["last chunks", "task-1", "feedback"]
 
 
+def test_the_last_chunks_of_an_attempt_go_before_its_result() -> None:
+    pair = opened()
+    for task in ("task-1", "task-2"):
+        feedback = business.Feedback("run-1", task, 1)
+        pair.worker.send(business.FEEDBACK, feedback, task, pair.now)
+    result = business.Result("run-1", "task-1", 1, "SUCCEEDED")
+    pair.worker.send(business.RESULT, result, "task-1", pair.now)
+    sent = [(frame.type, frame.corr) for frame in pair.worker.take_frames()]
+    assert sent == [
+        (business.FEEDBACK, "task-1"),
+        (business.RESULT, "task-1"),
+        (business.FEEDBACK, "task-2"),
+    ]
+
+
+def test_feedback_never_takes_the_last_place_of_a_result() -> None:
+    pair = opened(worker_settings=WorkerSettings(queue_limit=1))
+    pair.cut()
+    feedback = business.Feedback("run-1", "task-1", 1)
+    pair.worker.send(business.FEEDBACK, feedback, "task-1", pair.now)
+    pair.worker.send(
+        business.RESULT, business.Result("run-1", "task-1", 1, "SUCCEEDED"), "task-1", pair.now
+    )
+    pair.wait(1.0)
+    assert pair.delivered() == ["task-1", "task-1"]
+
+
 def test_a_frame_that_cannot_be_used_is_refused_and_its_seq_consumed() -> None:
     pair = opened()
     wrong = Unreadable(errors.PROTOCOL_BAD_PAYLOAD, "/payload/attempt", "no", "task-1", None)
