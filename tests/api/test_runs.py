@@ -321,6 +321,20 @@ def test_a_key_that_cannot_be_one_is_refused(key: str) -> None:
     serve(test)
 
 
+def test_a_large_body_is_told_from_another_by_its_key_too() -> None:
+    large = {"workflow": definition(), "inputs": {"text": "x" * 2_000_000}}
+    other = {"workflow": definition(), "inputs": {"text": "y" * 2_000_000}}
+
+    async def test(rig: Rig) -> None:
+        key = {"idempotency-key": "k-2"}
+        first = await rig.post(RUNS, json=large, headers=key)
+        assert (await rig.post(RUNS, json=large, headers=key)).json() == first.json()
+        again = await rig.post(RUNS, json=other, headers=key)
+        problem_of(again, 409, "E.RUN.IDEMPOTENCY_CONFLICT")
+
+    serve(test)
+
+
 def test_a_saved_workflow_is_run_by_its_id_and_version() -> None:
     async def test(rig: Rig) -> None:
         await rig.post("/api/v1/workflows", json=definition())
@@ -486,8 +500,10 @@ def test_a_bug_is_answered_without_a_word_about_it(caplog: pytest.LogCaptureFixt
     async def test(rig: Rig) -> None:
         rig.scheduler.raises = RuntimeError("the password is hunter2")
         answer = await rig.post(RUNS, json={"workflow": definition()})
-        problem_of(answer, 500, "E.INTERNAL")
+        problem = problem_of(answer, 500, "E.INTERNAL")
         assert "hunter2" not in answer.text
+        (said,) = [record for record in caplog.records if record.name == "astraflow.api.app"]
+        assert said.__dict__["id"] == problem["requestId"]
 
     serve(test)
     assert "hunter2" in caplog.text

@@ -122,6 +122,21 @@ def test_validation_says_all_that_is_wrong_and_saves_nothing() -> None:
     serve(test)
 
 
+def test_a_large_definition_is_validated_as_well() -> None:
+    ids = [f"00000000-0000-4000-8000-{place:012}" for place in range(2_000)]
+    nodes = [{"id": one, "type": "core.noop"} for one in ids]
+
+    async def test(rig: Rig) -> None:
+        good = await rig.post(f"{PATH}/validate", json=definition(nodes=nodes))
+        assert good.status_code == 200
+        nodes[7]["type"] = "no.such"
+        bad = await rig.post(f"{PATH}/validate", json=definition(nodes=nodes))
+        (error,) = problem_of(bad, 422, "E.WORKFLOW.INVALID")["errors"]
+        assert error["pointer"].startswith("/nodes/7")
+
+    serve(test)
+
+
 def test_workflows_are_listed_in_pages() -> None:
     async def test(rig: Rig) -> None:
         ids = [f"00000000-0000-4000-8000-{place:012}" for place in range(5)]

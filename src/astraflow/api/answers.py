@@ -8,7 +8,6 @@ from typing import Any, Final
 import msgspec
 from litestar.types import Receive, Scope, Send
 
-from astraflow import errors
 from astraflow.errors import AstraflowError, Code
 
 __all__ = [
@@ -20,7 +19,6 @@ __all__ = [
     "answer_json",
     "answer_problem",
     "encode",
-    "internal_error",
     "problem_body",
 ]
 
@@ -113,8 +111,3 @@ def problem_body(
 def _printable(text: str) -> str:
     """Without lone surrogates, which no JSON text can hold."""
     return text.encode("utf-8", "replace").decode()
-
-
-def internal_error() -> Answer:
-    """The answer to what should not have happened; what it was is in the log, not in here."""
-    return answer_problem(AstraflowError(errors.INTERNAL, errors.INTERNAL.says))

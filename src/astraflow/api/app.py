@@ -8,6 +8,7 @@ else is logged with a number and answered with 500 and that number, and nothing 
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from typing import Any, Final
@@ -115,10 +116,17 @@ class Application:
             and error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR
         ):
             return answer_problem(Refused(errors.REQUEST_INVALID, "the request cannot be read"))
-        _log.error("a request failed: %s %s", scope["method"], scope["path"], exc_info=error)
-        return answer_problem(
-            AstraflowError(errors.INTERNAL, "the reason is in the scheduler's log")
+        number = secrets.token_hex(8)
+        _log.error(
+            "a request failed: %s %s",
+            scope["method"],
+            scope["path"],
+            exc_info=error,
+            extra={"id": number, "code": errors.INTERNAL.code},
         )
+        message = f"the reason is in the scheduler's log, at the id: {number}"
+        failure = AstraflowError(errors.INTERNAL, message, detail={"requestId": number})
+        return answer_problem(failure)
 
 
 def _handler(route: Route, doorkeeper: Doorkeeper, counter: Counter) -> HTTPRouteHandler:

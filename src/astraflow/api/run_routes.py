@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 from hashlib import sha256
 from typing import Any, Final, Literal, get_args
@@ -31,6 +32,9 @@ __all__ = ["RunEndpoints"]
 MAX_KEY_CHARS: Final = 255
 MAX_SCANNED_EVENTS: Final = 20_000
 """Events that one page of log lines may look through; a sparse page is shorter, and says where it goes on."""
+
+INLINE_DIGEST_BYTES: Final = 1024 * 1024
+"""A larger body is digested in a thread, a quarter of a second for the largest: heartbeats must not wait for it."""
 
 _STATUSES: Final = frozenset(get_args(RunStatus))
 
@@ -73,7 +77,7 @@ class RunEndpoints:
                 version=request.version,
                 inputs=request.inputs,
                 idempotency_key=key,
-                fingerprint=None if key is None else sha256(body).hexdigest(),
+                fingerprint=None if key is None else await _fingerprint(body),
             )
         )
         view = {
@@ -181,7 +185,14 @@ class RunEndpoints:
 def _id(call: Call, name: str) -> str:
     """A part of the path that names something. One that could name nothing is not found, like any other."""
     value: str = call.params[name]
-    return value[:MAX_ID_CHARS]
+    return value
+
+
+async def _fingerprint(body: bytes) -> str:
+    """What tells one request from another under the same key."""
+    if len(body) <= INLINE_DIGEST_BYTES:
+        return sha256(body).hexdigest()
+    return (await asyncio.to_thread(sha256, body)).hexdigest()
 
 
 def _location(run_id: str) -> bytes:

@@ -9,7 +9,7 @@ from litestar.types import ASGIApp
 
 from astraflow.api.answers import answer_json
 from astraflow.api.ports import WorkerCommand
-from astraflow.api.requests import MAX_ID_CHARS, Call, decode_json
+from astraflow.api.requests import Call, decode_json
 from astraflow.api.routes import Parts
 from astraflow.runs.projections import iso
 from astraflow.scheduler.service import WorkerView
@@ -57,7 +57,7 @@ class WorkerEndpoints:
 
 def _id(call: Call) -> str:
     value: str = call.params["id"]
-    return value[:MAX_ID_CHARS]
+    return value
 
 
 def _view(worker: WorkerView) -> dict[str, Any]:

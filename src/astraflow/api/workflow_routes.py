@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any, Final
 from urllib.parse import quote
@@ -10,7 +11,7 @@ from litestar.types import ASGIApp
 
 from astraflow import errors
 from astraflow.api.answers import JSON, NO_CONTENT, Answer, Headers, answer_json
-from astraflow.api.requests import DEFINITION_BODY_BYTES, MAX_ID_CHARS, Call
+from astraflow.api.requests import DEFINITION_BODY_BYTES, Call
 from astraflow.api.routes import Parts
 from astraflow.errors import Conflict, Refused
 from astraflow.runs.projections import iso
@@ -18,6 +19,9 @@ from astraflow.store.rows import WorkflowRow
 from astraflow.workflow.problems import InvalidDocument
 
 __all__ = ["WorkflowEndpoints"]
+
+INLINE_BYTES: Final = 64 * 1024
+"""A larger definition is validated in a thread: the largest takes seconds, and heartbeats must not wait for it."""
 
 _ETAG: Final = re.compile(r'(?:W/)?"([0-9]{1,15})"', re.ASCII)
 
@@ -87,7 +91,10 @@ class WorkflowEndpoints:
 
     async def validate(self, call: Call) -> ASGIApp:
         definition = await call.json_body(DEFINITION_BODY_BYTES)
-        problems = self._scheduler.validate(definition)
+        if len(definition) <= INLINE_BYTES:
+            problems = self._scheduler.validate(definition)
+        else:
+            problems = await asyncio.to_thread(self._scheduler.validate, definition)
         if problems:
             raise InvalidDocument(errors.WORKFLOW_INVALID, problems)
         return answer_json({"valid": True, "errors": []})
@@ -95,7 +102,7 @@ class WorkflowEndpoints:
 
 def _id(call: Call) -> str:
     value: str = call.params["id"]
-    return value[:MAX_ID_CHARS]
+    return value
 
 
 def _version_headers(row: WorkflowRow) -> Headers:
