@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from astraflow.protocol import business
+from astraflow.worker.hosts import process
 from tests.hosts.stage import Stage, error_of, play, staged, value_of
 
 
@@ -117,6 +118,22 @@ def test_feedback_beyond_its_limit_is_dropped_and_counted_and_the_result_arrives
             told = sum(len(one.chunks) for one in stage.said)
             assert 0 < told < 100
             assert told + stage.dropped() == 1000
+
+    play(scene)
+
+
+def test_a_host_that_says_too_much_is_read_slowly_and_loses_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "CHANNEL_BYTES_PER_S", 1024 * 1024)
+
+    async def scene() -> None:
+        async with staged(tmp_path) as stage:
+            stage.start("nasty.says_a_lot", {"mib": 10})
+            assert value_of(await stage.outcome_of("core.echo", {"value": 1}, task="other"))
+            assert (await stage.outcome()).status == "SUCCEEDED"
+            told = sum(len(one.chunks) for one in stage.said)
+            assert told + stage.dropped() == 10 * 64
 
     play(scene)
 

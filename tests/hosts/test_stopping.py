@@ -335,3 +335,26 @@ class TestStarting:
                 assert stage.pool.stats().waiting == 1
 
         play(scene)
+
+    def test_a_host_that_cannot_be_written_down_is_not_used(self, tmp_path: Path) -> None:
+        (tmp_path / "hosts").write_text("a file where the folder of records should be")
+
+        async def scene() -> None:
+            async with staged(tmp_path) as stage:
+                error = error_of(await stage.outcome_of("core.noop"))
+                assert error.code == "E.RUNNER.CRASHED"
+                assert stage.pool.stats().hosts == 0
+
+        play(scene)
+
+    def test_a_folder_may_be_given_from_where_the_worker_stands(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+
+        async def scene() -> None:
+            async with staged(Path("data")) as stage:
+                result = await stage.outcome_of("core.file", {"text": "x"})
+                assert (tmp_path / "data/data/resources" / result.artifacts[0].resource_id).exists()
+
+        play(scene)

@@ -179,6 +179,14 @@ def writes_past_python(lines: int, text: str) -> dict[str, int]:
     return {"lines": lines}
 
 
+@node("nasty.says_a_lot")
+def says_a_lot(ctx: Context, mib: int) -> None:
+    for _ in range(mib):
+        for _ in range(64):
+            ctx.emit("x" * 16 * 1024)
+        time.sleep(0.001)
+
+
 @node("nasty.environment")
 def environment() -> dict[str, Any]:
     return {"names": sorted(os.environ), "path": sys.path}

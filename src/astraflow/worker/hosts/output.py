@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from astraflow.clock import Clock
+from astraflow.worker.hosts.allowance import Allowance
 
 __all__ = ["Output"]
 
@@ -38,9 +39,7 @@ class Output:
         self._fd = fd
         self._loop = loop
         self._clock = clock
-        self._rate = rate
-        self._left = float(rate)
-        self._at = clock.now()
+        self._allowance = Allowance(rate, clock.now())
         self._on_lines = on_lines
         self._line = b""
         self._pause: asyncio.TimerHandle | None = None
@@ -89,19 +88,10 @@ class Output:
         self._line = rest
         if not lines:
             return True
-        if not self._is_allowed(len(read)):
+        if not self._allowance.take(len(read), self._clock.now()):
             self._on_lines([], len(lines))
             return False
         self._on_lines([_text(line) for line in lines], 0)
-        return True
-
-    def _is_allowed(self, size: int) -> bool:
-        now = self._clock.now()
-        self._left = min(float(self._rate), self._left + (now - self._at) * self._rate)
-        self._at = now
-        if size > self._left:
-            return False
-        self._left -= size
         return True
 
 

@@ -10,29 +10,28 @@ import asyncio
 import math
 import os
 import struct
-import subprocess
 from pathlib import Path
 from typing import Final, Protocol
 
-import msgspec
-
 from astraflow.clock import Clock
 from astraflow.worker.hosts import proc
-from astraflow.worker.hosts.builtin import host_program
+from astraflow.worker.hosts.allowance import Allowance
 from astraflow.worker.hosts.frames import BrokenStream, Splitter
 from astraflow.worker.hosts.left_overs import HostRecord, forget_host, record_host
 from astraflow.worker.hosts.output import Output
 from astraflow.worker.hosts.settings import HostSettings, HostSpec
+from astraflow.worker.hosts.spawning import spawn
 
 __all__ = ["EXIT_FENCED", "HostListener", "HostProcess"]
 
 EXIT_FENCED: Final = 75
 """How a guard ends when its fence has passed."""
 READ_BYTES: Final = 256 * 1024
+CHANNEL_BYTES_PER_S: Final = 64 * 1024 * 1024
+"""What a host may say. One that says more is read more slowly, so that it does not take the worker from the others."""
+PAUSE_S: Final = 0.02
 OUTBOX_BYTES: Final = 64 * 1024 * 1024
 """What may wait for a host that does not read: more than the parameters of all slots should be."""
-PRIVATE_ENV: Final = "ASTRA_"
-"""Settings of ours in the environment, tokens among them: no business of package code."""
 
 _DEADLINE: Final = struct.Struct("=d")
 
@@ -65,7 +64,7 @@ class HostProcess:
         loop: asyncio.AbstractEventLoop,
         listener: HostListener,
     ) -> None:
-        """Raises OSError when there is no such program or the machine has no room for a process."""
+        """Raises OSError when it cannot be started."""
         self._settings = settings
         self._folder = folder
         self._loop = loop
@@ -77,84 +76,29 @@ class HostProcess:
         self._is_blocked = False
         self._is_broken = False
         self._is_over = False
+        self._clock = clock
+        self._allowance = Allowance(CHANNEL_BYTES_PER_S, clock.now())
+        self._pause: asyncio.TimerHandle | None = None
         self._late_kill: asyncio.TimerHandle | None = None
         self._hard_kill: asyncio.TimerHandle | None = None
         self.armed = math.inf
         self.host_pid: int | None = None
         self._oom_kills = proc.oom_kills()
-        self._spawn(spec, clock)
-
-    def _spawn(self, spec: HostSpec, clock: Clock) -> None:
-        mine: list[int] = []
-        theirs: list[int] = []
-        try:
-            for index in range(5):
-                read_fd, write_fd = os.pipe()
-                is_to_host = index < 2
-                mine.append(write_fd if is_to_host else read_fd)
-                theirs.append(read_fd if is_to_host else write_fd)
-            self._popen = self._start(spec, theirs)
-        except OSError:
-            for fd in (*mine, *theirs):
-                os.close(fd)
-            raise
-        for fd in theirs:
-            os.close(fd)
-        self._write_fd, self._life_fd, self._read_fd, out_fd, err_fd = mine
-        self._life: int | None = self._life_fd
-        self.guard_pid = self._popen.pid
-        self._guard_start = proc.start_time(self.guard_pid) or 0
-        try:
-            record_host(self._folder, HostRecord(self.guard_pid, self._guard_start))
-        except OSError:
-            for fd in mine:
-                os.close(fd)  # with its life line it ends at once
-            self._popen.wait()
-            raise
-        for fd in (self._write_fd, self._life_fd, self._read_fd):
-            os.set_blocking(fd, False)
-        rate = self._settings.output_bytes_per_s
+        spawned = spawn(spec, settings, folder)
+        self._popen = spawned.popen
+        self.guard_pid = spawned.popen.pid
+        self._guard_start = spawned.started
+        self._write_fd = spawned.write_fd
+        self._read_fd = spawned.read_fd
+        self._pid_fd = spawned.pid_fd
+        self._life_fd: int | None = spawned.life_fd  # None: it has been let go
+        rate = settings.output_bytes_per_s
         self._outputs = {
-            channel: Output(fd, self._loop, clock, rate, self._lines_of(channel))
-            for channel, fd in (("stdout", out_fd), ("stderr", err_fd))
+            channel: Output(fd, loop, clock, rate, _Lines(listener, channel))
+            for channel, fd in (("stdout", spawned.out_fd), ("stderr", spawned.err_fd))
         }
-        self._loop.add_reader(self._read_fd, self._read)
-        self._pid_fd = os.pidfd_open(self.guard_pid)
-        self._loop.add_reader(self._pid_fd, self._on_exit)
-
-    def _start(self, spec: HostSpec, fds: list[int]) -> subprocess.Popen[bytes]:
-        read_fd, life_fd, write_fd, out_fd, err_fd = fds
-        limits = self._settings
-        data_dir = self._folder / "data"
-        data_dir.mkdir(parents=True, exist_ok=True)
-        told = {
-            "read_fd": read_fd,
-            "write_fd": write_fd,
-            "life_fd": life_fd,
-            "folder": str(spec.folder),
-            "data_dir": str(data_dir),
-            "worker_id": limits.worker_id,
-            "result_bytes": limits.result_bytes,
-            "max_threads": limits.max_threads,
-            "open_files": limits.open_files,
-            "memory_bytes": spec.memory_limit_bytes,
-            "output_bytes": limits.output_bytes,
-            "output_bytes_per_s": limits.output_bytes_per_s,
-        }
-        program = [str(spec.python), "-I", "-u", "-X", "utf8", str(host_program())]
-        return subprocess.Popen(  # noqa: S603  (the package's own interpreter and our own program)
-            [*program, msgspec.json.encode(told).decode()],
-            stdin=subprocess.DEVNULL,
-            stdout=out_fd,
-            stderr=err_fd,
-            pass_fds=(read_fd, write_fd, life_fd),
-            cwd=data_dir,
-            env={k: v for k, v in os.environ.items() if not k.startswith(PRIVATE_ENV)},
-            start_new_session=True,
-        )
-
-    def _lines_of(self, channel: str) -> _Lines:
-        return _Lines(self._listener, channel)
+        loop.add_reader(self._read_fd, self._read)
+        loop.add_reader(self._pid_fd, self._on_exit)
 
     # -- while it lives ---------------------------------------------------------------------
 
@@ -185,10 +129,10 @@ class HostProcess:
 
     def arm(self, deadline: float) -> None:
         """Move the fence: at this time the host dies, whatever becomes of this process. Infinity disarms."""
-        if deadline == self.armed or self._life is None:
+        if deadline == self.armed or self._life_fd is None:
             return
         try:
-            os.write(self._life, _DEADLINE.pack(deadline))
+            os.write(self._life_fd, _DEADLINE.pack(deadline))
         except (BlockingIOError, BrokenPipeError):
             self._broken("its guard does not answer")
             return
@@ -196,10 +140,10 @@ class HostProcess:
 
     def kill(self) -> None:
         """SIGKILL for everything of the host; `on_ended` follows."""
-        if self._life is None:
+        if self._life_fd is None:
             return
-        os.close(self._life)
-        self._life = None
+        os.close(self._life_fd)
+        self._life_fd = None
         self._hard_kill = self._loop.call_later(self._settings.kill_timeout_s, self._kill_hard)
 
     def kill_later(self, delay_s: float) -> None:
@@ -257,7 +201,13 @@ class HostProcess:
         if not read:
             self._loop.remove_reader(self._read_fd)
             return
+        if not self._allowance.take(len(read), self._clock.now()):
+            self._loop.remove_reader(self._read_fd)
+            self._pause = self._loop.call_later(PAUSE_S, self._go_on)
         self._feed(read)
+
+    def _go_on(self) -> None:
+        self._loop.add_reader(self._read_fd, self._read)
 
     def _feed(self, read: bytes) -> None:
         if self._is_broken:
@@ -279,7 +229,7 @@ class HostProcess:
         if self._is_blocked:
             self._loop.remove_writer(self._write_fd)
         exit_code = self._popen.wait()
-        for timer in (self._late_kill, self._hard_kill):
+        for timer in (self._late_kill, self._hard_kill, self._pause):
             if timer is not None:
                 timer.cancel()
         if exit_code < 0 and self.host_pid is not None:
@@ -290,9 +240,9 @@ class HostProcess:
             output.close()
         for fd in (self._pid_fd, self._read_fd, self._write_fd):
             os.close(fd)
-        if self._life is not None:
-            os.close(self._life)
-            self._life = None
+        if self._life_fd is not None:
+            os.close(self._life_fd)
+            self._life_fd = None
         forget_host(self._folder, self.guard_pid)
         self._listener.on_ended(exit_code)
 

@@ -10,12 +10,13 @@ import msgspec
 
 from astraflow.protocol import business
 from astraflow.worker.hosts import frames
+from astraflow.worker.hosts.allowance import Allowance
 from astraflow.worker.hosts.settings import HostSettings
 
 if TYPE_CHECKING:
     from astraflow.worker.hosts.host import Host
 
-__all__ = ["Allowance", "PendingFeedback", "Running"]
+__all__ = ["PendingFeedback", "Running"]
 
 MERGE_CHUNKS: Final = 64
 MERGE_BYTES: Final = 64 * 1024
@@ -27,27 +28,6 @@ CHUNK_OVERHEAD_BYTES: Final = 64
 """Counted for each chunk beside its text, so that empty ones are limited too."""
 
 _PRINTED: Final = frozenset({"stdout", "stderr"})
-
-
-class Allowance:
-    """How much may still come: a total, and a rate with one second's worth at once."""
-
-    __slots__ = ("_at", "_now", "_rate", "_total")
-
-    def __init__(self, total: int, rate: int, now: float) -> None:
-        self._total = total
-        self._rate = rate
-        self._now = float(rate)
-        self._at = now
-
-    def take(self, size: int, now: float) -> bool:
-        self._now = min(float(self._rate), self._now + (now - self._at) * self._rate)
-        self._at = now
-        if size > self._now or size > self._total:
-            return False
-        self._now -= size
-        self._total -= size
-        return True
 
 
 class PendingFeedback:
@@ -67,7 +47,7 @@ class PendingFeedback:
 
     def __init__(self, settings: HostSettings, now: float, secrets: Collection[str] = ()) -> None:
         self._secrets = secrets
-        self._allowance = Allowance(settings.feedback_bytes, settings.feedback_bytes_per_s, now)
+        self._allowance = Allowance(settings.feedback_bytes_per_s, now, settings.feedback_bytes)
         self._indexes: dict[str, int] = {}
         self._clear()
 

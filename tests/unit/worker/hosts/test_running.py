@@ -9,10 +9,10 @@ import msgspec
 
 from astraflow.protocol import business
 from astraflow.worker.hosts import HostSettings, frames
+from astraflow.worker.hosts.allowance import Allowance
 from astraflow.worker.hosts.running import (
     MERGE_BYTES,
     MERGE_CHUNKS,
-    Allowance,
     PendingFeedback,
     Running,
 )
@@ -37,7 +37,7 @@ def chunk(text: str, index: int = 0, channel: str = "llm") -> business.Chunk:
 
 class TestAllowance:
     def test_a_second_is_worth_the_rate_and_no_more_is_saved(self) -> None:
-        allowance = Allowance(1000, 10, 0.0)
+        allowance = Allowance(10, 0.0, 1000)
         assert allowance.take(10, 0.0)
         assert not allowance.take(1, 0.0)
         assert allowance.take(5, 0.5)
@@ -45,7 +45,7 @@ class TestAllowance:
         assert allowance.take(10, 100.0)
 
     def test_the_total_ends_it_for_good(self) -> None:
-        allowance = Allowance(15, 10, 0.0)
+        allowance = Allowance(10, 0.0, 15)
         assert allowance.take(10, 0.0)
         assert not allowance.take(6, 9.0)
         assert allowance.take(5, 9.0)

@@ -1,0 +1,105 @@
+"""The start of a host: its pipes, its program, and the first record of it. All of it, or nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from astraflow.worker.hosts import proc
+from astraflow.worker.hosts.builtin import host_program
+from astraflow.worker.hosts.left_overs import HostRecord, record_host
+from astraflow.worker.hosts.settings import HostSettings, HostSpec
+
+__all__ = ["Spawned", "spawn"]
+
+PRIVATE_ENV: Final = "ASTRA_"
+"""Settings of ours in the environment, tokens among them: no business of package code."""
+DATA_FOLDER: Final = "data"
+"""Below the pool's folder: what handlers know as `data_dir`, and the working directory of hosts."""
+
+
+class Spawned(NamedTuple):
+    """A started guard and our ends of its pipes, none of which blocks."""
+
+    popen: subprocess.Popen[bytes]
+    started: int
+    write_fd: int
+    life_fd: int
+    read_fd: int
+    out_fd: int
+    err_fd: int
+    pid_fd: int
+
+
+def spawn(spec: HostSpec, settings: HostSettings, folder: Path) -> Spawned:
+    """Start a guard.
+
+    Raises:
+        OSError: there is no such program, or no room for a process, a pipe or a record.
+    """
+    mine: list[int] = []
+    theirs: list[int] = []
+    try:
+        for is_to_host in (True, True, False, False, False):
+            read_fd, write_fd = os.pipe()
+            mine.append(write_fd if is_to_host else read_fd)
+            theirs.append(read_fd if is_to_host else write_fd)
+        popen = _start(spec, settings, folder.absolute(), theirs)
+    except OSError:
+        _close(*mine, *theirs)
+        raise
+    _close(*theirs)
+    try:
+        mine.append(os.pidfd_open(popen.pid))
+        started = proc.start_time(popen.pid) or 0
+        record_host(folder, HostRecord(popen.pid, started))
+    except OSError:
+        _close(*mine)  # without its life line it ends at once
+        popen.wait()
+        raise
+    for fd in mine:
+        os.set_blocking(fd, False)
+    return Spawned(popen, started, *mine)
+
+
+def _start(
+    spec: HostSpec, settings: HostSettings, folder: Path, fds: list[int]
+) -> subprocess.Popen[bytes]:
+    read_fd, life_fd, write_fd, out_fd, err_fd = fds
+    data_dir = folder / DATA_FOLDER
+    data_dir.mkdir(parents=True, exist_ok=True)
+    told = {
+        "read_fd": read_fd,
+        "write_fd": write_fd,
+        "life_fd": life_fd,
+        "folder": str(spec.folder.absolute()),
+        "data_dir": str(data_dir),
+        "worker_id": settings.worker_id,
+        "result_bytes": settings.result_bytes,
+        "max_threads": settings.max_threads,
+        "open_files": settings.open_files,
+        "memory_bytes": spec.memory_limit_bytes,
+        "output_bytes": settings.output_bytes,
+        "output_bytes_per_s": settings.output_bytes_per_s,
+    }
+    # Not resolved: the link is what makes it the Python of its environment.
+    python = str(spec.python.absolute())
+    return subprocess.Popen(  # noqa: S603  (the package's own interpreter and our own program)
+        [python, "-I", "-u", "-X", "utf8", str(host_program()), msgspec.json.encode(told).decode()],
+        stdin=subprocess.DEVNULL,
+        stdout=out_fd,
+        stderr=err_fd,
+        pass_fds=(read_fd, write_fd, life_fd),
+        cwd=data_dir,
+        env={k: v for k, v in os.environ.items() if not k.startswith(PRIVATE_ENV)},
+        start_new_session=True,
+    )
+
+
+def _close(*fds: int) -> None:
+    for fd in fds:
+        os.close(fd)
