@@ -97,14 +97,10 @@ class Rig:
             await writer.wait_closed()
 
 
-@asynccontextmanager
-async def serving(
-    scheduler: Any = None, *, timing: Timing | None = None, **settings: Any
-) -> AsyncIterator[Rig]:
-    """Serve until the block ends."""
-    scheduler = FakeScheduler() if scheduler is None else scheduler
-    metrics = Metrics()
-    app = make_app(
+def application(
+    scheduler: Any, metrics: Metrics, timing: Timing | None = None, **settings: Any
+) -> Application:
+    return make_app(
         scheduler,
         SchedulerSettings(**settings),
         tokens=make_tokens(),
@@ -113,6 +109,16 @@ async def serving(
         clock=SystemClock(),
         timing=timing,
     )
+
+
+@asynccontextmanager
+async def serving(
+    scheduler: Any = None, *, timing: Timing | None = None, **settings: Any
+) -> AsyncIterator[Rig]:
+    """Serve until the block ends."""
+    scheduler = FakeScheduler() if scheduler is None else scheduler
+    metrics = Metrics()
+    app = application(scheduler, metrics, timing, **settings)
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     config = server_config(app, "127.0.0.1", port)

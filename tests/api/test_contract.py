@@ -18,18 +18,14 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from astraflow.api.openapi import document
+from astraflow.observe.metrics import Metrics
 from astraflow.security.policy import Role
 from tests.api.fake import FakeScheduler
-from tests.api.rig import Rig, definition, serving, token_of
+from tests.api.rig import Rig, application, definition, serving, token_of
 from tests.api.test_real_scheduler import serving_real
 
 
-async def _document() -> dict[str, Any]:
-    async with serving() as rig:
-        return document(rig.app.routes)
-
-
-schema = schemathesis.openapi.from_dict(asyncio.run(_document()))
+schema = schemathesis.openapi.from_dict(document(application(FakeScheduler(), Metrics()).routes))
 CHECKS = [
     not_a_server_error,
     content_type_conformance,
