@@ -16,7 +16,7 @@ from astraflow_sdk.context import Context
 __all__ = ["CURRENT", "AttemptOutput", "finish_lines"]
 
 CURRENT: contextvars.ContextVar[Context | None] = contextvars.ContextVar("attempt", default=None)
-"""The attempt whose handler is running; tasks and threads that it starts inherit it."""
+"""The attempt whose handler is running; tasks that it starts inherit it, bare threads do not."""
 LINE_CHARS = 8 * 1024
 """A longer line is told in pieces."""
 
