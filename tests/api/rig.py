@@ -69,6 +69,7 @@ class Rig:
         self.metrics = metrics
         self.port = port
         self.client: httpx.AsyncClient
+        self.connections: Callable[[], int]
 
     async def get(self, path: str, **more: Any) -> httpx.Response:
         return await self.client.get(path, **more)
@@ -127,6 +128,7 @@ async def serving(
     server.lifespan = config.lifespan_class(config)
     await server.startup(sockets=[listener])
     rig = Rig(scheduler, app, metrics, port)
+    rig.connections = lambda: len(server.server_state.connections)
     try:
         async with (
             httpx.AsyncClient(

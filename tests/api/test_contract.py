@@ -24,7 +24,6 @@ from tests.api.fake import FakeScheduler
 from tests.api.rig import Rig, application, definition, serving, token_of
 from tests.api.test_real_scheduler import serving_real
 
-
 schema = schemathesis.openapi.from_dict(document(application(FakeScheduler(), Metrics()).routes))
 CHECKS = [
     not_a_server_error,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import suppress
 
 import pytest
 
-from astraflow.api import server
-from tests.api.rig import WAIT_S, Rig, problem_of, serve
+from astraflow.api import answers, server
+from tests.api.rig import WAIT_S, Rig, definition, problem_of, serve
 
 END = b"host: localhost\r\nconnection: close\r\n\r\n"
 
@@ -165,6 +166,53 @@ def test_requests_on_one_connection_are_answered_in_order() -> None:
         two = b"GET /readyz HTTP/1.1\r\n" + END
         answer = await rig.raw(one + two)
         assert answer.index(b'"ok"') < answer.index(b'"ready"')
+
+    serve(test)
+
+
+def test_more_connections_than_may_be_are_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MAX_CONNECTIONS", 1)
+
+    async def test(rig: Rig) -> None:
+        assert (await rig.get("/healthz")).status_code == 200  # its connection stays open
+        reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
+        with suppress(ConnectionResetError):
+            assert await asyncio.wait_for(reader.read(), WAIT_S) == b""
+        writer.close()
+        assert (await rig.get("/healthz")).status_code == 200
+
+    serve(test)
+
+
+def test_a_large_answer_arrives_whole() -> None:
+    async def test(rig: Rig) -> None:
+        text = "x" * 3_000_000
+        body = json.dumps({"workflow": definition(note=text)}).encode()
+        headers = {"content-type": "application/json"}
+        made = await rig.post("/api/v1/runs", content=body, headers=headers)
+        shown = await rig.get(f"/api/v1/runs/{made.json()['runId']}/definition")
+        assert shown.json()["note"] == text
+
+    serve(test)
+
+
+def test_a_large_answer_that_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "STALL_S", 0.1)
+
+    async def test(rig: Rig) -> None:
+        text = "x" * 30_000_000
+        body = json.dumps({"workflow": definition(note=text)}).encode()
+        headers = {"content-type": "application/json"}
+        run_id = (await rig.post("/api/v1/runs", content=body, headers=headers)).json()["runId"]
+        reader, writer = await asyncio.open_connection("127.0.0.1", rig.port, limit=1024)
+        writer.write(
+            f"GET /api/v1/runs/{run_id}/definition HTTP/1.1\r\nhost: localhost\r\n"
+            "authorization: Bearer token-of-default-admin\r\n\r\n".encode()
+        )
+        await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), WAIT_S)
+        while rig.connections() > 1:
+            await rig.get("/healthz")
+        writer.close()
 
     serve(test)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -11,9 +12,12 @@ from litestar.types import Receive, Scope, Send
 from astraflow.errors import AstraflowError, Code
 
 __all__ = [
+    "DROP",
     "JSON",
     "NO_CONTENT",
+    "PIECE_BYTES",
     "PROBLEM",
+    "STALL_S",
     "Answer",
     "Headers",
     "answer_json",
@@ -26,6 +30,15 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 JSON: Final = b"application/json"
 PROBLEM: Final = b"application/problem+json"
+DROP: Final = "astraflow.drop"
+"""The extension of the ASGI scope by which a connection that nobody reads is ended (`api.server`)."""
+
+PIECE_BYTES: Final = 256 * 1024
+"""What is handed to a socket at once; more would only wait in its buffer."""
+
+STALL_S: Final = 30.0
+"""How long a reader that takes nothing is waited for."""
+
 RETRY_AFTER_S: Final = 1
 """What a client is told when nobody knows better: most refusals of this kind pass within a second."""
 
@@ -60,7 +73,26 @@ class Answer:
             head.append((b"content-type", self.media_type))
             head.append((b"content-length", str(len(self.body)).encode()))
         await send({"type": "http.response.start", "status": self.status, "headers": head})
-        await send({"type": "http.response.body", "body": self.body, "more_body": False})
+        if len(self.body) <= PIECE_BYTES:
+            await send({"type": "http.response.body", "body": self.body, "more_body": False})
+        else:
+            await self._send_in_pieces(scope, receive, send)
+
+    async def _send_in_pieces(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """As fast as it is read: what is not read stays out of the socket's buffer, and not for ever."""
+        for start in range(0, len(self.body), PIECE_BYTES):
+            piece = self.body[start : start + PIECE_BYTES]
+            more = start + PIECE_BYTES < len(self.body)
+            try:
+                async with asyncio.timeout(STALL_S):
+                    await send({"type": "http.response.body", "body": piece, "more_body": more})
+            except TimeoutError:
+                extensions: dict[str, Any] = scope.get("extensions") or {}
+                if DROP in extensions:
+                    extensions[DROP](b"")
+                    while (await receive())["type"] != "http.disconnect":
+                        pass
+                return
 
 
 NO_CONTENT: Final = Answer(b"", 204)

@@ -4,7 +4,7 @@
    none and sees none twice (P17). The stream ends after the terminal event; coming back at that one is
    answered with 204, which tells an EventSource to stop.
 2. Nothing is sent that is not committed: the events come from the scheduler's feed, which sees commits only.
-3. A reader pulls. One that does not read is waited for, for `stall_s` and with about `SEND_BYTES` on the way; then its
+3. A reader pulls. One that does not read is waited for, for `stall_s` and with about `PIECE_BYTES` on the way; then its
    connection is ended, with an `overflow` event if it can still hear it. It lost nothing: it may come back.
 4. A reader that goes away ends everything that was made for it, at once.
 """
@@ -21,7 +21,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from msgspec import Raw
 
 from astraflow import errors
-from astraflow.api.answers import NO_CONTENT, encode
+from astraflow.api.answers import DROP, NO_CONTENT, PIECE_BYTES, STALL_S, encode
 from astraflow.api.requests import MAX_ID_CHARS, Call, as_number
 from astraflow.api.routes import Parts
 from astraflow.api.run_views import bounded
@@ -30,13 +30,7 @@ from astraflow.observe.metrics import Gauge
 from astraflow.runs.projections import Event, iso
 from astraflow.store.rows import TenantEvent
 
-__all__ = ["DROP", "EventEndpoints", "Timing", "event_bytes"]
-
-SEND_BYTES: Final = 256 * 1024
-"""What is handed to the socket at once; more would only wait in its buffer."""
-
-DROP: Final = "astraflow.drop"
-"""The extension of the ASGI scope by which a connection that nobody reads is ended (`api.server`)."""
+__all__ = ["EventEndpoints", "Timing", "event_bytes"]
 
 _HEAD: Final = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -56,7 +50,7 @@ class Timing:
     """How long a stream is silent, and how long it waits for its reader."""
 
     ping_s: float = 15.0
-    stall_s: float = 30.0
+    stall_s: float = STALL_S
 
 
 def event_bytes(event: Event) -> bytes:
@@ -239,7 +233,7 @@ async def _next(pieces: AsyncIterator[bytes]) -> bytes | None:
 async def _encoded(
     batches: AsyncGenerator[list[Any], None], encode_one: Callable[[Any], bytes]
 ) -> AsyncGenerator[bytes, None]:
-    """Batches of events as pieces of at most about `SEND_BYTES`."""
+    """Batches of events as pieces of at most about `PIECE_BYTES`."""
     async with aclosing(batches):
         try:
             async for batch in batches:
@@ -257,7 +251,7 @@ def _pieces(lines: Iterable[bytes]) -> Iterable[bytes]:
     for line in lines:
         gathered.append(line)
         size += len(line)
-        if size >= SEND_BYTES:
+        if size >= PIECE_BYTES:
             yield b"".join(gathered)
             gathered, size = [], 0
     if gathered:

@@ -13,8 +13,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from astraflow import errors
-from astraflow.api.answers import PROBLEM, encode, problem_body
-from astraflow.api.events import DROP
+from astraflow.api.answers import DROP, PROBLEM, encode, problem_body
 from astraflow.errors import Code
 
 __all__ = ["BACKLOG", "HttpProtocol", "server_config"]
@@ -23,6 +22,9 @@ MAX_HEAD_BYTES: Final = 64 * 1024
 """Request line and headers; browsers and proxies stay below a quarter of it."""
 
 MAX_HEADERS: Final = 128
+MAX_CONNECTIONS: Final = 10_000
+"""Of HTTP; as many as there may be of workers. Others are hung up on before they can say anything."""
+
 HEAD_WAIT_S: Final = 10.0
 """A client that has connected, or begun a request, says the rest of its head within this."""
 
@@ -49,6 +51,8 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._await_head()
+        if len(self.connections) > MAX_CONNECTIONS:
+            transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_arrived()
@@ -115,7 +119,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _drop(self, last: bytes) -> None:
         """End an answer whose reader does not read: say a last word, in case it wakes up, and then hang up."""
-        if self.transport.is_closing():
+        if not last or self.transport.is_closing():
+            self.transport.abort()
             return
         self.transport.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(last), last))
         self.transport.close()
