@@ -311,7 +311,7 @@ def test_the_same_key_and_body_give_the_same_run() -> None:
     serve(test)
 
 
-@pytest.mark.parametrize("key", ["", "x" * 10_000, "tab\there", "\xe4"])
+@pytest.mark.parametrize("key", ["", "x" * 10_000, "tab\there", "a b", "\xe4"])
 def test_a_key_that_cannot_be_one_is_refused(key: str) -> None:
     async def test(rig: Rig) -> None:
         headers = {"idempotency-key": key.encode("latin-1")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import aclosing
 from hashlib import sha256
 from typing import Any, Final, Literal, get_args
@@ -36,6 +37,7 @@ MAX_SCANNED_EVENTS: Final = 20_000
 INLINE_DIGEST_BYTES: Final = 1024 * 1024
 """A larger body is digested in a thread, a quarter of a second for the largest: heartbeats must not wait for it."""
 
+_KEY: Final = re.compile(rf"[!-~]{{1,{MAX_KEY_CHARS}}}")
 _STATUSES: Final = frozenset(get_args(RunStatus))
 
 
@@ -203,7 +205,7 @@ def _idempotency_key(call: Call) -> str | None:
     key = call.header(b"idempotency-key")
     if key is None:
         return None
-    if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
+    if not _KEY.fullmatch(key):
         raise Refused(
             errors.REQUEST_INVALID,
             f"Idempotency-Key must have 1 to {MAX_KEY_CHARS} visible ASCII characters",
