@@ -12,7 +12,19 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import codec, hosts, memory, plan_scaling, runs, simulation, store, tokens, windows
+from benchmarks import (
+    codec,
+    hosts,
+    memory,
+    plan_scaling,
+    runs,
+    scale,
+    simulation,
+    store,
+    system,
+    tokens,
+    windows,
+)
 from benchmarks.figures import Figure, reference_ms
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -23,8 +35,10 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "memory": memory.figures,
     "plan_scaling": plan_scaling.figures,
     "runs": runs.figures,
+    "scale": scale.figures,
     "simulation": simulation.figures,
     "store": store.figures,
+    "system": system.figures,
     "tokens": tokens.figures,
     "windows": windows.figures,
 }

@@ -167,6 +167,10 @@ async def _work(url: str) -> None:
     await transport.wait_disconnected()
 
 
+def _start_worker(url: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "benchmarks.bare_loop", "worker", url])
+
+
 async def _measure(nodes: int, steps: int) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
         scheduler = _Scheduler(Path(folder) / "bare.db")
@@ -177,7 +181,7 @@ async def _measure(nodes: int, steps: int) -> tuple[float, float]:
         server = await ws_create_server(listen, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         url = f"ws://127.0.0.1:{port}/"
-        worker = subprocess.Popen([sys.executable, "-m", "benchmarks.bare_loop", "worker", url])
+        worker = _start_worker(url)
         try:
             await scheduler.connected.wait()
             await scheduler.run(200, IN_FLIGHT)  # warm

@@ -465,6 +465,15 @@ STORE_READ_ONLY = _final("E.STORE.READ_ONLY", 500,
 STORE_FENCED = _final("E.STORE.FENCED", 503,
     "a newer owner of this shard has taken over",
     "nothing; this process stops serving the shard")
+SERVER_UNREACHABLE = _again("E.SERVER.UNREACHABLE", 503,
+    "nobody answers where the scheduler should be",
+    "start one with `astra up`, or say where it is with ASTRA_SERVER and ASTRA_TOKEN")
+SERVER_FOREIGN = _final("E.SERVER.FOREIGN", 502,
+    "what answers there is not a scheduler of AstraFlow",
+    "check the address in ASTRA_SERVER")
+INPUT_UNREADABLE = _final("E.INPUT.UNREADABLE", 400,
+    "a file or a value that a command was given cannot be read",
+    "check the path, and that it holds JSON")
 CONFIG_INVALID = _final("E.CONFIG.INVALID", 500,
     "the settings contradict each other or a rule",
     "change the setting that the pointer names; nothing was started")

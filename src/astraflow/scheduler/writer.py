@@ -139,18 +139,19 @@ class Writer:
             self.engine.closed(conn, self._clock.now(), self._clock.wall_ms())
             self._stir()
 
-    async def submit(self, request: Callable[[object], SubmitRun]) -> str:
-        """Take a run in; returns its id when it is durable (P1)."""
-        return await self._ask(self.engine.submit, request)
+    async def submit(self, request: Callable[[object], SubmitRun]) -> tuple[str, int]:
+        """Take a run in; returns its id, and when it was taken in, once that is durable (P1)."""
+        at = self._clock.wall_ms()
+        return await self._ask(self.engine.submit, request, at), at
 
     async def cancel(self, request: Callable[[object], CancelRun]) -> str:
-        return await self._ask(self.engine.cancel, request)
+        return await self._ask(self.engine.cancel, request, self._clock.wall_ms())
 
-    async def _ask(self, method: Any, request: Callable[[object], Any]) -> str:
+    async def _ask(self, method: Any, request: Callable[[object], Any], at: int) -> str:
         answer: asyncio.Future[str] = self._loop.create_future()
         self._asked.add(answer)
         answer.add_done_callback(self._asked.discard)
-        method(request(answer), self._clock.now(), self._clock.wall_ms())
+        method(request(answer), self._clock.now(), at)
         self._stir()
         return await answer
 

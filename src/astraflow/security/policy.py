@@ -42,13 +42,19 @@ _WORKER: Final = _ADMIN | {Role.WORKER}
 _TASK: Final = frozenset({Role.TASK})
 _SCHEDULER_ONLY: Final[frozenset[Role]] = frozenset()
 
-PUBLIC: Final = frozenset({"GET /healthz", "GET /readyz", "POST /api/v1/auth/login"})
+PUBLIC: Final = frozenset(
+    {
+        "GET /healthz",
+        "GET /readyz",
+        "GET /api/docs",
+        "GET /api/openapi.json",
+        "POST /api/v1/auth/login",
+    }
+)
 """Actions that need no credential at all."""
 
 _READ_ROUTES = """
 GET /metrics
-GET /api/docs
-GET /api/openapi.json
 GET /api/v1/me
 POST /api/v1/auth/logout
 GET /api/v1/roles

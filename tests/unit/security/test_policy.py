@@ -14,8 +14,8 @@ READERS = {R.ADMIN, R.OPERATOR, R.EDITOR, R.VIEWER}
 # (method, path prefix) -> roles; the longest prefix that fits a route decides.
 EXPECTED_ROUTES = {
     ("GET", "/api/v1/"): READERS,
-    ("GET", "/api/docs"): READERS,
-    ("GET", "/api/openapi.json"): READERS,
+    ("GET", "/api/docs"): set(R),
+    ("GET", "/api/openapi.json"): set(R),
     ("GET", "/metrics"): READERS,
     ("GET", "/healthz"): set(R),
     ("GET", "/readyz"): set(R),

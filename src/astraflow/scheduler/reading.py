@@ -1,0 +1,203 @@
+"""What is known of runs: their views, their events, their facts.
+
+What is shown is durable. A view of an active run is made in one turn of the loop and given out after the barrier that
+makes everything in it durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from astraflow import errors
+from astraflow.engine.batch import NumberedFact
+from astraflow.ids import NodeId
+from astraflow.runs.facts import (
+    CallOpened,
+    CancelRequested,
+    RunFinished,
+    RunStatus,
+    TaskFact,
+)
+from astraflow.runs.projections import Event, events_of, iso, view_node, view_run
+from astraflow.runs.run import Run
+from astraflow.scheduler.archive import facts_of
+from astraflow.scheduler.life import Life
+from astraflow.store.rows import RunRow, TenantEvent
+from astraflow.workflow.plan import Feature
+
+__all__ = ["Reading"]
+
+
+class Reading(Life):
+    """Runs, as clients see them."""
+
+    async def view_run(
+        self, tenant: str, run_id: str, *, with_nodes: bool = True
+    ) -> dict[str, Any]:
+        """A run as clients see it. Raises: NotFound."""
+        run = await self._find_run(tenant, run_id)
+        view = view_run(run, nodes=with_nodes)
+        if with_nodes:
+            for task, deadline in self._unacked(run):
+                view["nodes"][task].update(pendingAck=True, ackDeadline=deadline)
+        await self._durable(run)
+        return view
+
+    async def view_node(self, tenant: str, run_id: str, node_id: str) -> dict[str, Any]:
+        """One node with its whole result. Raises: NotFound."""
+        run = await self._find_run(tenant, run_id)
+        place = run.plan.index.get(NodeId(node_id))
+        if place is None:
+            raise errors.NotFound(
+                errors.RUN_NODE_NOT_FOUND, f"no such node in the run: {node_id[:64]}"
+            )
+        view = view_node(run, place)
+        for task, deadline in self._unacked(run):
+            if task == place:
+                view.update(pendingAck=True, ackDeadline=deadline)
+        await self._durable(run)
+        return view
+
+    async def _find_run(self, tenant: str, run_id: str) -> Run:
+        active = self.serving.engine.view.runs.get(run_id)
+        if active is not None and active.tenant == tenant:
+            return active
+        return await self._archive.run(await self._get_row(tenant, run_id))
+
+    def _unacked(self, run: Run) -> list[tuple[int, str]]:
+        """The nodes of a run whose dispatch no worker has acknowledged, and until when one may."""
+        clock, engine = self._parts.clock, self.serving.engine
+        if engine.view.runs.get(run.run_id) is not run:
+            return []
+        late_by = engine.view.settings.dispatch_ack_timeout_s - clock.now()
+        wall_ms = clock.wall_ms()
+        return [
+            (lease.task, iso(wall_ms + int((lease.until - lease.ttl_s + late_by) * 1000)))
+            for lease in engine.view.leases
+            if lease.run_id == run.run_id
+            and not lease.is_taken
+            and lease.task < len(run.plan.nodes)
+        ]
+
+    async def _durable(self, run: Run) -> None:
+        """Rule 2. An ended run was read from the store, or ended in a batch that is on its way."""
+        await self.serving.writer.barrier()
+
+    async def _get_row(self, tenant: str, run_id: str) -> RunRow:
+        row = await self._store.find_run(tenant, run_id)
+        if row is None:
+            raise errors.NotFound(errors.RUN_NOT_FOUND, f"no such run: {run_id[:64]}")
+        return row
+
+    async def list_runs(
+        self,
+        tenant: str,
+        *,
+        limit: int,
+        before: tuple[int, str] | None = None,
+        status: RunStatus | None = None,
+        workflow_id: str | None = None,
+    ) -> list[RunRow]:
+        return await self._store.list_runs(
+            tenant, limit=limit, before=before, status=status, workflow_id=workflow_id
+        )
+
+    async def get_definition(self, tenant: str, run_id: str) -> bytes:
+        row = await self._get_row(tenant, run_id)
+        plan = await self._store.find_plan(row.plan_id)
+        assert plan is not None, "the plan of a run is kept as long as the run"
+        return plan.definition
+
+    # -- events -----------------------------------------------------------------------------
+
+    async def last_event(self, tenant: str, run_id: str) -> tuple[int, bool]:
+        """The number of the last event, and whether it is the last there will ever be."""
+        run = await self._find_run(tenant, run_id)
+        last, is_over = run.last_event, run.is_terminal
+        await self._durable(run)
+        return last, is_over
+
+    async def follow_run(
+        self, tenant: str, run_id: str, after: int
+    ) -> AsyncGenerator[list[Event], None]:
+        """Events beyond `after`, in batches, to the end of the run."""
+        row = await self._get_row(tenant, run_id)
+        active = self.serving.engine.view.runs.get(run_id)
+        plan = active.plan if active is not None else await self._plans.find(row.plan_id)
+        calls: dict[int, CallOpened] = {}
+        if after and Feature.MIDDLEWARE in plan.features:
+            calls = await self._archive.calls(run_id)
+        async with aclosing(self._feed.pages(run_id, after)) as batches:
+            async for pages in batches:
+                events: list[Event] = []
+                fact: object = None
+                for numbered in (one for page in pages for one in facts_of(page)):
+                    fact = numbered.fact
+                    if isinstance(fact, CallOpened):
+                        calls[fact.task] = fact
+                    events += events_of(numbered.fact, numbered.first, plan, calls)
+                if events and events[0]["id"] <= after:
+                    events = [event for event in events if event["id"] > after]
+                if events:
+                    yield events
+                if isinstance(fact, RunFinished):
+                    return
+
+    async def last_tenant_event(self, tenant: str) -> int:
+        """The number of the last event of the tenant's stream."""
+        last = self.serving.writer.ledger.head_of(tenant)
+        await self.serving.writer.barrier()
+        return last
+
+    async def follow_tenant(
+        self, tenant: str, after: int | None
+    ) -> AsyncGenerator[list[TenantEvent], None]:
+        """Events of the tenant's own stream beyond `after`; None: from now on."""
+        start = self.serving.writer.ledger.head_of(tenant) if after is None else after
+        async with aclosing(self._feed.events(tenant, start)) as batches:
+            async for events in batches:
+                yield events
+
+    async def read_facts(
+        self, tenant: str, run_id: str, after: int, limit: int
+    ) -> list[NumberedFact]:
+        """Facts whose first event is beyond `after`, in order, `limit` at the most."""
+        await self._get_row(tenant, run_id)
+        found: list[NumberedFact] = []
+        while len(found) < limit:
+            pages = await self._store.read_pages(run_id, after)
+            if not pages:
+                break
+            found += (one for page in pages for one in facts_of(page) if one.first > after)
+            after = pages[-1].last
+        return found[:limit]
+
+    async def node_facts(self, tenant: str, run_id: str, node_id: str) -> list[NumberedFact]:
+        """The facts about one node, in order: its task's, those of the calls in its chain, and cancels of the run.
+
+        Raises: NotFound.
+        """
+        run = await self._find_run(tenant, run_id)
+        place = run.plan.index.get(NodeId(node_id))
+        if place is None:
+            raise errors.NotFound(
+                errors.RUN_NODE_NOT_FOUND, f"no such node in the run: {node_id[:64]}"
+            )
+        tasks = {place} | {call for call in run.calls.values() if _is_of(run, call, place)}
+        found: list[NumberedFact] = []
+        after = 0
+        while pages := await self._store.read_pages(run_id, after):
+            for numbered in (one for page in pages for one in facts_of(page)):
+                fact = numbered.fact
+                is_of_task = isinstance(fact, TaskFact) and fact.task in tasks
+                if is_of_task or isinstance(fact, CancelRequested):
+                    found.append(numbered)
+            after = pages[-1].last
+        return found
+
+
+def _is_of(run: Run, call: int, place: int) -> bool:
+    """Whether a call executes the node, or is one in the chain round it."""
+    return run.tasks[call].node == place or run.host_of(call) == place

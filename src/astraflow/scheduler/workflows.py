@@ -1,0 +1,87 @@
+"""Saved workflows: drafts that people work on, each version kept."""
+
+from __future__ import annotations
+
+from astraflow import errors
+from astraflow.scheduler.life import Life
+from astraflow.store.rows import WorkflowRow
+from astraflow.workflow import decode_definition, validate
+from astraflow.workflow.node_rules import UUID
+from astraflow.workflow.problems import Problem
+
+__all__ = ["Workflows"]
+
+
+class Workflows(Life):
+    """Saving and finding them."""
+
+    def validate(self, definition: bytes) -> list[Problem]:
+        """All problems of a definition; none if it could run."""
+        return validate(decode_definition(definition), self._catalog)
+
+    async def save_workflow(
+        self,
+        tenant: str,
+        definition: bytes,
+        *,
+        by: str,
+        workflow_id: str | None = None,
+        expected_version: int | None = None,
+    ) -> WorkflowRow:
+        """Save a new version of a workflow, or a new workflow.
+
+        Raises:
+            InvalidDocument: it is not a definition.
+            Conflict: it was saved by somebody else since `expected_version`.
+        """
+        decoded = decode_definition(definition)
+        own_id = decoded.workflow.id
+        if not UUID.fullmatch(own_id):
+            raise errors.Refused(
+                errors.WORKFLOW_BAD_ID, "the id of a workflow must be a UUID", pointer="/id"
+            )
+        if workflow_id is not None and own_id != workflow_id:
+            raise errors.Refused(
+                errors.WORKFLOW_INVALID, "the id is not that of the path", pointer="/id"
+            )
+        stored = await self._store.find_workflow(tenant, own_id)
+        version = stored.version if stored is not None else 0
+        if expected_version is not None and expected_version != version:
+            raise errors.Conflict(
+                errors.WORKFLOW_CONFLICT, f"the workflow is at version {version} by now"
+            )
+        now = self._parts.clock.wall_ms()
+        metadata = decoded.workflow.metadata
+        row = WorkflowRow(
+            tenant=tenant,
+            workflow_id=own_id,
+            version=version + 1,
+            name=metadata.name if metadata is not None and metadata.name else "",
+            definition=definition,
+            created_at=stored.created_at if stored is not None else now,
+            updated_at=now,
+            updated_by=by,
+        )
+        await self._store.put_workflow(self.serving.claim, row)
+        return row
+
+    async def get_workflow(
+        self, tenant: str, workflow_id: str, version: int | None = None
+    ) -> WorkflowRow:
+        row = await self._store.find_workflow(tenant, workflow_id, version)
+        if row is None:
+            raise errors.NotFound(
+                errors.WORKFLOW_NOT_FOUND, f"no such workflow: {workflow_id[:64]}"
+            )
+        return row
+
+    async def list_workflows(
+        self, tenant: str, *, limit: int, before: tuple[int, str] | None = None
+    ) -> list[WorkflowRow]:
+        return await self._store.list_workflows(tenant, limit=limit, before=before)
+
+    async def delete_workflow(self, tenant: str, workflow_id: str) -> None:
+        if not await self._store.delete_workflow(self.serving.claim, tenant, workflow_id):
+            raise errors.NotFound(
+                errors.WORKFLOW_NOT_FOUND, f"no such workflow: {workflow_id[:64]}"
+            )
