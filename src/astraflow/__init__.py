@@ -2,4 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from astraflow.client import AsyncClient, Client
+
+__all__ = ["AsyncClient", "Client", "__version__"]
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when asked for: no process of the engine needs a client, and it takes a tenth of a second.
+    if name in ("AsyncClient", "Client"):
+        from astraflow import client
+
+        return getattr(client, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,9 +16,9 @@ from typing import Final
 
 import uvicorn
 
-from astraflow import errors
 from astraflow.api.app import make_app
-from astraflow.api.server import BACKLOG, server_config
+from astraflow.api.listening import listen
+from astraflow.api.server import server_config
 from astraflow.api.worker_socket import socket_class
 from astraflow.clock import Clock, SystemClock
 from astraflow.config import SchedulerSettings, Secret
@@ -31,29 +31,6 @@ from astraflow.store import open_store
 __all__ = ["listen", "serve"]
 
 _log: Final = logging.getLogger(__name__)
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Take the port before anything is started.
-
-    Raises:
-        Refused: it is taken, or not ours to take.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        sock.bind((host, port))
-    except OSError as error:
-        sock.close()
-        raise errors.Refused(
-            errors.CONFIG_INVALID,
-            f"cannot listen on {host}:{port}: {error.strerror}; choose another with --port",
-            pointer="/port",
-        ) from error
-    sock.listen(BACKLOG)
-    sock.setblocking(False)
-    return sock
 
 
 class _Server(uvicorn.Server):
@@ -75,7 +52,7 @@ async def serve(
     clock: Clock | None = None,
     reached: Reached = pass_by,
 ) -> None:
-    """Serve until SIGTERM, SIGINT or `stop`.
+    """Serve until SIGTERM or SIGINT; with a `stop` until that, and signals are the caller's.
 
     Raises:
         StoreError: the store cannot be used.
@@ -96,7 +73,10 @@ async def serve(
     app = make_app(scheduler, settings, tokens=tokens, secret=secret, metrics=metrics, clock=clock)
     host, port = sock.getsockname()[:2]
     server = _Server(server_config(app, host, port, sockets=socket_class(scheduler)))
-    stop = stop or asyncio.Event()
+    if stop is not None:
+        await _run(scheduler, server, sock, stop, on_ready)
+        return
+    stop = asyncio.Event()
     with _stopping(stop):
         await _run(scheduler, server, sock, stop, on_ready)
 

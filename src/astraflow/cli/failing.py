@@ -11,19 +11,34 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
-import msgspec
 import typer
 
 from astraflow import errors
 
-__all__ = ["FAILED", "INTERRUPTED", "UNAVAILABLE", "USAGE", "fail", "failing", "note"]
+__all__ = [
+    "FAILED",
+    "INTERRUPTED",
+    "UNAVAILABLE",
+    "USAGE",
+    "ending",
+    "exit_code_of",
+    "fail",
+    "note",
+]
 
 FAILED: Final = 1
 USAGE: Final = 2
 UNAVAILABLE: Final = 3
 INTERRUPTED: Final = 130
+
+SHOWN_PROBLEMS: Final = 20
+"""Of a definition with hundreds; `--json` has all of them."""
+
+_WRONG_SETTINGS: Final = frozenset(
+    {errors.CONFIG_INVALID, errors.INPUT_UNREADABLE, errors.AUTH_INVALID_TOKEN}
+)
 
 
 def note(text: str) -> None:
@@ -32,38 +47,67 @@ def note(text: str) -> None:
 
 
 def fail(
-    code: errors.Code, message: str, exit_code: int, *, as_json: bool, hint: str = ""
+    code: errors.Code,
+    message: str,
+    exit_code: int,
+    *,
+    as_json: bool = False,
+    hint: str = "",
+    problems: list[dict[str, Any]] | None = None,
 ) -> NoReturn:
     """End the command with an error."""
     hint = hint or code.do
     if as_json:
-        problem = {"code": code.code, "title": code.says, "detail": message, "hint": hint}
+        import msgspec
+
+        problem: dict[str, Any] = {
+            "type": f"urn:astraflow:error:{code.code}",
+            "title": code.says,
+            "status": code.http,
+            "detail": message,
+            "code": code.code,
+            "hint": hint,
+        }
+        if problems:
+            problem["errors"] = problems
         typer.echo(msgspec.json.encode(problem).decode())
     else:
         note(f"error: {message}")
-        if hint:
+        for one in (problems or ())[:SHOWN_PROBLEMS]:
+            note(f"  {one.get('pointer', '')}: {one.get('message', '')}")
+        if problems and len(problems) > SHOWN_PROBLEMS:
+            note(f"  and {len(problems) - SHOWN_PROBLEMS} more")
+        if hint and hint != "nothing":
             note(f"\nhint: {hint}")
     raise typer.Exit(exit_code)
 
 
 def exit_code_of(error: errors.AstraflowError) -> int:
+    if error.code in _WRONG_SETTINGS:
+        return USAGE
     if isinstance(error, errors.Unavailable | errors.StoreError):
         return UNAVAILABLE
-    if error.code is errors.CONFIG_INVALID:
-        return USAGE
     return FAILED
 
 
 @contextmanager
-def failing(*, as_json: bool = False) -> Iterator[None]:
-    """Turn what a command may raise into its end."""
+def ending(*, as_json: bool = False) -> Iterator[None]:
+    """Turn what a command may raise into the end of the process."""
     try:
-        yield
-    except errors.AstraflowError as error:
-        fail(error.code, error.message, exit_code_of(error), as_json=as_json)
+        try:
+            yield
+            sys.stdout.flush()
+        except errors.AstraflowError as error:
+            problems = (error.detail or {}).get("errors") or []
+            fail(error.code, error.message, exit_code_of(error), as_json=as_json, problems=problems)
+    except typer.Exit as end:
+        sys.exit(end.exit_code)
+    except typer.Abort:
+        note("nothing was done")
+        sys.exit(FAILED)
     except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # Whoever read our output has seen enough. Python would complain once more when it flushes at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(0) from None
+        sys.exit(0)

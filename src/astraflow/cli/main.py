@@ -1,22 +1,124 @@
-"""The `astra` command."""
+"""The `astra` command: which sub-command is in which module, and how every one of them ends.
+
+A module is imported when its command is called. `astra --help` needs none of them, so the lines that it shows are here.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from astraflow.cli import serving
+from astraflow import __version__, errors
+from astraflow.cli.failing import ending, fail
 
-__all__ = ["app", "main"]
+if TYPE_CHECKING:
+    from typer._click import Command, Context, HelpFormatter
 
-app = typer.Typer(
+__all__ = ["COMMANDS", "app", "main"]
+
+
+class Place(NamedTuple):
+    """Where a command is, and its line in the list."""
+
+    module: str
+    name: str
+    says: str
+
+
+COMMANDS: Final[Mapping[str, Place]] = MappingProxyType(
+    {
+        "up": Place("up", "up", "Start a scheduler and workers here, on one machine."),
+        "server": Place("serving", "server", "Run a scheduler."),
+        "worker": Place("serving", "worker", "Run a worker."),
+        "run": Place("running", "run", "Run a workflow, and watch it."),
+        "runs": Place("runs", "app", "Look at runs, watch them, cancel them."),
+        "workflows": Place("workflows", "app", "Saved workflows: list, save, validate, delete."),
+        "workers": Place("workers", "app", "Workers: list, drain, let go of runs."),
+        "config": Place("settings", "app", "What this machine is configured to do, and by whom."),
+        "db": Place("database", "app", "The store: status, migrate, sweep, check."),
+        "doctor": Place("doctor", "doctor", "Find out what is wrong here."),
+        "version": Place("version", "version", "Print the version."),
+    }
+)
+
+
+class LazyGroup(TyperGroup):
+    """The commands of `COMMANDS`, each loaded when it is called."""
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
+        place = COMMANDS.get(cmd_name)
+        if place is None:
+            return None
+        found = getattr(import_module(f"astraflow.cli.{place.module}"), place.name)
+        if not isinstance(found, typer.Typer):
+            single = typer.Typer(add_completion=False, rich_markup_mode=None)
+            single.command(name=cmd_name)(found)
+            found = single
+        command = get_command(found)
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, place.says) for name, place in COMMANDS.items()])
+
+
+app: Final = typer.Typer(
     name="astra",
-    help="AstraFlow: durable workflows of nodes, executed by workers on any number of machines.",
+    cls=LazyGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(serving.server)
-app.command()(serving.worker)
 
 
-def main() -> None:
-    app()
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"astraflow {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    """AstraFlow: durable workflows of nodes, executed by workers on any number of machines."""
+
+
+def main() -> NoReturn:
+    """Do what the command line says, and end the process as its outcome says."""
+    arguments = sys.argv[1:]
+    if "_ASTRA_COMPLETE" in os.environ:
+        app()
+    as_json = "--json" in arguments
+    command: Any = get_command(app)
+    with ending(as_json=as_json):
+        try:
+            with command.make_context("astra", arguments) as context:
+                command.invoke(context)
+        except typer.TyperException as error:
+            _refuse(error, as_json=as_json)
+    sys.exit(0)
+
+
+def _refuse(error: typer.TyperException, *, as_json: bool) -> NoReturn:
+    """The command line is wrong: in JSON if that was asked for, else in typer's own words."""
+    show = getattr(error, "show", None)
+    if as_json or show is None:
+        fail(errors.REQUEST_INVALID, error.format_message(), error.exit_code, as_json=as_json)
+    show()
+    raise typer.Exit(error.exit_code)

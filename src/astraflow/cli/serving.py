@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ import typer
 
 from astraflow import errors
 from astraflow.chaos import reached_from
-from astraflow.cli.failing import failing, note
+from astraflow.cli.failing import note
 from astraflow.config import (
     Loaded,
     SchedulerSettings,
@@ -78,31 +79,30 @@ def server(
     config: Config = None,
 ) -> None:
     """Run a scheduler. Workers come by themselves: `astra worker`."""
-    with failing():
-        loaded = load_scheduler(
-            flags={"host": host, "port": port, "data_dir": data_dir, "database_url": database_url},
-            file=config,
-        )
-        settings: SchedulerSettings = loaded.settings
-        token, secret = settings.bootstrap_token, keep_secret(settings)
-        prepare(loaded, token.reveal() if token else None, secret.reveal())
-        if token is None:
-            note("no token is configured, so nobody can enter")
-            note("hint: set ASTRA_SCHEDULER_BOOTSTRAP_TOKEN, or use `astra up`, which makes one")
-        # Imported here: the other commands need none of it, and it takes most of a second.
-        from astraflow.api.process import listen, serve
+    loaded = load_scheduler(
+        flags={"host": host, "port": port, "data_dir": data_dir, "database_url": database_url},
+        file=config,
+    )
+    settings: SchedulerSettings = loaded.settings
+    token, secret = settings.bootstrap_token, keep_secret(settings)
+    prepare(loaded, token.reveal() if token else None, secret.reveal())
+    if token is None:
+        note("no token is configured, so nobody can enter")
+        note("hint: set ASTRA_SCHEDULER_BOOTSTRAP_TOKEN, or use `astra up`, which makes one")
+    # Imported here: the other commands need none of it, and it takes most of a second.
+    from astraflow.api.process import listen, serve
 
-        sock = listen(settings.host, settings.port)
-        run_loop(
-            serve(
-                settings,
-                sock,
-                token=token,
-                secret=secret,
-                on_ready=lambda url: typer.echo(f"listening on {url}"),
-                reached=reached_from(os.environ),
-            )
+    sock = listen(settings.host, settings.port)
+    run_loop(
+        serve(
+            settings,
+            sock,
+            token=token,
+            secret=secret,
+            on_ready=lambda url: typer.echo(f"listening on {url}"),
+            reached=reached_from(os.environ),
         )
+    )
 
 
 def worker(
@@ -123,25 +123,25 @@ def worker(
     ] = None,
     label: Annotated[list[str] | None, typer.Option(help="k=v, any number of times")] = None,
     config: Config = None,
+    with_parent: Annotated[bool, typer.Option("--with-parent", hidden=True)] = False,
 ) -> None:
     """Run a worker. It ends when it has drained after SIGTERM."""
-    with failing():
-        loaded = load_worker(
-            flags={
-                "scheduler_ws_url": scheduler_url,
-                "auth_token": token,
-                "data_dir": data_dir,
-                "name": name,
-                "concurrency_max_parallel": max_parallel,
-                "labels": labels_of(label),
-            },
-            file=config,
-        )
-        settings: WorkerSettings = loaded.settings
-        prepare(loaded, settings.auth_token.reveal() if settings.auth_token else None)
-        from astraflow.worker.process import run_worker
+    loaded = load_worker(
+        flags={
+            "scheduler_ws_url": scheduler_url,
+            "auth_token": token,
+            "data_dir": data_dir,
+            "name": name,
+            "concurrency_max_parallel": max_parallel,
+            "labels": labels_of(label),
+        },
+        file=config,
+    )
+    settings: WorkerSettings = loaded.settings
+    prepare(loaded, settings.auth_token.reveal() if settings.auth_token else None)
+    from astraflow.worker.process import run_worker
 
-        code = run_loop(run_worker(settings))
+    code = run_loop(run_worker(settings, parent=sys.stdin.fileno() if with_parent else None))
     raise typer.Exit(code)
 
 

@@ -39,8 +39,13 @@ DRAIN_OVERRUN_S: Final = 10.0
 INSTALLED: Final = "installed"
 
 
-async def run_worker(settings: WorkerSettings, clock: Clock | None = None) -> int:
+async def run_worker(
+    settings: WorkerSettings, clock: Clock | None = None, *, parent: int | None = None
+) -> int:
     """Work until told to stop; returns the exit code.
+
+    `parent`: the reading end of a pipe that the process which started this one holds open. When it is closed, that
+    process is gone, and so is this one at once.
 
     Raises:
         Unavailable: another worker uses the data folder.
@@ -65,7 +70,7 @@ async def run_worker(settings: WorkerSettings, clock: Clock | None = None) -> in
             events=link,
         )
         try:
-            with _Signals(link, settings):
+            with _Signals(link, settings), _Parent(link, parent):
                 ended = await link.run(pool)
         finally:
             await pool.close()
@@ -151,3 +156,25 @@ class _Signals:
         self._timer = self._loop.call_later(
             self._deadline_s + DRAIN_OVERRUN_S, self._link.end, 1, "the drain did not end"
         )
+
+
+class _Parent:
+    """The process that started this one, while the link runs."""
+
+    def __init__(self, link: Link, pipe: int | None) -> None:
+        self._link = link
+        self._pipe = pipe
+        self._loop = asyncio.get_running_loop()
+
+    def __enter__(self) -> None:
+        if self._pipe is not None:
+            self._loop.add_reader(self._pipe, self._on_readable, self._pipe)
+
+    def __exit__(self, *_: object) -> None:
+        if self._pipe is not None:
+            self._loop.remove_reader(self._pipe)
+
+    def _on_readable(self, pipe: int) -> None:
+        if not os.read(pipe, 4096):
+            self._loop.remove_reader(pipe)
+            self._link.end(1, "the process that started it is gone")

@@ -1,0 +1,36 @@
+"""Taking the port. Apart from the server, so that it can be done before the server's half second of imports."""
+
+from __future__ import annotations
+
+import socket
+from typing import Final
+
+from astraflow import errors
+
+__all__ = ["listen"]
+
+BACKLOG: Final = 128
+"""Who may come before the server answers; it then allows more."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Take the port before anything is started.
+
+    Raises:
+        Refused: it is taken, or not ours to take.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+        sock.listen(BACKLOG)
+    except OSError as error:
+        sock.close()
+        raise errors.Refused(
+            errors.CONFIG_INVALID,
+            f"cannot listen on {host}:{port}: {error.strerror}; choose another with --port",
+            pointer="/port",
+        ) from error
+    sock.setblocking(False)
+    return sock

@@ -1,0 +1,136 @@
+"""The worker processes of `astra up`: started, started again when they die, drained at the end.
+
+1. A worker holds the reading end of a pipe to us. When we die, in whatever way, it is closed, and the worker ends
+   itself: nobody has to be alive to clean up.
+2. A worker is not in our process group, so ^C reaches us alone, and we end things in order.
+3. The token is passed in the environment: anybody on the machine can read arguments.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from astraflow.clock import Clock
+
+__all__ = ["Crew", "worker_environment"]
+
+FIRST_WAIT_S: Final = 0.5
+LONGEST_WAIT_S: Final = 30.0
+STEADY_S: Final = 60.0
+"""One that lived so long is started again without delay."""
+
+TOKEN_VARIABLE: Final = "ASTRA_WORKER_AUTH_TOKEN"  # noqa: S105 - the name of a variable
+
+
+def worker_environment(environ: Mapping[str, str], token: str, drain_s: int) -> dict[str, str]:
+    """What a worker is told: all that we were, without the scheduler's secrets, and the token."""
+    kept = {name: text for name, text in environ.items() if not name.startswith("ASTRA_SCHEDULER_")}
+    kept.pop("ASTRA_WORKER_AUTH_TOKEN_FILE", None)
+    return {**kept, TOKEN_VARIABLE: token, "ASTRA_WORKER_DRAIN_TIMEOUT_SECONDS": str(drain_s)}
+
+
+class Crew:
+    """N workers below one folder."""
+
+    def __init__(
+        self,
+        url: str,
+        folder: Path,
+        environment: Mapping[str, str],
+        *,
+        clock: Clock,
+        tell: Callable[[str], None],
+        config: Path | None = None,
+    ) -> None:
+        self._url = url
+        self._folder = folder
+        self._environment = dict(environment)
+        self._clock = clock
+        self._tell = tell
+        self._config = config
+        self._living: set[asyncio.subprocess.Process] = set()
+        self._is_ending = asyncio.Event()
+
+    async def keep(self, number: int) -> None:
+        """Keep one worker alive until the crew is dismissed."""
+        wait_s = FIRST_WAIT_S
+        while not self._is_ending.is_set():
+            started_at = self._clock.now()
+            process = await self._start(number)
+            try:
+                code = await process.wait()
+            finally:
+                if process.returncode is None:  # this is being cancelled: something else went wrong
+                    process.kill()
+                    await process.wait()
+                self._living.discard(process)
+            if self._is_ending.is_set():
+                return
+            if self._clock.now() - started_at >= STEADY_S:
+                wait_s = FIRST_WAIT_S
+            self._tell(
+                f"worker-{number} ended with {_end(code)}; starting it again in {wait_s:g} s"
+            )
+            await self._pause(wait_s)
+            wait_s = min(wait_s * 2, LONGEST_WAIT_S)
+
+    async def dismiss(self, within_s: float) -> None:
+        """Let all drain, and kill what is left after `within_s`. `keep` then returns."""
+        self._is_ending.set()
+        self._signal(signal.SIGTERM)
+        waiting = [asyncio.ensure_future(process.wait()) for process in self._living]
+        if not waiting:
+            return
+        _, late = await asyncio.wait(waiting, timeout=within_s)
+        if late:
+            self._tell(f"{len(late)} workers did not drain in {within_s:g} s; killing them")
+            self.kill()
+            await asyncio.wait(late)
+
+    def kill(self) -> None:
+        """End all at once. Their hosts end with them."""
+        self._is_ending.set()
+        self._signal(signal.SIGKILL)
+
+    async def _start(self, number: int) -> asyncio.subprocess.Process:
+        arguments = ["--scheduler-url", self._url, "--name", f"worker-{number}", "--with-parent"]
+        arguments += ["--data-dir", str(self._folder / str(number))]
+        if self._config is not None:
+            arguments += ["--config", str(self._config)]
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "astraflow",
+            "worker",
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=sys.stderr.fileno(),
+            env=self._environment,
+            start_new_session=True,
+        )
+        self._living.add(process)
+        if self._is_ending.is_set():
+            process.send_signal(signal.SIGTERM)
+        return process
+
+    async def _pause(self, wait_s: float) -> None:
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._is_ending.wait()
+        except TimeoutError:
+            return
+
+    def _signal(self, number: signal.Signals) -> None:
+        for process in self._living:
+            if process.returncode is None:
+                os.kill(process.pid, number)
+
+
+def _end(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"signal {-code}"

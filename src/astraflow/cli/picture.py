@@ -1,0 +1,141 @@
+"""What a watcher knows of a run: its events, folded. Cheap for each event, whatever the size of the run."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, deque
+from collections.abc import Mapping
+from typing import Any, Final
+
+from astraflow.cli.showing import plain
+from astraflow.client.models import Event
+
+__all__ = ["NodeLine", "Picture"]
+
+MAX_LOG_LINES: Final = 50
+MAX_TAIL_CHARS: Final = 400
+MAX_RECENT: Final = 50
+
+_ORDER: Final = {"running": 0, "failed": 1, "retrying": 2, "waiting": 3, "dispatched": 4}
+"""What somebody watching wants to see first; what is not here is only counted."""
+
+
+class NodeLine:
+    """One node."""
+
+    __slots__ = (
+        "attempt",
+        "error",
+        "label",
+        "message",
+        "node_id",
+        "number",
+        "progress",
+        "status",
+        "tail",
+        "worker",
+    )
+
+    def __init__(self, node_id: str, label: str, number: int) -> None:
+        self.node_id = node_id
+        self.label = label
+        self.number = number
+        self.status = "pending"
+        self.attempt = 0
+        self.worker = ""
+        self.progress: float | None = None
+        self.message = ""
+        self.error = ""
+        self.tail = ""
+
+    @property
+    def says(self) -> str:
+        """The last thing that is known of it."""
+        return self.error or self.tail or self.message
+
+
+class Picture:
+    """A run as its events tell it."""
+
+    def __init__(self, run_id: str, definition: Mapping[str, Any]) -> None:
+        self.run_id = run_id
+        self.status = "queued"
+        self.is_cancelling = False
+        self.nodes: dict[str, NodeLine] = {}
+        self.counts: Counter[str] = Counter()
+        self.log: deque[str] = deque(maxlen=MAX_LOG_LINES)
+        self._hot: dict[str, NodeLine] = {}
+        self._recent: deque[NodeLine] = deque(maxlen=MAX_RECENT)
+        for node in definition.get("nodes") or ():
+            self._add(str(node.get("id", "")), str(node.get("label") or node.get("type") or ""))
+
+    def _add(self, node_id: str, label: str) -> NodeLine:
+        line = NodeLine(node_id, plain(label) or node_id, len(self.nodes))
+        self.nodes[node_id] = line
+        self.counts["pending"] += 1
+        return line
+
+    def node(self, event: Event) -> NodeLine | None:
+        """The node that an event is about."""
+        node_id = event.body.get("nodeId")
+        if not isinstance(node_id, str):
+            return None
+        return self.nodes.get(node_id) or self._add(node_id, "")
+
+    def take(self, event: Event) -> None:
+        body = event.body
+        if event.type == "run.status":
+            self.status = body["status"]
+            self.is_cancelling = bool(body.get("cancelRequested"))
+            return
+        node = self.node(event)
+        if node is None:
+            return
+        if event.type == "node.state":
+            self._take_state(node, body)
+        elif event.type == "node.result.delta" and "text" in body:
+            self._take_text(node, body["channel"], body["text"])
+
+    def _take_state(self, node: NodeLine, body: Mapping[str, Any]) -> None:
+        if body.get("attempt", node.attempt) != node.attempt:
+            node.attempt = body["attempt"]
+            node.progress, node.message, node.tail, node.error = None, "", "", ""
+        node.worker = body.get("workerId", node.worker)
+        node.progress = body.get("progress", node.progress)
+        node.message = plain(str(body.get("message") or node.message))
+        error = body.get("error")
+        if error:
+            node.error = plain(f"{error['code']} {error.get('message') or ''}".strip())
+        waiting = body.get("waitingFor")
+        if waiting:
+            node.message = plain(f"waits for {waiting['kind']}: {waiting['detail']}")
+        status = body["status"]
+        if status != node.status:
+            self._move(node, status)
+
+    def _move(self, node: NodeLine, status: str) -> None:
+        self.counts[node.status] -= 1
+        self.counts[status] += 1
+        node.status = status
+        if status in _ORDER:
+            self._hot[node.node_id] = node
+            return
+        self._hot.pop(node.node_id, None)
+        if status == "succeeded":
+            node.progress = None
+            self._recent.append(node)
+
+    def _take_text(self, node: NodeLine, channel: str, text: str) -> None:
+        if channel == "llm":
+            node.tail = plain((node.tail + text)[-MAX_TAIL_CHARS:])
+            return
+        for line in text.splitlines():
+            self.log.append(f"{node.label} | {plain(line)}")
+
+    def rows(self, most: int) -> list[NodeLine]:
+        """The nodes to show: what runs and what failed first, then what has just succeeded, in all at most so many."""
+        hot = heapq.nsmallest(
+            most, self._hot.values(), key=lambda one: (_ORDER[one.status], one.number)
+        )
+        done = [] if len(hot) >= most else list(self._recent)[-(most - len(hot)) :]
+        return hot + done[::-1]

@@ -1,0 +1,73 @@
+"""`astra run`."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from astraflow.cli.failing import note
+from astraflow.cli.inputs import Given, pairs_of, read_definition
+from astraflow.cli.showing import AsJson, show_json
+from astraflow.cli.watching import follow, show_end
+from astraflow.client.blocking import Client
+from astraflow.client.stream import PATIENCE_S
+
+__all__ = ["Patience", "run"]
+
+Patience = Annotated[
+    float,
+    typer.Option(min=0.0, help="seconds to wait for a server that is gone before giving up"),
+]
+
+
+def run(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="a definition as JSON, - for stdin, or the id of a saved workflow"
+        ),
+    ],
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--input", "-i", help="k=v, any number of times; v is JSON or a text"),
+    ] = None,
+    watch: Annotated[bool, typer.Option(help="follow the run to its end")] = True,
+    as_json: AsJson = False,
+    idempotency_key: Annotated[
+        str | None, typer.Option(help="a name for this submission: sent again, it is the same run")
+    ] = None,
+    patience: Patience = PATIENCE_S,
+) -> None:
+    """Run a workflow, and watch it. Ends with 0 if it succeeded, 1 if not."""
+    saved = None if Path(file).exists() or file == "-" else _workflow_id(file)
+    document = Given(b"", {}, {}) if saved else read_definition(file)
+    inputs = {**document.inputs, **pairs_of(given)}
+    with Client() as client:
+        handle = client.run(saved or document.raw, inputs, idempotency_key=idempotency_key)
+        if not watch:
+            if as_json:
+                show_json({"runId": handle.run_id, "status": "queued"})
+            else:
+                typer.echo(handle.run_id)
+                note(f"\nhint: watch it with `astra runs watch {handle.run_id}`")
+            return
+        definition = document.definition or client.runs.definition(handle.run_id)
+        ended = follow(
+            client,
+            handle.run_id,
+            definition,
+            as_json=as_json,
+            to_stderr=True,
+            patience_s=patience,
+        )
+    show_end(ended, definition, as_json=as_json)
+
+
+def _workflow_id(text: str) -> str | None:
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        return None

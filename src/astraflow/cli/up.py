@@ -1,0 +1,214 @@
+"""`astra up`: a scheduler in this process, workers beside it, and nothing left behind.
+
+SIGINT or SIGTERM: the workers drain, then the scheduler ends, exit 0. A second one ends everything at once.
+What happens when this process is killed is in `crew`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from astraflow import errors
+from astraflow.api.listening import listen
+from astraflow.cli.crew import Crew, worker_environment
+from astraflow.cli.failing import FAILED, note
+from astraflow.cli.holding import refuse_if_held
+from astraflow.cli.serving import Config, DataDir, Host, Port, prepare, run_loop
+from astraflow.client.endpoint import Endpoint, keep_endpoint, place_of, read_endpoint
+from astraflow.clock import SystemClock
+from astraflow.config import (
+    Loaded,
+    SchedulerSettings,
+    Secret,
+    WorkerSettings,
+    keep_secret,
+    keep_token,
+    load_scheduler,
+    load_worker,
+)
+
+__all__ = ["up"]
+
+DRAIN_S: Final = 8
+"""How long workers may finish what they run, if nothing else is configured: whoever presses ^C waits for it."""
+OVERRUN_S: Final = 4.0
+"""After that, for their last words."""
+MAX_WORKERS: Final = 64
+SAMPLE: Final = Path("examples/hello.json")
+
+
+def up(
+    host: Host = None,
+    port: Port = None,
+    data_dir: DataDir = None,
+    workers: Annotated[int, typer.Option(min=0, max=MAX_WORKERS, help="how many workers")] = 1,
+    browser: Annotated[bool, typer.Option(help="open the web app, if there is one")] = True,
+    config: Config = None,
+) -> None:
+    """Start a scheduler and workers here, on one machine. ^C ends all of it."""
+    flags = {"host": host, "port": port, "data_dir": data_dir}
+    loaded = load_scheduler(flags=flags, file=config)
+    worker = load_worker(file=config)
+    settings = loaded.settings
+    token, secret = keep_token(settings), keep_secret(settings)
+    prepare(loaded, token.reveal(), secret.reveal())
+    refuse_if_held(settings)
+    sock = listen(settings.host, settings.port)
+    run_loop(_Up(settings, sock, token, secret).run(workers, _drain_s(worker), config, browser))
+
+
+def _drain_s(worker: Loaded[WorkerSettings]) -> int:
+    is_default = worker.sources["drain_timeout_seconds"] == "default"
+    return DRAIN_S if is_default else worker.settings.drain_timeout_seconds
+
+
+class _Up:
+    def __init__(
+        self, settings: SchedulerSettings, sock: socket.socket, token: Secret, secret: Secret
+    ) -> None:
+        self._settings = settings
+        self._sock = sock
+        self._token = token
+        self._secret = secret
+        self._place = place_of(settings.data_dir)
+        self._stop = asyncio.Event()
+        self._is_ready = asyncio.Event()
+        self._wanted = asyncio.Event()
+        self._url = ""
+
+    async def run(self, count: int, drain_s: int, config: Path | None, browser: bool) -> None:
+        host, port = self._sock.getsockname()[:2]
+        crew = Crew(
+            f"ws://{_reachable(host)}:{port}/ws/worker",
+            self._settings.data_dir / "workers",
+            worker_environment(os.environ, self._token.reveal(), drain_s),
+            clock=SystemClock(),
+            tell=note,
+            config=config,
+        )
+        self._watch_signals(crew)
+        try:
+            async with asyncio.TaskGroup() as group:
+                # Workers first: they take as long to start as the scheduler, and wait for it at its port.
+                for number in range(1, count + 1):
+                    group.create_task(crew.keep(number))
+                group.create_task(self._serve(crew))
+                group.create_task(self._end(crew, drain_s + OVERRUN_S))
+                if browser:
+                    group.create_task(self._open_browser())
+        except BaseExceptionGroup as several:
+            raise several.exceptions[0] from None
+        finally:
+            crew.kill()
+            kept = read_endpoint(self._place)
+            if kept is not None and kept.pid == os.getpid():
+                self._place.unlink(missing_ok=True)
+
+    async def _serve(self, crew: Crew) -> None:
+        from astraflow.api.process import serve  # half a second, during which the workers start
+
+        try:
+            await serve(
+                self._settings,
+                self._sock,
+                token=self._token,
+                secret=self._secret,
+                on_ready=self._on_ready,
+                stop=self._stop,
+            )
+        except errors.AstraflowError:
+            crew.kill()
+            raise
+        finally:
+            self._wanted.set()
+            self._is_ready.set()
+
+    async def _end(self, crew: Crew, within_s: float) -> None:
+        """Once it is wanted: first the workers, then the scheduler that they report to."""
+        await self._wanted.wait()
+        await crew.dismiss(within_s)
+        self._stop.set()
+
+    def _watch_signals(self, crew: Crew) -> None:
+        loop = asyncio.get_running_loop()
+
+        def on_signal() -> None:
+            if self._wanted.is_set():
+                crew.kill()
+                note("ended at once")
+                os._exit(FAILED)  # the store survives it, and there is nothing else to lose
+            note("ending: the workers finish what they run; once more ends everything at once")
+            self._wanted.set()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, on_signal)
+
+    def _on_ready(self, url: str) -> None:
+        self._url = url
+        keep_endpoint(self._place, Endpoint(url, self._token.reveal(), os.getpid()))
+        for line in _greeting(url, self._settings, self._token.reveal()):
+            typer.echo(line)
+        sys.stdout.flush()
+        self._is_ready.set()
+
+    async def _open_browser(self) -> None:
+        await self._is_ready.wait()
+        if not self._url or not sys.stdout.isatty() or not await _has_page(self._sock):
+            return
+        import webbrowser
+
+        await asyncio.to_thread(webbrowser.open, _link(self._url, self._token.reveal()))
+
+
+def _reachable(host: str) -> str:
+    """Where this machine finds what listens everywhere."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - not listened on here
+    return f"[{host}]" if ":" in host else host
+
+
+def _link(url: str, token: str) -> str:
+    return f"{url}/?token={token}"
+
+
+def _greeting(url: str, settings: SchedulerSettings, token: str) -> list[str]:
+    folder = settings.data_dir
+    kept = folder / "token"
+    bearer = "$ASTRA_TOKEN" if settings.bootstrap_token else f"$(cat {kept})"
+    lines = [
+        f"listening on {url}",
+        "",
+        f"  log in    {_link(url, token)}",
+        f"  kept in   {folder.absolute()}",
+        "",
+        "try, in another terminal:",
+    ]
+    if folder != Path("var"):
+        lines.append(f"  export ASTRA_SERVER={url} ASTRA_TOKEN={bearer}")
+    sample = SAMPLE if SAMPLE.is_file() else Path("WORKFLOW.json")
+    lines += [
+        f"  astra run {sample}",
+        "  astra workers list",
+        f'  curl -H "Authorization: Bearer {bearer}" {url}/api/v1/runs',
+        "",
+    ]
+    return lines
+
+
+async def _has_page(sock: socket.socket) -> bool:
+    """Whether there is something to see at `/`."""
+    host, port = sock.getsockname()[:2]
+    reader, writer = await asyncio.open_connection(_reachable(host).strip("[]"), port)
+    try:
+        writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        head = (await reader.read(4096)).lower()
+    finally:
+        writer.close()
+    return head.startswith(b"http/1.1 200") and b"text/html" in head

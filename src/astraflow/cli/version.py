@@ -1,0 +1,29 @@
+"""`astra version`."""
+
+from __future__ import annotations
+
+import platform
+from typing import Annotated
+
+import typer
+
+from astraflow import __version__
+from astraflow.cli.showing import AsJson, show_json
+
+__all__ = ["version"]
+
+
+def version(
+    as_json: AsJson = False,
+    *,
+    all_parts: Annotated[bool, typer.Option("--all", help="and what it runs on")] = False,
+) -> None:
+    """Print the version."""
+    parts = {"astraflow": __version__}
+    if all_parts or as_json:
+        parts |= {"python": platform.python_version(), "platform": platform.platform()}
+    if as_json:
+        show_json(parts)
+        return
+    for name, value in parts.items():
+        typer.echo(f"{name} {value}")

@@ -1,0 +1,141 @@
+"""Following a run to its end: with the viewer that fits where the output goes, over restarts of the server."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from astraflow import errors
+from astraflow.cli.failing import FAILED, INTERRUPTED, exit_code_of, fail, note
+from astraflow.cli.picture import Picture
+from astraflow.cli.showing import console, plain, show_json, show_table
+from astraflow.cli.viewers import JsonViewer, LineViewer, LiveViewer, Viewer
+from astraflow.clock import SystemClock
+
+if TYPE_CHECKING:
+    from astraflow.client.blocking import Client
+    from astraflow.client.models import Node, Run
+
+__all__ = ["duration", "follow", "show_end"]
+
+MAX_ROWS: Final = 200
+"""Of the table at the end. What failed is always in it; `--json` has all."""
+
+MAX_OUTPUT_CHARS: Final = 20_000
+
+
+def follow(
+    client: Client,
+    run_id: str,
+    definition: Mapping[str, Any],
+    *,
+    as_json: bool,
+    to_stderr: bool,
+    patience_s: float,
+) -> Run:
+    """Watch until the run has ended; returns how.
+
+    ^C ends the watching, not the run, and says so.
+    """
+    viewer = _viewer(run_id, definition, as_json=as_json, to_stderr=to_stderr)
+    try:
+        with viewer:
+            for event in client.follow(run_id, patience_s=patience_s, on_cut=viewer.cut):
+                viewer.take(event)
+        return client.runs.get(run_id)
+    except KeyboardInterrupt:
+        note(f"\nno longer watching; the run goes on: {run_id}")
+        note(
+            f"\nhint: watch it with `astra runs watch {run_id}`, stop it with `astra runs cancel {run_id}`"
+        )
+        raise typer.Exit(INTERRUPTED) from None
+    except errors.Unavailable as error:
+        hint = f"the run is kept; when the server is back: astra runs watch {run_id}"
+        fail(error.code, error.message, exit_code_of(error), as_json=as_json, hint=hint)
+
+
+def _viewer(
+    run_id: str, definition: Mapping[str, Any], *, as_json: bool, to_stderr: bool
+) -> Viewer:
+    if as_json:
+        return JsonViewer()
+    picture = Picture(run_id, definition)
+    stream = sys.stderr if to_stderr else sys.stdout
+    if stream.isatty() and os.environ.get("TERM") != "dumb":
+        return LiveViewer(picture, console(err=to_stderr), SystemClock())
+    return LineViewer(picture, stream)
+
+
+def show_end(run: Run, definition: Mapping[str, Any], *, as_json: bool) -> None:
+    """How a run ended, on stdout; then end with 0 if it succeeded, else with 1."""
+    if as_json:
+        show_json(run)
+    else:
+        shown = _shown(run.nodes)
+        show_table(
+            ("node", "status", "attempts", "duration", "worker", "error"),
+            (_row(node) for node in shown),
+        )
+        if len(shown) < len(run.nodes):
+            note(f"and {len(run.nodes) - len(shown)} more nodes; `--json` shows all")
+        _show_outputs(run, definition)
+        took = duration(run.created_at, run.finished_at)
+        said = f": {run.error.code} {plain(run.error.message)}" if run.error else ""
+        note(f"run {run.run_id} {run.status} after {took}{said}")
+    if run.status != "succeeded":
+        raise typer.Exit(FAILED)
+
+
+def _shown(nodes: list[Node]) -> list[Node]:
+    if len(nodes) <= MAX_ROWS:
+        return nodes
+    bad = [node for node in nodes if node.status == "failed"]
+    rest = [node for node in nodes if node.status != "failed"]
+    return (bad + rest)[:MAX_ROWS]
+
+
+def _row(node: Node) -> tuple[object, ...]:
+    error = f"{node.error.code} {node.error.message}".strip() if node.error else ""
+    took = duration(node.started_at, node.finished_at)
+    return (node.label or node.node_id, node.status, node.attempt, took, node.worker_id, error)
+
+
+def _show_outputs(run: Run, definition: Mapping[str, Any]) -> None:
+    """What the run gives; without named outputs, the results of the nodes that nothing follows."""
+    outputs = run.outputs
+    if outputs is None:
+        followed = {_source(edge) for edge in definition.get("edges") or ()}
+        outputs = {
+            node.label or node.node_id: node.result
+            for node in run.nodes
+            if node.node_id not in followed and node.status == "succeeded" and node.result
+        }
+    if not outputs:
+        return
+    import msgspec
+
+    text = msgspec.json.format(msgspec.json.encode(outputs), indent=2).decode()
+    typer.echo("")
+    typer.echo(plain(text[:MAX_OUTPUT_CHARS], lines=True))
+    if len(text) > MAX_OUTPUT_CHARS:
+        note("the outputs are longer than this; `--json` shows all")
+
+
+def _source(edge: Any) -> Any:
+    source = edge.get("source") if isinstance(edge, dict) else None
+    return source.get("node") if isinstance(source, dict) else None
+
+
+def duration(start: str | None, end: str | None) -> str:
+    """The time between two moments of the API, for people."""
+    if not start or not end:
+        return "-"
+    seconds = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"

@@ -1,0 +1,62 @@
+"""What an answer means: the value that was asked for, or one of our errors with what the server said."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from astraflow import errors
+
+__all__ = ["foreign", "raise_problem", "unreachable"]
+
+_BY_STATUS: Final = {
+    401: errors.AUTH_INVALID_TOKEN,
+    403: errors.AUTH_FORBIDDEN,
+    404: errors.REQUEST_NO_ROUTE,
+    405: errors.REQUEST_METHOD,
+    413: errors.REQUEST_TOO_LARGE,
+    415: errors.REQUEST_MEDIA_TYPE,
+    429: errors.OVERLOADED,
+    503: errors.OVERLOADED,
+}
+_KINDS: Final[dict[int, type[errors.AstraflowError]]] = {
+    404: errors.NotFound,
+    409: errors.Conflict,
+    429: errors.Unavailable,
+    502: errors.Unavailable,
+    503: errors.Unavailable,
+    504: errors.Unavailable,
+    507: errors.Unavailable,
+}
+
+
+def raise_problem(status: int, body: bytes) -> None:
+    """Raise what the server answered with, if it is an error."""
+    if status < 400:
+        return
+    problem = _decode(body)
+    said = problem.get("code")
+    code = errors.CATALOGUE.get(said) if isinstance(said, str) else None
+    code = code or _BY_STATUS.get(status) or (errors.INTERNAL if status >= 500 else None)
+    kind = _KINDS.get(status, errors.AstraflowError if status >= 500 else errors.Refused)
+    message = str(problem.get("detail") or f"the server answered with status {status}")
+    raise kind(code or errors.REQUEST_INVALID, message, detail=problem)
+
+
+def unreachable(url: str, why: str) -> errors.Unavailable:
+    return errors.Unavailable(errors.SERVER_UNREACHABLE, f"nobody answers at {url}: {why}")
+
+
+def foreign(url: str) -> errors.Unavailable:
+    return errors.Unavailable(
+        errors.SERVER_FOREIGN, f"what answers is not a scheduler of AstraFlow: {url}"
+    )
+
+
+def _decode(body: bytes) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,204 @@
+"""The calls of the API as values: what to send, and how to read what comes. Both clients perform the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Generic, Literal, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from astraflow.client.models import (
+    Accepted,
+    LogLine,
+    Me,
+    NodeDetail,
+    Page,
+    Run,
+    RunSummary,
+    Worker,
+    Workflow,
+    WorkflowSummary,
+)
+
+__all__ = ["Call", "Definition", "Reply"]
+
+Answer = TypeVar("Answer")
+Definition = Mapping[str, Any] | bytes
+"""A workflow definition: an object, or its JSON as it is."""
+
+_JSON: Final = {"content-type": "application/json"}
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """A good answer."""
+
+    body: bytes
+    headers: Mapping[str, str]
+
+
+class Call(msgspec.Struct, Generic[Answer], frozen=True):
+    """One request. `again`: it may be sent twice without harm, when nobody knows whether it arrived."""
+
+    method: str
+    path: str
+    read: Callable[[Reply], Answer]
+    params: Mapping[str, str] = {}
+    headers: Mapping[str, str] = {}
+    body: bytes | None = None
+    again: bool = True
+
+
+def _as(kind: Any) -> Callable[[Reply], Any]:
+    decoder = msgspec.json.Decoder(kind)
+    return lambda reply: decoder.decode(reply.body)
+
+
+_accepted: Final = _as(Accepted)
+_run: Final = _as(Run)
+_runs: Final = _as(Page[RunSummary])
+_node: Final = _as(NodeDetail)
+_logs: Final = _as(Page[LogLine])
+_object: Final = _as(dict[str, Any])
+_workflows: Final = _as(Page[WorkflowSummary])
+_workers: Final = _as(Page[Worker])
+_worker: Final = _as(Worker)
+_me: Final = _as(Me)
+
+
+def _nothing(reply: Reply) -> None:
+    return None
+
+
+def _workflow(reply: Reply) -> Workflow:
+    version = reply.headers.get("etag", '"0"').strip('W/"')
+    return Workflow(version=int(version), definition=msgspec.json.decode(reply.body))
+
+
+def _part(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _given(**params: object) -> dict[str, str]:
+    return {name: str(value) for name, value in params.items() if value is not None}
+
+
+def _raw(definition: Definition) -> bytes:
+    return definition if isinstance(definition, bytes) else msgspec.json.encode(definition)
+
+
+def submit(
+    workflow: Definition | str,
+    inputs: Mapping[str, Any] | None,
+    key: str,
+    version: int | None = None,
+) -> Call[Accepted]:
+    request: dict[str, Any] = {"inputs": inputs or {}}
+    if isinstance(workflow, str):
+        request["workflowId"] = workflow
+        if version is not None:
+            request["version"] = version
+    else:
+        request["workflow"] = msgspec.Raw(_raw(workflow))
+    return Call(
+        "POST",
+        "/api/v1/runs",
+        _accepted,
+        headers={**_JSON, "idempotency-key": key},
+        body=msgspec.json.encode(request),
+    )
+
+
+def get_run(run_id: str, nodes: bool = True) -> Call[Run]:
+    params = {} if nodes else {"nodes": "false"}
+    return Call("GET", f"/api/v1/runs/{_part(run_id)}", _run, params)
+
+
+def list_runs(
+    limit: int | None, cursor: str | None, status: str | None, workflow_id: str | None
+) -> Call[Page[RunSummary]]:
+    params = _given(limit=limit, cursor=cursor, status=status, workflowId=workflow_id)
+    return Call("GET", "/api/v1/runs", _runs, params)
+
+
+def get_node(run_id: str, node_id: str) -> Call[NodeDetail]:
+    return Call("GET", f"/api/v1/runs/{_part(run_id)}/nodes/{_part(node_id)}", _node)
+
+
+def get_definition(run_id: str) -> Call[dict[str, Any]]:
+    return Call("GET", f"/api/v1/runs/{_part(run_id)}/definition", _object)
+
+
+def cancel_run(run_id: str) -> Call[Run]:
+    return Call("POST", f"/api/v1/runs/{_part(run_id)}/cancel", _run)
+
+
+def rebind_run(run_id: str, running: Literal["keep", "restart"]) -> Call[dict[str, Any]]:
+    body = msgspec.json.encode({"running": running})
+    path = f"/api/v1/runs/{_part(run_id)}/rebind"
+    return Call("POST", path, _object, headers=_JSON, body=body, again=running == "keep")
+
+
+def list_logs(
+    run_id: str, node_id: str | None, limit: int | None, cursor: str | None
+) -> Call[Page[LogLine]]:
+    params = _given(nodeId=node_id, limit=limit, cursor=cursor)
+    return Call("GET", f"/api/v1/runs/{_part(run_id)}/logs", _logs, params)
+
+
+def list_workflows(limit: int | None, cursor: str | None) -> Call[Page[WorkflowSummary]]:
+    return Call("GET", "/api/v1/workflows", _workflows, _given(limit=limit, cursor=cursor))
+
+
+def get_workflow(workflow_id: str, version: int | None) -> Call[Workflow]:
+    params = _given(version=version)
+    return Call("GET", f"/api/v1/workflows/{_part(workflow_id)}", _workflow, params)
+
+
+def create_workflow(definition: Definition) -> Call[Workflow]:
+    body = _raw(definition)
+    return Call("POST", "/api/v1/workflows", _workflow, headers=_JSON, body=body, again=False)
+
+
+def save_workflow(
+    workflow_id: str, definition: Definition, if_version: int | None
+) -> Call[Workflow]:
+    headers = {**_JSON, **_if_match(if_version)}
+    path = f"/api/v1/workflows/{_part(workflow_id)}"
+    return Call("PUT", path, _workflow, headers=headers, body=_raw(definition), again=False)
+
+
+def delete_workflow(workflow_id: str, if_version: int | None) -> Call[None]:
+    path = f"/api/v1/workflows/{_part(workflow_id)}"
+    return Call("DELETE", path, _nothing, headers=_if_match(if_version), again=False)
+
+
+def validate_workflow(definition: Definition) -> Call[dict[str, Any]]:
+    path = "/api/v1/workflows/validate"
+    return Call("POST", path, _object, headers=_JSON, body=_raw(definition))
+
+
+def list_workers(limit: int | None, cursor: str | None) -> Call[Page[Worker]]:
+    return Call("GET", "/api/v1/workers", _workers, _given(limit=limit, cursor=cursor))
+
+
+def get_worker(worker_id: str) -> Call[Worker]:
+    return Call("GET", f"/api/v1/workers/{_part(worker_id)}", _worker)
+
+
+def command_worker(worker_id: str, command: Mapping[str, Any]) -> Call[dict[str, Any]]:
+    path = f"/api/v1/workers/{_part(worker_id)}/commands"
+    body = msgspec.json.encode(command)
+    return Call("POST", path, _object, headers=_JSON, body=body, again=False)
+
+
+def get_me() -> Call[Me]:
+    return Call("GET", "/api/v1/me", _me)
+
+
+def get_readiness() -> Call[dict[str, Any]]:
+    return Call("GET", "/readyz", _object)
+
+
+def _if_match(version: int | None) -> dict[str, str]:
+    return {} if version is None else {"if-match": f'"{version}"'}

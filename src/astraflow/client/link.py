@@ -1,0 +1,112 @@
+"""What both clients know about HTTP: how it is opened, and what its answers and failures mean."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+
+from astraflow import __version__, errors
+from astraflow.client.answers import foreign, raise_problem, unreachable
+from astraflow.client.calls import Call, Reply
+from astraflow.client.endpoint import Endpoint
+from astraflow.client.stream import SILENCE_S, Cut
+from astraflow.client.tries import Outcome
+
+if "httpx" not in sys.modules:
+    # httpx loads its own command line together with a highlighter and all of rich, whether it is used or not:
+    # three quarters of its import. It works without.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
+import httpx
+
+__all__ = [
+    "EVENTS",
+    "Failure",
+    "failure_of",
+    "httpx",
+    "options",
+    "read_answer",
+    "refuse_late",
+    "refuse_stream",
+    "stream_timeout",
+    "why",
+]
+
+CONNECT_S: Final = 5.0
+ANSWER_S: Final = 30.0
+"""The server answers what it cannot do now with 503 long before."""
+
+EVENTS: Final = "/api/v1/events"
+
+Answer = TypeVar("Answer")
+
+
+class Failure(NamedTuple):
+    """A try that gave no answer to keep, and the error to raise if there is no other."""
+
+    outcome: Outcome
+    error: errors.AstraflowError
+    after_s: float = 0.0
+
+
+def options(endpoint: Endpoint) -> dict[str, Any]:
+    """How to open a client of httpx."""
+    address = urlsplit(endpoint.url)
+    is_here = address.hostname in ("127.0.0.1", "::1", "localhost")
+    headers = {"user-agent": f"astraflow/{__version__}"}
+    if endpoint.token:
+        headers["authorization"] = f"Bearer {endpoint.token}"
+    return {
+        "base_url": endpoint.url,
+        "headers": headers,
+        "timeout": httpx.Timeout(ANSWER_S, connect=CONNECT_S),
+        "trust_env": not is_here,  # no proxy between a machine and itself
+        "verify": address.scheme == "https",  # reading the certificates takes a tenth of a second
+    }
+
+
+def read_answer(call: Call[Answer], url: str, answer: httpx.Response) -> Answer | Failure:
+    """Raises: what the server answered, if trying again cannot help."""
+    try:
+        raise_problem(answer.status_code, answer.content)
+        return call.read(Reply(answer.content, answer.headers))
+    except errors.Unavailable as error:
+        after = answer.headers.get("retry-after", "")
+        return Failure("busy", error, float(after) if after.isdecimal() else 0.0)
+    except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
+        raise foreign(url) from error
+
+
+def failure_of(url: str, error: httpx.TransportError) -> Failure:
+    is_absent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+    return Failure("refused" if is_absent else "unknown", unreachable(url, why(error)))
+
+
+def why(error: httpx.TransportError) -> str:
+    if isinstance(error, httpx.ConnectError):
+        return "the connection was refused" if "refused" in str(error).lower() else str(error)
+    if isinstance(error, httpx.TimeoutException):
+        return "no answer in time"
+    return str(error) or "the connection was lost"
+
+
+def refuse_stream(status: int, body: bytes) -> None:
+    """Raises: Cut, if it may work later; else what the server answered."""
+    try:
+        raise_problem(status, body)
+    except errors.Unavailable as error:
+        raise Cut(error.message) from error
+
+
+def stream_timeout(now: float, until: float | None) -> httpx.Timeout:
+    """A stream that is silent for too long is dead; one that is waited for until some moment is read no longer."""
+    left_s = SILENCE_S if until is None else max(0.0, until - now)
+    return httpx.Timeout(ANSWER_S, connect=CONNECT_S, read=min(SILENCE_S, left_s + 0.001))
+
+
+def refuse_late(run_id: str, now: float, until: float | None) -> None:
+    """Raises: Unavailable, when `until` has passed."""
+    if until is not None and now >= until:
+        raise errors.Unavailable(errors.TIMEOUT, f"the run has not ended yet: {run_id}")

@@ -1,0 +1,42 @@
+"""When a call is made again.
+
+1. Nobody was there at all: no. Whoever asked wants to know at once.
+2. It was sent and nobody knows what became of it: again, if that does no harm, for a bounded time; then also when
+   nobody is there, because the server may be starting again.
+3. The server says that it is busy: again, after the time that it names.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+__all__ = ["RETRY_FOR_S", "Outcome", "Tries"]
+
+Outcome = Literal["refused", "unknown", "busy"]
+
+RETRY_FOR_S: Final = 20.0
+"""Longer than a scheduler takes to start again; a person would not wait longer for one answer."""
+
+FIRST_WAIT_S: Final = 0.1
+LONGEST_WAIT_S: Final = 2.0
+
+
+class Tries:
+    """The tries of one call."""
+
+    def __init__(self, now: float, may_repeat: bool, retry_for_s: float = RETRY_FOR_S) -> None:
+        self._until = now + retry_for_s
+        self._may_repeat = may_repeat
+        self._was_there = False
+        self._wait_s = FIRST_WAIT_S
+
+    def failed(self, now: float, outcome: Outcome, after_s: float = 0.0) -> float | None:
+        """How long to wait before the next try; None to give up."""
+        if outcome == "refused" and not self._was_there:
+            return None
+        if outcome == "unknown" and not self._may_repeat:
+            return None
+        self._was_there = True
+        wait_s = min(max(self._wait_s, after_s), LONGEST_WAIT_S)
+        self._wait_s = wait_s * 2
+        return wait_s if now + wait_s < self._until else None
