@@ -70,6 +70,20 @@ async def restart(system: System) -> list[Figure]:
     ]
 
 
+class _NoHosts:
+    """An idle worker is sent nothing, so that it runs nothing."""
+
+    def start(self, *_: object) -> None: ...
+    def cancel(self, *_: object) -> None: ...
+    def kill(self, *_: object) -> None: ...
+    def answer(self, *_: object) -> None: ...
+    def refence(self, *_: object) -> None: ...
+
+
+def _refuse(envelope: Envelope) -> None:
+    raise AssertionError(f"nothing is sent to an idle worker: {envelope}")
+
+
 async def _idle_worker(port: int, number: int, clock: SystemClock) -> None:
     session = WorkerSession(
         WorkerIdentity("default", f"idle-{number}", 1, "idle", "0", "here"),
@@ -80,10 +94,8 @@ async def _idle_worker(port: int, number: int, clock: SystemClock) -> None:
     offer = RegisterOffer(control.Capabilities(control.Concurrency(1), ("python",)))
     agent = Agent(session, Holdings(1), lambda: offer)
 
-    def hand_up(envelope: Envelope) -> None:
-        raise AssertionError("nothing is sent to an idle worker")
-
-    await Link(agent, f"ws://127.0.0.1:{port}/ws/worker", connect, clock, hand_up).run(None)  # type: ignore[arg-type]
+    link = Link(agent, f"ws://127.0.0.1:{port}/ws/worker", connect, clock, _refuse)
+    await link.run(_NoHosts())
 
 
 async def connected(system: System) -> list[Figure]:
