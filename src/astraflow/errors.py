@@ -474,6 +474,9 @@ SERVER_FOREIGN = _final("E.SERVER.FOREIGN", 502,
 INPUT_UNREADABLE = _final("E.INPUT.UNREADABLE", 400,
     "a file or a value that a command was given cannot be read",
     "check the path, and that it holds JSON")
+INPUT_UNCONFIRMED = _final("E.INPUT.UNCONFIRMED", 400,
+    "the command cannot be undone, and nobody was there to confirm it",
+    "give --yes if it is meant")
 CONFIG_INVALID = _final("E.CONFIG.INVALID", 500,
     "the settings contradict each other or a rule",
     "change the setting that the pointer names; nothing was started")

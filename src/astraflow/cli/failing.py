@@ -37,7 +37,12 @@ SHOWN_PROBLEMS: Final = 20
 """Of a definition with hundreds; `--json` has all of them."""
 
 _WRONG_SETTINGS: Final = frozenset(
-    {errors.CONFIG_INVALID, errors.INPUT_UNREADABLE, errors.AUTH_INVALID_TOKEN}
+    {
+        errors.CONFIG_INVALID,
+        errors.INPUT_UNREADABLE,
+        errors.INPUT_UNCONFIRMED,
+        errors.AUTH_INVALID_TOKEN,
+    }
 )
 
 
@@ -77,7 +82,7 @@ def fail(
             note(f"  {one.get('pointer', '')}: {one.get('message', '')}")
         if problems and len(problems) > SHOWN_PROBLEMS:
             note(f"  and {len(problems) - SHOWN_PROBLEMS} more")
-        if hint and hint != "nothing":
+        if hint and not hint.startswith("nothing"):
             note(f"\nhint: {hint}")
     raise typer.Exit(exit_code)
 
@@ -98,8 +103,15 @@ def ending(*, as_json: bool = False) -> Iterator[None]:
             yield
             sys.stdout.flush()
         except errors.AstraflowError as error:
-            problems = (error.detail or {}).get("errors") or []
-            fail(error.code, error.message, exit_code_of(error), as_json=as_json, problems=problems)
+            detail = error.detail or {}
+            fail(
+                error.code,
+                error.message,
+                exit_code_of(error),
+                as_json=as_json,
+                hint=detail.get("hint") or "",
+                problems=detail.get("errors"),
+            )
     except typer.Exit as end:
         sys.exit(end.exit_code)
     except typer.Abort:

@@ -55,7 +55,7 @@ def run(
                 note(f"\nhint: watch it with `astra runs watch {handle.run_id}`")
             return
         definition = document.definition or client.runs.definition(handle.run_id)
-        ended = follow(
+        follow(
             client,
             handle.run_id,
             definition,
@@ -63,7 +63,7 @@ def run(
             to_stderr=True,
             patience_s=patience,
         )
-    show_end(ended, definition, as_json=as_json)
+        show_end(client, handle.run_id, definition, as_json=as_json)
 
 
 def _workflow_id(text: str) -> str | None:

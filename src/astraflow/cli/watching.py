@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import typer
 
 from astraflow import errors
@@ -15,13 +16,14 @@ from astraflow.cli.failing import FAILED, INTERRUPTED, exit_code_of, fail, note
 from astraflow.cli.picture import Picture
 from astraflow.cli.showing import console, plain, show_json, show_table
 from astraflow.cli.viewers import JsonViewer, LineViewer, LiveViewer, Viewer
+from astraflow.client import calls
+from astraflow.client.models import Node, Run, RunSummary
 from astraflow.clock import SystemClock
 
 if TYPE_CHECKING:
     from astraflow.client.blocking import Client
-    from astraflow.client.models import Node, Run
 
-__all__ = ["duration", "follow", "show_end"]
+__all__ = ["duration", "follow", "show_end", "show_run"]
 
 MAX_ROWS: Final = 200
 """Of the table at the end. What failed is always in it; `--json` has all."""
@@ -37,8 +39,8 @@ def follow(
     as_json: bool,
     to_stderr: bool,
     patience_s: float,
-) -> Run:
-    """Watch until the run has ended; returns how.
+) -> None:
+    """Watch until the run has ended.
 
     ^C ends the watching, not the run, and says so.
     """
@@ -47,7 +49,6 @@ def follow(
         with viewer:
             for event in client.follow(run_id, patience_s=patience_s, on_cut=viewer.cut):
                 viewer.take(event)
-        return client.runs.get(run_id)
     except KeyboardInterrupt:
         note(f"\nno longer watching; the run goes on: {run_id}")
         note(
@@ -71,24 +72,35 @@ def _viewer(
     return LineViewer(picture, stream)
 
 
-def show_end(run: Run, definition: Mapping[str, Any], *, as_json: bool) -> None:
+def show_end(client: Client, run_id: str, definition: Mapping[str, Any], *, as_json: bool) -> None:
     """How a run ended, on stdout; then end with 0 if it succeeded, else with 1."""
     if as_json:
-        show_json(run)
+        answer = client.perform(calls.get_run(run_id).raw())
+        show_json(answer)
+        status = msgspec.json.decode(answer, type=RunSummary).status
     else:
-        shown = _shown(run.nodes)
-        show_table(
-            ("node", "status", "attempts", "duration", "worker", "error"),
-            (_row(node) for node in shown),
-        )
-        if len(shown) < len(run.nodes):
-            note(f"and {len(run.nodes) - len(shown)} more nodes; `--json` shows all")
-        _show_outputs(run, definition)
-        took = duration(run.created_at, run.finished_at)
-        said = f": {run.error.code} {plain(run.error.message)}" if run.error else ""
-        note(f"run {run.run_id} {run.status} after {took}{said}")
-    if run.status != "succeeded":
+        run = client.runs.get(run_id)
+        show_run(client, run, definition)
+        status = run.status
+    if status != "succeeded":
         raise typer.Exit(FAILED)
+
+
+def show_run(client: Client, run: Run, definition: Mapping[str, Any]) -> None:
+    """A run as it is, for people."""
+    shown = _shown(run.nodes)
+    names = {one.worker_id: one.name for one in client.workers.iterate()}
+    show_table(
+        ("node", "status", "attempts", "duration", "worker", "error"),
+        (_row(node, names) for node in shown),
+        empty="the run has no nodes",
+    )
+    if len(shown) < len(run.nodes):
+        note(f"and {len(run.nodes) - len(shown)} more nodes; `--json` shows all")
+    _show_outputs(run, definition)
+    took = f" after {duration(run.created_at, run.finished_at)}" if run.finished_at else ""
+    said = f": {run.error.code} {plain(run.error.message)}" if run.error else ""
+    note(f"run {run.run_id} {run.status}{took}{said}")
 
 
 def _shown(nodes: list[Node]) -> list[Node]:
@@ -99,10 +111,13 @@ def _shown(nodes: list[Node]) -> list[Node]:
     return (bad + rest)[:MAX_ROWS]
 
 
-def _row(node: Node) -> tuple[object, ...]:
+def _row(node: Node, names: Mapping[str, str]) -> tuple[object, ...]:
     error = f"{node.error.code} {node.error.message}".strip() if node.error else ""
+    if node.waiting_for is not None:
+        error = f"waits for {node.waiting_for.kind}: {node.waiting_for.detail}"
     took = duration(node.started_at, node.finished_at)
-    return (node.label or node.node_id, node.status, node.attempt, took, node.worker_id, error)
+    worker = names.get(node.worker_id or "") or node.worker_id
+    return (node.label or node.node_id, node.status, node.attempt, took, worker, error)
 
 
 def _show_outputs(run: Run, definition: Mapping[str, Any]) -> None:
@@ -117,8 +132,6 @@ def _show_outputs(run: Run, definition: Mapping[str, Any]) -> None:
         }
     if not outputs:
         return
-    import msgspec
-
     text = msgspec.json.format(msgspec.json.encode(outputs), indent=2).decode()
     typer.echo("")
     typer.echo(plain(text[:MAX_OUTPUT_CHARS], lines=True))

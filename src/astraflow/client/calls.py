@@ -48,6 +48,17 @@ class Call(msgspec.Struct, Generic[Answer], frozen=True):
     body: bytes | None = None
     again: bool = True
 
+    def raw(self) -> Call[msgspec.Raw]:
+        """The same, answered with the JSON as it came."""
+        return Call(
+            self.method, self.path, _as_it_came, self.params, self.headers, self.body, self.again
+        )
+
+
+def _as_it_came(reply: Reply) -> msgspec.Raw:
+    msgspec.json.decode(reply.body)  # what is not JSON is not from a scheduler
+    return msgspec.Raw(reply.body)
+
 
 def _as(kind: Any) -> Callable[[Reply], Any]:
     decoder = msgspec.json.Decoder(kind)

@@ -142,8 +142,8 @@ class Accepted(Model, frozen=True, kw_only=True):
 class Event(Model, frozen=True, kw_only=True):
     """One event of a stream. `id` is 0 for those without a number."""
 
-    type: str
     id: int = 0
+    type: str
     occurred_at: str = ""
     scope: dict[str, Any] = {}
     body: dict[str, Any] = msgspec.field(default_factory=dict, name="data")

@@ -10,7 +10,14 @@ from astraflow.store.queries import Dialect, load_migrations, load_queries
 
 DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgres")
 MODULES: dict[str, tuple[str, ...]] = {
-    "sqlite": ("sqlite", "sqlite_reads", "sqlite_writer", "sqlite_file", "sqlite_checkpoint"),
+    "sqlite": (
+        "sqlite",
+        "sqlite_reads",
+        "sqlite_writer",
+        "sqlite_file",
+        "sqlite_checkpoint",
+        "sqlite_inspection",
+    ),
     "postgres": ("postgres", "postgres_link"),
 }
 # A name of a query stands in quotes, in brackets after `queries`, or as the first argument of a read.

@@ -34,6 +34,12 @@ PRAGMA user_version
 -- name: schema_writer
 SELECT software FROM migrations ORDER BY version DESC LIMIT 1
 
+-- name: check_pages
+PRAGMA integrity_check(100)
+
+-- name: check_references
+PRAGMA foreign_key_check
+
 -- name: record_migration
 INSERT INTO migrations (version, name, software) VALUES (?, ?, ?)
 

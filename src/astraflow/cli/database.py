@@ -1,0 +1,186 @@
+"""`astra db …`: the store, while no scheduler uses it; looking is always allowed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from astraflow import errors
+from astraflow.cli.asking import Yes, confirm
+from astraflow.cli.failing import FAILED, note
+from astraflow.cli.holding import file_of, holder_of
+from astraflow.cli.serving import Config, DataDir, run_loop
+from astraflow.cli.showing import AsJson, plain, show_json, show_table
+from astraflow.clock import SystemClock
+from astraflow.config import SchedulerSettings, load_scheduler
+from astraflow.store import open_store
+from astraflow.store.sqlite_inspection import check_file, inspect_file
+from astraflow.store.store import Store, Swept, Usage
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="The store: status, migrate, sweep, check.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option(help="sqlite:///PATH or postgresql://…", show_default="SQLite in the data folder"),
+]
+
+
+def _settings(
+    data_dir: Path | None, database_url: str | None, config: Path | None
+) -> SchedulerSettings:
+    flags = {"data_dir": data_dir, "database_url": database_url}
+    return load_scheduler(flags=flags, file=config).settings
+
+
+@app.command()
+def status(
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """What the store holds. Changes nothing, and works while a scheduler runs."""
+    settings = _settings(data_dir, database_url, config)
+    file = file_of(settings)
+    if file is None:
+        usage = run_loop(_usage(open_store(settings.store_url)))
+        shown: dict[str, Any] = {"store": _place(settings), **_counts(usage)}
+    else:
+        found = inspect_file(file)
+        shown = {
+            "store": str(file),
+            "openedBy": holder_of(file),
+            "schemaVersion": found.schema_version,
+            "newestVersion": found.newest_version,
+            "writtenBy": found.written_by,
+            **(_counts(found.usage) if found.usage else {}),
+        }
+    if as_json:
+        show_json(shown)
+        return
+    show_table(("what", "value"), list(shown.items()))
+    if file is not None and found.schema_version < found.newest_version:
+        note("\nhint: the schema is older than this version; `astra db migrate` brings it forward")
+
+
+def _place(settings: SchedulerSettings) -> str:
+    """A URL without what may be a password."""
+    scheme, _, rest = settings.store_url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"
+
+
+def _counts(usage: Usage) -> dict[str, Any]:
+    return {
+        "schemaVersion": usage.schema_version,
+        "bytes": usage.bytes,
+        "runs": usage.runs,
+        "activeRuns": usage.active_runs,
+    }
+
+
+async def _usage(store: Store) -> Usage:
+    await store.open()
+    try:
+        return await store.usage()
+    finally:
+        await store.close()
+
+
+@app.command()
+def migrate(
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring the schema forward, or make the store. A scheduler does the same when it starts."""
+    settings = _settings(data_dir, database_url, config)
+    file = file_of(settings)
+    before = 0
+    if file is not None:
+        before = inspect_file(file).schema_version if file.is_file() else 0
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    after = run_loop(_usage(open_store(settings.store_url))).schema_version
+    if as_json:
+        show_json({"store": _place(settings), "schemaVersion": after})
+    elif file is not None and after != before:
+        note(f"the schema went from version {before} to {after}")
+    else:
+        note(f"the schema is at version {after}")
+
+
+@app.command()
+def sweep(
+    yes: Yes = False,
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove what is past its retention. A scheduler does the same while it runs."""
+    settings = _settings(data_dir, database_url, config)
+    confirm(f"remove what is past its retention from {_place(settings)}?", yes)
+    swept: Swept = run_loop(_sweep(open_store(settings.store_url), settings))
+    if as_json:
+        show_json({"runs": swept.runs, "events": swept.events, "audits": swept.audits})
+    else:
+        note(f"removed {swept.runs} runs, {swept.events} events, {swept.audits} audit rows")
+
+
+async def _sweep(store: Store, settings: SchedulerSettings) -> Swept:
+    await store.open()
+    try:
+        claim = await store.claim(f"astra db sweep, process {os.getpid()}")
+        if claim is None:
+            raise errors.StoreError(errors.STORE_LOCKED, "a scheduler is using the store")
+        total, now_ms = Swept(), SystemClock().wall_ms()
+        try:
+            while True:
+                one = await store.sweep(claim, settings.retention(), now_ms)
+                total = Swept(
+                    total.runs + one.runs, total.events + one.events, total.audits + one.audits
+                )
+                if not one.more:
+                    return total
+        finally:
+            await store.release(claim)
+    finally:
+        await store.close()
+
+
+@app.command()
+def check(
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read every page of the store's file, and say what is damaged. Ends with 1 if anything is."""
+    settings = _settings(data_dir, database_url, config)
+    file = file_of(settings)
+    if file is None:
+        raise errors.Refused(
+            errors.CONFIG_INVALID, "only a SQLite file can be checked; PostgreSQL checks itself"
+        )
+    problems = check_file(file)
+    if as_json:
+        show_json({"store": str(file), "ok": not problems, "problems": problems})
+    elif problems:
+        note(f"error: the store is damaged: {file}")
+        for problem in problems:
+            note(f"  {plain(problem)}")
+        note(f"\nhint: {errors.STORE_CORRUPT.do}")
+    else:
+        note(f"ok: {file}")
+    if problems:
+        raise typer.Exit(FAILED)

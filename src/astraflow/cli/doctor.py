@@ -1,0 +1,257 @@
+"""`astra doctor`: look at everything that a scheduler and a worker need here, and say what is wrong with it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+import typer
+
+from astraflow import errors
+from astraflow.api.listening import listen
+from astraflow.cli.failing import FAILED
+from astraflow.cli.holding import file_of, holder_of
+from astraflow.cli.serving import Config, DataDir, run_loop
+from astraflow.cli.showing import STYLES, AsJson, is_terminal, plain, show_json
+from astraflow.client.blocking import Client
+from astraflow.clock import SystemClock
+from astraflow.config import SchedulerSettings, load_scheduler, load_worker
+from astraflow.protocol import business
+from astraflow.store.sqlite_inspection import inspect_file
+from astraflow.worker.hosts import HostPool, HostSettings, core_package
+from astraflow.worker.hosts.builtin import host_program
+
+__all__ = ["doctor"]
+
+OLDEST_PYTHON: Final = (3, 11)
+FREE_BYTES: Final = 1024**3
+HOST_START_S: Final = 30.0
+EARLIEST: Final = datetime(2025, 1, 1, tzinfo=UTC)
+"""A clock before this program was written is wrong."""
+
+Verdict = Literal["ok", "warn", "fail"]
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What one look found."""
+
+    name: str
+    verdict: Verdict
+    says: str
+    hint: str = ""
+
+
+def doctor(data_dir: DataDir = None, config: Config = None, as_json: AsJson = False) -> None:
+    """Find out what is wrong here. Ends with 1 if anything is."""
+    findings: list[Finding] = []
+    for finding in _look(data_dir, config):
+        findings.append(finding)
+        if not as_json:
+            _show(finding)
+    is_well = all(one.verdict != "fail" for one in findings)
+    if as_json:
+        show_json({"ok": is_well, "checks": findings})
+    if not is_well:
+        raise typer.Exit(FAILED)
+
+
+def _show(finding: Finding) -> None:
+    mark = f"{finding.verdict:4}"
+    if is_terminal() and not os.environ.get("NO_COLOR"):
+        mark = typer.style(mark, fg=STYLES[finding.verdict])
+    typer.echo(f"{mark}  {finding.name:12} {plain(finding.says)}")
+    if finding.hint and finding.verdict != "ok":
+        typer.echo(f"      hint: {finding.hint}")
+
+
+def _look(data_dir: Path | None, config: Path | None) -> Iterator[Finding]:
+    yield _python()
+    yield _clock()
+    yield _parts()
+    yield _host()
+    try:
+        settings = load_scheduler(flags={"data_dir": data_dir}, file=config).settings
+        load_worker(file=config)
+    except errors.AstraflowError as error:
+        yield Finding("settings", "fail", error.message, error.code.do)
+        return
+    yield Finding("settings", "ok", "both processes can start with them")
+    yield _folder(settings.data_dir)
+    yield _store(settings)
+    yield _port(settings)
+    yield from _server()
+
+
+def _python() -> Finding:
+    says = f"{platform.python_version()} at {sys.executable}"
+    if sys.version_info < OLDEST_PYTHON:
+        return Finding("python", "fail", says, "use Python 3.11 or newer")
+    return Finding("python", "ok", says)
+
+
+def _clock() -> Finding:
+    wall = datetime.fromtimestamp(SystemClock().wall_ms() / 1000, UTC)
+    says = f"{wall:%Y-%m-%d %H:%M:%S} UTC"
+    if wall < EARLIEST:
+        return Finding("clock", "fail", says, "set the clock: tokens and schedules go by it")
+    return Finding("clock", "ok", says)
+
+
+def _parts() -> Finding:
+    try:
+        program, core = host_program(), core_package()
+    except errors.AstraflowError as error:
+        return Finding("parts", "fail", error.message, "install AstraFlow anew")
+    return Finding("parts", "ok", f"SDK in {program.parent.parent}, core {core.version}")
+
+
+def _host() -> Finding:
+    try:
+        seconds = run_loop(_start_host())
+    except (errors.AstraflowError, TimeoutError, OSError) as error:
+        said = error.message if isinstance(error, errors.AstraflowError) else str(error)
+        hint = "look at what it printed above; `python -m venv` may be broken here"
+        return Finding(
+            "host", "fail", f"no host could be started: {said or 'it did not answer'}", hint
+        )
+    return Finding("host", "ok", f"started, ran core.noop and ended in {seconds:.2f} s")
+
+
+class _Listener:
+    """Waits for the one result of a trial host."""
+
+    def __init__(self) -> None:
+        self.result: asyncio.Future[business.Result] = asyncio.get_running_loop().create_future()
+
+    def finished(self, result: business.Result) -> None:
+        self.result.set_result(result)
+
+    def gone(self, task_id: str, attempt: int) -> None: ...
+    def feedback(self, feedback: business.Feedback) -> None: ...
+    def call(self, request: business.NextRequest) -> None: ...
+
+
+async def _start_host() -> float:
+    """Run one attempt of `core.noop` in a host of its own, as a worker would."""
+    clock, core, listener = SystemClock(), core_package(), _Listener()
+    started_at = clock.now()
+    with tempfile.TemporaryDirectory(prefix="astra-doctor-") as folder:
+        pool = HostPool(
+            folder=Path(folder),
+            clock=clock,
+            settings=HostSettings(),
+            packages=lambda name, version: core,
+            events=listener,
+        )
+        dispatch = business.Dispatch(
+            "doctor",
+            "doctor",
+            1,
+            0,
+            "doctor",
+            "core.noop",
+            business.PackageRef(core.name, core.version),
+            msgspec.Raw(b"{}"),
+            business.Lease(int(HOST_START_S * 1000), "doctor"),
+        )
+        try:
+            pool.start(dispatch, clock.now() + HOST_START_S)
+            async with asyncio.timeout(HOST_START_S):
+                result = await listener.result
+        finally:
+            await pool.close()
+    if result.error is not None:
+        raise errors.Unavailable(errors.RUNNER_CRASHED, result.error.message)
+    return clock.now() - started_at
+
+
+def _folder(folder: Path) -> Finding:
+    nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    free = shutil.disk_usage(nearest).free
+    if free < FREE_BYTES:
+        says = f"{folder.absolute()}: only {free // 1024**2} MiB are free"
+        return Finding("data folder", "warn", says, "free some space, or shorten the retention")
+    if folder.exists() and folder.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        says = f"others can look into it: {folder.absolute()}"
+        return Finding("data folder", "warn", says, f"run: chmod 700 {folder}")
+    says = "" if folder.exists() else " (made at the first start)"
+    return Finding("data folder", "ok", f"{folder.absolute()}{says}")
+
+
+def _store(settings: SchedulerSettings) -> Finding:
+    file = file_of(settings)
+    if file is None:
+        return Finding("store", "ok", "PostgreSQL; it is asked when a scheduler starts")
+    if not file.exists():
+        return Finding("store", "ok", f"{file} (made at the first start)")
+    try:
+        found = inspect_file(file)
+    except errors.StoreError as error:
+        return Finding("store", "fail", error.message, error.code.do)
+    says = f"{file}, schema {found.schema_version}, written by {found.written_by}"
+    if found.schema_version > found.newest_version:
+        return Finding("store", "fail", says, errors.STORE_NEWER.do)
+    return Finding("store", "ok", says)
+
+
+def _port(settings: SchedulerSettings) -> Finding:
+    where = f"{settings.host}:{settings.port}"
+    file = file_of(settings)
+    holder = holder_of(file) if file is not None else None
+    if holder is not None:
+        return Finding("port", "ok", f"a scheduler runs here already: process {holder}")
+    try:
+        listen(settings.host, settings.port).close()
+    except errors.Refused as error:
+        return Finding("port", "fail", error.message, "choose another with --port")
+    return Finding("port", "ok", f"{where} is free")
+
+
+def _server() -> Iterator[Finding]:
+    try:
+        client = Client()
+    except errors.Refused as error:
+        yield Finding("server", "fail", error.message, error.code.do)
+        return
+    with client:
+        named = client.endpoint.source != "default"
+        if not client.is_ready():
+            says = f"nobody answers at {client.endpoint.url}"
+            # A server that somebody named must be there; without one this is only worth a word.
+            yield Finding("server", "fail" if named else "warn", says, errors.SERVER_UNREACHABLE.do)
+            return
+        yield Finding("server", "ok", f"{client.endpoint.url} ({client.endpoint.source})")
+        token = _asked("token", lambda: _token(client))
+        yield token
+        if token.verdict == "ok":
+            yield _asked("workers", lambda: _workers(client))
+
+
+def _asked(name: str, ask: Callable[[], Finding]) -> Finding:
+    try:
+        return ask()
+    except errors.AstraflowError as error:
+        return Finding(name, "fail", error.message, error.code.do)
+
+
+def _token(client: Client) -> Finding:
+    me = client.me()
+    return Finding("token", "ok", f"{me.subject}, {me.role} of tenant {me.tenant}")
+
+
+def _workers(client: Client) -> Finding:
+    found: list[Any] = list(client.workers.iterate())
+    online = sum(1 for one in found if one.status == "online")
+    says = f"{online} of {len(found)} are online"
+    hint = "start one with `astra worker`; runs wait until then"
+    return Finding("workers", "ok" if online else "warn", says, hint)

@@ -1,0 +1,76 @@
+"""Lists: gathered page by page, as many rows as were asked for, and as JSON exactly what the server said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any, Final, TypeVar
+
+import msgspec
+import typer
+
+from astraflow.cli.showing import Row, show_json, show_table
+from astraflow.client.blocking import Client
+from astraflow.client.calls import Call
+
+__all__ = ["Cursor", "Limit", "show_list"]
+
+PAGE: Final = 200
+"""The most that the server gives at once."""
+
+Limit = Annotated[int, typer.Option(min=0, help="how many; 0 for all")]
+Cursor = Annotated[str | None, typer.Option(help="`nextCursor` of an earlier --json answer")]
+Item = TypeVar("Item")
+
+_page: Final = msgspec.json.Decoder(type=dict[str, msgspec.Raw])
+_items: Final = msgspec.json.Decoder(type=list[msgspec.Raw])
+
+
+class _Pages:
+    """The rows of a list; `next_cursor` is where it goes on behind the last one that was given."""
+
+    def __init__(
+        self, client: Client, ask: Callable[[int, str | None], Call[Any]], cursor: str | None
+    ) -> None:
+        self._client = client
+        self._ask = ask
+        self.next_cursor = cursor
+
+    def rows(self, limit: int) -> Iterator[msgspec.Raw]:
+        left = limit
+        while True:
+            call = self._ask(min(left, PAGE) if limit else PAGE, self.next_cursor)
+            page = _page.decode(self._client.perform(call.raw()))
+            items = _items.decode(page["items"])
+            self.next_cursor = msgspec.json.decode(page["nextCursor"])
+            yield from items
+            left -= len(items)
+            if self.next_cursor is None or (limit and left <= 0):
+                return
+
+
+def show_list(
+    client: Client,
+    ask: Callable[[int, str | None], Call[Any]],
+    *,
+    kind: type[Item],
+    columns: Sequence[str],
+    row: Callable[[Item], Row],
+    limit: int,
+    cursor: str | None,
+    as_json: bool,
+    empty: str,
+) -> None:
+    """Show a list. `ask` makes the call for so many rows behind a cursor."""
+    pages = _Pages(client, ask, cursor)
+    if as_json:
+        items = list(pages.rows(limit))
+        show_json({"items": items, "nextCursor": pages.next_cursor})
+        return
+    decoder = msgspec.json.Decoder(kind)
+    show_table(columns, (row(decoder.decode(raw)) for raw in pages.rows(limit)), empty=empty)
+    if pages.next_cursor is not None:
+        from astraflow.cli.failing import note
+
+        note(
+            f"\nhint: there are more; `--limit 0` shows all, `--cursor {pages.next_cursor}` the next"
+        )

@@ -1,0 +1,52 @@
+"""What nodes said, for `astra runs logs`: log lines one by one, streamed words put together to a text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+
+from astraflow.cli.showing import plain, show_json
+
+__all__ = ["Speech"]
+
+
+class Speech:
+    """Hears pieces in order, says lines."""
+
+    def __init__(self, labels: Mapping[str, str], as_json: bool) -> None:
+        self._labels = labels
+        self._as_json = as_json
+        self._speaker: tuple[str, int] | None = None
+
+    def hear(self, piece: Mapping[str, Any]) -> None:
+        if self._as_json:
+            show_json(piece)
+            return
+        label = plain(self._labels.get(piece["nodeId"], piece["nodeId"]))
+        text = piece.get("text")
+        if text is None:
+            size = len(piece.get("dataBase64") or "") * 3 // 4
+            self._line(f"{label} | {size} bytes of {plain(piece.get('mimeType') or 'anything')}")
+        elif piece["channel"] == "llm":
+            self._word(label, (piece["nodeId"], piece["attempt"]), text)
+        else:
+            for line in text.splitlines():
+                self._line(f"{label} | {plain(line)}")
+
+    def end(self) -> None:
+        if self._speaker is not None:
+            typer.echo("")
+            self._speaker = None
+
+    def _line(self, text: str) -> None:
+        self.end()
+        typer.echo(text)
+
+    def _word(self, label: str, speaker: tuple[str, int], text: str) -> None:
+        if speaker != self._speaker:
+            self.end()
+            typer.echo(f"{label} > ", nl=False)
+            self._speaker = speaker
+        typer.echo(plain(text, lines=True), nl=False)

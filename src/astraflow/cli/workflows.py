@@ -1,0 +1,123 @@
+"""`astra workflows …`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from astraflow import errors
+from astraflow.cli.asking import Yes, confirm
+from astraflow.cli.failing import note
+from astraflow.cli.inputs import read_definition
+from astraflow.cli.listing import Cursor, Limit, show_list
+from astraflow.cli.showing import AsJson, show_json
+from astraflow.client import calls
+from astraflow.client.blocking import Client
+from astraflow.client.models import Workflow, WorkflowSummary
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Saved workflows: list, save, validate, delete.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+WorkflowId = Annotated[str, typer.Argument(metavar="WORKFLOW", help="the id of a saved workflow")]
+File = Annotated[str, typer.Argument(metavar="FILE", help="a definition as JSON, - for stdin")]
+
+
+@app.command("list")
+def list_workflows(limit: Limit = 50, cursor: Cursor = None, as_json: AsJson = False) -> None:
+    """Saved workflows, last changed first."""
+    with Client() as client:
+        show_list(
+            client,
+            calls.list_workflows,
+            kind=WorkflowSummary,
+            columns=("workflow", "name", "version", "changed", "by"),
+            row=lambda one: (one.id, one.name, one.version, one.updated_at, one.updated_by),
+            limit=limit,
+            cursor=cursor,
+            as_json=as_json,
+            empty="no saved workflows",
+        )
+
+
+@app.command()
+def show(
+    workflow_id: WorkflowId,
+    version: Annotated[int | None, typer.Option(min=1, help="an older version")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """The definition of a saved workflow: to a terminal in lines, else as it was saved."""
+    import msgspec
+
+    from astraflow.cli.showing import is_terminal
+
+    with Client() as client:
+        found = bytes(client.perform(calls.get_workflow(workflow_id, version).raw()))
+    if is_terminal() and not as_json:
+        found = msgspec.json.format(found, indent=2)
+    typer.echo(found.decode())
+
+
+@app.command()
+def save(
+    file: File,
+    if_version: Annotated[
+        int | None, typer.Option(min=0, help="only if this is still the newest; 0: only if new")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Save a workflow under the id in its definition: a new one, or a new version."""
+    given = read_definition(file)
+    workflow_id = given.definition.get("id")
+    if not isinstance(workflow_id, str):
+        raise errors.Refused(errors.INPUT_UNREADABLE, f"the definition has no id: {file}")
+    with Client() as client:
+        saved = _save(client, workflow_id, given.raw, if_version)
+    if as_json:
+        show_json({"id": workflow_id, "version": saved.version})
+    else:
+        typer.echo(workflow_id)
+        note(f"saved as version {saved.version}")
+
+
+def _save(client: Client, workflow_id: str, raw: bytes, if_version: int | None) -> Workflow:
+    if if_version == 0:
+        return client.workflows.create(raw)
+    try:
+        return client.workflows.save(workflow_id, raw, if_version=if_version)
+    except errors.NotFound:
+        if if_version is not None:
+            raise
+    return client.workflows.create(raw)
+
+
+@app.command()
+def delete(workflow_id: WorkflowId, yes: Yes = False, as_json: AsJson = False) -> None:
+    """Delete a workflow with all its versions. Its runs stay."""
+    with Client() as client:
+        found = client.workflows.get(workflow_id)
+        name = (found.definition.get("metadata") or {}).get("name") or workflow_id
+        confirm(f"delete {name!r} with all its {found.version} versions?", yes)
+        client.workflows.delete(workflow_id)
+    if as_json:
+        show_json({"id": workflow_id, "deleted": True})
+    else:
+        note(f"deleted: {workflow_id}")
+
+
+@app.command()
+def validate(file: File, as_json: AsJson = False) -> None:
+    """Say all that is wrong with a definition. Ends with 1 if anything is."""
+    given = read_definition(file)
+    with Client() as client:
+        client.workflows.validate(given.raw)
+    if as_json:
+        show_json({"valid": True, "errors": []})
+    else:
+        note(f"valid: {file}")
