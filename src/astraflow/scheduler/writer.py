@@ -11,8 +11,11 @@ turn of the loop, whether or not a commit is under way.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any, Final, Protocol
+
+import msgspec
 
 from astraflow import errors
 from astraflow.clock import Clock
@@ -26,10 +29,12 @@ from astraflow.protocol.events import CloseConnection, Conn, SendFrame
 from astraflow.runs.projections import iso
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.ledger import Ledger
-from astraflow.store.rows import Changes
+from astraflow.store.rows import Changes, TenantEvent
 from astraflow.store.store import Claim, Store
 
 __all__ = ["Connection", "Gauge", "Reached", "Writer", "pass_by"]
+
+_log: Final = logging.getLogger(__name__)
 
 READ_BACK_S: Final = 0.5
 """Between two tries to learn the outcome of a commit."""
@@ -197,6 +202,7 @@ class Writer:
                 self._reached("after-commit")
                 self._gauge.committed(self._commit_seconds, batch, self.engine.view)
                 self.feed.publish(changes.pages, changes.events)
+                _log_workers(changes.events)
             self.engine.committed(batch, clock.now(), clock.wall_ms())
             self._is_stirred = True  # what was committed may allow more to be decided
         self._speak()
@@ -275,7 +281,9 @@ class Writer:
         self._is_speaking = False
         output = self.engine.take_output()
         if output:
+            self._reached("before-send")
             self._send(output)
+            self._reached("after-send")
         for answer in self.engine.take_answers():
             _give(answer)
 
@@ -314,6 +322,15 @@ class Writer:
             if not waiting.done():
                 waiting.set_exception(over)
         self.feed.end()
+
+
+def _log_workers(events: list[TenantEvent]) -> None:
+    for event in events:
+        if event.type.startswith("worker."):
+            worker = msgspec.json.decode(event.body)
+            level = logging.WARNING if event.type == "worker.lost" else logging.INFO
+            said = {"tenant": event.tenant, "worker": worker["workerId"]}
+            _log.log(level, "worker %s is %s", worker["name"], worker["status"], extra=said)
 
 
 def _give(answer: Answer) -> None:

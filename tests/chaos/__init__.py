@@ -1,0 +1,1 @@
+"""Real processes under real faults: killed, frozen, cut off, and then asked whether the promises held."""

@@ -1,0 +1,207 @@
+"""One chaos run from its start to its verdict: faults, heal, liveness, stop, reopen."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.chaos import checkers, proc
+from tests.chaos.figures import Figures, measure
+from tests.chaos.nemesis import FAULTS, Nemesis
+from tests.chaos.supervisor import Supervisor, supervised
+from tests.chaos.truth import read_truth
+from tests.chaos.waiting import is_seen
+from tests.chaos.workload import Api, Workload
+
+__all__ = ["Plan", "Verdict", "run_chaos"]
+
+LIVENESS_S = 90.0
+"""Within which everything must have ended once the faults are over: a lease, the grace of a cancel and the 15 s after
+which the scheduler ends a silent one itself, the longest node, five losses in a row, and a slow machine."""
+GONE_S = 10.0
+MAX_FILES = 60
+"""Of a process when all is quiet: a fresh scheduler has 20, a worker 15 and 8 for each host that it keeps warm."""
+MAX_RSS_MIB = 200.0
+"""A fresh scheduler holds 80; what it remembers of ended runs for their readers is bounded too."""
+
+Script = Callable[[Nemesis], Awaitable[None]]
+
+
+@dataclass
+class Plan:
+    """What to do to the system, and for how long."""
+
+    seed: int
+    seconds: float
+    clients: int = 6
+    nemeses: int = 1
+    """So many faults at once."""
+    pause_s: tuple[float, float] = (0.2, 2.5)
+    faults: Sequence[str] = tuple(FAULTS)
+    script: Script | None = None
+    """In place of drawn faults."""
+    database_url: str | None = None
+    is_loud: bool = False
+
+
+@dataclass
+class Verdict:
+    """What was found; empty lists everywhere are a pass."""
+
+    problems: dict[str, list[str]] = field(default_factory=dict)
+    figures: Figures = field(default_factory=Figures)
+    timeline: list[tuple[float, str]] = field(default_factory=list)
+
+    @property
+    def is_clean(self) -> bool:
+        return not any(self.problems.values())
+
+    def story(self) -> str:
+        """Everything that went wrong, and the timeline."""
+        wrong = [f"{name}: {one}" for name, found in self.problems.items() for one in found]
+        return "\n".join([*wrong, *(f"{at:8.2f}  {text}" for at, text in self.timeline)])
+
+
+async def run_chaos(plan: Plan) -> Verdict:
+    """Run a plan in a folder of its own, which is gone at the end."""
+    with tempfile.TemporaryDirectory(prefix="chaos") as name:
+        folder = Path(name)
+        truth_folder = folder / "truth"
+        truth_folder.mkdir()
+        async with supervised(
+            folder, database_url=plan.database_url, is_loud=plan.is_loud
+        ) as supervisor:
+            api = Api(lambda: supervisor.base_url)
+            async with aclosing(_Closing(api)):
+                return await _run(plan, supervisor, api, truth_folder)
+
+
+class _Closing:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    async def aclose(self) -> None:
+        await self._api.close()
+
+
+async def _run(plan: Plan, supervisor: Supervisor, api: Api, truth_folder: Path) -> Verdict:
+    workload = Workload(api, truth_folder, plan.seed)
+    nemesis = Nemesis(supervisor, api, random.Random(plan.seed))
+    verdict = Verdict(timeline=supervisor.timeline)
+    keeping = asyncio.create_task(supervisor.keep_alive())
+    working = asyncio.create_task(workload.run(plan.clients))
+    try:
+        if plan.script is not None:
+            await plan.script(nemesis)
+        else:
+            until = asyncio.get_running_loop().time() + plan.seconds
+            async with asyncio.TaskGroup() as group:
+                for _ in range(plan.nemeses):
+                    group.create_task(nemesis.run(until, plan.pause_s, plan.faults))
+        workload.is_stopping = True
+        supervisor.note("healed")
+        verdict.problems["not terminal"] = await _settle(working, workload)
+        verdict.problems["growth"] = await _grown(supervisor)
+    finally:
+        working.cancel()
+        keeping.cancel()
+        await asyncio.gather(working, keeping, return_exceptions=True)
+    _raise_of(keeping)
+    await _stop(supervisor, verdict)
+    await _judge(plan, supervisor, workload, nemesis, truth_folder, verdict)
+    return verdict
+
+
+def _raise_of(task: asyncio.Task[None]) -> None:
+    """A part of the harness that broke is no finding about the system."""
+    if not task.cancelled() and task.exception() is not None:
+        raise RuntimeError("the harness broke") from task.exception()
+
+
+async def _settle(working: asyncio.Task[None], workload: Workload) -> list[str]:
+    """Every client sees the end of its run."""
+    done, _ = await asyncio.wait({working}, timeout=LIVENESS_S)
+    if done:
+        working.result()
+        return []
+    return [f"{one.run_id} has not ended" for one in workload.told if not one.is_over]
+
+
+async def _grown(supervisor: Supervisor) -> list[str]:
+    """Descriptors and memory, when everything is quiet again."""
+    await is_seen(lambda: not _too_much(supervisor), GONE_S)
+    return _too_much(supervisor)
+
+
+def _too_much(supervisor: Supervisor) -> list[str]:
+    found: list[str] = []
+    for process in (supervisor.scheduler, *supervisor.workers):
+        if not process.is_alive():
+            continue
+        files, rss = proc.files_of(process.pid), proc.rss_mib(process.pid)
+        if files > MAX_FILES:
+            found.append(f"{process.name} has {files} files open")
+        if rss > MAX_RSS_MIB:
+            found.append(f"{process.name} holds {rss:.0f} MiB")
+    return found
+
+
+async def _stop(supervisor: Supervisor, verdict: Verdict) -> None:
+    """Told to stop, they do, with 0; and nothing of them is left."""
+    wrong = []
+    codes = await asyncio.gather(*(supervisor.stop(one) for one in supervisor.workers))
+    codes.append(await supervisor.stop(supervisor.scheduler))
+    for process, code in zip((*supervisor.workers, supervisor.scheduler), codes, strict=True):
+        if code != 0:
+            wrong.append(f"{process.name} ended with {code}: {process.said()[-400:]}")
+    verdict.problems["bad ends"] = wrong
+    await is_seen(lambda: not proc.marked(supervisor.mark), GONE_S)
+    left = proc.marked(supervisor.mark)
+    verdict.problems["leaked processes"] = [f"{pid} {text}" for pid, text in left.items()]
+    records = [one for each in supervisor.workers for one in proc.hosts_of(each.folder / "kept")]
+    verdict.problems["leaked files"] = [f"a record of host {one.host_pid}" for one in records]
+
+
+async def _judge(
+    plan: Plan,
+    supervisor: Supervisor,
+    workload: Workload,
+    nemesis: Nemesis,
+    truth_folder: Path,
+    verdict: Verdict,
+) -> None:
+    told = workload.told
+    truth = read_truth(truth_folder)
+    problems = verdict.problems
+    after_cancel, late = checkers.started_after_cancel(told, truth)
+    problems["lost accepted runs"] = checkers.lost_runs(told)
+    problems["not terminal"] += checkers.not_terminal(told)
+    problems["results accepted twice"] = checkers.accepted_twice(told)
+    problems["results without truth"] = checkers.results_without_truth(told, truth)
+    problems["overlapping attempts"] = checkers.overlapping(truth)
+    problems["attempts started twice"] = checkers.started_twice(truth)
+    problems["started after cancel"] = after_cancel
+    problems["went back"] = checkers.went_back(told)
+    problems["broken streams"] = checkers.events_are_complete(told)
+    problems["leaked leases"] = await checkers.check_store(supervisor.store_url, told)
+    if plan.database_url is None:
+        problems["damaged store"] = checkers.check_database(supervisor.database)
+    problems["tracebacks"] = _tracebacks(supervisor)
+    verdict.figures = measure(told, truth, nemesis, supervisor)
+    verdict.figures.late_starts = late
+
+
+def _tracebacks(supervisor: Supervisor) -> list[str]:
+    """Nothing that a process says about itself is a bug of ours."""
+    found = []
+    for process in (supervisor.scheduler, *supervisor.workers):
+        text = process.log.read_text(errors="replace")
+        at = text.find("Traceback (most recent call last)")
+        if at >= 0:
+            found.append(f"{process.name}: {text[max(0, at - 300) : at + 3000]}")
+    return found

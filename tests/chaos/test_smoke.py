@@ -1,0 +1,33 @@
+"""A short run of everything, with a fixed plan."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.chaos.harness import Plan, run_chaos
+from tests.chaos.nemesis import BEYOND_LEASE_S, POINTS, Nemesis
+
+SEED = 20_261
+
+
+async def _script(nemesis: Nemesis) -> None:
+    """Every fault that a machine can be expected to do to us, once."""
+    supervisor = nemesis.supervisor
+    for number, point in enumerate(POINTS, 3):
+        assert await nemesis.kill_scheduler_at(point, number), f"never came to {point}"
+    await nemesis.do("kill worker")
+    await nemesis.do("kill host")
+    await nemesis.do("cut")
+    await supervisor.freeze(supervisor.workers[0], BEYOND_LEASE_S)
+    await nemesis.do("kill scheduler")
+    await nemesis.do("kill guard")
+
+
+def test_promises_hold_while_processes_are_killed_frozen_and_cut_off() -> None:
+    verdict = asyncio.run(run_chaos(Plan(SEED, 0.0, clients=4, script=_script)))
+    print("\n".join(verdict.figures.lines()))
+    assert verdict.is_clean, verdict.story()
+    figures = verdict.figures
+    assert figures.runs >= 4
+    assert figures.nodes["succeeded"] > 0, "a run in which nothing succeeds proves nothing"
+    assert figures.resumes > 0, "no stream was resumed"
