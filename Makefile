@@ -7,12 +7,18 @@ PYTHON ?= python3
 BIN := .venv/bin
 PY := $(BIN)/python
 STAMP := .venv/.ready
+RUN_STAMP := .venv/.ready-to-run
+INSTALL := -m pip install --quiet --disable-pip-version-check
 CORE := protocol workflow runs dispatch security engine agent
 SEEDS ?= 2000
+SEEDS_B ?= 300
+SEEDS_C ?= 200
 FROM ?= 0
 SECONDS ?= 60
+MINUTES ?= 5
+PORT ?= 8080
 
-.PHONY: help setup run test check unit coverage sim sim-shrink fuzz bench docs lock clean
+.PHONY: help setup run test check unit coverage sim sim-shrink shells demo fuzz chaos bench clients docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -21,15 +27,22 @@ setup: $(STAMP) ## make .venv from the lock files
 
 $(STAMP): requirements/dev.txt pyproject.toml
 	test -x $(PY) || $(PYTHON) -m venv .venv
-	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PY) $(INSTALL) --require-hashes -r requirements/dev.txt
+	$(PY) $(INSTALL) --no-deps --no-build-isolation -e .
+	touch $@ $(RUN_STAMP)
+
+# What is needed to run is a part of what is needed to work on it.
+$(RUN_STAMP): requirements/run.txt pyproject.toml
+	test -x $(PY) || $(PYTHON) -m venv .venv
+	$(PY) $(INSTALL) --require-hashes -r requirements/run.txt
+	$(PY) $(INSTALL) --no-deps --no-build-isolation -e .
 	touch $@
 
-run: setup ## tell one run of a workflow in a simulated world, with a crash in the middle of it
-	PYTHONHASHSEED=0 $(PY) -m tests.sim --demo
+run: $(RUN_STAMP) ## start a scheduler and a worker here, and say how to use them (PORT=8080)
+	$(BIN)/astra up --port $(PORT)
 
-test: setup check coverage sim ## everything that CI runs
-	$(PY) -m pytest -n 2
+test: setup check coverage sim shells ## everything that CI runs
+	$(PY) -m pytest -n 2 --ignore tests/unit --ignore tests/tidy
 
 check: setup ## lint, format, types, layers, generated pages
 	$(BIN)/ruff check .
@@ -37,6 +50,7 @@ check: setup ## lint, format, types, layers, generated pages
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(PY) scripts/make_reference.py --check
+	$(PY) scripts/make_openapi.py --check
 	$(PY) -m pytest -q tests/tidy
 
 unit: setup ## the unit tests alone
@@ -53,17 +67,31 @@ coverage: setup ## unit tests with branch coverage: at least 95 % of each core p
 sim: setup ## simulate SEEDS=2000 faulty worlds, FROM=0
 	PYTHONHASHSEED=0 $(PY) -m tests.sim --seeds $(SEEDS) --from $(FROM)
 
+shells: setup ## simulate on a real store (SEEDS_B=300) and with the real shells (SEEDS_C=200)
+	PYTHONHASHSEED=0 $(PY) -m tests.sim --tier B --seeds $(SEEDS_B) --from $(FROM)
+	PYTHONHASHSEED=0 $(PY) -m tests.sim --tier C --seeds $(SEEDS_C) --from $(FROM)
+
+demo: setup ## tell one run of a workflow in a simulated world, with a crash in the middle of it
+	PYTHONHASHSEED=0 $(PY) -m tests.sim --demo
+
 sim-shrink: setup ## make the failing world SEED=k as small as it can be
 	PYTHONHASHSEED=0 $(PY) -m tests.sim --shrink $(SEED)
 
 fuzz: setup ## fuzz every target for SECONDS=60 each
 	$(PY) -m tests.fuzz all --seconds $(SECONDS)
 
-bench: setup ## measure the core
+chaos: setup ## kill, freeze and cut off real processes for MINUTES=5
+	$(PY) -m tests.chaos --minutes $(MINUTES)
+
+clients: setup ## make a client from the description of the API, and try it
+	$(PY) scripts/make_clients.py
+
+bench: setup ## measure, each figure beside its budget
 	PYTHONHASHSEED=0 $(PY) -m benchmarks
 
 docs: setup ## write the generated reference pages
 	$(PY) scripts/make_reference.py
+	$(PY) scripts/make_openapi.py
 
 lock: setup ## resolve the lock files anew
 	for name in run dev; do \

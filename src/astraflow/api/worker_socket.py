@@ -45,7 +45,8 @@ CLOSE_WAIT_S: Final = 2.0
 UPGRADE_TIMEOUT_S: Final = 10.0
 READ_BUFFER_BYTES: Final = 64 * 1024
 
-_log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("picows")
+"""The library's own: who connects is said by us, when it is known who it is."""
 _TEXT: Final = WSMsgType.TEXT
 _CONTINUATION: Final = WSMsgType.CONTINUATION
 _BINARY: Final = WSMsgType.BINARY

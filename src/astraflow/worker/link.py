@@ -201,6 +201,7 @@ class Link:
             _log.warning("%s", error)
             self.agent.disconnected(self._clock.now())
         else:
+            _log.info("connected to %s", url)
             self._socket = socket
             self.agent.connected(self._clock.now())
         self._stir()

@@ -27,7 +27,7 @@ CONNECT_TIMEOUT_S: Final = 10.0
 CLOSE_WAIT_S: Final = 2.0
 SMALL_BYTES: Final = 4096
 
-_log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("picows")
 _TEXT: Final = WSMsgType.TEXT
 _CONTINUATION: Final = WSMsgType.CONTINUATION
 _CLOSE: Final = WSMsgType.CLOSE
