@@ -155,7 +155,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     tenant: _Text = "default"
     name: Annotated[str, Meta(max_length=256)] = ""
     data_dir: Path = DEFAULT_DATA_DIR
-    concurrency_max_parallel: Annotated[int, Meta(ge=1, le=MAX_PARALLEL)] = 16
+    concurrency_max_parallel: Annotated[int, Meta(ge=1, le=MAX_PARALLEL)] = 64
     labels: dict[str, str] = {}
     runtime_names: tuple[_Text, ...] = ("python",)
     feature_flags: tuple[_Text, ...] = ()
@@ -164,6 +164,9 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     resource_gc_interval_seconds: _Seconds = 60
     resource_default_ttl_seconds: _Seconds = 3_600
     inline_result_limit_bytes: _Inline = INLINE_RESULT_BYTES
+    metrics_host: _Text = "127.0.0.1"
+    metrics_port: _Port | None = None
+    """Where the worker's own `/metrics` is; nowhere unless it is set."""
     drain_timeout_seconds: _Seconds = 30
     """How long a worker that is told to stop lets its work go on."""
     log_level: _LogLevel = "info"

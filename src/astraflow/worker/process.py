@@ -19,6 +19,7 @@ from astraflow.agent.agent import Agent, RegisterOffer
 from astraflow.agent.holdings import Holdings
 from astraflow.clock import Clock, SystemClock
 from astraflow.config import WorkerSettings
+from astraflow.observe.metrics import WorkerMetrics
 from astraflow.protocol import control
 from astraflow.protocol.wire import Envelope
 from astraflow.protocol.worker_session import Credential, WorkerIdentity, WorkerSession
@@ -27,6 +28,7 @@ from astraflow.worker.hosts import HostPool, HostSettings, HostSpec, core_packag
 from astraflow.worker.identity import DataFolder
 from astraflow.worker.link import Link
 from astraflow.worker.machine import Machine
+from astraflow.worker.metrics import Counting, serve_metrics
 from astraflow.worker.socket import connect
 
 __all__ = ["run_worker"]
@@ -59,19 +61,24 @@ async def run_worker(
         if killed:
             _log.warning("killed %d processes that the boot before had left", killed)
         core = core_package()
-        link = _link(settings, folder, core, clock)
+        metrics = WorkerMetrics()
+        link = _link(settings, folder, core, clock, metrics)
+        counting = Counting(link, link.agent.holdings, metrics)
+        slots = settings.concurrency_max_parallel
         pool = HostPool(
             folder=hosts_folder,
             clock=clock,
-            settings=HostSettings(worker_id=folder.instance_id),
+            settings=HostSettings(worker_id=folder.instance_id, max_hosts=2 * slots),
             packages=lambda name, version: (
                 core if (name, version) == (core.name, core.version) else None
             ),
-            events=link,
+            events=counting,
         )
+        counting.watch(pool)
         try:
-            with _Signals(link, settings), _Parent(link, parent):
-                ended = await link.run(pool)
+            async with serve_metrics(metrics, settings.metrics_host, settings.metrics_port):
+                with _Signals(link, settings), _Parent(link, parent):
+                    ended = await link.run(pool)
         finally:
             await pool.close()
         return ended.code
@@ -79,7 +86,13 @@ async def run_worker(
         folder.close()
 
 
-def _link(settings: WorkerSettings, folder: DataFolder, core: HostSpec, clock: Clock) -> Link:
+def _link(
+    settings: WorkerSettings,
+    folder: DataFolder,
+    core: HostSpec,
+    clock: Clock,
+    metrics: WorkerMetrics,
+) -> Link:
     if settings.auth_token is None:
         raise errors.Refused(
             errors.CONFIG_INVALID,
@@ -112,12 +125,12 @@ def _link(settings: WorkerSettings, folder: DataFolder, core: HostSpec, clock: C
     )
     holdings = Holdings(settings.concurrency_max_parallel)
     machine = Machine(folder.path)
-    agent = Agent(
-        session,
-        holdings,
-        lambda: offer,
-        lambda: machine.metrics(len(holdings.working())),
-    )
+
+    def measure() -> control.HeartbeatMetrics:
+        metrics.heartbeats_sent.add()
+        return machine.metrics(len(holdings.working()))
+
+    agent = Agent(session, holdings, lambda: offer, measure)
     return Link(agent, settings.scheduler_ws_url, connect, clock, _refuse_frame)
 
 

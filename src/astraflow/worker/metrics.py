@@ -1,0 +1,105 @@
+"""A worker's numbers for operators, on a port of its own if one is configured.
+
+The page is plain HTTP without a token, so it is served on the loopback interface unless the settings say otherwise; it
+names node types and counts, never parameters, results or secrets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from astraflow import errors
+from astraflow.agent.holdings import Holdings
+from astraflow.observe.metrics import WorkerMetrics
+from astraflow.protocol import business
+from astraflow.worker.hosts import HostEvents, HostPool
+
+__all__ = ["Counting", "serve_metrics"]
+
+READ_TIMEOUT_S: Final = 5.0
+MAX_HEAD_BYTES: Final = 8 * 1024
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Counting:
+    """Stands between the hosts and whom they tell, and counts what passes."""
+
+    def __init__(self, events: HostEvents, holdings: Holdings, metrics: WorkerMetrics) -> None:
+        self._events = events
+        self._holdings = holdings
+        self._metrics = metrics
+        metrics.inflight.follow(lambda: {(): float(len(holdings.working()))})
+
+    def finished(self, result: business.Result) -> None:
+        held = self._holdings.find(result.task_id, result.attempt)
+        if held is not None:
+            self._metrics.task_duration.observe(result.duration_ms, held.dispatch.node_type)
+        self._events.finished(result)
+
+    def gone(self, task_id: str, attempt: int) -> None:
+        self._events.gone(task_id, attempt)
+
+    def feedback(self, feedback: business.Feedback) -> None:
+        self._events.feedback(feedback)
+
+    def call(self, request: business.NextRequest) -> None:
+        self._events.call(request)
+
+    def watch(self, pool: HostPool) -> None:
+        self._metrics.hosts.follow(lambda: {(): float(pool.stats().hosts)})
+
+
+@asynccontextmanager
+async def serve_metrics(
+    metrics: WorkerMetrics, host: str, port: int | None
+) -> AsyncIterator[int | None]:
+    """Answer `GET /metrics` until the block ends; gives the port. Without a port, nothing is served.
+
+    Raises:
+        Refused: the port is taken.
+    """
+    if port is None:
+        yield None
+        return
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(READ_TIMEOUT_S):
+                head = await reader.readuntil(b"\r\n\r\n")
+            status, body = _page(head, metrics)
+            lines = (
+                f"HTTP/1.1 {status}",
+                f"content-type: {CONTENT_TYPE}",
+                f"content-length: {len(body)}",
+                "connection: close",
+            )
+            writer.write("\r\n".join((*lines, "", "")).encode() + body)
+            async with asyncio.timeout(READ_TIMEOUT_S):
+                await writer.drain()
+        except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError):
+            pass  # whoever asked did not ask properly, or has gone away
+        finally:
+            writer.close()
+
+    try:
+        server = await asyncio.start_server(answer, host, port, limit=MAX_HEAD_BYTES)
+    except OSError as error:
+        raise errors.Refused(
+            errors.CONFIG_INVALID, f"cannot listen on {host}:{port}: {error.strerror}",
+            pointer="/metrics_port",
+        ) from error  # fmt: skip
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+def _page(head: bytes, metrics: WorkerMetrics) -> tuple[str, bytes]:
+    method, _, rest = head.partition(b" ")
+    path = rest.partition(b" ")[0].partition(b"?")[0]
+    if path not in (b"/metrics", b"/healthz"):
+        return "404 Not Found", b"there is /metrics and /healthz\n"
+    if method != b"GET":
+        return "405 Method Not Allowed", b"this page can only be read\n"
+    return "200 OK", metrics.text() if path == b"/metrics" else b"ok\n"

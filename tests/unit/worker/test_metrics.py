@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import msgspec
+import pytest
+
+from astraflow import errors
+from astraflow.agent.holdings import Holdings
+from astraflow.observe.metrics import WorkerMetrics
+from astraflow.protocol import business
+from astraflow.worker.metrics import Counting, serve_metrics
+
+DISPATCH = business.Dispatch(
+    "run", "run.0", 1, 0, "node", "core.noop", business.PackageRef("core", "1.0.0"),
+    msgspec.Raw(b"{}"), business.Lease(30_000, "since"),
+)  # fmt: skip
+
+
+class Heard:
+    """Whom the hosts tell in the end."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def finished(self, result: business.Result) -> None:
+        self.told.append(result)
+
+    def gone(self, task_id: str, attempt: int) -> None:
+        self.told.append((task_id, attempt))
+
+    def feedback(self, feedback: business.Feedback) -> None:
+        self.told.append(feedback)
+
+    def call(self, request: business.NextRequest) -> None:
+        self.told.append(request)
+
+
+def asked(request: bytes) -> bytes:
+    """What the page answers to this request."""
+
+    async def main() -> bytes:
+        metrics = WorkerMetrics()
+        metrics.heartbeats_sent.add()
+        async with serve_metrics(metrics, "127.0.0.1", 0) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(request)
+            answer = await asyncio.wait_for(reader.read(), 20)
+            writer.close()
+            return answer
+
+    return asyncio.run(main())
+
+
+def test_an_attempt_is_counted_under_its_node_type_and_passed_on() -> None:
+    holdings, metrics, heard = Holdings(4), WorkerMetrics(), Heard()
+    counting = Counting(heard, holdings, metrics)
+    holdings.offer(DISPATCH, 0.0, 0.0)
+    assert metrics.inflight.value() == 1
+    result = business.Result("run", "run.0", 1, "SUCCEEDED", duration_ms=7)
+    unknown = business.Result("run", "other", 1, "SUCCEEDED", duration_ms=7)
+    feedback = business.Feedback("run", "run.0", 1)
+    call = business.NextRequest("run", "run.0", 1, "request", 0)
+    counting.finished(result)
+    counting.finished(unknown)
+    counting.gone("run.0", 1)
+    counting.feedback(feedback)
+    counting.call(call)
+    assert metrics.task_duration.count("core.noop") == 1
+    assert heard.told == [result, unknown, ("run.0", 1), feedback, call]
+
+
+def test_the_page_shows_the_numbers() -> None:
+    answer = asked(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"heartbeat_sent_total 1.0" in answer
+
+
+def test_the_page_says_that_the_worker_is_there() -> None:
+    assert asked(b"GET /healthz HTTP/1.1\r\n\r\n").endswith(b"ok\n")
+
+
+def test_there_is_no_other_page_and_none_can_be_written() -> None:
+    assert asked(b"GET / HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 404 ")
+    assert asked(b"POST /metrics HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 405 ")
+
+
+def test_what_does_not_ask_properly_is_hung_up_on() -> None:
+    assert asked(b"x" * 20_000) == b""
+
+
+def test_without_a_port_nothing_listens() -> None:
+    async def main() -> None:
+        async with serve_metrics(WorkerMetrics(), "127.0.0.1", None) as port:
+            assert port is None
+
+    asyncio.run(main())
+
+
+def test_a_port_that_is_taken_is_a_wrong_setting() -> None:
+    async def main(port: int) -> None:
+        async with serve_metrics(WorkerMetrics(), "127.0.0.1", port):
+            raise AssertionError("it was taken")
+
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(errors.Refused) as refused:
+        asyncio.run(main(taken.getsockname()[1]))
+    assert refused.value.pointer == "/metrics_port"
