@@ -12,6 +12,7 @@ import uvloop
 
 from astraflow.agent.agent import Agent, RegisterOffer
 from astraflow.agent.holdings import Holdings
+from astraflow.bench.processes import TOKEN, Client, System, cpu_s, fan_out, rss_mib, running, wide
 from astraflow.clock import SystemClock
 from astraflow.protocol import control
 from astraflow.protocol.wire import Envelope
@@ -20,7 +21,6 @@ from astraflow.ulids import Ulids
 from astraflow.worker.link import Link
 from astraflow.worker.socket import connect
 from benchmarks.figures import Figure
-from benchmarks.processes import TOKEN, Client, System, cpu_s, fan_out, rss_mib, running, wide
 
 WAITING = 100_000
 RESTARTED = 10_000

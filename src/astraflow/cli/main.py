@@ -45,6 +45,7 @@ COMMANDS: Final[Mapping[str, Place]] = MappingProxyType(
         "config": Place("settings", "app", "What this machine is configured to do, and by whom."),
         "db": Place("database", "app", "The store: status, migrate, sweep, check."),
         "doctor": Place("doctor", "doctor", "Find out what is wrong here."),
+        "bench": Place("bench", "bench", "Measure how fast it is here."),
         "version": Place("version", "version", "Print the version."),
     }
 )

@@ -4,13 +4,12 @@ A server and a worker, two processes, the same socket library, the same frames, 
 every commit, the lease committed before its frame leaves. No session, no window, no plan, no state machine, no other
 tenant, no host process. What the system costs beyond this is what its promises cost.
 
-`python -m benchmarks.bare_loop worker URL` is its own other end.
+`python -m astraflow.bench.bare_loop worker URL` is its other end.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import sqlite3
 import subprocess
 import sys
@@ -111,7 +110,7 @@ class _Scheduler(WSListener):
         lines += (encode_fact(TaskLeased(AT, task, 1, "w1", 1, 30_000)) for task in tasks)
         self.commit(lines)
         assert self.transport is not None
-        pieces = []
+        pieces: list[bytes] = []
         for task in tasks:
             frame = _encode(_dispatch(f"{RUN}.{task}"))
             pieces += (frame_bytes(frame), frame)
@@ -150,7 +149,7 @@ class _Worker(WSListener):
 
 
 def _envelope(kind: str, role: str, task_id: str, payload: object) -> Envelope:
-    sender = Sender(role, "one")  # type: ignore[arg-type]
+    sender = Sender(role, "one")
     return Envelope(kind, RUN, TS, "default", sender, payload, task_id, 1)
 
 
@@ -168,7 +167,8 @@ async def _work(url: str) -> None:
 
 
 def _start_worker(url: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "benchmarks.bare_loop", "worker", url])
+    # Our own program, with an address that we made.
+    return subprocess.Popen([sys.executable, "-m", "astraflow.bench.bare_loop", "worker", url])  # noqa: S603
 
 
 async def _measure(nodes: int, steps: int) -> tuple[float, float]:
@@ -205,10 +205,4 @@ def measure(nodes: int = 5_000, steps: int = 200) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["worker"]:
-        uvloop.run(_work(sys.argv[2]))
-    else:
-        nodes_a_second, ms_a_step = measure()
-        print(
-            f"fan-out {nodes_a_second:,.0f} nodes/s, chain {ms_a_step:.2f} ms/step, pid {os.getpid()}"
-        )
+    uvloop.run(_work(sys.argv[2]))

@@ -1,0 +1,54 @@
+"""`astra bench`: how fast it is on this machine, in half a minute."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from astraflow.cli.failing import note
+from astraflow.cli.serving import run_loop
+
+__all__ = ["bench"]
+
+
+def bench(
+    width: Annotated[int, typer.Option(min=1, max=50_000, help="nodes side by side")] = 2_000,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+) -> None:
+    """Measure a scheduler and a worker of their own here, beside a bare loop of the same work.
+
+    Nothing of yours is touched: they run in a temporary folder, on a port of their own.
+    """
+    from astraflow.bench import bare_loop
+    from astraflow.bench.processes import running
+    from astraflow.bench.whole import Sizes, measure
+
+    sizes = Sizes(width=width, steps=100, singles=100, many=100, rounds=2)
+    note("measuring the bare loop …")
+    bare_fan, bare_step = bare_loop.measure(sizes.width, sizes.steps)
+    note("measuring the whole …")
+    with running() as system:
+        found = run_loop(measure(system.port, sizes))
+    if as_json:
+        bare = {"bareFanOutNodesPerS": bare_fan, "bareChainMsPerStep": bare_step}
+        told = {_camel(name): value for name, value in msgspec.structs.asdict(found).items()}
+        typer.echo(msgspec.json.encode({**told, **bare}).decode())
+        return
+    rows = [
+        (f"fan-out 1→{width:,}→1", f"{found.fan_out_nodes_per_s:,.0f} nodes/s",
+         f"{found.fan_out_nodes_per_s / bare_fan:.2f} of the bare loop's {bare_fan:,.0f}"),
+        ("chain of 100", f"{found.chain_ms_per_step:.2f} ms/step",
+         f"{found.chain_ms_per_step / bare_step:.1f} times the bare loop's {bare_step:.2f}"),
+        ("one node, submission to result", f"{found.single_p50_ms:.1f} ms",
+         f"99 of 100 within {found.single_p99_ms:.1f} ms"),
+        ("100 runs of 1→8→1 at once", f"{found.many_runs_per_s:,.0f} runs/s", ""),
+    ]  # fmt: skip
+    for what, value, beside in rows:
+        typer.echo(f"{what:<32}{value:>20}   {beside}".rstrip())
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
