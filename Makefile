@@ -94,7 +94,7 @@ docs: setup ## write the generated reference pages
 	$(PY) scripts/make_openapi.py
 
 lock: setup ## resolve the lock files anew
-	for name in run dev; do \
+	for name in run dev clients; do \
 	  $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	    --no-emit-index-url --custom-compile-command "make lock" \
 	    --output-file requirements/$$name.txt requirements/$$name.in; \
