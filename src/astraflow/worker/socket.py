@@ -75,6 +75,10 @@ class _Connection(WSListener):
         self._code: int | None = None
         self._is_closing = False
 
+    @property
+    def was_opened(self) -> bool:
+        return self._transport is not None
+
     def on_ws_connected(self, transport: WSTransport) -> None:
         self._transport = transport
 
@@ -145,4 +149,7 @@ async def connect(url: str, listener: Listener) -> Socket:
             )
     except (WSError, TimeoutError) as error:
         raise ConnectionError(f"cannot connect to {url}: {error}") from error
+    if not connection.was_opened:
+        # picows calls a connection that was lost before its handshake a success, and tells nobody that it is over.
+        raise ConnectionError(f"cannot connect to {url}: closed before it was open")
     return connection
