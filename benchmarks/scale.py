@@ -39,7 +39,7 @@ async def waiting(system: System) -> list[Figure]:
     for _ in range(WAITING // 10_000):
         await client.submit(wide(10_000))
     full = rss_mib(pid)
-    client.close()
+    await client.close()
     return [
         Figure("scheduler, idle", idle, "MiB", 90),
         Figure("scheduler with 100,000 waiting tasks", full, "MiB", 300),
@@ -51,7 +51,7 @@ async def restart(system: System) -> list[Figure]:
     """From the start of the process to the first dispatch, with so many active tasks."""
     client = Client(system.port)
     run_ids = [await client.submit(wide(1_000)) for _ in range(RESTARTED // 1_000)]
-    client.close()
+    await client.close()
     system.kill_scheduler()
     system.start_worker("--max-parallel", "64")
     started = perf_counter()
@@ -63,7 +63,7 @@ async def restart(system: System) -> list[Figure]:
         if views["status"] != "queued":
             break
     first = perf_counter() - started
-    client.close()
+    await client.close()
     return [
         Figure("restart with 10,000 active tasks, to serving", listening, "s", 2),
         Figure("the same, to the first dispatch", first, "s"),
@@ -121,7 +121,7 @@ async def connected(system: System) -> list[Figure]:
     for worker in workers:
         worker.cancel()
     await asyncio.gather(*workers, return_exceptions=True)
-    client.close()
+    await client.close()
     return [Figure("1,000 connected workers", used * 100, "% core", 25)]
 
 
@@ -137,7 +137,7 @@ async def chunks(system: System) -> list[Figure]:
         async for kind, _ in events:
             seen += kind == "node.result.delta"
     spent = perf_counter() - started
-    client.close()
+    await client.close()
     return [
         Figure("chunks through to a reader", seen / spent, "a second", 20_000, at_least=True),
         Figure("of those that were made", seen / CHUNKS * 100, "%"),
@@ -164,7 +164,7 @@ async def large(system: System) -> list[Figure]:
         beside = await small()
         await client.ended({run_id}, events)
         spent = perf_counter() - started
-    client.close()
+    await client.close()
     return [
         Figure("one run of 50,000 nodes", LARGE / spent, "nodes/s"),
         Figure("its acceptance", accepted, "s"),

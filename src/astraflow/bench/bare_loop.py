@@ -34,6 +34,8 @@ from astraflow.protocol import business
 from astraflow.protocol.wire import Envelope, Sender
 from astraflow.runs.facts import AttemptStarted, TaskLeased, TaskSucceeded, encode_fact
 
+__all__ = ["measure"]
+
 IN_FLIGHT = 64
 AT = 1_800_000_000_000
 RUN = "01J8ZQ5T9GQ4X7V2N3M1K0HABC"

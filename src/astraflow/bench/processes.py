@@ -10,7 +10,7 @@ import sys
 import tempfile
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -176,7 +176,7 @@ class Client:
         try:
             yield events()
         finally:
-            writer.close()
+            await _close(writer)
 
     async def ended(self, wanted: set[str], events: AsyncIterator[tuple[str, bytes]]) -> None:
         """Read a tenant's stream until these runs have ended; they must have succeeded."""
@@ -190,9 +190,9 @@ class Client:
                 if not wanted:
                     return
 
-    def close(self) -> None:
+    async def close(self) -> None:
         for _, writer in self._idle:
-            writer.close()
+            await _close(writer)
         self._idle.clear()
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -207,3 +207,9 @@ class Client:
             f"Content-Length: {length}",
         )
         return "\r\n".join((*lines, "", "")).encode()
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with suppress(ConnectionError):
+        await writer.wait_closed()

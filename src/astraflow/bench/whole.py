@@ -81,7 +81,7 @@ async def measure(port: int, sizes: Sizes) -> Measured:
         one = sorted(await singles(client, sizes.singles))
         runs = max([await many(client, sizes.many) for _ in rounds])
     finally:
-        client.close()
+        await client.close()
     return Measured(
         fan_out_nodes_per_s=(sizes.width + 2) / fan,
         chain_ms_per_step=step / sizes.steps * 1000,
