@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from astraflow.clock import SystemClock
@@ -15,6 +16,7 @@ from astraflow.config import SchedulerSettings, Secret
 from astraflow.observe.metrics import Metrics
 from astraflow.scheduler.assembly import assemble
 from astraflow.store import open_store
+from astraflow.store.store import Retention
 from tests.api.rig import (
     NODE_A,
     WAIT_S,
@@ -181,5 +183,21 @@ def test_the_tenants_stream_tells_of_runs(store_url: str) -> None:
         assert event["data"]["data"]["runId"] == made.json()["runId"]
         ahead = await rig.get("/api/v1/events?lastEventId=999")
         problem_of(ahead, 400, "E.REQUEST.INVALID")
+
+    with_real(store_url, test)
+
+
+def test_a_store_that_has_reached_its_bound_takes_no_new_run_and_says_so(store_url: str) -> None:
+    async def test(rig: Rig) -> None:
+        kept = await rig.submit()
+        now = rig.scheduler.serving
+        now._parts = msgspec.structs.replace(now._parts, retention=Retention(max_bytes=1))
+        await now.sweep()
+        refused = await rig.post(RUNS, json={"workflow": definition()})
+        problem_of(refused, 507, "E.STORE.FULL")
+        assert (await rig.get(f"{RUNS}/{kept}")).status_code == 200
+        now._parts = msgspec.structs.replace(now._parts, retention=Retention())
+        await now.sweep()
+        await rig.submit()
 
     with_real(store_url, test)

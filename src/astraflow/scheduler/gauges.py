@@ -84,6 +84,9 @@ class SchedulerGauge:
     def lagged(self, seconds: float) -> None:
         self._metrics.loop_lag.observe(seconds)
 
+    def stored(self, size_bytes: int) -> None:
+        self._metrics.store_bytes.set(to=float(size_bytes))
+
     def forget(self) -> None:
         """The engine is another one now: what was out under the old one is not known any more."""
         self._out.clear()

@@ -73,8 +73,13 @@ class Scheduler(Reading, Workflows):
         definition, version = await self._definition_of(submission)
         planned = await self._plans.make(definition)
         serving = self.serving
+        if serving.is_full:
+            raise errors.Unavailable(
+                errors.STORE_FULL, "the store has reached retention_bytes; active runs go on"
+            )
         run_id = self._parts.ids.new()
-        serving.writer.ledger.origins[run_id] = Origin(planned.row, planned.name, version)
+        origins = serving.writer.ledger.origins
+        origins[run_id] = Origin(planned.row, planned.name, version)
         try:
             made, at = await serving.writer.submit(
                 lambda token: SubmitRun(
@@ -87,8 +92,11 @@ class Scheduler(Reading, Workflows):
                     submission.fingerprint,
                 )
             )
-        finally:
-            serving.writer.ledger.origins.pop(run_id, None)
+        except errors.AstraflowError:
+            origins.pop(run_id, None)
+            raise
+        # Not when the caller has given up: what the engine took in is written all the same, and needs its origin.
+        origins.pop(run_id, None)
         if made == run_id:
             return Accepted(made, "queued", at, True)
         row = await self._get_row(submission.tenant, made)

@@ -72,6 +72,8 @@ class Serving:
         self.writer = writer
         self._parts = parts
         self._ownership = ownership
+        self.is_full = False
+        """Whether the store has passed its bound: then it takes no new run."""
 
     @property
     def engine(self) -> Engine:
@@ -104,14 +106,23 @@ class Serving:
             self._ownership.renewed(sent_at)
 
     async def _sweep(self) -> None:
+        while True:
+            await self.sweep()
+            await asyncio.sleep(SWEEP_EVERY_S)
+
+    async def sweep(self) -> None:
+        """Remove what is past its retention, and see whether there is room for more."""
         parts = self._parts
         while True:
-            await asyncio.sleep(SWEEP_EVERY_S)
-            while True:
-                swept = await parts.store.sweep(self.claim, parts.retention, parts.clock.wall_ms())
-                if not swept.more:
-                    break
-                await asyncio.sleep(SWEEP_PAUSE_S)
+            swept = await parts.store.sweep(self.claim, parts.retention, parts.clock.wall_ms())
+            if not swept.more:
+                break
+            await asyncio.sleep(SWEEP_PAUSE_S)
+        usage = await parts.store.usage()
+        limit = parts.retention.max_bytes
+        # What is active is never swept, so that the bound may be passed by it alone.
+        self.is_full = limit is not None and usage.bytes > limit
+        parts.gauge.stored(usage.bytes)
 
 
 async def _first_to_fail(tasks: Sequence[Awaitable[None]]) -> None:

@@ -58,6 +58,7 @@ class Gauge(Protocol):
     def lagged(self, seconds: float) -> None:
         """So late did a timer of the engine come."""
 
+    def stored(self, size_bytes: int) -> None: ...
     def forget(self) -> None: ...
 
 
