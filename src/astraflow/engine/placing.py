@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import msgspec
 
@@ -19,7 +19,7 @@ from astraflow.runs.commands import Lease as LeaseTask
 from astraflow.runs.commands import Wait
 from astraflow.runs.facts import WaitingFor
 from astraflow.runs.run import Run
-from astraflow.runs.states import Backoff, Lost, Ready
+from astraflow.workflow.plan import ResourceRefValue
 
 __all__ = ["place", "say_what_is_waited_for"]
 
@@ -53,8 +53,8 @@ def place(view: View) -> None:
 
 
 def _may_be_placed(run: Run, task: int) -> bool:
-    waits = isinstance(run.tasks[task].state, Ready | Backoff | Lost)
-    return run.cancel is None and waits and run.tasks[task].open_calls == 0
+    state = run.tasks[task]
+    return run.cancel is None and state.is_waiting and state.open_calls == 0
 
 
 def _key_is_free(view: View, run: Run, entry: Entry) -> bool:
@@ -126,9 +126,10 @@ def _dispatch_frame(
 ) -> business.Dispatch:
     node = run.node_of(task)
     state = run.tasks[task]
-    host = run.plan.nodes[run.host_of(task)]
-    chain = tuple(run.plan.nodes[one].node_id for one in host.middlewares)
+    host = node if state.call is None and node.host is None else run.plan.nodes[run.host_of(task)]
+    chain = tuple([run.plan.nodes[one].node_id for one in host.middlewares])
     parameters = bound_parameters(run, task)
+    refs = refs_of(run, task, parameters)
     assert worker.since is not None, "a worker with a session has registered"
     timeout_ms = int(node.timeout_s * 1000) if node.timeout_s is not None else None
     return business.Dispatch(
@@ -143,16 +144,22 @@ def _dispatch_frame(
         lease=business.Lease(ttl_ms, worker.since),
         constraints=business.Constraints(timeout_ms),
         concurrency_key=node.concurrency_key,
-        resource_refs=tuple(
-            business.ResourceRef(ref.resource_id, worker.worker_id, ref.type or UNTYPED, ref.scope)
-            for ref in refs_of(run, task, parameters)
-        ),
+        resource_refs=_wire_refs(refs, worker.worker_id) if refs else (),
         affinity=business.Affinity(node.affinity.key, node.affinity.mode)
         if node.affinity is not None
         else None,
         host_node_id=host.node_id if chain else None,
         middleware_chain=chain,
         chain_index=chain_index_of(run, task),
+    )
+
+
+def _wire_refs(
+    refs: Sequence[ResourceRefValue], worker_id: str
+) -> tuple[business.ResourceRef, ...]:
+    return tuple(
+        business.ResourceRef(ref.resource_id, worker_id, ref.type or UNTYPED, ref.scope)
+        for ref in refs
     )
 
 

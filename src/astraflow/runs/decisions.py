@@ -15,7 +15,7 @@ skips what is downstream). A caller that cannot commit them throws the run away 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from astraflow import errors
 from astraflow.runs.calls import end_calls, open_call, take_up_answers
@@ -67,11 +67,10 @@ from astraflow.runs.retry import (
 )
 from astraflow.runs.run import Run
 from astraflow.runs.states import (
-    Backoff,
+    ATTEMPTED,
     Failed,
     Leased,
     Lost,
-    Ready,
     Running,
     Stopping,
 )
@@ -139,11 +138,10 @@ class Decision:
 def is_current(run: Run, task: int, attempt: int, worker: str) -> bool:
     """Whether a report of this attempt by this worker still decides the task (R7)."""
     state = run.tasks[task].state
-    return (
-        isinstance(state, Leased | Running | Stopping | Lost)
-        and state.attempt == attempt
-        and state.worker == worker
-    )
+    if type(state) not in ATTEMPTED:
+        return False
+    held = cast("Leased", state)  # all of them name their attempt and their worker
+    return held.attempt == attempt and held.worker == worker
 
 
 def decide(run: Run, command: Command, at: int, rng: Random) -> Decision:
@@ -216,7 +214,7 @@ def _cancel(decision: Decision, command: Cancel) -> None:
 def _lease(decision: Decision, command: Lease) -> None:
     run = decision.run
     task = run.tasks[command.task]
-    is_placeable = isinstance(task.state, Ready | Backoff | Lost) and task.open_calls == 0
+    is_placeable = task.is_waiting and task.open_calls == 0
     if run.cancel is not None or not is_placeable:
         decision.ignored = "task is not waiting for a place"
         return
@@ -237,7 +235,7 @@ def next_attempt(run: Run, task: int) -> int:
 
 def _wait(decision: Decision, command: Wait) -> None:
     task = decision.run.tasks[command.task]
-    if not isinstance(task.state, Ready | Backoff | Lost):
+    if not task.is_waiting:
         decision.ignored = "task is not waiting for a place"
     elif task.waiting_for == command.waiting_for:
         decision.ignored = "already said"
@@ -247,7 +245,7 @@ def _wait(decision: Decision, command: Wait) -> None:
 
 def _fail_unplaceable(decision: Decision, command: Fail) -> None:
     task = decision.run.tasks[command.task]
-    if not isinstance(task.state, Ready | Backoff | Lost):
+    if not task.is_waiting:
         decision.ignored = "task is not waiting for a place"
         return
     decision.finish_task(TaskFailed(decision.at, command.task, task.attempt, command.error))

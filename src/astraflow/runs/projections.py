@@ -92,7 +92,7 @@ def iso(at: int) -> str:
 def node_status(task: Task) -> str:
     """The status word of a task."""
     state = task.state
-    if task.waiting_for is not None and isinstance(state, Ready | Backoff | Lost):
+    if task.waiting_for is not None and task.is_waiting:
         return "waiting"
     return _STATUS[type(state)]
 

@@ -28,6 +28,7 @@ from astraflow.runs.states import (
     READY,
     SUBSUMED,
     TERMINAL,
+    WAITING,
     Pending,
     Ready,
     State,
@@ -90,6 +91,11 @@ class Task:
     @property
     def is_terminal(self) -> bool:
         return type(self.state) in TERMINAL
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it may be given a place, once all that it called has ended."""
+        return type(self.state) in WAITING
 
     @property
     def is_held(self) -> bool:

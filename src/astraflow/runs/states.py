@@ -13,6 +13,7 @@ import msgspec
 from astraflow.runs.facts import Problem, StopWhy
 
 __all__ = [
+    "ATTEMPTED",
     "BACKOFF",
     "CANCELLED",
     "HOLDING",
@@ -21,6 +22,7 @@ __all__ = [
     "SUBSUMED",
     "SUCCEEDED",
     "TERMINAL",
+    "WAITING",
     "Backoff",
     "Cancelled",
     "Failed",
@@ -126,3 +128,7 @@ TERMINAL: Final[frozenset[type[State]]] = frozenset(
 )
 HOLDING: Final[frozenset[type[State]]] = frozenset({Leased, Running, Stopping})
 """States in which a worker may be running the current attempt."""
+ATTEMPTED: Final[frozenset[type[State]]] = HOLDING | {Lost}
+"""States in which a report of the current attempt still decides: it may come after its loss was counted."""
+WAITING: Final[frozenset[type[State]]] = frozenset({Ready, Backoff, Lost})
+"""States in which a task may be given a place."""
