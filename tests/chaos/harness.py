@@ -91,7 +91,7 @@ class _Closing:
 
 async def _run(plan: Plan, supervisor: Supervisor, api: Api, truth_folder: Path) -> Verdict:
     workload = Workload(api, truth_folder, plan.seed)
-    nemesis = Nemesis(supervisor, api, random.Random(plan.seed))
+    nemesis = Nemesis(supervisor, api, truth_folder, random.Random(plan.seed))
     verdict = Verdict(timeline=supervisor.timeline)
     keeping = asyncio.create_task(supervisor.keep_alive())
     working = asyncio.create_task(workload.run(plan.clients))

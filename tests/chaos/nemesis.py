@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tests.chaos import proc
 from tests.chaos.proxy import DOWN, UP, Weather
@@ -22,8 +23,11 @@ __all__ = ["FAULTS", "Kill", "Nemesis"]
 
 POINTS = ("before-commit", "after-commit", "before-send", "after-send")
 BEYOND_LEASE_S = LEASE_S * 1.4
-POINT_WAIT_S = 6.0
+POINT_WAIT_S = 20.0
 """For a scheduler to come to the point at which it is to die; an idle one may not."""
+
+
+WORKING_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class Nemesis:
 
     supervisor: Supervisor
     api: Api
+    truth: Path
     rng: random.Random
     counts: Counter[str] = field(default_factory=Counter)
     kills: list[Kill] = field(default_factory=list)
@@ -67,6 +72,14 @@ class Nemesis:
     def _ended(self, kind: str, pids: frozenset[int]) -> None:
         self.kills.append(Kill(kind, time.monotonic_ns(), pids))
 
+    async def until_working(self) -> None:
+        """Until something runs that was not running: a fault of an idle system shows little."""
+        before = self.truth_bytes()
+        await until(lambda: self.truth_bytes() > before, WORKING_S)
+
+    def truth_bytes(self) -> int:
+        return sum(path.stat().st_size for path in self.truth.iterdir())
+
     # -- kills ------------------------------------------------------------------------------
 
     async def kill_scheduler(self) -> None:
@@ -74,30 +87,27 @@ class Nemesis:
             self.supervisor.kill(self.supervisor.scheduler)
 
     async def kill_at_point(self) -> None:
-        await self.kill_scheduler_at(self.rng.choice(POINTS), self.rng.randint(1, 30))
+        await self.kill_scheduler_at((self.rng.choice(POINTS), self.rng.randint(1, 30)))
 
-    async def kill_scheduler_at(self, point: str, times: int) -> bool:
-        """Start a scheduler that dies at a named point; whether it came to it."""
-        async with self.owns_scheduler:
-            return await self._kill_scheduler_at(point, times)
-
-    async def _kill_scheduler_at(self, point: str, times: int) -> bool:
+    async def kill_scheduler_at(self, *points: tuple[str, int]) -> int:
+        """Start schedulers that each die at a named point, one after another; how many came to it."""
         supervisor = self.supervisor
         scheduler = supervisor.scheduler
-        scheduler.is_wanted = False
-        supervisor.kill(scheduler)
-        assert scheduler.popen is not None
-        await until(lambda: not scheduler.is_alive(), POINT_WAIT_S)
-        supervisor.spawn(scheduler, {"ASTRA_CHAOS_POINT": f"{point}:{times}"})
-        scheduler.is_wanted = False
-        mortal = scheduler.popen
-        has_died = await is_seen(lambda: mortal.poll() is not None, POINT_WAIT_S)
-        if has_died:
-            self.counts[point] += 1
-        else:
+        died = 0
+        async with self.owns_scheduler:
+            scheduler.is_wanted = False
             supervisor.kill(scheduler)
-        scheduler.is_wanted = True
-        return has_died
+            for point, times in points:
+                await until(lambda: not scheduler.is_alive(), POINT_WAIT_S)
+                supervisor.spawn(scheduler, {"ASTRA_CHAOS_POINT": f"{point}:{times}"})
+                scheduler.is_wanted = False
+                if await is_seen(lambda: not scheduler.is_alive(), POINT_WAIT_S):
+                    died += 1
+                    self.counts[point] += 1
+                else:
+                    supervisor.kill(scheduler)
+            scheduler.is_wanted = True
+        return died
 
     async def kill_worker(self) -> None:
         worker = self._any_worker()
