@@ -26,8 +26,9 @@ from astraflow.api.requests import MAX_ID_CHARS, Call, as_number
 from astraflow.api.routes import Parts
 from astraflow.api.run_views import bounded
 from astraflow.errors import AstraflowError, Refused, Unavailable
+from astraflow.moments import iso
 from astraflow.observe.metrics import Gauge
-from astraflow.runs.projections import Event, iso
+from astraflow.runs.projections import Event
 from astraflow.store.rows import TenantEvent
 
 __all__ = ["EventEndpoints", "Timing", "event_bytes"]

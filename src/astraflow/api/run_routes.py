@@ -24,8 +24,8 @@ from astraflow.api.requests import (
 from astraflow.api.routes import Parts
 from astraflow.api.run_views import bounded, complete_node, log_lines, node_history, summary
 from astraflow.errors import Refused
+from astraflow.moments import iso
 from astraflow.runs.facts import RunStatus
-from astraflow.runs.projections import iso
 from astraflow.scheduler.service import Submission
 
 __all__ = ["RunEndpoints"]

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from astraflow.engine.batch import NumberedFact
+from astraflow.moments import iso
 from astraflow.runs.facts import (
     AttemptFailed,
     AttemptLost,
@@ -21,7 +22,7 @@ from astraflow.runs.facts import (
     TaskSkipped,
     TaskSucceeded,
 )
-from astraflow.runs.projections import Event, iso
+from astraflow.runs.projections import Event
 from astraflow.runs.story import tell_fact
 from astraflow.store.rows import RunRow
 

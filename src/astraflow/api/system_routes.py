@@ -13,7 +13,7 @@ from astraflow.api.docs_page import PAGE
 from astraflow.api.requests import MAX_SEARCH_CHARS, Call
 from astraflow.api.routes import Parts
 from astraflow.errors import Unavailable
-from astraflow.runs.projections import iso
+from astraflow.moments import iso
 from astraflow.workflow.manifest import Manifest
 
 __all__ = ["SystemEndpoints"]

@@ -14,7 +14,7 @@ from astraflow.api.answers import JSON, NO_CONTENT, Answer, Headers, answer_json
 from astraflow.api.requests import DEFINITION_BODY_BYTES, Call
 from astraflow.api.routes import Parts
 from astraflow.errors import Conflict, Refused
-from astraflow.runs.projections import iso
+from astraflow.moments import iso
 from astraflow.store.rows import WorkflowRow
 from astraflow.workflow.problems import InvalidDocument
 

@@ -9,10 +9,9 @@ event of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any, Final
 
+from astraflow.moments import iso
 from astraflow.runs.facts import (
     ArtifactRef,
     AttemptFailed,
@@ -58,7 +57,7 @@ from astraflow.runs.states import (
 )
 from astraflow.workflow.plan import Plan
 
-__all__ = ["Event", "events_of", "iso", "node_status", "view_node", "view_run"]
+__all__ = ["Event", "events_of", "node_status", "view_node", "view_run"]
 
 Event = dict[str, Any]
 
@@ -75,18 +74,6 @@ _STATUS: Final[dict[type[State], str]] = {
     Skipped: "skipped",
     Cancelled: "cancelled",
 }
-
-
-@lru_cache(maxsize=64)
-def _second(seconds: int) -> str:
-    """Most times that are shown together are of the same few seconds."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.")
-
-
-def iso(at: int) -> str:
-    """Wall-clock milliseconds as RFC 3339."""
-    seconds, ms = divmod(at, 1000)
-    return f"{_second(seconds)}{ms:03d}Z"
 
 
 def node_status(task: Task) -> str:

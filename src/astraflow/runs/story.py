@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from astraflow.moments import iso
 from astraflow.runs.facts import (
     AttemptFailed,
     AttemptLost,
@@ -23,7 +24,6 @@ from astraflow.runs.facts import (
     TaskSucceeded,
     TaskWaiting,
 )
-from astraflow.runs.projections import iso
 
 __all__ = ["tell", "tell_fact"]
 

@@ -114,6 +114,8 @@ class Ledger:
         for notice in batch.notices:
             self._write_notice(changes, workers, notice, view)
         changes.workers.extend(workers.values())
+        # A batch holds all that was decided by now: what is left was refused, and its caller has gone.
+        self.origins.clear()
         return changes
 
     # -- runs -------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any
 from astraflow import errors
 from astraflow.engine.batch import NumberedFact
 from astraflow.ids import NodeId
+from astraflow.moments import iso
 from astraflow.runs.facts import (
     CallOpened,
     CancelRequested,
@@ -20,7 +21,7 @@ from astraflow.runs.facts import (
     RunStatus,
     TaskFact,
 )
-from astraflow.runs.projections import Event, events_of, iso, view_node, view_run
+from astraflow.runs.projections import Event, events_of, view_node, view_run
 from astraflow.runs.run import Run
 from astraflow.scheduler.archive import facts_of
 from astraflow.scheduler.life import Life

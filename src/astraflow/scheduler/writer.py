@@ -23,10 +23,10 @@ from astraflow.engine.batch import Answer, Batch
 from astraflow.engine.engine import Engine
 from astraflow.engine.intake import CancelRun, SubmitRun
 from astraflow.engine.view import View
+from astraflow.moments import iso
 from astraflow.protocol import limits
 from astraflow.protocol.codec import BadFrame, decode, encode
 from astraflow.protocol.events import CloseConnection, Conn, SendFrame
-from astraflow.runs.projections import iso
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.ledger import Ledger
 from astraflow.store.rows import Changes, TenantEvent
@@ -102,7 +102,7 @@ class Writer:
         self._is_stirred = True
         self._is_committing = False
         self._is_speaking = False
-        self._asked: set[asyncio.Future[str]] = set()
+        self._asked: dict[asyncio.Future[str], None] = {}  # in order: a simulated world is repeatable
         self._barriers: list[asyncio.Future[None]] = []
         self._passing: list[asyncio.Future[None]] = []  # those of the turn under way
         self._timer: asyncio.TimerHandle | None = None
@@ -155,8 +155,8 @@ class Writer:
 
     async def _ask(self, method: Any, request: Callable[[object], Any], at: int) -> str:
         answer: asyncio.Future[str] = self._loop.create_future()
-        self._asked.add(answer)
-        answer.add_done_callback(self._asked.discard)
+        self._asked[answer] = None
+        answer.add_done_callback(self._asked.pop)
         method(request(answer), self._clock.now(), at)
         self._stir()
         return await answer

@@ -24,10 +24,10 @@ from astraflow.agent.actions import (
 )
 from astraflow.agent.agent import Agent
 from astraflow.clock import Clock
+from astraflow.moments import iso
 from astraflow.protocol import business
 from astraflow.protocol.codec import BadFrame, decode, encode
 from astraflow.protocol.wire import Envelope
-from astraflow.runs.projections import iso
 from astraflow.worker.socket import Listener, Socket
 
 __all__ = ["Connect", "Hosts", "Link"]

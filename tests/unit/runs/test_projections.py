@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from astraflow import errors
+from astraflow.moments import iso
 from astraflow.runs import states
 from astraflow.runs.commands import (
     Call,
@@ -51,7 +52,7 @@ from astraflow.runs.facts import (
     WaitingFor,
     width,
 )
-from astraflow.runs.projections import events_of, iso, node_status, view_node, view_run
+from astraflow.runs.projections import events_of, node_status, view_node, view_run
 from tests.unit.plans import AT, accepted, make_plan, retrying, start, wrapped
 from tests.unit.runs.examples import ARTIFACT, ERROR, FULL_FACTS, RESULT, run_in
 
