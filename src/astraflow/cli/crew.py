@@ -133,4 +133,6 @@ class Crew:
 
 
 def _end(code: int) -> str:
-    return f"exit code {code}" if code >= 0 else f"signal {-code}"
+    if code == 0:
+        return "nothing left to do, because it was drained"
+    return f"exit code {code}" if code > 0 else f"signal {-code}"

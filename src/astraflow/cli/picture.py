@@ -48,22 +48,25 @@ class NodeLine:
         self.error = ""
         self.tail = ""
 
-    @property
-    def says(self) -> str:
-        """The last thing that is known of it."""
-        return self.error or self.tail or self.message
-
 
 class Picture:
     """A run as its events tell it."""
 
-    def __init__(self, run_id: str, definition: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        definition: Mapping[str, Any],
+        workers: Mapping[str, str] | None = None,
+    ) -> None:
         self.run_id = run_id
         self.status = "queued"
         self.is_cancelling = False
         self.nodes: dict[str, NodeLine] = {}
         self.counts: Counter[str] = Counter()
         self.log: deque[str] = deque(maxlen=MAX_LOG_LINES)
+        self.speaker: NodeLine | None = None
+        """Who streamed text last."""
+        self._workers = workers or {}
         self._hot: dict[str, NodeLine] = {}
         self._recent: deque[NodeLine] = deque(maxlen=MAX_RECENT)
         for node in definition.get("nodes") or ():
@@ -100,7 +103,9 @@ class Picture:
         if body.get("attempt", node.attempt) != node.attempt:
             node.attempt = body["attempt"]
             node.progress, node.message, node.tail, node.error = None, "", "", ""
-        node.worker = body.get("workerId", node.worker)
+        worker = body.get("workerId")
+        if worker is not None:
+            node.worker = plain(self._workers.get(worker) or worker)
         node.progress = body.get("progress", node.progress)
         node.message = plain(str(body.get("message") or node.message))
         error = body.get("error")
@@ -127,7 +132,8 @@ class Picture:
 
     def _take_text(self, node: NodeLine, channel: str, text: str) -> None:
         if channel == "llm":
-            node.tail = plain((node.tail + text)[-MAX_TAIL_CHARS:])
+            node.tail = plain((node.tail + text)[-MAX_TAIL_CHARS:].replace("\n", " "))
+            self.speaker = node
             return
         for line in text.splitlines():
             self.log.append(f"{node.label} | {plain(line)}")

@@ -1,27 +1,18 @@
-"""Ways to look at a run while it runs: moving at a terminal, lines for a pipe, JSON for a program."""
+"""Ways to look at a run while it runs: lines for a pipe, JSON for a program. `live` is the one for a terminal."""
 
 from __future__ import annotations
 
-import threading
-from typing import TYPE_CHECKING, Final, Protocol, TextIO
+from typing import Final, Protocol, TextIO
 
 import msgspec
 import typer
 
 from astraflow.cli.picture import NodeLine, Picture
-from astraflow.cli.showing import STYLES, plain
+from astraflow.cli.showing import plain
 from astraflow.client.models import Event
-from astraflow.clock import Clock
 
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+__all__ = ["JsonViewer", "LineViewer", "Viewer"]
 
-__all__ = ["JsonViewer", "LineViewer", "LiveViewer", "Viewer"]
-
-REFRESH_HZ: Final = 10
-LOG_ROWS: Final = 6
-BAR_CHARS: Final = 12
-FEWEST_ROWS: Final = 3
 MAX_LINE_CHARS: Final = 160
 
 _TOLD: Final = frozenset(
@@ -114,106 +105,3 @@ class LineViewer:
 
     def _say(self, text: str) -> None:
         typer.echo(text, file=self._stream)
-
-
-class LiveViewer:
-    """A picture that moves: never longer than the screen, drawn ten times a second at most."""
-
-    def __init__(self, picture: Picture, console: Console, clock: Clock) -> None:
-        from rich.live import Live
-
-        self._picture = picture
-        self._console = console
-        self._clock = clock
-        self._started_at = clock.now()
-        self._cut_why = ""
-        # Drawn in a thread of the picture's own, fed in ours.
-        self._lock = threading.Lock()
-        self._live = Live(
-            console=console,
-            get_renderable=self._draw,
-            refresh_per_second=REFRESH_HZ,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-
-    def __enter__(self) -> None:
-        self._live.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._live.stop()
-
-    def take(self, event: Event) -> None:
-        with self._lock:
-            self._cut_why = ""
-            self._picture.take(event)
-
-    def cut(self, why: str) -> None:
-        with self._lock:
-            self._cut_why = why
-
-    def _draw(self) -> RenderableType:
-        from rich.console import Group
-        from rich.table import Table
-        from rich.text import Text
-
-        with self._lock:
-            height = max(self._console.size.height, 8)
-            log = list(self._picture.log)[-LOG_ROWS:]
-            rows = self._picture.rows(max(FEWEST_ROWS, height - 4 - len(log)))
-            table = Table(box=None, pad_edge=False, show_header=False, expand=True)
-            for width in (24, 11, 3, BAR_CHARS + 5, 12, None):
-                table.add_column(
-                    width=width,
-                    no_wrap=True,
-                    overflow="ellipsis",
-                    ratio=1 if width is None else None,
-                )
-            for node in rows:
-                table.add_row(*_cells(node))
-            parts: list[RenderableType] = [self._head(), table]
-            parts += [Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in log]
-            return Group(*parts)
-
-    def _head(self) -> RenderableType:
-        from rich.text import Text
-
-        picture = self._picture
-        head = Text(no_wrap=True, overflow="ellipsis")
-        head.append(f"run {picture.run_id} ")
-        status = "cancelling" if picture.is_cancelling else picture.status
-        head.append(status, style=STYLES.get(status, ""))
-        head.append(f"  {self._clock.now() - self._started_at:.1f} s ")
-        for status, count in sorted(
-            picture.counts.items(),
-            key=lambda item: list(STYLES).index(item[0]) if item[0] in STYLES else 99,
-        ):
-            if count:
-                head.append(f"  {count} {status}", style=STYLES.get(status, ""))
-        if self._cut_why:
-            head.append(f"  reconnecting ({self._cut_why})", style="yellow")
-        return head
-
-
-def _cells(node: NodeLine) -> list[RenderableType]:
-    from rich.text import Text
-
-    says = node.says
-    return [
-        Text(node.label),
-        Text(node.status, style=STYLES.get(node.status, "")),
-        Text(f"#{node.attempt}" if node.attempt else ""),
-        Text(_bar(node.progress)),
-        Text(node.worker[-12:], style="dim"),
-        # Of a text that grows at its end, the end.
-        Text(says[-200:].lstrip() if node.tail and says == node.tail else says),
-    ]
-
-
-def _bar(progress: float | None) -> str:
-    if progress is None:
-        return ""
-    share = min(max(progress, 0.0), 1.0)
-    full = round(share * BAR_CHARS)
-    return "━" * full + "─" * (BAR_CHARS - full) + f" {share:4.0%}"

@@ -15,7 +15,7 @@ from astraflow import errors
 from astraflow.cli.failing import FAILED, INTERRUPTED, exit_code_of, fail, note
 from astraflow.cli.picture import Picture
 from astraflow.cli.showing import console, plain, show_json, show_table
-from astraflow.cli.viewers import JsonViewer, LineViewer, LiveViewer, Viewer
+from astraflow.cli.viewers import JsonViewer, LineViewer, Viewer
 from astraflow.client import calls
 from astraflow.client.models import Node, Run, RunSummary
 from astraflow.clock import SystemClock
@@ -44,7 +44,7 @@ def follow(
 
     ^C ends the watching, not the run, and says so.
     """
-    viewer = _viewer(run_id, definition, as_json=as_json, to_stderr=to_stderr)
+    viewer = _viewer(client, run_id, definition, as_json=as_json, to_stderr=to_stderr)
     try:
         with viewer:
             for event in client.follow(run_id, patience_s=patience_s, on_cut=viewer.cut):
@@ -61,13 +61,20 @@ def follow(
 
 
 def _viewer(
-    run_id: str, definition: Mapping[str, Any], *, as_json: bool, to_stderr: bool
+    client: Client,
+    run_id: str,
+    definition: Mapping[str, Any],
+    *,
+    as_json: bool,
+    to_stderr: bool,
 ) -> Viewer:
     if as_json:
         return JsonViewer()
-    picture = Picture(run_id, definition)
+    picture = Picture(run_id, definition, _worker_names(client))
     stream = sys.stderr if to_stderr else sys.stdout
     if stream.isatty() and os.environ.get("TERM") != "dumb":
+        from astraflow.cli.live import LiveViewer  # only at a terminal: it brings rich with it
+
         return LiveViewer(picture, console(err=to_stderr), SystemClock())
     return LineViewer(picture, stream)
 
@@ -89,7 +96,7 @@ def show_end(client: Client, run_id: str, definition: Mapping[str, Any], *, as_j
 def show_run(client: Client, run: Run, definition: Mapping[str, Any]) -> None:
     """A run as it is, for people."""
     shown = _shown(run.nodes)
-    names = {one.worker_id: one.name for one in client.workers.iterate()}
+    names = _worker_names(client)
     show_table(
         ("node", "status", "attempts", "duration", "worker", "error"),
         (_row(node, names) for node in shown),
@@ -101,6 +108,10 @@ def show_run(client: Client, run: Run, definition: Mapping[str, Any]) -> None:
     took = f" after {duration(run.created_at, run.finished_at)}" if run.finished_at else ""
     said = f": {run.error.code} {plain(run.error.message)}" if run.error else ""
     note(f"run {run.run_id} {run.status}{took}{said}")
+
+
+def _worker_names(client: Client) -> dict[str, str]:
+    return {one.worker_id: one.name for one in client.workers.iterate()}
 
 
 def _shown(nodes: list[Node]) -> list[Node]:

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from astraflow.client.asynchronous import AsyncClient
-from astraflow.client.blocking import Client
-from astraflow.client.endpoint import Endpoint, find_endpoint
-from astraflow.client.handles import AsyncRunHandle, RunFailed, RunHandle
-from astraflow.client.models import (
-    Artifact,
-    Event,
-    LogLine,
-    Me,
-    Node,
-    NodeDetail,
-    Page,
-    Run,
-    RunSummary,
-    TaskError,
-    WaitingFor,
-    Worker,
-    Workflow,
-    WorkflowSummary,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from astraflow.client.asynchronous import AsyncClient
+    from astraflow.client.blocking import Client
+    from astraflow.client.endpoint import Endpoint, find_endpoint
+    from astraflow.client.handles import AsyncRunHandle, RunFailed, RunHandle
+    from astraflow.client.models import (
+        Artifact,
+        Event,
+        LogLine,
+        Me,
+        Node,
+        NodeDetail,
+        Page,
+        Run,
+        RunSummary,
+        TaskError,
+        WaitingFor,
+        Worker,
+        Workflow,
+        WorkflowSummary,
+    )
 
 __all__ = [
     "Artifact",
@@ -46,3 +50,20 @@ __all__ = [
     "WorkflowSummary",
     "find_endpoint",
 ]
+
+_HOMES: Final = {
+    "AsyncClient": "asynchronous",
+    "AsyncRunHandle": "handles",
+    "Client": "blocking",
+    "Endpoint": "endpoint",
+    "RunFailed": "handles",
+    "RunHandle": "handles",
+    "find_endpoint": "endpoint",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when asked for: whoever wants to know where the server is needs no HTTP for it.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'models')}"), name)

@@ -1,0 +1,189 @@
+"""`astra up`: it comes up, keeps its workers alive, and leaves nothing behind, however it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+from pathlib import Path
+
+import httpx
+
+from tests.cli.rig import (
+    EXAMPLES,
+    SLOW,
+    Up,
+    astra,
+    await_ends,
+    descendants,
+    end,
+    node,
+    read_until,
+    start,
+    up,
+    workflow,
+)
+
+NOTHING = json.dumps(workflow(node(1, "noop")))
+
+
+def worker_of(running: Up) -> int:
+    """The process id of the one worker."""
+    (found,) = [
+        pid
+        for pid in descendants(running.process.pid)
+        if b"\0worker\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+    return found
+
+
+def test_it_serves_a_run_and_ends_without_a_trace(tmp_path: Path) -> None:
+    running = Up(tmp_path)
+    try:
+        assert httpx.get(f"{running.url}/readyz").status_code == 200
+        place = tmp_path / "var" / "endpoint.json"
+        assert stat.S_IMODE(place.stat().st_mode) == 0o600
+        assert json.loads(place.read_text())["url"] == running.url
+        assert running.astra("run", str(EXAMPLES / "retry.json")).code == 0
+        worker = worker_of(running)
+        assert running.token.encode() not in Path(f"/proc/{worker}/cmdline").read_bytes()
+        assert running.token not in running.said()
+        below = descendants(running.process.pid)
+        assert len(below) >= 2, "a worker and at least one host"
+    finally:
+        code = running.end()
+    assert code == 0
+    assert not place.exists()
+    assert "ending: the workers finish what they run" in running.said()
+
+
+def test_its_words_say_how_to_go_on(tmp_path: Path) -> None:
+    with up(tmp_path, "--workers", "0") as running:
+        told = read_until(running.process, lambda line: "curl" in line)
+        assert f"{running.url}/api/v1/runs" in told
+        (tmp_path / "var" / "token").read_text()
+
+
+def test_what_it_knows_survives_it(tmp_path: Path) -> None:
+    with up(tmp_path) as first:
+        done = first.astra("run", "-", "--json", stdin=NOTHING)
+        run_id, token = done.lines[-1]["runId"], first.token
+    with up(tmp_path) as second:
+        assert second.token == token
+        assert second.astra("runs", "show", run_id, "--json").json["status"] == "succeeded"
+
+
+def test_killed_it_takes_its_workers_and_hosts_with_it(tmp_path: Path) -> None:
+    running = Up(tmp_path)
+    run_id = running.submit(SLOW)
+    watching = running.start("runs", "watch", run_id)
+    read_until(watching, lambda line: line.startswith("Long sleep running"))
+    below = descendants(running.process.pid)
+    assert len(below) >= 2
+    end(watching, signal.SIGINT)
+    end(running.process, signal.SIGKILL)
+    assert await_ends(below) == set()
+
+
+def test_a_worker_that_dies_is_started_again(tmp_path: Path) -> None:
+    with up(tmp_path) as running:
+        assert running.astra("run", "-", stdin=NOTHING).code == 0
+        os.kill(worker_of(running), signal.SIGKILL)
+        assert running.astra("run", "-", stdin=NOTHING).code == 0
+        assert "worker-1 ended with signal 9; starting it again" in running.said()
+
+
+def test_a_second_one_in_the_same_folder_says_who_is_there(tmp_path: Path) -> None:
+    with up(tmp_path, "--workers", "0") as running:
+        second = astra("up", "--port", "0", "--no-browser", cwd=tmp_path)
+        assert (second.code, second.out) == (3, "")
+        assert second.err.startswith(
+            f"error: process {running.process.pid}, listening on {running.url}, has the store open"
+        )
+        assert "\n\nhint: stop the process that the message names" in second.err
+        server = astra("server", "--port", "0", cwd=tmp_path)
+        assert server.code == 3
+        assert f"process {running.process.pid} has the store open" in server.err
+
+
+def test_the_second_signal_ends_everything_at_once(tmp_path: Path) -> None:
+    running = Up(tmp_path)
+    run_id = running.submit(SLOW)
+    watching = running.start("runs", "watch", run_id)
+    read_until(watching, lambda line: line.startswith("Long sleep running"))
+    end(watching, signal.SIGINT)
+    below = descendants(running.process.pid)
+    running.process.send_signal(signal.SIGINT)
+    # It waits for the sleep of two minutes now, for some seconds at most; nobody has to wait for it to be over.
+    _until_said(running, "once more ends everything at once")
+    assert end(running.process, signal.SIGINT) == 1
+    assert await_ends(below) == set()
+    assert "ended at once" in running.said()
+
+
+def _until_said(running: Up, text: str) -> None:
+    descriptor = os.pidfd_open(running.process.pid)
+    import select
+    import time
+
+    deadline = time.monotonic() + 20
+    try:
+        while text not in running.said():
+            assert time.monotonic() < deadline, running.said()
+            ended, _, _ = select.select([descriptor], [], [], 0.02)
+            assert not ended, running.said()
+    finally:
+        os.close(descriptor)
+
+
+def test_a_run_is_watched_over_a_restart_of_the_server(tmp_path: Path) -> None:
+    """The server is killed while a run is watched, and started again at the same address; the run goes on."""
+    token = "a-token-for-this-test-only"
+    serving = {"ASTRA_SCHEDULER_BOOTSTRAP_TOKEN": token}
+    server = start("server", "--port", "0", cwd=tmp_path, **serving)
+    url = read_until(server, lambda line: line.startswith("listening on ")).split()[-1]
+    port = url.rpartition(":")[2]
+    asking = {"ASTRA_SERVER": url, "ASTRA_TOKEN": token}
+    working = {
+        "ASTRA_WORKER_SCHEDULER_WS_URL": f"ws://127.0.0.1:{port}/ws/worker",
+        "ASTRA_WORKER_AUTH_TOKEN": token,
+        "ASTRA_WORKER_DATA_DIR": "worker",
+    }
+    worker = start("worker", cwd=tmp_path, **working)
+    (tmp_path / "file.json").write_text(
+        json.dumps(
+            workflow(
+                node(1, "sleep", "First", parameters={"seconds": 2}),
+                node(2, "noop", "Second"),
+                edges=[(node(1, "sleep"), node(2, "noop"))],
+            )
+        )
+    )
+    run_id = astra("run", "file.json", "--no-watch", cwd=tmp_path, **asking).out.strip()
+    watching = start("runs", "watch", run_id, cwd=tmp_path, **asking)
+    try:
+        read_until(watching, lambda line: line.startswith("First running"))
+        end(server, signal.SIGKILL)
+        read_until(watching, lambda line: line.startswith("connection lost"))
+        server = start("server", "--port", port, cwd=tmp_path, **serving)
+        read_until(watching, lambda line: line.startswith("connected again"))
+        read_until(watching, lambda line: line.startswith(f"run {run_id} succeeded"))
+        assert watching.wait(20) == 0
+    finally:
+        end(watching)
+        end(worker)
+        end(server)
+
+
+def test_watching_gives_up_in_the_end_and_says_how_to_go_on(tmp_path: Path) -> None:
+    with up(tmp_path) as running:
+        run_id = running.submit(SLOW)
+        watching = running.start("runs", "watch", run_id, "--patience", "0.2")
+        read_until(watching, lambda line: line.startswith("Long sleep running"))
+        end(running.process, signal.SIGKILL)
+        assert watching.wait(20) == 3
+        end(watching)
+        said = running.said()
+        assert f"astra runs watch {run_id}" in said
+        assert "the server has been gone for 0.2 s" in said
