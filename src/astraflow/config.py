@@ -164,6 +164,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     resource_gc_interval_seconds: _Seconds = 60
     resource_default_ttl_seconds: _Seconds = 3_600
     inline_result_limit_bytes: _Inline = INLINE_RESULT_BYTES
+    host_max_mem_bytes: _Bytes | None = None
+    """What one package host and all below it may hold; one that holds more is killed. None: no limit of ours."""
     metrics_host: _Text = "127.0.0.1"
     metrics_port: _Port | None = None
     """Where the worker's own `/metrics` is; nowhere unless it is set."""

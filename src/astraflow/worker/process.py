@@ -14,6 +14,8 @@ import socket as sockets
 from random import Random
 from typing import Final
 
+import msgspec
+
 from astraflow import __version__, errors
 from astraflow.agent.agent import Agent, RegisterOffer
 from astraflow.agent.holdings import Holdings
@@ -60,7 +62,9 @@ async def run_worker(
         killed = kill_left_overs(hosts_folder)
         if killed:
             _log.warning("killed %d processes that the boot before had left", killed)
-        core = core_package()
+        core = msgspec.structs.replace(
+            core_package(), memory_limit_bytes=settings.host_max_mem_bytes
+        )
         metrics = WorkerMetrics()
         link = _link(settings, folder, core, clock, metrics)
         counting = Counting(link, link.agent.holdings, metrics)
