@@ -18,6 +18,7 @@ from typer.main import get_command
 
 from astraflow import __version__, errors
 from astraflow.cli.failing import ending, fail
+from astraflow.cli.parsing import spare
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
@@ -68,6 +69,7 @@ class LazyGroup(TyperGroup):
             found = single
         command = get_command(found)
         command.name = cmd_name
+        spare(command)
         return command
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
@@ -107,6 +109,7 @@ def main() -> NoReturn:
         app()
     as_json = "--json" in arguments
     command: Any = get_command(app)
+    spare(command)
     with ending(as_json=as_json):
         try:
             with command.make_context("astra", arguments) as context:
