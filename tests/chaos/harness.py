@@ -6,7 +6,6 @@ import asyncio
 import random
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -73,20 +72,11 @@ async def run_chaos(plan: Plan) -> Verdict:
         folder = Path(name)
         truth_folder = folder / "truth"
         truth_folder.mkdir()
-        async with supervised(
-            folder, database_url=plan.database_url, is_loud=plan.is_loud
-        ) as supervisor:
-            api = Api(lambda: supervisor.base_url)
-            async with aclosing(_Closing(api)):
-                return await _run(plan, supervisor, api, truth_folder)
-
-
-class _Closing:
-    def __init__(self, api: Api) -> None:
-        self._api = api
-
-    async def aclose(self) -> None:
-        await self._api.close()
+        async with (
+            supervised(folder, database_url=plan.database_url, is_loud=plan.is_loud) as supervisor,
+            Api(lambda: supervisor.base_url) as api,
+        ):
+            return await _run(plan, supervisor, api, truth_folder)
 
 
 async def _run(plan: Plan, supervisor: Supervisor, api: Api, truth_folder: Path) -> Verdict:

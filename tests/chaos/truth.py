@@ -23,8 +23,11 @@ ACTS = (
     "fork",
     "big",
     "stream",
+    "segfault",
+    "eat",
+    "still",
 )
-"""What a node can do."""
+"""What a node can do. The last three are for tests that ask for them."""
 
 SCRIPT = r"""
 import ctypes, os, subprocess, time
@@ -43,12 +46,22 @@ def main(folder, key, act="ok", seconds=0.0, size=0):
         os.abort()
     if act == "segfault_once" and ctx.attempt == 1:
         ctypes.string_at(8)
+    if act == "segfault":
+        time.sleep(0.4)
+        ctypes.string_at(8)
+    if act == "eat":
+        held = []
+        while True:
+            held.append(bytearray(os.urandom(64)) * 65536)
+            time.sleep(0.02)
+    if act == "still":
+        time.sleep(seconds)
     if act == "fork":
         subprocess.Popen(["sleep", "300"], start_new_session=True)
     if act == "flood":
         for _ in range(2000):
             print("f" * 500)
-    until = time.monotonic() + seconds
+    until = time.monotonic() + (seconds if act != "still" else 0.0)
     while time.monotonic() < until:
         line("beat")
         if act == "stream":

@@ -76,7 +76,10 @@ class Api:
             headers={"Authorization": f"Bearer {TOKEN}"}, timeout=ANSWER_S, limits=limits
         )
 
-    async def close(self) -> None:
+    async def __aenter__(self) -> Api:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
         await self._client.aclose()
 
     async def try_once(self, method: str, path: str, **fields: Any) -> httpx.Response:
