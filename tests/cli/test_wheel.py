@@ -1,0 +1,77 @@
+"""What is installed is all that is needed: a wheel is built, unpacked, and a workflow run with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from tests.cli.rig import ROOT, WAIT_S, clean_environment
+
+PARTS = (
+    "src",
+    "sdk",
+    "packages",
+    "pyproject.toml",
+    "setup.py",
+    "MANIFEST.in",
+    "README.md",
+    "LICENSE",
+)
+
+
+def build(folder: Path) -> Path:
+    """A wheel of this tree, built in a copy of it."""
+    tree = folder / "tree"
+    tree.mkdir()
+    for part in PARTS:
+        source = ROOT / part
+        if source.is_dir():
+            unwanted = shutil.ignore_patterns("__pycache__", "*.egg-info")
+            shutil.copytree(source, tree / part, ignore=unwanted)
+        else:
+            shutil.copy2(source, tree / part)
+    subprocess.run(
+        [sys.executable, "-c", "from setuptools import build_meta; build_meta.build_wheel('dist')"],
+        cwd=tree,
+        check=True,
+        capture_output=True,
+        timeout=WAIT_S * 3,
+    )
+    (wheel,) = (tree / "dist").glob("*.whl")
+    return wheel
+
+
+def test_a_wheel_has_the_sdk_the_core_package_and_the_sql_and_works(tmp_path: Path) -> None:
+    with zipfile.ZipFile(build(tmp_path)) as wheel:
+        names = set(wheel.namelist())
+        wheel.extractall(tmp_path / "installed")
+    assert {
+        "astraflow/py.typed",
+        "astraflow/store/sql/sqlite/queries.sql",
+        "astraflow/packages/core/manifest.json",
+        "astraflow/packages/core/astraflow_core/adapter.py",
+        "astraflow_sdk/__init__.py",
+        "astraflow_sdk/host/__main__.py",
+    } <= names
+    assert not [name for name in names if "__pycache__" in name or name.startswith("tests/")]
+    # Isolated from this tree: only what is unpacked, and what the lock files name.
+    program = (
+        "import sys; sys.path.insert(0, sys.argv.pop(1)); import astraflow.cli.main as entry; "
+        "entry.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "installed"), "doctor", "--json"],
+        cwd=tmp_path,
+        env=clean_environment(PYTHONPATH=str(tmp_path / "installed"), PATH=os.environ["PATH"]),
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S * 2,
+    )
+    checks = {one["name"]: one for one in json.loads(done.stdout)["checks"]}
+    assert checks["host"]["verdict"] == "ok", done
+    assert str(tmp_path / "installed") in checks["parts"]["says"]
