@@ -284,6 +284,8 @@ def _commas_written_out(envelope: Envelope, head: bytes) -> int:
             commas += 1
         if ack.bitmap == "0" and head.find(b'"bitmap":') >= 0:
             commas += 1
+        if ack.seq is None and head.find(b'"seq":null') >= 0:
+            commas += 1
     return commas
 
 

@@ -42,6 +42,7 @@ __all__ = [
     "ResourceMetrics",
     "Resume",
     "SessionAccept",
+    "WindowAck",
 ]
 
 HANDSHAKE: Final = "control.handshake"
@@ -104,7 +105,7 @@ class RegisteredPackage(Wire, frozen=True):
     name: Name
     version: Name
     status: Name
-    manifest_sha256: Name | None = None
+    manifest_sha256: Annotated[str, Meta(max_length=limits.NAME_CHARS)] | None = None
 
 
 class Register(Wire, frozen=True):
@@ -118,7 +119,7 @@ class Register(Wire, frozen=True):
     held_results: Inventory = ()
 
 
-class SessionAccept(Wire, frozen=True):
+class SessionAccept(Wire, frozen=True, omit_defaults=False):
     """The session is open. With the current `session_id` and `resumed` false it is a new token."""
 
     session_id: Name
@@ -133,7 +134,7 @@ class SessionAccept(Wire, frozen=True):
     last_seen_seq: Count | None = None
 
 
-class Resume(Wire, frozen=True):
+class Resume(Wire, frozen=True, omit_defaults=False):
     """`last_seen_seq` is the sender's `ack_seq`, committed, and nothing else (PROTOCOL §2)."""
 
     session_id: Name
@@ -165,6 +166,10 @@ class ControlAck(Wire, frozen=True, rename={"for_": "for"}):
     ack_bitmap: Bitmap = "0"
     recv_window: Int | None = None
     stop: Inventory = ()
+
+
+class WindowAck(ControlAck, frozen=True, omit_defaults=False):
+    """A window ack as we write it: every field is there, for the simplest of readers."""
 
 
 class ResourceMetrics(Wire, frozen=True):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from astraflow import errors
 from astraflow.protocol import control, limits
 from astraflow.protocol.window import ReceiveWindow, SendWindow
-from astraflow.protocol.wire import AckInfo, Envelope
+from astraflow.protocol.wire import AckInfo, Envelope, WindowInfo
 
 if TYPE_CHECKING:
     from random import Random
@@ -112,14 +112,14 @@ class Duplex:
     def answer(self, frame_id: str | None, stop: tuple[AttemptRef, ...] = ()) -> Envelope:
         """A `control.ack` with the state of the receiving window, and `for` if asked."""
         ack = self.receiving.ack()
-        payload = control.ControlAck(frame_id, ack.ack_seq, ack.bitmap, ack.recv_window, stop)
+        payload = control.WindowAck(frame_id, ack.ack_seq, ack.bitmap, ack.recv_window, stop)
         return self._maker.make(control.ACK, payload)
 
     def riding_ack(self, *, request: bool = False, always: bool = False) -> AckInfo | None:
         """The window ack as it rides along with a frame, if one is owed (or `always`)."""
         if always or self.receiving.is_ack_owed():
             ack = self.receiving.ack()
-            return AckInfo(request, ack.ack_seq, ack.bitmap, ack.recv_window)
+            return WindowInfo(request, ack.ack_seq, ack.bitmap, ack.recv_window)
         return AckInfo(request) if request else None
 
     def on_ack(

@@ -34,6 +34,7 @@ __all__ = [
     "Sender",
     "Text",
     "Unreadable",
+    "WindowInfo",
     "Wire",
     "is_sequenced",
 ]
@@ -75,6 +76,10 @@ class AckInfo(Wire, frozen=True):
     seq: Int | None = None
     bitmap: Bitmap = "0"
     window: Int | None = None
+
+
+class WindowInfo(AckInfo, frozen=True, omit_defaults=False):
+    """A window ack that rides along, as we write it: every field is there, for the simplest of readers."""
 
 
 class Envelope(Wire, frozen=True):

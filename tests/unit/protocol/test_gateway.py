@@ -586,7 +586,7 @@ def test_an_answer_carries_what_to_stop_and_the_window() -> None:
     stop = (AttemptRef("task-1", 1),)
     assert door.gateway.answer_heartbeat(session_id, beat.id, stop, door.now)
     door.drain()
-    assert door.answers(1)[-1] == control.ControlAck(beat.id, None, "0", 256, stop)
+    assert door.answers(1)[-1] == control.WindowAck(beat.id, None, "0", 256, stop)
     assert not door.gateway.answer_heartbeat("gone", beat.id, (), door.now)
 
 
@@ -612,12 +612,12 @@ def test_frames_are_handed_up_in_order_and_acknowledged_when_committed() -> None
     assert [each.envelope.corr for each in delivered] == ["task-1", "task-2"]
     door.tick(1.0)
     ack = door.answers(1)[-1]
-    assert ack == control.ControlAck(None, None, "3", 256)
+    assert ack == control.WindowAck(None, None, "3", 256)
     assert door.gateway.committed(session_id, 0)
     assert door.gateway.committed(session_id, 1)
     door.drain()
     door.tick(0.02)
-    assert door.answers(1)[-1] == control.ControlAck(None, 1, "0", 256)
+    assert door.answers(1)[-1] == control.WindowAck(None, 1, "0", 256)
     assert not door.gateway.committed("gone", 1)
 
 
@@ -625,13 +625,13 @@ def test_an_acknowledgement_that_was_asked_for_comes_with_the_commit() -> None:
     door = Door()
     session_id = door.enter(1)
     frame = door.feed(1, business.RESULT, result(), seq=0, ack=AckInfo(True))
-    assert control.ControlAck(frame.id, 0, "0", 256) not in door.answers(1)
+    assert control.WindowAck(frame.id, 0, "0", 256) not in door.answers(1)
     door.gateway.committed(session_id, 0)
     door.drain()
-    assert door.answers(1)[-1] == control.ControlAck(frame.id, 0, "0", 256)
+    assert door.answers(1)[-1] == control.WindowAck(frame.id, 0, "0", 256)
     door.again(1, frame)
     door.tick(0.02)
-    assert door.answers(1).count(control.ControlAck(frame.id, 0, "0", 256)) == 2
+    assert door.answers(1).count(control.WindowAck(frame.id, 0, "0", 256)) == 2
     door.feed(1, business.RESULT, result(), seq=9999, ack=AckInfo(True))
     assert door.gateway._sessions[session_id].duplex._asked == {}
 
@@ -742,7 +742,7 @@ def test_vendor_frames_go_to_hooks_or_are_dropped() -> None:
     assert door.gateway.counters["ext_dropped"] == 1
     door.gateway.committed(session_id, 1)
     door.tick(1.0)
-    assert door.answers(1)[-1] == control.ControlAck(None, 1, "0", 256)
+    assert door.answers(1)[-1] == control.WindowAck(None, 1, "0", 256)
 
 
 def test_unknown_control_frames_are_acknowledged_if_asked_and_dropped() -> None:
@@ -795,7 +795,7 @@ def test_window_acks_come_alone_or_ride_along() -> None:
         door.gateway.send(session_id, business.CANCEL, cancel(n), None, door.now) for n in range(3)
     ]
     door.drain()
-    door.feed(1, control.ACK, control.ControlAck(None, 0, "0", 256))
+    door.feed(1, control.ACK, control.WindowAck(None, 0, "0", 256))
     door.feed(1, business.RESULT, result(), seq=0, ack=AckInfo(False, 2, "0", 256))
     door.feed(1, control.ACK, control.ControlAck("something"))
     assert door.of(Acked) == [
