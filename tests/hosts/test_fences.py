@@ -122,6 +122,21 @@ def test_a_fence_of_an_ended_attempt_does_not_kill_the_idle_host(tmp_path: Path)
     play(scene)
 
 
+def test_when_the_guard_itself_is_killed_not_even_a_stray_is_left(tmp_path: Path) -> None:
+    """The daemon has left the session and lost its parents: only its environment tells whose it was."""
+
+    async def scene() -> None:
+        async with staged(tmp_path) as stage:
+            stage.start("nasty.daemonizes", {"pid_file": str(tmp_path / "daemon.pid")})
+            await stage.up()
+            guard, _, daemon = everything_of(tmp_path)
+            os.kill(guard, signal.SIGKILL)
+            assert error_of(await stage.outcome()).code == "E.RUNNER.CRASHED"
+            wait_until_dead(daemon)
+
+    play(scene)
+
+
 def test_the_earliest_fence_in_a_host_counts_for_all_in_it(tmp_path: Path) -> None:
     async def scene() -> None:
         async with staged(tmp_path) as stage:

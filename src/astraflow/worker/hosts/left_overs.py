@@ -17,9 +17,11 @@ import msgspec
 from astraflow import errors
 from astraflow.worker.hosts import proc
 
-__all__ = ["HostRecord", "forget_host", "kill_left_overs", "record_host"]
+__all__ = ["HOST_ENV", "HostRecord", "forget_host", "kill_left_overs", "record_host"]
 
 FOLDER: Final = "hosts"
+HOST_ENV: Final = "ASTRAFLOW_HOST"
+"""Names the host to all that it starts, so that strays are found when the guard itself was killed."""
 GONE_TIMEOUT_MS: Final = 10_000
 """For one killed process to be gone; only the kernel can hold it longer."""
 ROUNDS: Final = 100
@@ -33,6 +35,8 @@ class HostRecord(msgspec.Struct, frozen=True):
     guard_start: int
     host_pid: int | None = None
     host_start: int | None = None
+    mark: str | None = None
+    """What all below the host have as `HOST_ENV` in their environment, unless they took pains to lose it."""
 
 
 def record_host(folder: Path, record: HostRecord) -> None:
@@ -93,6 +97,8 @@ def _alive(record: HostRecord) -> Iterator[int]:
         yield from (pid for pid in tree if proc.start_time(pid) is not None)
     if record.host_pid is not None and record.host_start is not None:
         yield from proc.session_of(record.host_pid, record.host_start)
+    if record.mark is not None:
+        yield from proc.bearers_of(f"{HOST_ENV}={record.mark}")
 
 
 def _open(pid: int) -> int | None:

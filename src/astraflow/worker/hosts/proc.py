@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 __all__ = [
+    "bearers_of",
     "children_of",
     "kill_all",
     "oom_kills",
@@ -61,6 +62,19 @@ def session_of(leader: int, since: int) -> list[int]:
             continue
         if int(fields[_SESSION]) == leader and int(fields[_START_TIME]) >= since:
             found.append(int(name))
+    return found
+
+
+def bearers_of(mark: str) -> list[int]:
+    """Living processes that were started with `mark` (NAME=value) in their environment."""
+    wanted = mark.encode()
+    found: list[int] = []
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and wanted in Path(f"/proc/{name}/environ").read_bytes().split(b"\0"):
+                found.append(int(name))
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue  # gone while we looked, or of another user: no process of ours
     return found
 
 

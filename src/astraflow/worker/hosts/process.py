@@ -17,7 +17,7 @@ from astraflow.clock import Clock
 from astraflow.worker.hosts import proc
 from astraflow.worker.hosts.allowance import Allowance
 from astraflow.worker.hosts.frames import BrokenStream, Splitter
-from astraflow.worker.hosts.left_overs import HostRecord, forget_host, record_host
+from astraflow.worker.hosts.left_overs import HOST_ENV, HostRecord, forget_host, record_host
 from astraflow.worker.hosts.output import Output
 from astraflow.worker.hosts.settings import HostSettings, HostSpec
 from astraflow.worker.hosts.spawning import spawn
@@ -88,6 +88,7 @@ class HostProcess:
         self._popen = spawned.popen
         self.guard_pid = spawned.popen.pid
         self._guard_start = spawned.started
+        self._mark = spawned.mark
         self._write_fd = spawned.write_fd
         self._read_fd = spawned.read_fd
         self._pid_fd = spawned.pid_fd
@@ -109,7 +110,7 @@ class HostProcess:
             return
         self.host_pid = host_pid
         started = proc.start_time(host_pid) or 0
-        record = HostRecord(self.guard_pid, self._guard_start, host_pid, started)
+        record = HostRecord(self.guard_pid, self._guard_start, host_pid, started, self._mark)
         try:
             record_host(self._folder, record)
         except OSError as problem:
@@ -233,8 +234,9 @@ class HostProcess:
             if timer is not None:
                 timer.cancel()
         if exit_code < 0 and self.host_pid is not None:
-            # The guard may have been killed by another than us: then nobody has looked after the group.
+            # The guard may have been killed by another than us: then nobody has looked after the group and strays.
             proc.kill_all(proc.session_of(self.host_pid, self._guard_start))
+            proc.kill_all(proc.bearers_of(f"{HOST_ENV}={self._mark}"))
         self._read_to_the_end()
         for output in self._outputs.values():
             output.close()

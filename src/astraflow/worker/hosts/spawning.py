@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -11,7 +12,7 @@ import msgspec
 
 from astraflow.worker.hosts import proc
 from astraflow.worker.hosts.builtin import host_program
-from astraflow.worker.hosts.left_overs import HostRecord, record_host
+from astraflow.worker.hosts.left_overs import HOST_ENV, HostRecord, record_host
 from astraflow.worker.hosts.settings import HostSettings, HostSpec
 
 __all__ = ["Spawned", "spawn"]
@@ -27,6 +28,7 @@ class Spawned(NamedTuple):
 
     popen: subprocess.Popen[bytes]
     started: int
+    mark: str
     write_fd: int
     life_fd: int
     read_fd: int
@@ -41,6 +43,7 @@ def spawn(spec: HostSpec, settings: HostSettings, folder: Path) -> Spawned:
     Raises:
         OSError: there is no such program, or no room for a process, a pipe or a record.
     """
+    mark = secrets.token_hex(8)
     mine: list[int] = []
     theirs: list[int] = []
     try:
@@ -48,7 +51,7 @@ def spawn(spec: HostSpec, settings: HostSettings, folder: Path) -> Spawned:
             read_fd, write_fd = os.pipe()
             mine.append(write_fd if is_to_host else read_fd)
             theirs.append(read_fd if is_to_host else write_fd)
-        popen = _start(spec, settings, folder.absolute(), theirs)
+        popen = _start(spec, settings, folder.absolute(), theirs, mark)
     except OSError:
         _close(*mine, *theirs)
         raise
@@ -56,18 +59,18 @@ def spawn(spec: HostSpec, settings: HostSettings, folder: Path) -> Spawned:
     try:
         mine.append(os.pidfd_open(popen.pid))
         started = proc.start_time(popen.pid) or 0
-        record_host(folder, HostRecord(popen.pid, started))
+        record_host(folder, HostRecord(popen.pid, started, mark=mark))
     except OSError:
         _close(*mine)  # without its life line it ends at once
         popen.wait()
         raise
     for fd in mine:
         os.set_blocking(fd, False)
-    return Spawned(popen, started, *mine)
+    return Spawned(popen, started, mark, *mine)
 
 
 def _start(
-    spec: HostSpec, settings: HostSettings, folder: Path, fds: list[int]
+    spec: HostSpec, settings: HostSettings, folder: Path, fds: list[int], mark: str
 ) -> subprocess.Popen[bytes]:
     read_fd, life_fd, write_fd, out_fd, err_fd = fds
     data_dir = folder / DATA_FOLDER
@@ -95,7 +98,10 @@ def _start(
         stderr=err_fd,
         pass_fds=(read_fd, write_fd, life_fd),
         cwd=data_dir,
-        env={k: v for k, v in os.environ.items() if not k.startswith(PRIVATE_ENV)},
+        env={
+            **{k: v for k, v in os.environ.items() if not k.startswith(PRIVATE_ENV)},
+            HOST_ENV: mark,
+        },
         start_new_session=True,
     )
 
