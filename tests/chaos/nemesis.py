@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
+
 from tests.chaos import proc
 from tests.chaos.proxy import DOWN, UP, Weather
 from tests.chaos.supervisor import LEASE_S, Process, Supervisor
@@ -204,7 +206,7 @@ class Nemesis:
     async def slow_reader(self) -> None:
         """A client that opens the tenant's stream and reads nothing of it."""
         self.supervisor.note("a reader that does not read, for 3 s")
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, httpx.TransportError):
             async with asyncio.timeout(3.0):
                 async with self.api.stream("/api/v1/events"):
                     await asyncio.Event().wait()

@@ -13,7 +13,7 @@ SEED = 20_261
 async def _script(nemesis: Nemesis) -> None:
     """Every fault that a machine can be expected to do to us, once."""
     supervisor = nemesis.supervisor
-    for fault in ("kill host", "kill worker", "cut"):
+    for fault in ("kill host", "kill worker", "cut", "kill guard"):
         await nemesis.until_working()
         await nemesis.do(fault)
     await nemesis.until_working()
