@@ -127,12 +127,19 @@ class Serving:
 
 async def _first_to_fail(tasks: Sequence[Awaitable[None]]) -> None:
     """Run endless tasks until one fails; raise what it failed with, alone."""
+    error: Exception | None = None
     try:
         async with asyncio.TaskGroup() as group:
             for task in tasks:
                 group.create_task(_run(task))
     except* errors.AstraflowError as failed:
-        raise failed.exceptions[0] from None
+        error = failed.exceptions[0]
+    # A group forgets that it was cancelled when one of its tasks fails in the same moment.
+    current = asyncio.current_task()
+    if current is not None and current.cancelling():
+        raise asyncio.CancelledError from error
+    assert error is not None, "endless tasks end by failing"
+    raise error
 
 
 async def _run(task: Awaitable[None]) -> None:

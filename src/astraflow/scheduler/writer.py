@@ -102,7 +102,9 @@ class Writer:
         self._is_stirred = True
         self._is_committing = False
         self._is_speaking = False
-        self._asked: dict[asyncio.Future[str], None] = {}  # in order: a simulated world is repeatable
+        self._asked: dict[
+            asyncio.Future[str], None
+        ] = {}  # in order: a simulated world is repeatable
         self._barriers: list[asyncio.Future[None]] = []
         self._passing: list[asyncio.Future[None]] = []  # those of the turn under way
         self._timer: asyncio.TimerHandle | None = None

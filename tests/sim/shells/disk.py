@@ -1,0 +1,125 @@
+"""The store of a world of shells: one memory that survives, seen by each scheduler through a handle of its own.
+
+A handle dies with its process: what it still tries then has no effect, as nothing a dead process tries has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from astraflow import errors
+from astraflow.errors import OutcomeUnknown, StoreError
+from astraflow.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from astraflow.store.rows import Changes
+    from astraflow.store.store import Claim
+    from tests.sim.loop import LoopClock
+    from tests.sim.mirror import Mirror
+    from tests.sim.shells.config import Config
+    from tests.sim.shells.world import LoopWorld
+
+__all__ = ["Disk", "Handle"]
+
+Answer = TypeVar("Answer")
+
+CLAIM_TTL_S = 6.0
+_FAULTS = ("unavailable", "full", "unknown, written", "unknown, lost")
+
+
+class Disk:
+    """What survives, and how it fails."""
+
+    def __init__(self, world: LoopWorld, config: Config, clock: LoopClock, mirror: Mirror) -> None:
+        ttl = {"clock": clock, "ttl_s": CLAIM_TTL_S} if config.has("standby") else {}
+        self.store = MemoryStore(**ttl)  # type: ignore[arg-type]
+        self.world = world
+        self.config = config
+        self.mirror = mirror
+        self.is_healed = False
+        self.out_until = 0.0
+
+    @property
+    def is_out(self) -> bool:
+        return self.world.now < self.out_until
+
+    def draw_fault(self) -> str | None:
+        if self.is_healed or not self.world.chance(self.config.commit_fault):
+            return None
+        return self.world.rng.choice(_FAULTS)
+
+    async def wait(self, mean_s: float) -> None:
+        seconds = 0.0005 if self.is_healed else self.world.delay(mean_s)
+        await asyncio.sleep(seconds)
+
+    def heal(self) -> None:
+        self.is_healed = True
+        self.out_until = 0.0
+
+
+class Handle:
+    """The store as one process of a scheduler sees it. Everything that is not here goes to the memory, late."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self.is_dead = False
+        self.is_committing = False
+        self.cut_off_until = 0.0
+
+    def kill(self) -> None:
+        self.is_dead = True
+
+    async def open(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+    async def release(self, claim: Claim) -> None:
+        if not self.is_dead:
+            self._reach()
+            await self._disk.store.release(claim)
+
+    async def commit(self, claim: Claim, number: int, changes: Changes) -> None:
+        disk = self._disk
+        self.is_committing = True
+        try:
+            await disk.wait(disk.config.commit_delay_s)
+            self._reach()
+            fault = disk.draw_fault()
+            if fault == "unavailable":
+                raise StoreError(errors.STORE_UNAVAILABLE, "planted: the store does not answer")
+            if fault == "full":
+                raise StoreError(errors.STORE_FULL, "planted: the disk is full")
+            if fault == "unknown, lost":
+                disk.world.sometimes("commit unknown")
+                raise OutcomeUnknown(errors.STORE_UNAVAILABLE, "planted: no answer")
+            await disk.store.commit(claim, number, changes)
+            disk.mirror.written(claim.epoch, number, changes)
+            await disk.wait(disk.config.commit_delay_s)
+            if fault is not None:
+                disk.world.sometimes("commit unknown")
+                raise OutcomeUnknown(errors.STORE_UNAVAILABLE, "planted: no answer")
+        finally:
+            self.is_committing = False
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        method = getattr(self._disk.store, name)
+
+        async def call(*args: Any, **named: Any) -> Any:
+            disk = self._disk
+            await disk.wait(disk.config.read_delay_s)
+            self._reach()
+            answer = await method(*args, **named)
+            await disk.wait(disk.config.read_delay_s)
+            self._reach()
+            return answer
+
+        return call
+
+    def _reach(self) -> None:
+        disk = self._disk
+        if self.is_dead or disk.is_out or disk.world.now < self.cut_off_until:
+            raise StoreError(errors.STORE_UNAVAILABLE, "planted: the store cannot be reached")

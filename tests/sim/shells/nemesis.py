@@ -1,0 +1,102 @@
+"""What breaks a world of shells, and mends it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from tests.sim.shells.wire import TO_SCHEDULER, TO_WORKER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.sim.shells.site import Site
+
+__all__ = ["Nemesis"]
+
+
+class Nemesis:
+    """One task for each fault of the seed, until `heal`."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.world = site.world
+
+    def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
+        plan: tuple[tuple[str, float, Callable[[], None]], ...] = (
+            ("cut", 5.0, self._cut),
+            ("black_hole", 6.0, self._black_hole),
+            ("scheduler_crash", 8.0, self._crash_scheduler),
+            ("standby", 10.0, self._cut_off_store),
+            ("outage", 10.0, self._outage),
+            ("worker_crash", 8.0, self._crash_worker),
+            ("stall", 8.0, self._stall),
+            ("reregister", 3.0, self._reregister),
+        )
+        return [
+            group.create_task(self._again(mean, act), name=f"nemesis: {fault}")
+            for fault, mean, act in plan
+            if self.site.config.has(fault)
+        ]
+
+    async def _again(self, mean: float, act: Callable[[], None]) -> None:
+        while True:
+            await asyncio.sleep(self.world.delay(mean))
+            act()
+
+    def heal(self) -> None:
+        """Links open, the store answers, the dead are started."""
+        self.site.network.heal()
+        self.site.disk.heal()
+        self.site.mirror.is_healed = True
+        for scheduler in self.site.schedulers:
+            if scheduler.handle is not None:
+                scheduler.handle.cut_off_until = 0.0
+            scheduler.start()
+        for worker in self.site.workers:
+            worker.boot()
+
+    def _cut(self) -> None:
+        wires = self.site.network.wires
+        if wires:
+            tells = self.world.rng.choice(
+                ((TO_SCHEDULER, TO_WORKER), (TO_SCHEDULER,), (TO_WORKER,), ())
+            )
+            self.world.rng.choice(wires).cut(tells=tells)
+
+    def _black_hole(self) -> None:
+        worker = self.world.rng.choice(self.site.workers)
+        direction = self.world.rng.choice((TO_SCHEDULER, TO_WORKER))
+        until = self.world.now + 0.1 + self.world.rng.random() ** 2 * 20
+        self.site.network.blocked[worker.name, direction] = until
+
+    def _crash_scheduler(self) -> None:
+        scheduler = self.world.rng.choice(self.site.schedulers)
+        scheduler.crash()
+        self.world.after(0.05 + self.world.rng.random() * 3, scheduler.start)
+
+    def _cut_off_store(self) -> None:
+        """One that reaches its workers and not the store: its claim runs out under it."""
+        for scheduler in self.site.schedulers:
+            if scheduler.epoch and scheduler.handle is not None:
+                seconds = 1.0 + self.world.rng.random() * 15
+                scheduler.handle.cut_off_until = self.world.now + seconds
+                self.world.log(f"{scheduler.name} is cut off from the store")
+
+    def _outage(self) -> None:
+        self.site.disk.out_until = self.world.now + self.world.rng.random() * 4
+        self.world.log("the store is out")
+
+    def _crash_worker(self) -> None:
+        worker = self.world.rng.choice(self.site.workers)
+        worker.crash()
+        self.world.after(0.05 + self.world.rng.random() * 3, worker.boot)
+
+    def _stall(self) -> None:
+        self.site.loop.stall(self.world.rng.random() * 5)
+
+    def _reregister(self) -> None:
+        worker = self.world.rng.choice(self.site.workers)
+        if worker.link is not None:
+            worker.link.agent.reoffer(self.world.now)
+            worker.link._stir()

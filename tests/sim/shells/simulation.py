@@ -1,0 +1,166 @@
+"""One seed of a world of shells: build it, break it, heal it, demand that everything ends and nothing is left."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from unittest.mock import patch
+
+from astraflow.scheduler import serving
+from tests.sim.loop import Hang, VirtualLoop, run_virtual
+from tests.sim.shells.clients import Client
+from tests.sim.shells.config import Config, draw
+from tests.sim.shells.nemesis import Nemesis
+from tests.sim.shells.site import Site
+from tests.sim.simulation import Outcome
+from tests.sim.world import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from tests.sim.checkers import Checkers
+
+__all__ = ["Simulation", "simulate_shells", "watched"]
+
+LIVENESS_S = 160.0
+REST_S = 60.0
+
+
+@contextmanager
+def watched(checkers: Checkers) -> Iterator[None]:
+    """Schedulers that are made in here have gateways that show the checkers what they deliver."""
+
+    def make(**how: Any) -> Any:
+        gateway = checkers.gateway_class(**how)
+        gateway.checkers = checkers
+        return gateway
+
+    with patch.object(serving, "Gateway", make):
+        yield
+
+
+class Simulation:
+    """The world of one configuration."""
+
+    def __init__(self, config: Config, *, keep_transcript: bool = False) -> None:
+        self.config = config
+        self.keep_transcript = keep_transcript
+        self.site: Site | None = None
+
+    async def run(self, loop: VirtualLoop) -> None:
+        """Raises: Violation."""
+        async with asyncio.TaskGroup() as group:
+            site = Site(loop, self.config, group, keep_transcript=self.keep_transcript)
+            self.site = site
+            with watched(site.checkers):
+                await self._live(site, group)
+        for failure in loop.failures:
+            raise Violation("crash", f"{failure['message']}: {failure.get('exception')!r}")
+        site.check_nothing_left()
+        self._reopen(site)
+
+    async def _live(self, site: Site, group: asyncio.TaskGroup) -> None:
+        config, client, nemesis = self.config, Client(site), Nemesis(site)
+        site.start()
+        runs = [
+            group.create_task(client.run_one(number), name=f"client {number}")
+            for number in range(config.runs)
+        ]
+        tenants = sorted({config.tenant_of(number) for number in range(config.runs)})
+        streams = [
+            group.create_task(client.follow_tenant(tenant), name=f"listener of {tenant}")
+            for tenant in tenants
+        ]
+        breaking = nemesis.start(group)
+        await asyncio.sleep(config.fault_phase_s)
+        for task in breaking:
+            task.cancel()
+        nemesis.heal()
+        _, late = await asyncio.wait(runs, timeout=LIVENESS_S)
+        if late:
+            why = site.what_is_open() or "clients wait"
+            raise Violation("I24", f"{why}\n{site.loop.stacks()}")
+        await self._rest(site)
+        for task in streams:
+            task.cancel()
+        await asyncio.wait(streams)
+        await site.stop()
+        await asyncio.sleep(5.0)  # what closes takes a moment
+
+    async def _rest(self, site: Site) -> None:
+        until = site.world.now + REST_S
+        while (what := site.what_is_open()) is not None:
+            if site.world.now > until:
+                raise Violation("I24", what)
+            await asyncio.sleep(0.5)
+
+    def _reopen(self, site: Site) -> None:
+        """What is stored is what was told, and the rows say what the facts say."""
+        for run_id, row in site.disk.store._runs.items():
+            difference = site.mirror.rows[run_id].differs(row)
+            if difference is not None:
+                raise Violation("I20", f"the row of {run_id}: {difference}")
+        for run_id in site.checkers.accepted:
+            if run_id not in site.disk.store._runs:
+                raise Violation("I7", f"run {run_id} was acknowledged and is gone")
+        for run_id, stored in site.mirror.runs.items():
+            pages = site.disk.store._pages[run_id]
+            if [page.first for page in pages[1:]] != [page.last + 1 for page in pages[:-1]]:
+                raise Violation("I20", f"the pages of {run_id} have gaps")
+            if pages[-1].last != stored.last_event:
+                raise Violation("I20", f"the pages of {run_id} end early")
+
+
+def simulate_shells(
+    seed: int, config: Config | None = None, *, keep_transcript: bool = False
+) -> Outcome:
+    """Run one seed to its end."""
+    simulation = Simulation(config or draw(seed), keep_transcript=keep_transcript)
+    violation: Violation | None = None
+    was = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        run_virtual(simulation.run)
+    except Violation as broken:
+        violation = broken
+    except Hang as broken:
+        violation = Violation("hang", str(broken))
+    except BaseExceptionGroup as group:
+        violation = _first(group)
+    except Exception as broken:
+        violation = Violation("crash", f"{type(broken).__name__}: {broken}"[:500])
+        violation.__cause__ = broken
+    finally:
+        logging.disable(was)
+    site = simulation.site
+    assert site is not None
+    return Outcome(
+        simulation.config,  # type: ignore[arg-type]
+        violation,
+        site.world.seen,
+        site.world.digest(),
+        site.checkers.attempts.executions,
+        site.mirror.commits,
+        [] if violation is None else list(site.world.transcript or ()),
+    )
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> Violation:
+    """The violation among what failed together, or whatever did."""
+    leaves: list[BaseException] = []
+    waiting: list[BaseException] = [group]
+    while waiting:
+        one = waiting.pop(0)
+        if isinstance(one, BaseExceptionGroup):
+            waiting.extend(one.exceptions)
+        else:
+            leaves.append(one)
+    for leaf in leaves:
+        if isinstance(leaf, Violation):
+            return leaf
+    violation = Violation("crash", f"{type(leaves[0]).__name__}: {leaves[0]}"[:500])
+    violation.__cause__ = leaves[0]
+    return violation
