@@ -6,9 +6,11 @@ import argparse
 import asyncio
 import secrets
 import sys
+from dataclasses import replace
 
 from tests.chaos.harness import Plan, Verdict, run_chaos
-from tests.chaos.nemesis import FAULTS
+from tests.chaos.nemesis import FAULTS, ON_POSTGRES
+from tests.chaos.postgres import postgres_server
 
 
 def main() -> int:
@@ -31,8 +33,12 @@ def main() -> int:
         is_loud=not asked.quiet,
     )
     print(f"seed {seed}", flush=True)
-    verdict = asyncio.run(run_chaos(plan))
-    return _report(verdict, seed)
+    if asked.store == "sqlite":
+        return _report(asyncio.run(run_chaos(plan)), seed)
+    with postgres_server() as url:
+        faults = plan.faults if asked.faults else (*FAULTS, *ON_POSTGRES)
+        plan = replace(plan, database_url=url, faults=faults)
+        return _report(asyncio.run(run_chaos(plan)), seed)
 
 
 def _report(verdict: Verdict, seed: int) -> int:

@@ -16,12 +16,13 @@ from pathlib import Path
 import httpx
 
 from tests.chaos import proc
+from tests.chaos.postgres import terminate_backends
 from tests.chaos.proxy import DOWN, UP, Weather
 from tests.chaos.supervisor import LEASE_S, Process, Supervisor
 from tests.chaos.waiting import is_seen, until
 from tests.chaos.workload import Api
 
-__all__ = ["FAULTS", "Kill", "Nemesis"]
+__all__ = ["FAULTS", "ON_POSTGRES", "Kill", "Nemesis"]
 
 POINTS = ("before-commit", "after-commit", "before-send", "after-send")
 BEYOND_LEASE_S = LEASE_S * 1.4
@@ -63,7 +64,7 @@ class Nemesis:
 
     async def do(self, fault: str) -> None:
         self.counts[fault] += 1
-        await FAULTS[fault](self)
+        await (FAULTS | ON_POSTGRES)[fault](self)
 
     def _any_worker(self) -> Process:
         return self.rng.choice(self.supervisor.workers)
@@ -75,12 +76,12 @@ class Nemesis:
         self.kills.append(Kill(kind, time.monotonic_ns(), pids))
 
     async def until_working(self) -> None:
-        """Until something runs that was not running: a fault of an idle system shows little."""
-        before = self.truth_bytes()
-        await until(lambda: self.truth_bytes() > before, WORKING_S)
+        """Until a node starts that had not: a fault of an idle system shows little."""
+        before = self.started()
+        await until(lambda: self.started() > before, WORKING_S)
 
-    def truth_bytes(self) -> int:
-        return sum(path.stat().st_size for path in self.truth.iterdir())
+    def started(self) -> int:
+        return sum(1 for _ in self.truth.iterdir())
 
     # -- kills ------------------------------------------------------------------------------
 
@@ -201,6 +202,43 @@ class Nemesis:
         finally:
             proxy.heal()
 
+    # -- PostgreSQL -------------------------------------------------------------------------
+
+    async def terminate_backends(self) -> None:
+        ended = await terminate_backends(self.supervisor.store_url)
+        self.supervisor.note(f"terminated {ended} connections of the store")
+
+    async def take_over(self) -> None:
+        """Freeze the scheduler until another has its place, then let it wake and find out."""
+        async with self.owns_scheduler:
+            await self._take_over()
+
+    async def _take_over(self) -> None:
+        supervisor = self.supervisor
+        old, new = supervisor.scheduler, supervisor.new_scheduler()
+        old.is_wanted = False
+        if not old.is_alive():
+            return
+        supervisor.note(f"freeze {old.name}, and start another")
+        supervisor.signal(old, signal.SIGSTOP)
+        try:
+            supervisor.spawn(new)
+            supervisor.retired.append(old)
+            supervisor.scheduler = new
+            assert await supervisor.is_ready(new), new.said()
+            for worker in supervisor.workers:
+                assert worker.proxy is not None
+                worker.proxy.target = supervisor.port
+                worker.proxy.cut()
+            await self.until_working()
+        finally:
+            supervisor.signal(old, signal.SIGCONT)
+            supervisor.note(f"thaw {old.name}")
+        await self.until_working()
+        code = await supervisor.stop(old)
+        supervisor.note(f"{old.name} was told to stop and ended with {code}")
+        assert code == 0, old.said()
+
     # -- clients ----------------------------------------------------------------------------
 
     async def slow_reader(self) -> None:
@@ -228,3 +266,8 @@ FAULTS: dict[str, Callable[[Nemesis], Awaitable[None]]] = {
     "throttle": Nemesis.throttle,
     "slow reader": Nemesis.slow_reader,
 }
+ON_POSTGRES: dict[str, Callable[[Nemesis], Awaitable[None]]] = {
+    "terminate backends": Nemesis.terminate_backends,
+    "take over": Nemesis.take_over,
+}
+"""Faults that only a store on a server has."""

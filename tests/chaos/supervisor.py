@@ -108,6 +108,8 @@ class Supervisor:
         self.boots: list[Boot] = []
         self.exits: list[tuple[str, int]] = []
         self.workers: list[Process] = []
+        self.retired: list[Process] = []
+        """Schedulers that were replaced."""
         self._database_url = database_url
         self._is_loud = is_loud
         self._began = time.monotonic()
@@ -255,7 +257,7 @@ class Supervisor:
 
     async def close(self) -> None:
         """Leave nothing behind, in whatever state it is."""
-        for process in (*self.workers, self.scheduler):
+        for process in (*self.workers, self.scheduler, *self.retired):
             process.is_wanted = False
             if process.is_alive():
                 self.signal(process, signal.SIGKILL)
