@@ -1,6 +1,6 @@
 """Make a client from the published description of the API, and try it against a real scheduler.
 
-The generator is not ours: if it can make sense of `docs/api/v1/openapi.yaml`, and the client that it writes can submit a
+The generator is not ours: if it makes sense of `docs/api/v1/openapi.yaml`, and the client that it writes can submit a
 run and read it back with all answers fitting their models, then others can do so in their own languages.
 """
 
@@ -19,7 +19,7 @@ DESCRIPTION = ROOT / "docs" / "api" / "v1" / "openapi.yaml"
 BUILD = ROOT / "build" / "clients"
 PACKAGE = "astraflow_rest"
 
-TRY = '''
+TRY = """
 import sys, time, uuid
 import astraflow_rest as rest
 
@@ -45,7 +45,7 @@ with rest.ApiClient(configuration) as client:
     else:
         raise AssertionError("a run that is not there was found")
 print("the generated client submitted a run and read it back")
-'''
+"""
 
 
 def main() -> int:
