@@ -32,7 +32,7 @@ from astraflow.store.store import Claim, Retention, Store
 from astraflow.workflow.plan import Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Coroutine, Sequence
 
 __all__ = ["Parts", "Serving", "open_serving"]
 
@@ -125,25 +125,22 @@ class Serving:
         parts.gauge.stored(usage.bytes)
 
 
-async def _first_to_fail(tasks: Sequence[Awaitable[None]]) -> None:
-    """Run endless tasks until one fails; raise what it failed with, alone."""
-    error: Exception | None = None
+async def _first_to_fail(endless: Sequence[Coroutine[None, None, None]]) -> None:
+    """Run endless tasks until one fails; end the others and raise what it failed with.
+
+    Not a task group: when one of its tasks fails just as it is cancelled, a group forgets the cancel, and a scheduler
+    that was told to stop would start over.
+    """
+    tasks = [asyncio.create_task(one) for one in endless]
     try:
-        async with asyncio.TaskGroup() as group:
-            for task in tasks:
-                group.create_task(_run(task))
-    except* errors.AstraflowError as failed:
-        error = failed.exceptions[0]
-    # A group forgets that it was cancelled when one of its tasks fails in the same moment.
-    current = asyncio.current_task()
-    if current is not None and current.cancelling():
-        raise asyncio.CancelledError from error
-    assert error is not None, "endless tasks end by failing"
-    raise error
-
-
-async def _run(task: Awaitable[None]) -> None:
-    await task
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        first = next((task for task in tasks if task.done()), None)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    assert first is not None
+    await first
 
 
 async def open_serving(parts: Parts, claim: Claim, plans: Plans, feed: Feed) -> Serving:
