@@ -1,0 +1,181 @@
+"""Bugs planted in the shells: each takes one promise away from the object under test, in a simulated world only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import patch
+
+from astraflow.scheduler import feed as feeds
+from astraflow.scheduler.feed import Feed
+from astraflow.scheduler.ledger import Ledger
+from astraflow.scheduler.writer import Writer
+from astraflow.store.rows import Changes
+from astraflow.worker.link import Link
+from tests.sim.shells.config import Config, draw
+
+__all__ = ["PLANTED", "Planted"]
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A bug, what its world needs to show it, and what may notice it."""
+
+    plant: Callable[[], AbstractContextManager[Any]]
+    caught_by: tuple[str, ...]
+    faults: tuple[str, ...] = ()
+    overrides: dict[str, Any] = field(default_factory=dict)
+
+    def config(self, seed: int) -> Config:
+        drawn = draw(seed)
+        return drawn.with_(faults=(*drawn.faults, *self.faults), **self.overrides)
+
+
+def speakfirst() -> AbstractContextManager[Any]:
+    """What follows from a batch is said before the batch is committed."""
+    commit = Writer._commit
+
+    async def broken(self: Writer, changes: Changes) -> None:
+        self.engine.committed(self._planted, self._clock.now(), self._clock.wall_ms())  # type: ignore[attr-defined]
+        self._planted.effects.clear()  # type: ignore[attr-defined]
+        self._speak()
+        await commit(self, changes)
+
+    changes_of = Ledger.changes_of
+
+    def remember(self: Ledger, batch: Any, view: Any) -> Changes:
+        # The batch is handed on by way of the ledger: the writer keeps it to itself.
+        self._batch = batch  # type: ignore[attr-defined]
+        return changes_of(self, batch, view)
+
+    planted = property(lambda self: self.ledger._batch)
+    return _All(
+        patch.object(Writer, "_commit", broken),
+        patch.object(Ledger, "changes_of", remember),
+        patch.object(Writer, "_planted", planted, create=True),
+    )
+
+
+def publishfirst() -> AbstractContextManager[Any]:
+    """Followers are told of what is only about to be committed."""
+    commit = Writer._commit
+
+    async def broken(self: Writer, changes: Changes) -> None:
+        self.feed.publish(changes.pages, changes.events)
+        await commit(self, changes)
+
+    return patch.object(Writer, "_commit", broken)
+
+
+def lostwakeup() -> AbstractContextManager[Any]:
+    """What arrives while the writer commits does not count as a reason to go on."""
+    turn = Writer._turn
+
+    async def broken(self: Writer) -> None:
+        await turn(self)
+        self._is_stirred = False
+
+    return patch.object(Writer, "_turn", broken)
+
+
+def subscribelate() -> AbstractContextManager[Any]:
+    """A follower reads the store first and subscribes afterwards."""
+
+    async def broken(self: Feed, run_id: str, after: int) -> AsyncGenerator[Any, None]:
+        while stored := await self._store.read_pages(run_id, after, feeds.READ_BYTES):
+            after = stored[-1].last
+            yield stored
+        with self._subscribed(run_id) as subscription:
+            while not subscription.is_over:
+                fresh = [page for page in await subscription.take() if page.last > after]
+                if fresh:
+                    after = fresh[-1].last
+                    yield fresh
+
+    return patch.object(Feed, "pages", broken)
+
+
+def nobarrier() -> AbstractContextManager[Any]:
+    """A view is given out before what it shows is durable."""
+
+    async def broken(self: Writer) -> None:
+        await asyncio.sleep(0)
+
+    return patch.object(Writer, "barrier", broken)
+
+
+def unknownisdone() -> AbstractContextManager[Any]:
+    """A commit whose outcome is unknown is taken for done (against R16)."""
+
+    async def broken(self: Writer) -> bool:
+        return True
+
+    return patch.object(Writer, "_read_back", broken)
+
+
+def keepsfollowers() -> AbstractContextManager[Any]:
+    """Followers are not let go when serving ends, and wait for what nobody will tell."""
+
+    def broken(self: Feed) -> None:
+        """Forgets to end them."""
+
+    return patch.object(Feed, "end", broken)
+
+
+def forgetsorigin() -> AbstractContextManager[Any]:
+    """A caller that gives up takes the origin of its run away, which the writer still needs (it once did)."""
+    ask = Writer._ask
+
+    async def broken(self: Writer, *args: Any) -> str:
+        try:
+            return await ask(self, *args)
+        except asyncio.CancelledError:
+            self.ledger.origins.clear()
+            raise
+
+    return patch.object(Writer, "_ask", broken)
+
+
+def deaflink() -> AbstractContextManager[Any]:
+    """A link that is told of the end of an attempt does not act on it."""
+
+    def broken(self: Link, result: Any) -> None:
+        self.agent.finished(result, self._clock.now())
+
+    return patch.object(Link, "finished", broken)
+
+
+class _All:
+    """Several patches as one."""
+
+    def __init__(self, *patches: AbstractContextManager[Any]) -> None:
+        self._patches = patches
+
+    def __enter__(self) -> None:
+        for one in self._patches:
+            one.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        for one in reversed(self._patches):
+            one.__exit__(*error)
+
+
+_SLOW = {"commit_delay_s": 0.2}
+
+PLANTED: dict[str, Planted] = {
+    "speakfirst": Planted(speakfirst, ("I7", "I10", "I12", "I14", "crash"), (), _SLOW),
+    "publishfirst": Planted(publishfirst, ("I20",), (), _SLOW),
+    "lostwakeup": Planted(lostwakeup, ("wake-up",), (), _SLOW),
+    "subscribelate": Planted(subscribelate, ("I20", "I24"), ("slow_read",), {"read_delay_s": 0.5}),
+    "nobarrier": Planted(nobarrier, ("I20",), (), _SLOW),
+    "unknownisdone": Planted(
+        unknownisdone, ("I7", "I10", "I12", "I20", "I24", "crash"), ("commit",),
+        {"commit_fault": 0.05},
+    ),
+    "keepsfollowers": Planted(keepsfollowers, ("I24", "left"), ("commit",), {"commit_fault": 0.05}),
+    "forgetsorigin": Planted(forgetsorigin, ("crash",), ("impatient",), {"commit_delay_s": 1.0}),
+    "deaflink": Planted(deaflink, ("wake-up",)),
+}  # fmt: skip
