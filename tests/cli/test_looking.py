@@ -86,9 +86,6 @@ def test_a_story_is_told_of_one_node_or_of_all(server: Up, finished: str) -> Non
 
 def test_cancelling_asks_first(server: Up) -> None:
     run_id = server.submit(SLOW)
-    refused = server.astra("runs", "cancel", run_id)
-    assert refused.code == 2
-    assert "--yes" in refused.err
     terminal = Terminal("runs", "cancel", run_id, cwd=server.folder)
     terminal.read_until("[y/N]")
     terminal.type("n\n")
@@ -98,26 +95,22 @@ def test_cancelling_asks_first(server: Up) -> None:
     terminal.read_until("[y/N]")
     terminal.type("y\n")
     assert terminal.end() == 0
-    again = server.astra("runs", "cancel", run_id, "--yes", "--json")
-    assert again.code == 0
-    assert again.json["cancelRequested"] is True
+    assert server.astra("runs", "show", run_id, "--json").json["cancelRequested"] is True
 
 
 def test_a_workflow_is_saved_shown_and_deleted(server: Up) -> None:
     saved = server.astra("workflows", "save", str(HELLO))
     workflow_id = saved.out.strip()
     assert "saved as version" in saved.err
-    again = server.astra("workflows", "save", str(HELLO), "--json").json
-    assert again["id"] == workflow_id
-    stale = server.astra("workflows", "save", str(HELLO), "--if-version", "1")
-    assert stale.code == 1
+    new = server.astra("workflows", "save", str(HELLO), "--if-version", "0")
+    assert new.code == 1, "it is not new any more"
     shown = server.astra("workflows", "show", workflow_id)
     assert json.loads(shown.out) == json.loads(HELLO.read_text())
     assert workflow_id in server.astra("workflows", "list").out
-    assert server.astra("workflows", "delete", workflow_id).code == 2
+    refused = server.astra("workflows", "delete", workflow_id)
+    assert refused.code == 2
+    assert "hint: give --yes if it is meant" in refused.err
     assert server.astra("workflows", "delete", workflow_id, "--yes").code == 0
-    gone = server.astra("workflows", "show", workflow_id)
-    assert gone.code == 1
 
 
 def test_a_definition_is_validated(server: Up) -> None:
@@ -135,11 +128,7 @@ def test_workers_are_listed_drained_and_taken_back(server: Up) -> None:
     drained = server.astra("workers", "drain", "worker-1", "--reason", "a test", "--json")
     assert drained.json["type"] == "drain"
     assert server.astra("workers", "undrain", shown["workerId"]).code == 0
-    assert server.astra("workers", "rebind", "worker-1").code == 0
     assert server.astra("run", "-", stdin=json.dumps(workflow(node(1, "noop")))).code == 0
-    unknown = server.astra("workers", "show", "nobody", "--json")
-    assert unknown.code == 1
-    assert unknown.json["code"] == "E.WORKER.NOT_FOUND"
 
 
 def test_the_store_can_be_looked_at_but_not_changed_while_it_is_used(
@@ -149,11 +138,10 @@ def test_the_store_can_be_looked_at_but_not_changed_while_it_is_used(
     assert shown["openedBy"] == str(server.process.pid)
     assert shown["runs"] >= 1
     assert server.astra("db", "check").err == "ok: var/astraflow.db\n"
-    for verb in (("sweep", "--yes"), ("migrate",)):
-        refused = server.astra("db", *verb)
-        assert refused.code == 3
-        assert f"process {server.process.pid} has the store open" in refused.err
-        assert "hint: stop the process" in refused.err
+    refused = server.astra("db", "sweep", "--yes")
+    assert refused.code == 3
+    assert f"process {server.process.pid} has the store open" in refused.err
+    assert "hint: stop the process" in refused.err
 
 
 def test_a_healthy_installation_passes_the_doctor(server: Up, finished: str) -> None:
@@ -187,9 +175,6 @@ def test_the_token_of_one_server_is_not_sent_to_another(server: Up) -> None:
     [
         ("runs", "show", "nothing-of-this-name"),
         ("runs", "watch", "nothing-of-this-name"),
-        ("runs", "logs", "nothing-of-this-name"),
-        ("runs", "cancel", "nothing-of-this-name", "--yes"),
-        ("workflows", "show", "nothing-of-this-name"),
         ("workers", "show", "nothing-of-this-name"),
     ],
 )

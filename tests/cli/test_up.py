@@ -38,14 +38,18 @@ def worker_of(running: Up) -> int:
     return found
 
 
-def test_it_serves_a_run_and_ends_without_a_trace(tmp_path: Path) -> None:
+def test_it_serves_a_run_ends_without_a_trace_and_remembers(tmp_path: Path) -> None:
     running = Up(tmp_path)
     try:
         assert httpx.get(f"{running.url}/readyz").status_code == 200
         place = tmp_path / "var" / "endpoint.json"
         assert stat.S_IMODE(place.stat().st_mode) == 0o600
         assert json.loads(place.read_text())["url"] == running.url
-        assert running.astra("run", str(EXAMPLES / "retry.json")).code == 0
+        told = read_until(running.process, lambda line: "curl" in line)
+        assert f"{running.url}/api/v1/runs" in told
+        done = running.astra("run", str(EXAMPLES / "retry.json"), "--json")
+        assert done.code == 0, done
+        run_id, token = done.lines[-1]["runId"], running.token
         worker = worker_of(running)
         assert running.token.encode() not in Path(f"/proc/{worker}/cmdline").read_bytes()
         assert running.token not in running.said()
@@ -55,35 +59,26 @@ def test_it_serves_a_run_and_ends_without_a_trace(tmp_path: Path) -> None:
         code = running.end()
     assert code == 0
     assert not place.exists()
+    with up(tmp_path, "--workers", "0") as again:
+        assert again.token == token
+        assert again.astra("runs", "show", run_id, "--json").json["status"] == "succeeded"
     assert "ending: the workers finish what they run" in running.said()
-
-
-def test_its_words_say_how_to_go_on(tmp_path: Path) -> None:
-    with up(tmp_path, "--workers", "0") as running:
-        told = read_until(running.process, lambda line: "curl" in line)
-        assert f"{running.url}/api/v1/runs" in told
-        (tmp_path / "var" / "token").read_text()
-
-
-def test_what_it_knows_survives_it(tmp_path: Path) -> None:
-    with up(tmp_path) as first:
-        done = first.astra("run", "-", "--json", stdin=NOTHING)
-        run_id, token = done.lines[-1]["runId"], first.token
-    with up(tmp_path) as second:
-        assert second.token == token
-        assert second.astra("runs", "show", run_id, "--json").json["status"] == "succeeded"
 
 
 def test_killed_it_takes_its_workers_and_hosts_with_it(tmp_path: Path) -> None:
     running = Up(tmp_path)
     run_id = running.submit(SLOW)
-    watching = running.start("runs", "watch", run_id)
+    watching = running.start("runs", "watch", run_id, "--patience", "0.2")
     read_until(watching, lambda line: line.startswith("Long sleep running"))
     below = descendants(running.process.pid)
     assert len(below) >= 2
-    end(watching, signal.SIGINT)
     end(running.process, signal.SIGKILL)
     assert await_ends(below) == set()
+    # Whoever watched gives up after a while, and says how to go on.
+    assert watching.wait(20) == 3
+    end(watching)
+    assert f"astra runs watch {run_id}" in running.said()
+    assert "the server has been gone for 0.2 s" in running.said()
 
 
 def test_a_worker_that_dies_is_started_again(tmp_path: Path) -> None:
@@ -174,16 +169,3 @@ def test_a_run_is_watched_over_a_restart_of_the_server(tmp_path: Path) -> None:
         end(watching)
         end(worker)
         end(server)
-
-
-def test_watching_gives_up_in_the_end_and_says_how_to_go_on(tmp_path: Path) -> None:
-    with up(tmp_path) as running:
-        run_id = running.submit(SLOW)
-        watching = running.start("runs", "watch", run_id, "--patience", "0.2")
-        read_until(watching, lambda line: line.startswith("Long sleep running"))
-        end(running.process, signal.SIGKILL)
-        assert watching.wait(20) == 3
-        end(watching)
-        said = running.said()
-        assert f"astra runs watch {run_id}" in said
-        assert "the server has been gone for 0.2 s" in said
