@@ -34,6 +34,9 @@ def test_no_world_of_shells_breaks_an_invariant(first: int) -> None:
     ("seed", "was"),
     [
         (20, "a caller that gave up its submission took the origin of the run with it"),
+        (239, "a slow start lost its claim, and met a run that another scheduler had ended"),
+        (278, "a view was given from an engine whose commit had failed"),
+        (477, "a client waited for an engine that had ended"),
         (42, "a scheduler that was cancelled as its store failed started over"),
     ],
 )

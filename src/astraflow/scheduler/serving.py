@@ -7,6 +7,7 @@ memory outlives what it was made from (engine Rule 4).
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +33,7 @@ from astraflow.store.store import Claim, Retention, Store
 from astraflow.workflow.plan import Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
 __all__ = ["Parts", "Serving", "open_serving"]
 
@@ -163,16 +164,37 @@ async def open_serving(parts: Parts, claim: Claim, plans: Plans, feed: Feed) -> 
         gateway.bind(worker.tenant, worker.worker_id, worker.subject)
         wish = worker.drain and msgspec.json.decode(worker.drain, type=DrainWish)
         engine.restore_worker(worker.tenant, worker.worker_id, wish or None)
-    await _restore(parts, engine, plans, rows)
+    await _restore(parts, engine, plans, rows, partial(_hold, parts, claim, ownership))
     since = clock.wall_ms() - int(parts.engine.remember_submissions_s * 1000)
     for known in await store.submissions(since):
         engine.remember_submission(known.tenant, known.key, known.fingerprint, known.run_id)
     ledger = Ledger(rows, workers, await store.event_heads())
+    await _hold(parts, claim, ownership)
     writer = Writer(engine, store, claim, ledger, feed, clock, parts.gauge, parts.reached)
     return Serving(parts, claim, writer, ownership)
 
 
-async def _restore(parts: Parts, engine: Engine, plans: Plans, rows: list[RunRow]) -> None:
+async def _hold(parts: Parts, claim: Claim, ownership: Ownership) -> None:
+    """Keep the claim through a long start, and be sure that nobody else has written since what was read.
+
+    Raises:
+        StoreError: another scheduler has taken over.
+    """
+    if claim.ttl_s is None:
+        return
+    sent_at = parts.clock.now()
+    if not await parts.store.renew(claim):
+        raise errors.StoreError(errors.STORE_FENCED, "another scheduler has taken over")
+    ownership.renewed(sent_at)
+
+
+async def _restore(
+    parts: Parts,
+    engine: Engine,
+    plans: Plans,
+    rows: list[RunRow],
+    hold: Callable[[], Awaitable[None]],
+) -> None:
     """Fold every active run. Read some at once: a start with ten thousand runs is waited for."""
     archive = Archive(parts.store, plans)
     known: dict[str, Plan] = {}
@@ -181,5 +203,6 @@ async def _restore(parts: Parts, engine: Engine, plans: Plans, rows: list[RunRow
     for start in range(0, len(rows), READERS):
         some = rows[start : start + READERS]
         read: list[list[Fact]] = await asyncio.gather(*(archive.facts(row.run_id) for row in some))
+        await hold()
         for row, facts in zip(some, read, strict=True):
             engine.restore(known[row.plan_id], facts, parts.clock.now(), parts.clock.wall_ms())

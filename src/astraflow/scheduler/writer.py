@@ -109,11 +109,13 @@ class Writer:
         self._passing: list[asyncio.Future[None]] = []  # those of the turn under way
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
+        self._is_over = False
 
     # -- what arrives -----------------------------------------------------------------------
 
     def opened(self, connection: Connection, certificate: object = None) -> str:
         """A worker has connected; returns the name of the connection for `received` and `closed`."""
+        self._check_serving()
         self._opened += 1
         conn = f"c{self._opened}"
         self._connections[conn] = connection
@@ -156,6 +158,7 @@ class Writer:
         return await self._ask(self.engine.cancel, request, self._clock.wall_ms())
 
     async def _ask(self, method: Any, request: Callable[[object], Any], at: int) -> str:
+        self._check_serving()
         answer: asyncio.Future[str] = self._loop.create_future()
         self._asked[answer] = None
         answer.add_done_callback(self._asked.pop)
@@ -165,17 +168,24 @@ class Writer:
 
     def act(self, change: Callable[[float, int], None]) -> None:
         """Let the engine be changed by a command of an operator."""
+        self._check_serving()
         change(self._clock.now(), self._clock.wall_ms())
         self._stir()
 
     async def barrier(self) -> None:
         """Wait until everything that is decided now is durable, so that it may be shown."""
+        self._check_serving()
         if not self._is_committing and self.engine.view.batch.is_empty:
             return
         passed: asyncio.Future[None] = self._loop.create_future()
         self._barriers.append(passed)
         self._stir()
         await passed
+
+    def _check_serving(self) -> None:
+        """An engine whose commit failed knows things that never became true: nothing of it may be shown or changed."""
+        if self._is_over:
+            raise _starting_over()
 
     # -- the loop ---------------------------------------------------------------------------
 
@@ -314,17 +324,21 @@ class Writer:
             self._gauge.frames(tenant, bytes_in.get(tenant, 0), bytes_out.get(tenant, 0))
 
     def _end(self) -> None:
+        self._is_over = True
         if self._timer is not None:
             self._timer.cancel()
         for connection in self._connections.values():
             connection.close(limits.CLOSE_TRY_LATER)
         self._connections.clear()
-        over = errors.Unavailable(errors.STORE_UNAVAILABLE, "the scheduler starts over")
         unanswered: list[asyncio.Future[Any]] = [*self._passing, *self._barriers, *self._asked]
         for waiting in unanswered:
             if not waiting.done():
-                waiting.set_exception(over)
+                waiting.set_exception(_starting_over())
         self.feed.end()
+
+
+def _starting_over() -> errors.Unavailable:
+    return errors.Unavailable(errors.STORE_UNAVAILABLE, "the scheduler starts over")
 
 
 def _log_workers(events: list[TenantEvent]) -> None:
