@@ -109,9 +109,18 @@ class SchedulerProcess:
             may_speak=ownership.may_speak,
         )
         gateway.checkers = self.checkers
-        settings = EngineSettings(
-            lease_ttl_s=config.lease_s,
-            heartbeat_interval_s=config.heartbeat_s,
+        self.engine = Engine(self._settings(), gateway, ownership, rng, now)
+        at = self.clock.wall_ms()
+        for run in self.store.active():
+            self.engine.restore(run.plan, run.bare_facts(), now, at)
+        for (tenant, key), (fingerprint, run_id) in self.store.submissions.items():
+            self.engine.remember_submission(tenant, key, fingerprint, run_id)
+        self._serve()
+
+    def _settings(self) -> EngineSettings:
+        return EngineSettings(
+            lease_ttl_s=self.config.lease_s,
+            heartbeat_interval_s=self.config.heartbeat_s,
             dispatch_ack_timeout_s=2.0,
             cancel_grace_ms=1000,
             stop_overdue_s=3.0,
@@ -119,12 +128,8 @@ class SchedulerProcess:
             resource_grace_s=6.0,
             affinity_grace_s=6.0,
         )
-        self.engine = Engine(settings, gateway, ownership, rng, now)
-        at = self.clock.wall_ms()
-        for run in self.store.active():
-            self.engine.restore(run.plan, run.bare_facts(), now, at)
-        for (tenant, key), (fingerprint, run_id) in self.store.submissions.items():
-            self.engine.remember_submission(tenant, key, fingerprint, run_id)
+
+    def _serve(self) -> None:
         self._committing = False
         self._tick_at = None
         self.world.after(0.0, self._renew, self.life)
@@ -251,7 +256,7 @@ class SchedulerProcess:
             batch = None if self._committing else self.engine.take_batch(now, at)
             if batch is None:
                 break
-            if not batch.facts:
+            if not self._is_stored(batch):
                 self.engine.committed(batch, now, at)
             else:
                 self._commit(batch)
@@ -273,7 +278,7 @@ class SchedulerProcess:
             self._committing = True
             self.world.after(0.2, self._write, life, batch)
             return
-        outcome = self.store.commit(self.engine.ownership.epoch, batch)
+        outcome = self._store(batch)
         if not self._committing:
             self._written(life, batch, outcome)
         else:
@@ -291,16 +296,31 @@ class SchedulerProcess:
         if outcome in (CommitOutcome.UNKNOWN_WRITTEN, CommitOutcome.UNKNOWN_LOST):
             # R16: read back, never guess.
             self.checkers.seen("unknown commit resolved")
-            written = outcome is CommitOutcome.UNKNOWN_WRITTEN
-            outcome = CommitOutcome.DONE if written else CommitOutcome.REFUSED
+            outcome = CommitOutcome.DONE if self._is_written(outcome) else CommitOutcome.REFUSED
         if outcome is CommitOutcome.FENCED:
             self.checkers.seen("superseded")
         if outcome is not CommitOutcome.DONE:
             self.close(outcome.value)
             return
+        self._publish()
         self.engine.committed(batch, self.clock.now(), self.clock.wall_ms())
         if was_committing:
             self._pump()
+
+    # What another store does otherwise.
+
+    def _is_stored(self, batch: Batch) -> bool:
+        return bool(batch.facts)
+
+    def _store(self, batch: Batch) -> CommitOutcome:
+        assert self.engine is not None
+        return self.store.commit(self.engine.ownership.epoch, batch)
+
+    def _is_written(self, outcome: CommitOutcome) -> bool:
+        return outcome is CommitOutcome.UNKNOWN_WRITTEN
+
+    def _publish(self) -> None:
+        """What was committed may be told to those who follow it."""
 
     def _speak(self) -> None:
         if self.engine is None:

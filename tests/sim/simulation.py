@@ -23,7 +23,7 @@ from tests.sim.worker import WorkerProcess
 from tests.sim.workload import Client, Reader
 from tests.sim.world import Violation, World
 
-__all__ = ["Outcome", "Simulation", "simulate"]
+__all__ = ["Outcome", "Simulation", "outcome_of", "simulate"]
 
 LIVENESS_S = 140.0
 PROGRESS_S = 45.0
@@ -49,15 +49,18 @@ class Outcome:
 class Simulation:
     """The world of one configuration."""
 
+    store_class: type[Store] = Store
+    scheduler_class: type[SchedulerProcess] = SchedulerProcess
+
     def __init__(self, config: Config, *, keep_transcript: bool = False) -> None:
         self.config = config
         self.world = World(config.seed, keep_transcript=keep_transcript)
         self.network = Network(self.world, config)
-        self.store = Store(self.world, config)
+        self.store = self.store_class(self.world, config)
         self.checkers = Checkers(self.world, config, self.store)
         count = 2 if config.has("takeover") or config.has("store_split") else 1
         self.schedulers = [
-            SchedulerProcess(
+            self.scheduler_class(
                 self.world,
                 config,
                 f"sched-{number}",
@@ -202,7 +205,11 @@ class Simulation:
 
 def simulate(seed: int, config: Config | None = None, *, keep_transcript: bool = False) -> Outcome:
     """Run one seed to its end."""
-    simulation = Simulation(config or draw(seed), keep_transcript=keep_transcript)
+    return outcome_of(Simulation(config or draw(seed), keep_transcript=keep_transcript))
+
+
+def outcome_of(simulation: Simulation) -> Outcome:
+    """Run a world to its end, and say what it came to."""
     violation: Violation | None = None
     try:
         simulation.run()

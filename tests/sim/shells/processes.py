@@ -106,6 +106,7 @@ class SchedulerProcess:
             is_told = self.site.world.chance(0.7)
             wire.cut(tells=(TO_WORKER,) if is_told else ())
         self._task.cancel()
+        self.scheduler.end_streams()  # the sockets of those who follow break too
         self.scheduler = None
 
     async def stop(self) -> None:

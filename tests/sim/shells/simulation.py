@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Simulation", "simulate_shells", "watched"]
 
-LIVENESS_S = 160.0
+PROGRESS_S = 60.0
 REST_S = 60.0
 
 
@@ -79,16 +79,23 @@ class Simulation:
         for task in breaking:
             task.cancel()
         nemesis.heal()
-        _, late = await asyncio.wait(runs, timeout=LIVENESS_S)
-        if late:
-            why = site.what_is_open() or "clients wait"
-            raise Violation("I24", f"{why}\n{site.loop.stacks()}")
+        await self._end_of(runs, site)
         await self._rest(site)
         for task in streams:
             task.cancel()
         await asyncio.wait(streams)
         await site.stop()
         await asyncio.sleep(5.0)  # what closes takes a moment
+
+    async def _end_of(self, runs: list[asyncio.Task[None]], site: Site) -> None:
+        """A world that is busy may go on; one that has committed nothing for so long is stuck."""
+        late, commits = set(runs), -1
+        while late and site.mirror.commits != commits:
+            commits = site.mirror.commits
+            _, late = await asyncio.wait(late, timeout=PROGRESS_S)
+        if late:
+            why = site.what_is_open() or "clients wait"
+            raise Violation("I24", f"{why}\n{site.loop.stacks()}")
 
     async def _rest(self, site: Site) -> None:
         until = site.world.now + REST_S

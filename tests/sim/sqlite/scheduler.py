@@ -1,0 +1,111 @@
+"""A simulated scheduler process that stores by the real ledger and starts by the real recovery."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from random import Random
+from typing import Any
+
+from astraflow import errors
+from astraflow.engine.batch import Batch
+from astraflow.protocol.events import GatewaySettings
+from astraflow.scheduler.feed import Feed
+from astraflow.scheduler.ledger import Ledger, Origin
+from astraflow.scheduler.plans import Plans
+from astraflow.scheduler.serving import Parts, open_serving
+from astraflow.scheduler.writer import pass_by
+from astraflow.store.rows import Changes, PlanRow
+from astraflow.store.store import Claim, Retention
+from astraflow.workflow import StaticCatalog
+from astraflow.workflow.plan import encode_plan
+from tests.sim.scheduler import SchedulerProcess
+from tests.sim.shells.processes import Gauge
+from tests.sim.shells.simulation import watched
+from tests.sim.sqlite.store import SqliteBackedStore
+from tests.sim.store import CommitOutcome
+from tests.sim.wire import SimIds, authenticate, tokens_for
+
+__all__ = ["SqliteSchedulerProcess"]
+
+
+class SqliteSchedulerProcess(SchedulerProcess):
+    """Everything it knows after a crash it has read from rows."""
+
+    store: SqliteBackedStore
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.feed: Feed | None = None
+        self._claim = Claim("", 0, None)
+        self._ledger: Ledger | None = None
+        self._number = 0
+        self._changes = Changes()
+
+    def _open(self, epoch: int) -> None:
+        store, config = self.store, self.config
+        self._claim = Claim(self.name, epoch, store.LEASE_TTL_S)
+        self.feed = Feed(store.sqlite)
+        parts = Parts(
+            scheduler_id=self.name,
+            store=store.sqlite,
+            clock=self.clock,
+            ids=SimIds(self.world),
+            rng=Random(self.world.rng.getrandbits(64)),
+            engine=self._settings(),
+            gateway=GatewaySettings(
+                window=config.window,
+                heartbeat_interval_s=config.heartbeat_s,
+                lease_ttl_s=config.lease_s,
+            ),
+            retention=Retention(),
+            authenticate=authenticate,
+            tokens=tokens_for(config),
+            gauge=Gauge(),
+            reached=pass_by,
+        )
+        plans = Plans(store.sqlite, StaticCatalog([]))
+        with watched(self.checkers):
+            serving = store.loop.run_until_complete(
+                open_serving(parts, self._claim, plans, self.feed)
+            )
+        self.engine = serving.engine
+        self._ledger = serving.writer.ledger
+        self._number = 0
+        self._serve()
+
+    def _drop(self) -> None:
+        super()._drop()
+        if self.feed is not None:
+            self.feed.end()
+            self.feed = None
+
+    def _is_stored(self, batch: Batch) -> bool:
+        return bool(batch.facts or batch.notices)
+
+    def _commit(self, batch: Batch) -> None:
+        assert self._ledger is not None
+        assert self.engine is not None
+        for run_id, plan in batch.plans.items():
+            body = encode_plan(plan)
+            row = PlanRow(sha256(body).hexdigest(), b"{}", body)
+            self._ledger.origins[run_id] = Origin(row, "sim", None)
+        self._number += 1
+        self._changes = self._ledger.changes_of(batch, self.engine.view)
+        super()._commit(batch)
+
+    def _store(self, batch: Batch) -> CommitOutcome:
+        return self.store.commit_rows(self._claim, self._number, batch, self._changes)
+
+    def _is_written(self, outcome: CommitOutcome) -> bool:
+        """R16: by reading back, which must agree with what the world knows."""
+        try:
+            is_written = self.store.is_committed(self._claim, self._number)
+        except errors.StoreError as error:
+            assert error.code is errors.STORE_FENCED
+            return False
+        assert is_written == (outcome is CommitOutcome.UNKNOWN_WRITTEN)
+        return is_written
+
+    def _publish(self) -> None:
+        assert self.feed is not None
+        self.feed.publish(self._changes.pages, self._changes.events)

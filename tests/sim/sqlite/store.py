@@ -1,0 +1,145 @@
+"""The simulated store with a real one inside: SQLite in memory, called in line, without threads."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from typing import Any, Generic, TypeVar
+
+from astraflow import errors
+from astraflow.engine.batch import Batch
+from astraflow.store.rows import Changes
+from astraflow.store.sqlite import SqliteStore
+from astraflow.store.sqlite_file import MEMORY, connect_writer
+from astraflow.store.sqlite_writer import SqliteWriter
+from astraflow.store.store import Claim
+from tests.sim.config import Config
+from tests.sim.loop import VirtualLoop
+from tests.sim.mirror import Mirror
+from tests.sim.store import CommitOutcome, Store
+from tests.sim.world import World
+
+__all__ = ["InlineStore", "SqliteBackedStore", "drive"]
+
+Answer = TypeVar("Answer")
+
+
+class _Done(Generic[Answer]):
+    """An answer that is there already."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+
+    def __await__(self) -> Generator[None, None, Answer]:
+        return self._answer
+        yield  # what makes it a generator
+
+
+class _Inline:
+    """Stands where calls wait for the writer's thread."""
+
+    def __init__(self, writer: SqliteWriter) -> None:
+        self._writer = writer
+
+    def call(self, function: Callable[[SqliteWriter], Answer]) -> _Done[Answer]:
+        return _Done(function(self._writer))
+
+
+class InlineStore(SqliteStore):
+    """The SQLite store, whose every answer comes without waiting: its coroutines never suspend."""
+
+    def __init__(self) -> None:
+        super().__init__(MEMORY)
+        self.writer = SqliteWriter(connect_writer(MEMORY, self._queries), self._queries)
+        self._writes = _Inline(self.writer)  # type: ignore[assignment]
+
+    def shut(self) -> None:
+        self.writer.close()
+
+
+def drive(coroutine: Coroutine[Any, Any, Answer]) -> Answer:
+    """The answer of a coroutine that does not suspend."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        answer: Answer = done.value
+        return answer
+    raise AssertionError("it waits for something")
+
+
+class _Torn(Exception):
+    """The process dies in the middle of a transaction."""
+
+
+class _Tearing(list[Any]):
+    """Rows that end in a crash."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise _Torn
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class SqliteBackedStore(Store):
+    """The lease of the shard is the world's, so that two schedulers can fight for it; all else is SQLite's."""
+
+    def __init__(self, world: World, config: Config) -> None:
+        super().__init__(world, config)
+        self.sqlite = InlineStore()
+        self.mirror = Mirror()
+        self.loop = VirtualLoop()
+
+    def acquire(self, name: str) -> int | None:
+        if super().acquire(name) is None:
+            return None
+        claim = drive(self.sqlite.claim(name))
+        assert claim is not None
+        self.epoch = claim.epoch
+        return claim.epoch
+
+    def commit_rows(
+        self, claim: Claim, number: int, batch: Batch, changes: Changes
+    ) -> CommitOutcome:
+        """One real transaction, or one that fails before, in the middle, or after without a word."""
+        outcome = CommitOutcome.DONE
+        if not self.is_healed and self.world.chance(self.config.commit_fault):
+            outcome = self.world.rng.choice(
+                (CommitOutcome.REFUSED, CommitOutcome.UNKNOWN_WRITTEN, CommitOutcome.UNKNOWN_LOST)
+            )
+        if outcome in (CommitOutcome.REFUSED, CommitOutcome.UNKNOWN_LOST):
+            self._tear(claim, number, changes)
+            return outcome
+        try:
+            drive(self.sqlite.commit(claim, number, changes))
+        except errors.StoreError as error:
+            if error.code is not errors.STORE_FENCED:
+                raise
+            return CommitOutcome.FENCED
+        self.mirror.written(claim.epoch, number, changes)
+        if batch.facts:
+            self._write(claim.epoch, batch)
+        return outcome
+
+    def _tear(self, claim: Claim, number: int, changes: Changes) -> None:
+        """Half of the rows are written when the process dies: the transaction must leave no trace."""
+        torn = Changes()
+        for name in ("plans", "runs", "run_changes", "pages", "workers", "events"):
+            setattr(torn, name, getattr(changes, name))
+        torn.audits = _Tearing()
+        try:
+            self.sqlite.writer.commit(claim.epoch, number, torn)
+        except _Torn:
+            self.world.sometimes("transaction torn")
+        except errors.StoreError as error:
+            assert error.code is errors.STORE_FENCED
+
+    def is_committed(self, claim: Claim, number: int) -> bool:
+        return drive(self.sqlite.is_committed(claim, number))
+
+    def shut(self) -> None:
+        self.sqlite.shut()
+        self.loop.close()
+
+    def connection(self) -> sqlite3.Connection:
+        return self.sqlite.writer.connection
