@@ -23,6 +23,7 @@ NESTING = 4
 
 BOUNDARIES: frozenset[str] = frozenset(
     {
+        "src/astraflow/cli/failing.py",  # the process ends there, and says so in JSON if that was asked for
         "src/astraflow/store/threads.py",  # what a thread raised goes to the one who waits for it
     }
 )

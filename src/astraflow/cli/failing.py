@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NoReturn
@@ -112,6 +113,13 @@ def ending(*, as_json: bool = False) -> Iterator[None]:
                 hint=detail.get("hint") or "",
                 problems=detail.get("errors"),
             )
+        except (typer.Exit, typer.Abort, BrokenPipeError):
+            raise
+        except Exception as error:
+            # A bug of ours: whoever reports it needs where it was, and a script still needs its JSON.
+            traceback.print_exc()
+            said = f"{errors.INTERNAL.says}: {type(error).__name__}: {error}"
+            fail(errors.INTERNAL, said, FAILED, as_json=as_json)
     except typer.Exit as end:
         sys.exit(end.exit_code)
     except typer.Abort:

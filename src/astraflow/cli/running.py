@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import uuid
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from astraflow import errors
 from astraflow.cli.failing import note
 from astraflow.cli.inputs import Given, pairs_of, read_definition
 from astraflow.cli.showing import AsJson, show_json
 from astraflow.cli.watching import follow, show_end
 from astraflow.client.blocking import Client
+from astraflow.client.handles import RunHandle
 from astraflow.client.stream import PATIENCE_S
 
 __all__ = ["Patience", "run"]
@@ -46,7 +48,7 @@ def run(
     document = Given(b"", {}, {}) if saved else read_definition(file)
     inputs = {**document.inputs, **pairs_of(given)}
     with Client() as client:
-        handle = client.run(saved or document.raw, inputs, idempotency_key=idempotency_key)
+        handle = _submit(client, saved or document.raw, inputs, idempotency_key)
         if not watch:
             if as_json:
                 show_json({"runId": handle.run_id, "status": "queued"})
@@ -64,6 +66,19 @@ def run(
             patience_s=patience,
         )
         show_end(client, handle.run_id, definition, as_json=as_json)
+
+
+def _submit(
+    client: Client, workflow: bytes | str, inputs: dict[str, Any], key: str | None
+) -> RunHandle:
+    key = key or str(uuid.uuid4())
+    try:
+        return client.run(workflow, inputs, idempotency_key=key)
+    except errors.Unavailable as error:
+        if (error.detail or {}).get("sent"):
+            hint = f"run it again with `--idempotency-key {key}`: there will be one run"
+            raise errors.Unavailable(error.code, error.message, detail={"hint": hint}) from error
+        raise
 
 
 def _workflow_id(text: str) -> str | None:

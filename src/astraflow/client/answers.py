@@ -8,7 +8,7 @@ import msgspec
 
 from astraflow import errors
 
-__all__ = ["foreign", "raise_problem", "unreachable"]
+__all__ = ["foreign", "raise_problem", "unanswered", "unreachable"]
 
 _BY_STATUS: Final = {
     401: errors.AUTH_INVALID_TOKEN,
@@ -46,6 +46,12 @@ def raise_problem(status: int, body: bytes) -> None:
 
 def unreachable(url: str, why: str) -> errors.Unavailable:
     return errors.Unavailable(errors.SERVER_UNREACHABLE, f"nobody answers at {url}: {why}")
+
+
+def unanswered(url: str, why: str) -> errors.Unavailable:
+    """It was sent; `detail["sent"]` says so to whoever can send it again."""
+    message = f"no answer from {url}, so nobody knows whether it arrived: {why}"
+    return errors.Unavailable(errors.SERVER_UNREACHABLE, message, detail={"sent": True})
 
 
 def foreign(url: str) -> errors.Unavailable:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from astraflow import errors
 from astraflow.client.models import (
     Accepted,
     LogLine,
@@ -27,6 +28,7 @@ Answer = TypeVar("Answer")
 Definition = Mapping[str, Any] | bytes
 """A workflow definition: an object, or its JSON as it is."""
 
+MAX_KEY_CHARS: Final = 255
 _JSON: Final = {"content-type": "application/json"}
 
 
@@ -104,6 +106,17 @@ def submit(
     key: str,
     version: int | None = None,
 ) -> Call[Accepted]:
+    """Raises: Refused, when the key cannot be one."""
+    if (
+        not 1 <= len(key) <= MAX_KEY_CHARS
+        or not key.isascii()
+        or not key.isprintable()
+        or " " in key
+    ):
+        raise errors.Refused(
+            errors.REQUEST_INVALID,
+            f"an idempotency key has 1 to {MAX_KEY_CHARS} visible ASCII characters: {key!r}",
+        )
     request: dict[str, Any] = {"inputs": inputs or {}}
     if isinstance(workflow, str):
         request["workflowId"] = workflow

@@ -14,6 +14,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -57,22 +58,25 @@ def find_endpoint(
     """What is given wins, then the environment, then the file.
 
     Raises:
-        Refused: the address is none.
+        Refused: the address is none, or the token cannot be one.
     """
-    environ = os.environ if environ is None else environ
+    found = _find(url, token, os.environ if environ is None else environ)
+    return msgspec.structs.replace(found, url=_checked(found.url), token=_sendable(found.token))
+
+
+def _find(url: str | None, token: str | None, environ: Mapping[str, str]) -> Endpoint:
     source = "argument" if url else "ASTRA_SERVER"
     url = url or environ.get("ASTRA_SERVER")
     token = token or environ.get("ASTRA_TOKEN")
     if url and token:
-        return Endpoint(_checked(url), token, source=source)
+        return Endpoint(url, token, source=source)
     place = place_of(environ.get("ASTRA_SCHEDULER_DATA_DIR") or _DEFAULT_DATA_DIR)
     kept = read_endpoint(place)
     if url:
-        url = _checked(url)
-        is_same = kept is not None and kept.url == url
+        is_same = kept is not None and kept.url == url.rstrip("/")
         return Endpoint(url, kept.token if kept and is_same else "", source=source)
     if kept is not None:
-        return Endpoint(_checked(kept.url), token or kept.token, kept.pid, str(place))
+        return Endpoint(kept.url, token or kept.token, kept.pid, str(place))
     return Endpoint(DEFAULT_URL, token or "")
 
 
@@ -100,4 +104,19 @@ def _checked(url: str) -> str:
             errors.CONFIG_INVALID,
             f"the server's address must begin with http:// or https://: {url}",
         )
+    try:
+        parts = urlsplit(url)
+        is_good = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_good = False
+    if not is_good or not url.isascii() or not url.isprintable() or " " in url:
+        raise errors.Refused(errors.CONFIG_INVALID, f"not the address of a server: {url!r}")
     return url
+
+
+def _sendable(token: str) -> str:
+    if not token.isascii() or not token.isprintable():
+        raise errors.Refused(
+            errors.AUTH_INVALID_TOKEN, "the token holds characters that no token has"
+        )
+    return token

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from astraflow import __version__, errors
-from astraflow.client.answers import foreign, raise_problem, unreachable
+from astraflow.client.answers import foreign, raise_problem, unanswered, unreachable
 from astraflow.client.calls import Call, Reply
 from astraflow.client.endpoint import Endpoint
 from astraflow.client.stream import SILENCE_S, Cut
@@ -80,8 +80,12 @@ def read_answer(call: Call[Answer], url: str, answer: httpx.Response) -> Answer 
 
 
 def failure_of(url: str, error: httpx.TransportError) -> Failure:
-    is_absent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
-    return Failure("refused" if is_absent else "unknown", unreachable(url, why(error)))
+    """Raises: Refused, when it is the request that cannot be sent."""
+    if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol):
+        raise errors.Refused(errors.REQUEST_INVALID, f"the request cannot be sent: {error}")
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+        return Failure("refused", unreachable(url, why(error)))
+    return Failure("unknown", unanswered(url, why(error)))
 
 
 def why(error: httpx.TransportError) -> str:

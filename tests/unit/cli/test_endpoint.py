@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from astraflow import errors
+from astraflow.client import calls
 from astraflow.client.answers import raise_problem
 from astraflow.client.endpoint import (
     DEFAULT_URL,
@@ -64,9 +65,28 @@ def test_a_file_that_cannot_be_read_is_no_hint(
     assert find_endpoint(environ=environ).url == DEFAULT_URL
 
 
-def test_what_is_no_address_is_refused(environ: dict[str, str]) -> None:
-    with pytest.raises(errors.Refused, match="must begin with http"):
-        find_endpoint("ftp://x", "t", environ)
+@pytest.mark.parametrize(
+    "url", ["ftp://x", "http://", "http://[::1", "http://a b", "http://x:99999", "http://x:0"]
+)
+def test_what_is_no_address_is_refused(environ: dict[str, str], url: str) -> None:
+    with pytest.raises(errors.Refused, match="address") as raised:
+        find_endpoint(url, "t", environ)
+    assert raised.value.code is errors.CONFIG_INVALID
+
+
+@pytest.mark.parametrize("token", ["a\nb", "tökén", "a\x00"])
+def test_what_cannot_be_a_token_is_refused_before_it_is_sent(
+    environ: dict[str, str], token: str
+) -> None:
+    with pytest.raises(errors.Refused, match="no token has") as raised:
+        find_endpoint("http://x", token, environ)
+    assert token not in str(raised.value)
+
+
+@pytest.mark.parametrize("key", ["", "a b", "é", "a\n", "k" * 256])
+def test_what_cannot_be_a_key_is_refused_before_it_is_sent(key: str) -> None:
+    with pytest.raises(errors.Refused, match="idempotency key"):
+        calls.submit("x", None, key)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,73 @@
+"""How the process of a command ends, and what it does not load."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+import typer
+
+from astraflow import errors
+from astraflow.cli.failing import ending, fail
+from tests.cli.rig import clean_environment
+
+LOADED = """
+import sys
+sys.argv = ["astra", "runs", "list"]
+from astraflow.cli.main import main
+try:
+    main()
+except SystemExit:
+    pass
+heavy = {"litestar", "uvicorn", "pydantic", "rich", "asyncio", "astraflow.engine", "astraflow.store"}
+print(*sorted(heavy & set(sys.modules)))
+"""
+
+
+def test_a_command_that_asks_a_server_loads_none_of_a_server() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED],
+        env=clean_environment(ASTRA_SERVER="http://127.0.0.1:9"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.strip() == "", done
+
+
+@pytest.mark.parametrize(
+    ("raised", "code"),
+    [
+        (KeyboardInterrupt(), 130),
+        (typer.Exit(3), 3),
+        (typer.Abort(), 1),
+        (errors.Unavailable(errors.OVERLOADED, "busy"), 3),
+        (RuntimeError("a bug"), 1),
+    ],
+)
+def test_whatever_is_raised_has_its_exit_code(raised: BaseException, code: int) -> None:
+    with pytest.raises(SystemExit) as ended, ending():
+        raise raised
+    assert ended.value.code == code
+
+
+def test_a_bug_is_json_too_and_says_where_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit), ending(as_json=True):
+        raise RuntimeError("a bug")
+    out, err = capsys.readouterr()
+    assert json.loads(out)["code"] == "E.INTERNAL"
+    assert "test_ending.py" in err
+
+
+def test_an_error_lists_its_problems_up_to_a_bound(capsys: pytest.CaptureFixture[str]) -> None:
+    problems = [{"pointer": f"/nodes/{number}", "message": "no"} for number in range(30)]
+    with pytest.raises(typer.Exit):
+        fail(errors.WORKFLOW_INVALID, "wrong", 1, problems=problems)
+    _, err = capsys.readouterr()
+    assert "  /nodes/19: no\n  and 10 more\n" in err
+    assert err.endswith("\n\nhint: fix the field that the pointer names\n")
+    with pytest.raises(typer.Exit):
+        fail(errors.WORKFLOW_INVALID, "wrong", 1, as_json=True, problems=problems)
+    assert len(json.loads(capsys.readouterr().out)["errors"]) == 30
