@@ -37,6 +37,10 @@ def test_no_world_of_shells_breaks_an_invariant(first: int) -> None:
         (239, "a slow start lost its claim, and met a run that another scheduler had ended"),
         (278, "a view was given from an engine whose commit had failed"),
         (477, "a client waited for an engine that had ended"),
+        (
+            1636,
+            "a connection that was closed as it was opened kept its worker from opening another",
+        ),
         (42, "a scheduler that was cancelled as its store failed started over"),
     ],
 )

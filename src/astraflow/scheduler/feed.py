@@ -93,6 +93,7 @@ class Feed:
         self._store = store
         self._runs: dict[str, list[Subscription]] = {}
         self._tenants: dict[str, list[_TenantSubscription]] = {}
+        self._is_over = False
 
     @property
     def followers(self) -> int:
@@ -109,8 +110,14 @@ class Feed:
                 for listener in self._tenants.get(event.tenant, ()):
                     _put(listener, event)
 
+    def begin(self) -> None:
+        """What is committed from now on will be published."""
+        self._is_over = False
+
     def end(self) -> None:
-        """Nothing more will be published: let every follower go."""
+        """Nothing more will be published: let every follower go, and those who come before the next `begin`. Another
+        scheduler may commit meanwhile, of which nobody would tell them."""
+        self._is_over = True
         for subscriptions in self._runs.values():
             for subscription in subscriptions:
                 subscription.end()
@@ -160,6 +167,7 @@ class Feed:
     @contextmanager
     def _subscribed(self, run_id: str) -> Iterator[Subscription]:
         subscription = Subscription()
+        subscription.is_over = self._is_over
         self._runs.setdefault(run_id, []).append(subscription)
         try:
             yield subscription
@@ -169,6 +177,7 @@ class Feed:
     @contextmanager
     def _listening(self, tenant: str) -> Iterator[_TenantSubscription]:
         listener = _TenantSubscription()
+        listener.is_over = self._is_over
         self._tenants.setdefault(tenant, []).append(listener)
         try:
             yield listener

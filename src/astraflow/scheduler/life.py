@@ -72,6 +72,7 @@ class Life:
                 return
             serving = await open_serving(parts, claim, self._plans, self._feed)
             self._serving, self._problem = serving, None
+            self._feed.begin()
             self.ready.set()
             try:
                 await serving.run()

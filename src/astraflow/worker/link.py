@@ -27,6 +27,7 @@ from astraflow.clock import Clock
 from astraflow.moments import iso
 from astraflow.protocol import business
 from astraflow.protocol.codec import BadFrame, decode, encode
+from astraflow.protocol.limits import CLOSE_NORMAL
 from astraflow.protocol.wire import Envelope
 from astraflow.worker.socket import Listener, Socket
 
@@ -68,6 +69,8 @@ class Link:
         self._group: asyncio.TaskGroup | None = None
         self._over: asyncio.Future[Exit] = self._loop.create_future()
         self._socket: Socket | None = None
+        self._openings = 0
+        self._closed_early: tuple[Socket, int | None] | None = None
         self._is_settling = False
         self._renewals = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -83,7 +86,7 @@ class Link:
                 self._stir()
                 ended = await self._over
                 if self._socket is not None:
-                    self._socket.close(1000)
+                    self._socket.close(CLOSE_NORMAL)
         finally:
             self._group = None
             if self._timer is not None:
@@ -118,6 +121,8 @@ class Link:
             self._socket = None
             self.agent.disconnected(self._clock.now(), code)
             self._stir()
+        else:
+            self._closed_early = (socket, code)  # it may be the one that is just being opened
 
     # -- what the hosts tell ----------------------------------------------------------------
 
@@ -179,7 +184,8 @@ class Link:
                 hosts.answer(response)
             case OpenConnection(at, location):
                 assert self._group is not None
-                self._group.create_task(self._open(at, location or self._url))
+                self._openings += 1
+                self._group.create_task(self._open(self._openings, at, location or self._url))
             case Close(code):
                 self._close(code)
             case HandUp(envelope):
@@ -189,22 +195,36 @@ class Link:
                 if not self._over.done():
                     self._over.set_result(action)
 
-    async def _open(self, at: float, url: str) -> None:
+    async def _open(self, number: int, at: float, url: str) -> None:
+        """Open the connection that was asked for last; one that was asked for before it is not wanted any more."""
         delay = at - self._clock.now()
         if delay > 0:
             await asyncio.sleep(delay)
-        if self._socket is not None or self._over.done():
+        if number != self._openings or self._over.done():
             return
+        self._close(CLOSE_NORMAL)  # who asks for a connection counts on none
+        self._closed_early = None
         try:
             socket = await self._connect(url, self)
         except OSError as error:
             _log.warning("%s", error)
-            self.agent.disconnected(self._clock.now())
+            if number == self._openings:
+                self.agent.disconnected(self._clock.now())
         else:
+            if number != self._openings:
+                socket.close(CLOSE_NORMAL)
+                return
             _log.info("connected to %s", url)
             self._socket = socket
             self.agent.connected(self._clock.now())
+            self._notice_early_end(socket)
         self._stir()
+
+    def _notice_early_end(self, socket: Socket) -> None:
+        """It may have been closed before it was known here."""
+        early, self._closed_early = self._closed_early, None
+        if early is not None and early[0] is socket:
+            self.closed(*early)
 
     def _close(self, code: int) -> None:
         """What the agent said before it asked for the end is still sent."""
