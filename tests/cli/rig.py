@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-WAIT_S = 20.0
+WAIT_S = 45.0
 """For what must happen; it is never waited out unless something is broken."""
 
 ROOT = Path(__file__).resolve().parents[2]

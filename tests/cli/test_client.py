@@ -114,6 +114,23 @@ def test_the_asynchronous_client_does_the_same(server: Up) -> None:
     asyncio.run(main())
 
 
+def read_request(connection: socket.socket) -> bytes:
+    """One request, with the whole of its body, which may come in pieces."""
+    gathered = b""
+    while b"\r\n\r\n" not in gathered:
+        gathered += connection.recv(65536)
+    head, _, body = gathered.partition(b"\r\n\r\n")
+    size = next(
+        int(line.partition(b":")[2])
+        for line in head.lower().split(b"\r\n")
+        if line.startswith(b"content-length")
+    )
+    while len(body) < size:
+        piece = connection.recv(65536)
+        gathered, body = gathered + piece, body + piece
+    return gathered
+
+
 @contextmanager
 def cutting(url: str, cuts: int) -> Iterator[str]:
     """A door to the server that loses the first answers: the request goes through, the answer does not come back."""
@@ -128,7 +145,7 @@ def cutting(url: str, cuts: int) -> Iterator[str]:
                 except OSError:
                     return
                 with inner, socket.create_connection((host, int(port))) as outer:
-                    outer.sendall(inner.recv(65536))
+                    outer.sendall(read_request(inner))
                     answer = outer.recv(65536)
                     if left > 0:
                         left -= 1
