@@ -1,7 +1,7 @@
 """`python -m tests.sim`: run seeds, repeat one, or make one smaller.
 
-python -m tests.sim --seeds 2000 [--from 0] [--jobs 2]
-python -m tests.sim --seed 17 [--transcript]
+python -m tests.sim --seeds 2000 [--from 0] [--jobs 2] [--tier A]
+python -m tests.sim --seed 17 [--transcript] [--tier A]
 python -m tests.sim --shrink 17
 python -m tests.sim --demo
 """
@@ -13,24 +13,35 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 
-from tests.sim.config import draw
 from tests.sim.demo import demo
+from tests.sim.shells.simulation import simulate_shells
 from tests.sim.shrink import shrink
-from tests.sim.simulation import Outcome, Simulation, simulate
-from tests.sim.sometimes import missing
-from tests.sim.world import Violation
+from tests.sim.simulation import Outcome, simulate
+from tests.sim.sometimes import missing, missing_in_shells
+from tests.sim.sqlite.simulation import simulate_sqlite
 
 CHUNK = 50
+TIERS: dict[str, Callable[..., Outcome]] = {
+    "A": simulate,
+    "B": simulate_sqlite,
+    "C": simulate_shells,
+}
+"""The core on a simulated store; the core on SQLite; the true shells in virtual time."""
+ENOUGH = {"A": 1000, "B": 1000, "C": 200}
+"""So many seeds must have seen everything once."""
 
 
-def _run_chunk(first: int, count: int) -> tuple[list[Outcome], dict[str, int], int, float]:
+def _run_chunk(
+    tier: str, first: int, count: int
+) -> tuple[list[Outcome], dict[str, int], int, float]:
     """Some seeds in one process: the failures, what was seen, executions, CPU seconds."""
     began = time.process_time()
     failures, seen, executions = [], {}, 0
     for seed in range(first, first + count):
-        outcome = simulate(seed)
+        outcome = TIERS[tier](seed)
         executions += outcome.executions
         for what, times in outcome.seen.items():
             seen[what] = seen.get(what, 0) + times
@@ -39,10 +50,12 @@ def _run_chunk(first: int, count: int) -> tuple[list[Outcome], dict[str, int], i
     return failures, seen, executions, time.process_time() - began
 
 
-def run_seeds(first: int, count: int, jobs: int) -> int:
+def run_seeds(tier: str, first: int, count: int, jobs: int) -> int:
     """Run many seeds and print what they came to; the exit code."""
     began, failures, seen, executions, cpu = time.monotonic(), [], {}, 0, 0.0
-    chunks = [(at, min(CHUNK, first + count - at)) for at in range(first, first + count, CHUNK)]
+    chunks = [
+        (tier, at, min(CHUNK, first + count - at)) for at in range(first, first + count, CHUNK)
+    ]
     done = 0
     with ProcessPoolExecutor(jobs) as pool:
         for result in pool.map(_run_chunk, *zip(*chunks, strict=True)):
@@ -60,26 +73,28 @@ def run_seeds(first: int, count: int, jobs: int) -> int:
                     file=sys.stderr,
                 )
     for outcome in failures[:10]:
-        report(outcome)
-    unseen = missing(seen) if count >= 1000 else []
+        report(tier, outcome)
+    is_enough = count >= ENOUGH[tier]
+    unseen = (missing_in_shells if tier == "C" else missing)(seen) if is_enough else []
     rate = count / cpu * 60
     print(
-        f"{count} seeds from {first}: {len(failures)} violations, {executions} executions, "
+        f"tier {tier}, {count} seeds from {first}: {len(failures)} violations, {executions} executions, "
         f"{rate:.0f} seeds per CPU-minute, {time.monotonic() - began:.1f} s"
     )
-    if count >= 1000:
+    if is_enough:
         print(f"sometimes: {'all seen' if not unseen else 'NOT SEEN: ' + ', '.join(unseen)}")
     return 1 if failures or unseen else 0
 
 
-def report(outcome: Outcome) -> None:
+def report(tier: str, outcome: Outcome) -> None:
     """What a person needs to repeat and understand a failure."""
     seed = outcome.config.seed
     print(f"seed {seed}: {outcome.violation}")
     print(f"  {outcome.config.describe()}")
     for line in outcome.story[:40]:
         print(f"  {line}")
-    print(f"  commit {_commit()}; repeat: PYTHONHASHSEED=0 python -m tests.sim --seed {seed}")
+    again = f"PYTHONHASHSEED=0 python -m tests.sim --tier {tier} --seed {seed}"
+    print(f"  commit {_commit()}; repeat: {again}")
 
 
 def _commit() -> str:
@@ -89,23 +104,15 @@ def _commit() -> str:
     return asked.stdout.strip() or "unknown"
 
 
-def run_one(seed: int, transcript: bool) -> int:
-    simulation = Simulation(draw(seed), keep_transcript=transcript)
-    violation = None
-    try:
-        simulation.run()
-    except Violation as broken:
-        violation = broken
-    for line in simulation.world.transcript or ():
-        print(line)
-    print(simulation.config.describe())
-    for line in simulation.story():
+def run_one(tier: str, seed: int, transcript: bool) -> int:
+    outcome = TIERS[tier](seed, keep_transcript=transcript)
+    for line in [*outcome.transcript, outcome.config.describe(), *outcome.story]:
         print(line)
     print(
-        f"seed {seed}: {violation or 'no violation'}, {simulation.world.steps} steps, "
-        f"digest {simulation.world.digest()}"
+        f"seed {seed}: {outcome.violation or 'no violation'}, {outcome.steps} steps, "
+        f"digest {outcome.digest}"
     )
-    return 0 if violation is None else 1
+    return 0 if outcome.violation is None else 1
 
 
 def main() -> int:
@@ -119,6 +126,7 @@ def main() -> int:
     parser.add_argument(
         "--demo", action="store_true", help="tell one run, with faults, as it happens"
     )
+    parser.add_argument("--tier", choices=sorted(TIERS), default="A", help="what runs in the world")
     asked = parser.parse_args()
     if asked.demo:
         return demo(sys.stdout)
@@ -127,10 +135,10 @@ def main() -> int:
     if asked.shrink is not None:
         return shrink(asked.shrink)
     if asked.seed is not None:
-        return run_one(asked.seed, asked.transcript)
+        return run_one(asked.tier, asked.seed, asked.transcript)
     if asked.seeds is None:
         parser.error("say --seeds, --seed or --shrink")
-    return run_seeds(asked.first, asked.seeds, asked.jobs)
+    return run_seeds(asked.tier, asked.first, asked.seeds, asked.jobs)
 
 
 if __name__ == "__main__":

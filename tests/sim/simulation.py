@@ -44,6 +44,7 @@ class Outcome:
     executions: int
     steps: int
     story: list[str] = field(default_factory=list)
+    transcript: list[str] = field(default_factory=list)
 
 
 class Simulation:
@@ -228,4 +229,5 @@ def outcome_of(simulation: Simulation) -> Outcome:
         simulation.checkers.attempts.executions,
         world.steps,
         simulation.story() if violation is not None else [],
+        world.transcript or [],
     )

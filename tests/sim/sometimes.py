@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["SOMETIMES", "missing"]
+__all__ = ["IN_SHELLS", "SOMETIMES", "missing", "missing_in_shells"]
 
 SOMETIMES: Mapping[str, str] = {
     "S1 a session resumed": "session resumed",
@@ -24,6 +24,26 @@ SOMETIMES: Mapping[str, str] = {
     "S15 a pinned worker was lost": "pinned worker lost",
     "S16 a reader resumed": "reader resumed",
 }
+
+IN_SHELLS = (
+    "session resumed",
+    "session reset",
+    "self-fenced",
+    "commit unknown",
+    "crashed in a commit",
+    "submission deduplicated",
+    "cancel met a finished run",
+    "follower resumed",
+    "asked again",
+    "call answered",
+    "retry exhausted",
+)
+"""What two hundred worlds of shells must have seen."""
+
+
+def missing_in_shells(seen: Mapping[str, int]) -> list[str]:
+    """The names of what was not seen in worlds of shells."""
+    return [what for what in IN_SHELLS if not seen.get(what)]
 
 
 def missing(seen: Mapping[str, int]) -> list[str]:

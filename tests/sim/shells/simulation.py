@@ -151,7 +151,8 @@ def simulate_shells(
         site.world.digest(),
         site.checkers.attempts.executions,
         site.mirror.commits,
-        [] if violation is None else list(site.world.transcript or ()),
+        [],
+        site.world.transcript or [],
     )
 
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import TYPE_CHECKING
 
 from astraflow.scheduler.archive import facts_of
+from astraflow.scheduler.feed import Feed
 from tests.sim.config import Config, draw
 from tests.sim.simulation import Outcome, Simulation, outcome_of
 from tests.sim.sqlite.scheduler import SqliteSchedulerProcess
 from tests.sim.sqlite.store import SqliteBackedStore, drive
 from tests.sim.world import Violation
-
-if TYPE_CHECKING:
-    from astraflow.scheduler.feed import Feed
 
 __all__ = ["SqliteSimulation", "simulate_sqlite"]
 
@@ -34,10 +31,15 @@ class Followers:
         self.turn()
         self.simulation.world.after(FOLLOW_EVERY_S, self.poll)
 
-    def turn(self) -> None:
+    def resume(self) -> None:
+        """Break every stream once more, and let it be resumed on a scheduler that knows nothing but the store."""
+        self.end()
+        self.turn(Feed(self.simulation.store.sqlite))
+
+    def turn(self, feed: Feed | None = None) -> None:
         """Let every follower take what there is."""
         store = self.simulation.store
-        feed = self._feed()
+        feed = feed or self._feed()
         if feed is not None:
             for run_id in store.runs:
                 task = self._tasks.get(run_id)
@@ -100,7 +102,7 @@ class SqliteSimulation(Simulation):
     def _check_rows(self) -> None:
         """What SQLite holds now, read back with its own queries, is what was committed."""
         store, sqlite = self.store, self.store.sqlite
-        self.followers.turn()
+        self.followers.resume()
         if drive(sqlite.active_runs()):
             raise Violation("I20", "rows of ended runs say that they are active")
         if drive(sqlite.event_heads()) != store.mirror.heads:
