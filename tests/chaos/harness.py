@@ -189,9 +189,9 @@ async def _judge(
 def _tracebacks(supervisor: Supervisor) -> list[str]:
     """Nothing that a process says about itself is a bug of ours."""
     found = []
-    for process in (supervisor.scheduler, *supervisor.workers):
+    for process in (supervisor.scheduler, *supervisor.retired, *supervisor.workers):
         text = process.log.read_text(errors="replace")
         at = text.find("Traceback (most recent call last)")
         if at >= 0:
-            found.append(f"{process.name}: {text[max(0, at - 300) : at + 3000]}")
+            found.append(f"{process.name}: {text[max(0, at - 300) : at + 8000]}")
     return found
