@@ -61,6 +61,8 @@ _LOST = (
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,
     asyncpg.InterfaceError,
+    # What asyncpg says when the server ends a connection between two messages of one statement.
+    asyncpg.InternalClientError,
 )
 
 
