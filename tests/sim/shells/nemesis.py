@@ -97,6 +97,6 @@ class Nemesis:
 
     def _reregister(self) -> None:
         worker = self.world.rng.choice(self.site.workers)
-        if worker.link is not None:
+        if worker.link is not None and worker.link._group is not None:
             worker.link.agent.reoffer(self.world.now)
             worker.link._stir()

@@ -20,7 +20,6 @@ from astraflow.security.tokens import SessionTokens
 from astraflow.store.store import Retention
 from astraflow.worker.link import Link
 from astraflow.workflow import StaticCatalog
-from tests.sim.shells.disk import Handle
 from tests.sim.shells.hosts import FakeHosts
 from tests.sim.shells.wire import TO_SCHEDULER, TO_WORKER
 from tests.sim.wire import SimIds, authenticate
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from astraflow.engine.batch import Batch
     from astraflow.engine.view import View
     from astraflow.protocol.wire import Envelope
+    from tests.sim.shells.disk import Handle
     from tests.sim.shells.site import Site
 
 __all__ = ["Gauge", "SchedulerProcess", "WorkerProcess"]
@@ -62,7 +62,7 @@ class SchedulerProcess:
         if self.scheduler is not None or self.site.is_over:
             return
         site, config = self.site, self.site.config
-        self.handle = Handle(site.disk)
+        self.handle = site.handle_class(site.disk)
         store: Any = self.handle
         parts = Parts(
             scheduler_id=self.name,

@@ -9,7 +9,7 @@ from astraflow import errors
 from tests.sim.checkers import Checkers
 from tests.sim.loop import LoopClock, VirtualLoop
 from tests.sim.mirror import Mirror
-from tests.sim.shells.disk import Disk
+from tests.sim.shells.disk import Disk, Handle
 from tests.sim.shells.processes import SchedulerProcess, WorkerProcess
 from tests.sim.shells.wire import Network
 from tests.sim.shells.world import LoopWorld
@@ -38,6 +38,7 @@ class Site:
         self.config = config
         self.group = group
         self.is_over = False
+        self.handle_class = Handle
         self.clock = LoopClock(loop)
         self.world = LoopWorld(loop, config.seed, keep_transcript=keep_transcript)
         self.mirror = Mirror()

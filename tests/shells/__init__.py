@@ -1,0 +1,1 @@
+"""What the shells promise, told by examples in virtual time."""

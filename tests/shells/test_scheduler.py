@@ -1,0 +1,170 @@
+"""What a scheduler promises while its disk is slow or fails: commit then speak, and nothing is lost or left."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from astraflow import errors
+from astraflow.errors import StoreError
+from astraflow.scheduler import feed as feeds
+from astraflow.scheduler.feed import Feed
+from tests.shells.rig import TENANT, Rig, with_rig
+from tests.sim.loop import Hang, VirtualLoop, run_virtual
+
+
+def test_nothing_is_said_before_it_is_committed() -> None:
+    async def test(rig: Rig) -> None:
+        await rig.until(lambda: bool(rig.scheduler.workers(TENANT)))
+        rig.hold()
+        asked = asyncio.create_task(rig.submit("ok"))
+        await asyncio.sleep(30.0)
+        assert not asked.done()
+        assert rig.site.checkers.attempts.executions == 0
+        rig.let_go()
+        run_id = await asked
+        assert run_id in rig.site.mirror.runs
+        await rig.until(lambda: rig.site.mirror.runs[run_id].is_finished)
+        assert rig.site.checkers.attempts.executions == 1
+
+    with_rig(test)
+
+
+def test_heartbeats_are_answered_while_a_commit_hangs() -> None:
+    async def test(rig: Rig) -> None:
+        run_id = await rig.submit("endless")
+        await rig.until(lambda: rig.site.checkers.attempts.executions == 1)
+        rig.hold()
+        waiting = asyncio.create_task(rig.submit("ok"))
+        await asyncio.sleep(rig.site.config.lease_s * 3)
+        worker = rig.site.workers[0]
+        assert worker.hosts is not None
+        assert len(worker.hosts.running) == 1, "it was fenced, though its scheduler lives"
+        rig.let_go()
+        await waiting
+        await rig.scheduler.cancel(TENANT, run_id, "somebody")
+        await rig.until(lambda: not worker.hosts.running)
+
+    with_rig(test)
+
+
+def test_a_view_waits_until_what_it_shows_is_durable() -> None:
+    async def test(rig: Rig) -> None:
+        run_id = await rig.submit("endless")
+        await rig.until(lambda: rig.site.checkers.attempts.executions == 1)
+        await rig.until(lambda: rig.site.mirror.rows[run_id].status == "running")
+        rig.hold()
+        cancelling = asyncio.create_task(rig.scheduler.cancel(TENANT, run_id, "somebody"))
+        await asyncio.sleep(0)
+        looking = asyncio.create_task(rig.scheduler.view_run(TENANT, run_id))
+        await asyncio.sleep(10.0)
+        assert not looking.done()
+        rig.let_go()
+        assert (await looking)["cancelRequested"] is True
+        assert rig.site.mirror.rows[run_id].cancel_requested
+        await cancelling
+
+    with_rig(test)
+
+
+def test_a_failing_store_makes_the_scheduler_unready_and_then_ready_again() -> None:
+    async def test(rig: Rig) -> None:
+        run_id = await rig.submit("slow", "ok")
+        scheduler = rig.scheduler
+        following = asyncio.create_task(rig.events(run_id))
+        rig.fault = StoreError(errors.STORE_FULL, "planted: the disk is full")
+        with pytest.raises(errors.Unavailable):
+            await rig.submit("ok")
+        await rig.until(lambda: not scheduler.is_ready())
+        assert "the store failed" in (scheduler.problem() or "")
+        with pytest.raises(errors.Unavailable):
+            await scheduler.view_run(TENANT, run_id)
+        seen = await following  # it was let go
+        rig.fault = None
+        await rig.until(scheduler.is_ready)
+        seen += await rig.events(run_id, seen[-1] if seen else 0)
+        assert seen == list(range(1, rig.site.mirror.runs[run_id].last_event + 1))
+        assert await rig.status(run_id) == "succeeded"
+
+    with_rig(test)
+
+
+def test_a_caller_that_gives_up_does_not_harm_the_run_it_asked_for() -> None:
+    async def test(rig: Rig) -> None:
+        rig.hold()
+        first = asyncio.create_task(rig.submit("ok", key="first"))
+        await asyncio.sleep(1.0)
+        asked = asyncio.create_task(rig.submit("ok", key="second"))
+        await asyncio.sleep(1.0)
+        asked.cancel()
+        await asyncio.wait([asked])
+        rig.let_go()
+        await first
+        again = await rig.scheduler.submit(rig.submission("ok", key="second"))
+        assert not again.is_new
+        await rig.until(lambda: rig.site.mirror.runs[again.run_id].is_finished)
+
+    with_rig(test)
+
+
+def test_a_slow_follower_reads_the_store_again_without_a_gap(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(feeds, "KEPT_BYTES", 50)
+
+    async def test(rig: Rig) -> None:
+        run_id = await rig.submit("ok", "ok", "ok", "ok")
+        seen: list[int] = []
+        async for batch in rig.scheduler.follow_run(TENANT, run_id, 0):
+            seen += [event["id"] for event in batch]
+            await asyncio.sleep(3.0)
+        assert seen == list(range(1, rig.site.mirror.runs[run_id].last_event + 1))
+
+    with_rig(test)
+
+
+def test_a_follower_that_comes_when_nothing_serves_is_let_go() -> None:
+    async def test(rig: Rig) -> None:
+        run_id = await rig.submit("ok")
+        await rig.until(lambda: rig.site.mirror.runs[run_id].is_finished)
+        feed = Feed(rig.site.disk.store)
+        feed.end()
+        last = rig.site.mirror.runs[run_id].last_event
+        assert [pages async for pages in feed.pages(run_id, last)] == []
+        assert [events async for events in feed.events(TENANT, 10**6)] == []
+        assert feed.followers == 0
+
+    with_rig(test)
+
+
+def test_a_scheduler_that_is_stopped_while_it_starts_over_ends() -> None:
+    async def test(rig: Rig) -> None:
+        rig.fault = StoreError(errors.STORE_UNAVAILABLE, "planted: the store does not answer")
+        with pytest.raises(errors.Unavailable):
+            await rig.submit("ok")
+
+    with_rig(test)
+
+
+def test_a_worker_whose_connection_dies_as_it_opens_opens_another() -> None:
+    async def test(rig: Rig) -> None:
+        network = rig.site.network
+        network.mean_delay_s = 0.5
+        rig.site.workers[0].crash()
+        rig.site.workers[0].boot()
+        await rig.until(lambda: bool(network.wires))
+        network.wires[0].cut()  # before `connect` has returned
+        network.mean_delay_s = 0.002
+        run_id = await rig.submit("ok")
+        await rig.until(lambda: rig.site.mirror.runs[run_id].is_finished)
+
+    with_rig(test)
+
+
+def test_a_loop_on_which_everybody_waits_says_who() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(Hang, match=r"every task waits and no timer is set(.|\n)*Event.wait"):
+        run_virtual(main)
