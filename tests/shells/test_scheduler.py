@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from astraflow import errors
 from astraflow.errors import StoreError
 from astraflow.scheduler import feed as feeds
 from astraflow.scheduler.feed import Feed
+from astraflow.scheduler.service import Scheduler
+from astraflow.workflow import StaticCatalog
 from tests.shells.rig import TENANT, Rig, with_rig
 from tests.sim.loop import Hang, VirtualLoop, run_virtual
 
@@ -143,6 +146,38 @@ def test_a_scheduler_that_is_stopped_while_it_starts_over_ends() -> None:
         rig.fault = StoreError(errors.STORE_UNAVAILABLE, "planted: the store does not answer")
         with pytest.raises(errors.Unavailable):
             await rig.submit("ok")
+
+    with_rig(test)
+
+
+def test_a_scheduler_that_cannot_give_its_claim_back_ends_all_the_same() -> None:
+    async def test(rig: Rig) -> None:
+        rig.site.disk.out_until = 10**6  # the site is stopped while the store is out
+
+    with_rig(test)
+
+
+def test_a_broken_disk_ends_the_scheduler_even_if_its_claim_cannot_be_given_back() -> None:
+    async def test(rig: Rig) -> None:
+        store = rig.site.handle_class(rig.site.disk)
+        parts = msgspec.structs.replace(rig.scheduler._parts, store=store)
+        await rig.site.schedulers[0].stop()  # the fault is for the other one
+        other = Scheduler(parts, StaticCatalog([]))
+        running = asyncio.create_task(other.run())
+        await rig.until(other.is_ready)
+        rig.fault = StoreError(errors.STORE_BROKEN, "planted: the disk is broken")
+        rig.hold()
+        asked = asyncio.create_task(other.submit(rig.submission("ok")))
+        await asyncio.sleep(1.0)
+        rig.site.disk.out_until = 10**6
+        rig.let_go()
+        await asyncio.wait([asked, running])
+        rig.site.disk.out_until = 0.0
+        rig.fault = None
+        assert isinstance(asked.exception(), errors.Unavailable)
+        ended = running.exception()
+        assert isinstance(ended, StoreError)
+        assert ended.code is errors.STORE_BROKEN
 
     with_rig(test)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Final
 
 from astraflow import errors
@@ -80,7 +81,9 @@ class Life:
                 self._serving = None
                 self.ready.clear()
                 parts.gauge.forget()
-                await self._store.release(claim)
+                # One that cannot be given back runs out by itself; the failure, or the cancel, is what counts here.
+                with suppress(errors.StoreError):
+                    await self._store.release(claim)
         except errors.StoreError as error:
             if error.code.code not in PASSING:
                 raise
