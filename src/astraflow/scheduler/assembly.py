@@ -77,7 +77,8 @@ def assemble(
     made: list[Scheduler] = []
     gauge = SchedulerGauge(metrics, lambda: made[0].view if made else None)
     parts = Parts(
-        scheduler_id=f"{socket.gethostname()}-{os.getpid()}",
+        # Two containers may have one host name and one pid: the claim on the store must not be taken for its own.
+        scheduler_id=f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}",
         store=store,
         clock=clock,
         ids=Ulids(clock),
