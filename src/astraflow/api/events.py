@@ -38,7 +38,10 @@ _HEAD: Final = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
     (b"x-accel-buffering", b"no"),  # proxies that gather answers would gather for ever
-    (b"connection", b"close"),  # the end of the stream is the end of the connection, for the simplest of readers
+    (
+        b"connection",
+        b"close",
+    ),  # the end of the stream is the end of the connection, for the simplest of readers
 )
 _PING: Final = b": ping\n\n"
 _OVERFLOW: Final = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from astraflow import errors
 from astraflow.errors import OutcomeUnknown, StoreError
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from tests.sim.shells.world import LoopWorld
 
 __all__ = ["Disk", "Handle"]
-
-Answer = TypeVar("Answer")
 
 CLAIM_TTL_S = 6.0
 _FAULTS = ("unavailable", "full", "unknown, written", "unknown, lost")

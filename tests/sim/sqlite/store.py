@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from typing import Any, Generic, TypeVar
 
@@ -140,6 +139,3 @@ class SqliteBackedStore(Store):
     def shut(self) -> None:
         self.sqlite.shut()
         self.loop.close()
-
-    def connection(self) -> sqlite3.Connection:
-        return self.sqlite.writer.connection
