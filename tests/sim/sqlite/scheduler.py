@@ -6,8 +6,11 @@ from hashlib import sha256
 from random import Random
 from typing import Any
 
+import msgspec
+
 from astraflow import errors
 from astraflow.engine.batch import Batch
+from astraflow.engine.settings import EngineSettings
 from astraflow.protocol.events import GatewaySettings
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.ledger import Ledger, Origin
@@ -26,6 +29,8 @@ from tests.sim.store import CommitOutcome
 from tests.sim.wire import SimIds, authenticate, tokens_for
 
 __all__ = ["SqliteSchedulerProcess"]
+
+MONTH_S = 30 * 24 * 3600.0
 
 
 class SqliteSchedulerProcess(SchedulerProcess):
@@ -72,6 +77,10 @@ class SqliteSchedulerProcess(SchedulerProcess):
         self._ledger = serving.writer.ledger
         self._number = 0
         self._serve()
+
+    def _settings(self) -> EngineSettings:
+        # Keys are remembered by the wall clock, which steps by days here: a step past the limit is a key forgotten.
+        return msgspec.structs.replace(super()._settings(), remember_submissions_s=MONTH_S)
 
     def _drop(self) -> None:
         super()._drop()
