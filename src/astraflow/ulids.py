@@ -19,8 +19,12 @@ _PAIRS: Final = tuple(first + second for first in _ALPHABET for second in _ALPHA
 _TEN_BITS: Final = 1023
 
 
-def _encode(value: int, bits: int) -> str:
-    return "".join(_PAIRS[value >> shift & _TEN_BITS] for shift in range(bits - 10, -1, -10))
+def _encode(value: int) -> str:
+    """Fifty bits, as ten characters."""
+    return (
+        f"{_PAIRS[value >> 40]}{_PAIRS[value >> 30 & _TEN_BITS]}{_PAIRS[value >> 20 & _TEN_BITS]}"
+        f"{_PAIRS[value >> 10 & _TEN_BITS]}{_PAIRS[value & _TEN_BITS]}"
+    )
 
 
 class Ulids:
@@ -39,7 +43,7 @@ class Ulids:
         if ms > self._ms:
             self._ms = ms
             self._count = 0
-            self._head = _encode(ms, 50) + _encode(int.from_bytes(os.urandom(5), "big"), 40)
+            self._head = _encode(ms) + _encode(int.from_bytes(os.urandom(5), "big"))[2:]
         self._count = count = self._count + 1
         return (
             f"{self._head}{_PAIRS[count >> 30]}{_PAIRS[count >> 20 & _TEN_BITS]}"

@@ -229,14 +229,12 @@ def fenceresume() -> AbstractContextManager[None]:
 def ackreissue() -> AbstractContextManager[None]:
     """At the ack deadline a new attempt is issued without proof that the old one does not run."""
 
-    def broken(view: Any, gateway: Any, timer: Any) -> None:
-        lease = view.leases.find(timer.task_id, timer.attempt)
-        if lease is not None and not lease.is_taken:
-            code = errors.DISPATCH_WITHDRAWN.code
-            refuse = Refuse(lease.task, lease.attempt, lease.worker_id, code)
-            view.decide(view.run_of(lease), refuse)
+    def broken(view: Any, gateway: Any, lease: Any) -> None:
+        code = errors.DISPATCH_WITHDRAWN.code
+        refuse = Refuse(lease.task, lease.attempt, lease.worker_id, code)
+        view.decide(view.run_of(lease), refuse)
 
-    return _replaced(patch.object(stopping, "_ack_due", broken))
+    return _replaced(patch.object(stopping, "_withdraw", broken))
 
 
 def latedispatch() -> AbstractContextManager[None]:

@@ -25,6 +25,7 @@ class Lease:
         "cancel_frame",
         "frame_id",
         "is_lent",
+        "is_over",
         "is_revoked",
         "is_taken",
         "run_id",
@@ -57,6 +58,7 @@ class Lease:
         self.worker_id = worker_id
         self.ttl_s = ttl_s
         self.until = now + ttl_s
+        self.is_over = False  # for those who still hold it when it has ended
         self.session_id: str | None = None  # the session that its dispatch went out on
         self.frame_id: str | None = None
         self.is_taken = False
@@ -114,6 +116,7 @@ class LeaseTable:
         lease = self.find(task_id, attempt)
         if lease is None:
             return None
+        lease.is_over = True
         del self._leases[task_id]
         name = (lease.tenant, lease.worker_id)
         del self._by_worker[name][task_id]

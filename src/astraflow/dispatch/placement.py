@@ -20,7 +20,7 @@ from astraflow.dispatch.demand import Demand
 from astraflow.dispatch.workers import WorkerEntry, WorkerTable
 from astraflow.runs.facts import WaitingFor
 
-__all__ = ["LOOKED_AT", "NoPlace", "choose", "offers"]
+__all__ = ["LOOKED_AT", "NoPlace", "choose", "find_place", "offers"]
 
 LOOKED_AT: Final = 8
 """How many fitting free workers are compared by load; two already avoid most bad choices."""
@@ -46,22 +46,42 @@ def offers(worker: WorkerEntry, demand: Demand) -> bool:
 def choose(
     demand: Demand, workers: WorkerTable, affinity: AffinityTable, bound_to: str | None = None
 ) -> WorkerEntry | NoPlace:
-    """The worker for one task of this demand; `bound_to` is what its run used for the package."""
+    """The worker for one task of this demand, or what it waits for."""
     if demand.pin is not None:
         return _only(demand.pin, demand, workers, "resource")
+    if demand.affinity is not None and demand.affinity.mode == "sticky":
+        record = affinity.lookup(demand.tenant, demand.affinity.key)
+        if record is not None:
+            return _only(record.worker_id, demand, workers, "affinity")
+    found = find_place(demand, workers, affinity, bound_to)
+    return found if found is not None else NoPlace(_why(demand, workers))
+
+
+def find_place(
+    demand: Demand, workers: WorkerTable, affinity: AffinityTable, bound_to: str | None = None
+) -> WorkerEntry | None:
+    """The worker for one task of this demand; `bound_to` is what its run used for the package.
+
+    Nothing is said of why there is none: most tasks of a large run wait for a slot, over and over.
+    """
     record = None
+    if demand.pin is not None:
+        return _worker(_only(demand.pin, demand, workers, "resource"))
     if demand.affinity is not None:
         record = affinity.lookup(demand.tenant, demand.affinity.key)
         if record is not None and demand.affinity.mode == "sticky":
-            return _only(record.worker_id, demand, workers, "affinity")
+            return _worker(_only(record.worker_id, demand, workers, "affinity"))
     free = workers.available(demand.tenant, demand.package_name)
     for preferred in (record.worker_id if record is not None else None, bound_to):
         worker = free.get(preferred) if preferred is not None else None
         if worker is not None and _fits(worker, demand):
             return worker
     fitting = islice((one for one in free.values() if _fits(one, demand)), LOOKED_AT)
-    best = min(fitting, key=lambda one: one.load, default=None)
-    return best if best is not None else NoPlace(_why(demand, workers))
+    return min(fitting, key=lambda one: one.load, default=None)
+
+
+def _worker(found: WorkerEntry | NoPlace) -> WorkerEntry | None:
+    return None if isinstance(found, NoPlace) else found
 
 
 def _fits(worker: WorkerEntry, demand: Demand) -> bool:

@@ -156,6 +156,8 @@ class WorkerTable:
         is_available = worker.is_available
         for package in worker.offer.packages:
             listed = self._available.setdefault((worker.tenant, package), {})
+            if is_available and len(listed) == 1 and worker.worker_id in listed:
+                continue  # alone in the line
             # Taken out and put in again: it goes to the end of the line (see `placement`).
             listed.pop(worker.worker_id, None)
             if is_available:

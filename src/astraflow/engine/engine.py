@@ -57,7 +57,12 @@ from astraflow.engine.sessions import (
     on_session_ended,
 )
 from astraflow.engine.settings import EngineSettings
-from astraflow.engine.stopping import expire_leases, on_timer
+from astraflow.engine.stopping import (
+    ack_deadline,
+    expire_leases,
+    on_timer,
+    withdraw_unacked,
+)
 from astraflow.engine.view import View, worker_key
 from astraflow.protocol import business
 from astraflow.protocol.events import (
@@ -173,7 +178,8 @@ class Engine:
             expire_leases(self.view)
         self.view.queue.advance(now)
         for timer in self.view.timers.due(now):
-            on_timer(self.view, self.gateway, timer)
+            on_timer(self.view, timer)
+        withdraw_unacked(self.view, self.gateway)
         for tenant, _, worker_id in self.view.affinity.expire(now):
             # Tasks that waited for the key's worker may go anywhere now.
             self.view.count("affinity expired")
@@ -193,6 +199,7 @@ class Engine:
             self.gateway.deadline(),
             lease_end,
             view.timers.deadline(),
+            ack_deadline(view),
             view.queue.deadline(),
             None if self._is_silent else self.ownership.deadline(),
             self._say_waiting_at if view.queue.has_sleepers else None,

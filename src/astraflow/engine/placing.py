@@ -8,10 +8,11 @@ import msgspec
 
 from astraflow.dispatch import Lease, NoPlace, WorkerEntry, choose
 from astraflow.dispatch.demand import Demand, bound_parameters, refs_of
+from astraflow.dispatch.placement import find_place
 from astraflow.dispatch.queue import Entry
 from astraflow.engine.batch import SendDispatch
 from astraflow.engine.calls import lenders_of
-from astraflow.engine.timers import AckDue, PinDue, TimeoutDue
+from astraflow.engine.timers import PinDue, TimeoutDue
 from astraflow.engine.view import View, package_key, worker_key
 from astraflow.protocol import business
 from astraflow.runs.calls import chain_index_of
@@ -42,10 +43,11 @@ def place(view: View) -> None:
             view.queue.sleep(entry, ("key", entry.tenant, key))
             continue
         bound_to = view.bindings.get((entry.run_id, entry.demand.package_name))
-        chosen = choose(entry.demand, view.workers, view.affinity, bound_to)
-        if isinstance(chosen, NoPlace):
+        chosen = find_place(entry.demand, view.workers, view.affinity, bound_to)
+        if chosen is None:
             view.queue.sleep(entry, _wakes(view, entry.demand))
-            _watch_pin(view, entry.demand, chosen)
+            if entry.demand.pin is not None:
+                _watch_pin(view, entry.demand)
         else:
             view.queue.served(entry)
             view.pins.pop(entry.demand, None)
@@ -74,9 +76,10 @@ def _wakes(view: View, demand: Demand) -> Hashable:
     return package_key(demand.tenant, demand.package_name)
 
 
-def _watch_pin(view: View, demand: Demand, chosen: NoPlace) -> None:
+def _watch_pin(view: View, demand: Demand) -> None:
     """A lost worker has the whole grace to come back, each time that it is lost."""
-    if chosen.waiting_for.kind == "resource":
+    chosen = choose(demand, view.workers, view.affinity)
+    if isinstance(chosen, NoPlace) and chosen.waiting_for.kind == "resource":
         due = view.now + view.settings.resource_grace_s
         view.pins[demand] = due
         view.timers.set(due, PinDue(demand, due))
@@ -93,18 +96,17 @@ def _lease(view: View, run: Run, entry: Entry, worker: WorkerEntry) -> None:
     node = run.node_of(task)
     attempt = run.tasks[task].attempt
     task_id = run.task_id(task)
-    view.leases.grant(
-        Lease(
-            run.tenant,
-            run.run_id,
-            task,
-            task_id,
-            attempt,
-            worker.worker_id,
-            settings.lease_ttl_s,
-            view.now,
-        )
+    lease = Lease(
+        run.tenant,
+        run.run_id,
+        task,
+        task_id,
+        attempt,
+        worker.worker_id,
+        settings.lease_ttl_s,
+        view.now,
     )
+    view.leases.grant(lease)
     view.workers.take_slot(worker, node.type)
     if node.concurrency_key is not None:
         view.keys.take(run.tenant, node.concurrency_key, task_id, lenders_of(run, task))
@@ -115,7 +117,7 @@ def _lease(view: View, run: Run, entry: Entry, worker: WorkerEntry) -> None:
     if node.timeout_s is not None:
         when = view.now + node.timeout_s + settings.timeout_slack_s
         view.timers.set(when, TimeoutDue(task_id, attempt))
-    view.timers.set(view.now + settings.dispatch_ack_timeout_s, AckDue(task_id, attempt))
+    view.unacked.append((view.now + settings.dispatch_ack_timeout_s, lease))
     assert worker.session_id is not None
     dispatch = _dispatch_frame(run, task, task_id, worker, ttl_ms)
     view.batch.effects.append(SendDispatch(dispatch, worker.session_id))

@@ -8,13 +8,14 @@ Rule 3: after a stall of its own the scheduler listens before it expires anythin
 from __future__ import annotations
 
 from astraflow import errors
-from astraflow.engine.timers import AckDue, DeadlineDue, PinDue, StopDue, TimeoutDue, Timer
+from astraflow.dispatch import Lease
+from astraflow.engine.timers import DeadlineDue, PinDue, StopDue, TimeoutDue, Timer
 from astraflow.engine.view import View, worker_key
 from astraflow.protocol.gateway import Gateway
 from astraflow.runs.commands import Cancel, Fail, Lose, Refuse, StopOverdue, TimeOut, Withdraw
 from astraflow.runs.facts import Problem
 
-__all__ = ["expire_leases", "on_timer"]
+__all__ = ["ack_deadline", "expire_leases", "on_timer", "withdraw_unacked"]
 
 
 def expire_leases(view: View) -> None:
@@ -24,10 +25,8 @@ def expire_leases(view: View) -> None:
         view.decide(view.run_of(lease), Lose(lease.task, lease.attempt, "its lease ended"))
 
 
-def on_timer(view: View, gateway: Gateway, timer: Timer) -> None:
-    if isinstance(timer, AckDue):
-        _ack_due(view, gateway, timer)
-    elif isinstance(timer, StopDue):
+def on_timer(view: View, timer: Timer) -> None:
+    if isinstance(timer, StopDue):
         _stop_due(view, timer)
     elif isinstance(timer, TimeoutDue):
         _timeout_due(view, timer)
@@ -40,10 +39,23 @@ def on_timer(view: View, gateway: Gateway, timer: Timer) -> None:
             view.decide(run, Cancel("", view.settings.cancel_grace_ms, "deadline"))
 
 
-def _ack_due(view: View, gateway: Gateway, timer: AckDue) -> None:
-    lease = view.leases.find(timer.task_id, timer.attempt)
-    if lease is None or lease.is_taken:
-        return
+def withdraw_unacked(view: View, gateway: Gateway) -> None:
+    """Take back the dispatches that nobody has acknowledged in time."""
+    while view.unacked and view.unacked[0][0] <= view.now:
+        _, lease = view.unacked.popleft()
+        if not lease.is_taken and not lease.is_over:
+            _withdraw(view, gateway, lease)
+
+
+def ack_deadline(view: View) -> float | None:
+    """When the first of them is due; those that were acknowledged or have ended are not looked at again."""
+    unacked = view.unacked
+    while unacked and (unacked[0][1].is_taken or unacked[0][1].is_over):
+        unacked.popleft()
+    return unacked[0][0] if unacked else None
+
+
+def _withdraw(view: View, gateway: Gateway, lease: Lease) -> None:
     run = view.run_of(lease)
     if lease.frame_id is not None and lease.session_id is not None:
         never_left = gateway.withdraw(lease.session_id, lease.frame_id)

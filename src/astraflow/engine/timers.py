@@ -10,7 +10,6 @@ import msgspec
 from astraflow.dispatch.demand import Demand
 
 __all__ = [
-    "AckDue",
     "DeadlineDue",
     "PinDue",
     "StopDue",
@@ -22,13 +21,6 @@ __all__ = [
 
 class Timer(msgspec.Struct, frozen=True):
     """The base of all timers."""
-
-
-class AckDue(Timer, frozen=True):
-    """A dispatch should have been acknowledged by now."""
-
-    task_id: str
-    attempt: int
 
 
 class TimeoutDue(Timer, frozen=True):

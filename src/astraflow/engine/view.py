@@ -7,6 +7,7 @@ is leased in the same transaction. What the outside sees of it waits for the com
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,7 @@ class View:
         self.drains: dict[tuple[str, str], DrainWish] = {}  # by tenant and worker
         self.bindings: dict[tuple[str, str], str] = {}
         self.frames: dict[str, tuple[str, int]] = {}  # dispatch and cancel frames not yet acked
+        self.unacked: deque[tuple[float, Lease]] = deque()  # until when their dispatch may be acked
         self.calls: dict[str, tuple[str, int]] = {}  # the ids of calls → run, task
         self.submissions = Submissions(settings.remember_submissions_s)
         self.counters: dict[str, int] = {}
