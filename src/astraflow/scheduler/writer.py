@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from astraflow import errors
+from astraflow.alarm import Alarm
 from astraflow.clock import Clock
 from astraflow.engine.batch import Answer, Batch
 from astraflow.engine.engine import Engine
@@ -107,8 +108,7 @@ class Writer:
         ] = {}  # in order: a simulated world is repeatable
         self._barriers: list[asyncio.Future[None]] = []
         self._passing: list[asyncio.Future[None]] = []  # those of the turn under way
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = 0.0
+        self._alarm = Alarm(clock, self._stir)
         self._is_over = False
 
     # -- what arrives -----------------------------------------------------------------------
@@ -222,7 +222,7 @@ class Writer:
         for passed in self._passing:
             if not passed.done():
                 passed.set_result(None)
-        self._set_timer()
+        self._alarm.set(self.engine.deadline())
 
     async def _commit(self, changes: Changes) -> None:
         self._commits += 1
@@ -274,20 +274,6 @@ class Writer:
                 self._waiting = None
         self._is_stirred = False
 
-    def _set_timer(self) -> None:
-        deadline = self.engine.deadline()
-        if deadline is None or (self._timer is not None and self._timer_at <= deadline):
-            return  # an earlier timer finds out that there is nothing to do yet
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_at = deadline
-        delay = max(0.0, deadline - self._clock.now())
-        self._timer = self._loop.call_later(delay, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        self._stir()
-
     # -- speaking ---------------------------------------------------------------------------
 
     def _speak(self) -> None:
@@ -325,8 +311,7 @@ class Writer:
 
     def _end(self) -> None:
         self._is_over = True
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.cancel()
         for connection in self._connections.values():
             connection.close(limits.CLOSE_TRY_LATER)
         self._connections.clear()

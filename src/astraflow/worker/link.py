@@ -23,6 +23,7 @@ from astraflow.agent.actions import (
     Stop,
 )
 from astraflow.agent.agent import Agent
+from astraflow.alarm import Alarm
 from astraflow.clock import Clock
 from astraflow.moments import iso
 from astraflow.protocol import business
@@ -73,8 +74,7 @@ class Link:
         self._closed_early: tuple[Socket, int | None] | None = None
         self._is_settling = False
         self._renewals = 0
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = 0.0
+        self._alarm = Alarm(clock, self._stir)
 
     async def run(self, hosts: Hosts) -> Exit:
         """Keep the session until the agent says that it is over."""
@@ -89,8 +89,7 @@ class Link:
                     self._socket.close(CLOSE_NORMAL)
         finally:
             self._group = None
-            if self._timer is not None:
-                self._timer.cancel()
+            self._alarm.cancel()
         return ended
 
     def drain(self, deadline_s: float | None) -> None:
@@ -166,7 +165,7 @@ class Link:
             ts = iso(self._clock.wall_ms())
             self._socket.send([encode(envelope, ts) for envelope in frames])
         self._refence()
-        self._set_timer()
+        self._alarm.set(self.agent.deadline())
 
     def _act(self, action: Action) -> None:
         hosts = self._hosts
@@ -244,17 +243,3 @@ class Link:
         self._hosts.refence(
             {(held.task_id, held.attempt): held.fence_at for held in holdings.working()}
         )
-
-    def _set_timer(self) -> None:
-        deadline = self.agent.deadline()
-        if deadline is None or (self._timer is not None and self._timer_at <= deadline):
-            return  # an earlier timer finds out that there is nothing to do yet
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_at = deadline
-        delay = max(0.0, deadline - self._clock.now())
-        self._timer = self._loop.call_later(delay, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        self._stir()

@@ -58,8 +58,7 @@ async def run_worker(
     clock = clock or SystemClock()
     folder = DataFolder.open(settings.data_dir)
     try:
-        hosts_folder = folder.path / "hosts"
-        killed = kill_left_overs(hosts_folder)
+        killed = kill_left_overs(folder.path)
         if killed:
             _log.warning("killed %d processes that the boot before had left", killed)
         core = msgspec.structs.replace(
@@ -70,7 +69,7 @@ async def run_worker(
         counting = Counting(link, link.agent.holdings, metrics)
         slots = settings.concurrency_max_parallel
         pool = HostPool(
-            folder=hosts_folder,
+            folder=folder.path,
             clock=clock,
             settings=HostSettings(worker_id=folder.instance_id, max_hosts=2 * slots),
             packages=lambda name, version: (

@@ -102,7 +102,7 @@ class Site:
         if writer._barriers:
             raise Violation("wake-up", "the writer sleeps, and somebody waits at a barrier")
         deadline = writer.engine.deadline()
-        if deadline is not None and (writer._timer is None or writer._timer_at > deadline):
+        if deadline is not None and (writer._alarm.at is None or writer._alarm.at > deadline):
             raise Violation("wake-up", "the writer sleeps, and its timer is not set")
 
     def _check_link(self, worker: WorkerProcess) -> None:
@@ -113,7 +113,7 @@ class Site:
         if link.agent._actions:
             raise Violation("wake-up", f"{worker.name} sleeps, and has something to do")
         deadline = link.agent.deadline()
-        if deadline is not None and (link._timer is None or link._timer_at > deadline):
+        if deadline is not None and (link._alarm.at is None or link._alarm.at > deadline):
             raise Violation("wake-up", f"{worker.name} sleeps, and its timer is not set")
 
     def what_is_open(self) -> str | None:
