@@ -185,21 +185,31 @@ class _Host:
         if ctx.partial_lines is not None:
             finish_lines(ctx)
         if ctx.is_told or ctx.dropped:
-            self._tell_feedback(ctx)
+            self._tell_feedback(ctx, is_last=True)
         self._attempts.pop((ctx.task_id, ctx.attempt), None)
         ctx.state = None
         self._channel.send(text)
 
-    def _tell_feedback(self, ctx: Context) -> None:
+    def _tell_feedback(self, ctx: Context, *, is_last: bool = False) -> None:
+        """Hand on what the attempt has said, or count it as dropped while the worker has too much to read.
+
+        At the end of the attempt (`is_last`) nobody will come back for the count, so it goes out whatever waits.
+        """
         head = {"type": "feedback", "task_id": ctx.task_id, "attempt": ctx.attempt}
+        dropped = 0
         while (feedback := ctx.take_feedback()) is not None:
             if ctx.state is None:
                 continue  # a thread that outlived its handler speaks for nobody
-            if self._channel.blocked_bytes > FEEDBACK_BACKLOG_BYTES:
-                dropped = feedback.get("dropped", 0) + len(feedback.get("chunks", ()))
-                ctx.dropped += dropped
-                return
-            self._channel.send(_encode_feedback({**head, **feedback}))
+            if self._channel.blocked_bytes <= FEEDBACK_BACKLOG_BYTES:
+                self._channel.send(_encode_feedback({**head, **feedback}))
+                continue
+            dropped += feedback.get("dropped", 0) + len(feedback.get("chunks", ()))
+            if not is_last:
+                break
+        if is_last and dropped:
+            self._channel.send(_encode_feedback({**head, "dropped": dropped}))
+        else:
+            ctx.dropped += dropped
 
     # -- the rest of a chain ----------------------------------------------------------------
 
