@@ -87,6 +87,8 @@ _Inline = Annotated[int, Meta(ge=1, le=INLINE_RESULT_BYTES)]
 _Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 _Text = Annotated[str, Meta(min_length=1, max_length=1_024)]
 _LogLevel = Literal["debug", "info", "warning", "error"]
+_Policy = Literal["off", "warn", "require"]
+"""Signatures of packages: not looked at, missed aloud, or demanded."""
 
 
 class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,6 +110,19 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     inline_payload_limit_bytes: _Inline = INLINE_RESULT_BYTES
     forced_reference_types: tuple[_Text, ...] = ()
     default_resource_ttl_seconds: _Seconds = 3_600
+    resource_grace_seconds: _Seconds = 30
+    """How long a task waits for the lost worker that holds its resource."""
+    resource_lost: Literal["fail", "rebuild"] = "fail"
+    """What a node does whose resource is gone, unless it says so itself."""
+    public_url: _Text | None = None
+    """Where workers and browsers reach this scheduler, if not where it listens (`https://…`)."""
+    blobs_url: _Text | None = None
+    """Where packages and exported artifacts are kept: a folder, or `s3://bucket/prefix`. Default: in the data folder."""
+    package_policy: _Policy = "warn"
+    trusted_keys: tuple[_Text, ...] = ()
+    """Keys whose signatures count, each `name=base64`, or the path of a file with such lines."""
+    max_package_bytes: _Bytes = 512 * 1024**2
+    max_artifact_bytes: _Bytes = 64 * 1024**3
     max_active_tasks: _Count = 1_000_000
     max_sse_readers: _Count = 1_000
     retention_seconds: _Seconds = 30 * 86_400
@@ -158,12 +173,25 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     concurrency_max_parallel: Annotated[int, Meta(ge=1, le=MAX_PARALLEL)] = 64
     labels: dict[str, str] = {}
     runtime_names: tuple[_Text, ...] = ("python",)
-    feature_flags: tuple[_Text, ...] = ()
+    feature_flags: tuple[_Text, ...] = ("pkg.install", "pkg.uninstall", "resource.export")
     resource_max_disk_bytes: _Bytes = 20 * 1024**3
     resource_max_mem_bytes: _Bytes = 8 * 1024**3
     resource_gc_interval_seconds: _Seconds = 60
     resource_default_ttl_seconds: _Seconds = 3_600
     inline_result_limit_bytes: _Inline = INLINE_RESULT_BYTES
+    resource_max_sessions: _Count = 1_000
+    """Things kept in memory at once, whatever their size."""
+    package_policy: _Policy = "warn"
+    trusted_keys: tuple[_Text, ...] = ()
+    """As the scheduler's: a worker does not take its scheduler's word for what it runs."""
+    package_hooks: tuple[_Text, ...] = ()
+    """Packages whose install hooks may run, `*` for all; a hook is code with the worker's rights."""
+    package_unpinned: bool = False
+    """Whether packages may name dependencies without an exact version."""
+    packages_kept: Annotated[int, Meta(ge=0, le=1_000)] = 3
+    """Versions of a package that stay installed beside the newest, so that going back is quick."""
+    package_install_timeout_seconds: _Seconds = 600
+    package_hook_timeout_seconds: _Seconds = 60
     host_max_mem_bytes: _Bytes | None = None
     """What one package host and all below it may hold; one that holds more is killed. None: no limit of ours."""
     metrics_host: _Text = "127.0.0.1"

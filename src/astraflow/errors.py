@@ -323,6 +323,15 @@ PKG_CONFLICT = _final("E.PKG.CONFLICT", 409,
 PKG_NOT_FOUND = _final("E.PKG.NOT_FOUND", 404,
     "there is no such package or version",
     "check the name and the version, or publish it")
+PKG_INSTALL_FAILED = _again("E.PKG.INSTALL_FAILED", 502,
+    "the package could not be installed on the worker",
+    "look at the message: a download, a dependency or a hook failed; nothing of it was left behind")
+PKG_IN_USE = _again("E.PKG.IN_USE", 409,
+    "attempts of the package are running",
+    "nothing: it is removed when the last of them has ended")
+PKG_YANKED = _final("E.PKG.YANKED", 409,
+    "the version was withdrawn by its publisher",
+    "use another version; runs that were accepted before still finish")
 
 # --- middleware ---
 

@@ -79,9 +79,13 @@ GET /api/v1/workers
 GET /api/v1/workers/{id}
 GET /api/v1/packages
 GET /api/v1/packages/{name}
+GET /api/v1/packages/{name}/rollout
+GET /api/v1/packages/{name}/{version}
 GET /api/v1/catalog/nodes
+GET /api/v1/catalog/nodes/{type}
 GET /api/v1/resources
 GET /api/v1/resources/{id}
+POST /api/v1/artifacts/{id}
 """
 _START_ROUTES = """
 POST /api/v1/runs
@@ -106,9 +110,12 @@ POST /api/v1/runs/{runId}/rebind
 POST /api/v1/scheduler/runs/{runId}/rebind
 POST /api/v1/workers/{id}/commands
 POST /api/v1/packages
-DELETE /api/v1/packages/{name}/{version}
+POST /api/v1/packages/{name}/{version}/yank
+POST /api/v1/packages/{name}/{version}/unyank
+PUT /api/v1/packages/{name}/active
 POST /api/v1/packages/{name}/rollout
 POST /api/v1/packages/{name}/rollback
+PATCH /api/v1/resources/{id}
 DELETE /api/v1/resources/{id}
 """
 _ADMIN_ROUTES = """

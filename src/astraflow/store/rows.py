@@ -8,19 +8,27 @@ transaction as the facts that it repeats.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from astraflow.runs.facts import RunStatus
 
 __all__ = [
+    "ActiveRow",
+    "AffinityRow",
     "AuditRow",
     "Changes",
     "FactPage",
+    "PackageRow",
     "PlanRow",
+    "ResourceRow",
+    "RolloutRow",
     "RunChange",
     "RunRow",
     "Submission",
     "TenantEvent",
+    "WishRow",
     "WorkerRow",
     "WorkflowRow",
 ]
@@ -139,10 +147,118 @@ class AuditRow(msgspec.Struct, frozen=True, gc=False):
     detail: bytes = b"{}"
 
 
+class PackageRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A published version of a package. Its archive is a blob named by its digest."""
+
+    tenant: str
+    name: str
+    version: str
+    sha256: str
+    size_bytes: int
+    manifest: bytes
+    """As it stands in the archive."""
+    manifest_sha256: str
+    signature: bytes | None = None
+    """The detached signature as JSON (`packages.signing.Signature`)."""
+    signed_by: str = ""
+    """The name of the trusted key that signed it; empty: none that is trusted here."""
+    published_at: int
+    published_by: str = ""
+    yanked_at: int | None = None
+    yanked_reason: str = ""
+
+
+class ActiveRow(msgspec.Struct, frozen=True, gc=False):
+    """The version of a package that nodes without one get, and the one before it, for a rollback."""
+
+    tenant: str
+    name: str
+    version: str
+    previous: str | None
+    updated_at: int
+    updated_by: str = ""
+
+
+class RolloutRow(msgspec.Struct, frozen=True, gc=False):
+    """A rollout of a version, as JSON (`scheduler.rollouts`). One that has ended is kept for its story."""
+
+    tenant: str
+    rollout_id: str
+    name: str
+    state: str
+    body: bytes
+    updated_at: int
+
+
+class WishRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """What is wished of a worker about a version of a package, and how far it has come."""
+
+    tenant: str
+    worker_id: str
+    name: str
+    version: str
+    wish: Literal["installed", "removed"]
+    state: Literal["wanted", "downloading", "installing", "installed", "failed", "removed"]
+    why: str = ""
+    """Who wishes it: `command`, `demand`, or the id of a rollout."""
+    tries: int = 0
+    error: bytes | None = None
+    """Of the last failure: `{code, message}` as JSON."""
+    updated_at: int
+
+
+class ResourceRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A resource that a worker holds, or the exported copy of one."""
+
+    tenant: str
+    worker_id: str
+    resource_id: str
+    type: str
+    state: Literal["ready", "evicting", "evicted", "released"]
+    scope: str = ""
+    """The run or the session that it belongs to."""
+    run_id: str | None = None
+    node_id: str | None = None
+    package: str = ""
+    """`name version` of the package that holds it in memory; empty for a file."""
+    size_bytes: int | None = None
+    created_at: int
+    expires_at: int | None = None
+    is_artifact: bool = False
+    """A result has listed it: it outlives its run."""
+    metadata: bytes = b"{}"
+    blob: str | None = None
+    """Where the exported copy is, if there is one."""
+
+
+class AffinityRow(msgspec.Struct, frozen=True, gc=False):
+    """Which worker an affinity key belongs to."""
+
+    tenant: str
+    key: str
+    worker_id: str
+    acquired_at: int
+    expires_at: int
+
+
 class Changes:
     """One transaction's worth of rows. Filled by the scheduler, written by a store whole or not at all."""
 
-    __slots__ = ("audits", "events", "pages", "plans", "run_changes", "runs", "workers")
+    __slots__ = (
+        "affinities",
+        "affinities_gone",
+        "audits",
+        "events",
+        "pages",
+        "plans",
+        "resources",
+        "resources_gone",
+        "run_changes",
+        "runs",
+        "wishes",
+        "wishes_gone",
+        "workers",
+    )
 
     def __init__(self) -> None:
         self.plans: list[PlanRow] = []
@@ -153,3 +269,10 @@ class Changes:
         """Put: a row with the same tenant and worker id is replaced."""
         self.events: list[TenantEvent] = []
         self.audits: list[AuditRow] = []
+        self.resources: list[ResourceRow] = []
+        """Put, by tenant, worker and resource id. Their `…_gone` are keys of rows to remove; what is put stays."""
+        self.resources_gone: list[tuple[str, str, str]] = []
+        self.affinities: list[AffinityRow] = []
+        self.affinities_gone: list[tuple[str, str]] = []
+        self.wishes: list[WishRow] = []
+        self.wishes_gone: list[tuple[str, str, str, str]] = []
