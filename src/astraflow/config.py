@@ -117,7 +117,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     public_url: _Text | None = None
     """Where workers and browsers reach this scheduler, if not where it listens (`https://…`)."""
     blobs_url: _Text | None = None
-    """Where packages and exported artifacts are kept: a folder, or `s3://bucket/prefix`. Default: in the data folder."""
+    """Where packages and exported artifacts are: a folder, or `s3://bucket/prefix`. Unset: in the data folder."""
     package_policy: _Policy = "warn"
     trusted_keys: tuple[_Text, ...] = ()
     """Keys whose signatures count, each `name=base64`, or the path of a file with such lines."""

@@ -29,6 +29,7 @@ __all__ = [
     "RESOURCE_CLEANUP",
     "RESOURCE_EVENT",
     "RESOURCE_EXPORT",
+    "RESOURCE_TOUCH",
     "RESULT",
     "TYPES",
     "Affinity",
@@ -51,6 +52,7 @@ __all__ = [
     "ResourceEvent",
     "ResourceExport",
     "ResourceRef",
+    "ResourceTouch",
     "Result",
     "TaskError",
 ]
@@ -68,6 +70,7 @@ PKG_EVENT: Final = "biz.pkg.event"
 PKG_CATALOG: Final = "biz.pkg.catalog"
 RESOURCE_CLEANUP: Final = "biz.resource.cleanup"
 RESOURCE_EXPORT: Final = "biz.resource.export"
+RESOURCE_TOUCH: Final = "biz.resource.touch"
 RESOURCE_EVENT: Final = "biz.resource.event"
 
 Attempt = Annotated[int, Meta(ge=1, le=limits.INT_MAX)]
@@ -287,11 +290,28 @@ class ResourceExport(Wire, frozen=True):
     upload_url: Url
 
 
+class ResourceTouch(Wire, frozen=True):
+    """Let the resource live until then. A worker that does not know it says so with an event."""
+
+    resource_id: Name
+    expires_at: Name
+
+
 class ResourceEvent(Wire, frozen=True):
+    """How a resource is. What follows `expires_at` is told with `ready`, and may be missing from a foreign worker."""
+
     resource_id: Name
     state: Literal["ready", "touched", "evicting", "evicted", "released"]
     size_bytes: Count | None = None
     expires_at: Name | None = None
+    type: Name | None = None
+    scope: Name | None = None
+    run_id: Name | None = None
+    node_id: Name | None = None
+    package: PackageRef | None = None
+    """Whose host holds it in memory; none for a file."""
+    created_at: Name | None = None
+    metadata: Raw = EMPTY_OBJECT
 
 
 TYPES: Final[dict[str, type[Wire]]] = {
@@ -308,5 +328,6 @@ TYPES: Final[dict[str, type[Wire]]] = {
     PKG_CATALOG: PkgCatalog,
     RESOURCE_CLEANUP: ResourceCleanup,
     RESOURCE_EXPORT: ResourceExport,
+    RESOURCE_TOUCH: ResourceTouch,
     RESOURCE_EVENT: ResourceEvent,
 }

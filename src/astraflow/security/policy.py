@@ -167,6 +167,7 @@ frame biz.pkg.install
 frame biz.pkg.uninstall
 frame biz.resource.cleanup
 frame biz.resource.export
+frame biz.resource.touch
 """
 
 
