@@ -26,9 +26,10 @@ from astraflow.agent.actions import (
     Stop,
 )
 from astraflow.agent.holdings import Held, Holdings
+from astraflow.agent.notices import Notices
 from astraflow.protocol import business, control
 from astraflow.protocol.send_window import QueueFull
-from astraflow.protocol.wire import AttemptRef, Envelope
+from astraflow.protocol.wire import AttemptRef, Envelope, Wire
 from astraflow.protocol.worker_session import (
     Acked,
     CloseConnection,
@@ -74,12 +75,15 @@ class Agent:
         holdings: Holdings,
         offer: Callable[[], RegisterOffer],
         metrics: Callable[[], control.HeartbeatMetrics] = control.HeartbeatMetrics,
+        inventory: Callable[[], control.HeartbeatPackages] = control.HeartbeatPackages,
     ) -> None:
         self.session = session
         self.holdings = holdings
         self.counters: dict[str, int] = {}
         self._offer = offer
         self._metrics = metrics
+        self._inventory = inventory
+        self._notices = Notices(session)
         self._actions: list[Action] = []
         self._heartbeats: dict[str, tuple[AttemptRef, ...]] = {}
         self._waiting_calls: list[tuple[Held, business.NextRequest]] = []
@@ -156,6 +160,11 @@ class Agent:
             self._register(now)
         self._take_events(now)
 
+    def tell(self, key: str, frame_type: str, payload: Wire, corr: str | None, now: float) -> None:
+        """Say how a package or a resource is: the newest word per key reaches the scheduler, whatever happens to
+        sessions meanwhile."""
+        self._notices.tell(key, frame_type, payload, corr, now)
+
     def call(self, request: business.NextRequest, now: float) -> None:
         """An attempt calls the rest of its chain; the answer comes as an `Answer`, if it still waits."""
         self._guard(now)
@@ -186,6 +195,7 @@ class Agent:
         """Assert what must always hold between two inputs."""
         self.session.check()
         self.holdings.check()
+        self._notices.check()
 
     # -- outputs ----------------------------------------------------------------------------
 
@@ -259,6 +269,8 @@ class Agent:
                 self.session.taken(seq)
             case Acked(frame_ids):
                 self.holdings.committed(list(frame_ids))
+                self._notices.acked(frame_ids)
+                self._notices.send(now)
                 self._send_reports(now)  # there may be room now for one that found the queue full
                 self._send_waiting_calls(now)
             case HeartbeatDue():
@@ -272,6 +284,7 @@ class Agent:
             case SessionLost():
                 self._heartbeats.clear()
                 self._waiting_calls.clear()
+                self._notices.session_lost()
                 for held in self.holdings.reports():
                     held.is_queued = False
             case DrainAsked(seq, _, deadline_s):
@@ -310,6 +323,8 @@ class Agent:
     def _on_ready(self, resumed: bool, now: float) -> None:
         if resumed:
             return
+        # Before the results: a result may name what a notice tells of.
+        self._notices.send(now)
         self._send_reports(now)
         # PROTOCOL §10: an unanswered request "is repeated after a new session".
         for held in self.holdings.working():
@@ -357,7 +372,10 @@ class Agent:
         named = self.holdings.named()
         frame_id = self.session.heartbeat(
             control.Heartbeat(
-                draining=self.holdings.is_draining, attempts=named, metrics=self._metrics()
+                draining=self.holdings.is_draining,
+                attempts=named,
+                metrics=self._metrics(),
+                packages=self._inventory(),
             ),
             now,
         )

@@ -29,7 +29,7 @@ from astraflow.moments import iso
 from astraflow.protocol import business
 from astraflow.protocol.codec import BadFrame, decode, encode
 from astraflow.protocol.limits import CLOSE_NORMAL
-from astraflow.protocol.wire import Envelope
+from astraflow.protocol.wire import Envelope, Wire
 from astraflow.worker.socket import Listener, Socket
 
 __all__ = ["Connect", "Hosts", "Link"]
@@ -101,6 +101,18 @@ class Link:
         """End now, whatever is held."""
         if not self._over.done():
             self._over.set_result(Exit(code, reason))
+
+    # -- what packages and resources tell ---------------------------------------------------
+
+    def tell(self, key: str, frame_type: str, payload: Wire, corr: str | None = None) -> None:
+        """The newest word per key reaches the scheduler, whatever happens to sessions meanwhile."""
+        self.agent.tell(key, frame_type, payload, corr, self._clock.now())
+        self._stir()
+
+    def offer_changed(self) -> None:
+        """What the worker offers is other than it registered: packages came or went."""
+        self.agent.reoffer(self._clock.now())
+        self._stir()
 
     # -- what the socket tells --------------------------------------------------------------
 

@@ -11,8 +11,9 @@ import logging
 import os
 import signal
 import socket as sockets
+from collections.abc import Callable
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -23,7 +24,7 @@ from astraflow.clock import Clock, SystemClock
 from astraflow.config import WorkerSettings
 from astraflow.observe.metrics import WorkerMetrics
 from astraflow.protocol import control
-from astraflow.protocol.wire import Envelope
+from astraflow.protocol.wire import Envelope, Wire
 from astraflow.protocol.worker_session import Credential, WorkerIdentity, WorkerSession
 from astraflow.ulids import Ulids
 from astraflow.worker.hosts import HostPool, HostSettings, HostSpec, core_package, kill_left_overs
@@ -65,7 +66,8 @@ async def run_worker(
             core_package(), memory_limit_bytes=settings.host_max_mem_bytes
         )
         metrics = WorkerMetrics()
-        link = _link(settings, folder, core, clock, metrics)
+        receivers = _Receivers()
+        link = _link(settings, folder, core, clock, metrics, receivers)
         counting = Counting(link, link.agent.holdings, metrics)
         slots = settings.concurrency_max_parallel
         pool = HostPool(
@@ -95,6 +97,7 @@ def _link(
     core: HostSpec,
     clock: Clock,
     metrics: WorkerMetrics,
+    receivers: _Receivers,
 ) -> Link:
     if settings.auth_token is None:
         raise errors.Refused(
@@ -134,12 +137,26 @@ def _link(
         return machine.metrics(len(holdings.working()))
 
     agent = Agent(session, holdings, lambda: offer, measure)
-    return Link(agent, settings.scheduler_ws_url, connect, clock, _refuse_frame)
+    return Link(agent, settings.scheduler_ws_url, connect, clock, receivers)
 
 
-def _refuse_frame(envelope: Envelope) -> None:
-    """Packages and resources arrive with their parts of the worker."""
-    _log.warning("frame without a receiver", extra={"type": envelope.type, "id": envelope.id})
+class _Receivers:
+    """Who takes the frames that are not about attempts, by the type of their payload."""
+
+    def __init__(self) -> None:
+        self._takers: dict[type[Any], Callable[[Any], None]] = {}
+
+    def put(self, payload: type[Wire], taker: Callable[[Any], None]) -> None:
+        self._takers[payload] = taker
+
+    def __call__(self, envelope: Envelope) -> None:
+        taker = self._takers.get(type(envelope.payload))
+        if taker is None:
+            _log.warning(
+                "frame without a receiver", extra={"type": envelope.type, "id": envelope.id}
+            )
+        else:
+            taker(envelope.payload)
 
 
 class _Signals:
