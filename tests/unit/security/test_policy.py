@@ -39,7 +39,9 @@ EXPECTED_ROUTES = {
     ("DELETE", "/api/v1/webhooks"): {R.ADMIN, R.EDITOR},
     ("POST", "/api/v1/workers"): {R.ADMIN, R.OPERATOR},
     ("POST", "/api/v1/packages"): {R.ADMIN, R.OPERATOR},
-    ("DELETE", "/api/v1/packages"): {R.ADMIN, R.OPERATOR},
+    ("PUT", "/api/v1/packages"): {R.ADMIN, R.OPERATOR},
+    ("POST", "/api/v1/artifacts"): READERS,
+    ("PATCH", "/api/v1/resources"): {R.ADMIN, R.OPERATOR},
     ("DELETE", "/api/v1/resources"): {R.ADMIN, R.OPERATOR},
     ("POST", "/api/v1/users"): {R.ADMIN},
     ("PUT", "/api/v1/users"): {R.ADMIN},
@@ -78,6 +80,7 @@ SCHEDULER_FRAMES = {
     "biz.pkg.uninstall",
     "biz.resource.cleanup",
     "biz.resource.export",
+    "biz.resource.touch",
 }
 ROLES = [None, *Role]
 
