@@ -30,6 +30,7 @@ from astraflow.runs.effects import (
     LendSlot,
     RefuseCall,
     StopAttempt,
+    UnqueueTask,
 )
 from astraflow.runs.facts import CallOpened, Problem, width
 from astraflow.runs.run import Run
@@ -113,6 +114,8 @@ class View:
                 self.end_attempt(run, effect.task, effect.attempt)
             elif isinstance(effect, StopAttempt):
                 self.stop_attempt(run, effect)
+            elif isinstance(effect, UnqueueTask):
+                self.queue.forget(run.run_id, effect.task)
             elif isinstance(effect, AnswerCall):
                 answer_call(self, run, effect.call)
             elif isinstance(effect, RefuseCall):

@@ -21,6 +21,7 @@ __all__ = [
     "Lose",
     "OutcomeStatus",
     "Progress",
+    "Rebuild",
     "Refuse",
     "Report",
     "Restart",
@@ -69,6 +70,14 @@ class Fail(Command, frozen=True):
     error: Problem
 
 
+class Rebuild(Command, frozen=True):
+    """What a task needs is gone: have it made again by the tasks upstream that made it."""
+
+    task: int
+    resource_id: str
+    cause: str
+
+
 class Start(Command, frozen=True):
     """The worker has taken the dispatch."""
 
@@ -101,6 +110,8 @@ class Report(Command, frozen=True):
     artifacts: tuple[ArtifactRef, ...] = ()
     duration_ms: int | None = None
     error: Problem | None = None
+    lost: str | None = None
+    """The resource for want of which it failed, if it is to be made again."""
 
 
 class Refuse(Command, frozen=True):

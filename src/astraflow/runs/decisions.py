@@ -27,6 +27,7 @@ from astraflow.runs.commands import (
     Lease,
     Lose,
     Progress,
+    Rebuild,
     Refuse,
     Report,
     Restart,
@@ -58,6 +59,7 @@ from astraflow.runs.facts import (
     TaskSucceeded,
     TaskWaiting,
 )
+from astraflow.runs.rebuild import rebuild
 from astraflow.runs.retry import (
     DISPATCH_TRIES,
     LOSS_BUDGET,
@@ -332,6 +334,10 @@ def _report_failed(decision: Decision, command: Report) -> None:
     state = decision.run.tasks[command.task].state
     if error.code in LOSSES:
         _lose_attempt(decision, command.task, LOSSES[error.code])
+    elif command.lost is not None and not decision.is_cancelled(command.task):
+        cause = "its resource is gone"
+        decision.record(AttemptLost(decision.at, command.task, command.attempt, cause, 0.0))
+        rebuild(decision, Rebuild(command.task, command.lost, error.message))
     elif error.code == errors.CANCEL_TIMEOUT.code and _why(state) not in (None, "cancel"):
         # It had to be killed. What it was stopped for decides what that means, not how it ended.
         _report_cancelled(decision, command)
@@ -509,6 +515,7 @@ _HANDLERS: Final[dict[type[Command], Callable[[Decision, Any], None]]] = {
     Lease: _lease,
     Wait: _wait,
     Fail: _fail_unplaceable,
+    Rebuild: rebuild,
     Start: _start,
     Progress: _progress,
     Report: _report,

@@ -15,6 +15,7 @@ __all__ = [
     "LendSlot",
     "RefuseCall",
     "StopAttempt",
+    "UnqueueTask",
 ]
 
 
@@ -27,6 +28,12 @@ class EnqueueTask(Effect, frozen=True):
 
     task: int
     delay_s: float = 0.0
+
+
+class UnqueueTask(Effect, frozen=True):
+    """The task waits for others again: it must not be placed."""
+
+    task: int
 
 
 class StopAttempt(Effect, frozen=True):

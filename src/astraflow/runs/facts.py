@@ -40,6 +40,7 @@ __all__ = [
     "TaskFact",
     "TaskFailed",
     "TaskLeased",
+    "TaskRebuilt",
     "TaskReused",
     "TaskSkipped",
     "TaskSucceeded",
@@ -239,6 +240,17 @@ class TaskReused(TaskFact, frozen=True, tag="task.reused"):
     artifacts: tuple[ArtifactRef, ...] = ()
 
 
+class TaskRebuilt(TaskFact, frozen=True, tag="task.rebuilt"):
+    """What the task needs is gone with its worker, and its policy is to make it again.
+
+    `again` are the tasks that made it, and those between them and this one: they run anew, and this one waits for them.
+    """
+
+    resource_id: str
+    cause: str
+    again: tuple[int, ...]
+
+
 class TaskFailed(TaskFact, frozen=True, tag="task.failed"):
     """Final: the policy, the loss budget or the dispatch tries are spent, or none were given."""
 
@@ -278,6 +290,7 @@ AnyFact = (
     | AttemptFailed
     | TaskSucceeded
     | TaskReused
+    | TaskRebuilt
     | TaskFailed
     | TaskSkipped
     | TaskCancelled
@@ -296,7 +309,7 @@ def decode_fact(raw: bytes) -> AnyFact:
     return fact
 
 
-_VARIABLE: Final = frozenset({TaskSucceeded, TaskReused, AttemptProgressed})
+_VARIABLE: Final = frozenset({TaskSucceeded, TaskReused, TaskRebuilt, AttemptProgressed})
 _FIXED_WIDTH: Final[dict[type[Fact], int]] = {
     **{kind: 1 for kind in get_args(AnyFact) if kind not in _VARIABLE},
     AttemptFailed: 2,  # node.error, node.state
@@ -312,6 +325,8 @@ def width(fact: Fact) -> int:
     if isinstance(fact, TaskSucceeded | TaskReused):
         # node.result.snapshot, node.state, and one artifact.ready each
         return 2 + len(fact.artifacts)
+    if isinstance(fact, TaskRebuilt):
+        return 1 + len(fact.again)  # a node.state each
     assert isinstance(fact, AttemptProgressed), f"not a fact: {fact!r}"
     said = fact.progress is not None or fact.message is not None or fact.stage is not None
     return max(1, int(said or fact.dropped > 0) + len(fact.chunks))

@@ -32,6 +32,7 @@ from astraflow.runs.facts import (
     TaskFact,
     TaskFailed,
     TaskLeased,
+    TaskRebuilt,
     TaskReused,
     TaskSkipped,
     TaskSucceeded,
@@ -150,6 +151,8 @@ def _task_bodies(fact: TaskFact, plan: Plan, calls: Mapping[int, CallOpened]) ->
         return _result_bodies(fact, node)
     if isinstance(fact, AttemptProgressed):
         return _progress_bodies(fact, node)
+    if isinstance(fact, TaskRebuilt):
+        return _rebuilt_bodies(fact, node, plan)
     if isinstance(fact, TaskFailed | AttemptFailed):
         error = _problem(fact.error)
         status = "failed" if isinstance(fact, TaskFailed) else "retrying"
@@ -184,6 +187,25 @@ def _state_body(fact: TaskFact) -> dict[str, Any]:
         return {"status": "skipped", "attempt": fact.attempt, "error": {"code": fact.code}}
     assert isinstance(fact, TaskCancelled), f"not a fact of a task: {fact!r}"
     return {"status": "cancelled", "attempt": fact.attempt, "confirmed": fact.confirmed}
+
+
+def _rebuilt_bodies(fact: TaskRebuilt, node: dict[str, Any], plan: Plan) -> list[_Body]:
+    lost = f"{fact.resource_id} is gone ({fact.cause})"
+    waits = {**node, "status": "pending", "message": f"{lost}: waits until it is made again"}
+    return [
+        ("node.state", waits),
+        *(
+            (
+                "node.state",
+                {
+                    "nodeId": plan.nodes[one].node_id,
+                    "status": "pending",
+                    "message": f"{lost}: runs again to make it",
+                },
+            )
+            for one in fact.again
+        ),
+    ]
 
 
 def _result_bodies(fact: TaskSucceeded | TaskReused, node: dict[str, Any]) -> list[_Body]:

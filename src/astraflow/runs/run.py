@@ -59,6 +59,7 @@ class Task:
         "node",
         "open_calls",
         "progress",
+        "rebuilds",
         "remaining",
         "result",
         "started_at",
@@ -78,6 +79,7 @@ class Task:
         self.failures = 0  # counted by the retry budget
         self.losses = 0  # counted by the loss budget
         self.tries = 0  # dispatches in a row that nobody took
+        self.rebuilds = 0  # how often what it needs was made again for it
         self.worker: str | None = None
         self.delay_s = 0.0
         self.progress: float | None = None

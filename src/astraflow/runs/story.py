@@ -19,6 +19,7 @@ from astraflow.runs.facts import (
     TaskFact,
     TaskFailed,
     TaskLeased,
+    TaskRebuilt,
     TaskReused,
     TaskSkipped,
     TaskSucceeded,
@@ -35,6 +36,8 @@ def tell(facts: Iterable[Fact], task: int) -> list[str]:
         is_own = isinstance(fact, TaskFact) and fact.task == task
         if is_own or isinstance(fact, CancelRequested):
             lines.append(f"{iso(fact.at)} {tell_fact(fact)}")
+        elif isinstance(fact, TaskRebuilt) and task in fact.again:
+            lines.append(f"{iso(fact.at)} runs again: {fact.resource_id} is gone ({fact.cause})")
     return lines
 
 
@@ -65,6 +68,11 @@ def tell_fact(fact: Fact) -> str:
             return f"succeeded with attempt {attempt}"
         case TaskReused(from_run=from_run):
             return f"took over its result from run {from_run}"
+        case TaskRebuilt(resource_id=resource_id, cause=cause, again=again):
+            return (
+                f"its resource {resource_id} is gone ({cause}); "
+                f"waits until it is made again by {len(again)} nodes"
+            )
         case TaskFailed(attempt=attempt, error=error):
             return f"failed at attempt {attempt} with {error.code}: {error.message}"
         case TaskSkipped(code=code):

@@ -3,7 +3,8 @@
 Rule 1: every task transition lives in this file, as a row of TRANSITIONS. No other module assigns a
         state. A missing row is a bug of ours and raises `InvalidTransition` with the story.
 Rule 2: a row exists only if a fact can cause it; time passing is a fact too (`AttemptLost`).
-Rule 3: terminal states have no rows: they never change (P6).
+Rule 3: terminal states have no rows: they never change (P6). One fact goes past the table: `TaskRebuilt` takes back
+        successes whose outcome is gone with its worker, because a policy says so, and says so itself (P12).
 Rule 4: an attempt number is one more than the last, at every lease, whatever became of the last (R6).
 Rule 5: a call of a middleware is a task that a fact adds to the run. It has no edges: its end is an answer
         to the task that called it, and that task gets no new attempt before all calls below it have ended.
@@ -38,6 +39,7 @@ from astraflow.runs.facts import (
     TaskFact,
     TaskFailed,
     TaskLeased,
+    TaskRebuilt,
     TaskReused,
     TaskSkipped,
     TaskSucceeded,
@@ -47,9 +49,11 @@ from astraflow.runs.facts import (
 from astraflow.runs.run import Run, Task
 from astraflow.runs.states import (
     BACKOFF,
+    PENDING,
     READY,
     SUCCEEDED,
     TERMINAL,
+    WAITING,
     Backoff,
     Cancelled,
     Failed,
@@ -234,6 +238,9 @@ def fold(run: Run, fact: Fact) -> None:
     if type(fact) is CallOpened:
         _open_call(run, fact)
         return
+    if type(fact) is TaskRebuilt:
+        _take_back(run, fact)
+        return
     task = run.tasks[fact.task]
     apply = TRANSITIONS.get((type(task.state), type(fact)))
     if apply is None:
@@ -262,6 +269,43 @@ def _open_call(run: Run, fact: CallOpened) -> None:
         run.tasks[caller].open_calls += 1
     run.open_tasks += 1
     run.ready.append(fact.task)
+
+
+def _take_back(run: Run, fact: TaskRebuilt) -> None:
+    """Open tasks that had succeeded, and let everything that may not have begun without them wait for them."""
+    for index in fact.again:
+        task = run.tasks[index]
+        if type(task.state) is not Succeeded:
+            raise InvalidTransition(run, index, fact)
+        task.state = PENDING
+        task.result = None
+        task.artifacts = ()
+        task.finished_at = None
+        run.open_tasks += 1
+    waiting = run.tasks[fact.task]
+    if type(waiting.state) not in WAITING:
+        raise InvalidTransition(run, fact.task, fact)
+    waiting.state = PENDING
+    waiting.rebuilds += 1
+    touched = dict.fromkeys((fact.task, *fact.again))
+    for index in fact.again:
+        touched.update(dict.fromkeys(run.plan.children[index]))
+    for index in touched:
+        _wait_again(run, index)
+
+
+def _wait_again(run: Run, index: int) -> None:
+    task = run.tasks[index]
+    if type(task.state) is not Pending and type(task.state) not in WAITING:
+        return  # it runs or has ended: it had what it needed
+    task.remaining = sum(not run.tasks[parent].is_terminal for parent in run.plan.parents[index])
+    if task.remaining:
+        task.state = PENDING
+        task.waiting_for = None
+        task.delay_s = 0.0
+    elif type(task.state) is Pending:
+        task.state = READY
+        run.ready.append(index)
 
 
 def _fold_run(run: Run, fact: Fact) -> None:

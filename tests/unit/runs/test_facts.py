@@ -54,6 +54,7 @@ REQUIRED = {
     "attempt.failed": ("at", "task", "attempt", "error", "delay_s"),
     "task.succeeded": ("at", "task", "attempt"),
     "task.reused": ("at", "task", "from_run"),
+    "task.rebuilt": ("at", "task", "resource_id", "cause", "again"),
     "task.failed": ("at", "task", "attempt", "error"),
     "task.skipped": ("at", "task", "code"),
     "task.cancelled": ("at", "task", "attempt"),
@@ -76,6 +77,7 @@ OPTIONAL = {
     "attempt.failed": (),
     "task.succeeded": ("result", "artifacts", "duration_ms"),
     "task.reused": ("result", "artifacts"),
+    "task.rebuilt": (),
     "task.failed": ("confirmed",),
     "task.skipped": ("because", "attempt"),
     "task.cancelled": ("confirmed",),
@@ -183,7 +185,7 @@ def test_every_kind_is_as_wide_as_it_is_shown(fact: Fact) -> None:
 
 def test_a_fact_of_a_task_is_stored_with_its_place() -> None:
     of_tasks = [kind for kind in KINDS.values() if issubclass(kind, TaskFact)]
-    assert len(of_tasks) == 14
+    assert len(of_tasks) == 15
     assert all("task" in kind.__struct_fields__ for kind in of_tasks)
 
 

@@ -45,6 +45,7 @@ from astraflow.runs.facts import (
     TaskCancelled,
     TaskFailed,
     TaskLeased,
+    TaskRebuilt,
     TaskReused,
     TaskSkipped,
     TaskSucceeded,
@@ -177,6 +178,27 @@ EXACTLY: list[tuple[Fact, list[tuple[str, dict[str, Any]]]]] = [
     (
         TaskReused(AT, 0, "run0", RESULT),
         [snapshot(0, RESULT), state("succeeded", 0, reusedFrom="run0")],
+    ),
+    (
+        TaskRebuilt(AT, 0, "r1", "evicted", (0,)),
+        [
+            (
+                "node.state",
+                {
+                    **NODE,
+                    "status": "pending",
+                    "message": "r1 is gone (evicted): waits until it is made again",
+                },
+            ),
+            (
+                "node.state",
+                {
+                    **NODE,
+                    "status": "pending",
+                    "message": "r1 is gone (evicted): runs again to make it",
+                },
+            ),
+        ],
     ),
     (
         TaskSkipped(AT, 0, "E.TASK.DISABLED"),

@@ -23,6 +23,7 @@ from astraflow.runs.facts import (
     RunStarted,
     TaskFact,
     TaskLeased,
+    TaskRebuilt,
     TaskReused,
     TaskSucceeded,
 )
@@ -38,9 +39,11 @@ STATES = [
     for one in vars(states).values()
     if isinstance(one, type) and issubclass(one, State) and one is not State
 ]
-# A call is a task that a fact adds: there is no state that it could meet.
+# A call is a task that a fact adds: there is no state that it could meet. A rebuild is about several tasks at once.
 TASK_FACTS = [
-    fact for fact in FULL_FACTS if isinstance(fact, TaskFact) and not isinstance(fact, CallOpened)
+    fact
+    for fact in FULL_FACTS
+    if isinstance(fact, TaskFact) and not isinstance(fact, CallOpened | TaskRebuilt)
 ]
 PAIRS = [(state, fact) for state in STATES for fact in TASK_FACTS]
 

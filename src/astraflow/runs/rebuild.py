@@ -1,0 +1,99 @@
+"""Making again what was lost: which tasks run anew when a resource is gone that a later task needs.
+
+The tasks upstream whose results name the resource made it, or handed it on. They run again, and so does everything
+between them and the task that needs it: a session in which nobody has logged in is not the session that was lost. What
+else had used the resource has its result, and keeps it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from astraflow import errors
+from astraflow.runs.commands import Rebuild
+from astraflow.runs.effects import EnqueueTask, UnqueueTask
+from astraflow.runs.facts import Problem, TaskFailed, TaskRebuilt
+from astraflow.runs.run import Run
+from astraflow.runs.states import Succeeded
+from astraflow.workflow.plan import find_resource_refs
+
+if TYPE_CHECKING:
+    from astraflow.runs.decisions import Decision
+
+__all__ = ["REBUILDS", "makers_of", "rebuild"]
+
+REBUILDS: Final = 3
+"""How often one task has what it needs made again. A resource that is lost more often is lost by being used."""
+
+
+def rebuild(decision: Decision, command: Rebuild) -> None:
+    """Have the resource made again, or fail the task that needs it and say why."""
+    run = decision.run
+    task = run.tasks[command.task]
+    if run.cancel is not None or not task.is_waiting:
+        decision.ignored = "task is not waiting for a place"
+        return
+    again = makers_of(run, command.task, command.resource_id)
+    refusal = _refusal(run, command.task, again)
+    if refusal is not None:
+        message = f"{command.cause}; {refusal}: {command.resource_id}"
+        error = Problem(errors.RESOURCE_LOST.code, "INFRASTRUCTURE", message, retryable=False)
+        decision.finish_task(TaskFailed(decision.at, command.task, task.attempt, error))
+        return
+    waiting = [index for index, one in enumerate(run.tasks) if one.is_waiting]
+    decision.record(
+        TaskRebuilt(decision.at, command.task, command.resource_id, command.cause, again)
+    )
+    for index in waiting:
+        if not run.tasks[index].is_waiting:
+            decision.effects.append(UnqueueTask(index))
+    ready, run.ready = run.ready, []
+    decision.effects.extend(EnqueueTask(index) for index in ready)
+
+
+def _refusal(run: Run, task: int, again: tuple[int, ...]) -> str | None:
+    """Why it cannot be made again."""
+    if not again:
+        return "no node of the run made it"
+    if run.tasks[task].call is not None:
+        return "it cannot be made again within a chain of middlewares"
+    if run.tasks[task].rebuilds >= REBUILDS:
+        return f"it was made again {REBUILDS} times"
+    if any(run.node_of(index).idempotency == "none" for index in again):
+        return "a node that would make it again must not run twice"
+    return None
+
+
+def makers_of(run: Run, task: int, resource_id: str) -> tuple[int, ...]:
+    """The tasks that have to run again so that the task finds such a resource, in the order of the plan."""
+    upstream = _upstream(run, run.host_of(task))
+    made = [index for index in upstream if _names(run, index, resource_id)]
+    again = set(made)
+    # Everything on a way from there to the task, which is: both downstream of a maker and upstream of the task.
+    pending = list(made)
+    while pending:
+        for child in run.plan.children[pending.pop()]:
+            if child in upstream and child not in again:
+                again.add(child)
+                pending.append(child)
+    return tuple(sorted(index for index in again if type(run.tasks[index].state) is Succeeded))
+
+
+def _upstream(run: Run, task: int) -> set[int]:
+    found: set[int] = set()
+    pending = list(run.plan.parents[task])
+    while pending:
+        index = pending.pop()
+        if index not in found:
+            found.add(index)
+            pending.extend(run.plan.parents[index])
+    return found
+
+
+def _names(run: Run, index: int, resource_id: str) -> bool:
+    task = run.tasks[index]
+    if any(artifact.resource_id == resource_id for artifact in task.artifacts):
+        return True
+    return task.result is not None and any(
+        ref.resource_id == resource_id for ref in find_resource_refs(bytes(task.result))
+    )
