@@ -50,6 +50,8 @@ class Adapter(_Part, frozen=True):
 class PythonNeeds(_Part, frozen=True):
     requires: str | None = None
     dependencies: list[str] = []
+    closed: bool = False
+    """The dependencies are all that is needed, theirs included: nothing is resolved at install."""
 
 
 class NodeRuntime(_Part, frozen=True):
