@@ -15,9 +15,9 @@ from astraflow import errors
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from astraflow.store.rows import Changes, FactPage, RunChange, RunRow
+    from astraflow.store.rows import Changes, FactPage, PackageRow, RunChange, RunRow
 
-__all__ = ["check_changes", "check_row", "check_values", "refused"]
+__all__ = ["check_changes", "check_row", "check_values", "other_digest", "refused"]
 
 MAX_INTEGER = 2**63 - 1
 MIN_INTEGER = -(2**63)
@@ -41,6 +41,10 @@ def check_changes(changes: Changes) -> None:
     _check_rows("workers", changes.workers)
     _check_rows("events", changes.events)
     _check_rows("audits", changes.audits)
+    _check_rows("resources", changes.resources)
+    _check_rows("affinities", changes.affinities)
+    _check_rows("wishes", changes.wishes)
+    check_values(*changes.resources_gone, *changes.affinities_gone, *changes.wishes_gone)
 
 
 def check_row(row: msgspec.Struct) -> None:
@@ -64,6 +68,15 @@ def check_values(*values: object) -> None:
 
 def refused(message: str, pointer: str | None = None) -> errors.StoreError:
     return errors.StoreError(errors.STORE_REFUSED, message, pointer=pointer)
+
+
+def other_digest(row: PackageRow, stored: str) -> errors.Conflict:
+    """What is published stays as it is: what was tested is what runs."""
+    return errors.Conflict(
+        errors.PKG_CONFLICT,
+        f"{row.name} {row.version} is published with another content "
+        f"({stored[:12]}…, not {row.sha256[:12]}…): give the changed package a new version",
+    )
 
 
 def _check_rows(table: str, rows: Iterable[msgspec.Struct]) -> None:

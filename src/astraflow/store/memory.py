@@ -14,6 +14,7 @@ from astraflow import errors
 from astraflow.errors import Conflict, StoreError
 from astraflow.store import retention as pieces
 from astraflow.store.content import check_changes, check_row, check_values, refused
+from astraflow.store.memory_holdings import MemoryHoldings
 from astraflow.store.retention import Finished, cutoff_ms, pick
 from astraflow.store.rows import (
     AuditRow,
@@ -35,12 +36,16 @@ if TYPE_CHECKING:
 
 __all__ = ["MemoryStore"]
 
+SCHEMA_VERSION = 2
+"""Of the rows it holds: that of the databases."""
 
-class MemoryStore:
+
+class MemoryStore(MemoryHoldings):
     """A `Store` for one process. With a clock and a ttl, claims run out as they do on PostgreSQL."""
 
     def __init__(self, *, clock: Clock | None = None, ttl_s: float | None = None) -> None:
         assert (clock is None) == (ttl_s is None), "a ttl needs a clock"
+        super().__init__()
         self._clock = clock
         self._ttl_s = ttl_s
         self._owner = ""
@@ -51,7 +56,6 @@ class MemoryStore:
         self._runs: dict[str, RunRow] = {}
         self._pages: dict[str, list[FactPage]] = {}
         self._submissions: dict[tuple[str, str], Submission] = {}
-        self._workers: dict[tuple[str, str], WorkerRow] = {}
         self._workflows: dict[tuple[str, str], list[WorkflowRow]] = {}
         self._events: dict[str, list[TenantEvent]] = {}
         self._audits: list[tuple[int, AuditRow]] = []
@@ -121,6 +125,7 @@ class MemoryStore:
         for audit in changes.audits:
             self._audit_number += 1
             self._audits.append((self._audit_number, audit))
+        self._write_holdings(changes)
 
     def _add_run(self, run: RunRow) -> None:
         self._runs[run.run_id] = run
@@ -193,6 +198,7 @@ class MemoryStore:
         for plan_id in {run.plan_id for run in picked} - used:
             del self._plans[plan_id]
         self._remove_keys(now_ms - pieces.KEY_MS)
+        self._remove_holdings(now_ms)
         events = self._remove_events(cutoff_ms(now_ms, retention.tenant_events_s))
         audits = self._remove_audits(cutoff_ms(now_ms, retention.audit_s))
         return Swept(len(picked), events, audits, more=has_more)
@@ -325,7 +331,7 @@ class MemoryStore:
 
     async def usage(self) -> Usage:
         active = sum(run.finished_at is None for run in self._runs.values())
-        return Usage(self._held_bytes(), len(self._runs), active, schema_version=1)
+        return Usage(self._held_bytes(), len(self._runs), active, schema_version=SCHEMA_VERSION)
 
 
 def _is_old(at: int, cutoff: int | None) -> bool:

@@ -18,6 +18,7 @@ from astraflow import errors
 from astraflow.errors import Conflict, StoreError
 from astraflow.store import retention as pieces
 from astraflow.store.content import MAX_INTEGER, check_changes, check_row, check_values, refused
+from astraflow.store.postgres_holdings import PostgresHoldings
 from astraflow.store.postgres_link import connect, make_pool, migrate, part, reading, writing
 from astraflow.store.postgres_rows import commit_arguments
 from astraflow.store.queries import load_queries
@@ -42,7 +43,7 @@ MAX_PAGES = 10_000
 """Pages that one read looks at."""
 
 
-class PostgresStore:
+class PostgresStore(PostgresHoldings):
     """A `Store` in the schema `astraflow` of a PostgreSQL database."""
 
     def __init__(self, url: str, *, ttl_s: float = TTL_S) -> None:
@@ -206,7 +207,8 @@ class PostgresStore:
             if audit_cutoff is not None:
                 audits = await value(queries["delete_audits"], audit_cutoff, PIECE_ROWS)
             keys = await value(queries["delete_submissions"], now_ms - pieces.KEY_MS, PIECE_ROWS)
-        is_piece = max(events, audits, keys) >= PIECE_ROWS
+            holdings = await self._remove_holdings(connection, now_ms)
+        is_piece = max(events, audits, keys, holdings) >= PIECE_ROWS
         return Swept(runs, events, audits, more=has_more or has_pages or is_piece)
 
     # -- reading ----------------------------------------------------------------------------

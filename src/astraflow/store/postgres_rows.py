@@ -9,7 +9,7 @@ import msgspec
 from astraflow.store.rows import Submission
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Container
 
     from astraflow.store.rows import Changes
 
@@ -48,7 +48,30 @@ def commit_arguments(changes: Changes) -> list[Any]:
     arguments += _columns(workers.values(), 13)
     arguments += _columns(changes.events, 5)
     arguments += _columns(changes.audits, 7)
+    arguments += _holdings(changes)
     return arguments
+
+
+def _holdings(changes: Changes) -> list[Any]:
+    """What is put stays: a key that is both put and gone is put."""
+    resources = {(one.tenant, one.worker_id, one.resource_id): one for one in changes.resources}
+    affinities = {(one.tenant, one.key): one for one in changes.affinities}
+    wishes = {(one.tenant, one.worker_id, one.name, one.version): one for one in changes.wishes}
+    return [
+        *_columns(resources.values(), 15),
+        *_keys(changes.resources_gone, resources, 3),
+        *_columns(affinities.values(), 5),
+        *_keys(changes.affinities_gone, affinities, 2),
+        *_columns(wishes.values(), 10),
+        *_keys(changes.wishes_gone, wishes, 4),
+    ]
+
+
+def _keys(
+    gone: Collection[tuple[str, ...]], put: Container[object], width: int
+) -> list[tuple[str, ...]]:
+    left = [key for key in gone if key not in put]
+    return list(zip(*left, strict=True)) if left else [()] * width
 
 
 def _columns(rows: Collection[msgspec.Struct], width: int) -> list[tuple[Any, ...]]:

@@ -9,7 +9,19 @@ if TYPE_CHECKING:
 
     from astraflow.store.store import Retention
 
-__all__ = ["KEY_MS", "PIECE_BYTES", "PIECE_ROWS", "PIECE_RUNS", "Finished", "cutoff_ms", "pick"]
+__all__ = [
+    "COPY_MS",
+    "KEY_MS",
+    "PIECE_BYTES",
+    "PIECE_ROWS",
+    "PIECE_RUNS",
+    "RESOURCE_MS",
+    "ROLLOUT_MS",
+    "WISH_MS",
+    "Finished",
+    "cutoff_ms",
+    "pick",
+]
 
 PIECE_RUNS = 200
 """Runs removed by one sweep: some ten milliseconds of the writer."""
@@ -19,6 +31,14 @@ PIECE_ROWS = 2_000
 """Events, audits and keys removed by one sweep, of each."""
 KEY_MS = 24 * 3600 * 1000
 """An idempotency key answers for a day (P3), also when its run has been removed before."""
+RESOURCE_MS = 24 * 3600 * 1000
+"""A resource that is gone is told of for a day, so that who asks for it learns that it is gone."""
+COPY_MS = 30 * 24 * 3600 * 1000
+"""The exported copy of a resource that is gone stays as long as runs do by default."""
+WISH_MS = 7 * 24 * 3600 * 1000
+"""What became of a wish, when its worker is no longer known."""
+ROLLOUT_MS = 30 * 24 * 3600 * 1000
+"""The story of a rollout that has ended."""
 
 
 class Finished(NamedTuple):

@@ -15,6 +15,9 @@ import msgspec
 from astraflow.runs.facts import RunStatus
 
 __all__ = [
+    "ENDED_RESOURCES",
+    "ENDED_ROLLOUTS",
+    "ENDED_WISHES",
     "ActiveRow",
     "AffinityRow",
     "AuditRow",
@@ -32,6 +35,11 @@ __all__ = [
     "WorkerRow",
     "WorkflowRow",
 ]
+
+ENDED_RESOURCES = frozenset({"evicted", "released"})
+ENDED_WISHES = frozenset({"installed", "failed", "removed"})
+ENDED_ROLLOUTS = frozenset({"done", "failed", "rolled_back", "cancelled"})
+"""The states that retention may remove rows in; the queries of the databases repeat them."""
 
 
 class RunRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):

@@ -23,6 +23,7 @@ from astraflow.store.sqlite_file import (
     connect_writer,
     speaking,
 )
+from astraflow.store.sqlite_holdings import SqliteHoldings
 from astraflow.store.sqlite_writer import SqliteWriter
 from astraflow.store.store import Claim, Swept
 from astraflow.store.threads import CallQueue, CallThread
@@ -53,7 +54,7 @@ READERS = 2
 Answer = TypeVar("Answer")
 
 
-class SqliteStore:
+class SqliteStore(SqliteHoldings):
     """A `Store` in one file, or in memory for `:memory:`."""
 
     def __init__(self, path: str | Path) -> None:

@@ -47,6 +47,7 @@ class Checkpointer:
     def count(self, changes: Changes) -> None:
         """These rows have been committed."""
         rows = len(changes.pages) + len(changes.runs) + len(changes.run_changes)
+        rows += len(changes.resources) + len(changes.affinities) + len(changes.wishes)
         size = sum(len(page.body) for page in changes.pages)
         size += sum(len(plan.definition) + len(plan.plan) for plan in changes.plans)
         # A row changes a page of its table or of an index; the counter of commits and the roots are always among them.

@@ -19,6 +19,7 @@ from astraflow.store.content import refused
 from astraflow.store.rows import Submission
 from astraflow.store.sqlite_checkpoint import Checkpointer
 from astraflow.store.sqlite_file import store_error
+from astraflow.store.sqlite_holdings import remove_holdings, write_holdings
 from astraflow.store.store import Swept
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class SqliteWriter:
 
     def __init__(self, connection: sqlite3.Connection, queries: Mapping[str, str]) -> None:
         self.connection = connection
-        self._queries = queries
+        self.queries = queries
         self._broken: StoreError | None = None
         self._checkpointer: Checkpointer | None = None
 
@@ -53,7 +54,7 @@ class SqliteWriter:
         def on_copied(error: sqlite3.Error | None) -> None:
             post(lambda writer: writer.finish_checkpoint(error))
 
-        self._checkpointer = Checkpointer(copying, self._queries, on_copied)
+        self._checkpointer = Checkpointer(copying, self.queries, on_copied)
 
     def finish_checkpoint(self, error: sqlite3.Error | None) -> None:
         assert self._checkpointer is not None
@@ -72,21 +73,21 @@ class SqliteWriter:
     # -- ownership --------------------------------------------------------------------------
 
     def claim(self, owner: str) -> int:
-        with self._transaction() as cursor:
-            (epoch,) = cursor.execute(self._queries["claim"], (owner,)).fetchone()
+        with self.transaction() as cursor:
+            (epoch,) = cursor.execute(self.queries["claim"], (owner,)).fetchone()
         assert isinstance(epoch, int)
         return epoch
 
     def release(self, epoch: int) -> None:
-        with self._transaction() as cursor:
-            cursor.execute(self._queries["release"], (epoch,))
+        with self.transaction() as cursor:
+            cursor.execute(self.queries["release"], (epoch,))
 
     def shard(self) -> tuple[int, int]:
         """The epoch of the newest claim, and the number of its last commit."""
         if self._broken is not None:
             raise self._broken
         try:
-            epoch, number = self.connection.execute(self._queries["shard"]).fetchone()
+            epoch, number = self.connection.execute(self.queries["shard"]).fetchone()
         except sqlite3.Error as error:
             raise self._judge(error) from error
         return epoch, number
@@ -100,8 +101,8 @@ class SqliteWriter:
     # -- writing ----------------------------------------------------------------------------
 
     def commit(self, epoch: int, number: int, changes: Changes) -> None:
-        queries = self._queries
-        with self._transaction() as cursor:
+        queries = self.queries
+        with self.transaction() as cursor:
             cursor.execute(queries["fence_commit"], (number, epoch))
             if cursor.rowcount == 0:
                 raise self._stale(epoch, number)
@@ -121,15 +122,16 @@ class SqliteWriter:
                 cursor.executemany(queries["put_worker"], map(_row, changes.workers))
             if changes.events:
                 cursor.executemany(queries["insert_event"], map(_row, changes.events))
+            write_holdings(cursor, queries, changes)
             if changes.audits:
                 cursor.executemany(queries["insert_audit"], map(_row, changes.audits))
         if self._checkpointer is not None:
             self._checkpointer.count(changes)
 
     def put_workflow(self, epoch: int, row: WorkflowRow) -> None:
-        queries = self._queries
-        with self._transaction() as cursor:
-            self._fence(epoch)
+        queries = self.queries
+        with self.transaction() as cursor:
+            self.fence(epoch)
             if row.version == 1:
                 key = (row.tenant, row.workflow_id, row.updated_at)
                 cursor.execute(queries["create_workflow"], key)
@@ -144,37 +146,38 @@ class SqliteWriter:
             cursor.execute(queries["insert_workflow_version"], _row(row))
 
     def delete_workflow(self, epoch: int, tenant: str, workflow_id: str) -> bool:
-        with self._transaction() as cursor:
-            self._fence(epoch)
-            cursor.execute(self._queries["delete_workflow"], (tenant, workflow_id))
+        with self.transaction() as cursor:
+            self.fence(epoch)
+            cursor.execute(self.queries["delete_workflow"], (tenant, workflow_id))
             return cursor.rowcount > 0
 
     # -- retention --------------------------------------------------------------------------
 
     def sweep(self, epoch: int, runs: list[Finished], limits: Retention, now_ms: int) -> Swept:
         """Remove these runs and a piece of everything else that is past its retention."""
-        with self._transaction() as cursor:
-            self._fence(epoch)
+        with self.transaction() as cursor:
+            self.fence(epoch)
             removed = self._remove_runs(cursor, runs)
             has_pages = self._remove_doomed_pages(cursor)
             events = self._remove_events(cursor, limits, now_ms)
             audits = self._remove_audits(cursor, limits, now_ms)
             oldest_key = now_ms - retention.KEY_MS
-            cursor.execute(self._queries["delete_submissions"], (oldest_key, retention.PIECE_ROWS))
+            cursor.execute(self.queries["delete_submissions"], (oldest_key, retention.PIECE_ROWS))
             keys = cursor.rowcount
+            holdings = remove_holdings(cursor, self.queries, now_ms)
             is_shrinking = self._give_back(cursor)
-        is_piece = max(events, audits, keys) >= retention.PIECE_ROWS
+        is_piece = max(events, audits, keys, holdings) >= retention.PIECE_ROWS
         return Swept(removed, events, audits, more=has_pages or is_piece or is_shrinking)
 
     def _remove_runs(self, cursor: sqlite3.Cursor, runs: list[Finished]) -> int:
         removed = 0
         for run in runs:
-            cursor.execute(self._queries["delete_run"], (run.run_id,))
+            cursor.execute(self.queries["delete_run"], (run.run_id,))
             if cursor.rowcount:
                 removed += 1
-                cursor.execute(self._queries["doom_run"], (run.run_id,))
+                cursor.execute(self.queries["doom_run"], (run.run_id,))
         plans = {run.plan_id for run in runs}
-        cursor.executemany(self._queries["delete_unused_plan"], ((plan,) for plan in plans))
+        cursor.executemany(self.queries["delete_unused_plan"], ((plan,) for plan in plans))
         return removed
 
     def _remove_doomed_pages(self, cursor: sqlite3.Cursor) -> bool:
@@ -182,25 +185,25 @@ class SqliteWriter:
         taken: list[tuple[int]] = []
         size = 0
         is_left = False
-        for rowid, length in cursor.execute(self._queries["doomed_pages"]):
+        for rowid, length in cursor.execute(self.queries["doomed_pages"]):
             if size >= retention.PIECE_BYTES:
                 is_left = True
                 break
             taken.append((rowid,))
             size += length
-        cursor.executemany(self._queries["delete_page"], taken)
-        cursor.execute(self._queries["forget_doomed"])
+        cursor.executemany(self.queries["delete_page"], taken)
+        cursor.execute(self.queries["forget_doomed"])
         return is_left
 
     def _remove_events(self, cursor: sqlite3.Cursor, limits: Retention, now_ms: int) -> int:
         cutoff = retention.cutoff_ms(now_ms, limits.tenant_events_s)
         if cutoff is None:
             return 0
-        cursor.execute(self._queries["old_events"], (cutoff, retention.PIECE_ROWS))
+        cursor.execute(self.queries["old_events"], (cutoff, retention.PIECE_ROWS))
         removed = 0
         # From the front of each stream, so that what is left has no gap (P17).
         for tenant, number in cursor.fetchall():
-            cursor.execute(self._queries["delete_events"], (tenant, number))
+            cursor.execute(self.queries["delete_events"], (tenant, number))
             removed += cursor.rowcount
         return removed
 
@@ -208,29 +211,30 @@ class SqliteWriter:
         cutoff = retention.cutoff_ms(now_ms, limits.audit_s)
         if cutoff is None:
             return 0
-        cursor.execute(self._queries["delete_audits"], (retention.PIECE_ROWS, cutoff))
+        cursor.execute(self.queries["delete_audits"], (retention.PIECE_ROWS, cutoff))
         return cursor.rowcount
 
     def _give_back(self, cursor: sqlite3.Cursor) -> bool:
         """Shrink the file by a piece while much of it is free; what is free beyond that is used again."""
-        (free,) = cursor.execute(self._queries["free_pages"]).fetchone()
-        (total,) = cursor.execute(self._queries["page_count"]).fetchone()
+        (free,) = cursor.execute(self.queries["free_pages"]).fetchone()
+        (total,) = cursor.execute(self.queries["page_count"]).fetchone()
         if free <= max(SPARE_PAGES, total // 4):
             return False
-        cursor.execute(self._queries["give_pages_back"]).fetchall()
+        cursor.execute(self.queries["give_pages_back"]).fetchall()
         return True
 
     # -- one transaction --------------------------------------------------------------------
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Cursor]:
+    def transaction(self) -> Iterator[sqlite3.Cursor]:
+        """Everything in the block, or nothing of it."""
         if self._broken is not None:
             raise self._broken
         cursor = self.connection.cursor()
         try:
-            cursor.execute(self._queries["begin"])
+            cursor.execute(self.queries["begin"])
             yield cursor
-            cursor.execute(self._queries["commit"])
+            cursor.execute(self.queries["commit"])
         except sqlite3.Error as error:
             raise self._judge(error) from error
         finally:
@@ -240,7 +244,7 @@ class SqliteWriter:
 
     def _roll_back(self) -> None:
         try:
-            self.connection.execute(self._queries["rollback"])
+            self.connection.execute(self.queries["rollback"])
         except sqlite3.Error as error:
             self._broken = store_error(error)
 
@@ -250,7 +254,11 @@ class SqliteWriter:
             self._broken = failure
         return failure
 
-    def _fence(self, epoch: int) -> None:
+    def fence(self, epoch: int) -> None:
+        """
+        Raises:
+            StoreError: a higher epoch has been claimed.
+        """
         newest, _ = self.shard()
         if newest != epoch:
             raise self._stale(epoch, 0)

@@ -10,23 +10,32 @@ Rule 5: text with U+0000, lone surrogates and integers beyond 64 bits are refuse
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from astraflow.errors import OutcomeUnknown
 from astraflow.runs.facts import RunStatus
 from astraflow.store.rows import (
+    ActiveRow,
+    AffinityRow,
     AuditRow,
     Changes,
     FactPage,
+    PackageRow,
     PlanRow,
+    ResourceRow,
+    RolloutRow,
     RunRow,
     Submission,
     TenantEvent,
+    WishRow,
     WorkerRow,
     WorkflowRow,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 __all__ = ["Claim", "OutcomeUnknown", "Retention", "Store", "Swept", "Usage"]
 
@@ -121,6 +130,30 @@ class Store(Protocol):
 
     async def delete_workflow(self, claim: Claim, tenant: str, workflow_id: str) -> bool: ...
 
+    async def put_package(self, claim: Claim, row: PackageRow) -> bool:
+        """Add a version of a package; False if this very archive is stored already.
+
+        Raises:
+            Conflict: the version is stored with another digest.
+        """
+
+    async def yank_package(
+        self, claim: Claim, tenant: str, name: str, version: str, at: int | None, reason: str = ""
+    ) -> bool:
+        """Mark the version as yanked, or as not with `at` None; False if there is no such version."""
+
+    async def put_active(self, claim: Claim, row: ActiveRow) -> None: ...
+
+    async def put_rollout(self, claim: Claim, row: RolloutRow) -> None: ...
+
+    async def set_resource_blob(
+        self, claim: Claim, key: tuple[str, str, str], blob: str | None
+    ) -> bool:
+        """Say where the copy of a resource (tenant, worker, resource id) is; False if the resource is not stored.
+
+        Only this removes it: a resource that is put without a copy keeps the stored one.
+        """
+
     async def sweep(self, claim: Claim, retention: Retention, now_ms: int) -> Swept:
         """Remove a bounded piece of what is past its retention. Active runs are never touched."""
 
@@ -168,6 +201,46 @@ class Store(Protocol):
         self, tenant: str, *, limit: int, before: tuple[int, str] | None = None
     ) -> list[WorkflowRow]:
         """The newest version of each, last updated first, by (updated_at, workflow_id)."""
+
+    async def packages(self, tenant: str | None = None) -> list[PackageRow]:
+        """By (tenant, name, version as text)."""
+
+    async def find_package(self, tenant: str, name: str, version: str) -> PackageRow | None: ...
+
+    async def active_versions(self) -> list[ActiveRow]: ...
+
+    async def rollouts(self, states: Collection[str] | None = None) -> list[RolloutRow]:
+        """Last updated last."""
+
+    async def find_rollout(self, tenant: str, rollout_id: str) -> RolloutRow | None: ...
+
+    async def wishes(self) -> list[WishRow]: ...
+
+    async def resources(
+        self,
+        tenant: str | None = None,
+        *,
+        limit: int | None = None,
+        before: tuple[int, str, str] | None = None,
+        run_id: str | None = None,
+        worker_id: str | None = None,
+        type: str | None = None,
+        state: str | None = None,
+    ) -> list[ResourceRow]:
+        """Newest first, by (created_at, worker_id, resource_id); `before` is the last one of the page before.
+
+        Without a tenant: those of all, tenant by tenant; then nothing but a limit may be asked for.
+        """
+
+    async def find_resource(
+        self, tenant: str, resource_id: str, worker_id: str | None = None
+    ) -> list[ResourceRow]:
+        """The resource on this worker, or on every worker that has one of this id."""
+
+    async def blobs_of_resources(self) -> set[str]:
+        """Every copy that a stored resource has."""
+
+    async def affinities(self) -> list[AffinityRow]: ...
 
     async def event_heads(self) -> dict[str, int]:
         """The number of the last event of each tenant's stream."""

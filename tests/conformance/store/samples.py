@@ -7,10 +7,13 @@ from typing import Any
 from astraflow.store.rows import (
     AuditRow,
     FactPage,
+    PackageRow,
     PlanRow,
+    ResourceRow,
     RunChange,
     RunRow,
     TenantEvent,
+    WishRow,
     WorkerRow,
     WorkflowRow,
 )
@@ -75,3 +78,43 @@ def workflow(workflow_id: str, version: int, **fields: Any) -> WorkflowRow:
         "updated_by": "ann",
     }
     return WorkflowRow(**{**given, **fields})
+
+
+def package(version: str, name: str = "acme.texts", **fields: Any) -> PackageRow:
+    given = {
+        "tenant": "default",
+        "name": name,
+        "version": version,
+        "sha256": f"digest of {name} {version}",
+        "size_bytes": 7,
+        "manifest": b'{"name":"acme.texts"}',
+        "manifest_sha256": "digest of the manifest",
+        "published_at": NOW_MS,
+    }
+    return PackageRow(**{**given, **fields})
+
+
+def wish(worker_id: str, version: str = "1.0.0", **fields: Any) -> WishRow:
+    given = {
+        "tenant": "default",
+        "worker_id": worker_id,
+        "name": "acme.texts",
+        "version": version,
+        "wish": "installed",
+        "state": "wanted",
+        "updated_at": NOW_MS,
+    }
+    return WishRow(**{**given, **fields})
+
+
+def resource(number: int, worker_id: str = "w-1", **fields: Any) -> ResourceRow:
+    """The resource with this number; a later one is newer."""
+    given = {
+        "tenant": "default",
+        "worker_id": worker_id,
+        "resource_id": f"res-{number}",
+        "type": "file",
+        "state": "ready",
+        "created_at": 1_000 + number,
+    }
+    return ResourceRow(**{**given, **fields})

@@ -281,7 +281,7 @@ async def test_stores_that_are_opened_at_once_migrate_once(postgres: PostgresBac
         for store in stores:
             group.create_task(store.open())
     async with operator(postgres) as other:
-        assert await other.fetchval("SELECT count(*) FROM migrations") == 1
+        assert await other.fetchval("SELECT count(*) FROM migrations") == 2
     for store in stores:
         await store.close()
 

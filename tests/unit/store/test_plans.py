@@ -28,6 +28,13 @@ MAY_SCAN = {
     "active_runs",
     "oldest_finished",
     "delete_audits",
+    "packages",
+    "active_versions",
+    "rollouts",
+    "wishes",
+    "affinities",
+    "all_resources",
+    "blobs_of_resources",
 }
 MAY_SORT = {"old_events"}
 LOOKS = [name for name, text in QUERIES.items() if re.match(r"SELECT|UPDATE|DELETE|WITH", text)]

@@ -17,11 +17,13 @@ MODULES: dict[str, tuple[str, ...]] = {
         "sqlite_file",
         "sqlite_checkpoint",
         "sqlite_inspection",
+        "sqlite_holdings",
     ),
-    "postgres": ("postgres", "postgres_link"),
+    "postgres": ("postgres", "postgres_link", "postgres_holdings"),
 }
-# A name of a query stands in quotes, in brackets after `queries`, or as the first argument of a read.
-_USED = re.compile(r"(?:queries\[|\.(?:all|one|rows|number)\(|_(?:all|one)\(|value\()\"(\w+)\"")
+# A name of a query stands in quotes, in brackets after `queries`, or as an argument of what asks or changes.
+_ASKS = r"\.(?:all|one|rows|number)\(|_(?:all|one)\(|value\(|_read\(_all, |_change\(claim, |\((?=\"delete_ended_)"
+_USED = re.compile(rf"(?:queries\[|{_ASKS})\"(\w+)\"")
 
 
 def used(dialect: Dialect) -> set[str]:

@@ -93,6 +93,43 @@ WITH fence AS (
     SELECT a.* FROM fence, unnest(
         $56::text[], $57::bigint[], $58::text[], $59::text[], $60::text[], $61::text[], $62::bytea[]
     ) AS a
+), put_resources AS (
+    INSERT INTO resources
+    SELECT r.* FROM fence, unnest(
+        $63::text[], $64::text[], $65::text[], $66::text[], $67::text[], $68::text[], $69::text[], $70::text[],
+        $71::text[], $72::bigint[], $73::bigint[], $74::bigint[], $75::boolean[], $76::bytea[], $77::text[]
+    ) AS r
+    ON CONFLICT (tenant, worker_id, resource_id) DO UPDATE SET
+        type = excluded.type, state = excluded.state, scope = excluded.scope, run_id = excluded.run_id,
+        node_id = excluded.node_id, package = excluded.package, size_bytes = excluded.size_bytes,
+        created_at = excluded.created_at, expires_at = excluded.expires_at, is_artifact = excluded.is_artifact,
+        metadata = excluded.metadata, blob = coalesce(excluded.blob, resources.blob)
+), resources_gone AS (
+    DELETE FROM resources
+    USING fence, unnest($78::text[], $79::text[], $80::text[]) AS g (tenant, worker_id, resource_id)
+    WHERE resources.tenant = g.tenant AND resources.worker_id = g.worker_id AND resources.resource_id = g.resource_id
+), put_affinities AS (
+    INSERT INTO affinities
+    SELECT a.* FROM fence, unnest($81::text[], $82::text[], $83::text[], $84::bigint[], $85::bigint[]) AS a
+    ON CONFLICT (tenant, key) DO UPDATE SET
+        worker_id = excluded.worker_id, acquired_at = excluded.acquired_at, expires_at = excluded.expires_at
+), affinities_gone AS (
+    DELETE FROM affinities USING fence, unnest($86::text[], $87::text[]) AS g (tenant, key)
+    WHERE affinities.tenant = g.tenant AND affinities.key = g.key
+), put_wishes AS (
+    INSERT INTO wishes
+    SELECT w.* FROM fence, unnest(
+        $88::text[], $89::text[], $90::text[], $91::text[], $92::text[], $93::text[], $94::text[],
+        $95::bigint[], $96::bytea[], $97::bigint[]
+    ) AS w
+    ON CONFLICT (tenant, worker_id, name, version) DO UPDATE SET
+        wish = excluded.wish, state = excluded.state, why = excluded.why, tries = excluded.tries,
+        error = excluded.error, updated_at = excluded.updated_at
+), wishes_gone AS (
+    DELETE FROM wishes
+    USING fence, unnest($98::text[], $99::text[], $100::text[], $101::text[]) AS g (tenant, worker_id, name, version)
+    WHERE wishes.tenant = g.tenant AND wishes.worker_id = g.worker_id
+        AND wishes.name = g.name AND wishes.version = g.version
 )
 SELECT CASE
     WHEN count(*) = 0 THEN false
@@ -253,6 +290,109 @@ SELECT count(*) FROM gone
 WITH gone AS (
     DELETE FROM submissions WHERE (tenant, key) IN (
         SELECT tenant, key FROM submissions WHERE created_at < $1 ORDER BY created_at LIMIT $2
+    ) RETURNING true
+)
+SELECT count(*) FROM gone
+
+-- name: set_resource_blob
+UPDATE resources SET blob = $4 WHERE tenant = $1 AND worker_id = $2 AND resource_id = $3 RETURNING true
+
+-- name: insert_package
+INSERT INTO packages VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+ON CONFLICT (tenant, name, version) DO NOTHING RETURNING true
+
+-- name: yank_package
+UPDATE packages SET yanked_at = $4, yanked_reason = $5 WHERE tenant = $1 AND name = $2 AND version = $3 RETURNING true
+
+-- name: put_active
+INSERT INTO active_versions VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (tenant, name) DO UPDATE SET
+    version = excluded.version, previous = excluded.previous,
+    updated_at = excluded.updated_at, updated_by = excluded.updated_by
+
+-- name: put_rollout
+INSERT INTO rollouts VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (tenant, rollout_id) DO UPDATE SET
+    name = excluded.name, state = excluded.state, body = excluded.body, updated_at = excluded.updated_at
+
+-- name: packages
+SELECT * FROM packages ORDER BY tenant, name, version
+
+-- name: packages_of_tenant
+SELECT * FROM packages WHERE tenant = $1 ORDER BY name, version
+
+-- name: find_package
+SELECT * FROM packages WHERE tenant = $1 AND name = $2 AND version = $3
+
+-- name: active_versions
+SELECT * FROM active_versions ORDER BY tenant, name
+
+-- name: rollouts
+SELECT * FROM rollouts ORDER BY updated_at, tenant, rollout_id
+
+-- name: find_rollout
+SELECT * FROM rollouts WHERE tenant = $1 AND rollout_id = $2
+
+-- name: wishes
+SELECT * FROM wishes ORDER BY tenant, worker_id, name, version
+
+-- name: affinities
+SELECT * FROM affinities ORDER BY tenant, key
+
+-- name: all_resources
+SELECT * FROM resources ORDER BY tenant DESC, created_at DESC, worker_id DESC, resource_id DESC LIMIT $1
+
+-- name: list_resources
+SELECT * FROM resources
+WHERE tenant = $1 AND (created_at, worker_id, resource_id) < ($2, $3, $4)
+    AND ($6::text IS NULL OR worker_id = $6) AND ($7::text IS NULL OR type = $7)
+    AND ($8::text IS NULL OR state = $8)
+ORDER BY created_at DESC, worker_id DESC, resource_id DESC LIMIT $5
+
+-- name: list_resources_of_run
+SELECT * FROM resources
+WHERE tenant = $1 AND run_id = $9 AND (created_at, worker_id, resource_id) < ($2, $3, $4)
+    AND ($6::text IS NULL OR worker_id = $6) AND ($7::text IS NULL OR type = $7) AND ($8::text IS NULL OR state = $8)
+ORDER BY created_at DESC, worker_id DESC, resource_id DESC LIMIT $5
+
+-- name: find_resources
+SELECT * FROM resources WHERE tenant = $1 AND resource_id = $2 ORDER BY worker_id
+
+-- name: find_resource
+SELECT * FROM resources WHERE tenant = $1 AND worker_id = $2 AND resource_id = $3
+
+-- name: blobs_of_resources
+SELECT blob FROM resources WHERE blob IS NOT NULL
+
+-- name: delete_ended_resources
+-- $1: when those without a copy are old, $2: when those with one are.
+WITH gone AS (
+    DELETE FROM resources WHERE (tenant, worker_id, resource_id) IN (
+        SELECT tenant, worker_id, resource_id FROM resources
+        WHERE state IN ('evicted', 'released')
+            AND coalesce(expires_at, created_at) < $1::bigint
+            AND (blob IS NULL OR coalesce(expires_at, created_at) < $2::bigint)
+        LIMIT $3
+    ) RETURNING true
+)
+SELECT count(*) FROM gone
+
+-- name: delete_ended_wishes
+WITH gone AS (
+    DELETE FROM wishes WHERE (tenant, worker_id, name, version) IN (
+        SELECT tenant, worker_id, name, version FROM wishes AS w
+        WHERE updated_at < $1 AND state IN ('installed', 'failed', 'removed') AND NOT EXISTS (
+            SELECT 1 FROM workers WHERE workers.tenant = w.tenant AND workers.worker_id = w.worker_id
+        ) LIMIT $2
+    ) RETURNING true
+)
+SELECT count(*) FROM gone
+
+-- name: delete_ended_rollouts
+WITH gone AS (
+    DELETE FROM rollouts WHERE (tenant, rollout_id) IN (
+        SELECT tenant, rollout_id FROM rollouts
+        WHERE updated_at < $1 AND state IN ('done', 'failed', 'rolled_back', 'cancelled') LIMIT $2
     ) RETURNING true
 )
 SELECT count(*) FROM gone

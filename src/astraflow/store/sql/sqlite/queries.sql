@@ -240,3 +240,114 @@ WHERE number IN (SELECT number FROM audits ORDER BY number LIMIT ?1) AND at < ?2
 DELETE FROM submissions WHERE (tenant, key) IN (
     SELECT tenant, key FROM submissions WHERE created_at < ?1 ORDER BY created_at LIMIT ?2
 )
+
+-- name: put_resource
+-- A row that is put without a copy keeps the one that is stored: who holds a resource does not know its copies.
+INSERT INTO resources VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (tenant, worker_id, resource_id) DO UPDATE SET
+    type = excluded.type, state = excluded.state, scope = excluded.scope, run_id = excluded.run_id,
+    node_id = excluded.node_id, package = excluded.package, size_bytes = excluded.size_bytes,
+    created_at = excluded.created_at, expires_at = excluded.expires_at, is_artifact = excluded.is_artifact,
+    metadata = excluded.metadata, blob = coalesce(excluded.blob, resources.blob)
+
+-- name: delete_resource
+DELETE FROM resources WHERE tenant = ? AND worker_id = ? AND resource_id = ?
+
+-- name: set_resource_blob
+UPDATE resources SET blob = ?4 WHERE tenant = ?1 AND worker_id = ?2 AND resource_id = ?3
+
+-- name: put_affinity
+INSERT OR REPLACE INTO affinities VALUES (?, ?, ?, ?, ?)
+
+-- name: delete_affinity
+DELETE FROM affinities WHERE tenant = ? AND key = ?
+
+-- name: put_wish
+INSERT OR REPLACE INTO wishes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: delete_wish
+DELETE FROM wishes WHERE tenant = ? AND worker_id = ? AND name = ? AND version = ?
+
+-- name: insert_package
+INSERT INTO packages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (tenant, name, version) DO NOTHING
+
+-- name: yank_package
+UPDATE packages SET yanked_at = ?4, yanked_reason = ?5 WHERE tenant = ?1 AND name = ?2 AND version = ?3
+
+-- name: put_active
+INSERT OR REPLACE INTO active_versions VALUES (?, ?, ?, ?, ?, ?)
+
+-- name: put_rollout
+INSERT OR REPLACE INTO rollouts VALUES (?, ?, ?, ?, ?, ?)
+
+-- name: packages
+SELECT * FROM packages ORDER BY tenant, name, version
+
+-- name: packages_of_tenant
+SELECT * FROM packages WHERE tenant = ? ORDER BY name, version
+
+-- name: find_package
+SELECT * FROM packages WHERE tenant = ? AND name = ? AND version = ?
+
+-- name: active_versions
+SELECT * FROM active_versions ORDER BY tenant, name
+
+-- name: rollouts
+SELECT * FROM rollouts ORDER BY updated_at, tenant, rollout_id
+
+-- name: find_rollout
+SELECT * FROM rollouts WHERE tenant = ? AND rollout_id = ?
+
+-- name: wishes
+SELECT * FROM wishes ORDER BY tenant, worker_id, name, version
+
+-- name: affinities
+SELECT * FROM affinities ORDER BY tenant, key
+
+-- name: all_resources
+SELECT * FROM resources ORDER BY tenant DESC, created_at DESC, worker_id DESC, resource_id DESC LIMIT ?
+
+-- name: list_resources
+SELECT * FROM resources
+WHERE tenant = ?1 AND (created_at, worker_id, resource_id) < (?2, ?3, ?4)
+    AND (?6 IS NULL OR worker_id = ?6) AND (?7 IS NULL OR type = ?7) AND (?8 IS NULL OR state = ?8)
+ORDER BY created_at DESC, worker_id DESC, resource_id DESC LIMIT ?5
+
+-- name: list_resources_of_run
+SELECT * FROM resources
+WHERE tenant = ?1 AND run_id = ?9 AND (created_at, worker_id, resource_id) < (?2, ?3, ?4)
+    AND (?6 IS NULL OR worker_id = ?6) AND (?7 IS NULL OR type = ?7) AND (?8 IS NULL OR state = ?8)
+ORDER BY created_at DESC, worker_id DESC, resource_id DESC LIMIT ?5
+
+-- name: find_resources
+SELECT * FROM resources WHERE tenant = ? AND resource_id = ? ORDER BY worker_id
+
+-- name: find_resource
+SELECT * FROM resources WHERE tenant = ? AND worker_id = ? AND resource_id = ?
+
+-- name: blobs_of_resources
+SELECT blob FROM resources WHERE blob IS NOT NULL
+
+-- name: delete_ended_resources
+-- ?1: when those without a copy are old, ?2: when those with one are.
+DELETE FROM resources WHERE (tenant, worker_id, resource_id) IN (
+    SELECT tenant, worker_id, resource_id FROM resources
+    WHERE state IN ('evicted', 'released')
+        AND coalesce(expires_at, created_at) < ?1
+        AND (blob IS NULL OR coalesce(expires_at, created_at) < ?2)
+    LIMIT ?3
+)
+
+-- name: delete_ended_wishes
+DELETE FROM wishes WHERE (tenant, worker_id, name, version) IN (
+    SELECT tenant, worker_id, name, version FROM wishes AS w
+    WHERE updated_at < ?1 AND state IN ('installed', 'failed', 'removed') AND NOT EXISTS (
+        SELECT 1 FROM workers WHERE workers.tenant = w.tenant AND workers.worker_id = w.worker_id
+    ) LIMIT ?2
+)
+
+-- name: delete_ended_rollouts
+DELETE FROM rollouts WHERE (tenant, rollout_id) IN (
+    SELECT tenant, rollout_id FROM rollouts
+    WHERE updated_at < ?1 AND state IN ('done', 'failed', 'rolled_back', 'cancelled') LIMIT ?2
+)

@@ -1,0 +1,292 @@
+"""Packages, wishes, resources and affinities, on every back end."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import asyncpg
+import msgspec
+import pytest
+
+from astraflow import errors
+from astraflow.errors import Conflict, StoreError
+from astraflow.store.queries import load_migrations
+from astraflow.store.rows import ActiveRow, AffinityRow, RolloutRow
+from astraflow.store.sqlite_file import APPLICATION_ID
+from astraflow.store.store import Retention
+from tests.conformance.store.backends import Backend, PostgresBackend, SqliteBackend
+from tests.conformance.store.samples import (
+    DAY_MS,
+    NOW_MS,
+    PLAN,
+    package,
+    resource,
+    run,
+    wish,
+    worker,
+)
+
+replace = msgspec.structs.replace
+AFFINITY = AffinityRow("default", "session:7", "w-1", NOW_MS, NOW_MS + 5)
+
+
+def rollout(number: int, state: str, at: int = NOW_MS) -> RolloutRow:
+    return RolloutRow("default", f"rollout-{number}", "acme.texts", state, b"{}", at)
+
+
+async def test_a_published_version_is_there_for_its_tenant_alone(backend: Backend) -> None:
+    mine, theirs = package("1.0.0", signature=b"{}", signed_by="acme"), package("2.0.0", tenant="b")
+    async with backend.desk() as desk:
+        assert await desk.store.put_package(desk.claim, mine)
+        assert await desk.store.put_package(desk.claim, theirs)
+        assert await desk.store.packages("default") == [mine]
+        assert await desk.store.packages() == [theirs, mine]
+        assert await desk.store.find_package("default", mine.name, "1.0.0") == mine
+        assert await desk.store.find_package("default", mine.name, "2.0.0") is None
+
+
+async def test_a_version_is_published_once_and_never_with_another_content(
+    backend: Backend,
+) -> None:
+    row = package("1.0.0")
+    async with backend.desk() as desk:
+        assert await desk.store.put_package(desk.claim, row)
+        again = replace(row, published_at=NOW_MS + 1)
+        assert not await desk.store.put_package(desk.claim, again)
+        with pytest.raises(Conflict) as caught:
+            await desk.store.put_package(desk.claim, replace(row, sha256="another"))
+        assert caught.value.code is errors.PKG_CONFLICT
+        assert await desk.store.packages() == [row]
+
+
+async def test_a_version_is_yanked_and_taken_back(backend: Backend) -> None:
+    row = package("1.0.0")
+    key = (row.tenant, row.name, row.version)
+    async with backend.desk() as desk:
+        store = desk.store
+        await store.put_package(desk.claim, row)
+        assert await store.yank_package(desk.claim, *key, NOW_MS, "it loses files")
+        yanked = replace(row, yanked_at=NOW_MS, yanked_reason="it loses files")
+        assert await store.find_package(*key) == yanked
+        assert await store.yank_package(desk.claim, *key, None)
+        assert await store.find_package(*key) == row
+        assert not await store.yank_package(desk.claim, "default", row.name, "9.9.9", NOW_MS)
+
+
+async def test_the_active_version_and_rollouts_are_replaced(backend: Backend) -> None:
+    async with backend.desk() as desk:
+        store = desk.store
+        await store.put_active(desk.claim, ActiveRow("default", "acme.texts", "1.0.0", None, 1))
+        newer = ActiveRow("default", "acme.texts", "2.0.0", "1.0.0", 2, "ann")
+        await store.put_active(desk.claim, newer)
+        assert await store.active_versions() == [newer]
+        await store.put_rollout(desk.claim, rollout(1, "running"))
+        await store.put_rollout(desk.claim, rollout(2, "running", NOW_MS + 1))
+        await store.put_rollout(desk.claim, rollout(1, "done", NOW_MS + 2))
+        assert await store.rollouts() == [
+            rollout(2, "running", NOW_MS + 1),
+            rollout(1, "done", NOW_MS + 2),
+        ]
+        assert await store.rollouts(["running"]) == [rollout(2, "running", NOW_MS + 1)]
+        assert await store.find_rollout("default", "rollout-1") == rollout(1, "done", NOW_MS + 2)
+        assert await store.find_rollout("b", "rollout-1") is None
+
+
+async def test_a_commit_puts_and_removes_what_is_held(backend: Backend) -> None:
+    one = resource(1, run_id="run-1", node_id="n", package="acme.texts 1.0.0", size_bytes=3)
+    failed = wish("w-1", state="failed", tries=2, error=b'{"code":"E"}', why="demand")
+    async with backend.desk() as desk:
+        store = desk.store
+        await desk.write(
+            resources=[resource(1), one, resource(2)],
+            affinities=[replace(AFFINITY, worker_id="w-0"), AFFINITY],
+            wishes=[wish("w-1"), failed, wish("w-2")],
+        )
+        assert await store.resources() == [resource(2), one]
+        assert await store.affinities() == [AFFINITY]
+        assert await store.wishes() == [failed, wish("w-2")]
+        await desk.write(
+            resources=[replace(resource(2), state="evicted")],
+            resources_gone=[("default", "w-1", "res-1"), ("default", "w-1", "res-2")],
+            affinities_gone=[("default", "session:7"), ("default", "nobody's")],
+            wishes=[wish("w-2", state="installed")],
+            wishes_gone=[("default", w, "acme.texts", "1.0.0") for w in ("w-1", "w-2")],
+        )
+        assert await store.resources() == [replace(resource(2), state="evicted")]
+        assert await store.affinities() == []
+        assert await store.wishes() == [wish("w-2", state="installed")]
+
+
+async def test_a_commit_that_is_refused_leaves_what_is_held_alone(backend: Backend) -> None:
+    async with backend.desk() as desk:
+        await desk.write(plans=[PLAN], runs=[run(1)], resources=[resource(1)])
+        with pytest.raises(StoreError):
+            await desk.write(
+                runs=[run(1)],
+                resources=[resource(2)],
+                resources_gone=[("default", "w-1", "res-1")],
+                affinities=[AFFINITY],
+                wishes=[wish("w-1")],
+            )
+        assert await desk.store.resources() == [resource(1)]
+        assert await desk.store.affinities() == []
+        assert await desk.store.wishes() == []
+
+
+async def test_resources_are_listed_newest_first_page_by_page_and_by_what_they_are(
+    backend: Backend,
+) -> None:
+    rows = [
+        resource(1, run_id="run-1"),
+        resource(1, "w-2", type="tensor", run_id="run-1"),
+        resource(2, state="evicted"),
+        resource(3, tenant="b"),
+        resource(4, "w-2", type="tensor"),
+    ]
+    async with backend.desk() as desk:
+        await desk.write(resources=rows)
+        ask = desk.store.resources
+        first = await ask("default", limit=2)
+        assert first == [rows[4], rows[2]]
+        place = (first[-1].created_at, first[-1].worker_id, first[-1].resource_id)
+        assert await ask("default", limit=9, before=place) == [rows[1], rows[0]]
+        assert await ask("default", limit=9, run_id="run-1") == [rows[1], rows[0]]
+        assert await ask("default", limit=9, run_id="run-1", type="file") == [rows[0]]
+        assert await ask("default", limit=9, worker_id="w-2") == [rows[4], rows[1]]
+        assert await ask("default", limit=9, type="tensor", state="ready") == [rows[4], rows[1]]
+        assert await ask("default", limit=9, state="evicted") == [rows[2]]
+        assert await ask("b", limit=9) == [rows[3]]
+
+
+async def test_a_resource_is_found_by_its_id_and_its_worker(backend: Backend) -> None:
+    here, there = resource(1), resource(1, "w-2")
+    async with backend.desk() as desk:
+        await desk.write(resources=[there, here])
+        find = desk.store.find_resource
+        assert await find("default", "res-1") == [here, there]
+        assert await find("default", "res-1", "w-2") == [there]
+        assert await find("default", "res-1", "w-3") == []
+        assert await find("b", "res-1") == []
+
+
+async def test_the_copy_of_a_resource_stays_when_its_worker_speaks_again(backend: Backend) -> None:
+    key = ("default", "w-1", "res-1")
+    async with backend.desk() as desk:
+        store = desk.store
+        assert not await store.set_resource_blob(desk.claim, key, "artifacts/x")
+        await desk.write(resources=[resource(1)])
+        assert await store.set_resource_blob(desk.claim, key, "artifacts/x")
+        await desk.write(resources=[resource(1, state="evicted")])
+        assert await store.resources() == [resource(1, state="evicted", blob="artifacts/x")]
+        assert await store.blobs_of_resources() == {"artifacts/x"}
+        assert await store.set_resource_blob(desk.claim, key, None)
+        assert await store.blobs_of_resources() == set()
+
+
+async def test_what_has_ended_long_ago_goes_and_the_rest_stays(backend: Backend) -> None:
+    old = NOW_MS - 8 * DAY_MS
+    kept = [
+        resource(1, created_at=old),
+        resource(2, created_at=NOW_MS - DAY_MS + 1, state="evicted"),
+        resource(3, created_at=old, state="evicted", blob="artifacts/x"),
+        resource(4, created_at=old, expires_at=NOW_MS, state="released"),
+    ]
+    gone = [
+        resource(5, created_at=old, state="evicted"),
+        resource(6, created_at=old, state="released", expires_at=old + 1),
+        resource(7, created_at=NOW_MS - 31 * DAY_MS, state="evicted", blob="artifacts/y"),
+    ]
+    known = wish("w-1", state="installed", updated_at=old)
+    wanted = wish("gone", "2.0.0", updated_at=old)
+    over = wish("gone", state="installed", updated_at=old)
+    async with backend.desk() as desk:
+        store = desk.store
+        await desk.write(
+            resources=[*kept, *gone], wishes=[known, wanted, over], workers=[worker("w-1")]
+        )
+        month = NOW_MS - 31 * DAY_MS
+        for row in (rollout(1, "done", month), rollout(2, "running", month), rollout(3, "done")):
+            await store.put_rollout(desk.claim, row)
+        await store.sweep(desk.claim, Retention(), NOW_MS)
+        assert {row.resource_id for row in await store.resources()} == {
+            row.resource_id for row in kept
+        }
+        assert await store.wishes() == [wanted, known]
+        assert await store.rollouts() == [rollout(2, "running", month), rollout(3, "done")]
+
+
+async def test_everything_held_is_there_after_a_restart(backend: Backend) -> None:
+    async with backend.desk() as desk:
+        await desk.write(resources=[resource(1)], affinities=[AFFINITY], wishes=[wish("w-1")])
+        await desk.store.put_package(desk.claim, package("1.0.0"))
+    async with backend.opened() as store:
+        assert await store.resources() == [resource(1)]
+        assert await store.affinities() == [AFFINITY]
+        assert await store.wishes() == [wish("w-1")]
+        assert await store.packages() == [package("1.0.0")]
+
+
+async def test_one_whose_claim_is_lost_can_write_none_of_it(backend: Backend) -> None:
+    async with backend.desk() as desk:
+        await desk.write(resources=[resource(1)])
+        stale = replace(desk.claim, epoch=desk.claim.epoch - 1)
+        store, key = desk.store, ("default", "w-1", "res-1")
+        for write in (
+            store.put_package(stale, package("1.0.0")),
+            store.yank_package(stale, "default", "acme.texts", "1.0.0", NOW_MS),
+            store.put_active(stale, ActiveRow("default", "acme.texts", "1.0.0", None, 1)),
+            store.put_rollout(stale, rollout(1, "running")),
+            store.set_resource_blob(stale, key, "artifacts/x"),
+        ):
+            with pytest.raises(StoreError) as caught:
+                await write
+            assert caught.value.code is errors.STORE_FENCED
+        assert await store.packages() == []
+        assert await store.active_versions() == []
+        assert await store.rollouts() == []
+
+
+async def test_what_cannot_be_stored_is_refused_with_its_place(backend: Backend) -> None:
+    async with backend.desk() as desk:
+        with pytest.raises(StoreError) as caught:
+            await desk.write(resources=[resource(1), resource(2, scope="a\0b")])
+        assert caught.value.pointer == "/resources/1/scope"
+        with pytest.raises(StoreError):
+            await desk.write(wishes_gone=[("default", "w\0", "a", "1")])
+
+
+async def test_a_file_of_the_first_schema_is_brought_forward_with_all_it_holds(
+    sqlite: SqliteBackend,
+) -> None:
+    first = load_migrations("sqlite")[0]
+    with closing(sqlite3.connect(sqlite.path)) as connection:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.executescript(first.text)
+        connection.execute("INSERT INTO migrations VALUES (1, 'first', '0.1.0')")
+        connection.execute("INSERT INTO plans VALUES (?, ?, ?)", msgspec.structs.astuple(PLAN))
+        connection.commit()
+    async with sqlite.desk() as desk:
+        assert (await desk.store.usage()).schema_version == 2
+        assert await desk.store.find_plan(PLAN.plan_id) == PLAN
+        await desk.write(resources=[resource(1)])
+        assert await desk.store.resources() == [resource(1)]
+
+
+async def test_a_database_of_the_first_schema_is_brought_forward_with_all_it_holds(
+    postgres: PostgresBackend,
+) -> None:
+    first = load_migrations("postgres")[0]
+    connection = await asyncpg.connect(postgres.url, server_settings={"search_path": "astraflow"})
+    await connection.execute("CREATE SCHEMA astraflow")
+    await connection.execute(first.text)
+    await connection.execute("INSERT INTO migrations VALUES (1, 'first', '0.1.0')")
+    plan = msgspec.structs.astuple(PLAN)
+    await connection.execute("INSERT INTO plans VALUES ($1, $2, $3)", *plan)
+    await connection.close()
+    async with postgres.desk() as desk:
+        assert (await desk.store.usage()).schema_version == 2
+        assert await desk.store.find_plan(PLAN.plan_id) == PLAN
+        await desk.write(resources=[resource(1)])
+        assert await desk.store.resources() == [resource(1)]
