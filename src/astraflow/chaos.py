@@ -16,7 +16,21 @@ from astraflow import errors
 __all__ = ["POINTS", "VARIABLE", "reached_from"]
 
 VARIABLE: Final = "ASTRA_CHAOS_POINT"
-POINTS: Final = ("before-commit", "after-commit", "before-send", "after-send")
+POINTS: Final = (
+    "before-commit",
+    "after-commit",
+    "before-send",
+    "after-send",
+    "package-ordered",
+    "package-downloaded",
+    "package-unpacked",
+    "package-equipped",
+    "package-probed",
+    "package-placed",
+    "package-installed",
+    "package-taken-away",
+    "package-removed",
+)
 
 
 def reached_from(environ: Mapping[str, str]) -> Callable[[str], None]:

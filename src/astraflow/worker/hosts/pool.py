@@ -71,6 +71,8 @@ class HostPool:
         self._no_hosts: asyncio.Event | None = None
         self._is_closed = False
         self.counters: dict[str, int] = {}
+        self.changed: Callable[[], None] = _nothing
+        """Called when an attempt or a host has ended: packages that are to go wait for it."""
 
     # -- inputs -----------------------------------------------------------------------------
 
@@ -136,6 +138,23 @@ class HostPool:
                     moved[running.host] = None
         for host in moved:
             host.set_fence()
+
+    def attempts_of(self, name: str, version: str) -> int:
+        """How many attempts of a package version have not ended."""
+        package = business.PackageRef(name, version)
+        return sum(running.dispatch.package == package for running in self._running.values())
+
+    def hosts_of(self, name: str, version: str) -> int:
+        return sum(
+            (host.spec.name, host.spec.version) == (name, version) for host in self._fleet.hosts
+        )
+
+    def retire(self, name: str, version: str) -> None:
+        """End the hosts of a package version, which has no attempts; `changed` is called when they are dead."""
+        assert self.attempts_of(name, version) == 0, "nothing is taken from under an attempt"
+        for host in list(self._fleet.hosts):
+            if (host.spec.name, host.spec.version) == (name, version):
+                self._fleet.kill(host)
 
     async def close(self) -> None:
         """Kill everything and wait until it is dead and reaped. What had not ended is told as `gone`.
@@ -226,6 +245,7 @@ class HostPool:
             self._no_hosts.set()
         if not self._is_closed:
             self._fleet.place_waiting()
+        self.changed()
 
     # -- ends -------------------------------------------------------------------------------
 
@@ -240,6 +260,7 @@ class HostPool:
             self._events.gone(*running.key)
         else:
             self._events.finished(result)
+        self.changed()
 
     def _end_unstarted(self, running: Running) -> None:
         """An attempt that waited for a host is not wanted any more."""
@@ -287,3 +308,7 @@ class HostPool:
 
     def _later(self, call: Callable[..., None], *given: object) -> None:
         asyncio.get_running_loop().call_soon(call, *given)
+
+
+def _nothing() -> None:
+    pass

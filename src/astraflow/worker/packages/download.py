@@ -1,0 +1,118 @@
+"""Fetching a file: over HTTP, counted, its digest taken while it is read. What is not what was promised is not kept.
+
+No credentials are sent to anybody: a URL that needs them carries its own. Redirects are not followed, because who could
+send one could send the worker anywhere in its network. Nothing is resumed: a package is small, and begun anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+from urllib.parse import urljoin, urlsplit, urlunsplit
+
+import httpx
+
+from astraflow import errors
+
+__all__ = ["absolute_url", "download"]
+
+STALL_TIMEOUT_S: Final = 30.0
+"""Without a byte; the whole is bounded by the time for the install."""
+CONNECT_TIMEOUT_S: Final = 10.0
+CHUNK_BYTES: Final = 256 * 1024
+_OK: Final = 200
+
+
+def absolute_url(url: str, origin: str) -> str:
+    """Where a URL of the scheduler leads.
+
+    Raises:
+        Refused: it is no http or https.
+    """
+    try:
+        whole = urljoin(f"{origin}/", url)
+        parts = urlsplit(whole)
+        is_right = parts.scheme in ("http", "https") and parts.username is None
+        if is_right and parts.hostname:
+            return whole
+    except ValueError:
+        pass  # such as half an IPv6 address
+    raise errors.Refused(errors.PKG_INVALID, f"not a URL to fetch from: {_shown(url)}")
+
+
+async def download(
+    url: str,
+    into: Path,
+    *,
+    sha256: str,
+    max_bytes: int,
+    tls: ssl.SSLContext | None,
+    progress: Callable[[float | None], None],
+) -> None:
+    """Write what is at the URL to a new file. `progress` is told the part that is there, None if the whole is unknown.
+
+    Raises:
+        Refused: it is too large, or other bytes than were promised.
+        Unavailable: it could not be fetched; trying again may help.
+        OSError: the file cannot be written.
+    """
+    timeout = httpx.Timeout(STALL_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
+    verify = True if tls is None else tls
+    try:
+        async with (
+            httpx.AsyncClient(follow_redirects=False, timeout=timeout, verify=verify) as client,
+            client.stream("GET", url, headers={"accept-encoding": "identity"}) as response,
+        ):
+            if response.status_code != _OK:
+                raise _failed(url, f"answered with {response.status_code}")
+            found = await _write(response, into, max_bytes, progress)
+    except (httpx.HTTPError, httpx.InvalidURL) as problem:
+        raise _failed(url, str(problem) or type(problem).__name__) from problem
+    if found != sha256:
+        raise errors.Refused(
+            errors.PKG_INVALID,
+            f"the sha256 of {_shown(url)} should be {sha256[:80]}, it is: {found}",
+        )
+
+
+async def _write(
+    response: httpx.Response,
+    into: Path,
+    max_bytes: int,
+    progress: Callable[[float | None], None],
+) -> str:
+    told = response.headers.get("content-length", "")
+    expected = int(told) if told.isascii() and told.isdecimal() else None
+    digest = hashlib.sha256()
+    read_bytes = 0
+    with into.open("xb") as file:
+        async for piece in response.aiter_raw(CHUNK_BYTES):
+            read_bytes += len(piece)
+            if read_bytes > max_bytes or (expected or 0) > max_bytes:
+                raise errors.Refused(
+                    errors.PKG_INVALID,
+                    f"there are more than {max_bytes} bytes at: {_shown(str(response.url))}",
+                )
+            digest.update(piece)
+            file.write(piece)
+            progress(min(1.0, read_bytes / expected) if expected else None)
+    return digest.hexdigest()
+
+
+def _failed(url: str, why: str) -> errors.Unavailable:
+    return errors.Unavailable(
+        errors.PKG_INSTALL_FAILED, f"the download failed, {_shown(url)}: {why[:500]}"
+    )
+
+
+def _shown(url: str) -> str:
+    """Without its query, which may be what lets one read it."""
+    try:
+        parts = urlsplit(url)
+        netloc = parts.netloc.rpartition("@")[2]
+        return urlunsplit((parts.scheme, netloc, parts.path, "", ""))[:500]
+    except ValueError:
+        return "(unreadable)"

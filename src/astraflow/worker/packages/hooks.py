@@ -1,0 +1,47 @@
+"""Hooks: scripts of a package that run when it is installed or removed, if the operator lets them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from astraflow import errors
+from astraflow.clock import Clock
+from astraflow.worker.packages.guarded import run_guarded
+from astraflow.worker.packages.shelf import ENVIRONMENT
+
+__all__ = ["run_hook"]
+
+_PASSED_ON: Final = (
+    "HOME", "LANG", "LC_ALL", "TMPDIR",
+    "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS",
+)  # fmt: skip
+"""What a script that downloads something needs of this machine. Everything else stays here, tokens first of all."""
+MESSAGE_CHARS: Final = 2_000
+
+
+async def run_hook(
+    script: str, folder: Path, name: str, version: str, *, timeout_s: float, clock: Clock
+) -> None:
+    """Run a hook in the folder of its package, with the package's Python first on the path.
+
+    Raises:
+        Unavailable: it ended badly or not in time; nothing of it runs any more.
+    """
+    environment = folder / ENVIRONMENT
+    env = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
+    env["PATH"] = f"{environment / 'bin'}:{os.environ.get('PATH', os.defpath)}"
+    env["VIRTUAL_ENV"] = str(environment)
+    env["ASTRAFLOW_PACKAGE"] = name
+    env["ASTRAFLOW_PACKAGE_VERSION"] = version
+    ended = await run_guarded(
+        [str(folder / script)], cwd=folder, env=env, timeout_s=timeout_s, clock=clock
+    )
+    if ended.code != 0:
+        why = f"took longer than {timeout_s:g} s" if ended.is_late else f"ended with {ended.code}"
+        raise errors.Unavailable(
+            errors.PKG_INSTALL_FAILED,
+            f"the hook {script} {why}: {ended.tail[-MESSAGE_CHARS:]}",
+        )

@@ -1,0 +1,235 @@
+"""One install, step by step. Until the last step nothing of it is where packages are; then all of it is.
+
+1. verify    the signature, by policy, before anything is fetched
+2. download  to the staging folder, its digest taken while it is read
+3. check     the whole table of contents, the manifest, the Python that it needs, the hooks that it wants to run
+4. unpack    counting
+5. equip     an environment with its dependencies; files that the manifest names by URL
+6. hooks     if the operator allows them
+7. probe     its handlers are loaded once, in a real host
+8. place     everything is on the disk, then one rename
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import platform
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from astraflow import errors
+from astraflow.clock import Clock
+from astraflow.packages import Archive, Verdict, check_archive, check_python, judge, unpack
+from astraflow.protocol import business
+from astraflow.worker.hosts.probing import probe
+from astraflow.worker.hosts.settings import HostSettings, HostSpec
+from astraflow.worker.packages.download import absolute_url, download
+from astraflow.worker.packages.environment import make_environment
+from astraflow.worker.packages.hooks import run_hook
+from astraflow.worker.packages.settings import InstallSettings
+from astraflow.worker.packages.shelf import ENVIRONMENT, Installed, Shelf
+from astraflow.workflow.manifest import ResourceFile
+
+__all__ = ["Installation"]
+
+_log: Final = logging.getLogger(__name__)
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_CHUNK_BYTES: Final = 1024 * 1024
+
+
+class Installation:
+    """Made for one order. `step` names what it is at, for whoever has to tell of a failure."""
+
+    def __init__(
+        self,
+        request: business.PkgInstall,
+        shelf: Shelf,
+        settings: InstallSettings,
+        hosts: HostSettings,
+        clock: Clock,
+        *,
+        data_dir: Path,
+        reached: Callable[[str], None],
+        progress: Callable[[str, float | None], None],
+    ) -> None:
+        self.step = "verify"
+        self._request = request
+        self._shelf = shelf
+        self._settings = settings
+        self._hosts = hosts
+        self._clock = clock
+        self._data_dir = data_dir
+        self._reached = reached
+        self._progress = progress
+
+    async def run(self) -> Installed:
+        """Install it; on failure nothing of it is left.
+
+        Raises:
+            Refused: it must not be installed; trying again does not help.
+            Unavailable: something failed that may work later.
+            OSError: the disk is full, or the like.
+            TimeoutError: it took longer than allowed.
+        """
+        verdict = self._verify()
+        staging = await asyncio.to_thread(self._shelf.new_staging)
+        try:
+            async with asyncio.timeout(self._settings.install_timeout_s):
+                return await self._install(staging, verdict)
+        finally:
+            await asyncio.shield(asyncio.to_thread(self._shelf.discard, staging))
+
+    def _verify(self) -> Verdict:
+        request = self._request
+        if not _SHA256.fullmatch(request.sha256):
+            raise errors.Refused(
+                errors.PKG_INVALID, f"not a sha256 in lower-case hex: {request.sha256[:80]!r}"
+            )
+        verdict = judge(
+            self._settings.policy,
+            request.signature,
+            self._settings.trusted,
+            sha256=request.sha256,
+            name=request.name,
+            version=request.version,
+        )
+        if verdict.warning is not None:
+            _log.warning("%s", verdict.warning)
+        return verdict
+
+    async def _install(self, staging: Path, verdict: Verdict) -> Installed:
+        archive = await self._fetch(staging / "package.cwx")
+        folder = staging / "package"
+        folder.mkdir()
+        self._begin("unpack")
+        await asyncio.to_thread(unpack, archive, folder)
+        self._reached("package-unpacked")
+        await self._equip(archive, folder, staging / "requirements.txt")
+        await self._run_hooks(archive, folder)
+        installed = self._record(archive, verdict)
+        self._begin("probe")
+        await probe(self._spec(installed, folder), self._hosts, self._data_dir, self._clock)
+        self._reached("package-probed")
+        self._begin("place")
+        await asyncio.to_thread(self._shelf.place, folder, installed)
+        self._reached("package-placed")
+        return installed
+
+    def _begin(self, step: str) -> None:
+        self.step = step
+        self._progress(step, None)
+
+    async def _fetch(self, path: Path) -> Archive:
+        request, settings = self._request, self._settings
+        self._begin("download")
+        await download(
+            absolute_url(request.url, settings.origin),
+            path,
+            sha256=request.sha256,
+            max_bytes=settings.limits.archive_bytes,
+            tls=settings.tls,
+            progress=lambda part: self._progress("download", part),
+        )
+        self._reached("package-downloaded")
+        self._begin("check")
+        archive = await asyncio.to_thread(
+            check_archive,
+            path,
+            limits=settings.limits,
+            name=request.name,
+            version=request.version,
+            unpinned=settings.unpinned,
+        )
+        check_python(archive.manifest, platform.python_version())
+        hooks = archive.manifest.body.hooks
+        has_hooks = hooks is not None and (hooks.install or hooks.uninstall)
+        if has_hooks and not settings.may_run_hooks(request.name):
+            raise errors.Refused(
+                errors.PKG_PERMISSION,
+                f"the package has hooks, and package_hooks does not name it: {request.name}",
+                pointer="/hooks",
+            )
+        return archive
+
+    async def _equip(self, archive: Archive, folder: Path, requirements: Path) -> None:
+        body = archive.manifest.body
+        self._begin("equip")
+        await make_environment(
+            folder / ENVIRONMENT,
+            body.python,
+            requirements,
+            may_build=self._settings.may_run_hooks(archive.manifest.name),
+            timeout_s=self._settings.install_timeout_s,
+            clock=self._clock,
+        )
+        for file in body.resource_files():
+            await self._bring(file, folder)
+        self._reached("package-equipped")
+
+    async def _bring(self, file: ResourceFile, folder: Path) -> None:
+        """A file that the manifest names is there, and is what it says."""
+        path = folder / file.path
+        if file.url is not None:
+            assert file.sha256 is not None, "the archive was checked"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            await download(
+                file.url,
+                path,
+                sha256=file.sha256,
+                max_bytes=self._settings.resource_bytes,
+                tls=self._settings.tls,
+                progress=lambda part: self._progress("equip", part),
+            )
+        elif file.sha256 is not None and path.is_file():
+            found = await asyncio.to_thread(_digest, path)
+            if found != file.sha256:
+                raise errors.Refused(
+                    errors.PKG_INVALID, f"the sha256 of {file.path} is not the manifest's: {found}"
+                )
+
+    async def _run_hooks(self, archive: Archive, folder: Path) -> None:
+        hooks = archive.manifest.body.hooks
+        for script in hooks.install if hooks is not None else ():
+            self._begin("hooks")
+            await run_hook(
+                script,
+                folder,
+                archive.manifest.name,
+                archive.manifest.version,
+                timeout_s=self._settings.hook_timeout_s,
+                clock=self._clock,
+            )
+
+    def _record(self, archive: Archive, verdict: Verdict) -> Installed:
+        return Installed(
+            archive.manifest.name,
+            archive.manifest.version,
+            archive.sha256,
+            archive.manifest_sha256,
+            platform.python_version(),
+            self._clock.wall_ms(),
+            archive.manifest.body.isolation,
+            verdict.signed_by,
+        )
+
+    def _spec(self, installed: Installed, folder: Path) -> HostSpec:
+        return HostSpec(
+            installed.name,
+            installed.version,
+            folder / ENVIRONMENT / "bin" / "python",
+            folder,
+            installed.isolation,
+            self._settings.memory_limit_bytes,
+        )
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_CHUNK_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()

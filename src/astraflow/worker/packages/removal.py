@@ -1,0 +1,35 @@
+"""The hooks of a package that is removed. It goes whatever they do: it is not wanted any more."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Final
+
+from astraflow import errors
+from astraflow.clock import Clock
+from astraflow.packages.archive import MANIFEST
+from astraflow.worker.packages.hooks import run_hook
+from astraflow.worker.packages.settings import InstallSettings
+from astraflow.workflow.decoding import decode_manifest
+
+__all__ = ["run_uninstall_hooks"]
+
+_log: Final = logging.getLogger(__name__)
+
+
+async def run_uninstall_hooks(
+    folder: Path, name: str, version: str, settings: InstallSettings, clock: Clock
+) -> str | None:
+    """Run them, if the operator still lets this package. Returns what went wrong."""
+    try:
+        hooks = decode_manifest((folder / MANIFEST).read_bytes()).body.hooks
+        if hooks is None or not settings.may_run_hooks(name):
+            return None
+        for script in hooks.uninstall:
+            timeout_s = settings.hook_timeout_s
+            await run_hook(script, folder, name, version, timeout_s=timeout_s, clock=clock)
+    except (errors.AstraflowError, OSError) as problem:
+        _log.warning("hooks of a package that goes failed: %s %s: %s", name, version, problem)
+        return str(problem)
+    return None

@@ -1,0 +1,62 @@
+"""What an installer is told."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+from astraflow.config import WorkerSettings
+from astraflow.packages import Limits, TrustedKeys
+from astraflow.packages.signing import Policy
+
+__all__ = ["InstallSettings", "http_origin"]
+
+ALL: Final = "*"
+
+
+class InstallSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where packages come from, whom to believe, and how long each step may take. Times in seconds."""
+
+    origin: str
+    """Of the scheduler, such as `https://flow.example:8080`: what a URL without one is meant from."""
+    policy: Policy = "warn"
+    trusted: TrustedKeys = TrustedKeys({})
+    hooks: tuple[str, ...] = ()
+    unpinned: bool = False
+    kept: int = 3
+    install_timeout_s: float = 600.0
+    hook_timeout_s: float = 60.0
+    memory_limit_bytes: int | None = None
+    limits: Limits = Limits()
+    resource_bytes: int = 64 * 1024**3
+    """Of one file that a manifest names: the weights of a large model."""
+    tls: ssl.SSLContext | None = None
+    """Whom to believe when files are fetched; none: whom the system believes."""
+
+    @classmethod
+    def of(cls, settings: WorkerSettings) -> InstallSettings:
+        """Raises Refused when a trusted key is none."""
+        return cls(
+            origin=http_origin(settings.scheduler_ws_url),
+            policy=settings.package_policy,
+            trusted=TrustedKeys.parse(settings.trusted_keys),
+            hooks=settings.package_hooks,
+            unpinned=settings.package_unpinned,
+            kept=settings.packages_kept,
+            install_timeout_s=float(settings.package_install_timeout_seconds),
+            hook_timeout_s=float(settings.package_hook_timeout_seconds),
+            memory_limit_bytes=settings.host_max_mem_bytes,
+        )
+
+    def may_run_hooks(self, name: str) -> bool:
+        return name in self.hooks or ALL in self.hooks
+
+
+def http_origin(ws_url: str) -> str:
+    """Where the scheduler of a worker's socket answers HTTP."""
+    parts = urlsplit(ws_url)
+    scheme = "https" if parts.scheme in ("wss", "https") else "http"
+    return urlunsplit((scheme, parts.netloc.rpartition("@")[2], "", "", ""))
