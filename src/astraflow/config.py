@@ -147,6 +147,11 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
             heartbeat_interval_s=self.heartbeat_interval_ms / 1000,
             dispatch_ack_timeout_s=self.dispatch_ack_timeout_ms / 1000,
             cancel_grace_ms=self.cancel_grace_ms,
+            resource_grace_s=float(self.resource_grace_seconds),
+            affinity_grace_s=float(self.resource_grace_seconds),
+            resource_lost=self.resource_lost,
+            inline_limit_bytes=self.inline_payload_limit_bytes,
+            forced_reference_types=frozenset(self.forced_reference_types),
             max_active_tasks=self.max_active_tasks,
         )
 

@@ -423,6 +423,9 @@ RUN_IDEMPOTENCY_CONFLICT = _final("E.RUN.IDEMPOTENCY_CONFLICT", 409,
 WORKER_LOCKED = _again("E.WORKER.LOCKED", 409,
     "another worker process uses this data folder",
     "end that one, or give this one a folder of its own with `--data-dir`")
+WORKER_UNAVAILABLE = _again("E.WORKER.UNAVAILABLE", 503,
+    "the one worker that could do it has no session now",
+    "try again when it is back")
 WORKER_NOT_FOUND = _final("E.WORKER.NOT_FOUND", 404,
     "there is no such worker, or not in this tenant",
     "list the workers with `astra workers`")

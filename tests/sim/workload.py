@@ -171,6 +171,9 @@ class Client:
     def _answered(self, answer: Answer, number: int, done: list[bool]) -> None:
         if done[0] or (not self.store.is_healed and self.world.chance(0.2)):
             return  # told already, or the answer is lost on its way
+        if isinstance(answer.error, errors.Unavailable):
+            self.checkers.seen("a submission met an absent worker")
+            return  # tried again like one that was not answered
         if answer.run_id is None:
             raise Violation("I7", f"submission {number} was refused: {answer.error}")
         done[0] = True

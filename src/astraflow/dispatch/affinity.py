@@ -15,12 +15,13 @@ __all__ = ["AffinityRecord", "AffinityTable"]
 class AffinityRecord:
     """Which worker a key belongs to, and until when."""
 
-    __slots__ = ("acquired_at", "expires_at", "inflight", "state", "worker_id")
+    __slots__ = ("acquired_at", "expires_at", "inflight", "state", "stored_until", "worker_id")
 
     def __init__(self, worker_id: str, acquired_at: float, expires_at: float) -> None:
         self.worker_id = worker_id
         self.acquired_at = acquired_at
         self.expires_at = expires_at
+        self.stored_until = 0.0  # what the store says, if it says anything
         self.inflight = 0
         self.state: Literal["active", "stale"] = "active"
 
@@ -72,11 +73,11 @@ class AffinityTable:
             if not held:
                 del self._by_worker[tenant, record.worker_id]
 
-    def mark_stale(self, tenant: str, worker_id: str, now: float, grace_s: float) -> None:
-        """The worker was lost: its keys wait for it for `grace_s` and no longer."""
+    def mark_stale(self, tenant: str, worker_id: str, until: float) -> None:
+        """The worker was lost: its keys wait for it until then and no longer."""
         for record in self._by_worker.get((tenant, worker_id), {}).values():
             record.state = "stale"
-            record.expires_at = min(record.expires_at, now + grace_s)
+            record.expires_at = min(record.expires_at, until)
 
     def revive(self, tenant: str, worker_id: str, now: float, ttl_s: float) -> None:
         """The worker came back, the same boot: its keys are good again."""

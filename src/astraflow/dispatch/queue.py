@@ -193,6 +193,10 @@ class ReadyQueue:
                 )
         return found
 
+    def demands(self) -> list[Demand]:
+        """The demands that somebody may wait with."""
+        return list(self._classes)
+
     def waiting_with(self, demand: Demand) -> list[Entry]:
         """All waiting tasks of one demand, oldest first."""
         one = self._classes.get(demand)

@@ -23,6 +23,7 @@ class Offer(msgspec.Struct, frozen=True):
     max_parallel: int
     packages: Mapping[str, frozenset[str]]
     runtimes: frozenset[str] = frozenset()
+    features: frozenset[str] = frozenset()
     labels: Mapping[str, str] = {}
     per_node_limits: Mapping[str, int] = {}
 
@@ -32,6 +33,7 @@ class WorkerEntry:
 
     __slots__ = (
         "heard_at",
+        "heard_mono",
         "incarnation",
         "is_draining",
         "is_pressed",
@@ -60,6 +62,9 @@ class WorkerEntry:
         )
         self.since: str | None = None  # its newest heartbeat or register, for `lease.since`
         self.heard_at = 0  # wall-clock milliseconds, for people
+        self.heard_mono: float | None = (
+            None  # when it was last heard of; None: not since this start
+        )
         self.used = 0
         self.used_by_type: dict[str, int] = {}
 

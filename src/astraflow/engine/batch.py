@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import msgspec
 
-from astraflow.protocol.business import Cancel, Dispatch, NextResponse
+from astraflow.dispatch.wishes import WishKey
+from astraflow.protocol.business import Cancel, Dispatch, NextResponse, PkgEvent
 from astraflow.protocol.events import Audited, IdentityBound, Missed, RegisterArrived
+from astraflow.protocol.wire import Wire
 from astraflow.runs.facts import Fact
 from astraflow.workflow.plan import Plan
 
 __all__ = [
     "AcceptSession",
+    "AffinityChanged",
     "Answer",
+    "AskWorker",
     "Batch",
     "CommitFrame",
     "DrainWish",
     "Effect",
     "Notice",
     "NumberedFact",
+    "PackageTold",
+    "ResourceChanged",
     "SendAnswer",
     "SendDispatch",
     "SendDrain",
     "SendStop",
+    "WishChanged",
     "WorkerChanged",
 ]
 
@@ -57,6 +64,15 @@ class SendAnswer(Effect, frozen=True):
 
     response: NextResponse
     session_id: str
+
+
+class AskWorker(Effect, frozen=True):
+    """Ask a worker for something about packages or resources. What asks for it is stored: after a new session it is
+    asked for again."""
+
+    session_id: str
+    frame_type: str
+    payload: Wire
 
 
 class AcceptSession(Effect, frozen=True):
@@ -101,7 +117,46 @@ class WorkerChanged(msgspec.Struct, frozen=True):
     worker: str
 
 
-Notice = RegisterArrived | IdentityBound | Audited | Missed | WorkerChanged
+class ResourceChanged(msgspec.Struct, frozen=True):
+    """A resource is other than before; how it is now is in the table, or in `view.gone`."""
+
+    tenant: str
+    worker: str
+    resource_id: str
+
+
+class AffinityChanged(msgspec.Struct, frozen=True):
+    """An affinity key has another holder than before, or none."""
+
+    tenant: str
+    key: str
+
+
+class WishChanged(msgspec.Struct, frozen=True):
+    """A wish about a package is other than before."""
+
+    key: WishKey
+
+
+class PackageTold(msgspec.Struct, frozen=True):
+    """A worker tells of an install: for those who watch."""
+
+    tenant: str
+    worker: str
+    event: PkgEvent
+
+
+Notice = (
+    RegisterArrived
+    | IdentityBound
+    | Audited
+    | Missed
+    | WorkerChanged
+    | ResourceChanged
+    | AffinityChanged
+    | WishChanged
+    | PackageTold
+)
 """What happened to workers and is to be kept with the facts: who they are, how they are, who was let in."""
 
 

@@ -29,6 +29,7 @@ from astraflow import errors
 from astraflow.engine.batch import (
     AcceptSession,
     Answer,
+    AskWorker,
     Batch,
     CommitFrame,
     DrainWish,
@@ -59,11 +60,12 @@ from astraflow.engine.sessions import (
 from astraflow.engine.settings import EngineSettings
 from astraflow.engine.stopping import (
     ack_deadline,
+    expire_affinities,
     expire_leases,
     on_timer,
     withdraw_unacked,
 )
-from astraflow.engine.view import View, worker_key
+from astraflow.engine.view import View
 from astraflow.protocol import business
 from astraflow.protocol.events import (
     Acked,
@@ -111,11 +113,11 @@ class Engine:
         now: float,
     ) -> None:
         self.view = View(settings, rng)
-        self.view.now = now
+        self.view.now = self.view.began = now
         self.gateway = gateway
         self.ownership = ownership
         self._answers: list[Answer] = []
-        self._owed_answers: dict[str, list[SendAnswer]] = {}
+        self._owed: dict[str, list[SendAnswer | AskWorker]] = {}
         self._wakes_at = now
         self._listen_until = now
         self._say_waiting_at = now
@@ -180,10 +182,7 @@ class Engine:
         for timer in self.view.timers.due(now):
             on_timer(self.view, timer)
         withdraw_unacked(self.view, self.gateway)
-        for tenant, _, worker_id in self.view.affinity.expire(now):
-            # Tasks that waited for the key's worker may go anywhere now.
-            self.view.count("affinity expired")
-            self.view.queue.wake(worker_key(tenant, worker_id))
+        expire_affinities(self.view)
         if now >= self._say_waiting_at:
             self._say_waiting_at = now + self.view.settings.say_waiting_after_s
             say_what_is_waited_for(self.view)
@@ -282,6 +281,7 @@ class Engine:
         view.workers.check()
         view.queue.check()
         view.affinity.check()
+        view.resources.check()
         held: dict[tuple[str, str], int] = {}
         for lease in view.leases:
             run = view.run_of(lease)
@@ -334,7 +334,7 @@ class Engine:
                 on_delivered(view, event)
             elif isinstance(event, Acked):
                 on_acked(view, event)
-                for owed in self._owed_answers.pop(event.session_id, ()):
+                for owed in self._owed.pop(event.session_id, ()):
                     view.batch.effects.append(owed)
             elif isinstance(event, HeartbeatArrived):
                 stop = on_heartbeat(view, event)
@@ -343,7 +343,7 @@ class Engine:
                 on_register(view, event)
             elif isinstance(event, SessionEnded):
                 on_session_ended(view, event)
-                self._owed_answers.pop(event.session_id, None)
+                self._owed.pop(event.session_id, None)
             elif isinstance(event, Missed):
                 on_missed(view, event)
             elif isinstance(event, Refused):
@@ -363,6 +363,8 @@ class Engine:
             self._send_answer(effect, now)
         elif isinstance(effect, SendDrain):
             self._send_drain(effect, now)
+        elif isinstance(effect, AskWorker):
+            self._ask_worker(effect, now)
         elif isinstance(effect, CommitFrame):
             self.gateway.committed(effect.session_id, effect.seq)
         elif isinstance(effect, AcceptSession):
@@ -408,7 +410,17 @@ class Engine:
         except errors.Unavailable:
             # Without a session it is derived again at the next register, with a full queue at the next ack.
             self.view.count("answer not sent")
-            self._owed_answers.setdefault(effect.session_id, []).append(effect)
+            self._owed.setdefault(effect.session_id, []).append(effect)
+
+    def _ask_worker(self, effect: AskWorker, now: float) -> None:
+        try:
+            self.gateway.send(effect.session_id, effect.frame_type, effect.payload, None, now)
+        except errors.Unavailable:
+            # Without a session it is derived again at the next register, with a full queue at the next ack.
+            self.view.count("frame not sent")
+            self._owed.setdefault(effect.session_id, []).append(effect)
+        except errors.LocalProtocolError:
+            self.view.count("frame that no worker could read")
 
     def _send_drain(self, effect: SendDrain, now: float) -> None:
         wish = effect.wish

@@ -6,6 +6,7 @@ import msgspec
 
 from astraflow import errors
 from astraflow.engine.batch import Answer
+from astraflow.engine.resources import check_refs
 from astraflow.engine.timers import DeadlineDue
 from astraflow.engine.view import View
 from astraflow.runs.accept import Kept, accept
@@ -60,6 +61,9 @@ def _submit(view: View, request: SubmitRun) -> str:
             return known
     if view.active_tasks + len(request.plan.nodes) > view.settings.max_active_tasks:
         raise errors.Unavailable(errors.OVERLOADED, "too many tasks are active")
+    for node in request.plan.nodes:
+        if node.resource_refs:
+            check_refs(view, request.tenant, node.resource_refs)
     accepted = RunAccepted(
         view.at,
         request.run_id,

@@ -71,7 +71,7 @@ def rebind_worker(view: View, tenant: str, worker_id: str) -> None:
         if run is not None and run.tenant == tenant:
             del view.bindings[run_id, package]
     for key in view.affinity.keys_of(tenant, worker_id):
-        view.affinity.release(tenant, key)
+        view.release(tenant, key)
     view.reconsider(worker)
 
 
@@ -90,7 +90,7 @@ def rebind_run(view: View, tenant: str, run_id: str, *, restart: bool) -> None:
         if node.affinity is not None:
             record = view.affinity.lookup(tenant, node.affinity.key)
             if record is not None:
-                view.affinity.release(tenant, node.affinity.key)
+                view.release(tenant, node.affinity.key)
                 _wake(view, tenant, record.worker_id)
     if restart:
         _restart(view, run)

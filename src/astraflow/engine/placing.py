@@ -12,6 +12,7 @@ from astraflow.dispatch.placement import find_place
 from astraflow.dispatch.queue import Entry
 from astraflow.engine.batch import SendDispatch
 from astraflow.engine.calls import lenders_of
+from astraflow.engine.packages import install_for, why_no_package
 from astraflow.engine.timers import PinDue, TimeoutDue
 from astraflow.engine.view import View, package_key, worker_key
 from astraflow.protocol import business
@@ -48,6 +49,9 @@ def place(view: View) -> None:
             view.queue.sleep(entry, _wakes(view, entry.demand))
             if entry.demand.pin is not None:
                 _watch_pin(view, entry.demand)
+            if entry.demand not in view.looked:
+                view.looked[entry.demand] = None
+                install_for(view, entry.demand)
         else:
             view.queue.served(entry)
             view.pins.pop(entry.demand, None)
@@ -80,7 +84,9 @@ def _watch_pin(view: View, demand: Demand) -> None:
     """A lost worker has the whole grace to come back, each time that it is lost."""
     chosen = choose(demand, view.workers, view.affinity)
     if isinstance(chosen, NoPlace) and chosen.waiting_for.kind == "resource":
-        due = view.now + view.settings.resource_grace_s
+        assert demand.pin is not None
+        worker = view.workers.expect(demand.tenant, demand.pin)
+        due = view.lost_until(worker, view.settings.resource_grace_s)
         view.pins[demand] = due
         view.timers.set(due, PinDue(demand, due))
     else:
@@ -111,20 +117,19 @@ def _lease(view: View, run: Run, entry: Entry, worker: WorkerEntry) -> None:
     if node.concurrency_key is not None:
         view.keys.take(run.tenant, node.concurrency_key, task_id, lenders_of(run, task))
     if node.affinity is not None:
-        ttl_s = settings.affinity_ttl_s
-        view.affinity.acquire(run.tenant, node.affinity.key, worker.worker_id, view.now, ttl_s)
+        view.acquire(run.tenant, node.affinity.key, worker.worker_id)
     view.bindings[run.run_id, node.package_name] = worker.worker_id
     if node.timeout_s is not None:
         when = view.now + node.timeout_s + settings.timeout_slack_s
         view.timers.set(when, TimeoutDue(task_id, attempt))
     view.unacked.append((view.now + settings.dispatch_ack_timeout_s, lease))
     assert worker.session_id is not None
-    dispatch = _dispatch_frame(run, task, task_id, worker, ttl_ms)
+    dispatch = _dispatch_frame(view, run, task, task_id, worker, ttl_ms)
     view.batch.effects.append(SendDispatch(dispatch, worker.session_id))
 
 
 def _dispatch_frame(
-    run: Run, task: int, task_id: str, worker: WorkerEntry, ttl_ms: int
+    view: View, run: Run, task: int, task_id: str, worker: WorkerEntry, ttl_ms: int
 ) -> business.Dispatch:
     node = run.node_of(task)
     state = run.tasks[task]
@@ -132,6 +137,8 @@ def _dispatch_frame(
     chain = tuple([run.plan.nodes[one].node_id for one in host.middlewares])
     parameters = bound_parameters(run, task)
     refs = refs_of(run, task, parameters)
+    if refs:
+        refs = view.locate(run.tenant, refs)
     assert worker.since is not None, "a worker with a session has registered"
     timeout_ms = int(node.timeout_s * 1000) if node.timeout_s is not None else None
     return business.Dispatch(
@@ -167,6 +174,7 @@ def _wire_refs(
 
 def say_what_is_waited_for(view: View) -> None:
     """Let tasks without a place say why (P2). Waiting for a slot is normal and is not said as a fact."""
+    view.looked.clear()
     said = 0
     for entry in view.queue.sleepers():
         if said >= SAID_AT_ONCE:
@@ -177,6 +185,13 @@ def say_what_is_waited_for(view: View) -> None:
         waiting_for = _reason(view, entry)
         if waiting_for.kind in ("slot", "key"):
             continue
+        if waiting_for.kind == "package" and entry.demand not in view.looked:
+            # A worker that could install it may have come meanwhile.
+            view.looked[entry.demand] = None
+            install_for(view, entry.demand)
+            if not _may_be_placed(run, entry.task):
+                continue  # no worker could
+            waiting_for = _reason(view, entry)
         if run.tasks[entry.task].waiting_for != waiting_for:
             view.decide(run, Wait(entry.task, waiting_for))
             said += 1
@@ -188,6 +203,8 @@ def _reason(view: View, entry: Entry) -> WaitingFor:
     if key is not None and not _key_is_free(view, run, entry):
         return WaitingFor("key", key)
     chosen = choose(entry.demand, view.workers, view.affinity)
-    if isinstance(chosen, NoPlace):
-        return chosen.waiting_for
-    return WaitingFor("slot", "")
+    if not isinstance(chosen, NoPlace):
+        return WaitingFor("slot", "")
+    if chosen.waiting_for.kind == "package":
+        return why_no_package(view, entry.demand) or chosen.waiting_for
+    return chosen.waiting_for

@@ -34,6 +34,9 @@ def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> Run:
             view.calls[task.call.call_id] = (run.run_id, index)
     for index, task in enumerate(run.tasks):
         state = task.state
+        if task.worker is not None:
+            # A preference only: the last worker that the run used for the package.
+            view.bindings[run.run_id, run.node_of(index).package_name] = task.worker
         if isinstance(state, Leased | Running | Stopping):
             _restore_lease(view, run, index, state)
         elif isinstance(state, Ready):
@@ -61,8 +64,7 @@ def _restore_lease(view: View, run: Run, task: int, state: Leased | Running | St
         # Callers stand before their calls in a run, so that the key is lent in the right order.
         view.keys.take(run.tenant, node.concurrency_key, task_id, lenders_of(run, task))
     if node.affinity is not None:
-        affinity_ttl_s = view.settings.affinity_ttl_s
-        view.affinity.acquire(run.tenant, node.affinity.key, state.worker, view.now, affinity_ttl_s)
+        view.acquire(run.tenant, node.affinity.key, state.worker)
     if isinstance(state, Stopping):
         overdue = view.now + state.grace_ms / 1000 + view.settings.stop_overdue_s
         view.timers.set(overdue, StopDue(task_id, state.attempt))

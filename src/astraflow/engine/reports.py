@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from astraflow import errors
 from astraflow.engine.batch import CommitFrame
+from astraflow.engine.packages import on_package_event
+from astraflow.engine.resources import list_artifacts, lost_ref, on_resource_event
 from astraflow.engine.view import View
 from astraflow.protocol import business
 from astraflow.protocol.events import Delivered, Refused
@@ -29,6 +31,12 @@ def on_delivered(view: View, event: Delivered) -> None:
         _on_refusal(view, tenant, worker, payload)
     elif isinstance(payload, business.NextRequest):
         _on_call(view, tenant, worker, payload)
+    elif isinstance(payload, business.ResourceEvent):
+        on_resource_event(view, tenant, worker, payload)
+    elif isinstance(payload, business.PkgEvent):
+        on_package_event(view, tenant, worker, payload)
+    elif isinstance(payload, business.PkgCatalog):
+        view.learn(tenant, payload.manifest_sha256, bytes(payload.manifest))
     else:
         view.count(f"not handled: {event.envelope.type}")
     view.batch.effects.append(CommitFrame(event.session_id, event.seq))
@@ -58,18 +66,11 @@ def _on_result(view: View, tenant: str, worker: str, result: business.Result) ->
         view.count("report of an unknown task")
         return
     run, task = place
-    foreign = next((one for one in result.artifacts if one.worker_id != worker), None)
-    if foreign is not None:
-        # A worker speaks for what it keeps itself: anything else is a mistake of the node, or worse.
-        error = Problem(
-            errors.RESULT_INVALID.code,
-            "USER_CODE",
-            f"an artifact names another worker: {foreign.worker_id}",
-            retryable=False,
-        )
-        view.decide(run, Report(task, result.attempt, worker, "FAILED", error=error))
+    refusal = _refusal(view, worker, result)
+    if refusal is not None:
+        view.decide(run, Report(task, result.attempt, worker, "FAILED", error=refusal))
         return
-    view.decide(
+    decision = view.decide(
         run,
         Report(
             task,
@@ -80,8 +81,29 @@ def _on_result(view: View, tenant: str, worker: str, result: business.Result) ->
             tuple(map(_artifact, result.artifacts)),
             result.duration_ms,
             _problem(result.error) if result.error is not None else None,
+            lost_ref(view, run, task, result.error),
         ),
     )
+    if result.artifacts and decision.ignored is None:
+        list_artifacts(view, run, task, worker, result.artifacts)
+
+
+def _refusal(view: View, worker: str, result: business.Result) -> Problem | None:
+    """What is wrong with a result as such, whatever its attempt is."""
+    code, message = errors.RESULT_INVALID, None
+    for artifact in result.artifacts:
+        if artifact.worker_id != worker:
+            # A worker speaks for what it keeps itself: anything else is a mistake of the node, or worse.
+            message = f"an artifact names another worker: {artifact.worker_id}"
+        elif artifact.inline and artifact.type in view.settings.forced_reference_types:
+            message = f"artifacts of this type must stay on their worker: {artifact.type}"
+    if len(result.result) > view.settings.inline_limit_bytes:
+        code = errors.RESULT_TOO_LARGE
+        message = (
+            f"the result has {len(result.result)} bytes, "
+            f"allowed are {view.settings.inline_limit_bytes}: return an artifact instead"
+        )
+    return None if message is None else Problem(code.code, "USER_CODE", message, retryable=False)
 
 
 def _on_feedback(view: View, tenant: str, worker: str, feedback: business.Feedback) -> None:

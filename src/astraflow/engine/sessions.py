@@ -16,6 +16,8 @@ from astraflow.dispatch import Lease, Offer, WorkerEntry
 from astraflow.engine.batch import AcceptSession, SendStop, WorkerChanged
 from astraflow.engine.calls import answer_ended_calls
 from astraflow.engine.operations import owe_drain
+from astraflow.engine.packages import owe_packages
+from astraflow.engine.resources import owe_cleanups, take_over_boot
 from astraflow.engine.view import View
 from astraflow.protocol import business, control
 from astraflow.protocol.events import (
@@ -53,17 +55,22 @@ def offer_of(register: control.Register) -> Offer:
         concurrency.max_parallel,
         {name: frozenset(versions) for name, versions in packages.items()},
         frozenset(register.capabilities.runtimes),
+        frozenset(register.capabilities.features),
         register.labels,
         concurrency.per_node_limits,
     )
 
 
 def on_register(view: View, event: RegisterArrived) -> None:
+    known = view.workers.find(event.tenant, event.worker)
+    if known is not None:
+        take_over_boot(view, known, event.incarnation)
     worker = view.workers.register(
         event.tenant, event.worker, event.session_id, event.incarnation, offer_of(event.register)
     )
     worker.since = event.frame_id
     worker.heard_at = view.at
+    worker.heard_mono = view.now
     view.batch.notices.append(event)
     if event.first:
         worker.says_draining = False
@@ -72,7 +79,9 @@ def on_register(view: View, event: RegisterArrived) -> None:
     view.batch.effects.append(AcceptSession(event.session_id))
     if event.first:
         owe_drain(view, worker)
+        owe_cleanups(view, worker)
         _reconcile(view, worker, event)
+    owe_packages(view, worker)
     view.reconsider(worker)
 
 
@@ -126,6 +135,7 @@ def on_heartbeat(view: View, event: HeartbeatArrived) -> tuple[AttemptRef, ...]:
         return ()
     worker.since = event.frame_id
     worker.heard_at = view.at
+    worker.heard_mono = view.now
     was = (worker.is_reachable, worker.is_available)
     if worker.status == "degraded":
         view.workers.set_status(worker, "online")
@@ -198,6 +208,6 @@ def on_session_ended(view: View, event: SessionEnded) -> None:
         return
     view.workers.set_status(worker, "lost" if event.lost else "offline")
     view.batch.notices.append(WorkerChanged(event.tenant, event.worker))
-    grace_s = view.settings.affinity_grace_s
-    view.affinity.mark_stale(event.tenant, event.worker, view.now, grace_s)
+    until = view.lost_until(worker, view.settings.affinity_grace_s)
+    view.affinity.mark_stale(event.tenant, event.worker, until)
     view.reconsider(worker)

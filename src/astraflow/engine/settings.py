@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from astraflow import errors
-from astraflow.protocol.limits import FENCE_RATIO
+from astraflow.protocol.limits import FENCE_RATIO, INLINE_RESULT_BYTES
 
 __all__ = ["EngineSettings", "Pressure"]
 
@@ -30,6 +32,11 @@ class EngineSettings(msgspec.Struct, frozen=True):
     """The worker ends an attempt at its timeout; the scheduler steps in only this much later."""
     resource_grace_s: float = 30.0
     """How long a task waits for the lost worker that holds its resource."""
+    resource_lost: Literal["fail", "rebuild"] = "fail"
+    """What a task does whose resource is gone, unless its node says so."""
+    inline_limit_bytes: int = INLINE_RESULT_BYTES
+    forced_reference_types: frozenset[str] = frozenset()
+    """Types of artifacts that must stay on their worker, whatever their size (seed 003 §6)."""
     affinity_ttl_s: float = 3600.0
     affinity_grace_s: float = 30.0
     pressed_at: Pressure = Pressure(90.0, 95.0)

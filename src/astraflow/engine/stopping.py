@@ -9,13 +9,21 @@ from __future__ import annotations
 
 from astraflow import errors
 from astraflow.dispatch import Lease
-from astraflow.engine.timers import DeadlineDue, PinDue, StopDue, TimeoutDue, Timer
+from astraflow.engine.batch import AffinityChanged
+from astraflow.engine.packages import on_wish_due
+from astraflow.engine.resources import lose_pinned, lose_sticky
+from astraflow.engine.timers import DeadlineDue, PinDue, StopDue, TimeoutDue, Timer, WishDue
 from astraflow.engine.view import View, worker_key
 from astraflow.protocol.gateway import Gateway
-from astraflow.runs.commands import Cancel, Fail, Lose, Refuse, StopOverdue, TimeOut, Withdraw
-from astraflow.runs.facts import Problem
+from astraflow.runs.commands import Cancel, Lose, Refuse, StopOverdue, TimeOut, Withdraw
 
-__all__ = ["ack_deadline", "expire_leases", "on_timer", "withdraw_unacked"]
+__all__ = [
+    "ack_deadline",
+    "expire_affinities",
+    "expire_leases",
+    "on_timer",
+    "withdraw_unacked",
+]
 
 
 def expire_leases(view: View) -> None:
@@ -25,6 +33,16 @@ def expire_leases(view: View) -> None:
         view.decide(view.run_of(lease), Lose(lease.task, lease.attempt, "its lease ended"))
 
 
+def expire_affinities(view: View) -> None:
+    """Give up the keys that nobody used for long, or whose worker did not come back."""
+    for tenant, key, worker_id in view.affinity.expire(view.now):
+        view.count("affinity expired")
+        view.batch.notices.append(AffinityChanged(tenant, key))
+        lose_sticky(view, tenant, key, worker_id)
+        # The others may go anywhere now.
+        view.queue.wake(worker_key(tenant, worker_id))
+
+
 def on_timer(view: View, timer: Timer) -> None:
     if isinstance(timer, StopDue):
         _stop_due(view, timer)
@@ -32,6 +50,8 @@ def on_timer(view: View, timer: Timer) -> None:
         _timeout_due(view, timer)
     elif isinstance(timer, PinDue):
         _pin_due(view, timer)
+    elif isinstance(timer, WishDue):
+        on_wish_due(view, timer.key)
     else:
         assert isinstance(timer, DeadlineDue), f"unknown timer: {timer!r}"
         run = view.runs.get(timer.run_id)
@@ -92,14 +112,6 @@ def _pin_due(view: View, timer: PinDue) -> None:
     if view.pins.get(demand) != timer.due:
         return
     del view.pins[demand]
-    error = Problem(
-        errors.RESOURCE_LOST.code,
-        "INFRASTRUCTURE",
-        f"the worker that holds the resource did not come back: {demand.pin}",
-    )
-    for entry in view.queue.waiting_with(demand):
-        view.count("pinned worker lost")
-        view.queue.forget(entry.run_id, entry.task)
-        view.decide(view.runs[entry.run_id], Fail(entry.task, error))
+    lose_pinned(view, demand)
     # One that comes later with the same demand is looked at anew, and has a watch of its own.
     view.queue.wake(worker_key(demand.tenant, demand.pin))

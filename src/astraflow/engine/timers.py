@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 import msgspec
 
 from astraflow.dispatch.demand import Demand
+from astraflow.dispatch.wishes import WishKey
 
 __all__ = [
     "DeadlineDue",
@@ -16,6 +17,7 @@ __all__ = [
     "TimeoutDue",
     "Timer",
     "Timers",
+    "WishDue",
 ]
 
 
@@ -49,6 +51,12 @@ class PinDue(Timer, frozen=True):
     demand: Demand
     due: float
     """Of the newest watch: one that was set before the worker came back in between does not count."""
+
+
+class WishDue(Timer, frozen=True):
+    """An install that failed may be tried again."""
+
+    key: WishKey
 
 
 class Timers:

@@ -8,18 +8,29 @@ is leased in the same transaction. What the outside sees of it waits for the com
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from astraflow.dispatch import AffinityTable, KeyTable, Lease, LeaseTable, ReadyQueue, WorkerTable
 from astraflow.dispatch.demand import Demand, bound_parameters, conflict_of, demand_of, refs_of
+from astraflow.dispatch.resources import Holding, ResourceTable
+from astraflow.dispatch.wishes import WishTable
 from astraflow.dispatch.workers import WorkerEntry
-from astraflow.engine.batch import Batch, DrainWish, NumberedFact, SendStop
+from astraflow.engine.batch import (
+    AffinityChanged,
+    AskWorker,
+    Batch,
+    DrainWish,
+    NumberedFact,
+    SendStop,
+)
 from astraflow.engine.calls import answer_call, lend_slot, refuse_call
 from astraflow.engine.settings import EngineSettings
 from astraflow.engine.submissions import Submissions
 from astraflow.engine.timers import StopDue, Timers
+from astraflow.protocol.business import RESOURCE_CLEANUP, ResourceCleanup
 from astraflow.protocol.business import Cancel as CancelFrame
+from astraflow.protocol.wire import Wire
 from astraflow.runs.commands import Command
 from astraflow.runs.decisions import Decision, decide
 from astraflow.runs.effects import (
@@ -34,9 +45,12 @@ from astraflow.runs.effects import (
 )
 from astraflow.runs.facts import CallOpened, Problem, width
 from astraflow.runs.run import Run
+from astraflow.workflow.plan import ResourceRefValue
 
 if TYPE_CHECKING:
     from random import Random
+
+    from astraflow.engine.packages import Sources
 
 __all__ = ["View", "package_key", "split_task_id", "worker_key"]
 
@@ -59,6 +73,14 @@ def package_key(tenant: str, package: str) -> Hashable:
     return ("package", tenant, package)
 
 
+def nothing_published(tenant: str, name: str, version: str) -> None:
+    """Without a repository nothing can be installed."""
+
+
+def learn_nothing(tenant: str, digest: str, manifest: bytes) -> None:
+    """Without a catalog nothing is learnt from workers."""
+
+
 class View:
     """The state of one engine. `now` (monotonic) and `at` (wall, ms) are those of the present input."""
 
@@ -76,6 +98,13 @@ class View:
         self.keys = KeyTable()
         self.affinity = AffinityTable()
         self.drains: dict[tuple[str, str], DrainWish] = {}  # by tenant and worker
+        self.resources = ResourceTable()
+        self.gone: dict[tuple[str, str, str], Holding] = {}  # to be written down as gone
+        self.wishes = WishTable()
+        self.sources: Sources = nothing_published
+        self.learn: Callable[[str, str, bytes], None] = learn_nothing
+        self.looked: dict[Demand, None] = {}  # demands for which an install was thought of
+        self.began = 0.0  # from when on workers can have been heard
         self.bindings: dict[tuple[str, str], str] = {}
         self.frames: dict[str, tuple[str, int]] = {}  # dispatch and cancel frames not yet acked
         self.unacked: deque[tuple[float, Lease]] = deque()  # until when their dispatch may be acked
@@ -141,6 +170,8 @@ class View:
     def enqueue(self, run: Run, task: int, delay_s: float) -> None:
         """Queue a task that may run, or fail it if it can never have a place."""
         refs = refs_of(run, task, bound_parameters(run, task))
+        if refs:
+            refs = self.locate(run.tenant, refs)
         conflict = conflict_of(refs)
         if conflict is not None:
             # Failing it here would decide inside a decision; the engine does so right after it.
@@ -154,6 +185,56 @@ class View:
             priority=run.node_of(task).priority,
             ready_at=self.now + delay_s if delay_s > 0 else None,
         )
+
+    def locate(self, tenant: str, refs: Sequence[ResourceRefValue]) -> Sequence[ResourceRefValue]:
+        """The references, each with the worker that holds it, if it names none and one is known."""
+        if all(ref.worker_id is not None for ref in refs):
+            return refs
+        located = []
+        for ref in refs:
+            holders = self.resources.holders(tenant, ref.resource_id) if not ref.worker_id else ()
+            if holders:
+                ref = ResourceRefValue(
+                    ref.resource_id, holders[0].worker_id, ref.type or holders[0].type, ref.scope
+                )
+            located.append(ref)
+        return located
+
+    def send(self, session_id: str, frame_type: str, payload: Wire) -> None:
+        """Ask a worker for something, after the commit."""
+        self.batch.effects.append(AskWorker(session_id, frame_type, payload))
+
+    def lost_until(self, worker: WorkerEntry, grace_s: float) -> float:
+        """Until when a worker that is away has time to come back: the grace counts from its last word."""
+        heard = worker.heard_mono if worker.heard_mono is not None else self.began
+        return max(self.now, heard + grace_s)
+
+    def acquire(self, tenant: str, key: str, worker_id: str) -> None:
+        """The key belongs to the worker, at least for as long as a key lives unused."""
+        ttl_s = self.settings.affinity_ttl_s
+        self.affinity.acquire(tenant, key, worker_id, self.now, ttl_s)
+        record = self.affinity.lookup(tenant, key)
+        assert record is not None
+        if record.stored_until < self.now + ttl_s / 2:
+            # A key in use is written again only now and then, so that it costs no row per attempt.
+            record.stored_until = record.expires_at
+            self.batch.notices.append(AffinityChanged(tenant, key))
+
+    def release(self, tenant: str, key: str) -> None:
+        self.affinity.release(tenant, key)
+        self.batch.notices.append(AffinityChanged(tenant, key))
+
+    def end_scope(self, tenant: str, scope: str) -> None:
+        """A run has ended: every worker that holds something of it may let it go."""
+        holders = {one.worker_id for one in self.resources.of_scope(tenant, scope)}
+        for worker_id in sorted(holders):
+            self.owe_cleanup(tenant, worker_id, scope)
+
+    def owe_cleanup(self, tenant: str, worker_id: str, scope: str) -> None:
+        worker = self.workers.find(tenant, worker_id)
+        if worker is not None and worker.session_id is not None:
+            cleanup = ResourceCleanup(scope=scope, reason="its run has ended")
+            self.send(worker.session_id, RESOURCE_CLEANUP, cleanup)
 
     def end_attempt(self, run: Run, task: int, attempt: int) -> None:
         """Give back what an attempt held."""
@@ -215,6 +296,7 @@ class View:
                 del self.calls[task.call.call_id]
         for package in {node.package_name for node in run.plan.nodes}:
             self.bindings.pop((run.run_id, package), None)
+        self.end_scope(run.tenant, run.run_id)
         del self.runs[run.run_id]
         self.active_tasks -= len(run.plan.nodes)
         self.batch.finished.append(run.run_id)

@@ -80,6 +80,7 @@ _DOWNWARD = frozenset(
         business.PKG_UNINSTALL,
         business.RESOURCE_CLEANUP,
         business.RESOURCE_EXPORT,
+        business.RESOURCE_TOUCH,
         control.DRAIN,
     }
 )

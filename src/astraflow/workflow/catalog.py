@@ -45,6 +45,7 @@ class Miss(enum.Enum):
     PACKAGE = "no package of this name is known"
     VERSION = "no such version of the package is known"
     TYPE = "no known package has a node of this type"
+    YANKED = "this version was withdrawn by its publisher; name another one"
     AMBIGUOUS = "several packages have a node of this type; name one of them"
 
 

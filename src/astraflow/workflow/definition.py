@@ -209,6 +209,8 @@ class Node(_Part, frozen=True):
     concurrency_key: str | None = None
     affinity: Affinity | None = None
     resource_refs: tuple[ResourceRef, ...] = ()
+    on_resource_lost: Literal["fail", "rebuild"] | None = None
+    """What becomes of the node when a resource that it refers to is gone; None: as the scheduler is set."""
     middlewares: tuple[str, ...] = ()
     """Ids of the nodes that wrap this one, outermost first (seed 000: `middlewares: string[]`)."""
     when: str | None = None

@@ -15,6 +15,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from astraflow.errors import (
+    PKG_YANKED,
     WORKFLOW_BAD_ID,
     WORKFLOW_BAD_TEXT,
     WORKFLOW_DUPLICATE_ID,
@@ -146,6 +147,9 @@ class NodeRules:
         if absent:
             pointer = f"/nodes/{place}/package"
             code = WORKFLOW_UNKNOWN_PACKAGE
+        elif miss is Miss.YANKED:
+            pointer = f"/nodes/{place}/package/version"
+            code = PKG_YANKED
         named = " ".join(part for part in (node_type, name, version) if part)
         self._problems.add(pointer, code, f"{miss.value}: {named}")
         return None

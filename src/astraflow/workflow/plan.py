@@ -158,6 +158,7 @@ class PlanNode(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     affinity: AffinityHint | None = None
     resource_refs: tuple[ResourceRefValue, ...] = ()
     """Those of `resourceRefs` and those found in the authored parameters."""
+    on_resource_lost: Literal["fail", "rebuild"] | None = None
     middlewares: tuple[int, ...] = ()
     """The nodes that wrap this one, outermost first."""
     host: int | None = None

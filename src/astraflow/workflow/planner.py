@@ -128,6 +128,7 @@ class _Planner:
             concurrency_key=node.concurrency_key,
             affinity=None if node.affinity is None else self._affinity(node.affinity),
             resource_refs=self._resource_refs(node, parameters),
+            on_resource_lost=node.on_resource_lost,
             middlewares=self._middlewares(node) if node.middlewares else _NO_TUPLE,
             host=self._rank[hosts[place]] if place in hosts else None,
             parent=self._rank[parents[place]] if place in parents else None,

@@ -12,6 +12,7 @@ from astraflow.engine.settings import EngineSettings
 from astraflow.protocol import control
 from astraflow.protocol.events import GatewaySettings
 from astraflow.protocol.worker_session import Credential, WorkerIdentity, WorkerSettings
+from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.service import Scheduler
 from astraflow.scheduler.serving import Parts
 from astraflow.scheduler.writer import pass_by
@@ -19,7 +20,6 @@ from astraflow.security.keys import KeyRing
 from astraflow.security.tokens import SessionTokens
 from astraflow.store.store import Retention
 from astraflow.worker.link import Link
-from astraflow.workflow import StaticCatalog
 from tests.sim.shells.hosts import FakeHosts
 from tests.sim.shells.wire import TO_SCHEDULER, TO_WORKER
 from tests.sim.wire import SimIds, authenticate
@@ -91,7 +91,7 @@ class SchedulerProcess:
             gauge=Gauge(),
             reached=pass_by,
         )
-        self.scheduler = Scheduler(parts, StaticCatalog([]))
+        self.scheduler = Scheduler(parts, Catalogs([]))
         self._task = site.group.create_task(self.scheduler.run(), name=self.name)
 
     def crash(self) -> None:

@@ -12,6 +12,7 @@ from astraflow import errors
 from astraflow.engine.batch import Batch
 from astraflow.engine.settings import EngineSettings
 from astraflow.protocol.events import GatewaySettings
+from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.ledger import Ledger, Origin
 from astraflow.scheduler.plans import Plans
@@ -19,7 +20,6 @@ from astraflow.scheduler.serving import Parts, open_serving
 from astraflow.scheduler.writer import pass_by
 from astraflow.store.rows import Changes, PlanRow
 from astraflow.store.store import Claim, Retention
-from astraflow.workflow import StaticCatalog
 from astraflow.workflow.plan import encode_plan
 from tests.sim.scheduler import SchedulerProcess
 from tests.sim.shells.processes import Gauge
@@ -68,7 +68,7 @@ class SqliteSchedulerProcess(SchedulerProcess):
             gauge=Gauge(),
             reached=pass_by,
         )
-        plans = Plans(store.sqlite, StaticCatalog([]))
+        plans = Plans(store.sqlite, Catalogs([]))
         with watched(self.checkers):
             serving = store.loop.run_until_complete(
                 open_serving(parts, self._claim, plans, self.feed)

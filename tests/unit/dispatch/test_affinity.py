@@ -78,7 +78,7 @@ def test_releasing_one_key_leaves_the_others_of_its_worker() -> None:
 
 def test_the_keys_of_a_lost_worker_wait_for_it_for_the_grace_and_no_longer() -> None:
     affinity = table("model")
-    affinity.mark_stale("acme", "w1", 10.0, 30.0)
+    affinity.mark_stale("acme", "w1", 40.0)
     record = affinity.lookup("acme", "model")
     assert record is not None
     assert (record.state, record.expires_at) == ("stale", 40.0)
@@ -88,20 +88,20 @@ def test_the_keys_of_a_lost_worker_wait_for_it_for_the_grace_and_no_longer() -> 
 
 def test_the_grace_never_makes_a_key_live_longer() -> None:
     affinity = table("model", ttl_s=5.0)
-    affinity.mark_stale("acme", "w1", 0.0, 30.0)
+    affinity.mark_stale("acme", "w1", 30.0)
     assert affinity.expire(5.0) == [("acme", "model", "w1")]
 
 
 def test_a_stale_key_expires_even_if_a_task_still_counts_as_using_it() -> None:
     affinity = AffinityTable()
     affinity.acquire("acme", "model", "w1", 0.0, 100.0)
-    affinity.mark_stale("acme", "w1", 0.0, 30.0)
+    affinity.mark_stale("acme", "w1", 30.0)
     assert affinity.expire(30.0) == [("acme", "model", "w1")]
 
 
 def test_a_worker_that_comes_back_in_time_has_its_keys_again() -> None:
     affinity = table("model", "other")
-    affinity.mark_stale("acme", "w1", 10.0, 30.0)
+    affinity.mark_stale("acme", "w1", 40.0)
     affinity.acquire("acme", "other", "w1", 15.0, 100.0)
     affinity.revive("acme", "w1", 20.0, 100.0)
     states = {
@@ -115,7 +115,7 @@ def test_a_worker_that_comes_back_in_time_has_its_keys_again() -> None:
 
 def test_losing_and_reviving_a_worker_without_keys_does_nothing() -> None:
     affinity = table("model")
-    affinity.mark_stale("acme", "w9", 0.0, 30.0)
+    affinity.mark_stale("acme", "w9", 30.0)
     affinity.revive("acme", "w9", 0.0, 30.0)
     record = affinity.lookup("acme", "model")
     assert record is not None

@@ -335,9 +335,10 @@ def _offer(
     runtimes: tuple[str, ...] = (),
     labels: dict[str, str] | None = None,
     per_node_limits: dict[str, int] | None = None,
+    features: tuple[str, ...] = (),
 ) -> RegisterOffer:
     return RegisterOffer(
-        control.Capabilities(control.Concurrency(slots, per_node_limits or {}), runtimes),
+        control.Capabilities(control.Concurrency(slots, per_node_limits or {}), runtimes, features),
         packages=tuple(
             control.RegisteredPackage(name, version, "installed")
             for name, version in (packages or {"pkg": "1.0"}).items()

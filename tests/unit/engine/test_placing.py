@@ -141,7 +141,7 @@ class TestAffinity:
         assert second.tasks() == []
 
     def test_the_keys_of_a_lost_worker_bind_until_the_grace_is_over(self) -> None:
-        rig = Rig(affinity_grace_s=10.0)
+        rig = Rig(affinity_grace_s=25.0)
         first, second = rig.worker("w1"), rig.worker("w2")
         rig.submit(make_plan(1, nodes={0: STICKY}), "run1")
         first.finish()
@@ -157,7 +157,7 @@ class TestAffinity:
         assert second.tasks() == [("run2.0", 1)]
 
     def test_a_worker_that_comes_back_in_time_gets_its_sticky_work(self) -> None:
-        rig = Rig(affinity_grace_s=10.0)
+        rig = Rig(affinity_grace_s=25.0)
         first, second = rig.worker("w1"), rig.worker("w2")
         rig.submit(make_plan(1, nodes={0: STICKY}), "run1")
         first.finish()
@@ -188,60 +188,62 @@ class TestPins:
         [ref] = second.started[0].resource_refs
         assert ref == business.ResourceRef("r1", "w2", "resource")
 
-    def test_resources_of_two_workers_fail_the_task(self) -> None:
+    def test_resources_of_two_workers_that_came_with_results_fail_the_task(self) -> None:
         rig = Rig()
-        rig.worker("w1")
-        rig.submit(make_plan(1, nodes={0: pinned("w1", "w2")}))
+        first = rig.worker("w1")
+        rig.submit(make_plan(2, [(0, 1)], reads=True))
+        first.finish(value=[_ref("w1"), _ref("w2")])
         message = "the task refers to resources of several workers: w1, w2"
         error = Problem("E.RESOURCE.CONFLICT", "CONFIGURATION", message)
-        assert rig.new_facts()[1:] == [TaskFailed(0, 0, 0, error), RunFinished(0, "failed", error)]
+        assert rig.new_facts()[-2:] == [TaskFailed(0, 1, 0, error), RunFinished(0, "failed", error)]
 
     def test_a_task_whose_worker_does_not_come_back_fails_after_the_grace(self) -> None:
-        rig = Rig(resource_grace_s=10.0)
-        rig.worker("w1")
-        rig.submit(make_plan(2, nodes={0: pinned("gone"), 1: pinned("gone")}))
+        rig = _waiting_for("gone", resource_grace_s=10.0)
         rig.wait(9.9)
         rig.new_facts()
         rig.wait(0.2)
-        message = "the worker that holds the resource did not come back: gone"
-        error = Problem("E.RESOURCE.LOST", "INFRASTRUCTURE", message)
-        assert rig.new_facts() == [
-            TaskFailed(0, 0, 0, error),
-            TaskFailed(0, 1, 0, error),
-            RunFinished(0, "failed", error),
-        ]
-        assert rig.counted("pinned worker lost") == 2
+        message = "the worker that holds it did not come back: gone: r-gone"
+        error = Problem("E.RESOURCE.LOST", "INFRASTRUCTURE", message, False)
+        assert rig.new_facts() == [TaskFailed(0, 1, 0, error), RunFinished(0, "failed", error)]
+        assert rig.counted("pinned worker lost") == 1
+
+    def test_the_grace_counts_from_the_last_word_of_the_worker(self) -> None:
+        """Three missed heartbeats take 15 s, which are a part of the grace and not before it."""
+        rig = Rig(resource_grace_s=30.0)
+        holder = rig.worker("w1")
+        rig.submit(make_plan(2, [(0, 1)], nodes={1: {"type": "t.pinned"}}, reads=True))
+        holder.finish(value=_ref("w1"))
+        rig.wait(1.0)
+        holder.crash()
+        rig.wait(35.0)
+        assert rig.active() == []
 
     def test_a_worker_that_comes_back_in_time_runs_it(self) -> None:
-        rig = Rig(resource_grace_s=10.0)
-        rig.submit(make_plan(1, nodes={0: pinned("w1")}))
+        rig = _waiting_for("w1", resource_grace_s=10.0)
         rig.wait(8.0)
         worker = rig.worker("w1")
-        assert worker.tasks() == [("run1.0", 1)]
+        assert worker.tasks() == [("run1.1", 1)]
         rig.wait(5.0)
         assert rig.active() == ["run1"]
         worker.finish()
         assert rig.active() == []
 
     def test_a_worker_that_is_back_and_busy_does_not_fail_it(self) -> None:
-        rig = Rig(resource_grace_s=10.0)
-        rig.submit(make_plan(1, nodes={0: pinned("w1")}))
-        rig.submit(make_plan(1), "other")
+        rig = _waiting_for("w1", resource_grace_s=10.0)
         rig.wait(5.0)
-        rig.worker("w1", slots=1, per_node_limits={"t.node": 0})
+        rig.worker("w1", slots=1, per_node_limits={"t.pinned": 0})
         rig.wait(10.0)
-        assert rig.active() == ["run1", "other"]
+        assert rig.active() == ["run1"]
 
     def test_a_worker_that_came_back_busy_and_is_lost_again_is_missed_again(self) -> None:
         """
         0 s: w1 is gone, the watch runs to 10 s
         5 s: w1 comes back and has no room, so nothing is watched at 10 s
-        12 s and after: w1 dies for good, and the grace counts from when that is noticed
+        12 s and after: w1 dies for good, and the grace counts from its last word
         """
-        rig = Rig(resource_grace_s=10.0)
-        rig.submit(make_plan(1, nodes={0: pinned("w1")}))
+        rig = _waiting_for("w1", resource_grace_s=10.0)
         rig.wait(5.0)
-        worker = rig.worker("w1", slots=1, per_node_limits={"t.node": 0})
+        worker = rig.worker("w1", slots=1, per_node_limits={"t.pinned": 0})
         rig.wait(7.0)
         assert rig.active() == ["run1"]
         worker.crash()
@@ -250,37 +252,38 @@ class TestPins:
         assert rig.counted("pinned worker lost") == 1
 
     def test_each_loss_of_the_worker_gives_it_the_whole_grace(self) -> None:
-        rig = Rig(resource_grace_s=30.0)
-        rig.submit(make_plan(1, nodes={0: pinned("w1")}))
+        rig = _waiting_for("w1", resource_grace_s=30.0)
         rig.wait(10.0)
-        worker = rig.worker("w1", per_node_limits={"t.node": 0})
+        worker = rig.worker("w1", per_node_limits={"t.pinned": 0})
         rig.wait(1.0)
         worker.crash()
-        rig.wait(30.0)
+        rig.wait(20.0)
         assert rig.active() == ["run1"], (
             "the watch of the first loss is over, not that of the second"
         )
         rig.wait(20.0)
         assert rig.active() == []
 
-    def test_a_task_that_comes_after_others_were_failed_has_a_watch_of_its_own(self) -> None:
-        rig = Rig(resource_grace_s=10.0)
-        rig.submit(make_plan(1, nodes={0: pinned("gone")}))
-        rig.wait(11.0)
-        rig.submit(make_plan(1, nodes={0: pinned("gone")}), "later")
-        rig.wait(9.0)
-        assert rig.active() == ["later"]
-        rig.wait(2.0)
-        assert rig.active() == []
-
     def test_a_run_that_was_cancelled_is_not_failed_for_its_resource(self) -> None:
-        rig = Rig(resource_grace_s=10.0)
-        rig.submit(make_plan(1, nodes={0: pinned("gone")}))
+        rig = _waiting_for("gone", resource_grace_s=10.0)
         rig.wait(1.0)
         rig.cancel()
         rig.new_facts()
         rig.wait(15.0)
         assert rig.new_facts() == []
+
+
+def _ref(worker_id: str) -> dict[str, Any]:
+    return {"resourceRef": {"resourceId": f"r-{worker_id}", "workerId": worker_id, "type": "file"}}
+
+
+def _waiting_for(holder: str, **settings: Any) -> Rig:
+    """A run whose second node needs what `holder` has, which is away."""
+    rig = Rig(**settings)
+    maker = rig.worker("maker")
+    rig.submit(make_plan(2, [(0, 1)], nodes={1: {"type": "t.pinned"}}, reads=True))
+    maker.finish(value=_ref(holder))
+    return rig
 
 
 class TestWaiting:
@@ -292,9 +295,8 @@ class TestWaiting:
                 {"runtime": "node"},
                 WaitingFor("worker", "no worker with pkg 1.0 has the runtime and labels asked for"),
             ),
-            (pinned("gone"), WaitingFor("resource", "gone")),
         ],
-        ids=["package", "runtime", "resource"],
+        ids=["package", "runtime"],
     )
     def test_a_task_without_a_place_says_why_and_says_it_once(
         self, node: dict[str, Any], reason: WaitingFor
@@ -307,6 +309,11 @@ class TestWaiting:
         rig.wait(10.0)
         assert waits(rig) == []
         assert rig.task().waiting_for == reason
+
+    def test_a_task_that_needs_what_a_lost_worker_holds_says_so(self) -> None:
+        rig = _waiting_for("gone")
+        rig.wait(1.1)
+        assert waits(rig) == [WaitingFor("resource", "gone")]
 
     def test_a_new_reason_is_said(self) -> None:
         rig = Rig()

@@ -58,12 +58,19 @@ class TestOffers:
             control.RegisteredPackage("b", "1.0", "failed"),
         ]
         register = control.Register(
-            control.Capabilities(control.Concurrency(3, {"t.gpu": 1}), ("python",)),
+            control.Capabilities(
+                control.Concurrency(3, {"t.gpu": 1}), ("python",), ("pkg.install",)
+            ),
             packages=tuple(packages),
             labels={"zone": "eu"},
         )
         assert offer_of(register) == Offer(
-            3, {"a": frozenset({"1.0", "2.0"})}, frozenset({"python"}), {"zone": "eu"}, {"t.gpu": 1}
+            3,
+            {"a": frozenset({"1.0", "2.0"})},
+            frozenset({"python"}),
+            frozenset({"pkg.install"}),
+            {"zone": "eu"},
+            {"t.gpu": 1},
         )
 
 

@@ -1,0 +1,327 @@
+"""Resources that workers hold: what they tell of them, and what is asked of them.
+
+Rule 1: the worker is the one who knows. What it says of a resource is committed before it is acknowledged, and what it
+        no longer has is lost to every task that waits for it, at once.
+Rule 2: the end of a run ends what only it could use: memory and files that no result lists. Every worker that has some
+        is told so; one that is away is told when it is back (PROTOCOL §5.7), because what it still holds is stored.
+Rule 3: a task whose resource is gone fails by name, or has it made again if its node says so; it is never sent to
+        another worker as if nothing had happened (P12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from astraflow import errors
+from astraflow.dispatch import WorkerEntry
+from astraflow.dispatch.demand import Demand, bound_parameters, refs_of
+from astraflow.dispatch.resources import GONE, Holding
+from astraflow.engine.batch import ResourceChanged
+from astraflow.engine.view import View
+from astraflow.moments import parse_iso
+from astraflow.protocol import business
+from astraflow.runs.commands import Fail, Rebuild
+from astraflow.runs.facts import Problem
+from astraflow.runs.run import Run
+from astraflow.workflow.plan import ResourceRefValue
+
+__all__ = [
+    "check_refs",
+    "close_resource",
+    "describe",
+    "extend_resource",
+    "list_artifacts",
+    "lose_pinned",
+    "lose_sticky",
+    "lost_ref",
+    "note_export",
+    "on_resource_event",
+    "owe_cleanups",
+    "rebuilds",
+    "request_export",
+    "restore_resource",
+    "take_over_boot",
+]
+
+
+# -- what workers tell ------------------------------------------------------------------------
+
+
+def on_resource_event(
+    view: View, tenant: str, worker_id: str, event: business.ResourceEvent
+) -> None:
+    """A worker says how one of its resources is."""
+    holding = view.resources.find(tenant, event.resource_id, worker_id)
+    if event.state in ("evicted", "released"):
+        if holding is not None:
+            _forget(view, holding, "evicted" if event.state == "evicted" else "released")
+        return
+    if holding is None:
+        holding = _new(view, tenant, worker_id, event)
+    if event.size_bytes is not None:
+        holding.size_bytes = event.size_bytes
+    if event.expires_at is not None:
+        holding.expires_at = parse_iso(event.expires_at)
+    if event.state == "evicting":
+        holding.state = "evicting"
+    view.batch.notices.append(ResourceChanged(*holding.key))
+    if _is_left_over(view, holding):
+        view.owe_cleanup(tenant, worker_id, holding.scope)
+
+
+def _new(view: View, tenant: str, worker_id: str, event: business.ResourceEvent) -> Holding:
+    created = parse_iso(event.created_at) if event.created_at is not None else None
+    holding = Holding(tenant, worker_id, event.resource_id, created or view.at)
+    holding.type = event.type or holding.type
+    holding.scope = event.scope or event.run_id or ""
+    holding.run_id = event.run_id
+    holding.node_id = event.node_id
+    holding.metadata = bytes(event.metadata)
+    if event.package is not None:
+        holding.package = f"{event.package.name} {event.package.version}"
+    view.resources.add(holding)
+    return holding
+
+
+def list_artifacts(
+    view: View, run: Run, task: int, worker_id: str, artifacts: Sequence[business.Artifact]
+) -> None:
+    """An accepted result lists them: they outlive the run (a worker of another make may never have told of them)."""
+    for artifact in artifacts:
+        if artifact.inline:
+            continue
+        holding = view.resources.find(run.tenant, artifact.resource_id, worker_id)
+        if holding is None:
+            holding = Holding(run.tenant, worker_id, artifact.resource_id, view.at)
+            holding.type = artifact.type
+            holding.scope = holding.run_id = run.run_id
+            holding.node_id = run.node_of(task).node_id
+            holding.size_bytes = artifact.size_bytes
+            holding.expires_at = parse_iso(artifact.expires_at) if artifact.expires_at else None
+            holding.metadata = bytes(artifact.metadata)
+            view.resources.add(holding)
+        holding.is_artifact = True
+        view.batch.notices.append(ResourceChanged(*holding.key))
+
+
+def take_over_boot(view: View, worker: WorkerEntry, incarnation: int) -> None:
+    """The worker has started anew: what it held in memory is gone, whether it says so or not."""
+    if worker.incarnation == incarnation:
+        return
+    for holding in view.resources.of_worker(worker.tenant, worker.worker_id):
+        if holding.package:
+            _forget(view, holding, "evicted")
+
+
+def _forget(view: View, holding: Holding, state: str) -> None:
+    """The resource is gone; tasks that wait for it need not wait any longer."""
+    holding.state = "evicted" if state == "evicted" else "released"
+    assert holding.state in GONE
+    view.resources.remove(holding)
+    view.gone[holding.key] = holding
+    view.batch.notices.append(ResourceChanged(*holding.key))
+    cause = f"worker {holding.worker_id} {'evicted' if state == 'evicted' else 'released'} it"
+    for run, task in _waiting_for(view, holding.tenant, holding.worker_id):
+        refs = refs_of(run, task, bound_parameters(run, task))
+        if any(ref.resource_id == holding.resource_id for ref in refs):
+            _lose(view, run, task, holding.resource_id, cause)
+
+
+def _waiting_for(view: View, tenant: str, worker_id: str) -> list[tuple[Run, int]]:
+    return [
+        (view.runs[entry.run_id], entry.task)
+        for demand in view.queue.demands()
+        if demand.pin == worker_id and demand.tenant == tenant
+        for entry in view.queue.waiting_with(demand)
+    ]
+
+
+# -- what is lost ------------------------------------------------------------------------------
+
+
+def lose_pinned(view: View, demand: Demand) -> None:
+    """The worker that holds what these tasks need did not come back."""
+    assert demand.pin is not None
+    cause = f"the worker that holds it did not come back: {demand.pin}"
+    for entry in view.queue.waiting_with(demand):
+        view.count("pinned worker lost")
+        run = view.runs[entry.run_id]
+        refs = refs_of(run, entry.task, bound_parameters(run, entry.task))
+        lost = next((ref.resource_id for ref in refs if ref.worker_id == demand.pin), None)
+        if lost is None:
+            located = view.locate(run.tenant, refs)
+            lost = next(ref.resource_id for ref in located if ref.worker_id == demand.pin)
+        _lose(view, run, entry.task, lost, cause)
+
+
+def lose_sticky(view: View, tenant: str, key: str, worker_id: str) -> None:
+    """The worker of an affinity key did not come back: nodes that say so fail rather than begin anew elsewhere."""
+    for demand in view.queue.demands():
+        hint = demand.affinity
+        if demand.tenant != tenant or hint is None or hint.key != key or hint.mode != "sticky":
+            continue
+        for entry in view.queue.waiting_with(demand):
+            run = view.runs[entry.run_id]
+            if run.node_of(entry.task).on_resource_lost != "fail":
+                continue
+            view.queue.forget(entry.run_id, entry.task)
+            message = f"the worker of the affinity key did not come back: {worker_id}: {key}"
+            error = Problem(errors.RESOURCE_LOST.code, "INFRASTRUCTURE", message, False)
+            view.decide(run, Fail(entry.task, error))
+
+
+def _lose(view: View, run: Run, task: int, resource_id: str, cause: str) -> None:
+    view.queue.forget(run.run_id, task)
+    if rebuilds(view, run, task):
+        view.count("resource made again")
+        view.decide(run, Rebuild(task, resource_id, cause))
+        return
+    error = Problem(errors.RESOURCE_LOST.code, "INFRASTRUCTURE", f"{cause}: {resource_id}", False)
+    view.decide(run, Fail(task, error))
+
+
+def rebuilds(view: View, run: Run, task: int) -> bool:
+    """Whether the task has what it lost made again."""
+    policy = run.node_of(task).on_resource_lost or view.settings.resource_lost
+    return policy == "rebuild"
+
+
+LOST_CODES = frozenset({errors.RESOURCE_LOST.code, errors.RESOURCE_EXPIRED.code})
+"""What a worker says of a reference to something that it had once."""
+
+
+def lost_ref(view: View, run: Run, task: int, error: business.TaskError | None) -> str | None:
+    """The resource for want of which an attempt failed, if its node wants it made again."""
+    if error is None or error.code not in LOST_CODES or not rebuilds(view, run, task):
+        return None
+    refs = refs_of(run, task, bound_parameters(run, task))
+    named = [ref.resource_id for ref in refs if ref.resource_id in error.message]
+    return next(iter(named or [ref.resource_id for ref in refs]), None)
+
+
+# -- what is asked of workers -------------------------------------------------------------------
+
+
+def _is_left_over(view: View, holding: Holding) -> bool:
+    """Whether it belongs to a run that has ended, and to nobody else."""
+    is_of_run = holding.run_id is not None and holding.scope == holding.run_id
+    return is_of_run and holding.run_id not in view.runs and not holding.is_artifact
+
+
+def owe_cleanups(view: View, worker: WorkerEntry) -> None:
+    """Tell a worker that is back what has ended meanwhile, and what somebody closed."""
+    scopes = set()
+    for holding in view.resources.of_worker(worker.tenant, worker.worker_id):
+        if _is_left_over(view, holding):
+            scopes.add(holding.scope)
+        elif holding.state == "evicting":
+            _ask_to_close(view, worker, holding, "closed while the worker was away")
+    for scope in sorted(scopes):
+        view.owe_cleanup(worker.tenant, worker.worker_id, scope)
+
+
+def close_resource(view: View, holding: Holding, by: str) -> None:
+    """Let a worker let go of it; one that is away is told when it is back."""
+    holding.state = "evicting"
+    view.batch.notices.append(ResourceChanged(*holding.key))
+    worker = view.workers.find(holding.tenant, holding.worker_id)
+    if worker is not None:
+        _ask_to_close(view, worker, holding, f"closed by {by}")
+
+
+def _ask_to_close(view: View, worker: WorkerEntry, holding: Holding, reason: str) -> None:
+    if worker.session_id is not None:
+        cleanup = business.ResourceCleanup(resource_id=holding.resource_id, reason=reason)
+        view.send(worker.session_id, business.RESOURCE_CLEANUP, cleanup)
+
+
+def extend_resource(view: View, holding: Holding, expires_at: int, text: str) -> None:
+    """Let it live until then.
+
+    Raises:
+        Unavailable: its worker is away.
+    """
+    worker = _reachable(view, holding)
+    holding.expires_at = expires_at
+    view.batch.notices.append(ResourceChanged(*holding.key))
+    touch = business.ResourceTouch(holding.resource_id, text)
+    view.send(worker, business.RESOURCE_TOUCH, touch)
+
+
+def request_export(view: View, holding: Holding, upload_url: str) -> None:
+    """Have the worker put its bytes where they can be read without it.
+
+    Raises:
+        Unavailable: its worker is away.
+        Conflict: it is kept in memory, which has no bytes.
+    """
+    if holding.package:
+        raise errors.Conflict(
+            errors.RESOURCE_INVALID, f"kept in memory, it has no bytes: {holding.resource_id}"
+        )
+    worker = _reachable(view, holding)
+    export = business.ResourceExport(holding.resource_id, upload_url)
+    view.send(worker, business.RESOURCE_EXPORT, export)
+
+
+def note_export(view: View, holding: Holding, blob: str) -> None:
+    """Its bytes are where they can be read without its worker."""
+    holding.blob = blob
+    view.batch.notices.append(ResourceChanged(*holding.key))
+
+
+def _reachable(view: View, holding: Holding) -> str:
+    worker = view.workers.find(holding.tenant, holding.worker_id)
+    if worker is None or worker.session_id is None:
+        raise errors.Unavailable(
+            errors.WORKER_UNAVAILABLE, f"the worker that holds it is away: {holding.worker_id}"
+        )
+    return worker.session_id
+
+
+# -- what is submitted and stored ----------------------------------------------------------------
+
+
+def check_refs(view: View, tenant: str, refs: Sequence[ResourceRefValue]) -> None:
+    """Refuse a submission whose resources can not be had: seed 003 §4, "conflicting hints return HTTP 409, and an
+    unavailable worker surfaces HTTP 503".
+
+    Raises:
+        Conflict: they live on several workers.
+        Unavailable: the worker that holds one is away.
+    """
+    located = view.locate(tenant, refs)
+    workers = sorted({ref.worker_id for ref in located if ref.worker_id is not None})
+    if len(workers) > 1:
+        raise errors.Conflict(
+            errors.RESOURCE_CONFLICT,
+            f"a node refers to resources of several workers: {', '.join(workers)}",
+        )
+    for worker_id in workers:
+        worker = view.workers.find(tenant, worker_id)
+        if worker is None or not worker.is_reachable:
+            raise errors.Unavailable(
+                errors.WORKER_UNAVAILABLE,
+                f"the worker that holds a resource of the workflow is away: {worker_id}",
+            )
+
+
+def restore_resource(view: View, holding: Holding) -> None:
+    """A resource that is stored; call it before anything is received."""
+    view.resources.add(holding)
+
+
+def describe(holding: Holding) -> dict[str, object]:
+    """As the tenant's stream tells it."""
+    return {
+        "resourceId": holding.resource_id,
+        "workerId": holding.worker_id,
+        "type": holding.type,
+        "state": holding.state,
+        "runId": holding.run_id,
+        "nodeId": holding.node_id,
+        "sizeBytes": holding.size_bytes,
+        "metadata": msgspec.Raw(holding.metadata),
+    }

@@ -1,0 +1,313 @@
+"""Packages on workers: wishes, what becomes of them, and installs on demand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from astraflow import errors
+from astraflow.dispatch.wishes import INSTALL_TRIES, Wish
+from astraflow.engine.batch import PackageTold
+from astraflow.engine.packages import (
+    PackageSource,
+    restore_wish,
+    wish_installed,
+    wish_removed,
+)
+from astraflow.protocol import business
+from astraflow.runs.facts import TaskFailed, TaskWaiting
+from tests.unit.engine.rig import TENANT, Rig, Worker
+from tests.unit.plans import make_plan
+
+INSTALLS = ("pkg.install", "runtime.any")
+TEXT = {"package_name": "text", "package_version": "2.0", "runtime": "python"}
+SOURCE = PackageSource("/archive", "ab" * 32, "signed")
+
+
+def published(*versions: tuple[str, str], **settings: Any) -> Rig:
+    rig = Rig(**settings)
+    known = set(versions or {("text", "2.0")})
+    rig.engine.view.sources = lambda tenant, name, version: (
+        SOURCE if tenant == TENANT and (name, version) in known else None
+    )
+    return rig
+
+
+def entry(rig: Rig, worker_id: str = "w1") -> Any:
+    found = rig.engine.view.workers.find(TENANT, worker_id)
+    assert found is not None
+    return found
+
+
+def wish(rig: Rig, worker_id: str = "w1") -> Wish:
+    found = rig.engine.view.wishes.find((TENANT, worker_id, "text", "2.0"))
+    assert found is not None
+    return found
+
+
+def frames(rig: Rig, kind: type) -> list[Any]:
+    return [frame.payload for frame in rig.carried if isinstance(frame.payload, kind)]
+
+
+def tell(worker: Worker, status: Any, **details: Any) -> None:
+    event = business.PkgEvent(
+        "text", "2.0", status, details=msgspec.Raw(msgspec.json.encode(details))
+    )
+    worker.live.tell("pkg/text/2.0", business.PKG_EVENT, event, None, worker.rig.now)
+    worker.rig.run()
+
+
+def has_it(worker: Worker, *names: str) -> None:
+    """The worker registers anew, with these packages."""
+    from tests.unit.engine.rig import _offer
+
+    packages = {"pkg": "1.0", **dict.fromkeys(names, "2.0")}
+    worker.offer = _offer(worker.slots, packages, features=INSTALLS, runtimes=("python",))
+    worker.live.reoffer(worker.rig.now)
+    worker.rig.run()
+
+
+class TestWishes:
+    def test_an_install_is_told_with_all_that_proves_it(self) -> None:
+        rig = published()
+        rig.worker("w1", features=INSTALLS)
+        wish_installed(rig.engine.view, entry(rig), "text", "2.0", "command")
+        rig.wait(0.1)
+        assert frames(rig, business.PkgInstall) == [
+            business.PkgInstall("text", "2.0", "/archive", "ab" * 32, "signed")
+        ]
+        assert (wish(rig).state, wish(rig).why, wish(rig).is_open) == ("wanted", "command", True)
+
+    def test_what_the_repository_does_not_have_cannot_be_wished(self) -> None:
+        rig = published()
+        rig.worker("w1")
+        with pytest.raises(errors.NotFound):
+            wish_installed(rig.engine.view, entry(rig), "text", "9.9", "command")
+
+    def test_what_the_worker_has_already_is_fulfilled_at_once(self) -> None:
+        rig = published()
+        rig.worker("w1", packages={"text": "2.0"})
+        wish_installed(rig.engine.view, entry(rig), "text", "2.0", "command")
+        rig.wait(0.1)
+        assert wish(rig).state == "installed"
+        assert frames(rig, business.PkgInstall) == []
+        wish_removed(rig.engine.view, entry(rig), "other", "1.0", "command")
+        rig.wait(0.1)
+        assert frames(rig, business.PkgUninstall) == []
+
+    def test_progress_and_end_are_the_workers_word(self) -> None:
+        rig = published()
+        worker = rig.worker("w1", features=INSTALLS)
+        wish_installed(rig.engine.view, entry(rig), "text", "2.0", "command")
+        rig.wait(0.1)
+        tell(worker, "downloading")
+        assert wish(rig).state == "downloading"
+        tell(worker, "installing", step="venv")
+        assert wish(rig).state == "installing"
+        tell(worker, "installed")
+        assert (wish(rig).state, wish(rig).is_open) == ("installed", False)
+        told = [one.event.status for one in rig.notices if isinstance(one, PackageTold)]
+        assert told == ["downloading", "installing", "installed"]
+
+    def test_an_event_of_something_nobody_wished_is_told_and_nothing_else(self) -> None:
+        rig = published()
+        worker = rig.worker("w1")
+        tell(worker, "installed")
+        assert len(rig.engine.view.wishes) == 0
+        assert isinstance(rig.notices[-1], PackageTold)
+
+    def test_a_worker_that_was_away_is_told_when_it_is_back(self) -> None:
+        rig = published()
+        worker = rig.worker("w1", features=INSTALLS)
+        worker.crash()
+        rig.wait(20.0)
+        wish_installed(rig.engine.view, entry(rig), "text", "2.0", "command")
+        assert frames(rig, business.PkgInstall) == []
+        worker.boot()
+        rig.wait(1.0)
+        assert len(frames(rig, business.PkgInstall)) == 1
+
+    def test_an_inventory_that_has_it_ends_the_wish(self) -> None:
+        rig = published()
+        worker = rig.worker("w1", features=INSTALLS)
+        wish_installed(rig.engine.view, entry(rig), "text", "2.0", "command")
+        has_it(worker, "text")
+        assert wish(rig).state == "installed"
+
+    def test_a_worker_that_lost_what_it_had_is_told_again(self) -> None:
+        rig = published()
+        worker = rig.worker("w1", features=INSTALLS)
+        wish_installed(rig.engine.view, entry(rig), "text", "2.0", "command")
+        has_it(worker, "text")
+        has_it(worker)
+        assert len(frames(rig, business.PkgInstall)) == 2
+        assert wish(rig).state == "wanted"
+
+    def test_a_removal_ends_when_the_inventory_is_without_it(self) -> None:
+        rig = published()
+        worker = rig.worker("w1", features=INSTALLS)
+        has_it(worker, "text")
+        wish_removed(rig.engine.view, entry(rig), "text", "2.0", "command")
+        rig.wait(0.1)
+        assert frames(rig, business.PkgUninstall) == [business.PkgUninstall("text", "2.0")]
+        has_it(worker)
+        assert wish(rig).state == "removed"
+
+    def test_a_failure_that_may_pass_is_tried_again_and_then_rests(self) -> None:
+        rig = published()
+        worker = rig.worker("w1", features=INSTALLS)
+        wish_installed(rig.engine.view, entry(rig), "text", "2.0", "command")
+        rig.wait(0.1)
+        for tries in range(1, INSTALL_TRIES + 1):
+            assert len(frames(rig, business.PkgInstall)) == tries
+            tell(worker, "failed", code="E.PKG.INSTALL_FAILED", message="no network")
+            rig.wait(60.0)
+        assert len(frames(rig, business.PkgInstall)) == INSTALL_TRIES
+        assert (wish(rig).state, wish(rig).error) == (
+            "failed",
+            ("E.PKG.INSTALL_FAILED", "no network"),
+        )
+
+    def test_a_failure_that_will_not_pass_is_the_end(self) -> None:
+        rig = published()
+        worker = rig.worker("w1", features=INSTALLS)
+        wish_installed(rig.engine.view, entry(rig), "text", "2.0", "command")
+        tell(worker, "failed", code="E.PKG.INVALID", message="bad zip")
+        rig.wait(120.0)
+        assert wish(rig).state == "failed"
+        assert len(frames(rig, business.PkgInstall)) == 1
+
+    def test_details_that_are_no_details_are_a_failure_all_the_same(self) -> None:
+        rig = published()
+        worker = rig.worker("w1", features=INSTALLS)
+        wish_installed(rig.engine.view, entry(rig), "text", "2.0", "command")
+        tell(worker, "failed", code=7)
+        assert wish(rig).error == ("E.PKG.INSTALL_FAILED", "")
+
+    def test_a_version_that_is_no_longer_published_ends_the_wish(self) -> None:
+        rig = published()
+        worker = rig.worker("w1", features=INSTALLS)
+        stored = Wish((TENANT, "w1", "gone", "1.0"), "installed", "demand", 0)
+        restore_wish(rig.engine.view, stored)
+        has_it(worker)
+        assert stored.state == "failed"
+        assert stored.error is not None and stored.error[0] == "E.PKG.NOT_FOUND"
+
+
+class TestOnDemand:
+    def test_a_task_whose_package_nobody_has_is_installed_for(self) -> None:
+        rig = published()
+        worker = rig.worker("w1", features=INSTALLS)
+        rig.submit(make_plan(1, nodes={0: TEXT}))
+        assert len(frames(rig, business.PkgInstall)) == 1
+        assert wish(rig).why == "demand"
+        rig.wait(1.1)
+        said = [fact.waiting_for for fact in rig.facts() if isinstance(fact, TaskWaiting)]
+        assert said[-1].kind == "package"
+        assert said[-1].detail == "worker w1 waits to install text 2.0"
+        has_it(worker, "text")
+        assert worker.tasks() == [("run1.0", 1)]
+
+    def test_one_worker_installs_it_not_all(self) -> None:
+        rig = published()
+        rig.worker("w1", features=INSTALLS)
+        rig.worker("w2", features=INSTALLS)
+        rig.submit(make_plan(3, nodes=dict.fromkeys(range(3), TEXT)))
+        rig.wait(5.0)
+        assert len(frames(rig, business.PkgInstall)) == 1
+
+    def test_a_worker_that_installs_nothing_or_cannot_run_it_is_not_asked(self) -> None:
+        rig = published()
+        rig.worker("w1")
+        rig.worker("w2", features=("pkg.install",))
+        rig.submit(make_plan(1, nodes={0: TEXT}))
+        rig.wait(5.0)
+        assert frames(rig, business.PkgInstall) == []
+        rig.worker("w3", features=("pkg.install",), runtimes=("python",))
+        rig.wait(2.0)
+        assert wish(rig, "w3").is_open
+
+    def test_labels_are_respected(self) -> None:
+        rig = published()
+        rig.worker("w1", features=INSTALLS)
+        rig.worker("w2", features=INSTALLS, labels={"gpu": "1"})
+        rig.submit(make_plan(1, nodes={0: {**TEXT, "worker_labels": (("gpu", "1"),)}}))
+        assert wish(rig, "w2").is_open
+
+    def test_a_pinned_task_has_it_installed_where_its_resource_is(self) -> None:
+        rig = published()
+        first = rig.worker("w1", features=INSTALLS)
+        rig.worker("w2", features=INSTALLS)
+        rig.submit(make_plan(2, [(0, 1)], nodes={1: TEXT}, reads=True))
+        maker = first if first.tasks() else rig.workers[f"{TENANT}/w2"]
+        maker.finish(value={"resourceRef": {"resourceId": "r", "workerId": "w2"}})
+        assert wish(rig, "w2").is_open
+        assert rig.engine.view.wishes.find((TENANT, "w1", "text", "2.0")) is None
+
+    def test_while_workers_that_have_it_are_busy_nothing_is_installed(self) -> None:
+        rig = published()
+        rig.worker("w1", packages={"text": "2.0"}, slots=1, runtimes=("python",))
+        rig.worker("w2", features=INSTALLS)
+        rig.submit(make_plan(2, nodes=dict.fromkeys(range(2), TEXT)))
+        rig.wait(5.0)
+        assert frames(rig, business.PkgInstall) == []
+
+    def test_the_next_worker_is_asked_when_one_has_failed_and_then_the_task_fails(self) -> None:
+        rig = published()
+        workers = [rig.worker(name, features=INSTALLS) for name in ("w1", "w2")]
+        rig.submit(make_plan(1, nodes={0: TEXT}))
+        for worker in workers:
+            [asked] = [one for one in workers if _is_open(rig, one)]
+            tell(asked, "failed", code="E.PKG.INVALID", message="bad zip")
+            rig.wait(1.5)
+            assert worker in workers
+        assert rig.active() == []
+        [failed] = [fact for fact in rig.facts() if isinstance(fact, TaskFailed)]
+        assert failed.error.code == "E.PKG.INVALID"
+        assert (
+            "could not be installed on any of 2 workers; the first: bad zip" in failed.error.message
+        )
+
+    def test_a_retry_says_what_went_wrong_before(self) -> None:
+        rig = published()
+        worker = rig.worker("w1", features=INSTALLS)
+        rig.submit(make_plan(1, nodes={0: TEXT}))
+        tell(worker, "failed", code="E.PKG.INSTALL_FAILED", message="no network")
+        rig.wait(1.1)
+        said = [fact.waiting_for for fact in rig.facts() if isinstance(fact, TaskWaiting)]
+        assert said[-1].detail.endswith("waits to install text 2.0 again, after: no network")
+
+    def test_what_is_not_published_is_waited_for(self) -> None:
+        rig = published()
+        rig.worker("w1", features=INSTALLS)
+        rig.submit(make_plan(1, nodes={0: {**TEXT, "package_version": "3.0"}}))
+        rig.wait(5.0)
+        assert frames(rig, business.PkgInstall) == []
+        assert rig.active() == ["run1"]
+
+
+def _is_open(rig: Rig, worker: Worker) -> bool:
+    found = rig.engine.view.wishes.find((TENANT, worker.worker_id, "text", "2.0"))
+    return found is not None and found.is_open
+
+
+def test_a_manifest_that_a_worker_tells_is_learnt() -> None:
+    rig = published()
+    learnt: list[tuple[str, str, bytes]] = []
+    rig.engine.view.learn = lambda *told: learnt.append(told)
+    worker = rig.worker("w1")
+    catalog = business.PkgCatalog("text", "2.0", "ab" * 32, msgspec.Raw(b'{"name":"text"}'))
+    worker.live.tell("catalog", business.PKG_CATALOG, catalog, None, rig.now)
+    rig.run()
+    assert learnt == [(TENANT, "ab" * 32, b'{"name":"text"}')]
+
+
+def test_a_full_queue_is_asked_again_at_the_next_acknowledgement() -> None:
+    rig = published(window=1)
+    rig.worker("w1", features=INSTALLS)
+    for number in range(5):
+        wish_removed(rig.engine.view, entry(rig), f"p{number}", "1.0", "command")
+    rig.wait(2.0)
+    assert rig.engine.view.wishes.find((TENANT, "w1", "p0", "1.0")) is not None
