@@ -11,19 +11,25 @@ import msgspec
 import pytest
 
 from astraflow.worker.hosts import frames
-from tests.hosts.stage import play, staged
+from tests.hosts.stage import play, staged, value_of
 
 ROOT: Final = Path(__file__).resolve().parents[2] / "schemas"
 MODELS: Final[dict[str, type[msgspec.Struct]]] = {
     "start": frames.Start,
     "cancel": frames.CancelAttempt,
     "answer": frames.Answer,
+    "leased": frames.Leased,
+    "close": frames.CloseObject,
     "stop": frames.Stop,
     "hello": frames.Hello,
     "broken": frames.LoadFailed,
     "result": frames.Outcome,
     "feedback": frames.Feedback,
     "next": frames.Next,
+    "register": frames.Register,
+    "lease": frames.Lease,
+    "use": frames.Use,
+    "closed": frames.Closed,
 }
 SCHEMAS: Final = {
     name: json.loads((ROOT / "host" / f"{name}.schema.json").read_text()) for name in MODELS
@@ -91,11 +97,14 @@ def test_what_a_real_host_says_fits_the_schemas(
     async def scene() -> None:
         async with staged(tmp_path) as stage:
             await stage.outcome_of("core.stream", {"text": "a b"}, task="streams")
-            await stage.outcome_of("core.file", {"text": "a"}, task="makes a file")
+            made = await stage.outcome_of("core.file", {"text": "a"}, task="makes a file")
+            await stage.outcome_of("core.read_file", value_of(made), task="reads it")
             await stage.outcome_of("core.fail", {}, task="fails")
             stage.start("nasty.middleware", task="calls", chain_index=0)
             await stage.until(lambda: stage.calls)
 
     play(scene)
-    assert {frame["type"] for frame in heard} == {"hello", "result", "feedback", "next"}
+    assert {frame["type"] for frame in heard} == {
+        "hello", "result", "feedback", "next", "register", "lease", "use",
+    }  # fmt: skip
     assert all(is_valid(frame["type"], frame) for frame in heard)

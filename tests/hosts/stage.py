@@ -17,6 +17,7 @@ import msgspec
 from astraflow.clock import SystemClock
 from astraflow.protocol import business
 from astraflow.worker.hosts import HostPool, HostSettings, HostSpec, core_package
+from astraflow.worker.resources import ResourceKeeper, ResourceLimits, ResourceRegistry
 
 NASTY = HostSpec("nasty", "1.0.0", Path(sys.executable), Path(__file__).parent / "nasty")
 WAIT_S = 30.0
@@ -27,14 +28,30 @@ FENCE_S = 60.0
 class Stage:
     """Starts attempts and waits for what becomes of them."""
 
-    def __init__(self, folder: Path, settings: HostSettings, *specs: HostSpec) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        settings: HostSettings,
+        *specs: HostSpec,
+        limits: ResourceLimits | None = None,
+    ) -> None:
         self.folder = folder
         self.clock = SystemClock()
         self.results: dict[str, business.Result] = {}
         self.goners: list[tuple[str, int]] = []
         self.said: list[business.Feedback] = []
         self.calls: list[business.NextRequest] = []
+        self.events: list[business.ResourceEvent] = []
         self._changed = asyncio.Event()
+        self.registry = ResourceRegistry(
+            folder,
+            folder / "data",
+            worker_id=settings.worker_id,
+            clock=self.clock,
+            limits=limits or ResourceLimits(),
+            tell=self.told,
+        )
+        settings = msgspec.structs.replace(settings, resources_dir=self.registry.files.root)
         known = {spec.name: spec for spec in (core_package(), NASTY, *specs)}
         self.pool = HostPool(
             folder=folder,
@@ -42,6 +59,7 @@ class Stage:
             settings=settings,
             packages=lambda name, version: known.get(name),
             events=self,
+            keeper=ResourceKeeper(self.registry, settings.worker_id),
         )
 
     # -- the events of the pool -------------------------------------------------------------
@@ -64,6 +82,10 @@ class Stage:
         self.calls.append(request)
         self._changed.set()
 
+    def told(self, event: business.ResourceEvent) -> None:
+        self.events.append(event)
+        self._changed.set()
+
     # -- what tests do ----------------------------------------------------------------------
 
     def start(
@@ -75,10 +97,11 @@ class Stage:
         attempt: int = 1,
         failures: int = 0,
         fence_s: float = FENCE_S,
+        run: str = "run-1",
         **fields: Any,
     ) -> None:
         dispatch = business.Dispatch(
-            "run-1",
+            run,
             task,
             attempt,
             failures,
@@ -146,12 +169,19 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(folder: Path, *specs: HostSpec, **settings: Any) -> AsyncIterator[Stage]:
-    stage = Stage(folder, HostSettings(worker_id="w-1", **settings), *specs)
+async def staged(
+    folder: Path, *specs: HostSpec, limits: ResourceLimits | None = None, **settings: Any
+) -> AsyncIterator[Stage]:
+    stage = Stage(folder, HostSettings(worker_id="w-1", **settings), *specs, limits=limits)
     try:
         yield stage
     finally:
         await stage.pool.close()
+        stage.registry.check()
+        assert all(not one.in_use_count for one in stage.registry.list()), (
+            "all leases were given back"
+        )
+        stage.registry.close()
         assert stage.records() == [], "a host that is dead is forgotten"
 
 

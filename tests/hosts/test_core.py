@@ -175,8 +175,10 @@ class TestFiles:
                 )
                 assert (artifact.type, artifact.size_bytes) == ("file", len(content))
                 assert json.loads(bytes(artifact.metadata))["sha256"] == digest
-                path = tmp_path / "data" / "resources" / artifact.resource_id
-                assert path.resolve().is_relative_to((tmp_path / "data" / "resources").resolve())
+                (kept,) = stage.registry.list()
+                assert kept.listed
+                path = stage.registry.files.path_of(kept.token, kept.name)
+                assert path.resolve().is_relative_to((tmp_path / "resources").resolve())
                 assert path.read_bytes() == content
                 read = await stage.outcome_of(
                     "core.read_file", {"file": {"resourceRef": reference}}, task="t2"

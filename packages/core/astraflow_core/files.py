@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import mimetypes
-import os
-import re
-import uuid
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from astraflow_sdk import ConfigurationError, Context, InfrastructureError, NodeError, node
+from astraflow_sdk import (
+    Cancelled,
+    ConfigurationError,
+    Context,
+    InfrastructureError,
+    ResourceError,
+    artifact,
+    node,
+    resource,
+)
 
 __all__ = ["file", "read_file"]
 
@@ -18,62 +25,35 @@ FILE_BYTES = 1024**3
 """The largest file that `core.file` makes."""
 PIECE_BYTES = 1024 * 1024
 
-# What an id of ours looks like. It is also a path below the folder, so nothing else is let through.
-_ID = re.compile(r"[0-9a-zA-Z_-]{1,100}/[0-9a-f]{32}/[0-9a-zA-Z_-][0-9a-zA-Z._-]{0,99}")
-_UNSAFE = re.compile(r"[^0-9a-zA-Z._-]")
-
-
-class _Missing(NodeError):
-    category = "DATA_QUALITY"
-    default_code = "E.RESOURCE.MISSING"
-
-
-class _Invalid(NodeError):
-    category = "CONFIGURATION"
-    default_code = "E.RESOURCE.INVALID"
-
 
 @node("core.file")
 def file(
     ctx: Context, name: str = "file", sizeBytes: int | None = None, text: str | None = None
 ) -> dict[str, Any]:
     """Make a file: of a text, or of so many bytes."""
-    pieces = [text.encode()] if isinstance(text, str) else _pieces(sizeBytes)
-    shown = _UNSAFE.sub("_", str(name)).lstrip(".")[:100] or "file"
-    scope = _UNSAFE.sub("_", ctx.run_id).replace(".", "_")[:100]
-    resource_id = f"{scope}/{uuid.uuid4().hex}/{shown}"
-    path = _path(ctx, resource_id)
-    size, digest = _write(path, pieces)
-    mime = mimetypes.guess_type(shown)[0] or "application/octet-stream"
-    ctx.add_artifact(
-        resource_id, "file", size_bytes=size, metadata={"mime": mime, "sha256": digest}
-    )
-    reference = {"resourceId": resource_id, "workerId": ctx.worker_id, "type": "file"}
-    return {"file": {"resourceRef": reference}}
+    pieces = iter([text.encode()]) if isinstance(text, str) else _pieces(sizeBytes)
+    path = artifact.fresh_path(str(name))
+    _write(ctx, path, pieces)
+    handle = artifact.store_file(path, name=str(name), type="file")
+    return {"file": handle.ref()}
 
 
 @node("core.read_file")
 def read_file(ctx: Context, file: Any = None) -> dict[str, Any]:
     """The size and the digest of a file that another node made."""
-    reference = file.get("resourceRef") if isinstance(file, dict) else None
-    resource_id = reference.get("resourceId") if isinstance(reference, dict) else None
-    if not isinstance(resource_id, str) or not _ID.fullmatch(resource_id):
-        raise _Invalid(
-            "file must be a reference to a file: {resourceRef: {resourceId, workerId, type}}"
-        )
     size, digest = 0, hashlib.sha256()
-    try:
-        with open(_path(ctx, resource_id), "rb") as content:
+    with resource.lease(file) as handle:
+        if handle.path is None:
+            raise ResourceError(f"this is no file: {handle.resource_id or handle.type}")
+        with open(handle.path, "rb") as content:
             while piece := content.read(PIECE_BYTES):
                 ctx.raise_if_cancelled()
                 size += len(piece)
                 digest.update(piece)
-    except FileNotFoundError as problem:
-        raise _Missing(f"this worker has no such file: {resource_id}") from problem
     return {"sizeBytes": size, "sha256": digest.hexdigest()}
 
 
-def _pieces(size: int | None) -> Any:
+def _pieces(size: int | None) -> Iterator[bytes]:
     if size is None:
         raise ConfigurationError("give the file a text or sizeBytes")
     if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size <= FILE_BYTES:
@@ -84,24 +64,15 @@ def _pieces(size: int | None) -> Any:
     return (whole[: min(PIECE_BYTES, size - at)] for at in range(0, size, PIECE_BYTES))
 
 
-def _path(ctx: Context, resource_id: str) -> Path:
-    return ctx.data_dir / "resources" / resource_id
-
-
-def _write(path: Path, pieces: Any) -> tuple[int, str]:
-    """Write beside, then rename: a file with its name is whole."""
-    size, digest = 0, hashlib.sha256()
-    unfinished = path.with_name(f"{path.name}.part")
+def _write(ctx: Context, path: Path, pieces: Iterator[bytes]) -> None:
     try:
-        path.parent.mkdir(parents=True)
-        with open(unfinished, "xb") as content:
+        with open(path, "xb") as content:
             for piece in pieces:
-                size += content.write(piece)
-                digest.update(piece)
-            content.flush()
-            os.fsync(content.fileno())
-        unfinished.rename(path)
+                ctx.raise_if_cancelled()
+                content.write(piece)
     except OSError as problem:
-        unfinished.unlink(missing_ok=True)
+        shutil.rmtree(path.parent, ignore_errors=True)
         raise InfrastructureError(f"the file cannot be written: {problem.strerror}") from problem
-    return size, digest.hexdigest()
+    except Cancelled:
+        shutil.rmtree(path.parent, ignore_errors=True)
+        raise

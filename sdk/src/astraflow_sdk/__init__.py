@@ -1,7 +1,8 @@
-"""What a node is written with: `@node`, `Context`, and errors by category."""
+"""What a node is written with: `@node`, `Context`, `artifact`, `resource`, and errors by category."""
 
 from __future__ import annotations
 
+from astraflow_sdk import artifact, resource
 from astraflow_sdk.context import Context
 from astraflow_sdk.errors import (
     CallFailed,
@@ -12,6 +13,7 @@ from astraflow_sdk.errors import (
     NodeError,
     UserCodeError,
 )
+from astraflow_sdk.handles import ResourceError, ResourceHandle
 from astraflow_sdk.nodes import NodeInfo, node
 
 __all__ = [
@@ -23,6 +25,10 @@ __all__ = [
     "InfrastructureError",
     "NodeError",
     "NodeInfo",
+    "ResourceError",
+    "ResourceHandle",
     "UserCodeError",
+    "artifact",
     "node",
+    "resource",
 ]

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import base64
 import itertools
+import threading
 from collections import deque
 from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from astraflow_sdk.errors import Cancelled
+from astraflow_sdk.errors import Cancelled, ConfigurationError
+from astraflow_sdk.handles import ResourceHandle
+from astraflow_sdk.resources import ResourceRegistry
 
 __all__ = ["Context", "Port"]
 
@@ -27,12 +30,18 @@ FRAME_CHUNKS = 64
 MESSAGE_CHARS = 4096
 """Of a progress message; more is cut."""
 
+_FIRST_USE = threading.Lock()
+
 
 class Port(Protocol):
     """The host, as a context sees it."""
 
     worker_id: str
+    tenant: str
     data_dir: Path
+
+    def registry_of(self, ctx: Context) -> ResourceRegistry | None:
+        """A new registry for the attempt; none if resources cannot be kept here."""
 
     def told(self, ctx: Context) -> None:
         """The context has something to tell: take it soon with `take_feedback`."""
@@ -50,6 +59,7 @@ class Context:
         "_counts",
         "_frame",
         "_port",
+        "_registry",
         "_said",
         "attempt",
         "cancel_reason",
@@ -79,6 +89,7 @@ class Context:
         self._said: dict[str, Any] | None = None
         self._counts: dict[str, itertools.count[int]] | None = None
         self._artifacts: list[dict[str, Any]] | None = None
+        self._registry: ResourceRegistry | None = None
 
     # -- who and where ----------------------------------------------------------------------
 
@@ -93,6 +104,11 @@ class Context:
     @property
     def inputs(self) -> dict[str, Any]:
         """The parameters, with what came over the edges bound into them."""
+        return self.parameters
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The same as `parameters`."""
         return self.parameters
 
     @property
@@ -116,6 +132,10 @@ class Context:
         return self._port.worker_id
 
     @property
+    def tenant(self) -> str:
+        return self._port.tenant
+
+    @property
     def data_dir(self) -> Path:
         """The worker's folder for files of packages."""
         return self._port.data_dir
@@ -136,6 +156,35 @@ class Context:
     def chain_index(self) -> int | None:
         """The place of a middleware in its chain; None in all other nodes."""
         return self._frame.get("chain_index")
+
+    # -- resources --------------------------------------------------------------------------
+
+    @property
+    def resource_registry(self) -> ResourceRegistry | None:
+        """What keeps files and objects between attempts. None where there is nothing that could: guard for it."""
+        if self._registry is None:
+            made = self._port.registry_of(self)
+            with _FIRST_USE:
+                self._registry = self._registry or made
+        return self._registry
+
+    def needed_registry(self) -> ResourceRegistry:
+        """Raises ConfigurationError where there is none."""
+        registry = self.resource_registry
+        if registry is None:
+            raise ConfigurationError("there is no registry of resources here")
+        return registry
+
+    @property
+    def leased_resources(self) -> dict[str, ResourceHandle]:
+        """What the dispatch refers to, by resource id: leased before the handler began, until it ends."""
+        registry = self.resource_registry
+        return {} if registry is None else dict(registry.leased)
+
+    @property
+    def told_leases(self) -> list[dict[str, Any]]:
+        """For the registry: what the worker has leased for the attempt."""
+        return list(self._frame.get("leased") or ())
 
     # -- being stopped ----------------------------------------------------------------------
 
@@ -219,6 +268,10 @@ class Context:
             artifact["size_bytes"] = size_bytes
         if metadata:
             artifact["metadata"] = dict(metadata)
+        self.list_artifact(artifact)
+
+    def list_artifact(self, artifact: dict[str, Any]) -> None:
+        """Return what a registry has described (`to_artifact_descriptor`) beside the result."""
         if self._artifacts is None:
             self._artifacts = []
         self._artifacts.append(artifact)

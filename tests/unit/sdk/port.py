@@ -12,11 +12,15 @@ class Ear:
     """Stands for the host behind a context."""
 
     worker_id = "w-1"
+    tenant = "t-1"
     data_dir = Path("/nowhere")
 
     def __init__(self) -> None:
         self.told_by: list[Context] = []
         self.asked: list[tuple[object, float | None]] = []
+
+    def registry_of(self, ctx: Context) -> None:
+        return None
 
     def told(self, ctx: Context) -> None:
         self.told_by.append(ctx)

@@ -3,6 +3,7 @@
 Rule 1: a handler gets its parameters by name. `ctx`, `context` or whatever is annotated `Context` gets the context.
 Rule 2: a parameter that is missing and has no default is a `ConfigurationError` that names it; those that the function
         does not name are left out, unless it takes `**kwargs`.
+Rule 3: `async_run` or `run` of an adapter runs what no method of its own is named for, and gets the context alone.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from astraflow_sdk.context import Context
 from astraflow_sdk.errors import ConfigurationError
 from astraflow_sdk.nodes import info_of
 
-__all__ = ["Handler", "load_handlers"]
+__all__ = ["Handler", "load_handlers", "read_manifest"]
 
+_ADAPTER_METHODS = ("async_run", "run")
 _CONTEXT_NAMES = frozenset({"ctx", "context"})
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -57,6 +59,10 @@ class Handler:
                 names.append(name)
                 if parameter.default is inspect.Parameter.empty:
                     self._needed.add(name)
+        is_adapter = getattr(function, "__name__", "") in _ADAPTER_METHODS
+        if is_adapter and self._context_name is None and len(names) == 1:
+            self._context_name = names.pop()
+            self._needed.clear()
         self._names = tuple(names)
 
     def call(self, ctx: Context) -> Any:
@@ -87,15 +93,21 @@ def _is_context(name: str, parameter: inspect.Parameter) -> bool:
     return name in _CONTEXT_NAMES
 
 
-def load_handlers(folder: str) -> dict[str, Handler]:
+def read_manifest(folder: str) -> dict[str, Any]:
+    """Raises OSError or ValueError when there is none that can be read."""
+    with open(os.path.join(folder, "manifest.json"), encoding="utf-8") as file:
+        manifest: dict[str, Any] = json.load(file)
+    return manifest
+
+
+def load_handlers(folder: str, manifest: Mapping[str, Any] | None = None) -> dict[str, Handler]:
     """Import a package's code and find what runs each node type of its manifest.
 
     Raises:
         ConfigurationError: the manifest and the code do not fit together.
     """
     sys.path.insert(0, folder)
-    with open(os.path.join(folder, "manifest.json"), encoding="utf-8") as file:
-        manifest = json.load(file)
+    manifest = read_manifest(folder) if manifest is None else manifest
     adapters = manifest.get("adapters") or []
     objects: dict[str, Any] = {}
     marked: dict[str, Callable[..., Any]] | None = None
@@ -121,18 +133,30 @@ def _named_handler(
     """The function that the manifest names: `module:function`, or a method of the runtime's adapter."""
     for runtime, settings in (node.get("runtimes") or {}).items():
         name = (settings or {}).get("handler")
-        if not name:
-            continue
-        if ":" in name:
+        if name and ":" in name:
             return _function(_resolve(name), name)
         for adapter in adapters:
-            if adapter["runtime"] == runtime and node["type"] in adapter.get(
-                "capabilities", [node["type"]]
-            ):
-                entrypoint = adapter["entrypoint"]
-                if entrypoint not in objects:
-                    objects[entrypoint] = _adapter(entrypoint)
-                return _function(getattr(objects[entrypoint], name, None), f"{entrypoint}.{name}")
+            if adapter["runtime"] != runtime or not _is_capable(adapter, node["type"]):
+                continue
+            entrypoint = adapter["entrypoint"]
+            if entrypoint not in objects:
+                objects[entrypoint] = _adapter(entrypoint)
+            found = _method(objects[entrypoint], name)
+            if name or found is not None:
+                return _function(found, f"{entrypoint}.{name or _ADAPTER_METHODS[0]}")
+    return None
+
+
+def _is_capable(adapter: Mapping[str, Any], node_type: str) -> bool:
+    return node_type in adapter.get("capabilities", [node_type])
+
+
+def _method(adapter: Any, name: str | None) -> Any:
+    """The method of that name, else the one that runs everything."""
+    for candidate in (name, *_ADAPTER_METHODS):
+        found = getattr(adapter, candidate, None) if candidate else None
+        if found is not None:
+            return found
     return None
 
 

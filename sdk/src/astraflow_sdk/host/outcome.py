@@ -10,6 +10,7 @@ from typing import Any
 
 from astraflow_sdk.context import Context
 from astraflow_sdk.errors import Cancelled, NodeError
+from astraflow_sdk.handles import ResourceHandle
 from astraflow_sdk.host.channel import encode_json
 
 __all__ = ["encode_failure", "encode_value", "failure_of"]
@@ -21,6 +22,15 @@ CONTEXT_BYTES = 64 * 1024
 CODE_CHARS = 256
 
 _STATUSES = {"succeeded": "SUCCEEDED", "skipped": "SKIPPED"}
+_ARTIFACT_FIELDS = (
+    "resource_id", "worker_id", "type", "size_bytes", "expires_at", "inline", "metadata",
+)  # fmt: skip
+_ARTIFACT_KEYS = {
+    "resourceId": "resource_id",
+    "workerId": "worker_id",
+    "sizeBytes": "size_bytes",
+    "expiresAt": "expires_at",
+}
 _ADAPTER_KEYS = frozenset({"status", "outputs", "artifacts"})
 
 
@@ -33,12 +43,13 @@ def encode_value(ctx: Context, value: object, limit_bytes: int) -> str:
     elif "status" in value and value.keys() <= _ADAPTER_KEYS and str(value["status"]) in _STATUSES:
         # An adapter may return {status, outputs, artifacts}.
         status = _STATUSES[value["status"]]
-        artifacts = [*artifacts, *value.get("artifacts", ())]
+        artifacts = [*artifacts, *(value.get("artifacts") or ())]
         value = value.get("outputs", {})
     try:
+        artifacts = _artifacts(ctx, artifacts)
         result = encode_json(value)
         kept = f',"artifacts":{encode_json(artifacts)}' if artifacts else ""
-        size = len(result) if result.isascii() else len(result.encode())
+        size = sum(len(text) if text.isascii() else len(text.encode()) for text in (result, kept))
     except (TypeError, ValueError, RecursionError, UnicodeError) as problem:
         message = f"the result cannot be written as JSON: {_says(problem)}"
         return _failed(ctx, _error("E.RESULT.INVALID", "USER_CODE", message, False))
@@ -48,6 +59,19 @@ def encode_value(ctx: Context, value: object, limit_bytes: int) -> str:
         )
         return _failed(ctx, _error("E.RESULT.TOO_LARGE", "USER_CODE", message, False))
     return f'{_head(ctx)},"status":"{status}","result":{result}{kept}}}'
+
+
+def _artifacts(ctx: Context, given: list[Any]) -> list[dict[str, Any]]:
+    """Artifacts as the wire has them, each once: adapters also write camelCase, and leave out what the host knows."""
+    found: dict[str, dict[str, Any]] = {}
+    for one in given:
+        told = one.artifact() if isinstance(one, ResourceHandle) else dict(one)
+        artifact = {_ARTIFACT_KEYS.get(key, key): value for key, value in told.items()}
+        artifact = {key: artifact[key] for key in _ARTIFACT_FIELDS if artifact.get(key) is not None}
+        artifact.setdefault("worker_id", ctx.worker_id)
+        artifact.setdefault("type", "file")
+        found[str(artifact.get("resource_id"))] = artifact
+    return list(found.values())
 
 
 def encode_failure(ctx: Context, problem: BaseException) -> str:

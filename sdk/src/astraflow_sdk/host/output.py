@@ -6,17 +6,15 @@ library in C, a program that a handler started) is read by the worker, which kno
 
 from __future__ import annotations
 
-import contextvars
 import io
 import time
 from typing import TextIO
 
 from astraflow_sdk.context import Context
+from astraflow_sdk.current import CURRENT
 
-__all__ = ["CURRENT", "AttemptOutput", "finish_lines"]
+__all__ = ["AttemptOutput", "finish_lines"]
 
-CURRENT: contextvars.ContextVar[Context | None] = contextvars.ContextVar("attempt", default=None)
-"""The attempt whose handler is running; tasks that it starts inherit it, bare threads do not."""
 LINE_CHARS = 8 * 1024
 """A longer line is told in pieces."""
 

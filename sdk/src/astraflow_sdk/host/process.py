@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import faulthandler
+import itertools
 import os
 import sys
 import threading
+from collections import deque
 from pathlib import Path
 from typing import Any, NoReturn
 
 from astraflow_sdk.context import Context
+from astraflow_sdk.current import CURRENT
 from astraflow_sdk.errors import CallFailed, ConfigurationError
+from astraflow_sdk.filing import Filing
 from astraflow_sdk.host.channel import Channel, encode_json
-from astraflow_sdk.host.handlers import Handler, load_handlers
+from astraflow_sdk.host.handlers import Handler, load_handlers, read_manifest
+from astraflow_sdk.host.objects import Objects
 from astraflow_sdk.host.outcome import encode_failure, encode_value, failure_of
-from astraflow_sdk.host.output import CURRENT, AttemptOutput, finish_lines
+from astraflow_sdk.host.output import AttemptOutput, finish_lines
+from astraflow_sdk.host.registry import HostRegistry
 from astraflow_sdk.host.settings import HostSettings
 from astraflow_sdk.host.threads import Threads
+from astraflow_sdk.resources import Defaults
 
 __all__ = ["run_host"]
 
@@ -62,7 +69,7 @@ class _Running:
 
 
 class _Call:
-    """A call of the rest of a chain that waits for its answer."""
+    """A question that waits for its answer: of the rest of a chain, or for a resource."""
 
     __slots__ = ("answer", "future", "is_there")
 
@@ -75,7 +82,12 @@ class _Call:
 class _Host:
     def __init__(self, settings: HostSettings) -> None:
         self.worker_id = settings.worker_id
+        self.tenant = settings.tenant
         self.data_dir = Path(settings.data_dir)
+        self.filing: Filing | None = None
+        if settings.resources_dir is not None:
+            self.filing = Filing(Path(settings.resources_dir), self.data_dir)
+        self.defaults = Defaults()
         self.stopped = asyncio.Event()
         self._limit_bytes = settings.result_bytes
         self._loop = asyncio.get_running_loop()
@@ -83,15 +95,19 @@ class _Host:
         self._threads = Threads(settings.max_threads)
         self._attempts: dict[tuple[str, int], Context] = {}
         self._calls: dict[tuple[str, int, str], _Call] = {}
-        self._call_count = 0
+        self._call_count = itertools.count(1)
         self._telling: list[Context] = []
+        self._posts: deque[str] = deque()  # by threads; in the order in which they are told
+        self.objects = Objects(settings.keeps_objects, self._threads, self._tell_closed)
         self._ended: list[tuple[Context, str]] = []  # by threads; list operations are atomic
         self._channel = Channel(settings.read_fd, settings.write_fd, self._on_frame, self._on_turn)
         self._handlers = self._load(settings)
 
     def _load(self, settings: HostSettings) -> dict[str, Handler]:
         try:
-            handlers = load_handlers(settings.folder)
+            manifest = read_manifest(settings.folder)
+            self.defaults = Defaults.of(manifest)
+            handlers = load_handlers(settings.folder, manifest)
         except BaseException as problem:  # whatever a package raises when it is imported
             error = failure_of(problem)
             self._channel.send(encode_json({"type": "broken", "error": error}))
@@ -109,8 +125,10 @@ class _Host:
             self._start(frame)
         elif kind == "cancel":
             self._cancel(frame)
-        elif kind == "answer":
+        elif kind in ("answer", "leased"):
             self._answer(frame)
+        elif kind == "close":
+            self.objects.close(frame["token"])
         elif kind == "stop":
             self.stopped.set()
 
@@ -176,12 +194,14 @@ class _Host:
         self._channel.wake()
 
     def _on_turn(self) -> None:
+        self._send_posts()
         while self._ended:
             self._tell_end(*self._ended.pop(0))
         while self._telling:
             self._tell_feedback(self._telling.pop())
 
     def _tell_end(self, ctx: Context, text: str) -> None:
+        self._send_posts()  # what the attempt has registered is known before its result names it
         if ctx.partial_lines is not None:
             finish_lines(ctx)
         if ctx.is_told or ctx.dropped:
@@ -211,6 +231,43 @@ class _Host:
         else:
             ctx.dropped += dropped
 
+    # -- resources --------------------------------------------------------------------------
+
+    def registry_of(self, ctx: Context) -> HostRegistry | None:
+        return None if self.filing is None else HostRegistry(ctx, self, self.filing)
+
+    def post(self, text: str) -> None:
+        self._posts.append(text)
+        self._channel.wake()
+
+    def _send_posts(self) -> None:
+        while self._posts:
+            self._channel.send(self._posts.popleft())
+
+    def _tell_closed(self, token: str, error: str | None) -> None:
+        told = {"type": "closed", "token": token}
+        self.post(encode_json(told if error is None else {**told, "error": error}))
+
+    def ask(self, ctx: Context, request: dict[str, Any]) -> dict[str, Any]:
+        if threading.get_ident() == self._thread:
+            raise ConfigurationError("the loop of the host cannot wait for an answer")
+        call, request_id = self._new_call(ctx, None)
+        head = {"task_id": ctx.task_id, "attempt": ctx.attempt, "request_id": request_id}
+        self.post(encode_json({**request, **head}))
+        return self._wait_for(ctx, call)
+
+    def _new_call(
+        self, ctx: Context, future: asyncio.Future[dict[str, Any]] | None
+    ) -> tuple[_Call, str]:
+        request_id = f"{ctx.attempt}.{next(self._call_count)}"
+        call = self._calls[ctx.task_id, ctx.attempt, request_id] = _Call(future)
+        return call, request_id
+
+    def _wait_for(self, ctx: Context, call: _Call) -> dict[str, Any]:
+        while not call.is_there.wait(CANCEL_POLL_S):
+            ctx.raise_if_cancelled()
+        return call.answer
+
     # -- the rest of a chain ----------------------------------------------------------------
 
     def next_of(self, ctx: Context, payload: object, timeout_s: float | None) -> Any:
@@ -220,9 +277,7 @@ class _Host:
             )
         encoded = encode_json(payload)
         is_here = threading.get_ident() == self._thread
-        self._call_count += 1
-        call = _Call(self._loop.create_future() if is_here else None)
-        request_id = f"{ctx.attempt}.{self._call_count}"
+        call, request_id = self._new_call(ctx, self._loop.create_future() if is_here else None)
         request: dict[str, Any] = {
             "type": "next",
             "task_id": ctx.task_id,
@@ -232,15 +287,12 @@ class _Host:
         }
         if timeout_s is not None:
             request["timeout_ms"] = int(timeout_s * 1000)
-        self._calls[ctx.task_id, ctx.attempt, request_id] = call
         text = f'{encode_json(request)[:-1]},"payload":{encoded}}}'
         if is_here:
             self._channel.send(text)
             return self._await_answer(call)
         self._loop.call_soon_threadsafe(self._channel.send, text)
-        while not call.is_there.wait(CANCEL_POLL_S):
-            ctx.raise_if_cancelled()
-        return _result_of(call.answer)
+        return _result_of(self._wait_for(ctx, call))
 
     async def _await_answer(self, call: _Call) -> Any:
         assert call.future is not None

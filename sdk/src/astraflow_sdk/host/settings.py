@@ -24,6 +24,10 @@ class HostSettings:
     memory_bytes: int | None
     output_bytes: int
     output_bytes_per_s: int
+    tenant: str
+    resources_dir: str | None
+    """Where files are put to be registered; None: this worker keeps no resources."""
+    keeps_objects: bool
 
     @staticmethod
     def parse(text: str) -> HostSettings:

@@ -4,7 +4,9 @@ Rule 1: attempts of a package version share one host, unless the package asks fo
 Rule 2: an attempt that was lost before is alone in its host. Such a host may serve the next one when it is free: what
         counts is that the cause of a death is known. After a crash of a whole worker many tasks come back at once, so
         few hosts are started at a time, and short attempts are served by those few.
-Rule 3: a package that did not start is tried again after a delay that doubles. Attempts wait meanwhile.
+Rule 3: an attempt that needs an object which a host holds goes into that host, whatever else holds. A host that holds
+        objects is not let go.
+Rule 4: a package that did not start is tried again after a delay that doubles. Attempts wait meanwhile.
 """
 
 from __future__ import annotations
@@ -86,6 +88,8 @@ class Fleet:
             self.place(running)
 
     def _find(self, spec: HostSpec, running: Running) -> Host | None:
+        if running.pinned is not None:
+            return running.pinned
         if spec.isolation == "attempt":
             return None
         if not running.needs_own_host:
@@ -105,7 +109,7 @@ class Fleet:
             return False
         if len(self.hosts) < self._settings.max_hosts:
             return True
-        free = [host for host in self.hosts if host.is_free]
+        free = [host for host in self.hosts if host.is_spare]
         if free:
             self._let_go(min(free, key=lambda host: host.idle_since))
         return False  # its place is free when it is dead
@@ -183,7 +187,7 @@ class Fleet:
         if not host.is_ready:
             if now >= host.started_at + settings.start_timeout_s:
                 host.kill("late", f"{settings.start_timeout_s} s")
-        elif host.is_free and now >= host.idle_since + idle_s:
+        elif host.is_spare and now >= host.idle_since + idle_s:
             self._let_go(host)
         elif limit is not None and is_sampling:
             held = host.process.rss_bytes()

@@ -21,15 +21,22 @@ __all__ = [
     "Answer",
     "BrokenStream",
     "CancelAttempt",
+    "CloseObject",
+    "Closed",
     "Feedback",
     "FromHost",
+    "Handle",
     "Hello",
+    "Lease",
+    "Leased",
     "LoadFailed",
     "Next",
     "Outcome",
+    "Register",
     "Splitter",
     "Start",
     "Stop",
+    "Use",
     "about",
     "decode",
     "encode",
@@ -51,6 +58,26 @@ class _Frame(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag_fiel
 # -- to the host ----------------------------------------------------------------------------
 
 
+class Handle(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A resource that an attempt leases. Times are wall-clock milliseconds."""
+
+    resource_id: str
+    type: str
+    scope: str
+    token: str
+    state: str = "ready"
+    path: str | None = None
+    """Where the file is; none for an object, which the host finds by its token."""
+    metadata: Raw = EMPTY_OBJECT
+    size_bytes: int = 0
+    checksum: str | None = None
+    created_at: int = 0
+    expires_at: int = 0
+    in_use_count: int = 0
+    run_id: str | None = None
+    node_id: str | None = None
+
+
 class Start(_Frame, frozen=True, tag="start"):
     """Run an attempt."""
 
@@ -66,6 +93,7 @@ class Start(_Frame, frozen=True, tag="start"):
     secrets: dict[str, str] | None = None
     traceparent: str | None = None
     chain_index: int | None = None
+    leased: tuple[Handle, ...] = ()
 
 
 class CancelAttempt(_Frame, frozen=True, tag="cancel"):
@@ -84,6 +112,22 @@ class Answer(_Frame, frozen=True, tag="answer"):
     request_id: str
     result: Raw = NULL
     error: TaskError | None = None
+
+
+class Leased(_Frame, frozen=True, tag="leased"):
+    """The answer to a `lease`."""
+
+    task_id: str
+    attempt: int
+    request_id: str
+    handle: Handle | None = None
+    error: TaskError | None = None
+
+
+class CloseObject(_Frame, frozen=True, tag="close"):
+    """Close an object that is kept in the host, and say so."""
+
+    token: str
 
 
 class Stop(_Frame, frozen=True, tag="stop"):
@@ -145,7 +189,58 @@ class Next(_Frame, frozen=True, tag="next"):
     timeout_ms: Count | None = None
 
 
-FromHost = Hello | LoadFailed | Outcome | Feedback | Next
+Token = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+"""One registration of a resource: the name of its folder, or of its object in the host."""
+
+
+class Register(_Frame, frozen=True, tag="register"):
+    """The attempt has made a resource: a file in a folder of the worker, or an object that the host keeps."""
+
+    task_id: Name
+    attempt: Attempt
+    resource_id: Name
+    kind: Literal["file", "memory"]
+    resource_type: Name
+    token: Token
+    scope: Name | None = None
+    metadata: Raw = EMPTY_OBJECT
+    size_bytes: Count = 0
+    ttl_s: Annotated[float, Meta(gt=0)] | None = None
+    expires_at: Count | None = None
+    name: Name = "file"
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")] | None = None
+    mtime_ns: Annotated[int, Meta(ge=0)] = 0
+
+
+class Lease(_Frame, frozen=True, tag="lease"):
+    """The attempt wants to use a resource that did not come with it."""
+
+    task_id: Name
+    attempt: Attempt
+    request_id: Name
+    resource_id: Name
+
+
+class Use(_Frame, frozen=True, tag="use"):
+    """What else an attempt does with resources. Nothing answers; what is wrong becomes the failure of the attempt."""
+
+    task_id: Name
+    attempt: Attempt
+    action: Literal["touch", "release", "evict", "release_scope", "gc"]
+    resource_id: Name | None = None
+    scope: Name | None = None
+    expires_at: Count | None = None
+    reason: Text = ""
+
+
+class Closed(_Frame, frozen=True, tag="closed"):
+    """An object is closed, or its `close` has failed: it is dropped either way."""
+
+    token: Token
+    error: Text | None = None
+
+
+FromHost = Hello | LoadFailed | Outcome | Feedback | Next | Register | Lease | Use | Closed
 
 
 class About(msgspec.Struct, frozen=True):

@@ -49,6 +49,14 @@ class HostOwner(Protocol):
     def on_next(self, running: Running, call: frames.Next) -> None:
         """An attempt calls the rest of its chain."""
 
+    def on_resource(
+        self, host: Host, running: Running, frame: frames.Register | frames.Lease | frames.Use
+    ) -> None:
+        """An attempt makes, wants or changes a resource."""
+
+    def on_closed(self, host: Host, closed: frames.Closed) -> None:
+        """An object that the host kept is closed."""
+
     def on_strange(self, what: str) -> None:
         """Something came that should not have."""
 
@@ -78,6 +86,7 @@ class Host:
         self.started_at = self.idle_since = clock.now()
         self._owner = owner
         self._clock = clock
+        self.kept: set[str] = set()  # tokens of objects that live in it
         self._unsent: list[bytes] = []  # until it is ready
         self._load_error: TaskError | None = None
         self._cause: Cause = "itself"
@@ -89,6 +98,11 @@ class Host:
     def is_free(self) -> bool:
         """Whether it could run something and does not."""
         return self.is_ready and not self.is_ending and not self.attempts
+
+    @property
+    def is_spare(self) -> bool:
+        """Whether nothing would be missed if it ended."""
+        return self.is_free and not self.kept
 
     # -- from the owner ---------------------------------------------------------------------
 
@@ -121,6 +135,17 @@ class Host:
         self.idle_since = self._clock.now()
         if self.process.armed < self.idle_since + FENCE_SLACK_S:
             self.set_fence()
+
+    def keep(self, token: str) -> None:
+        self.kept.add(token)
+
+    def close_object(self, token: str) -> None:
+        self.send(frames.encode(frames.CloseObject(token)))
+
+    def let_go(self, token: str) -> None:
+        self.kept.discard(token)
+        if self.is_free and not self.kept:
+            self.idle_since = self._clock.now()
 
     def stop(self) -> None:
         """It has no work and is not needed: let it end by itself, but not for long."""
@@ -188,6 +213,9 @@ class Host:
         if isinstance(frame, frames.LoadFailed):
             self._load_error = _load_error(frame.error)
             return
+        if isinstance(frame, frames.Closed):
+            self._owner.on_closed(self, frame)
+            return
         running = self.attempts.get((frame.task_id, frame.attempt))
         if running is None:
             self._on_strange("frame of no attempt")
@@ -195,8 +223,10 @@ class Host:
             self._owner.on_outcome(self, running, frame)
         elif isinstance(frame, frames.Feedback):
             self._owner.on_feedback(running, frame)
-        else:
+        elif isinstance(frame, frames.Next):
             self._owner.on_next(running, frame)
+        else:
+            self._owner.on_resource(self, running, frame)
 
     def _on_hello(self, hello: frames.Hello) -> None:
         if self.is_ready:

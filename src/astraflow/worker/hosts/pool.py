@@ -19,6 +19,7 @@ from astraflow import errors
 from astraflow.clock import Clock
 from astraflow.protocol import business
 from astraflow.worker.hosts import frames
+from astraflow.worker.hosts.custody import Custody, Keeper
 from astraflow.worker.hosts.endings import Death, failed, outcome_of
 from astraflow.worker.hosts.fleet import Fleet
 from astraflow.worker.hosts.host import Host
@@ -59,11 +60,14 @@ class HostPool:
         settings: HostSettings,
         packages: Callable[[str, str], HostSpec | None],
         events: HostEvents,
+        keeper: Keeper | None = None,
     ) -> None:
+        """Without a `keeper`, attempts cannot make or lease resources."""
         self._clock = clock
         self._settings = settings
         self._events = events
         self._running: dict[AttemptKey, Running] = {}
+        self._custody = Custody(keeper)
         self._fleet = Fleet(self, folder, clock, settings, packages, self._refuse)
         self._teller = Teller(settings, clock, events.feedback)
         self._look_timer: asyncio.TimerHandle | None = None
@@ -81,7 +85,10 @@ class HostPool:
         running = Running(dispatch, fence_at, self._clock.now())
         assert running.key not in self._running, "an attempt is started once"
         self._running[running.key] = running
-        self._fleet.place(running)
+        if self._custody.lease_for(running):
+            self._fleet.place(running)
+        else:
+            self._later(self._end_unleased, running)
         if self._look_timer is None:
             self._look_later()
 
@@ -197,6 +204,7 @@ class HostPool:
         if running.is_killed:
             return  # Rule 3: it is gone when its host is, which is on its way
         host.remove(running)
+        outcome = self._custody.judged(running, outcome)
         dispatch = running.dispatch
         result = business.Result(
             dispatch.run_id,
@@ -233,11 +241,20 @@ class HostPool:
         )
         self._events.call(request)
 
+    def on_resource(
+        self, host: Host, running: Running, frame: frames.Register | frames.Lease | frames.Use
+    ) -> None:
+        self._custody.on_frame(host, running, frame)
+
+    def on_closed(self, host: Host, closed: frames.Closed) -> None:
+        self._custody.closed(host, closed)
+
     def on_strange(self, what: str) -> None:
         self.counters[what] = self.counters.get(what, 0) + 1
 
     def on_death(self, host: Host, death: Death) -> None:
         self._fleet.dead(host, death.is_failed_start)
+        self._custody.host_gone(host)
         left = list(host.attempts.values())
         for running in left:
             self._end(running, outcome_of(running, death, len(left) == 1))
@@ -256,6 +273,7 @@ class HostPool:
         if running.grace_timer is not None:
             running.grace_timer.cancel()
         self._teller.finish(running)
+        self._custody.ended(running)
         if result is None:
             self._events.gone(*running.key)
         else:
@@ -270,6 +288,12 @@ class HostPool:
             self._fleet.kill(running.host)  # it got one meanwhile
             return
         self._end(running, outcome_of(running, Death(0, "ours"), True))
+
+    def _end_unleased(self, running: Running) -> None:
+        """A resource that it needs is not to be had: its handler is not started."""
+        if self._running.get(running.key) is running:
+            assert running.refusal is not None
+            self._end(running, None if running.is_killed else failed(running, running.refusal))
 
     def _refuse(self, running: Running, code: errors.Code, message: str) -> None:
         """There can be no host for an attempt."""

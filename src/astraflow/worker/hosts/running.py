@@ -136,6 +136,9 @@ class Running:
         "is_killed",
         "is_overdue",
         "key",
+        "leased",
+        "pinned",
+        "refusal",
         "started_at",
     )
 
@@ -150,6 +153,9 @@ class Running:
         self.is_overdue = False  # its grace is over, its host is being killed for it
         self.is_killed = False  # nobody wants its outcome, only its end
         self.feedback: PendingFeedback | None = None
+        self.leased: tuple[frames.Handle, ...] = ()
+        self.pinned: Host | None = None  # the host that holds an object which it needs
+        self.refusal: business.TaskError | None = None  # the first that the registry has refused it
 
     @property
     def needs_own_host(self) -> bool:
@@ -185,5 +191,6 @@ class Running:
                 dispatch.secrets,
                 dispatch.traceparent,
                 dispatch.chain_index,
+                self.leased,
             )
         )

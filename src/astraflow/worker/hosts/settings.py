@@ -31,6 +31,9 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     worker_id: str = "worker"
     """The worker's instance id, which artifacts carry."""
+    tenant: str = "default"
+    resources_dir: Path | None = None
+    """Where hosts put files to be registered; None: nothing is kept."""
     start_timeout_s: float = 30.0
     """From the start of the process until its package is loaded: large models are loaded later, by handlers."""
     start_backoff_s: float = 0.5

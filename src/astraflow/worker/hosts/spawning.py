@@ -88,6 +88,9 @@ def _start(
         "memory_bytes": spec.memory_limit_bytes,
         "output_bytes": settings.output_bytes,
         "output_bytes_per_s": settings.output_bytes_per_s,
+        "tenant": settings.tenant,
+        "resources_dir": settings.resources_dir and str(settings.resources_dir.absolute()),
+        "keeps_objects": spec.isolation != "attempt",
     }
     # Not resolved: the link is what makes it the Python of its environment.
     python = str(spec.python.absolute())

@@ -1,0 +1,143 @@
+"""The registry of one attempt in a host: files are moved and objects kept here, the worker is told in order."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from astraflow_sdk.context import Context
+from astraflow_sdk.errors import ConfigurationError
+from astraflow_sdk.filing import Filing
+from astraflow_sdk.handles import ResourceError, ResourceHandle, from_ms, invalid
+from astraflow_sdk.host.channel import encode_json
+from astraflow_sdk.host.objects import Objects
+from astraflow_sdk.resources import Defaults, Making, ResourceRegistry
+
+__all__ = ["HostRegistry", "Telling"]
+
+
+class Telling(Protocol):
+    """The host, as far as registries need it."""
+
+    worker_id: str
+    objects: Objects
+    filing: Filing | None
+    defaults: Defaults
+
+    def post(self, text: str) -> None:
+        """Tell the worker something, from any thread, before anything that is told later."""
+
+    def ask(self, ctx: Context, request: dict[str, Any]) -> dict[str, Any]:
+        """Ask the worker and wait, in a thread.
+
+        Raises:
+            ConfigurationError: this is the loop, which must not wait.
+        """
+
+
+class HostRegistry(ResourceRegistry):
+    """Given to handlers as `ctx.resource_registry`."""
+
+    def __init__(self, ctx: Context, host: Telling, filing: Filing) -> None:
+        super().__init__(ctx.run_id, host.worker_id, filing, host.defaults)
+        self._ctx = ctx
+        self._host = host
+        for told in ctx.told_leases:
+            handle = self._told(told)
+            self._hold(handle)
+            self.leased[handle.resource_id] = handle
+
+    def _keep(self, making: Making) -> None:
+        handle = making.handle
+        frame: dict[str, Any] = {
+            "resource_id": handle.resource_id,
+            "kind": "memory" if making.filed is None else "file",
+            "resource_type": handle.type,
+            "token": handle.token,
+            "scope": handle.scope,
+            "metadata": {key: one for key, one in handle.metadata.items() if key != "path"},
+            "size_bytes": handle.size_bytes,
+        }
+        if making.ttl_s is not None:
+            frame["ttl_s"] = making.ttl_s
+        if making.expires_at_ms is not None:
+            frame["expires_at"] = making.expires_at_ms
+        if making.filed is None:
+            self._keep_object(making, frame)
+            return
+        frame["name"] = making.filed.path.name
+        frame["sha256"] = making.filed.sha256
+        frame["mtime_ns"] = making.filed.mtime_ns
+        self._post("register", frame)
+
+    def _keep_object(self, making: Making, frame: dict[str, Any]) -> None:
+        handle = making.handle
+        if not self._host.objects.may_keep:
+            raise invalid(
+                "this package runs each attempt in a process of its own (isolation: attempt), which "
+                f"ends with it: nothing can be kept in memory: {handle.resource_id}"
+            )
+        self._host.objects.add(handle.token, handle.value, making.close)
+        try:
+            self._post("register", frame)
+        except ResourceError:
+            self._host.objects.drop(handle.token)
+            raise
+
+    def _fetch(self, resource_id: str) -> ResourceHandle:
+        self._check_running()
+        try:
+            answer = self._host.ask(self._ctx, {"type": "lease", "resource_id": resource_id})
+        except ConfigurationError:
+            raise invalid(
+                "this resource did not come with the attempt, and the loop cannot wait for it: give "
+                "the node a reference to it, or await asyncio.to_thread(resource.lease, …): "
+                f"{resource_id}"
+            ) from None
+        error = answer.get("error")
+        if error is not None:
+            raise ResourceError(
+                error.get("message", ""),
+                category=error["category"],
+                code=error["code"],
+                retryable=error.get("retryable"),
+            )
+        return self._told(answer["handle"])
+
+    def _say(self, action: str, **fields: Any) -> None:
+        said = {key: value for key, value in fields.items() if value is not None}
+        self._post("use", {"action": action, **said})
+
+    def _post(self, kind: str, fields: dict[str, Any]) -> None:
+        self._check_running()
+        head = {"type": kind, "task_id": self._ctx.task_id, "attempt": self._ctx.attempt}
+        try:
+            text = encode_json({**head, **fields})
+        except (TypeError, ValueError, RecursionError) as problem:
+            raise invalid(f"metadata must be an object of JSON: {problem}") from problem
+        self._host.post(text)
+
+    def _check_running(self) -> None:
+        if self._ctx.state is None:
+            raise invalid("the attempt has ended: it can make and use no resources any more")
+
+    def _told(self, told: dict[str, Any]) -> ResourceHandle:
+        metadata = dict(told.get("metadata") or {})
+        if told.get("path") is not None:
+            metadata["path"] = told["path"]
+        return ResourceHandle(
+            told["resource_id"],
+            told["type"],
+            self._host.worker_id,
+            told["scope"],
+            told.get("state", "ready"),
+            metadata,
+            told.get("size_bytes", 0),
+            told.get("checksum"),
+            from_ms(told.get("created_at", 0)),
+            from_ms(told.get("expires_at", 0)),
+            told.get("in_use_count", 0),
+            told.get("run_id"),
+            told.get("node_id"),
+            self._host.objects.find(told["token"]),
+            token=told["token"],
+        )

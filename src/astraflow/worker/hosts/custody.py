@@ -1,0 +1,158 @@
+"""Between the hosts and the worker's registry of resources.
+
+Rule 1: what a dispatch refers to is leased before its host hears of it. If one cannot be had, the attempt fails with
+        the registry's code and its handler never starts.
+Rule 2: a handler does not wait for the registry. What it registers or changes is told in order and judged here; the
+        first refusal becomes the failure of the attempt, at the latest when its result comes.
+Rule 3: when an attempt ends, however it ends, all that it leases is given back.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+
+from astraflow import errors
+from astraflow.protocol import business
+from astraflow.worker.hosts import frames
+from astraflow.worker.hosts.host import Host
+from astraflow.worker.hosts.running import Running
+
+__all__ = ["Custody", "Keeper", "LeasedAtStart", "refusal_of"]
+
+_PASSING: Final = frozenset(
+    {
+        errors.RESOURCE_LOST,
+        errors.RESOURCE_EXPIRED,
+        errors.RESOURCE_BUSY,
+        errors.RESOURCE_QUOTA,
+        errors.STORE_UNAVAILABLE,
+    }
+)
+"""Refusals that are the machine's or the time's doing; the others are mistakes in what was asked for."""
+_NO_KEEPER: Final = "this worker keeps no resources"
+
+
+class LeasedAtStart(NamedTuple):
+    """What a dispatch refers to, and the host it must run in if some of that is an object."""
+
+    handles: tuple[frames.Handle, ...] = ()
+    host: Host | None = None
+
+
+class Keeper(Protocol):
+    """The registry, as hosts need it. All but the last three raise AstraflowError to refuse."""
+
+    def lease_for(self, dispatch: business.Dispatch) -> LeasedAtStart:
+        """Lease all that a dispatch refers to, or nothing."""
+
+    def register(self, dispatch: business.Dispatch, host: Host, frame: frames.Register) -> None:
+        """An attempt has made something."""
+
+    def lease(self, dispatch: business.Dispatch, host: Host, resource_id: str) -> frames.Handle:
+        """A running attempt wants something more."""
+
+    def use(self, dispatch: business.Dispatch, frame: frames.Use) -> None:
+        """Touch, release, evict."""
+
+    def artifacts(
+        self, dispatch: business.Dispatch, artifacts: tuple[business.Artifact, ...]
+    ) -> tuple[business.Artifact, ...]:
+        """A result lists these: as the registry knows them."""
+
+    def ended(self, dispatch: business.Dispatch) -> None:
+        """Give back what the attempt leases."""
+
+    def closed(self, host: Host, token: str, error: str | None) -> None:
+        """A host has closed an object."""
+
+    def host_gone(self, host: Host) -> None:
+        """A host is dead, and what it held with it."""
+
+
+class Custody:
+    """The pool's dealings with a keeper, or with none."""
+
+    def __init__(self, keeper: Keeper | None) -> None:
+        self._keeper = keeper
+
+    def lease_for(self, running: Running) -> bool:
+        """Lease what the attempt refers to; False if it must not start."""
+        dispatch = running.dispatch
+        if not dispatch.resource_refs:
+            return True
+        try:
+            running.leased, running.pinned = self._needed().lease_for(dispatch)
+        except errors.AstraflowError as problem:
+            running.refusal = refusal_of(problem)
+            return False
+        return True
+
+    def on_frame(
+        self, host: Host, running: Running, frame: frames.Register | frames.Lease | frames.Use
+    ) -> None:
+        if isinstance(frame, frames.Lease):
+            self._lease(host, running, frame)
+            return
+        try:
+            if isinstance(frame, frames.Register):
+                self._needed().register(running.dispatch, host, frame)
+            else:
+                self._needed().use(running.dispatch, frame)
+        except errors.AstraflowError as problem:
+            running.refusal = running.refusal or refusal_of(problem)
+            if isinstance(frame, frames.Register) and frame.kind == "memory":
+                host.close_object(frame.token)
+
+    def _lease(self, host: Host, running: Running, frame: frames.Lease) -> None:
+        handle: frames.Handle | None = None
+        error: business.TaskError | None = None
+        try:
+            handle = self._needed().lease(running.dispatch, host, frame.resource_id)
+        except errors.AstraflowError as problem:
+            error = refusal_of(problem)
+        answer = frames.Leased(frame.task_id, frame.attempt, frame.request_id, handle, error)
+        host.send(frames.encode(answer))
+
+    def judged(self, running: Running, outcome: frames.Outcome) -> frames.Outcome:
+        """The outcome, or the failure that the registry makes of it."""
+        if outcome.status not in ("SUCCEEDED", "SKIPPED"):
+            return outcome
+        if running.refusal is None and outcome.artifacts and self._keeper is not None:
+            try:
+                listed = self._keeper.artifacts(running.dispatch, outcome.artifacts)
+                return msgspec.structs.replace(outcome, artifacts=listed)
+            except errors.AstraflowError as problem:
+                running.refusal = refusal_of(problem)
+        if running.refusal is None:
+            return outcome
+        return frames.Outcome(outcome.task_id, outcome.attempt, "FAILED", error=running.refusal)
+
+    def ended(self, running: Running) -> None:
+        if self._keeper is not None:
+            self._keeper.ended(running.dispatch)
+
+    def closed(self, host: Host, closed: frames.Closed) -> None:
+        if self._keeper is not None:
+            self._keeper.closed(host, closed.token, closed.error)
+
+    def host_gone(self, host: Host) -> None:
+        if self._keeper is not None:
+            self._keeper.host_gone(host)
+
+    def _needed(self) -> Keeper:
+        if self._keeper is None:
+            raise errors.Refused(errors.RESOURCE_MISSING, _NO_KEEPER)
+        return self._keeper
+
+
+def refusal_of(problem: errors.AstraflowError) -> business.TaskError:
+    """What the registry refused, as the failure of an attempt."""
+    code = problem.code
+    return business.TaskError(
+        code.code,
+        "INFRASTRUCTURE" if code in _PASSING else "CONFIGURATION",
+        problem.message,
+        code.retryable,
+    )

@@ -1,0 +1,195 @@
+"""The registry, as hosts and their attempts use it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+import msgspec
+
+from astraflow import errors
+from astraflow.protocol import business
+from astraflow.worker.hosts import frames
+from astraflow.worker.hosts.custody import LeasedAtStart
+from astraflow.worker.hosts.host import Host
+from astraflow.worker.resources.files import Filed
+from astraflow.worker.resources.registry import ResourceRegistry
+from astraflow.worker.resources.resource import Lessee, Maker, Resource, refused
+from astraflow.worker.resources.terms import Terms
+
+__all__ = ["ResourceKeeper"]
+
+_log: Final = logging.getLogger(__name__)
+
+
+class ResourceKeeper:
+    """Turns what attempts and hosts say into calls of the registry."""
+
+    def __init__(self, registry: ResourceRegistry, worker_id: str) -> None:
+        self._registry = registry
+        self._worker_id = worker_id
+
+    def lease_for(self, dispatch: business.Dispatch) -> LeasedAtStart:
+        lessee = _lessee(dispatch)
+        handles: dict[str, frames.Handle] = {}
+        host: Host | None = None
+        try:
+            for ref in dispatch.resource_refs:
+                if ref.resource_id in handles:
+                    continue
+                resource = self._lease_ref(ref, lessee)
+                holder = self._holder_of(resource, dispatch)
+                if holder is not None and host not in (None, holder):
+                    message = "the objects that the node needs are in different hosts"
+                    raise refused(errors.RESOURCE_CONFLICT, message, ref.resource_id)
+                host = holder or host
+                handles[ref.resource_id] = self._handle(resource)
+        except errors.AstraflowError:
+            self._registry.release_attempt(lessee)
+            raise
+        return LeasedAtStart(tuple(handles.values()), host)
+
+    def _lease_ref(self, ref: business.ResourceRef, lessee: Lessee) -> Resource:
+        if ref.worker_id != self._worker_id:
+            message = f"the resource is on another worker, {ref.worker_id}"
+            raise refused(errors.RESOURCE_CONFLICT, message, ref.resource_id)
+        resource = self._registry.lease(ref.resource_id, lessee)
+        if resource.type != ref.type:
+            message = f"the reference says {ref.type}, the resource is a {resource.type}"
+            raise refused(errors.RESOURCE_INVALID, message, ref.resource_id)
+        return resource
+
+    def _holder_of(self, resource: Resource, dispatch: business.Dispatch) -> Host | None:
+        """The host that an object is in; none for a file.
+
+        Raises:
+            Refused: another package made it, or its host is ending.
+        """
+        if resource.kind == "file":
+            return None
+        holder = self._registry.memory.holder_of(resource.token)
+        assert isinstance(holder, Host), "only hosts hold objects"
+        package = dispatch.package
+        if (holder.spec.name, holder.spec.version) != (package.name, package.version):
+            message = (
+                f"the object lives in a host of {holder.spec.name} {holder.spec.version} and cannot "
+                f"be used by {package.name} {package.version}"
+            )
+            raise refused(errors.RESOURCE_CONFLICT, message, resource.resource_id)
+        if holder.is_ending:
+            message = "the host that holds the object is ending"
+            raise refused(errors.RESOURCE_LOST, message, resource.resource_id)
+        return holder
+
+    def register(self, dispatch: business.Dispatch, host: Host, frame: frames.Register) -> None:
+        maker = Maker(_lessee(dispatch), dispatch.node_id, dispatch.package)
+        terms = Terms(
+            scope=frame.scope,
+            metadata=_metadata(frame),
+            size_bytes=frame.size_bytes,
+            ttl_s=frame.ttl_s,
+            expires_at=frame.expires_at,
+        )
+        if frame.kind == "file":
+            if frame.sha256 is None:
+                message = "a file is registered with its digest"
+                raise refused(errors.RESOURCE_INVALID, message, frame.resource_id)
+            filed = Filed(frame.token, frame.name, frame.size_bytes, frame.mtime_ns, frame.sha256)
+            self._registry.adopt(
+                frame.resource_id, filed, frame.resource_type, maker=maker, terms=terms
+            )
+            return
+        if host.spec.isolation == "attempt":
+            message = "each attempt of the package has a host of its own, which keeps no objects"
+            raise refused(errors.RESOURCE_INVALID, message, frame.resource_id)
+        self._registry.register(
+            terms.scope,
+            frame.resource_id,
+            frame.resource_type,
+            terms.metadata,
+            token=frame.token,
+            holder=host,
+            maker=maker,
+            terms=terms,
+        )
+
+    def lease(self, dispatch: business.Dispatch, host: Host, resource_id: str) -> frames.Handle:
+        lessee = _lessee(dispatch)
+        resource = self._registry.get(resource_id, lessee.run_id)
+        holder = self._holder_of(resource, dispatch)
+        if holder is not None and holder is not host:
+            message = "the object is in another host: give the node a reference to it"
+            raise refused(errors.RESOURCE_CONFLICT, message, resource_id)
+        return self._handle(self._registry.lease(resource_id, lessee))
+
+    def use(self, dispatch: business.Dispatch, frame: frames.Use) -> None:
+        lessee = _lessee(dispatch)
+        if frame.action == "gc":
+            self._registry.gc()
+        elif frame.action == "release_scope":
+            scope = frame.scope or dispatch.run_id
+            self._registry.release_scope(scope, frame.reason, lessee)
+        elif frame.resource_id is None:
+            raise errors.Refused(errors.RESOURCE_INVALID, f"{frame.action} needs a resource id")
+        elif frame.action == "touch":
+            self._registry.touch(frame.resource_id, lessee, expires_at=frame.expires_at)
+        elif frame.action == "release":
+            self._registry.release(frame.resource_id, lessee, reason=frame.reason)
+        else:
+            self._registry.evict(frame.resource_id, frame.reason, lessee)
+
+    def artifacts(
+        self, dispatch: business.Dispatch, artifacts: tuple[business.Artifact, ...]
+    ) -> tuple[business.Artifact, ...]:
+        return tuple(
+            one
+            if one.inline or one.worker_id != self._worker_id
+            else self._registry.mark_listed(one.resource_id, dispatch.run_id).artifact()
+            for one in artifacts
+        )
+
+    def ended(self, dispatch: business.Dispatch) -> None:
+        self._registry.release_attempt(_lessee(dispatch))
+
+    def closed(self, host: Host, token: str, error: str | None) -> None:
+        if error is not None:
+            _log.warning("an object of %s was not closed cleanly: %s", host.spec.name, error)
+        if self._registry.memory.holder_of(token) is host:
+            self._registry.closed(token)
+
+    def host_gone(self, host: Host) -> None:
+        self._registry.host_gone(host)
+
+    def _handle(self, resource: Resource) -> frames.Handle:
+        path = None
+        if resource.kind == "file":
+            path = str(self._registry.files.path_of(resource.token, resource.name).absolute())
+        return frames.Handle(
+            resource.resource_id,
+            resource.type,
+            resource.scope,
+            resource.token,
+            resource.state,
+            path,
+            resource.told_metadata(),
+            resource.size_bytes,
+            resource.checksum,
+            resource.created_at,
+            resource.expires_at,
+            resource.in_use_count,
+            resource.run_id,
+            resource.node_id,
+        )
+
+
+def _lessee(dispatch: business.Dispatch) -> Lessee:
+    return Lessee(dispatch.run_id, dispatch.task_id, dispatch.attempt)
+
+
+def _metadata(frame: frames.Register) -> dict[str, object]:
+    try:
+        found: dict[str, object] = msgspec.json.decode(frame.metadata, type=dict[str, object])
+    except msgspec.DecodeError as problem:
+        message = f"metadata must be an object of JSON: {problem}"
+        raise errors.Refused(errors.RESOURCE_INVALID, message) from problem
+    return found

@@ -1,0 +1,195 @@
+"""One resource as a worker keeps it, and the rules for what others say about it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+
+from astraflow import errors
+from astraflow.moments import iso
+from astraflow.protocol import business
+from astraflow.protocol.limits import NAME_CHARS
+
+__all__ = [
+    "MAX_TTL_S",
+    "SESSION_PREFIX",
+    "WORKER",
+    "Kind",
+    "Lessee",
+    "Maker",
+    "Resource",
+    "check_id",
+    "check_metadata",
+    "check_type",
+    "refused",
+]
+
+Kind = Literal["file", "memory"]
+State = Literal["ready", "evicting", "evicted", "released"]
+
+SESSION_PREFIX: Final = "session:"
+"""A scope that begins so outlives runs, and whoever is of the tenant may use what is in it."""
+MAX_TTL_S: Final = 366 * 86_400
+"""As in the manifest: who asks for more does not mean it, and a date of the year 9999 would never be cleaned up."""
+METADATA_BYTES: Final = 16 * 1024
+"""It goes with every reference, in every event."""
+LOCAL_METADATA: Final = "path"
+"""Of one machine only: told to the hosts of this worker and to nobody else."""
+
+_TYPE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]{0,63}")
+
+
+class Lessee(NamedTuple):
+    """Who leases: an attempt, or the worker itself, which has no run and may lease everything."""
+
+    run_id: str | None
+    task_id: str
+    attempt: int
+
+
+WORKER: Final = Lessee(None, "", 0)
+
+
+class Maker(msgspec.Struct, frozen=True):
+    """Whose a resource is: the attempt that makes it, the node, and the package whose host holds it."""
+
+    lessee: Lessee
+    node_id: str | None = None
+    package: business.PackageRef | None = None
+
+
+class Resource(msgspec.Struct, kw_only=True):
+    """What is written down of a resource. Times are wall-clock milliseconds.
+
+    `token` names one registration: its folder, or its object in a host. An id can be registered again, a token not.
+    """
+
+    token: str
+    resource_id: str
+    type: str
+    kind: Kind
+    worker_id: str
+    scope: str
+    run_id: str | None = None
+    node_id: str | None = None
+    package: business.PackageRef | None = None
+    state: State = "ready"
+    metadata: dict[str, Any] = {}
+    size_bytes: int = 0
+    checksum: str | None = None
+    name: str = ""
+    mtime_ns: int = 0
+    created_at: int = 0
+    expires_at: int = 0
+    ttl_ms: int = 0
+    used_at: int = 0
+    listed: bool = False
+    """Some result has returned it as an artifact: it stays to the end of its time, whatever becomes of its run."""
+    in_use_count: int = 0
+    gone_at: int | None = None
+    reason: str = ""
+
+    @property
+    def is_gone(self) -> bool:
+        return self.gone_at is not None
+
+    @property
+    def is_session(self) -> bool:
+        return self.scope.startswith(SESSION_PREFIX)
+
+    def may_use(self, run_id: str | None) -> bool:
+        """Attempts of its run may; anybody of the tenant may use what is of a session, or listed as an artifact."""
+        return (
+            run_id is None or run_id in (self.run_id, self.scope) or self.is_session or self.listed
+        )
+
+    def may_replace(self, run_id: str | None) -> bool:
+        return run_id is None or run_id in (self.run_id, self.scope) or self.is_session
+
+    def told_metadata(self) -> msgspec.Raw:
+        told = {key: value for key, value in self.metadata.items() if key != LOCAL_METADATA}
+        return msgspec.Raw(msgspec.json.encode(told))
+
+    def artifact(self) -> business.Artifact:
+        return business.Artifact(
+            self.resource_id,
+            self.worker_id,
+            self.type,
+            self.size_bytes,
+            iso(self.expires_at),
+            metadata=self.told_metadata(),
+        )
+
+    def event(self, state: str | None = None) -> business.ResourceEvent:
+        """Everything about it, each time: only the newest event of a resource is sure to arrive."""
+        return business.ResourceEvent(
+            self.resource_id,
+            msgspec.convert(state or self.state, _EventState),
+            self.size_bytes,
+            iso(self.expires_at),
+            self.type,
+            self.scope,
+            self.run_id,
+            self.node_id,
+            self.package if self.kind == "memory" else None,
+            iso(self.created_at),
+            self.told_metadata(),
+        )
+
+
+_EventState = Literal["ready", "touched", "evicting", "evicted", "released"]
+
+
+def check_id(resource_id: str) -> None:
+    """An id is never used as a path here, but others may do so: it has no parts that lead elsewhere.
+
+    Raises:
+        Refused: it is none.
+    """
+    is_sized = 0 < len(resource_id) <= NAME_CHARS
+    parts = resource_id.split("/")
+    if is_sized and resource_id.isprintable() and not {"", ".", ".."}.intersection(parts):
+        return
+    raise errors.Refused(
+        errors.RESOURCE_INVALID,
+        f"a resource id has 1 to {NAME_CHARS} printable characters and no empty, . or .. part: "
+        f"{resource_id[:NAME_CHARS]!a}",
+    )
+
+
+def check_type(type_name: str) -> None:
+    """Raises:
+    Refused: it is none.
+    """
+    if not _TYPE.fullmatch(type_name):
+        raise errors.Refused(
+            errors.RESOURCE_INVALID,
+            "the type of a resource is a letter and up to 63 letters, digits or _.:/- after it: "
+            f"{type_name[:64]!a}",
+        )
+
+
+def check_metadata(metadata: object) -> dict[str, Any]:
+    """Raises:
+    Refused: it is no object of JSON, or too much.
+    """
+    try:
+        raw = msgspec.json.encode(metadata)
+        found = msgspec.json.decode(raw, type=dict[str, Any])
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as problem:
+        raise errors.Refused(
+            errors.RESOURCE_INVALID, f"metadata must be an object of JSON: {problem}"
+        ) from problem
+    if len(raw) > METADATA_BYTES:
+        raise errors.Refused(
+            errors.RESOURCE_INVALID,
+            f"metadata may have {METADATA_BYTES} bytes: it has {len(raw)}",
+        )
+    found.pop(LOCAL_METADATA, None)
+    return found
+
+
+def refused(code: errors.Code, message: str, value: object) -> errors.Refused:
+    return errors.Refused(code, f"{message}: {value}")

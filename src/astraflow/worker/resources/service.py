@@ -1,0 +1,172 @@
+"""Resources of a worker while it runs: the cleanup loop, what the scheduler asks for, and what it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import httpx
+
+from astraflow import errors
+from astraflow.clock import Clock
+from astraflow.config import WorkerSettings
+from astraflow.protocol import business, control
+from astraflow.protocol.wire import Wire
+from astraflow.worker.hosts.spawning import DATA_FOLDER
+from astraflow.worker.resources.exports import origin_of, put_file, upload_address
+from astraflow.worker.resources.keeper import ResourceKeeper
+from astraflow.worker.resources.registry import ResourceRegistry
+from astraflow.worker.resources.resource import refused
+from astraflow.worker.resources.terms import ResourceLimits
+
+__all__ = ["ResourceService"]
+
+_log: Final = logging.getLogger(__name__)
+
+EXPORTS_AT_ONCE: Final = 2
+"""Uploads share a line; more of them at once only make each of them slower."""
+MAX_EXPORTS: Final = 1_000
+"""Uploads that wait. The scheduler asks again for what it misses."""
+
+Tell = Callable[[str, str, Wire, str | None], None]
+
+
+class ResourceService:
+    """Made before the hosts are; `run` it beside the link; `close` it after the hosts are closed."""
+
+    def __init__(
+        self, settings: WorkerSettings, folder: Path, worker_id: str, clock: Clock, tell: Tell
+    ) -> None:
+        """Raises StoreError when the ledger cannot be opened."""
+        self._interval_s = float(settings.resource_gc_interval_seconds)
+        self._origin = origin_of(settings.scheduler_ws_url)
+        self._tell_link = tell
+        self._exports: asyncio.Queue[business.ResourceExport] = asyncio.Queue(MAX_EXPORTS)
+        self._is_due = asyncio.Event()
+        self.registry = ResourceRegistry(
+            folder,
+            folder / DATA_FOLDER,
+            worker_id=worker_id,
+            clock=clock,
+            limits=ResourceLimits(
+                max_disk_bytes=settings.resource_max_disk_bytes,
+                max_mem_bytes=settings.resource_max_mem_bytes,
+                max_sessions=settings.resource_max_sessions,
+                default_ttl_s=settings.resource_default_ttl_seconds,
+            ),
+            tell=self._tell,
+        )
+        self.keeper = ResourceKeeper(self.registry, worker_id)
+
+    def close(self) -> None:
+        self.registry.close()
+
+    async def run(self) -> None:
+        """Clean up at intervals and upload what is asked for, until cancelled."""
+        async with (
+            httpx.AsyncClient(follow_redirects=False) as client,
+            asyncio.TaskGroup() as group,
+        ):
+            group.create_task(self._clean_up())
+            for _ in range(EXPORTS_AT_ONCE):
+                group.create_task(self._export_all(client))
+
+    def metrics(self) -> control.ResourceMetrics:
+        return self.registry.metrics()
+
+    # -- what the scheduler asks for --------------------------------------------------------
+
+    def on_cleanup(self, cleanup: business.ResourceCleanup) -> None:
+        if cleanup.scope is not None:
+            self.registry.release_scope(cleanup.scope, cleanup.reason)
+        if cleanup.resource_id is not None:
+            is_there = self.registry.evict(cleanup.resource_id, cleanup.reason)
+            if not is_there:
+                self._tell_gone(cleanup.resource_id)
+        self._is_due.set()
+
+    def on_touch(self, touch: business.ResourceTouch) -> None:
+        try:
+            until = _wall_ms(touch.expires_at)
+            self.registry.touch(touch.resource_id, expires_at=until)
+        except errors.AstraflowError as problem:
+            _log.warning("a resource was not prolonged: %s", problem.message)
+            self._tell_state(touch.resource_id)
+
+    def on_export(self, export: business.ResourceExport) -> None:
+        try:
+            self._exports.put_nowait(export)
+        except asyncio.QueueFull:
+            _log.warning("too many uploads wait, dropped: %s", export.resource_id)
+
+    # -- inside -----------------------------------------------------------------------------
+
+    async def _clean_up(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self._interval_s):
+                    await self._is_due.wait()
+            except TimeoutError:
+                freed = self.registry.gc()
+                if freed:
+                    _log.info("reclaimed %d bytes of resources", freed)
+            self._is_due.clear()
+            await asyncio.to_thread(self.registry.sweeping())
+
+    async def _export_all(self, client: httpx.AsyncClient) -> None:
+        while True:
+            export = await self._exports.get()
+            try:
+                await self._export(client, export)
+            except errors.AstraflowError as problem:
+                _log.warning("not exported: %s: %s", export.resource_id, problem.message)
+                self._tell_state(export.resource_id)
+
+    async def _export(self, client: httpx.AsyncClient, export: business.ResourceExport) -> None:
+        address = upload_address(self._origin, export.upload_url)
+        resource = self.registry.lease(export.resource_id)
+        try:
+            if resource.kind != "file":
+                message = "only files can be exported"
+                raise refused(errors.RESOURCE_INVALID, message, export.resource_id)
+            path = self.registry.files.path_of(resource.token, resource.name)
+            mime = resource.metadata.get("mime")
+            said = mime if isinstance(mime, str) and mime.isascii() else None
+            await put_file(client, path, resource.size_bytes, address, said)
+        finally:
+            self.registry.release(export.resource_id)
+        self._tell(resource.event("touched"))
+
+    def _tell_state(self, resource_id: str) -> None:
+        """Say how it is, so that a scheduler with another idea learns better."""
+        found = self.registry.find(resource_id)
+        if found is None:
+            self._tell_gone(resource_id)
+        else:
+            self._tell(found.event("touched" if found.state == "ready" else found.state))
+
+    def _tell_gone(self, resource_id: str) -> None:
+        self._tell(business.ResourceEvent(resource_id, "evicted"))
+
+    def _tell(self, event: business.ResourceEvent) -> None:
+        if event.state in ("evicted", "released"):
+            self._is_due.set()  # its file is still to be deleted
+        key = f"resource/{event.resource_id}"
+        self._tell_link(key, business.RESOURCE_EVENT, event, None)
+
+
+def _wall_ms(text: str) -> int:
+    """Raises Refused when it is no time with a zone."""
+    try:
+        at = datetime.fromisoformat(text)
+        if at.tzinfo is None:
+            raise ValueError("a zone is missing")
+        return int(at.astimezone(UTC).timestamp() * 1000)
+    except (ValueError, OverflowError) as problem:
+        raise errors.Refused(
+            errors.RESOURCE_INVALID, f"expires_at must be a time of RFC 3339: {text}"
+        ) from problem

@@ -1,0 +1,152 @@
+"""What is there and what was: entries by id and by token, the room that they take, and their rows in the ledger.
+
+An id names at most one entry: one that is here, or the tombstone of the last that was.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, ValuesView
+from pathlib import Path
+from typing import Final
+
+from astraflow import errors
+from astraflow.clock import Clock
+from astraflow.worker.resources.ledger import Ledger
+from astraflow.worker.resources.resource import Kind, Resource, State
+
+__all__ = ["Shelf"]
+
+_log: Final = logging.getLogger(__name__)
+
+TOMBSTONE_S: Final = 86_400
+MAX_TOMBSTONES: Final = 10_000
+
+
+class Shelf:
+    """Entries and tombstones. `close` it."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        """Raises StoreError when the ledger cannot be opened."""
+        self._ledger = Ledger(path)
+        self._clock = clock
+        self._by_id: dict[str, Resource] = {}
+        self._live: dict[str, Resource] = {}
+        self.used: dict[Kind, int] = {"file": 0, "memory": 0}
+        self.sessions = 0
+
+    def close(self) -> None:
+        self._ledger.close()
+
+    def load(self) -> Iterator[Resource]:
+        """Everything that was written down. Of several rows with one id the last counts; the others are given too,
+        as gone, so that what they left can be taken away."""
+        newest: dict[str, Resource] = {}
+        for resource in self._ledger.load():
+            older = newest.get(resource.resource_id)
+            if older is not None:
+                older.gone_at = older.gone_at or self._clock.wall_ms()
+                self._delete(older.token)
+                yield older
+            newest[resource.resource_id] = resource
+        for resource in newest.values():
+            self._by_id[resource.resource_id] = resource
+            if not resource.is_gone:
+                self._live[resource.token] = resource
+                self._count(resource, 1)
+            yield resource
+
+    # -- reading ----------------------------------------------------------------------------
+
+    def find(self, resource_id: str) -> Resource | None:
+        """The one that has this id, or had it last."""
+        return self._by_id.get(resource_id)
+
+    def find_token(self, token: str) -> Resource | None:
+        """The one of a registration, while it is here."""
+        return self._live.get(token)
+
+    def live(self) -> ValuesView[Resource]:
+        return self._live.values()
+
+    def tokens(self) -> frozenset[str]:
+        return frozenset(self._live)
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    # -- changing ---------------------------------------------------------------------------
+
+    def add(self, resource: Resource) -> None:
+        """Put one there, in the place of a tombstone of its id. Its row was saved before."""
+        old = self._by_id.get(resource.resource_id)
+        if old is not None:
+            assert old.is_gone, "what has the id is dropped first"
+            self._delete(old.token)
+        self._by_id[resource.resource_id] = self._live[resource.token] = resource
+        self._count(resource, 1)
+
+    def save(self, resource: Resource) -> None:
+        """Raises StoreError when nothing can be written."""
+        self._ledger.save(resource)
+
+    def note(self, resource: Resource) -> None:
+        """Write down a change. One that cannot be written is lost at the next start, and nothing before."""
+        try:
+            self._ledger.save(resource)
+        except errors.StoreError as problem:
+            _log.warning("%s", problem.message)
+
+    def leave(self, resource: Resource, reason: str) -> None:
+        """It is on its way out: it takes no room from now on."""
+        self._count(resource, -1)
+        resource.state, resource.reason = "evicting", reason
+
+    def bury(self, resource: Resource, state: State, reason: str) -> None:
+        """It is gone; the tombstone stays for a day."""
+        self._count(resource, -1)
+        del self._live[resource.token]
+        resource.state, resource.reason = state, reason
+        resource.gone_at = self._clock.wall_ms()
+        self.note(resource)
+
+    def drop(self, resource: Resource) -> None:
+        """It is gone without a trace, because its id has a new owner."""
+        self._count(resource, -1)
+        del self._live[resource.token]
+        del self._by_id[resource.resource_id]
+        self._delete(resource.token)
+
+    def drop_tombstones(self) -> None:
+        """Those that are older than a day, and the oldest of too many."""
+        now = self._clock.wall_ms()
+        stones = [one for one in self._by_id.values() if one.gone_at is not None]
+        stones.sort(key=lambda one: one.gone_at or 0)
+        too_many = len(stones) - MAX_TOMBSTONES
+        for number, stone in enumerate(stones):
+            if number < too_many or (stone.gone_at or 0) + TOMBSTONE_S * 1000 <= now:
+                del self._by_id[stone.resource_id]
+                self._delete(stone.token)
+
+    def check(self) -> None:
+        """Assert that the room is what the entries take."""
+        for kind in self.used:
+            counted = [one for one in self._live.values() if one.kind == kind and _counts(one)]
+            assert self.used[kind] == sum(one.size_bytes for one in counted)
+            assert kind == "file" or self.sessions == len(counted)
+        assert not any(one.is_gone for one in self._live.values())
+
+    def _count(self, resource: Resource, sign: int) -> None:
+        if _counts(resource):
+            self.used[resource.kind] += sign * resource.size_bytes
+            self.sessions += sign * (resource.kind == "memory")
+
+    def _delete(self, token: str) -> None:
+        try:
+            self._ledger.delete(token)
+        except errors.StoreError as problem:
+            _log.warning("%s", problem.message)
+
+
+def _counts(resource: Resource) -> bool:
+    return resource.state == "ready" and not resource.is_gone
