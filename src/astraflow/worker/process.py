@@ -18,20 +18,23 @@ from typing import Any, Final
 import msgspec
 
 from astraflow import __version__, errors
+from astraflow.agent.actions import Exit
 from astraflow.agent.agent import Agent, RegisterOffer
 from astraflow.agent.holdings import Holdings
+from astraflow.chaos import reached_from
 from astraflow.clock import Clock, SystemClock
 from astraflow.config import WorkerSettings
 from astraflow.observe.metrics import WorkerMetrics
-from astraflow.protocol import control
+from astraflow.protocol import business, control
 from astraflow.protocol.wire import Envelope, Wire
 from astraflow.protocol.worker_session import Credential, WorkerIdentity, WorkerSession
 from astraflow.ulids import Ulids
-from astraflow.worker.hosts import HostPool, HostSettings, HostSpec, core_package, kill_left_overs
+from astraflow.worker.hosts import HostPool, HostSettings, core_package, kill_left_overs
 from astraflow.worker.identity import DataFolder
 from astraflow.worker.link import Link
 from astraflow.worker.machine import Machine
 from astraflow.worker.metrics import Counting, serve_metrics
+from astraflow.worker.packages import InstallSettings, Packages
 from astraflow.worker.socket import connect
 
 __all__ = ["run_worker"]
@@ -40,8 +43,6 @@ _log: Final = logging.getLogger(__name__)
 
 DRAIN_OVERRUN_S: Final = 10.0
 """After the drain's deadline, for reports to be acknowledged; then the worker ends whatever it holds."""
-
-INSTALLED: Final = "installed"
 
 
 async def run_worker(
@@ -67,23 +68,33 @@ async def run_worker(
         )
         metrics = WorkerMetrics()
         receivers = _Receivers()
-        link = _link(settings, folder, core, clock, metrics, receivers)
-        counting = Counting(link, link.agent.holdings, metrics)
         slots = settings.concurrency_max_parallel
+        host_settings = HostSettings(worker_id=folder.instance_id, max_hosts=2 * slots)
+        packages = Packages(
+            data_dir=folder.path,
+            clock=clock,
+            settings=InstallSettings.of(settings),
+            hosts=host_settings,
+            core=core,
+            reached=reached_from(os.environ),
+        )
+        link = _link(settings, folder, packages, clock, metrics, receivers)
+        counting = Counting(link, link.agent.holdings, metrics)
         pool = HostPool(
             folder=folder.path,
             clock=clock,
-            settings=HostSettings(worker_id=folder.instance_id, max_hosts=2 * slots),
-            packages=lambda name, version: (
-                core if (name, version) == (core.name, core.version) else None
-            ),
+            settings=host_settings,
+            packages=packages.spec,
             events=counting,
         )
         counting.watch(pool)
+        packages.connect(pool, link.tell, link.offer_changed)
+        receivers.put(business.PkgInstall, packages.install)
+        receivers.put(business.PkgUninstall, packages.uninstall)
         try:
             async with serve_metrics(metrics, settings.metrics_host, settings.metrics_port):
                 with _Signals(link, settings), _Parent(link, parent):
-                    ended = await link.run(pool)
+                    ended = await _keep(link, pool, packages)
         finally:
             await pool.close()
         return ended.code
@@ -91,10 +102,19 @@ async def run_worker(
         folder.close()
 
 
+async def _keep(link: Link, pool: HostPool, packages: Packages) -> Exit:
+    """Keep the session, and install what is asked for meanwhile."""
+    async with asyncio.TaskGroup() as group:
+        installing = group.create_task(packages.run())
+        ended = await link.run(pool)
+        installing.cancel()
+    return ended
+
+
 def _link(
     settings: WorkerSettings,
     folder: DataFolder,
-    core: HostSpec,
+    packages: Packages,
     clock: Clock,
     metrics: WorkerMetrics,
     receivers: _Receivers,
@@ -120,14 +140,10 @@ def _link(
         ids=Ulids(clock),
         rng=Random(os.urandom(32)),  # noqa: S311 - jitter only; ids have their own source
     )
-    offer = RegisterOffer(
-        control.Capabilities(
-            control.Concurrency(settings.concurrency_max_parallel),
-            settings.runtime_names,
-            settings.feature_flags,
-        ),
-        packages=(control.RegisteredPackage(core.name, core.version, INSTALLED),),
-        labels=settings.labels,
+    capabilities = control.Capabilities(
+        control.Concurrency(settings.concurrency_max_parallel),
+        settings.runtime_names,
+        settings.feature_flags,
     )
     holdings = Holdings(settings.concurrency_max_parallel)
     machine = Machine(folder.path)
@@ -136,7 +152,13 @@ def _link(
         metrics.heartbeats_sent.add()
         return machine.metrics(len(holdings.working()))
 
-    agent = Agent(session, holdings, lambda: offer, measure)
+    agent = Agent(
+        session,
+        holdings,
+        lambda: RegisterOffer(capabilities, packages=packages.inventory(), labels=settings.labels),
+        measure,
+        lambda: control.HeartbeatPackages(packages.digest()),
+    )
     return Link(agent, settings.scheduler_ws_url, connect, clock, receivers)
 
 
