@@ -10,9 +10,9 @@ import pytest
 from astraflow import errors
 from astraflow.errors import StoreError
 from astraflow.scheduler import feed as feeds
+from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.service import Scheduler
-from astraflow.workflow import StaticCatalog
 from tests.shells.rig import TENANT, Rig, with_rig
 from tests.sim.loop import Hang, VirtualLoop, run_virtual
 
@@ -76,6 +76,7 @@ def test_a_failing_store_makes_the_scheduler_unready_and_then_ready_again() -> N
         run_id = await rig.submit("slow", "ok")
         scheduler = rig.scheduler
         following = asyncio.create_task(rig.events(run_id))
+        await asyncio.sleep(0.1)  # it follows by now
         rig.fault = StoreError(errors.STORE_FULL, "planted: the disk is full")
         with pytest.raises(errors.Unavailable):
             await rig.submit("ok")
@@ -162,7 +163,7 @@ def test_a_broken_disk_ends_the_scheduler_even_if_its_claim_cannot_be_given_back
         store = rig.site.handle_class(rig.site.disk)
         parts = msgspec.structs.replace(rig.scheduler._parts, store=store)
         await rig.site.schedulers[0].stop()  # the fault is for the other one
-        other = Scheduler(parts, StaticCatalog([]))
+        other = Scheduler(parts, Catalogs([]))
         running = asyncio.create_task(other.run())
         await rig.until(other.is_ready)
         rig.fault = StoreError(errors.STORE_BROKEN, "planted: the disk is broken")

@@ -57,6 +57,15 @@ class AffinityTable:
         """The keys that a worker has."""
         return list(self._by_worker.get((tenant, worker_id), ()))
 
+    def restore(
+        self, tenant: str, key: str, worker_id: str, acquired_at: float, expires_at: float
+    ) -> None:
+        """A record that is stored; whether its worker comes back will be seen."""
+        record = AffinityRecord(worker_id, acquired_at, expires_at)
+        record.state = "stale"
+        self._records[tenant, key] = record
+        self._by_worker.setdefault((tenant, worker_id), {})[key] = record
+
     def settle(self, tenant: str, key: str, worker_id: str, now: float, ttl_s: float) -> None:
         """One task that used the key has ended; the key lives on for `ttl_s`."""
         record = self._records.get((tenant, key))

@@ -19,13 +19,15 @@ Rule 4: an engine whose batch could not be committed is thrown away, with all it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from astraflow import errors
+from astraflow.dispatch.resources import Holding
+from astraflow.dispatch.wishes import Wish
 from astraflow.engine.batch import (
     AcceptSession,
     Answer,
@@ -90,6 +92,8 @@ if TYPE_CHECKING:
     from random import Random
 
 __all__ = ["Engine", "earliest"]
+
+_T = TypeVar("_T")
 
 
 def earliest(*times: float | None) -> float | None:
@@ -213,6 +217,31 @@ class Engine:
         self.view.workers.expect(tenant, worker_id)
         if wish is not None:
             self.view.drains[tenant, worker_id] = wish
+
+    def restore_holding(self, holding: Holding) -> None:
+        """A resource that is stored; the worker that holds it may come back."""
+        self.view.resources.add(holding)
+
+    def restore_wish(self, wish: Wish) -> None:
+        """A wish that is stored, fulfilled or not; a worker that registers is compared with it."""
+        self.view.wishes.put(wish)
+
+    def restore_affinity(
+        self, tenant: str, key: str, worker_id: str, age_s: float, left_s: float
+    ) -> None:
+        """A key that is stored. Its worker has the grace to come back, as after a loss."""
+        now = self.view.now
+        left_s = min(max(left_s, 0.0), self.view.settings.affinity_grace_s)
+        self.view.affinity.restore(tenant, key, worker_id, now - age_s, now + left_s)
+        self.view.workers.expect(tenant, worker_id)
+
+    def operate(self, change: Callable[[View], _T], now: float, at: int) -> _T:
+        """Let somebody ask for something about packages or resources. What `change` raises is the caller's."""
+        self._enter(now, at)
+        try:
+            return change(self.view)
+        finally:
+            self._settle()
 
     def audit(self, tenant: str, who: str, action: str, corr: str, worker: str = "") -> None:
         """Keep who asked for what, with the facts of the same batch (PROTOCOL §6)."""

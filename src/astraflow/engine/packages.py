@@ -31,7 +31,6 @@ __all__ = [
     "on_package_event",
     "on_wish_due",
     "owe_packages",
-    "restore_wish",
     "why_no_package",
     "wish_installed",
     "wish_removed",
@@ -123,11 +122,6 @@ def _fulfil(view: View, wish: Wish) -> None:
     wish.progress = None
     wish.updated_at = view.at
     view.batch.notices.append(WishChanged(wish.key))
-
-
-def restore_wish(view: View, wish: Wish) -> None:
-    """A wish that is stored; call it before anything is received."""
-    view.wishes.put(wish)
 
 
 # -- what workers tell ---------------------------------------------------------------------------

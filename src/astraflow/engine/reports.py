@@ -15,6 +15,7 @@ from astraflow.protocol import business
 from astraflow.protocol.events import Delivered, Refused
 from astraflow.runs.commands import Call, Progress, Refuse, Report
 from astraflow.runs.facts import ArtifactRef, Chunk, Problem
+from astraflow.runs.run import Run
 
 __all__ = ["on_delivered", "on_refused"]
 
@@ -84,8 +85,19 @@ def _on_result(view: View, tenant: str, worker: str, result: business.Result) ->
             lost_ref(view, run, task, result.error),
         ),
     )
+    if view.watched:
+        _count_end(view, run, task, result)
     if result.artifacts and decision.ignored is None:
         list_artifacts(view, run, task, worker, result.artifacts)
+
+
+def _count_end(view: View, run: Run, task: int, result: business.Result) -> None:
+    """Of versions that are on their way to all workers it is counted how their attempts end."""
+    node = run.node_of(task)
+    counts = view.watched.get((run.tenant, node.package_name, node.package_version))
+    if counts is not None:
+        counts[0] += 1
+        counts[1] += result.status == "FAILED"
 
 
 def _refusal(view: View, worker: str, result: business.Result) -> Problem | None:

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from astraflow import errors
 from astraflow.dispatch import WorkerEntry
 from astraflow.dispatch.demand import Demand, bound_parameters, refs_of
@@ -30,7 +28,6 @@ from astraflow.workflow.plan import ResourceRefValue
 __all__ = [
     "check_refs",
     "close_resource",
-    "describe",
     "extend_resource",
     "list_artifacts",
     "lose_pinned",
@@ -41,7 +38,6 @@ __all__ = [
     "owe_cleanups",
     "rebuilds",
     "request_export",
-    "restore_resource",
     "take_over_boot",
 ]
 
@@ -306,22 +302,3 @@ def check_refs(view: View, tenant: str, refs: Sequence[ResourceRefValue]) -> Non
                 errors.WORKER_UNAVAILABLE,
                 f"the worker that holds a resource of the workflow is away: {worker_id}",
             )
-
-
-def restore_resource(view: View, holding: Holding) -> None:
-    """A resource that is stored; call it before anything is received."""
-    view.resources.add(holding)
-
-
-def describe(holding: Holding) -> dict[str, object]:
-    """As the tenant's stream tells it."""
-    return {
-        "resourceId": holding.resource_id,
-        "workerId": holding.worker_id,
-        "type": holding.type,
-        "state": holding.state,
-        "runId": holding.run_id,
-        "nodeId": holding.node_id,
-        "sizeBytes": holding.size_bytes,
-        "metadata": msgspec.Raw(holding.metadata),
-    }

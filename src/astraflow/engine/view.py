@@ -103,6 +103,7 @@ class View:
         self.wishes = WishTable()
         self.sources: Sources = nothing_published
         self.learn: Callable[[str, str, bytes], None] = learn_nothing
+        self.watched: dict[tuple[str, str, str], list[int]] = {}  # versions whose ends are counted
         self.looked: dict[Demand, None] = {}  # demands for which an install was thought of
         self.began = 0.0  # from when on workers can have been heard
         self.bindings: dict[tuple[str, str], str] = {}

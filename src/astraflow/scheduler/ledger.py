@@ -15,7 +15,15 @@ from typing import Any, Final
 import msgspec
 
 from astraflow.dispatch import WorkerEntry
-from astraflow.engine.batch import Batch, NumberedFact, WorkerChanged
+from astraflow.engine.batch import (
+    AffinityChanged,
+    Batch,
+    NumberedFact,
+    PackageTold,
+    ResourceChanged,
+    WishChanged,
+    WorkerChanged,
+)
 from astraflow.engine.view import View
 from astraflow.protocol.events import Audited, IdentityBound, RegisterArrived
 from astraflow.runs.facts import (
@@ -28,6 +36,12 @@ from astraflow.runs.facts import (
     RunStatus,
     encode_fact,
     width,
+)
+from astraflow.scheduler.holdings import (
+    tell_package,
+    write_affinity,
+    write_resource,
+    write_wish,
 )
 from astraflow.store.rows import (
     AuditRow,
@@ -47,6 +61,7 @@ PAGE_BYTES: Final = 1024**2
 
 _encode: Final = msgspec.json.Encoder().encode
 _Workers = dict[tuple[str, str], WorkerRow]
+_OF_HOLDINGS: Final = (ResourceChanged, AffinityChanged, WishChanged)
 _OF_RUNS: Final = frozenset({RunAccepted, RunStarted, CancelRequested, RunFinished})
 
 
@@ -114,6 +129,7 @@ class Ledger:
         for notice in batch.notices:
             self._write_notice(changes, workers, notice, view)
         changes.workers.extend(workers.values())
+        self._write_holdings(changes, batch.notices, view)
         # A batch holds all that was decided by now: what is left was refused, and its caller has gone.
         self.origins.clear()
         return changes
@@ -188,6 +204,19 @@ class Ledger:
         )
         self._standing[fact.run_id] = _Standing(fact.tenant)
 
+    # -- what workers hold --------------------------------------------------------------------
+
+    def _write_holdings(self, changes: Changes, notices: Iterable[object], view: View) -> None:
+        """Each thing once, as it is by now: a row must not be written twice in one statement."""
+        for notice in dict.fromkeys(one for one in notices if isinstance(one, _OF_HOLDINGS)):
+            if isinstance(notice, ResourceChanged):
+                for kind, body in write_resource(changes, notice, view):
+                    self._tell(changes, notice.tenant, view.at, kind, body)
+            elif isinstance(notice, AffinityChanged):
+                write_affinity(changes, notice, view)
+            else:
+                write_wish(changes, notice, view)
+
     # -- workers ----------------------------------------------------------------------------
 
     def _write_notice(
@@ -204,6 +233,9 @@ class Ledger:
             )
             row = msgspec.structs.replace(row, subject=notice.subject)
             self.workers[key] = workers[key] = row
+        elif isinstance(notice, PackageTold):
+            kind, body = tell_package(notice)
+            self._tell(changes, notice.tenant, view.at, kind, body)
         elif isinstance(notice, Audited):
             who = notice.subject or notice.worker
             named = {"worker": notice.worker, "session": notice.session_id}

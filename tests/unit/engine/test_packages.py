@@ -12,7 +12,6 @@ from astraflow.dispatch.wishes import INSTALL_TRIES, Wish
 from astraflow.engine.batch import PackageTold
 from astraflow.engine.packages import (
     PackageSource,
-    restore_wish,
     wish_installed,
     wish_removed,
 )
@@ -190,7 +189,7 @@ class TestWishes:
         rig = published()
         worker = rig.worker("w1", features=INSTALLS)
         stored = Wish((TENANT, "w1", "gone", "1.0"), "installed", "demand", 0)
-        restore_wish(rig.engine.view, stored)
+        rig.engine.restore_wish(stored)
         has_it(worker)
         assert stored.state == "failed"
         assert stored.error is not None and stored.error[0] == "E.PKG.NOT_FOUND"

@@ -16,7 +16,6 @@ from astraflow.engine.resources import (
     extend_resource,
     note_export,
     request_export,
-    restore_resource,
 )
 from astraflow.moments import parse_iso
 from astraflow.protocol import business
@@ -362,7 +361,7 @@ class TestAsked:
         rig.worker("w1")
         kept = Holding(TENANT, "w9", "r9", 0)
         kept.scope = "session:a"
-        restore_resource(rig.engine.view, kept)
+        rig.engine.restore_holding(kept)
         for ask in (
             lambda: request_export(rig.engine.view, kept, "/u"),
             lambda: extend_resource(rig.engine.view, kept, 1, "x"),
