@@ -35,9 +35,10 @@ class ResourceKeeper:
         host: Host | None = None
         try:
             for ref in dispatch.resource_refs:
+                resource = self._resource_of(ref, lessee)
                 if ref.resource_id in handles:
                     continue
-                resource = self._lease_ref(ref, lessee)
+                self._registry.lease(ref.resource_id, lessee)
                 holder = self._holder_of(resource, dispatch)
                 if holder is not None and host not in (None, holder):
                     message = "the objects that the node needs are in different hosts"
@@ -49,11 +50,11 @@ class ResourceKeeper:
             raise
         return LeasedAtStart(tuple(handles.values()), host)
 
-    def _lease_ref(self, ref: business.ResourceRef, lessee: Lessee) -> Resource:
+    def _resource_of(self, ref: business.ResourceRef, lessee: Lessee) -> Resource:
         if ref.worker_id != self._worker_id:
             message = f"the resource is on another worker, {ref.worker_id}"
             raise refused(errors.RESOURCE_CONFLICT, message, ref.resource_id)
-        resource = self._registry.lease(ref.resource_id, lessee)
+        resource = self._registry.get(ref.resource_id, lessee.run_id)
         if resource.type != ref.type:
             message = f"the reference says {ref.type}, the resource is a {resource.type}"
             raise refused(errors.RESOURCE_INVALID, message, ref.resource_id)

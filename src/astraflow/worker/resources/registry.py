@@ -324,9 +324,11 @@ class ResourceRegistry:
         """A result returns it as an artifact.
 
         Raises:
-            AstraflowError: as `get`.
+            AstraflowError: as `lease`.
         """
         resource = self.get(resource_id, run_id)
+        if resource.kind == "file":
+            self._check_file(resource)
         if not resource.listed:
             resource.listed = True
             self._shelf.note(resource)
@@ -343,8 +345,8 @@ class ResourceRegistry:
         if inline:
             message = "a worker returns references; a package stores small values inline"
             raise refused(errors.RESOURCE_INVALID, message, resource_id)
-        found: dict[str, Any] = msgspec.to_builtins(self.get(resource_id, None).artifact())
-        return {"inline": False, **found}
+        raw = msgspec.json.encode(self.get(resource_id, None).artifact())
+        return {"inline": False, **msgspec.json.decode(raw)}
 
     # -- letting go -------------------------------------------------------------------------
 

@@ -1,0 +1,140 @@
+"""A registry on a clock that a test turns, and hosts that only remember what they were asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from astraflow import errors
+from astraflow.protocol import business
+from astraflow.worker.resources import (
+    Lessee,
+    Maker,
+    Resource,
+    ResourceLimits,
+    ResourceRegistry,
+    Terms,
+)
+
+WORKER = "w-1"
+
+
+class Clock:
+    """Both clocks stand still until they are turned."""
+
+    def __init__(self) -> None:
+        self.s = 1_000_000.0
+
+    def now(self) -> float:
+        return self.s
+
+    def wall_ms(self) -> int:
+        return int(self.s * 1000)
+
+    def turn(self, seconds: float) -> None:
+        self.s += seconds
+
+
+class FakeHolder:
+    def __init__(self) -> None:
+        self.is_ending = False
+        self.kept: set[str] = set()
+        self.asked: list[str] = []
+
+    def keep(self, token: str) -> None:
+        self.kept.add(token)
+
+    def close_object(self, token: str) -> None:
+        self.asked.append(token)
+
+    def let_go(self, token: str) -> None:
+        self.kept.discard(token)
+
+
+class Bench:
+    """One worker's registry, and what it has told."""
+
+    def __init__(self, folder: Path, **limits: Any) -> None:
+        self.folder = folder
+        self.source = folder / "data"
+        self.source.mkdir(exist_ok=True)
+        self.clock = Clock()
+        self.host = FakeHolder()
+        self.events: list[business.ResourceEvent] = []
+        self._limits = ResourceLimits(**limits)
+        self._tokens = 0
+        self.registry = self._open()
+
+    def _open(self) -> ResourceRegistry:
+        return ResourceRegistry(
+            self.folder,
+            self.source,
+            worker_id=WORKER,
+            clock=self.clock,
+            limits=self._limits,
+            tell=self.events.append,
+        )
+
+    def restart(self) -> None:
+        """As after a crash: nothing but the disk is left."""
+        self.registry.close()
+        self.events.clear()
+        self.registry = self._open()
+
+    def file(
+        self, resource_id: str, content: bytes | str = b"x", by: Maker | None = None, **terms: Any
+    ) -> Resource:
+        path = self.source / f"file-{self._token()}"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return self.registry.register_file(
+            resource_id,
+            path,
+            terms.pop("scope", None),
+            terms.pop("metadata", None),
+            maker=by or maker(),
+            terms=Terms(**terms),
+        )
+
+    def object(self, resource_id: str, by: Maker | None = None, **terms: Any) -> Resource:
+        return self.registry.register(
+            terms.pop("scope", None),
+            resource_id,
+            "model",
+            terms.pop("metadata", None),
+            token=self._token(),
+            holder=self.host,
+            maker=by or maker(),
+            terms=Terms(**terms),
+        )
+
+    def _token(self) -> str:
+        self._tokens += 1
+        return f"{self._tokens:032x}"
+
+    def end(self, *lessees: Lessee) -> None:
+        for one in lessees or (lessee(),):
+            self.registry.release_attempt(one)
+
+    def states(self) -> list[tuple[str, str]]:
+        return [(event.resource_id, event.state) for event in self.events]
+
+    def files(self) -> list[Path]:
+        """All files on disk that are not in the trash."""
+        root = self.registry.files.root
+        return [
+            path
+            for path in root.rglob("*")
+            if path.is_file() and not path.is_relative_to(root / "trash")
+        ]
+
+
+def lessee(run: str = "run-1", task: str = "t-1", attempt: int = 1) -> Lessee:
+    return Lessee(run, task, attempt)
+
+
+def maker(run: str = "run-1", task: str = "t-1", attempt: int = 1) -> Maker:
+    return Maker(lessee(run, task, attempt), "node-1", business.PackageRef("keeping", "1.0.0"))
+
+
+def code_of(problem: errors.AstraflowError) -> str:
+    return problem.code.code
