@@ -79,7 +79,8 @@ def advance(rollout: Rollout, now_ms: int, workers: list[Standing], health: Heal
     missing = [one for one in chosen if not one.has_version]
     if missing or not chosen:
         install_on = tuple(one.worker_id for one in missing if not one.is_wished)
-        waiting = _changed(rollout, now_ms, good_since=None) if rollout.good_since else rollout
+        was_good = rollout.good_since is not None
+        waiting = _changed(rollout, now_ms, good_since=None) if was_good else rollout
         return Step(waiting, install_on)
     if rollout.good_since is None:
         return Step(_changed(rollout, now_ms, good_since=now_ms))
