@@ -8,14 +8,19 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import obstore
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
+from obstore.store import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# obstore opens its runtime at its first use, once for the process: before the first test that is no leak.
+obstore.put(MemoryStore(), "first", b"")
 
 # CI machines are shared and slow by turns: a deadline would fail for reasons not in the code.
 _COMMON = {

@@ -444,6 +444,9 @@ REQUEST_NO_ROUTE = _final("E.REQUEST.NO_ROUTE", 404,
 REQUEST_METHOD = _final("E.REQUEST.METHOD", 405,
     "this path does not take this method",
     "use one of the methods that the header Allow names")
+REQUEST_RANGE = _final("E.REQUEST.RANGE", 416,
+    "the file ends before the range that was asked for begins",
+    "ask for the size first, or for the whole file")
 REQUEST_MEDIA_TYPE = _final("E.REQUEST.MEDIA_TYPE", 415,
     "the body is not of a kind that is read here",
     "send application/json, plain or compressed with gzip")

@@ -6,13 +6,17 @@ Tests drive a run by hand (`start`, `finish`, `say`), so that each sees exactly 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
+from obstore.store import MemoryStore as BlobsInMemory
 
 from astraflow import errors
 from astraflow.api.ports import WorkerCommand
+from astraflow.clock import SystemClock
 from astraflow.engine.batch import NumberedFact
 from astraflow.runs.facts import (
     AttemptProgressed,
@@ -34,10 +38,16 @@ from astraflow.runs.facts import (
 from astraflow.runs.projections import Event, events_of, view_node, view_run
 from astraflow.runs.run import Run
 from astraflow.runs.transitions import fold
+from astraflow.scheduler.blobs import Blobs
+from astraflow.scheduler.catalogs import Catalogs
+from astraflow.scheduler.copies import Copies
+from astraflow.scheduler.depot import Depot
+from astraflow.scheduler.links import Links
+from astraflow.scheduler.repository import Repository
 from astraflow.scheduler.service import Accepted, Submission, WorkerView
-from astraflow.store.rows import AuditRow, RunRow, TenantEvent, WorkflowRow
+from astraflow.store.memory import MemoryStore as StoreInMemory
+from astraflow.store.rows import AuditRow, Changes, ResourceRow, RunRow, TenantEvent, WorkflowRow
 from astraflow.workflow import (
-    StaticCatalog,
     core_manifest,
     decode_definition,
     plan_workflow,
@@ -46,6 +56,7 @@ from astraflow.workflow import (
 from astraflow.workflow.problems import Problem as DocumentProblem
 
 WORKER = "w1"
+CLOCK = SystemClock()
 
 
 class FakeRun:
@@ -64,7 +75,18 @@ class FakeScheduler:
     """Fits `SchedulerPort`."""
 
     def __init__(self) -> None:
-        self.catalog = StaticCatalog([core_manifest()])
+        self.catalogs = Catalogs([core_manifest()])
+        self.store = store = StoreInMemory()
+        blobs, links = Blobs(BlobsInMemory()), Links(b"a secret for tests only", CLOCK)
+        spool = Path(tempfile.gettempdir()) / "astraflow-test-uploads"
+        self.depot = Depot(
+            Repository(store, blobs, links, CLOCK, self.catalogs, spool=spool),
+            Copies(store, blobs, links, CLOCK),
+            CLOCK,
+        )
+        self.held: dict[tuple[str, str, str], ResourceRow] = {}
+        self.exported: list[str] = []
+        self.closed: list[tuple[str, str, str]] = []
         self.runs: dict[str, FakeRun] = {}
         self.keys: dict[tuple[str, str], tuple[str | None, str]] = {}
         self.workflows: dict[tuple[str, str], list[WorkflowRow]] = {}
@@ -152,7 +174,7 @@ class FakeScheduler:
                 tenant, submission.workflow_id or "", submission.version
             )
             definition, version = saved.definition, saved.version
-        plan = plan_workflow(decode_definition(definition), self.catalog)
+        plan = plan_workflow(decode_definition(definition), self.catalogs.of(tenant))
         run_id = f"run-{len(self.runs) + 1:04}"
         at = self.tick()
         accepted = RunAccepted(at, run_id, tenant, plan.workflow_id, submission.inputs)
@@ -295,8 +317,8 @@ class FakeScheduler:
 
     # -- workflows --------------------------------------------------------------------------
 
-    def validate(self, definition: bytes) -> list[DocumentProblem]:
-        return validate(decode_definition(definition), self.catalog)
+    def validate(self, tenant: str, definition: bytes) -> list[DocumentProblem]:
+        return validate(decode_definition(definition), self.catalogs.of(tenant))
 
     async def save_workflow(
         self,
@@ -396,3 +418,64 @@ class FakeScheduler:
             if row.tenant == tenant and (before is None or number < before)
         ]
         return numbered[::-1][:limit]
+
+    # -- packages, resources ----------------------------------------------------------------
+
+    async def begin(self) -> None:
+        """What a scheduler does when it has its claim."""
+        claim = await self.store.claim("fake")
+        assert claim is not None
+        self.claim = claim
+        await self.depot.begin(claim, self._note)
+
+    def _note(self, tenant: str, by: str, action: str, subject: str) -> None:
+        self.audits.append(AuditRow(tenant, self.tick(), by, action, subject))
+
+    async def hold(self, row: ResourceRow) -> None:
+        """A worker says that it has a resource."""
+        self.number = getattr(self, "number", 0) + 1
+        changes = Changes()
+        changes.resources.append(row)
+        await self.store.commit(self.claim, self.number, changes)
+
+    async def resources(self, tenant: str, **wanted: Any) -> list[ResourceRow]:
+        return await self.store.resources(tenant, **wanted)
+
+    async def resource(
+        self, tenant: str, resource_id: str, worker_id: str | None = None
+    ) -> ResourceRow:
+        found = await self.store.find_resource(tenant, resource_id, worker_id)
+        if not found:
+            raise errors.NotFound(errors.RESOURCE_MISSING, f"no such resource: {resource_id[:80]}")
+        if len(found) > 1:
+            raise errors.Conflict(errors.RESOURCE_CONFLICT, "several workers have it: name one")
+        return found[0]
+
+    async def close_resource(
+        self, tenant: str, resource_id: str, worker_id: str | None, by: str
+    ) -> None:
+        row = await self.resource(tenant, resource_id, worker_id)
+        self.closed.append((row.worker_id, row.resource_id, by))
+
+    async def extend_resource(
+        self, tenant: str, resource_id: str, worker_id: str | None, ttl_s: float, by: str
+    ) -> ResourceRow:
+        row = await self.resource(tenant, resource_id, worker_id)
+        longer = msgspec.structs.replace(row, expires_at=self.time + int(ttl_s * 1000))
+        await self.hold(longer)
+        return longer
+
+    async def export_artifact(
+        self, tenant: str, resource_id: str, worker_id: str | None, by: str
+    ) -> ResourceRow:
+        """The worker uploads its id, in bytes."""
+        row = await self.resource(tenant, resource_id, worker_id)
+        self.exported.append(resource_id)
+
+        async def chunks() -> AsyncIterator[bytes]:
+            yield resource_id.encode()
+
+        url = self.depot.copies.upload_url((tenant, row.worker_id, resource_id))
+        link = self.depot.copies.open_upload(url.rpartition("/")[2])
+        await self.depot.copies.receive(link, chunks())
+        return await self.resource(tenant, resource_id, row.worker_id)

@@ -109,6 +109,7 @@ def application(
         metrics=metrics,
         clock=SystemClock(),
         timing=timing,
+        resources=scheduler if isinstance(scheduler, FakeScheduler) else None,
     )
 
 
@@ -118,6 +119,8 @@ async def serving(
 ) -> AsyncIterator[Rig]:
     """Serve until the block ends."""
     scheduler = FakeScheduler() if scheduler is None else scheduler
+    if isinstance(scheduler, FakeScheduler):
+        await scheduler.begin()
     metrics = Metrics()
     app = application(scheduler, metrics, timing, **settings)
     listener = socket.create_server(("127.0.0.1", 0))

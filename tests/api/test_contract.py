@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -44,6 +45,9 @@ class Server:
 
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
+        # It lives as long as the server does, so it begins with it, not in some test.
+        self._loop.set_default_executor(ThreadPoolExecutor(max_workers=1))
+        await asyncio.to_thread(int)
         self._ended = asyncio.Event()
         opened = serving() if self._kind == "fake" else serving_real("memory://")
         async with opened as rig:

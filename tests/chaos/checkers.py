@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from astraflow.scheduler.archive import Archive
+from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.plans import Plans
 from astraflow.store import open_store
-from astraflow.workflow import StaticCatalog, core_manifest
+from astraflow.workflow import core_manifest
 from tests.chaos.truth import Line
 from tests.chaos.workload import TERMINAL, Told
 
@@ -207,7 +208,7 @@ async def check_store(url: str, told: Iterable[Told]) -> list[str]:
     store = open_store(url)
     await store.open()
     try:
-        archive = Archive(store, Plans(store, StaticCatalog([core_manifest()])))
+        archive = Archive(store, Plans(store, Catalogs([core_manifest()])))
         found = [f"{row.run_id} is active in the store" for row in await store.active_runs()]
         for one in told:
             row = await store.find_run("default", one.run_id)

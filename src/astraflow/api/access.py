@@ -18,9 +18,14 @@ from astraflow.clock import Clock
 from astraflow.config import SchedulerSettings
 from astraflow.errors import Code, Refused
 from astraflow.security.bearer import ApiTokens, TokenRecord
-from astraflow.security.policy import PUBLIC, allows
+from astraflow.security.policy import PUBLIC, SIGNED, allows
 
-__all__ = ["Doorkeeper", "host_name"]
+__all__ = ["NOT_LET_IN", "Doorkeeper", "host_name"]
+
+NOT_LET_IN: Final = (
+    "give a valid token as Authorization: Bearer <token>, or a link that is still valid"
+)
+"""One answer for all who are not let in."""
 
 _Raw = Iterable[tuple[bytes, bytes]]
 _LOOPBACK_NAMES: Final = frozenset({"localhost"})
@@ -40,11 +45,13 @@ class Doorkeeper:
         self._takes_addresses = not settings.is_loopback
 
     def admit(self, action: str, headers: _Raw) -> TokenRecord | None:
-        """The credential that may take this action; None if it needs none.
+        """The credential that may take this action; None if it needs none, or has its own proof: a signed link.
 
         Raises: Refused, with 401 or 403.
         """
         if action in PUBLIC:
+            return None
+        if action in SIGNED and not any(name == b"authorization" for name, _ in headers):
             return None
         bearer = self._authenticate(headers)
         if not allows(bearer.role, action):
@@ -62,7 +69,7 @@ class Doorkeeper:
             if scheme.lower() == "bearer" and token:
                 answer = self._tokens.verify(token, self._clock.wall_ms() / 1000)
         if isinstance(answer, Code):
-            raise Refused(answer, "give a valid token as Authorization: Bearer <token>")
+            raise Refused(answer, NOT_LET_IN)
         return answer
 
     def knows_host(self, headers: _Raw) -> bool:

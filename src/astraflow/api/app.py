@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from astraflow.api.answers import Answer, answer_problem
 from astraflow.api.cursors import Cursors
 from astraflow.api.events import Timing
 from astraflow.api.openapi import describe
-from astraflow.api.ports import SchedulerPort
+from astraflow.api.ports import ResourcePort, SchedulerPort
 from astraflow.api.requests import Call
 from astraflow.api.routes import Parts, Route
 from astraflow.api.table import make_routes
@@ -33,13 +33,11 @@ from astraflow.config import SchedulerSettings, Secret
 from astraflow.errors import AstraflowError, Refused
 from astraflow.observe.metrics import Counter, Metrics
 from astraflow.security.bearer import ApiTokens
-from astraflow.workflow.core_manifest import core_manifest
-from astraflow.workflow.manifest import Manifest
 
 __all__ = ["Application", "make_app"]
 
 MAX_PATH_BYTES: Final = 2_048
-METHODS: Final[tuple[Method, ...]] = ("GET", "POST", "PUT", "DELETE")
+METHODS: Final[tuple[Method, ...]] = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 _log: Final = logging.getLogger(__name__)
 
@@ -147,7 +145,7 @@ def _handler(route: Route, doorkeeper: Doorkeeper, counter: Counter) -> HTTPRout
         counter.add(action, str(int(status)))
         return answer
 
-    path = route.path.replace("}", ":str}")
+    path = route.path.replace("}", ":path}" if route.is_deep else ":str}")
     return HTTPRouteHandler(
         path, http_method=route.method, status_code=HTTPStatus.OK, name=route.doc.name
     )(handle)
@@ -161,10 +159,10 @@ def make_app(
     secret: Secret,
     metrics: Metrics,
     clock: Clock | None = None,
-    manifests: Iterable[Manifest] | None = None,
+    resources: ResourcePort | None = None,
     timing: Timing | None = None,
 ) -> Application:
-    """The application of a scheduler. It must run on the scheduler's loop."""
+    """The application of a scheduler, to be run on its loop. Without `resources` it has none of their routes."""
     clock = clock or SystemClock()
     parts = Parts(
         scheduler=scheduler,
@@ -172,7 +170,7 @@ def make_app(
         clock=clock,
         cursors=Cursors(secret.reveal().encode()),
         metrics=metrics,
-        manifests=tuple(manifests) if manifests is not None else (core_manifest(),),
+        resources=resources,
     )
     routes, system = make_routes(parts, timing or Timing())
     system.description = describe(routes)

@@ -18,7 +18,8 @@ from astraflow import errors
 
 __all__ = ["MAX_CURSOR_CHARS", "Cursors"]
 
-MAX_CURSOR_CHARS: Final = 512
+MAX_CURSOR_CHARS: Final = 2_048
+"""The place of a resource holds its id, and that of its worker."""
 _MAC_BYTES: Final = 16
 
 _Place = TypeVar("_Place")

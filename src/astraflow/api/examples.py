@@ -10,7 +10,12 @@ __all__ = [
     "EVENTS",
     "NODE",
     "NODE_DETAIL",
+    "NODE_TYPE",
+    "PACKAGE",
+    "PACKAGE_SUMMARY",
+    "PACKAGE_VERSION",
     "PROBLEM",
+    "RESOURCE",
     "RUN",
     "RUN_REQUEST",
     "SUMMARY",
@@ -135,3 +140,60 @@ EVENTS: Final = (
 def page(item: Example) -> Example:
     """A last page with one item."""
     return {"items": [item], "nextCursor": None}
+
+
+PACKAGE_VERSION: Final[Example] = {
+    "name": "acme.texts",
+    "version": "1.2.0",
+    "active": True,
+    "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "sizeBytes": 20_480,
+    "publishedAt": _AT,
+    "publishedBy": "ann",
+    "signedBy": "acme",
+    "yankedAt": None,
+    "yankedReason": "",
+    "nodes": 3,
+}
+PACKAGE_SUMMARY: Final[Example] = {
+    "name": "acme.texts",
+    "active": "1.2.0",
+    "pinned": False,
+    "versions": ["1.2.0"],
+    "nodes": 3,
+    "description": "Texts, split and joined",
+    "publishedAt": _AT,
+}
+PACKAGE: Final[Example] = {
+    **PACKAGE_SUMMARY,
+    "versions": [{**PACKAGE_VERSION, "workers": [_WORKER_ID]}],
+}
+NODE_TYPE: Final[Example] = {
+    "type": "acme.split",
+    "package": {"name": "acme.texts", "version": "1.2.0"},
+    "published": True,
+    "label": "Split a text",
+    "category": "text",
+    "description": "",
+    "tags": ["text"],
+    "schema": {},
+    "ui": {},
+    "runtimes": {},
+    "status": "published",
+}
+RESOURCE: Final[Example] = {
+    "resourceId": f"{_RUN_ID}/report",
+    "workerId": _WORKER_ID,
+    "type": "file",
+    "state": "ready",
+    "scope": _RUN_ID,
+    "runId": _RUN_ID,
+    "nodeId": _NODE_ID,
+    "package": "",
+    "sizeBytes": 1_048_576,
+    "createdAt": _AT,
+    "expiresAt": "2026-01-15T11:00:00.000Z",
+    "isArtifact": True,
+    "hasCopy": False,
+    "metadata": {"mime": "application/pdf"},
+}

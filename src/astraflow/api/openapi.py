@@ -11,7 +11,7 @@ import msgspec
 from astraflow.api.examples import PROBLEM
 from astraflow.api.routes import Doc, Reply, Route
 from astraflow.api.schemas import SCHEMAS
-from astraflow.security.policy import PUBLIC, TABLE
+from astraflow.security.policy import PUBLIC, SIGNED, TABLE
 
 __all__ = ["describe", "document"]
 
@@ -65,18 +65,24 @@ def _operation(route: Route) -> dict[str, Any]:
     if doc.body is not None:
         operation["requestBody"] = {
             "required": doc.body_required,
-            "content": {"application/json": _content(doc.body, doc.body_example)},
+            "content": {doc.body_type: _content(doc.body or None, doc.body_example)},
         }
     replies: dict[str, Any] = {str(status): _reply(reply) for status, reply in doc.replies.items()}
     operation["responses"] = {**replies, "default": {"$ref": "#/components/responses/Problem"}}
-    if route.action in PUBLIC:
+    if route.action in PUBLIC or not TABLE[route.action]:
         operation["security"] = []
+    elif route.action in SIGNED:
+        operation["security"] = [{"bearer": []}, {}]
     return operation
 
 
 def _roles(action: str) -> str:
     if action in PUBLIC:
         return "Needs no token."
+    if action in SIGNED and not TABLE[action]:
+        return "The link is the key: no token is needed, and none helps."
+    if action in SIGNED:
+        return f"A signed link needs no token. Roles: {', '.join(sorted(TABLE[action]))}."
     return f"Roles: {', '.join(sorted(TABLE[action]))}."
 
 

@@ -12,6 +12,8 @@ from typing import Any, Protocol
 from astraflow.engine.batch import NumberedFact
 from astraflow.runs.facts import RunStatus
 from astraflow.runs.projections import Event
+from astraflow.scheduler.catalogs import Catalogs
+from astraflow.scheduler.depot import Depot
 from astraflow.scheduler.orders import (
     Drain,
     InstallPackage,
@@ -21,13 +23,14 @@ from astraflow.scheduler.orders import (
     WorkerCommand,
 )
 from astraflow.scheduler.service import Accepted, Submission, WorkerView
-from astraflow.store.rows import AuditRow, RunRow, TenantEvent, WorkflowRow
+from astraflow.store.rows import AuditRow, ResourceRow, RunRow, TenantEvent, WorkflowRow
 from astraflow.workflow.problems import Problem
 
 __all__ = [
     "Drain",
     "InstallPackage",
     "Rebind",
+    "ResourcePort",
     "SchedulerPort",
     "Undrain",
     "UninstallPackage",
@@ -111,7 +114,7 @@ class SchedulerPort(Protocol):
 
     # -- workflows --------------------------------------------------------------------------
 
-    def validate(self, definition: bytes) -> list[Problem]: ...
+    def validate(self, tenant: str, definition: bytes) -> list[Problem]: ...
 
     async def save_workflow(
         self,
@@ -138,6 +141,15 @@ class SchedulerPort(Protocol):
 
     async def delete_workflow(self, tenant: str, workflow_id: str) -> None: ...
 
+    # -- packages ---------------------------------------------------------------------------
+
+    @property
+    def catalogs(self) -> Catalogs: ...
+
+    @property
+    def depot(self) -> Depot:
+        """Packages, and copies of artifacts. Raises: Unavailable."""
+
     # -- workers, audit ---------------------------------------------------------------------
 
     def workers(self, tenant: str) -> Sequence[WorkerView]: ...
@@ -151,3 +163,40 @@ class SchedulerPort(Protocol):
         self, tenant: str, *, limit: int, before: int | None = None
     ) -> list[tuple[int, AuditRow]]:
         """Newest first, each with its number."""
+
+
+class ResourcePort(Protocol):
+    """What is asked about the resources of workers."""
+
+    async def resources(
+        self,
+        tenant: str,
+        *,
+        limit: int,
+        before: tuple[int, str, str] | None = None,
+        run_id: str | None = None,
+        worker_id: str | None = None,
+        type: str | None = None,
+        state: str | None = None,
+    ) -> list[ResourceRow]:
+        """Newest first, by (created_at, worker_id, resource_id)."""
+
+    async def resource(
+        self, tenant: str, resource_id: str, worker_id: str | None = None
+    ) -> ResourceRow:
+        """Raises: NotFound; Conflict, when several workers have one of this id and none is named."""
+
+    async def close_resource(
+        self, tenant: str, resource_id: str, worker_id: str | None, by: str
+    ) -> None:
+        """Tell its worker to let go of it. Raises: NotFound; Conflict; Unavailable."""
+
+    async def extend_resource(
+        self, tenant: str, resource_id: str, worker_id: str | None, ttl_s: float, by: str
+    ) -> ResourceRow:
+        """Let it live for so long from now. Raises: NotFound; Conflict; Unavailable."""
+
+    async def export_artifact(
+        self, tenant: str, resource_id: str, worker_id: str | None, by: str
+    ) -> ResourceRow:
+        """Have its worker upload it, and wait until the copy is there. Raises: NotFound; Conflict; Unavailable."""

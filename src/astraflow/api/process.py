@@ -70,6 +70,7 @@ async def serve(
         metrics=metrics,
         reached=reached,
     )
+    scheduler.depot.origin = settings.public_url or _origin(sock)
     app = make_app(scheduler, settings, tokens=tokens, secret=secret, metrics=metrics, clock=clock)
     host, port = sock.getsockname()[:2]
     server = _Server(server_config(app, host, port, sockets=socket_class(scheduler)))
@@ -79,6 +80,12 @@ async def serve(
     stop = asyncio.Event()
     with _stopping(stop):
         await _run(scheduler, server, sock, stop, on_ready)
+
+
+def _origin(sock: socket.socket) -> str:
+    """Where we listen. Bound to every address, the one of this machine: who is elsewhere needs a `public_url`."""
+    host, port = sock.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 async def _run(
@@ -93,8 +100,7 @@ async def _run(
     try:
         if await _comes_first(scheduler.ready.wait(), serving, stop):
             answering = asyncio.create_task(server.serve(sockets=[sock]))
-            host, port = sock.getsockname()[:2]
-            on_ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+            on_ready(_origin(sock))
             await _comes_first(stop.wait(), serving, stop)
     finally:
         server.should_exit = True

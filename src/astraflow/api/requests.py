@@ -11,12 +11,12 @@ from __future__ import annotations
 import asyncio
 import re
 import zlib
-from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final, TypeVar, cast
 from urllib.parse import parse_qsl
 
 import msgspec
-from litestar.types import Receive, Scope
+from litestar.types import HTTPScope, Receive, Scope
 
 from astraflow import errors
 from astraflow.errors import Refused
@@ -44,6 +44,8 @@ MAX_LIMIT: Final = 200
 MAX_QUERY_FIELDS: Final = 32
 MAX_ID_CHARS: Final = 256
 MAX_SEARCH_CHARS: Final = 256
+MAX_DEEP_ID_CHARS: Final = 1_024
+"""An id of a resource; it may hold the ids of its run and its session."""
 _DIGITS: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
 _MANY_DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
 _AT: Final = re.compile(r" - at `(?:key in )?\$([^`]*)`$", re.DOTALL)
@@ -72,6 +74,11 @@ class Call:
         return self._bearer
 
     @property
+    def is_let_in(self) -> bool:
+        """Whether a credential let it in; if not, a signed link must."""
+        return self._bearer is not None
+
+    @property
     def tenant(self) -> str:
         return self.bearer.tenant
 
@@ -86,6 +93,17 @@ class Call:
                     )
                 found = value.decode("latin-1")
         return found
+
+    @property
+    def method(self) -> str:
+        return cast("HTTPScope", self.scope)["method"]
+
+    def rest_of_path(self, prefix: str) -> str:
+        """What follows in the path: an id that may hold slashes, as it was sent."""
+        rest: str = self.scope["path"].removeprefix(prefix)
+        if not rest or len(rest) > MAX_DEEP_ID_CHARS:
+            raise Refused(errors.REQUEST_INVALID, "the id in the path is missing or too long")
+        return rest
 
     # -- query ------------------------------------------------------------------------------
 
@@ -161,6 +179,12 @@ class Call:
         return body
 
     async def _read_into(self, gathered: _Gathered) -> bool:
+        body, more = await self._next_piece()
+        gathered.add(body)
+        return more
+
+    async def _next_piece(self) -> tuple[bytes, bool]:
+        """A piece of the body, and whether there is more."""
         try:
             async with asyncio.timeout(BODY_WAIT_S):
                 message = await self._receive()
@@ -168,8 +192,22 @@ class Call:
             raise Refused(errors.REQUEST_INVALID, "the body did not arrive") from error
         if message["type"] != "http.request":
             raise Refused(errors.REQUEST_INVALID, "the request broke off")
-        gathered.add(message.get("body", b""))
-        return bool(message.get("more_body", False))
+        return message.get("body", b""), bool(message.get("more_body", False))
+
+    async def stream_body(self, limit: int) -> AsyncIterator[bytes]:
+        """The body as it comes, of whatever kind, for who counts it.
+
+        Raises: Refused, when it says that it is larger than `limit`, is compressed, or breaks off.
+        """
+        said = self.header(b"content-length")
+        if said is not None and said.isdigit() and int(said[:20]) > limit:
+            raise _too_large(limit)
+        if (self.header(b"content-encoding") or "identity") != "identity":
+            raise Refused(errors.REQUEST_MEDIA_TYPE, "files are taken as they are, not compressed")
+        more = True
+        while more:
+            body, more = await self._next_piece()
+            yield body
 
     def _check_media_type(self) -> None:
         said = self.header(b"content-type") or ""

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from litestar.types import ASGIApp, Method
 
 from astraflow.api.cursors import Cursors
-from astraflow.api.ports import SchedulerPort
+from astraflow.api.ports import ResourcePort, SchedulerPort
 from astraflow.api.requests import Call
 from astraflow.clock import Clock
 from astraflow.config import SchedulerSettings
 from astraflow.observe.metrics import Metrics
-from astraflow.workflow.manifest import Manifest
 
-__all__ = ["Doc", "Endpoint", "Parameter", "Parts", "Reply", "Route"]
+__all__ = ["PAGED", "Doc", "Endpoint", "Parameter", "Parts", "Reply", "Route", "ok"]
 
 Endpoint = Callable[[Call], Awaitable[ASGIApp]]
 
@@ -30,7 +29,7 @@ class Parts:
     clock: Clock
     cursors: Cursors
     metrics: Metrics
-    manifests: Sequence[Manifest]
+    resources: ResourcePort | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +67,7 @@ class Doc:
     body: str | None = None
     body_required: bool = True
     body_example: Any = None
+    body_type: str = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,27 @@ class Route:
     path: str
     endpoint: Endpoint
     doc: Doc
+    is_deep: bool = False
+    """Its one parameter is all the rest of the path, slashes included."""
 
     @property
     def action(self) -> str:
         """The name of its row in the table of authorization."""
         return f"{self.method} {self.path}"
+
+
+def ok(schema: str, example: Any, says: str = "it", **headers: str) -> dict[int, Reply]:
+    """The usual answer."""
+    return {200: Reply(says, schema, example, headers=headers)}
+
+
+_LIMIT: Final = Parameter(
+    "limit",
+    "how many, 50 if nothing is said; more than 200 counts as 200",
+    {"type": "integer", "minimum": 1},
+)
+_CURSOR: Final = Parameter(
+    "cursor", "`nextCursor` of the page before", {"type": "string", "maxLength": 2_048}
+)
+PAGED: Final = (_LIMIT, _CURSOR)
+"""The parameters of every list."""

@@ -107,6 +107,14 @@ _RUN_HEAD: Final[Mapping[str, Schema]] = {
     "startedAt": _or_null(_MOMENT),
     "finishedAt": _or_null(_MOMENT),
 }
+_PACKAGE: Final[Mapping[str, Schema]] = {
+    "name": _TEXT,
+    "active": _or_null(_TEXT),
+    "pinned": _FLAG,
+    "nodes": _COUNT,
+    "description": _TEXT,
+    "publishedAt": _MOMENT,
+}
 _COMMANDS: Final[Schema] = {
     "oneOf": [
         _closed(
@@ -192,10 +200,83 @@ SCHEMAS: Final[Mapping[str, Schema]] = MappingProxyType(
             "required": [*_NODE["required"], "attempts", "story"],
         },
         "NodeType": _object(
-            {"type": _TEXT, "package": _object({"name": _TEXT, "version": _TEXT})},
-            {"label": _TEXT, "category": _TEXT, "schema": _ANY_OBJECT, "ui": _ANY_OBJECT},
+            {
+                "type": _TEXT,
+                "package": _object({"name": _TEXT, "version": _TEXT}),
+                "published": _FLAG,
+                "label": _TEXT,
+                "category": _TEXT,
+                "description": _TEXT,
+                "tags": _list(_TEXT),
+                "schema": _ANY_OBJECT,
+                "ui": _ANY_OBJECT,
+                "runtimes": _ANY_OBJECT,
+                "status": _TEXT,
+            },
+            {"alsoIn": _list(_object({"name": _TEXT, "version": _TEXT}))},
         ),
         "NodeTypePage": _page("NodeType"),
+        "ActiveVersion": _object({"name": _TEXT, "version": _TEXT, "previous": _or_null(_TEXT)}),
+        "ActivateRequest": _closed({"version": {**_NAME, "maxLength": 64}}),
+        "ArtifactLink": _object(
+            {
+                "url": _TEXT,
+                "expiresAt": _MOMENT,
+                "sizeBytes": _COUNT,
+                "sha256": _TEXT,
+                "mime": _TEXT,
+            }
+        ),
+        "Extension": _closed(
+            {"ttlSeconds": {"type": "integer", "minimum": 1, "maximum": 31_622_400}}
+        ),
+        "Package": {
+            **_object({**_PACKAGE, "versions": _list(_ref("PackageVersion"))}),
+            "description": "With its versions, newest first, and the workers that have each.",
+        },
+        "PackagePage": _page("PackageSummary"),
+        "PackageSummary": _object({**_PACKAGE, "versions": _list(_TEXT)}),
+        "PackageVersion": _object(
+            {
+                "name": _TEXT,
+                "version": _TEXT,
+                "active": _FLAG,
+                "sha256": _TEXT,
+                "sizeBytes": _COUNT,
+                "publishedAt": _MOMENT,
+                "publishedBy": _TEXT,
+                "signedBy": _or_null(_TEXT),
+                "yankedAt": _or_null(_MOMENT),
+                "yankedReason": _TEXT,
+                "nodes": _COUNT,
+            },
+            {
+                "workers": _list(_TEXT),
+                "manifest": _ANY_OBJECT,
+                "signature": _or_null(_ANY_OBJECT),
+            },
+        ),
+        "Resource": _object(
+            {
+                "resourceId": _TEXT,
+                "workerId": _TEXT,
+                "type": _TEXT,
+                "state": _one_of(("ready", "evicting", "evicted", "released")),
+                "scope": _TEXT,
+                "runId": _or_null(_TEXT),
+                "nodeId": _or_null(_TEXT),
+                "package": _TEXT,
+                "sizeBytes": _or_null(_COUNT),
+                "createdAt": _MOMENT,
+                "expiresAt": _or_null(_MOMENT),
+                "isArtifact": _FLAG,
+                "hasCopy": _FLAG,
+                "metadata": {},
+            }
+        ),
+        "ResourcePage": _page("Resource"),
+        "Uploaded": _object({"resourceId": _TEXT, "sha256": _TEXT}),
+        "YankRequest": _closed({}, {"reason": {"type": "string", "maxLength": 1_024}}),
         "Problem": _object(
             {
                 "type": _TEXT,

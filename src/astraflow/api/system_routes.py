@@ -1,4 +1,4 @@
-"""What is not about one run, workflow or worker: health, metrics, who am I, the catalog, the audit, the description."""
+"""What is not about one run, workflow or worker: health, metrics, who am I, the audit, the description."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from litestar.types import ASGIApp
 from astraflow import errors
 from astraflow.api.answers import Answer, answer_json
 from astraflow.api.docs_page import PAGE
-from astraflow.api.requests import MAX_SEARCH_CHARS, Call
+from astraflow.api.requests import Call
 from astraflow.api.routes import Parts
 from astraflow.errors import Unavailable
 from astraflow.moments import iso
-from astraflow.workflow.manifest import Manifest
 
 __all__ = ["SystemEndpoints"]
 
@@ -33,7 +32,6 @@ class SystemEndpoints:
         self._parts = parts
         self._scheduler = parts.scheduler
         self._cursors = parts.cursors
-        self._nodes = [node for one in parts.manifests for node in _nodes_of(one)]
         self.description = b"{}"
 
     async def health(self, call: Call) -> ASGIApp:
@@ -65,21 +63,6 @@ class SystemEndpoints:
         }
         return answer_json(view)
 
-    async def list_nodes(self, call: Call) -> ASGIApp:
-        limit = call.limit()
-        words = (call.text("q", MAX_SEARCH_CHARS) or "").lower().split()
-        cursor = call.text("cursor", 512)
-        start = self._cursors.read("nodes", call.tenant, cursor, int) if cursor else 0
-        found = [node for node in self._nodes if _fits(node, words)]
-        end = start + limit
-        goes_on = len(found) > end
-        return answer_json(
-            {
-                "items": found[start:end],
-                "nextCursor": self._cursors.make("nodes", call.tenant, end) if goes_on else None,
-            }
-        )
-
     async def list_audit(self, call: Call) -> ASGIApp:
         limit = call.limit()
         cursor = call.text("cursor", 512)
@@ -105,17 +88,3 @@ class SystemEndpoints:
                 "nextCursor": last and self._cursors.make("audit", call.tenant, last),
             }
         )
-
-
-def _nodes_of(manifest: Manifest) -> list[dict[str, Any]]:
-    """The node types of a package as an editor wants them: as authored, with their package."""
-    document = msgspec.json.decode(manifest.raw)
-    package = {"name": document["name"], "version": document["version"]}
-    return [{**node, "package": package} for node in document.get("nodes", [])]
-
-
-def _fits(node: dict[str, Any], words: list[str]) -> bool:
-    text = " ".join(
-        str(node.get(name, "")) for name in ("type", "label", "category", "description", "tags")
-    ).lower()
-    return all(word in text for word in words)

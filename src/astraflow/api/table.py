@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from astraflow.api import examples
+from astraflow.api.catalog_routes import CatalogEndpoints
 from astraflow.api.events import EventEndpoints, Timing
-from astraflow.api.routes import Doc, Parameter, Parts, Reply, Route
+from astraflow.api.package_routes import PackageEndpoints
+from astraflow.api.package_table import catalog_routes, package_routes, resource_routes
+from astraflow.api.resource_routes import ResourceEndpoints
+from astraflow.api.routes import PAGED, Doc, Parameter, Parts, Reply, Route, ok
 from astraflow.api.run_routes import RunEndpoints
 from astraflow.api.system_routes import SystemEndpoints
 from astraflow.api.worker_routes import WorkerEndpoints
@@ -15,23 +19,10 @@ from astraflow.api.workflow_routes import WorkflowEndpoints
 __all__ = ["make_routes"]
 
 _TEXT: Final = {"type": "string"}
-_LIMIT: Final = Parameter(
-    "limit",
-    "how many, 50 if nothing is said; more than 200 counts as 200",
-    {"type": "integer", "minimum": 1},
-)
-_CURSOR: Final = Parameter(
-    "cursor", "`nextCursor` of the page before", {"type": "string", "maxLength": 512}
-)
-_PAGED: Final = (_LIMIT, _CURSOR)
 _IF_MATCH: Final = Parameter(
     "If-Match", "the ETag that the change was made from; another one is a 409", _TEXT, "header"
 )
 _VERSION: Final = {"ETag": "the version of the workflow, in quotes"}
-
-
-def _ok(schema: str, example: Any, says: str = "it", **headers: str) -> dict[int, Reply]:
-    return {200: Reply(says, schema, example, headers=headers)}
 
 
 def make_routes(parts: Parts, timing: Timing) -> tuple[list[Route], SystemEndpoints]:
@@ -42,9 +33,20 @@ def make_routes(parts: Parts, timing: Timing) -> tuple[list[Route], SystemEndpoi
         *_event_routes(EventEndpoints(parts, timing)),
         *_workflow_routes(WorkflowEndpoints(parts)),
         *_worker_routes(WorkerEndpoints(parts)),
-        *_catalog_routes(system),
+        *catalog_routes(CatalogEndpoints(parts)),
+        *package_routes(PackageEndpoints(parts)),
+        *_resource_routes(parts),
+        *_access_routes(system),
         *_system_routes(system),
     ], system
+
+
+def _resource_routes(parts: Parts) -> list[Route]:
+    return (
+        []
+        if parts.resources is None
+        else resource_routes(ResourceEndpoints(parts, parts.resources))
+    )
 
 
 def _run_routes(runs: RunEndpoints) -> list[Route]:
@@ -102,7 +104,7 @@ def _run_writes(runs: RunEndpoints) -> list[Route]:
         summary="stop a run",
         text="No new attempt starts from here on. Fine when it is being or was cancelled; a run that has succeeded or "
         "failed is a 409 that tells its status.",
-        replies=_ok("Run", {**examples.RUN, "status": "cancelled", "cancelRequested": True}),
+        replies=ok("Run", {**examples.RUN, "status": "cancelled", "cancelRequested": True}),
     )
     return [
         Route("POST", "/api/v1/runs", runs.create, create),
@@ -119,11 +121,11 @@ def _run_reads(runs: RunEndpoints) -> list[Route]:
         tag="runs",
         summary="runs, newest first",
         parameters=(
-            *_PAGED,
+            *PAGED,
             Parameter("status", "only those with this status", status),
             Parameter("workflowId", "only those of this workflow", _TEXT),
         ),
-        replies=_ok("RunPage", examples.page(examples.SUMMARY)),
+        replies=ok("RunPage", examples.page(examples.SUMMARY)),
     )
     show = Doc(
         name="getRun",
@@ -134,33 +136,33 @@ def _run_reads(runs: RunEndpoints) -> list[Route]:
         parameters=(
             Parameter("nodes", "false leaves nodes and artifacts out", {"type": "boolean"}),
         ),
-        replies=_ok("Run", examples.RUN),
+        replies=ok("Run", examples.RUN),
     )
     show_node = Doc(
         name="getRunNode",
         tag="runs",
         summary="one node of a run, with its whole result, its attempts and its story",
-        replies=_ok("NodeDetail", examples.NODE_DETAIL),
+        replies=ok("NodeDetail", examples.NODE_DETAIL),
     )
     definition = Doc(
         name="getRunDefinition",
         tag="runs",
         summary="what a run executes, as it was submitted",
-        replies=_ok("Definition", examples.DEFINITION),
+        replies=ok("Definition", examples.DEFINITION),
     )
     logs = Doc(
         name="listRunLogs",
         tag="runs",
         summary="what the nodes of a run said while they ran",
         text="Oldest first. `nextCursor` is null when nothing more is stored now; the event stream brings the rest.",
-        parameters=(*_PAGED, Parameter("nodeId", "only what this node said", _TEXT)),
-        replies=_ok("LogPage", {"items": [], "nextCursor": None}),
+        parameters=(*PAGED, Parameter("nodeId", "only what this node said", _TEXT)),
+        replies=ok("LogPage", {"items": [], "nextCursor": None}),
     )
     artifacts = Doc(
         name="listRunArtifacts",
         tag="runs",
         summary="what the results of a run point to",
-        replies=_ok("ArtifactPage", {"items": [], "nextCursor": None}),
+        replies=ok("ArtifactPage", {"items": [], "nextCursor": None}),
     )
     return [
         Route("GET", "/api/v1/runs", runs.list_runs, list_runs),
@@ -206,19 +208,19 @@ def _workflow_routes(workflows: WorkflowEndpoints) -> list[Route]:
         return Doc(name=name, tag="workflows", summary=summary, replies=replies, **more)
 
     body = {"body": "Definition", "body_example": examples.DEFINITION}
-    shown = _ok("Definition", examples.DEFINITION, "the definition, byte for byte", **_VERSION)
+    shown = ok("Definition", examples.DEFINITION, "the definition, byte for byte", **_VERSION)
     created = Reply(
         "saved", "Definition", examples.DEFINITION, headers={"Location": "where it is", **_VERSION}
     )
     version = Parameter(
         "version", "an older version; the newest if left out", {"type": "integer", "minimum": 1}
     )
-    page = _ok("WorkflowPage", examples.page(examples.WORKFLOW_SUMMARY))
-    valid = _ok("Validity", {"valid": True, "errors": []}, "it can be run; else 422 lists why not")
+    page = ok("WorkflowPage", examples.page(examples.WORKFLOW_SUMMARY))
+    valid = ok("Validity", {"valid": True, "errors": []}, "it can be run; else 422 lists why not")
     path = "/api/v1/workflows"
     return [
         Route("GET", path, workflows.list_workflows,
-              doc("listWorkflows", "saved workflows, last changed first", page, parameters=_PAGED)),
+              doc("listWorkflows", "saved workflows, last changed first", page, parameters=PAGED)),
         Route("POST", path, workflows.create,
               doc("createWorkflow", "save a new workflow", {201: created}, **body)),
         Route("POST", f"{path}/validate", workflows.validate,
@@ -238,14 +240,14 @@ def _worker_routes(workers: WorkerEndpoints) -> list[Route]:
         name="listWorkers",
         tag="workers",
         summary="workers that are or were here",
-        parameters=_PAGED,
-        replies=_ok("WorkerPage", examples.page(examples.WORKER)),
+        parameters=PAGED,
+        replies=ok("WorkerPage", examples.page(examples.WORKER)),
     )
     show = Doc(
         name="getWorker",
         tag="workers",
         summary="one worker",
-        replies=_ok("Worker", examples.WORKER),
+        replies=ok("Worker", examples.WORKER),
     )
     command = Doc(
         name="commandWorker",
@@ -268,32 +270,24 @@ def _worker_routes(workers: WorkerEndpoints) -> list[Route]:
     ]
 
 
-def _catalog_routes(system: SystemEndpoints) -> list[Route]:
-    nodes = Doc(
-        name="listNodeTypes",
-        tag="catalog",
-        summary="node types that workflows can use",
-        parameters=(*_PAGED, Parameter("q", "words that must occur", {**_TEXT, "maxLength": 256})),
-        replies=_ok("NodeTypePage", {"items": [], "nextCursor": None}),
-    )
+def _access_routes(system: SystemEndpoints) -> list[Route]:
     audit = Doc(
         name="listAudit",
         tag="audit",
         summary="who did what, newest first",
-        parameters=_PAGED,
-        replies=_ok("AuditPage", {"items": [], "nextCursor": None}),
+        parameters=PAGED,
+        replies=ok("AuditPage", {"items": [], "nextCursor": None}),
     )
     me = Doc(
         name="getMe",
         tag="access",
         summary="whose token this is",
-        replies=_ok(
+        replies=ok(
             "Me",
             {"tenant": "default", "subject": "bootstrap", "role": "admin", "expiresAt": None},
         ),
     )
     return [
-        Route("GET", "/api/v1/catalog/nodes", system.list_nodes, nodes),
         Route("GET", "/api/v1/audit", system.list_audit, audit),
         Route("GET", "/api/v1/me", system.me, me),
     ]

@@ -92,9 +92,9 @@ class WorkflowEndpoints:
     async def validate(self, call: Call) -> ASGIApp:
         definition = await call.json_body(DEFINITION_BODY_BYTES)
         if len(definition) <= INLINE_BYTES:
-            problems = self._scheduler.validate(definition)
+            problems = self._scheduler.validate(call.tenant, definition)
         else:
-            problems = await asyncio.to_thread(self._scheduler.validate, definition)
+            problems = await asyncio.to_thread(self._scheduler.validate, call.tenant, definition)
         if problems:
             raise InvalidDocument(errors.WORKFLOW_INVALID, problems)
         return answer_json({"valid": True, "errors": []})

@@ -13,6 +13,8 @@ from astraflow.config import SchedulerSettings, Secret
 from astraflow.observe.metrics import Metrics
 from astraflow.protocol.control import Handshake
 from astraflow.protocol.events import Authenticate, GatewaySettings, Principal
+from astraflow.scheduler.catalogs import Catalogs
+from astraflow.scheduler.depot import open_depot
 from astraflow.scheduler.gauges import SchedulerGauge
 from astraflow.scheduler.service import Scheduler
 from astraflow.scheduler.serving import Parts
@@ -23,7 +25,7 @@ from astraflow.security.policy import Role, allows
 from astraflow.security.tokens import SessionTokens
 from astraflow.store.store import Store
 from astraflow.ulids import Ulids
-from astraflow.workflow import StaticCatalog, core_manifest
+from astraflow.workflow import core_manifest
 
 __all__ = ["assemble", "authenticator", "bootstrap_tokens"]
 
@@ -72,7 +74,11 @@ def assemble(
     reached: Reached = pass_by,
     rng: Random | None = None,
 ) -> Scheduler:
-    """Make a scheduler; nothing runs yet."""
+    """Make a scheduler; nothing runs yet.
+
+    Raises:
+        Refused: a setting about packages or blobs cannot be used.
+    """
     engine = settings.engine()
     made: list[Scheduler] = []
     gauge = SchedulerGauge(metrics, lambda: made[0].view if made else None)
@@ -93,6 +99,8 @@ def assemble(
         gauge=gauge,
         reached=reached,
     )
-    scheduler = Scheduler(parts, StaticCatalog([core_manifest()]))
+    catalogs = Catalogs([core_manifest()])
+    depot = open_depot(settings, store, secret, clock, catalogs)
+    scheduler = Scheduler(parts, catalogs, depot)
     made.append(scheduler)
     return scheduler

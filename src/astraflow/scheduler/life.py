@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Final
 
 from astraflow import errors
 from astraflow.engine.view import View
 from astraflow.scheduler.archive import Archive
+from astraflow.scheduler.catalogs import Catalogs
+from astraflow.scheduler.depot import Depot
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.plans import Plans
+from astraflow.scheduler.rollouts import Rollouts
 from astraflow.scheduler.serving import Parts, Serving, open_serving
 from astraflow.scheduler.writer import Connection
-from astraflow.workflow.catalog import Catalog
+from astraflow.store.store import Claim
+from astraflow.workflow import decode_manifest
 
 __all__ = ["Life"]
 
@@ -39,11 +44,17 @@ holds is unknown, and only an operator can say."""
 class Life:
     """Start it with `run`; what needs the store raises `Unavailable` while it is not ready."""
 
-    def __init__(self, parts: Parts, catalog: Catalog) -> None:
+    def __init__(self, parts: Parts, catalogs: Catalogs, depot: Depot | None = None) -> None:
         self._parts = parts
-        self._catalog = catalog
+        self.catalogs = catalogs
+        self._depot = depot
+        self._rollouts = (
+            None
+            if depot is None
+            else Rollouts(parts.store, depot.repository, parts.clock, parts.ids)
+        )
         self._store = parts.store
-        self._plans = Plans(parts.store, catalog)
+        self._plans = Plans(parts.store, catalogs)
         self._archive = Archive(parts.store, self._plans)
         self._feed = Feed(parts.store)
         self._serving: Serving | None = None
@@ -71,14 +82,21 @@ class Life:
                 self._problem = "another scheduler owns the store"
                 await asyncio.sleep(CLAIM_RETRY_S)
                 return
+            if self._depot is not None:
+                await self._depot.begin(claim, self._audit)
             serving = await open_serving(parts, claim, self._plans, self._feed)
+            await self._equip(claim, serving)
             self._serving, self._problem = serving, None
             self._feed.begin()
             self.ready.set()
             try:
-                await serving.run()
+                await serving.run(*self._beside())
             finally:
                 self._serving = None
+                if self._depot is not None:
+                    self._depot.end()
+                if self._rollouts is not None:
+                    self._rollouts.end()
                 self.ready.clear()
                 parts.gauge.forget()
                 # One that cannot be given back runs out by itself; the failure, or the cancel, is what counts here.
@@ -94,6 +112,55 @@ class Life:
     def end_streams(self) -> None:
         """Let everybody go who follows something: the process is about to end, and they can resume."""
         self._feed.end()
+
+    async def _equip(self, claim: Claim, serving: Serving) -> None:
+        """Give the engine what it asks about packages, and tell it of copies."""
+        view = serving.engine.view
+        view.learn = self._learn
+        if self._depot is None or self._rollouts is None:
+            return
+        view.sources = self._depot.repository.find_source
+        await self._rollouts.begin(claim, serving.writer)
+
+    def _learn(self, tenant: str, digest: str, raw: bytes) -> None:
+        """A worker tells of a package that it has."""
+        try:
+            manifest = decode_manifest(raw)
+        except errors.AstraflowError:
+            return  # its packages are its own business until they can be read
+        self.catalogs.learn(tenant, digest, manifest)
+
+    def _beside(self) -> list[Coroutine[None, None, None]]:
+        if self._depot is None or self._rollouts is None:
+            return []
+        return [self._depot.tend(), self._rollouts.tend()]
+
+    @property
+    def rollouts(self) -> Rollouts:
+        """Versions on their way to all workers.
+
+        Raises:
+            Unavailable: this scheduler was made without.
+        """
+        if self._rollouts is None:
+            raise errors.Unavailable(errors.STORE_UNAVAILABLE, "there is no place for blobs")
+        return self._rollouts
+
+    @property
+    def depot(self) -> Depot:
+        """Packages and exported artifacts.
+
+        Raises:
+            Unavailable: this scheduler was made without.
+        """
+        if self._depot is None:
+            raise errors.Unavailable(errors.STORE_UNAVAILABLE, "there is no place for blobs")
+        return self._depot
+
+    def _audit(self, tenant: str, by: str, action: str, subject: str) -> None:
+        """Keep who changed something that is not the engine's."""
+        writer = self.serving.writer
+        writer.act(lambda now, at: writer.engine.audit(tenant, by, action, subject))
 
     @property
     def view(self) -> View | None:

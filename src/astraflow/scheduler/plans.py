@@ -15,6 +15,7 @@ from astraflow.workflow import decode_definition, plan_workflow
 from astraflow.workflow.plan import Plan, decode_plan, encode_plan
 
 if TYPE_CHECKING:
+    from astraflow.scheduler.catalogs import Catalogs
     from astraflow.store.store import Store
     from astraflow.workflow.catalog import Catalog
 
@@ -26,6 +27,9 @@ INLINE_BYTES: Final = 64 * 1024
 KEPT_NODES: Final = 200_000
 """Nodes of plans that are kept beside those of active runs, about 100 MiB at the most."""
 
+_Key = tuple[str, int, bytes]
+"""The tenant, the generation of its catalog, the digest of the definition."""
+
 
 class Planned(msgspec.Struct, frozen=True):
     """A plan and what is stored of it."""
@@ -36,35 +40,40 @@ class Planned(msgspec.Struct, frozen=True):
 
 
 class Plans:
-    """By the digest of their definition: equal definitions are planned once, and stored once."""
+    """By the digest of their definition: equal definitions are planned once, and stored once.
 
-    def __init__(self, store: Store, catalog: Catalog) -> None:
+    A tenant whose catalog has changed meanwhile may get another plan: its generation is part of the key.
+    """
+
+    def __init__(self, store: Store, catalogs: Catalogs) -> None:
         self._store = store
-        self._catalog = catalog
-        self._kept: OrderedDict[bytes, Planned] = OrderedDict()
+        self._catalogs = catalogs
+        self._kept: OrderedDict[_Key, Planned] = OrderedDict()
         self._nodes = 0
 
-    async def make(self, definition: bytes) -> Planned:
-        """Plan a definition.
+    async def make(self, tenant: str, definition: bytes) -> Planned:
+        """Plan a definition with the packages of a tenant.
 
         Raises:
             InvalidDocument: with all its problems.
         """
         digest = sha256(definition).digest()
-        known = self._kept.get(digest)
+        key = (tenant, self._catalogs.generation(tenant), digest)
+        known = self._kept.get(key)
         if known is not None:
-            self._kept.move_to_end(digest)
+            self._kept.move_to_end(key)
             return known
+        catalog = self._catalogs.of(tenant)
         if len(definition) <= INLINE_BYTES:
-            planned = self._make(definition)
+            planned = self._make(definition, catalog)
         else:
-            planned = await asyncio.to_thread(self._make, definition)
-        self._keep(digest, planned)
+            planned = await asyncio.to_thread(self._make, definition, catalog)
+        self._keep(key, planned)
         return planned
 
-    def _make(self, definition: bytes) -> Planned:
+    def _make(self, definition: bytes, catalog: Catalog) -> Planned:
         decoded = decode_definition(definition)
-        plan = plan_workflow(decoded, self._catalog)
+        plan = plan_workflow(decoded, catalog)
         metadata = decoded.workflow.metadata
         name = metadata.name if metadata is not None and metadata.name else ""
         body = encode_plan(plan)
@@ -79,10 +88,10 @@ class Plans:
             raise errors.Bug(errors.INTERNAL, f"the plan of a stored run is gone: {plan_id}")
         return decode_plan(row.plan)
 
-    def _keep(self, digest: bytes, planned: Planned) -> None:
-        if digest in self._kept:
+    def _keep(self, key: _Key, planned: Planned) -> None:
+        if key in self._kept:
             return  # two submissions of it were planned at once
-        self._kept[digest] = planned
+        self._kept[key] = planned
         self._nodes += len(planned.plan.nodes)
         while self._nodes > KEPT_NODES and len(self._kept) > 1:
             _, dropped = self._kept.popitem(last=False)

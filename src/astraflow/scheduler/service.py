@@ -7,12 +7,25 @@ import msgspec
 from astraflow import errors
 from astraflow.engine.batch import DrainWish
 from astraflow.engine.intake import CancelRun, SubmitRun
+from astraflow.engine.packages import wish_installed, wish_removed
+from astraflow.engine.view import View
 from astraflow.runs.facts import (
     RunStatus,
 )
+from astraflow.scheduler.catalogs import Catalogs
+from astraflow.scheduler.depot import Depot
 from astraflow.scheduler.ledger import Origin, status_of
-from astraflow.scheduler.orders import Drain, Rebind, Undrain, WorkerCommand
+from astraflow.scheduler.orders import (
+    Drain,
+    InstallPackage,
+    Rebind,
+    Undrain,
+    UninstallPackage,
+    WorkerCommand,
+)
 from astraflow.scheduler.reading import Reading
+from astraflow.scheduler.resources import Resources
+from astraflow.scheduler.serving import Parts
 from astraflow.scheduler.workflows import Workflows
 from astraflow.store.rows import AuditRow, RunRow, WorkerRow
 
@@ -57,8 +70,13 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     last_heartbeat_at: int
 
 
-class Scheduler(Reading, Workflows):
+class Scheduler(Reading, Workflows, Resources):
     """One scheduler process. Use from its loop."""
+
+    def __init__(self, parts: Parts, catalogs: Catalogs, depot: Depot | None = None) -> None:
+        super().__init__(parts, catalogs, depot)
+        if depot is not None:
+            depot.copies.on_copy = self.note_copy
 
     # -- runs -------------------------------------------------------------------------------
 
@@ -71,7 +89,7 @@ class Scheduler(Reading, Workflows):
             Unavailable: not ready, or too much is waiting.
         """
         definition, version = await self._definition_of(submission)
-        planned = await self._plans.make(definition)
+        planned = await self._plans.make(submission.tenant, definition)
         serving = self.serving
         if serving.is_full:
             raise errors.Unavailable(
@@ -161,7 +179,7 @@ class Scheduler(Reading, Workflows):
 
         Raises:
             NotFound: no such worker.
-            Refused: this release installs no packages.
+            NotFound: no such package is published.
         """
         writer = self.serving.writer
         engine = writer.engine
@@ -178,9 +196,7 @@ class Scheduler(Reading, Workflows):
             elif isinstance(command, Rebind):
                 engine.rebind_worker(tenant, worker_id, now, at)
             else:
-                raise errors.Refused(
-                    errors.CMD_UNKNOWN, "this release has no package repository", pointer="/type"
-                )
+                engine.operate(lambda view: _wish(view, tenant, worker_id, command), now, at)
             action = str(type(command).__struct_config__.tag)
             engine.audit(tenant, by, action, order_id, worker_id)
 
@@ -208,6 +224,18 @@ class Scheduler(Reading, Workflows):
             labels=msgspec.json.decode(row.labels),
             last_heartbeat_at=row.seen_at if entry is None else max(entry.heard_at, row.seen_at),
         )
+
+
+def _wish(
+    view: View, tenant: str, worker_id: str, command: InstallPackage | UninstallPackage
+) -> None:
+    worker = view.workers.find(tenant, worker_id)
+    if worker is None:
+        raise errors.NotFound(errors.WORKER_NOT_FOUND, f"no such worker: {worker_id[:64]}")
+    if isinstance(command, InstallPackage):
+        wish_installed(view, worker, command.name, command.version, "command")
+    else:
+        wish_removed(view, worker, command.name, command.version, "command")
 
 
 def _ended(row: RunRow) -> errors.Conflict:

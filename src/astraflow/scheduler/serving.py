@@ -15,6 +15,7 @@ import msgspec
 
 from astraflow import errors
 from astraflow.clock import Clock
+from astraflow.dispatch.resources import GONE
 from astraflow.engine.batch import DrainWish
 from astraflow.engine.engine import Engine
 from astraflow.engine.ownership import Ownership
@@ -25,6 +26,7 @@ from astraflow.protocol.gateway import Gateway
 from astraflow.runs.facts import Fact
 from astraflow.scheduler.archive import Archive
 from astraflow.scheduler.feed import Feed
+from astraflow.scheduler.holdings import holding_of, wish_of
 from astraflow.scheduler.ledger import Ledger
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.writer import Gauge, Reached, Writer
@@ -80,13 +82,13 @@ class Serving:
     def engine(self) -> Engine:
         return self.writer.engine
 
-    async def run(self) -> None:
-        """Serve until the store fails or the claim is lost.
+    async def run(self, *beside: Coroutine[None, None, None]) -> None:
+        """Serve until the store fails or the claim is lost; `beside` are endless, too.
 
         Raises:
             StoreError: why.
         """
-        tasks = [self.writer.run(), self._sweep()]
+        tasks = [self.writer.run(), self._sweep(), *beside]
         if self.claim.ttl_s is not None:
             tasks.append(self._renew(self.claim.ttl_s))
         await _first_to_fail(tasks)
@@ -165,6 +167,7 @@ async def open_serving(parts: Parts, claim: Claim, plans: Plans, feed: Feed) -> 
         wish = worker.drain and msgspec.json.decode(worker.drain, type=DrainWish)
         engine.restore_worker(worker.tenant, worker.worker_id, wish or None)
     await _restore(parts, engine, plans, rows, partial(_hold, parts, claim, ownership))
+    await _restore_holdings(parts, engine)
     since = clock.wall_ms() - int(parts.engine.remember_submissions_s * 1000)
     for known in await store.submissions(since):
         engine.remember_submission(known.tenant, known.key, known.fingerprint, known.run_id)
@@ -172,6 +175,20 @@ async def open_serving(parts: Parts, claim: Claim, plans: Plans, feed: Feed) -> 
     await _hold(parts, claim, ownership)
     writer = Writer(engine, store, claim, ledger, feed, clock, parts.gauge, parts.reached)
     return Serving(parts, claim, writer, ownership)
+
+
+async def _restore_holdings(parts: Parts, engine: Engine) -> None:
+    """What workers hold, what is wished of them, and which keys are theirs."""
+    store, wall_ms = parts.store, parts.clock.wall_ms()
+    for row in await store.resources():
+        if row.state not in GONE:
+            engine.restore_holding(holding_of(row))
+    for wish in await store.wishes():
+        engine.restore_wish(wish_of(wish))
+    for key in await store.affinities():
+        age_s = (wall_ms - key.acquired_at) / 1000
+        left_s = (key.expires_at - wall_ms) / 1000
+        engine.restore_affinity(key.tenant, key.key, key.worker_id, age_s, left_s)
 
 
 async def _hold(parts: Parts, claim: Claim, ownership: Ownership) -> None:

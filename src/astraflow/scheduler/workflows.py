@@ -15,9 +15,9 @@ __all__ = ["Workflows"]
 class Workflows(Life):
     """Saving and finding them."""
 
-    def validate(self, definition: bytes) -> list[Problem]:
-        """All problems of a definition; none if it could run."""
-        return validate(decode_definition(definition), self._catalog)
+    def validate(self, tenant: str, definition: bytes) -> list[Problem]:
+        """All problems of a definition; none if the tenant could run it."""
+        return validate(decode_definition(definition), self.catalogs.of(tenant))
 
     async def save_workflow(
         self,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["PUBLIC", "TABLE", "Role", "allows", "visible"]
+__all__ = ["PUBLIC", "SIGNED", "TABLE", "Role", "allows", "visible"]
 
 
 class Role(enum.StrEnum):
@@ -53,6 +53,16 @@ PUBLIC: Final = frozenset(
 )
 """Actions that need no credential at all."""
 
+SIGNED: Final = frozenset(
+    {
+        "GET /api/v1/packages/{name}/{version}/archive",
+        "GET /api/v1/artifacts/{id}",
+        "HEAD /api/v1/artifacts/{id}",
+        "PUT /api/v1/uploads/{token}",
+    }
+)
+"""Actions that a signed link allows, too: without a credential the link is looked at, with one the table."""
+
 _READ_ROUTES = """
 GET /metrics
 GET /api/v1/me
@@ -81,11 +91,14 @@ GET /api/v1/packages
 GET /api/v1/packages/{name}
 GET /api/v1/packages/{name}/rollout
 GET /api/v1/packages/{name}/{version}
+GET /api/v1/packages/{name}/{version}/archive
 GET /api/v1/catalog/nodes
 GET /api/v1/catalog/nodes/{type}
 GET /api/v1/resources
 GET /api/v1/resources/{id}
 POST /api/v1/artifacts/{id}
+GET /api/v1/artifacts/{id}
+HEAD /api/v1/artifacts/{id}
 """
 _START_ROUTES = """
 POST /api/v1/runs
@@ -155,6 +168,10 @@ POST /api/v1/tasks/{taskId}/started
 POST /api/v1/tasks/{taskId}/heartbeat
 POST /api/v1/tasks/{taskId}/completed
 """
+# The link in the path is the only key to it.
+_LINK_ROUTES = """
+PUT /api/v1/uploads/{token}
+"""
 # A peer that sends one of these says that it is the scheduler, which nobody is but us.
 _SCHEDULER_FRAMES = """
 frame control.session.accept
@@ -185,6 +202,7 @@ TABLE: Final[Mapping[str, frozenset[Role]]] = MappingProxyType(
         **dict(_rows(_ADMIN_ROUTES, _ADMIN)),
         **dict(_rows(_WORKER_ACTIONS, _WORKER)),
         **dict(_rows(_TASK_ROUTES, _TASK)),
+        **dict(_rows(_LINK_ROUTES, frozenset())),
         **dict(_rows(_SCHEDULER_FRAMES, _SCHEDULER_ONLY)),
     }
 )

@@ -41,6 +41,8 @@ EXPECTED_ROUTES = {
     ("POST", "/api/v1/packages"): {R.ADMIN, R.OPERATOR},
     ("PUT", "/api/v1/packages"): {R.ADMIN, R.OPERATOR},
     ("POST", "/api/v1/artifacts"): READERS,
+    ("HEAD", "/api/v1/artifacts"): READERS,
+    ("PUT", "/api/v1/uploads"): set(),
     ("PATCH", "/api/v1/resources"): {R.ADMIN, R.OPERATOR},
     ("DELETE", "/api/v1/resources"): {R.ADMIN, R.OPERATOR},
     ("POST", "/api/v1/users"): {R.ADMIN},

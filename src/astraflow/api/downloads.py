@@ -1,0 +1,175 @@
+"""Downloads: files of any size, whole or in part, with as little in memory as one piece.
+
+A reader may ask for one range, and come back with `If-Range` for the rest of what broke off. Several ranges at once
+are answered with the whole, as RFC 9110 §14.2 allows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from typing import Any, Final, cast
+from urllib.parse import quote
+
+import msgspec
+from litestar.types import ASGIApp, Receive, Scope, Send
+
+from astraflow import errors
+from astraflow.api.answers import DROP, STALL_S, Answer, Headers, answer_problem
+from astraflow.api.requests import Call
+from astraflow.errors import AstraflowError, Refused
+
+__all__ = ["Download", "answer_download"]
+
+_log: Final = logging.getLogger(__name__)
+_RANGE: Final = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})", re.ASCII)
+_MIME: Final = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}/[a-z0-9][a-z0-9.+-]{0,60}", re.ASCII | re.I)
+_PLAIN_NAME: Final = re.compile(r"[^A-Za-z0-9._ -]", re.ASCII)
+
+
+class Download(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that can be read from anywhere."""
+
+    size: int
+    sha256: str
+    name: str
+    media_type: str = "application/octet-stream"
+    read: Callable[[int, int], AsyncIterator[bytes]]
+
+
+async def answer_download(call: Call, file: Download) -> ASGIApp:
+    """The whole file or the range that is asked for: 200, 206, 304 or 416.
+
+    Raises:
+        NotFound, Unavailable: it cannot be read.
+    """
+    etag = f'"{file.sha256}"'
+    head: list[tuple[bytes, bytes]] = [
+        (b"etag", etag.encode()),
+        (b"accept-ranges", b"bytes"),
+        (b"content-disposition", _disposition(file.name)),
+    ]
+    if call.header(b"if-none-match") == etag:
+        return _Streamed(304, head, b"", None)
+    media_type = file.media_type if _MIME.fullmatch(file.media_type) else "application/octet-stream"
+    head.append((b"content-type", media_type.encode()))
+    span = _span(call, file.size, etag)
+    if span is None:
+        refused = Refused(errors.REQUEST_RANGE, f"the file has {file.size} bytes")
+        return answer_problem(refused, [(b"content-range", f"bytes */{file.size}".encode())])
+    start, end = span
+    status = 200
+    if (start, end) != (0, file.size) or _asks_for_part(call, etag):
+        status = 206
+        head.append((b"content-range", f"bytes {start}-{end - 1}/{file.size}".encode()))
+    head.append((b"content-length", str(end - start).encode()))
+    if call.method == "HEAD":
+        return _Streamed(status, head, b"", None)
+    pieces = file.read(start, end)
+    # Before the answer begins: what cannot be read is then told with its own status.
+    first = await anext(pieces, b"")
+    return _Streamed(status, head, first, pieces)
+
+
+def _asks_for_part(call: Call, etag: str) -> bool:
+    given = call.header(b"range")
+    if given is None or _RANGE.fullmatch(given.strip()) is None:
+        return False
+    condition = call.header(b"if-range")
+    # A date does not tell one content from another as a digest does: then the whole is sent.
+    return condition is None or condition.strip() == etag
+
+
+def _span(call: Call, size: int, etag: str) -> tuple[int, int] | None:
+    """What to send, its end excluded; None if there is nothing where the range begins."""
+    if not _asks_for_part(call, etag):
+        return 0, size
+    found = _RANGE.fullmatch((call.header(b"range") or "").strip())
+    assert found is not None
+    first, last = found.groups()
+    if not first and not last:
+        return 0, size
+    if not first:
+        count = min(int(last), size)
+        return (size - count, size) if count else None
+    start = int(first)
+    end = min(int(last) + 1, size) if last else size
+    if last and int(last) < start:
+        return 0, size  # no range at all, and so ignored
+    return (start, end) if start < size else None
+
+
+def _disposition(name: str) -> bytes:
+    """Always to be saved: what a run made must not be shown as a page of ours."""
+    plain = _PLAIN_NAME.sub("_", name)[:120] or "file"
+    return (
+        f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name[:120], safe='')}".encode()
+    )
+
+
+class _Streamed(Answer):
+    """An answer that is read piece by piece, as fast as its reader takes it."""
+
+    __slots__ = ("_pieces",)
+
+    def __init__(
+        self, status: int, headers: Headers, first: bytes, pieces: AsyncIterator[bytes] | None
+    ) -> None:
+        super().__init__(first, status, b"", headers)
+        self._pieces = pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        head = [
+            (b"cache-control", b"private, no-store"),
+            (b"x-content-type-options", b"nosniff"),
+            *self.headers,
+        ]
+        await send({"type": "http.response.start", "status": self.status, "headers": head})
+        if self._pieces is None:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            return
+        async with asyncio.TaskGroup() as group:
+            gone = group.create_task(_wait_until_gone(receive))
+            try:
+                if not await self._pump(send, gone):
+                    _hang_up(scope)
+            finally:
+                gone.cancel()
+
+    async def _pump(self, send: Send, gone: asyncio.Task[None]) -> bool:
+        """Send everything. False: the reader stopped reading, or the rest cannot be read."""
+        assert self._pieces is not None
+        try:
+            async with aclosing(cast("Any", self._pieces)) as pieces:
+                await _send(send, self.body)
+                async for piece in pieces:
+                    if gone.done():
+                        return True
+                    await _send(send, piece)
+        except TimeoutError:
+            return False
+        except AstraflowError as error:
+            _log.warning("a download broke off: %s", error.message, extra={"code": error.code.code})
+            return False
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        return True
+
+
+async def _send(send: Send, piece: bytes) -> None:
+    async with asyncio.timeout(STALL_S):
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+
+async def _wait_until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _hang_up(scope: Scope) -> None:
+    """What is not whole must not look as if it were."""
+    extensions: dict[str, Any] = scope.get("extensions") or {}
+    if DROP in extensions:
+        extensions[DROP](b"")

@@ -1,0 +1,183 @@
+"""Copies: resources of workers that were brought to us, so that people can download them.
+
+A worker gets a link to write to; the bytes go past the scheduler's memory into a blob, and the resource's row says
+where. The name of a copy holds its digest: `<key>?sha256=<digest>`. A second upload makes a second blob, and the first
+one is swept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from astraflow import errors
+from astraflow.clock import Clock
+from astraflow.scheduler.blobs import Blobs
+from astraflow.scheduler.links import ArtifactLink, Links, UploadLink
+from astraflow.store.rows import ResourceRow
+from astraflow.store.store import Claim, Store
+
+__all__ = ["Copies", "Copy", "Key"]
+
+Key = tuple[str, str, str]
+"""The tenant, the worker and the id of a resource."""
+
+PREFIX: Final = "artifacts"
+UPLOAD_S: Final = 6 * 3_600.0
+"""A slow line may take hours for a large file."""
+DOWNLOAD_S: Final = 3_600.0
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """A copy as the row of its resource names it."""
+
+    key: str
+    sha256: str
+
+    @classmethod
+    def parse(cls, text: str) -> Copy:
+        key, _, digest = text.partition("?sha256=")
+        return cls(key, digest)
+
+    def text(self) -> str:
+        return f"{self.key}?sha256={self.sha256}"
+
+
+class Copies:
+    """The copies of all tenants. `origin` is where workers and browsers reach us."""
+
+    def __init__(
+        self,
+        store: Store,
+        blobs: Blobs,
+        links: Links,
+        clock: Clock,
+        *,
+        max_bytes: int = 64 * 1024**3,
+        origin: str = "",
+    ) -> None:
+        self.origin = origin
+        self.on_copy: Callable[[Key, str], None] = _pass_by
+        """Told of each copy that has arrived, and of its name."""
+        self._store = store
+        self._blobs = blobs
+        self._links = links
+        self._clock = clock
+        self._max_bytes = max_bytes
+        self._claim: Claim | None = None
+        self._waiting: dict[Key, asyncio.Event] = {}
+
+    def load(self, claim: Claim) -> None:
+        """From here on copies are noted under this claim."""
+        self._claim = claim
+
+    def let_go(self) -> None:
+        """Nothing is served now, so nothing may be noted."""
+        self._claim = None
+
+    # -- uploads ----------------------------------------------------------------------------
+
+    def upload_url(self, key: Key) -> str:
+        """Where the worker puts the bytes of a resource, with PUT."""
+        tenant, worker_id, resource_id = key
+        link = UploadLink(
+            tenant=tenant,
+            resource_id=resource_id,
+            worker_id=worker_id,
+            max_bytes=self._max_bytes,
+            exp=self._links.expiry(UPLOAD_S),
+        )
+        return f"{self.origin}/api/v1/uploads/{self._links.make(link)}"
+
+    def open_upload(self, token: str) -> UploadLink:
+        """Raises: Refused."""
+        return self._links.read(token, UploadLink)
+
+    async def receive(self, link: UploadLink, chunks: AsyncIterator[bytes]) -> Copy:
+        """Keep what a worker uploads; when this returns, the copy is durable and noted.
+
+        Raises:
+            Refused: it is too large.
+            NotFound: the resource is not known any more.
+            Unavailable: it cannot be kept now.
+        """
+        if self._claim is None:
+            raise errors.Unavailable(errors.STORE_UNAVAILABLE, "not ready: nothing is served now")
+        place = f"{PREFIX}/{os.urandom(16).hex()}"
+        written = await self._blobs.put_stream(place, chunks, link.max_bytes)
+        copy = Copy(place, written.sha256)
+        key = (link.tenant, link.worker_id, link.resource_id)
+        if self._claim is None or not await self._store.set_resource_blob(
+            self._claim, key, copy.text()
+        ):
+            await self._blobs.delete(place)
+            raise errors.NotFound(
+                errors.RESOURCE_MISSING,
+                f"the resource is not known any more: {link.resource_id[:80]}",
+            )
+        self.on_copy(key, copy.text())
+        if key in self._waiting:
+            self._waiting.pop(key).set()
+        return copy
+
+    async def wait_for(self, key: Key, timeout_s: float) -> bool:
+        """Wait until a copy of the resource arrives; False if none did in time."""
+        event = self._waiting.setdefault(key, asyncio.Event())
+        try:
+            async with asyncio.timeout(timeout_s):
+                await event.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    # -- downloads --------------------------------------------------------------------------
+
+    def download_url(self, row: ResourceRow, ttl_s: float = DOWNLOAD_S) -> tuple[str, int]:
+        """A link to the copy, and when it ends."""
+        link = ArtifactLink(
+            tenant=row.tenant,
+            resource_id=row.resource_id,
+            worker_id=row.worker_id,
+            exp=self._links.expiry(ttl_s),
+        )
+        path = f"/api/v1/artifacts/{quote(row.resource_id, safe='/')}"
+        return f"{self.origin}{path}?token={self._links.make(link)}", link.exp
+
+    def open_download(self, token: str, resource_id: str) -> ArtifactLink:
+        """Raises: Refused."""
+        link = self._links.read(token, ArtifactLink)
+        if link.resource_id != resource_id:
+            raise errors.Refused(
+                errors.AUTH_INVALID_TOKEN, "the link is not valid, or not any more"
+            )
+        return link
+
+    async def size(self, copy: Copy) -> int:
+        """Raises: NotFound, Unavailable."""
+        return await self._blobs.size(copy.key)
+
+    def read(self, copy: Copy, start: int, end: int) -> AsyncIterator[bytes]:
+        return self._blobs.read_range(copy.key, start, end)
+
+    # -- tidying ----------------------------------------------------------------------------
+
+    async def sweep(self, before_ms: int) -> int:
+        """Remove copies from before then that no resource has, and uploads that broke off."""
+        removed = await self._blobs.sweep(before_ms)
+        old = [one.key async for one in self._blobs.list(PREFIX) if one.written_at < before_ms]
+        # Asked after the list was read: what was noted meanwhile is among these.
+        held = {Copy.parse(text).key for text in await self._store.blobs_of_resources()}
+        for key in old:
+            if key not in held:
+                await self._blobs.delete(key)
+                removed += 1
+        return removed
+
+
+def _pass_by(key: Key, blob: str) -> None:
+    """Nobody listens."""

@@ -1,0 +1,92 @@
+"""The depot: what a scheduler keeps in blobs, packages and copies of artifacts, and the tidying of both."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from astraflow import errors
+from astraflow.clock import Clock
+from astraflow.config import SchedulerSettings, Secret
+from astraflow.packages import TrustedKeys
+from astraflow.scheduler.blobs import open_blobs
+from astraflow.scheduler.catalogs import Catalogs
+from astraflow.scheduler.copies import Copies
+from astraflow.scheduler.links import Links
+from astraflow.scheduler.repository import Repository, Rules
+from astraflow.store.store import Claim, Store
+
+__all__ = ["Depot", "open_depot"]
+
+_log: Final = logging.getLogger(__name__)
+
+TIDY_EVERY_S: Final = 3_600.0
+KEPT_S: Final = 24 * 3_600.0
+"""What nobody refers to is kept for a day: an upload under way must never be taken for a lost one."""
+
+
+class Depot:
+    """Packages and copies, under the claim that is served."""
+
+    def __init__(self, repository: Repository, copies: Copies, clock: Clock) -> None:
+        self.repository = repository
+        self.copies = copies
+        self._clock = clock
+
+    @property
+    def origin(self) -> str:
+        """Where workers and browsers reach this scheduler."""
+        return self.repository.origin
+
+    @origin.setter
+    def origin(self, url: str) -> None:
+        self.repository.origin = self.copies.origin = url.rstrip("/")
+
+    async def begin(self, claim: Claim, audit: Callable[[str, str, str, str], None]) -> None:
+        """Serving begins. Raises: StoreError."""
+        await self.repository.load(claim)
+        self.repository.on_change = audit
+        self.copies.load(claim)
+
+    def end(self) -> None:
+        self.repository.let_go()
+        self.copies.let_go()
+
+    async def tend(self) -> None:
+        """Tidy up, now and then. A place that does not answer is tried again the next time."""
+        while True:
+            try:
+                await self.tidy(self._clock.wall_ms() - int(KEPT_S * 1000))
+            except errors.AstraflowError as error:
+                _log.warning("blobs were not tidied: %s", error.message)
+            await asyncio.sleep(TIDY_EVERY_S)
+
+    async def tidy(self, before_ms: int) -> int:
+        """Remove what nobody refers to and what was never finished, from before then."""
+        removed = await self.repository.sweep(before_ms)
+        return removed + await self.copies.sweep(before_ms)
+
+
+def open_depot(
+    settings: SchedulerSettings, store: Store, secret: Secret, clock: Clock, catalogs: Catalogs
+) -> Depot:
+    """The depot that the settings name.
+
+    Raises:
+        Refused: a key or the place for blobs cannot be used.
+    """
+    links = Links(secret.reveal().encode(), clock)
+    blobs = open_blobs(settings.blobs_url, settings.data_dir)
+    rules = Rules(
+        settings.package_policy,
+        TrustedKeys.parse(settings.trusted_keys),
+        settings.max_package_bytes,
+    )
+    spool = settings.data_dir / "uploads"
+    repository = Repository(store, blobs, links, clock, catalogs, spool=spool, rules=rules)
+    copies = Copies(store, blobs, links, clock, max_bytes=settings.max_artifact_bytes)
+    depot = Depot(repository, copies, clock)
+    depot.origin = settings.public_url or ""
+    return depot

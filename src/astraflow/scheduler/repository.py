@@ -1,0 +1,342 @@
+"""The repository: packages as they were published, the version that counts, and where workers get them.
+
+Rule 1: what is published stays as it is. A version has one digest for ever; another archive needs another version.
+Rule 2: first the blob, then the row. A crash between the two leaves a blob that nobody refers to, which is swept.
+Rule 3: a yanked version is chosen for nothing new. Runs that were accepted before still get it.
+Rule 4: what is asked on the way of a dispatch is answered from memory; it is read from the store when serving begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import os
+import tempfile
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from astraflow import errors
+from astraflow.clock import Clock
+from astraflow.engine.packages import PackageSource
+from astraflow.packages import Archive, Limits, TrustedKeys, check_archive, judge
+from astraflow.packages.signing import Policy
+from astraflow.scheduler.blobs import Blobs
+from astraflow.scheduler.catalogs import Catalogs
+from astraflow.scheduler.links import ArchiveLink, Links
+from astraflow.store.rows import ActiveRow, PackageRow
+from astraflow.store.store import Claim, Store
+from astraflow.workflow import core_manifest, decode_manifest
+from astraflow.workflow.versions import VersionKey, is_prerelease, parse_version
+
+__all__ = ["Repository", "Rules"]
+
+_log: Final = logging.getLogger(__name__)
+
+PREFIX: Final = "packages"
+LINK_S: Final = 3_600.0
+"""How long a worker may take to begin a download; it asks again when it begins later."""
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """What may be published."""
+
+    policy: Policy = "warn"
+    trusted: TrustedKeys = TrustedKeys({})
+    max_bytes: int = 512 * 1024**2
+
+
+class Repository:
+    """The packages of all tenants. `origin` is where workers reach us: `https://host:port`, without a slash."""
+
+    def __init__(
+        self,
+        store: Store,
+        blobs: Blobs,
+        links: Links,
+        clock: Clock,
+        catalogs: Catalogs,
+        *,
+        spool: Path,
+        rules: Rules | None = None,
+        origin: str = "",
+    ) -> None:
+        self.catalogs = catalogs
+        self.origin = origin
+        self.on_change: Callable[[str, str, str, str], None] = _pass_by
+        """Told (tenant, who, action, `name version`) of everything that was changed."""
+        self._store = store
+        self._blobs = blobs
+        self._links = links
+        self._clock = clock
+        self._spool = spool
+        self._rules = rules or Rules()
+        self._claim: Claim | None = None
+        # An archive that is published again must not be swept between its blob and its row.
+        self._keeping = asyncio.Lock()
+        self._rows: dict[str, dict[tuple[str, VersionKey], PackageRow]] = {}
+        self._active: dict[tuple[str, str], ActiveRow] = {}
+
+    async def load(self, claim: Claim) -> None:
+        """Read what is stored; from here on changes are written under this claim."""
+        rows = await self._store.packages()
+        active = await self._store.active_versions()
+        self._claim = claim
+        self._rows.clear()
+        self.catalogs.forget_published()
+        for row in rows:
+            self._take_in(row)
+        self._active = {(one.tenant, one.name): one for one in active}
+        for one in active:
+            self.catalogs.activate(one.tenant, one.name, one.version)
+
+    def let_go(self) -> None:
+        """Nothing is served now, so nothing may be changed."""
+        self._claim = None
+
+    def _take_in(self, row: PackageRow) -> None:
+        self._rows.setdefault(row.tenant, {})[_key(row)] = row
+        manifest = decode_manifest(row.manifest)
+        self.catalogs.publish(row.tenant, manifest, is_yanked=row.yanked_at is not None)
+
+    def _writing(self) -> Claim:
+        if self._claim is None:
+            raise errors.Unavailable(errors.STORE_UNAVAILABLE, "not ready: nothing is served now")
+        return self._claim
+
+    # -- publishing -------------------------------------------------------------------------
+
+    async def publish(
+        self, tenant: str, chunks: AsyncIterator[bytes], signature: str | None, by: str
+    ) -> tuple[PackageRow, bool]:
+        """Take an archive in. The row, and whether it is new; when this returns it is durable.
+
+        Raises:
+            Refused: it is too large, no package, or not signed as it must be.
+            Conflict: this version is published with another content.
+            Unavailable: it cannot be kept now.
+        """
+        self._writing()
+        path = await self._receive(chunks)
+        try:
+            limits = Limits(archive_bytes=self._rules.max_bytes)
+            archive = await asyncio.to_thread(check_archive, path, limits=limits)
+            row = self._judge(tenant, archive, signature, by)
+            stored = self._rows.get(tenant, {}).get(_key(row))
+            if stored is not None and stored.sha256 == row.sha256:
+                return stored, False
+            async with self._keeping:
+                if stored is None:  # else the store has the words for it
+                    await self._blobs.put_file(_blob(row.sha256), path)
+                is_new = await self._store.put_package(self._writing(), row)
+        finally:
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+        if is_new:
+            self._take_in(row)
+            self.on_change(tenant, by, "pkg.publish", f"{row.name} {row.version}")
+        return self.find(tenant, row.name, row.version), is_new
+
+    async def _receive(self, chunks: AsyncIterator[bytes]) -> Path:
+        """The upload as a file: an archive can only be checked from its end."""
+        self._spool.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, name = tempfile.mkstemp(dir=self._spool, prefix="upload-")
+        size = 0
+        try:
+            with os.fdopen(handle, "wb") as file:
+                async for chunk in chunks:
+                    size += len(chunk)
+                    if size > self._rules.max_bytes:
+                        raise errors.Refused(
+                            errors.REQUEST_TOO_LARGE,
+                            f"the package is larger than max_package_bytes: {self._rules.max_bytes}",
+                        )
+                    await asyncio.to_thread(file.write, chunk)
+        except BaseException:
+            os.unlink(name)
+            raise
+        return Path(name)
+
+    def _judge(self, tenant: str, archive: Archive, signature: str | None, by: str) -> PackageRow:
+        manifest = archive.manifest
+        if manifest.name == core_manifest().name:
+            raise errors.Refused(
+                errors.PKG_INVALID,
+                f"the name is taken by the core: {manifest.name}",
+                pointer="/name",
+            )
+        verdict = judge(
+            self._rules.policy,
+            signature,
+            self._rules.trusted,
+            sha256=archive.sha256,
+            name=manifest.name,
+            version=manifest.version,
+        )
+        if verdict.warning is not None:
+            _log.warning("published all the same: %s", verdict.warning, extra={"tenant": tenant})
+        return PackageRow(
+            tenant=tenant,
+            name=manifest.name,
+            version=manifest.version,
+            sha256=archive.sha256,
+            size_bytes=archive.size_bytes,
+            manifest=manifest.raw,
+            manifest_sha256=hashlib.sha256(manifest.raw).hexdigest(),
+            signature=None if signature is None else signature.encode(),
+            signed_by=verdict.signed_by or "",
+            published_at=self._clock.wall_ms(),
+            published_by=by,
+        )
+
+    async def yank(
+        self,
+        tenant: str,
+        name: str,
+        version: str,
+        *,
+        is_yanked: bool,
+        reason: str = "",
+        by: str = "",
+    ) -> PackageRow:
+        """Withdraw a version, or take that back. Fine if it is so already.
+
+        Raises:
+            NotFound: no such version.
+        """
+        row = self.find(tenant, name, version)
+        at = self._clock.wall_ms() if is_yanked else None
+        await self._store.yank_package(
+            self._writing(), tenant, row.name, row.version, at, reason if is_yanked else ""
+        )
+        row = msgspec.structs.replace(row, yanked_at=at, yanked_reason=reason if is_yanked else "")
+        self._take_in(row)
+        action = "pkg.yank" if is_yanked else "pkg.unyank"
+        self.on_change(tenant, by, action, f"{row.name} {row.version}")
+        return row
+
+    async def activate(self, tenant: str, name: str, version: str, by: str) -> ActiveRow:
+        """Make a version the one that nodes without a version get. Fine if it is.
+
+        Raises:
+            NotFound: no such version.
+            Conflict: it is yanked.
+        """
+        row = self.find(tenant, name, version)
+        if row.yanked_at is not None:
+            raise errors.Conflict(
+                errors.PKG_YANKED, f"the version is yanked: {name} {row.version}; choose another"
+            )
+        before = self._active.get((tenant, name))
+        if before is not None and before.version == row.version:
+            return before
+        previous = before.version if before is not None else None
+        active = ActiveRow(tenant, name, row.version, previous, self._clock.wall_ms(), by)
+        await self._store.put_active(self._writing(), active)
+        self._active[tenant, name] = active
+        self.catalogs.activate(tenant, name, row.version)
+        self.on_change(tenant, by, "pkg.activate", f"{name} {row.version}")
+        return active
+
+    # -- finding ----------------------------------------------------------------------------
+
+    def names(self, tenant: str) -> list[str]:
+        return sorted({row.name for row in self._rows.get(tenant, {}).values()})
+
+    def versions(self, tenant: str, name: str) -> list[PackageRow]:
+        """Newest first. Raises: NotFound."""
+        found = [(key, row) for (of, key), row in self._rows.get(tenant, {}).items() if of == name]
+        if not found:
+            raise errors.NotFound(errors.PKG_NOT_FOUND, f"no such package: {name[:80]}")
+        return [row for _, row in sorted(found, key=lambda one: one[0], reverse=True)]
+
+    def find(self, tenant: str, name: str, version: str) -> PackageRow:
+        """Raises: NotFound."""
+        key = parse_version(version)
+        row = None if key is None else self._rows.get(tenant, {}).get((name, key))
+        if row is None:
+            raise errors.NotFound(
+                errors.PKG_NOT_FOUND, f"no such package: {name[:80]} {version[:80]}"
+            )
+        return row
+
+    def active(self, tenant: str, name: str) -> str | None:
+        """The version that nodes without one get: the active one, else the newest final release."""
+        chosen = self._active.get((tenant, name))
+        rows = [row for row in self.versions(tenant, name) if row.yanked_at is None]
+        if chosen is not None and any(row.version == chosen.version for row in rows):
+            return chosen.version
+        final = [row for row in rows if not is_prerelease(_key(row)[1])]
+        return next((row.version for row in (*final, *rows)), None)
+
+    def pointer(self, tenant: str, name: str) -> ActiveRow | None:
+        """What was set as the active version, if anything was."""
+        return self._active.get((tenant, name))
+
+    def find_source(self, tenant: str, name: str, version: str) -> PackageSource | None:
+        """Where a worker of the tenant gets this version now; yanked ones, too: a run may need it."""
+        try:
+            row = self.find(tenant, name, version)
+        except errors.NotFound:
+            return None
+        link = ArchiveLink(
+            tenant=tenant,
+            name=row.name,
+            version=row.version,
+            exp=self._links.expiry(LINK_S),
+        )
+        path = f"/api/v1/packages/{quote(row.name, safe='')}/{quote(row.version, safe='')}/archive"
+        signature = None if row.signature is None else row.signature.decode()
+        url = f"{self.origin}{path}?token={self._links.make(link)}"
+        return PackageSource(url, row.sha256, signature)
+
+    def open_link(self, token: str, name: str, version: str) -> PackageRow:
+        """The package that a link leads to. Raises: Refused, NotFound."""
+        link = self._links.read(token, ArchiveLink)
+        if (link.name, link.version) != (name, version):
+            raise errors.Refused(
+                errors.AUTH_INVALID_TOKEN, "the link is not valid, or not any more"
+            )
+        return self.find(link.tenant, link.name, link.version)
+
+    def read(self, row: PackageRow, start: int, end: int) -> AsyncIterator[bytes]:
+        return self._blobs.read_range(_blob(row.sha256), start, end)
+
+    # -- tidying ----------------------------------------------------------------------------
+
+    async def sweep(self, before_ms: int) -> int:
+        """Remove archives that no row refers to, and uploads that broke off, all from before then."""
+        async with self._keeping:
+            old = [one.key async for one in self._blobs.list(PREFIX) if one.written_at < before_ms]
+            held = {_blob(row.sha256) for row in await self._store.packages()}
+            doomed = [key for key in old if key not in held]
+            for key in doomed:
+                await self._blobs.delete(key)
+        return len(doomed) + await asyncio.to_thread(_sweep_spool, self._spool, before_ms)
+
+
+def _sweep_spool(spool: Path, before_ms: int) -> int:
+    removed = 0
+    paths: Sequence[Path] = tuple(spool.glob("upload-*"))
+    for path in paths:
+        if path.stat().st_mtime * 1000 < before_ms:
+            path.unlink(missing_ok=True)
+            removed += 1
+    return removed
+
+
+def _blob(sha256: str) -> str:
+    return f"{PREFIX}/{sha256}"
+
+
+def _key(row: PackageRow) -> tuple[str, VersionKey]:
+    key = parse_version(row.version)
+    assert key is not None, "a package was published without a proper version"
+    return row.name, key
+
+
+def _pass_by(tenant: str, by: str, action: str, subject: str) -> None:
+    """Nobody listens."""
