@@ -22,7 +22,7 @@ from astraflow.worker.hosts import HostPool, HostSettings, core_package
 from astraflow.worker.packages import InstallSettings, Packages
 from tests.packages.archives import HANDLERS, manifest
 
-WAIT_S = 60.0
+WAIT_S = 30.0
 """For what must happen; it is never waited out unless something is broken."""
 FENCE_S = 60.0
 ENDS = ("installed", "failed", "removed")
