@@ -22,6 +22,7 @@ class Holding:
         "blob",
         "created_at",
         "expires_at",
+        "is_adrift",
         "is_artifact",
         "metadata",
         "node_id",
@@ -50,6 +51,7 @@ class Holding:
         self.size_bytes: int | None = None
         self.expires_at: int | None = None
         self.is_artifact = False
+        self.is_adrift = False  # its worker did not come back, and it is to be had from its copy
         self.metadata = b"{}"
         self.blob: str | None = None
 

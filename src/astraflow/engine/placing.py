@@ -13,6 +13,7 @@ from astraflow.dispatch.queue import Entry
 from astraflow.engine.batch import SendDispatch
 from astraflow.engine.calls import lenders_of
 from astraflow.engine.packages import install_for, why_no_package
+from astraflow.engine.resources import copy_metadata
 from astraflow.engine.timers import PinDue, TimeoutDue
 from astraflow.engine.view import View, package_key, worker_key
 from astraflow.protocol import business
@@ -153,7 +154,7 @@ def _dispatch_frame(
         lease=business.Lease(ttl_ms, worker.since),
         constraints=business.Constraints(timeout_ms),
         concurrency_key=node.concurrency_key,
-        resource_refs=_wire_refs(refs, worker.worker_id) if refs else (),
+        resource_refs=_wire_refs(view, run.tenant, refs, worker.worker_id) if refs else (),
         affinity=business.Affinity(node.affinity.key, node.affinity.mode)
         if node.affinity is not None
         else None,
@@ -164,10 +165,16 @@ def _dispatch_frame(
 
 
 def _wire_refs(
-    refs: Sequence[ResourceRefValue], worker_id: str
+    view: View, tenant: str, refs: Sequence[ResourceRefValue], worker_id: str
 ) -> tuple[business.ResourceRef, ...]:
     return tuple(
-        business.ResourceRef(ref.resource_id, worker_id, ref.type or UNTYPED, ref.scope)
+        business.ResourceRef(
+            ref.resource_id,
+            worker_id,
+            ref.type or UNTYPED,
+            ref.scope,
+            metadata=copy_metadata(view, tenant, ref),
+        )
         for ref in refs
     )
 

@@ -11,6 +11,9 @@ Rule 3: a task whose resource is gone fails by name, or has it made again if its
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final, Protocol
+
+import msgspec
 
 from astraflow import errors
 from astraflow.dispatch import WorkerEntry
@@ -26,8 +29,10 @@ from astraflow.runs.run import Run
 from astraflow.workflow.plan import ResourceRefValue
 
 __all__ = [
+    "CopyLinks",
     "check_refs",
     "close_resource",
+    "copy_metadata",
     "extend_resource",
     "list_artifacts",
     "lose_pinned",
@@ -40,6 +45,9 @@ __all__ = [
     "request_export",
     "take_over_boot",
 ]
+
+
+NOTHING: Final = msgspec.Raw(b"{}")
 
 
 # -- what workers tell ------------------------------------------------------------------------
@@ -100,6 +108,33 @@ def list_artifacts(
             view.resources.add(holding)
         holding.is_artifact = True
         view.batch.notices.append(ResourceChanged(*holding.key))
+        _owe_copy(view, holding)
+
+
+class _Wanted(msgspec.Struct):
+    durable: bool = False
+
+
+def _owe_copy(view: View, holding: Holding) -> None:
+    """A file that shall outlive its worker (`durable` in its metadata) is copied as soon as it is there."""
+    if view.copies is None or holding.blob is not None or holding.package:
+        return
+    try:
+        is_durable = msgspec.json.decode(holding.metadata, type=_Wanted).durable
+    except msgspec.DecodeError:
+        return  # what an author calls `durable` may be anything
+    worker = view.workers.find(holding.tenant, holding.worker_id)
+    if is_durable and worker is not None and worker.session_id is not None:
+        export = business.ResourceExport(holding.resource_id, view.copies.upload(holding))
+        view.send(worker.session_id, business.RESOURCE_EXPORT, export)
+
+
+class CopyLinks(Protocol):
+    """Where copies of resources are put and had."""
+
+    def upload(self, holding: Holding) -> str: ...
+
+    def download(self, holding: Holding) -> str: ...
 
 
 def take_over_boot(view: View, worker: WorkerEntry, incarnation: int) -> None:
@@ -145,11 +180,36 @@ def lose_pinned(view: View, demand: Demand) -> None:
         view.count("pinned worker lost")
         run = view.runs[entry.run_id]
         refs = refs_of(run, entry.task, bound_parameters(run, entry.task))
-        lost = next((ref.resource_id for ref in refs if ref.worker_id == demand.pin), None)
-        if lost is None:
-            located = view.locate(run.tenant, refs)
-            lost = next(ref.resource_id for ref in located if ref.worker_id == demand.pin)
-        _lose(view, run, entry.task, lost, cause)
+        pinned = [ref for ref in view.locate(run.tenant, refs) if ref.worker_id == demand.pin]
+        if _set_adrift(view, run.tenant, pinned):
+            view.count("resource fetched from its copy")
+            view.queue.forget(run.run_id, entry.task)
+            view.enqueue(run, entry.task, 0.0)
+        else:
+            _lose(view, run, entry.task, pinned[0].resource_id, cause)
+
+
+def _set_adrift(view: View, tenant: str, refs: Sequence[ResourceRefValue]) -> bool:
+    """Whether all of them have a copy, from which any worker can have them: then they no longer pin."""
+    holdings = []
+    for ref in refs:
+        assert ref.worker_id is not None
+        holding = view.resources.find(tenant, ref.resource_id, ref.worker_id)
+        if holding is None or holding.blob is None or view.copies is None:
+            return False
+        holdings.append(holding)
+    for holding in holdings:
+        holding.is_adrift = True
+    return True
+
+
+def copy_metadata(view: View, tenant: str, ref: ResourceRefValue) -> msgspec.Raw:
+    """What a worker needs to fetch a resource whose own worker did not come back."""
+    holding = view.copy_of(tenant, ref)
+    if holding is None or view.copies is None:
+        return NOTHING
+    copy = {"copyUrl": view.copies.download(holding), "metadata": msgspec.Raw(holding.metadata)}
+    return msgspec.Raw(msgspec.json.encode(copy))
 
 
 def lose_sticky(view: View, tenant: str, key: str, worker_id: str) -> None:
@@ -210,6 +270,9 @@ def owe_cleanups(view: View, worker: WorkerEntry) -> None:
     """Tell a worker that is back what has ended meanwhile, and what somebody closed."""
     scopes = set()
     for holding in view.resources.of_worker(worker.tenant, worker.worker_id):
+        holding.is_adrift = False
+        if holding.is_artifact:
+            _owe_copy(view, holding)
         if _is_left_over(view, holding):
             scopes.add(holding.scope)
         elif holding.state == "evicting":

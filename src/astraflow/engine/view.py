@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from astraflow.engine.packages import Sources
+    from astraflow.engine.resources import CopyLinks
 
 __all__ = ["View", "package_key", "split_task_id", "worker_key"]
 
@@ -104,6 +105,7 @@ class View:
         self.sources: Sources = nothing_published
         self.learn: Callable[[str, str, bytes], None] = learn_nothing
         self.watched: dict[tuple[str, str, str], list[int]] = {}  # versions whose ends are counted
+        self.copies: CopyLinks | None = None
         self.looked: dict[Demand, None] = {}  # demands for which an install was thought of
         self.began = 0.0  # from when on workers can have been heard
         self.bindings: dict[tuple[str, str], str] = {}
@@ -188,18 +190,32 @@ class View:
         )
 
     def locate(self, tenant: str, refs: Sequence[ResourceRefValue]) -> Sequence[ResourceRefValue]:
-        """The references, each with the worker that holds it, if it names none and one is known."""
-        if all(ref.worker_id is not None for ref in refs):
-            return refs
-        located = []
-        for ref in refs:
-            holders = self.resources.holders(tenant, ref.resource_id) if not ref.worker_id else ()
-            if holders:
-                ref = ResourceRefValue(
-                    ref.resource_id, holders[0].worker_id, ref.type or holders[0].type, ref.scope
-                )
-            located.append(ref)
-        return located
+        """The references, each with the worker that holds it now.
+
+        That is the one it names, unless that one did not come back and the resource has a copy: then it is any worker
+        that has fetched the copy, or none yet. One that names no worker is where the resource is known to be.
+        """
+        return [self._located(tenant, ref) for ref in refs]
+
+    def _located(self, tenant: str, ref: ResourceRefValue) -> ResourceRefValue:
+        if ref.worker_id is not None:
+            named = self.resources.find(tenant, ref.resource_id, ref.worker_id)
+            if named is None or not named.is_adrift:
+                return ref
+        holders = self.resources.holders(tenant, ref.resource_id)
+        there = next((one for one in holders if not one.is_adrift), None)
+        if there is None and ref.worker_id is None and not holders:
+            return ref
+        kind = ref.type or (holders[0].type if holders else None)
+        worker_id = None if there is None else there.worker_id
+        return ResourceRefValue(ref.resource_id, worker_id, kind, ref.scope)
+
+    def copy_of(self, tenant: str, ref: ResourceRefValue) -> Holding | None:
+        """The resource behind a reference that no worker holds any more, if it has a copy."""
+        if ref.worker_id is not None:
+            return None
+        holders = self.resources.holders(tenant, ref.resource_id)
+        return next((one for one in holders if one.blob is not None), None)
 
     def send(self, session_id: str, frame_type: str, payload: Wire) -> None:
         """Ask a worker for something, after the commit."""

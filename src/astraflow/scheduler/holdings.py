@@ -11,9 +11,11 @@ from astraflow.dispatch.wishes import Wish
 from astraflow.engine.batch import AffinityChanged, PackageTold, ResourceChanged, WishChanged
 from astraflow.engine.view import View
 from astraflow.moments import iso
+from astraflow.scheduler.copies import Copies
 from astraflow.store.rows import AffinityRow, Changes, ResourceRow, WishRow
 
 __all__ = [
+    "CopiesForEngine",
     "affinity_row",
     "holding_of",
     "resource_row",
@@ -104,6 +106,19 @@ def affinity_row(view: View, tenant: str, key: str) -> AffinityRow | None:
         view.at - int((view.now - record.acquired_at) * 1000),
         view.at + int((record.expires_at - view.now) * 1000),
     )
+
+
+class CopiesForEngine:
+    """Links to copies, as the engine asks for them."""
+
+    def __init__(self, copies: Copies) -> None:
+        self._copies = copies
+
+    def upload(self, holding: Holding) -> str:
+        return self._copies.upload_url(holding.key)
+
+    def download(self, holding: Holding) -> str:
+        return self._copies.download_url(resource_row(holding))[0]
 
 
 Told = tuple[str, dict[str, Any]]

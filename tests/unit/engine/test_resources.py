@@ -388,3 +388,94 @@ class TestResults:
         worker.finish(artifacts=(business.Artifact("r1", "w1", "video", inline=True),))
         [failed] = [fact for fact in rig.facts() if isinstance(fact, TaskFailed)]
         assert "must stay on their worker: video" in failed.error.message
+
+
+class Links:
+    """Where copies would be."""
+
+    def upload(self, holding: Holding) -> str:
+        return f"/up/{holding.resource_id}"
+
+    def download(self, holding: Holding) -> str:
+        return f"/down/{holding.resource_id}"
+
+
+def durable(rig: Rig, **metadata: Any) -> Worker:
+    """A worker whose node has made a file that shall outlive it, and a second node that waits to read it."""
+    rig.engine.view.copies = Links()
+    holder = rig.worker("w1", per_node_limits={"t.use": 0})
+    rig.submit(make_plan(2, [(0, 1)], nodes={1: {"type": "t.use"}}, reads=True))
+    raw = msgspec.Raw(msgspec.json.encode({"durable": True, **metadata}))
+    holder.finish(
+        value=ref("w1"), artifacts=(business.Artifact("r1", "w1", "file", 7, metadata=raw),)
+    )
+    return holder
+
+
+class TestCopies:
+    def test_a_durable_file_is_copied_as_soon_as_it_is_there(self) -> None:
+        rig = Rig()
+        holder = durable(rig)
+        assert asked(holder, business.ResourceExport) == [business.ResourceExport("r1", "/up/r1")]
+
+    @pytest.mark.parametrize("metadata", [{"durable": False}, {"durable": "yes"}])
+    def test_what_is_not_said_to_be_durable_is_not_copied(self, metadata: dict[str, Any]) -> None:
+        rig = Rig()
+        holder = durable(rig, **metadata)
+        assert asked(holder, business.ResourceExport) == []
+
+    def test_a_copy_that_did_not_come_is_asked_for_after_the_next_session(self) -> None:
+        rig = Rig()
+        holder = durable(rig)
+        holder.crash()
+        holder.boot()
+        rig.wait(1.0)
+        assert len(asked(holder, business.ResourceExport)) == 2
+
+    def test_a_task_reads_the_copy_on_another_worker_when_the_owner_does_not_come_back(
+        self,
+    ) -> None:
+        rig = Rig(resource_grace_s=20.0)
+        holder = durable(rig, mime="text/plain")
+        note_export(rig.engine.view, holding(rig), "blob")
+        second = rig.worker("w2")
+        holder.crash()
+        rig.wait(26.0)
+        assert second.tasks() == [("run1.1", 1)]
+        [wired] = second.started[0].resource_refs
+        assert (wired.resource_id, wired.worker_id) == ("r1", "w2")
+        copy = msgspec.json.decode(wired.metadata)
+        assert copy["copyUrl"] == "/down/r1"
+        assert copy["metadata"]["mime"] == "text/plain"
+        second.finish()
+        assert rig.active() == []
+
+    def test_later_tasks_go_to_the_worker_that_fetched_it(self) -> None:
+        rig = Rig(resource_grace_s=20.0)
+        holder = durable(rig)
+        note_export(rig.engine.view, holding(rig), "blob")
+        holding(rig).is_adrift = True
+        rig.worker("w2")
+        third = rig.worker("w3")
+        tell(third, ready())
+        located = rig.engine.view.locate(TENANT, [ResourceRefValue("r1", "w1", "file")])
+        assert [one.worker_id for one in located] == ["w3"]
+
+    def test_without_a_copy_it_is_lost(self) -> None:
+        rig = Rig(resource_grace_s=20.0)
+        holder = durable(rig)
+        rig.worker("w2")
+        holder.crash()
+        rig.wait(26.0)
+        [failed] = [fact for fact in rig.facts() if isinstance(fact, TaskFailed)]
+        assert failed.error.code == "E.RESOURCE.LOST"
+
+    def test_an_owner_that_is_back_is_the_owner_again(self) -> None:
+        rig = Rig()
+        holder = durable(rig)
+        note_export(rig.engine.view, holding(rig), "blob")
+        holding(rig).is_adrift = True
+        holder.crash()
+        holder.boot()
+        rig.wait(1.0)
+        assert not holding(rig).is_adrift
