@@ -137,6 +137,11 @@ def test_too_many_entries_are_refused(tmp_path: Path) -> None:
     assert "20000 entries" in refusal(tmp_path, many).message
 
 
+def test_a_table_of_contents_that_is_larger_than_it_can_be_is_refused(tmp_path: Path) -> None:
+    stuffed = [Item(f"f{number}", extra=b"\0" * 60_000) for number in range(4)]
+    assert "table of contents is too large" in refusal(tmp_path, items(None, *stuffed)).message
+
+
 def test_too_many_bytes_are_refused(tmp_path: Path) -> None:
     problem = refusal(
         tmp_path, items(None, Item("big", b"x" * 2_000)), limits=Limits(total_bytes=1_000)

@@ -35,6 +35,8 @@ _ENCRYPTED: Final = 0x0001 | 0x0040 | 0x2000
 _SIZES_BEHIND: Final = 0x0008
 _NAME_IS_UTF8: Final = 0x0800
 _ZIP64: Final = 0xFFFFFFFF
+_MAX_ROW_BYTES: Final = 4_096
+"""On average: a long name, the times and ids that tools add, and no hiding place for more. It is read as a whole."""
 _UNIX_EXTRA: Final = 0x000D
 _UNIX_EXTRA_BYTES: Final = 12
 """Two times and two ids. What follows them in this field is the target of a link."""
@@ -72,6 +74,8 @@ def read_rows(file: BinaryIO, size_bytes: int, max_entries: int) -> list[Row]:
     begin, table_bytes, count = _read_end(file, size_bytes)
     if count > max_entries:
         refuse(f"the archive has more than {max_entries} entries: {count}")
+    if table_bytes > count * _MAX_ROW_BYTES:
+        refuse(f"the archive's table of contents is too large: {table_bytes} bytes")
     file.seek(begin)
     table = file.read(table_bytes)
     if len(table) != table_bytes:

@@ -31,7 +31,7 @@ from astraflow.worker.packages.download import absolute_url, download
 from astraflow.worker.packages.environment import make_environment
 from astraflow.worker.packages.hooks import run_hook
 from astraflow.worker.packages.settings import InstallSettings
-from astraflow.worker.packages.shelf import ENVIRONMENT, Installed, Shelf
+from astraflow.worker.packages.shelf import ENVIRONMENT, Installed, Shelf, to_the_end
 from astraflow.workflow.manifest import ResourceFile
 
 __all__ = ["Installation"]
@@ -39,6 +39,7 @@ __all__ = ["Installation"]
 _log: Final = logging.getLogger(__name__)
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _CHUNK_BYTES: Final = 1024 * 1024
+PREPARED: Final = "package"
 
 
 class Installation:
@@ -76,12 +77,17 @@ class Installation:
             TimeoutError: it took longer than allowed.
         """
         verdict = self._verify()
-        staging = await asyncio.to_thread(self._shelf.new_staging)
+        staging = await to_the_end(self._shelf.new_staging)
         try:
             async with asyncio.timeout(self._settings.install_timeout_s):
-                return await self._install(staging, verdict)
+                installed = await self._prepare(staging, verdict)
+            # Outside of the time limit: it is placed or it is not, and who is told so must be told the truth.
+            self._begin("place")
+            await to_the_end(self._shelf.place, staging / PREPARED, installed)
+            self._reached("package-placed")
+            return installed
         finally:
-            await asyncio.shield(asyncio.to_thread(self._shelf.discard, staging))
+            await to_the_end(self._shelf.discard, staging)
 
     def _verify(self) -> Verdict:
         request = self._request
@@ -101,12 +107,12 @@ class Installation:
             _log.warning("%s", verdict.warning)
         return verdict
 
-    async def _install(self, staging: Path, verdict: Verdict) -> Installed:
+    async def _prepare(self, staging: Path, verdict: Verdict) -> Installed:
         archive = await self._fetch(staging / "package.cwx")
-        folder = staging / "package"
+        folder = staging / PREPARED
         folder.mkdir()
         self._begin("unpack")
-        await asyncio.to_thread(unpack, archive, folder)
+        await to_the_end(unpack, archive, folder)
         self._reached("package-unpacked")
         await self._equip(archive, folder, staging / "requirements.txt")
         await self._run_hooks(archive, folder)
@@ -114,9 +120,6 @@ class Installation:
         self._begin("probe")
         await probe(self._spec(installed, folder), self._hosts, self._data_dir, self._clock)
         self._reached("package-probed")
-        self._begin("place")
-        await asyncio.to_thread(self._shelf.place, folder, installed)
-        self._reached("package-placed")
         return installed
 
     def _begin(self, step: str) -> None:

@@ -19,13 +19,13 @@ import msgspec
 
 from astraflow import errors
 from astraflow.clock import Clock
-from astraflow.protocol import business, control
+from astraflow.protocol import business, control, limits
 from astraflow.worker.hosts.settings import HostSettings, HostSpec
 from astraflow.worker.packages.installation import Installation
 from astraflow.worker.packages.orders import MAX_TRIES, Order, Orders
 from astraflow.worker.packages.removal import run_uninstall_hooks
 from astraflow.worker.packages.settings import InstallSettings
-from astraflow.worker.packages.shelf import Installed, Shelf
+from astraflow.worker.packages.shelf import Installed, Shelf, to_the_end
 from astraflow.worker.packages.telling import PackageTeller, Tell
 from astraflow.workflow.core_manifest import CORE_PACKAGE, core_manifest
 from astraflow.workflow.manifest_rules import is_package_name
@@ -35,6 +35,8 @@ __all__ = ["PackageUsers", "Packages"]
 
 _log: Final = logging.getLogger(__name__)
 INSTALLED: Final = "installed"
+MAX_INSTALLED: Final = limits.MAX_PACKAGES - 1
+"""What fits a register, with `core`."""
 
 Key = tuple[str, str]
 
@@ -132,8 +134,9 @@ class Packages:
         if not _is_key(key) or request.name == CORE_PACKAGE:
             told = f"{request.name[:80]} {request.version[:80]}"
             self._fail(key, errors.PKG_INVALID, f"no package can have this name: {told}", "order")
-        elif not self._orders.add(request):
-            self._fail(key, errors.PKG_INSTALL_FAILED, "too many installs wait already", "order")
+        elif not self._has_room_for(key) or not self._orders.add(request):
+            message = "too many packages are installed here, or wait for it"
+            self._fail(key, errors.PKG_INSTALL_FAILED, message, "order")
         else:
             if self._orders.is_leaving(*key):
                 self._orders.left(*key)
@@ -151,6 +154,9 @@ class Packages:
         self._orders.leave(*key)
         self._offer_changed()
         self._woken.set()
+
+    def _has_room_for(self, key: Key) -> bool:
+        return key in self._installed or len(self._installed) < MAX_INSTALLED
 
     # -- the work ---------------------------------------------------------------------------
 
@@ -256,14 +262,14 @@ class Packages:
             if problem is not None:
                 details["message"] = problem
             try:
-                away = await asyncio.to_thread(self._shelf.take_away, *key)
+                away = await to_the_end(self._shelf.take_away, *key)
             except OSError as cause:
                 _log.warning(
                     "package cannot be moved away, and is tried at the next boot: %s", cause
                 )
             else:
                 self._reached("package-taken-away")
-                await asyncio.to_thread(self._shelf.discard, away)
+                await to_the_end(self._shelf.discard, away)
         self._tell().said(key, "removed", **details)
         self._offer_changed()
         _log.info("removed %s %s", *key)

@@ -7,13 +7,15 @@ a package lies in `packages/.staging/`, which each boot empties.
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import logging
 import os
 import secrets
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, ParamSpec, TypeVar
 
 import msgspec
 
@@ -21,7 +23,10 @@ from astraflow.packages.archive import MANIFEST
 from astraflow.workflow.manifest_rules import is_package_name
 from astraflow.workflow.versions import parse_version
 
-__all__ = ["ENVIRONMENT", "RECORD", "Installed", "Shelf", "write_durably"]
+__all__ = ["ENVIRONMENT", "RECORD", "Installed", "Shelf", "to_the_end", "write_durably"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 FOLDER: Final = "packages"
 STAGING: Final = ".staging"
@@ -136,6 +141,17 @@ class Shelf:
         is_right = installed.key == (folder.parent.name, folder.name)
         # The interpreter of the environment may have been removed from the machine.
         return installed if is_right and self.python(*installed.key).exists() else None
+
+
+async def to_the_end(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do work on files in a thread, and be there when it ends, also if we are cancelled: it cannot be interrupted, and
+    what comes next must not meet it."""
+    task = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
 
 
 def write_durably(path: Path, content: bytes) -> None:
