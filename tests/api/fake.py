@@ -453,9 +453,10 @@ class FakeScheduler:
 
     async def close_resource(
         self, tenant: str, resource_id: str, worker_id: str | None, by: str
-    ) -> None:
+    ) -> ResourceRow:
         row = await self.resource(tenant, resource_id, worker_id)
         self.closed.append((row.worker_id, row.resource_id, by))
+        return row
 
     async def extend_resource(
         self, tenant: str, resource_id: str, worker_id: str | None, ttl_s: float, by: str

@@ -188,7 +188,7 @@ class ResourcePort(Protocol):
 
     async def close_resource(
         self, tenant: str, resource_id: str, worker_id: str | None, by: str
-    ) -> None:
+    ) -> ResourceRow:
         """Tell its worker to let go of it. Raises: NotFound; Conflict; Unavailable."""
 
     async def extend_resource(

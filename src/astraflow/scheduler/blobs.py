@@ -29,13 +29,19 @@ if TYPE_CHECKING:
 __all__ = ["PIECE_BYTES", "BlobInfo", "Blobs", "Written", "open_blobs"]
 
 PIECE_BYTES: Final = 256 * 1024
-"""What is read at once."""
+"""What is handed on at once."""
+
+READ_BYTES: Final = 2 * 1024**2
+"""What is asked for at once. A reader may take its time between two questions; none of them waits for it."""
 
 PART_BYTES: Final = 8 * 1024**2
 """What is written at once: S3 takes ten thousand parts of one blob, so 80 GiB."""
 
 PARTS_AT_ONCE: Final = 2
 """Parts on their way: with the one that is being filled, 24 MiB for each upload."""
+
+CLIENT: Final[ClientConfig] = {"connect_timeout": "10s", "timeout": "60s"}
+"""How long a bucket may take: for a connection, and for one part of a blob."""
 
 _UNFINISHED: Final = re.compile(r"#\d+$")
 """How obstore names a file that is not whole yet."""
@@ -101,10 +107,13 @@ class Blobs:
         """
         if end <= start:
             return
-        with _speaking("read"):
-            found = await obstore.get_async(self._store, key, options={"range": (start, end)})
-            async for piece in found.stream(min_chunk_size=PIECE_BYTES):
-                yield bytes(piece)
+        for first in range(start, end, READ_BYTES):
+            with _speaking("read"):
+                last = min(first + READ_BYTES, end)
+                read = await obstore.get_range_async(self._store, key, start=first, end=last)
+            part = memoryview(read)
+            for place in range(0, len(part), PIECE_BYTES):
+                yield bytes(part[place : place + PIECE_BYTES])
 
     async def size(self, key: str) -> int:
         """Raises: NotFound, Unavailable."""
@@ -154,7 +163,7 @@ def open_blobs(url: str | None, data_dir: Path) -> Blobs:
     if url is not None and url.startswith("s3://"):
         # A server on this machine, as tests and small sites have, speaks no TLS.
         endpoint = os.environ.get("AWS_ENDPOINT_URL", os.environ.get("AWS_ENDPOINT", ""))
-        options: ClientConfig = {"allow_http": endpoint.startswith("http://")}
+        options: ClientConfig = {**CLIENT, "allow_http": endpoint.startswith("http://")}
         with _configured(url):
             return Blobs(S3Store.from_url(url, client_options=options))
     if url is not None and "://" in url and not url.startswith("file://"):

@@ -70,7 +70,7 @@ class Copies:
         self._clock = clock
         self._max_bytes = max_bytes
         self._claim: Claim | None = None
-        self._waiting: dict[Key, asyncio.Event] = {}
+        self._waiting: dict[Key, set[asyncio.Event]] = {}
 
     def load(self, claim: Claim) -> None:
         """From here on copies are noted under this claim."""
@@ -121,18 +121,24 @@ class Copies:
                 f"the resource is not known any more: {link.resource_id[:80]}",
             )
         self.on_copy(key, copy.text())
-        if key in self._waiting:
-            self._waiting.pop(key).set()
+        for event in self._waiting.get(key, ()):
+            event.set()
         return copy
 
     async def wait_for(self, key: Key, timeout_s: float) -> bool:
         """Wait until a copy of the resource arrives; False if none did in time."""
-        event = self._waiting.setdefault(key, asyncio.Event())
+        event = asyncio.Event()
+        waiting = self._waiting.setdefault(key, set())
+        waiting.add(event)
         try:
             async with asyncio.timeout(timeout_s):
                 await event.wait()
         except TimeoutError:
             return False
+        finally:
+            waiting.discard(event)
+            if not waiting and self._waiting.get(key) is waiting:
+                del self._waiting[key]
         return True
 
     # -- downloads --------------------------------------------------------------------------

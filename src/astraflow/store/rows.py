@@ -38,7 +38,7 @@ __all__ = [
 
 ENDED_RESOURCES = frozenset({"evicted", "released"})
 ENDED_WISHES = frozenset({"installed", "failed", "removed"})
-ENDED_ROLLOUTS = frozenset({"done", "failed", "rolled_back", "cancelled"})
+ENDED_ROLLOUTS = frozenset({"succeeded", "failed", "rolled_back"})
 """The states that retention may remove rows in; the queries of the databases repeat them."""
 
 

@@ -392,7 +392,7 @@ SELECT count(*) FROM gone
 WITH gone AS (
     DELETE FROM rollouts WHERE (tenant, rollout_id) IN (
         SELECT tenant, rollout_id FROM rollouts
-        WHERE updated_at < $1 AND state IN ('done', 'failed', 'rolled_back', 'cancelled') LIMIT $2
+        WHERE updated_at < $1 AND state IN ('succeeded', 'failed', 'rolled_back') LIMIT $2
     ) RETURNING true
 )
 SELECT count(*) FROM gone

@@ -349,5 +349,5 @@ DELETE FROM wishes WHERE (tenant, worker_id, name, version) IN (
 -- name: delete_ended_rollouts
 DELETE FROM rollouts WHERE (tenant, rollout_id) IN (
     SELECT tenant, rollout_id FROM rollouts
-    WHERE updated_at < ?1 AND state IN ('done', 'failed', 'rolled_back', 'cancelled') LIMIT ?2
+    WHERE updated_at < ?1 AND state IN ('succeeded', 'failed', 'rolled_back') LIMIT ?2
 )
