@@ -177,7 +177,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     data_dir: Path = DEFAULT_DATA_DIR
     concurrency_max_parallel: Annotated[int, Meta(ge=1, le=MAX_PARALLEL)] = 64
     labels: dict[str, str] = {}
-    runtime_names: tuple[_Text, ...] = ("python",)
+    runtime_names: tuple[_Text, ...] = ()
+    """Runtimes that this machine can do, and no others. Empty: whatever the packages on it bring."""
     feature_flags: tuple[_Text, ...] = ("pkg.install", "pkg.uninstall", "resource.export")
     resource_max_disk_bytes: _Bytes = 20 * 1024**3
     resource_max_mem_bytes: _Bytes = 8 * 1024**3

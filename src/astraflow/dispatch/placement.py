@@ -38,7 +38,7 @@ def offers(worker: WorkerEntry, demand: Demand) -> bool:
     versions = offer.packages.get(demand.package_name)
     if versions is None or demand.package_version not in versions:
         return False
-    if demand.runtime is not None and demand.runtime not in offer.runtimes:
+    if not offer.has_runtime(demand.runtime):
         return False
     return all(offer.labels.get(name) == value for name, value in demand.labels)
 

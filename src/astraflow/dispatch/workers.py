@@ -8,11 +8,14 @@ for the busy ones.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
-__all__ = ["Offer", "WorkerEntry", "WorkerStatus", "WorkerTable"]
+__all__ = ["ANY_RUNTIME", "Offer", "WorkerEntry", "WorkerStatus", "WorkerTable"]
+
+ANY_RUNTIME: Final = "runtime.any"
+"""The feature of a worker that runs whatever runtime its packages bring."""
 
 WorkerStatus = Literal["online", "degraded", "draining", "lost", "offline"]
 
@@ -26,6 +29,9 @@ class Offer(msgspec.Struct, frozen=True):
     features: frozenset[str] = frozenset()
     labels: Mapping[str, str] = {}
     per_node_limits: Mapping[str, int] = {}
+
+    def has_runtime(self, runtime: str | None) -> bool:
+        return runtime is None or runtime in self.runtimes or ANY_RUNTIME in self.features
 
 
 class WorkerEntry:

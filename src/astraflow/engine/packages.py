@@ -37,8 +37,7 @@ __all__ = [
 ]
 
 INSTALLS = "pkg.install"
-ANY_RUNTIME = "runtime.any"
-"""Features that a worker registers: it installs what it is told to, and gets the runtimes of what it installs."""
+"""The feature of a worker that installs what it is told to."""
 RETRY_S = 10.0
 """Before an install that failed is tried again on the same worker; doubling."""
 
@@ -226,8 +225,7 @@ def _could_run(worker: WorkerEntry, demand: Demand) -> bool:
     has_package = demand.package_version in offer.packages.get(demand.package_name, ())
     if not has_package and INSTALLS not in offer.features:
         return False
-    gets_runtime = ANY_RUNTIME in offer.features or demand.runtime is None
-    if not gets_runtime and demand.runtime not in offer.runtimes:
+    if not offer.has_runtime(demand.runtime):
         return False
     return all(offer.labels.get(label) == value for label, value in demand.labels)
 

@@ -452,7 +452,7 @@ class TestCopies:
 
     def test_later_tasks_go_to_the_worker_that_fetched_it(self) -> None:
         rig = Rig(resource_grace_s=20.0)
-        holder = durable(rig)
+        durable(rig)
         note_export(rig.engine.view, holding(rig), "blob")
         holding(rig).is_adrift = True
         rig.worker("w2")
