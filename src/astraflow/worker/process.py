@@ -12,6 +12,7 @@ import os
 import signal
 import socket as sockets
 from collections.abc import Callable
+from contextlib import closing
 from random import Random
 from typing import Any, Final
 
@@ -33,13 +34,18 @@ from astraflow.worker.hosts import HostPool, HostSettings, core_package, kill_le
 from astraflow.worker.identity import DataFolder
 from astraflow.worker.link import Link
 from astraflow.worker.machine import Machine
-from astraflow.worker.metrics import Counting, serve_metrics
+from astraflow.worker.metrics import Counting, serve_metrics, watch_resources
 from astraflow.worker.packages import InstallSettings, Packages
+from astraflow.worker.resources import ResourceService
 from astraflow.worker.socket import connect
 
 __all__ = ["run_worker"]
 
 _log: Final = logging.getLogger(__name__)
+
+DEFAULT_RUNTIMES: Final = ("python",)
+ANY_RUNTIME: Final = "runtime.any"
+"""The feature of a worker that runs whatever runtime its packages bring."""
 
 DRAIN_OVERRUN_S: Final = 10.0
 """After the drain's deadline, for reports to be acknowledged; then the worker ends whatever it holds."""
@@ -63,51 +69,74 @@ async def run_worker(
         killed = kill_left_overs(folder.path)
         if killed:
             _log.warning("killed %d processes that the boot before had left", killed)
-        core = msgspec.structs.replace(
-            core_package(), memory_limit_bytes=settings.host_max_mem_bytes
-        )
-        metrics = WorkerMetrics()
-        receivers = _Receivers()
-        slots = settings.concurrency_max_parallel
-        host_settings = HostSettings(worker_id=folder.instance_id, max_hosts=2 * slots)
-        packages = Packages(
-            data_dir=folder.path,
-            clock=clock,
-            settings=InstallSettings.of(settings),
-            hosts=host_settings,
-            core=core,
-            reached=reached_from(os.environ),
-        )
-        link = _link(settings, folder, packages, clock, metrics, receivers)
-        counting = Counting(link, link.agent.holdings, metrics)
-        pool = HostPool(
-            folder=folder.path,
-            clock=clock,
-            settings=host_settings,
-            packages=packages.spec,
-            events=counting,
-        )
-        counting.watch(pool)
-        packages.connect(pool, link.tell, link.offer_changed)
-        receivers.put(business.PkgInstall, packages.install)
-        receivers.put(business.PkgUninstall, packages.uninstall)
-        try:
-            async with serve_metrics(metrics, settings.metrics_host, settings.metrics_port):
-                with _Signals(link, settings), _Parent(link, parent):
-                    ended = await _keep(link, pool, packages)
-        finally:
-            await pool.close()
-        return ended.code
+        with closing(
+            ResourceService(settings, folder.path, folder.instance_id, clock)
+        ) as resources:
+            return await _work(settings, folder, resources, clock, parent)
     finally:
         folder.close()
 
 
-async def _keep(link: Link, pool: HostPool, packages: Packages) -> Exit:
-    """Keep the session, and install what is asked for meanwhile."""
+async def _work(
+    settings: WorkerSettings,
+    folder: DataFolder,
+    resources: ResourceService,
+    clock: Clock,
+    parent: int | None,
+) -> int:
+    core = msgspec.structs.replace(core_package(), memory_limit_bytes=settings.host_max_mem_bytes)
+    metrics = WorkerMetrics()
+    receivers = _Receivers()
+    host_settings = HostSettings(
+        worker_id=folder.instance_id,
+        tenant=settings.tenant,
+        max_hosts=2 * settings.concurrency_max_parallel,
+        result_bytes=settings.inline_result_limit_bytes,
+        resources_dir=resources.folder,
+    )
+    packages = Packages(
+        data_dir=folder.path,
+        clock=clock,
+        settings=InstallSettings.of(settings),
+        hosts=host_settings,
+        core=core,
+        reached=reached_from(os.environ),
+    )
+    link = _link(settings, folder, packages, resources, clock, metrics, receivers)
+    counting = Counting(link, link.agent.holdings, metrics)
+    pool = HostPool(
+        folder=folder.path,
+        clock=clock,
+        settings=host_settings,
+        packages=packages.spec,
+        events=counting,
+        keeper=resources.keeper,
+    )
+    counting.watch(pool)
+    watch_resources(metrics, resources.metrics)
+    packages.connect(pool, link.tell, link.offer_changed)
+    receivers.put(business.PkgInstall, packages.install)
+    receivers.put(business.PkgUninstall, packages.uninstall)
+    receivers.put(business.ResourceCleanup, resources.on_cleanup)
+    receivers.put(business.ResourceTouch, resources.on_touch)
+    receivers.put(business.ResourceExport, resources.on_export)
+    try:
+        async with serve_metrics(metrics, settings.metrics_host, settings.metrics_port):
+            with _Signals(link, settings), _Parent(link, parent):
+                ended = await _keep(link, pool, packages, resources)
+    finally:
+        await pool.close()
+    return ended.code
+
+
+async def _keep(link: Link, pool: HostPool, packages: Packages, resources: ResourceService) -> Exit:
+    """Keep the session, install what is asked for meanwhile, and clean up."""
     async with asyncio.TaskGroup() as group:
         installing = group.create_task(packages.run())
+        cleaning = group.create_task(resources.run(link.tell))
         ended = await link.run(pool)
         installing.cancel()
+        cleaning.cancel()
     return ended
 
 
@@ -115,6 +144,7 @@ def _link(
     settings: WorkerSettings,
     folder: DataFolder,
     packages: Packages,
+    resources: ResourceService,
     clock: Clock,
     metrics: WorkerMetrics,
     receivers: _Receivers,
@@ -140,17 +170,18 @@ def _link(
         ids=Ulids(clock),
         rng=Random(os.urandom(32)),  # noqa: S311 - jitter only; ids have their own source
     )
+    any_runtime = () if settings.runtime_names else (ANY_RUNTIME,)
     capabilities = control.Capabilities(
         control.Concurrency(settings.concurrency_max_parallel),
-        settings.runtime_names,
-        settings.feature_flags,
+        settings.runtime_names or DEFAULT_RUNTIMES,
+        (*settings.feature_flags, *any_runtime),
     )
     holdings = Holdings(settings.concurrency_max_parallel)
     machine = Machine(folder.path)
 
     def measure() -> control.HeartbeatMetrics:
         metrics.heartbeats_sent.add()
-        return machine.metrics(len(holdings.working()))
+        return machine.metrics(len(holdings.working()), resources.metrics())
 
     agent = Agent(
         session,
