@@ -355,6 +355,10 @@ class TestStarting:
         async def scene() -> None:
             async with staged(Path("data")) as stage:
                 result = await stage.outcome_of("core.file", {"text": "x"})
-                assert (tmp_path / "data/data/resources" / result.artifacts[0].resource_id).exists()
+                (kept,) = stage.registry.list()
+                assert kept.resource_id == result.artifacts[0].resource_id
+                path = stage.registry.files.path_of(kept.token, kept.name)
+                assert (tmp_path / path).is_relative_to(tmp_path / "data" / "resources")
+                assert path.read_text() == "x"
 
         play(scene)

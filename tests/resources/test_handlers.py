@@ -274,6 +274,11 @@ class TestFiles:
                 {"resource_id": "a", "metadata": {"a": "x" * 20_000}},
                 "E.RESOURCE.INVALID",
             ),
+            (
+                "unlisted",
+                {"resource_id": "a", "metadata": {"a": "x" * 2_000_000}},
+                "E.RESOURCE.INVALID",
+            ),
             ("touch", {"resource_id": "a", "seconds": -1}, "E.RESOURCE.INVALID"),
             ("touch", {"resource_id": "a", "seconds": 2e11}, "E.RESOURCE.INVALID"),
             ("touch", {"resource_id": "none", "seconds": 60}, "E.RESOURCE.MISSING"),

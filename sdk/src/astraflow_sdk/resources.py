@@ -27,6 +27,8 @@ ID_CHARS = 256
 INLINE_BYTES = 1024 * 1024
 """The largest value that may be returned inline: a result has room for it and more."""
 SESSION_PREFIX = "session:"
+MAX_SIZE = 2**53
+"""What every reader of JSON can count to."""
 
 _TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]{0,63}")
 
@@ -155,6 +157,7 @@ class ResourceRegistry:
         if not isinstance(type, str) or not _TYPE.fullmatch(type):
             raise invalid(f"the type of a resource is a word like file or browserSession: {type!r}")
         scope = scope or self._run_id
+        check_id(scope)
         is_session = scope.startswith(SESSION_PREFIX) and len(scope) > len(SESSION_PREFIX)
         if scope != self._run_id and not is_session:
             raise invalid(f"the scope of a resource is its run or session:<name>: {scope!r}")
@@ -244,6 +247,7 @@ class ResourceRegistry:
         Raises:
             ResourceError: the scope is another run's.
         """
+        check_id(scope)
         if scope != self._run_id and not scope.startswith(SESSION_PREFIX):
             raise denied(f"this is the scope of another run: {scope!r}")
         self._say("release_scope", scope=scope)
@@ -380,6 +384,7 @@ def _moment(at: datetime) -> int:
 def _size(size_bytes: int | None) -> int:
     if size_bytes is None:
         return 0
-    if isinstance(size_bytes, bool) or not isinstance(size_bytes, int) or size_bytes < 0:
-        raise invalid(f"size_bytes is a whole number, not negative: {size_bytes!r}")
+    is_whole = isinstance(size_bytes, int) and not isinstance(size_bytes, bool)
+    if not is_whole or not 0 <= size_bytes <= MAX_SIZE:
+        raise invalid(f"size_bytes is a whole number from 0 to {MAX_SIZE}: {size_bytes!r}")
     return size_bytes

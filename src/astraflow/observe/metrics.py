@@ -246,6 +246,13 @@ class WorkerMetrics:
         )
         self.hosts = Gauge("astraflow_hosts", "package hosts that run")
         self.resource_bytes = Gauge("astraflow_resource_bytes", "bytes held, by kind", ("kind",))
+        self.resource_sessions = Gauge("astraflow_resource_sessions", "objects kept in memory")
+        self.resource_candidates = Gauge(
+            "astraflow_resource_eviction_candidates", "resources that nobody uses"
+        )
+        self.resource_gc_seconds = Gauge(
+            "astraflow_resource_last_gc_seconds", "how long the last cleanup took"
+        )
 
     def text(self) -> bytes:
         return _text([one for one in vars(self).values() if isinstance(one, _Any)], None)

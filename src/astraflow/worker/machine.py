@@ -18,12 +18,13 @@ class Machine:
         self._busy = 0
         self._total = 0
 
-    def metrics(self, inflight: int) -> control.HeartbeatMetrics:
+    def metrics(self, inflight: int, resource: control.ResourceMetrics) -> control.HeartbeatMetrics:
         return control.HeartbeatMetrics(
             cpu_pct=self._cpu_pct(),
             mem_pct=_memory_pct(),
             disk_pct=self._disk_pct(),
             inflight=inflight,
+            resource=resource,
         )
 
     def _cpu_pct(self) -> float:

@@ -7,17 +7,17 @@ names node types and counts, never parameters, results or secrets.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
 from astraflow import errors
 from astraflow.agent.holdings import Holdings
 from astraflow.observe.metrics import WorkerMetrics
-from astraflow.protocol import business
+from astraflow.protocol import business, control
 from astraflow.worker.hosts import HostEvents, HostPool
 
-__all__ = ["Counting", "serve_metrics"]
+__all__ = ["Counting", "serve_metrics", "watch_resources"]
 
 READ_TIMEOUT_S: Final = 5.0
 MAX_HEAD_BYTES: Final = 8 * 1024
@@ -50,6 +50,19 @@ class Counting:
 
     def watch(self, pool: HostPool) -> None:
         self._metrics.hosts.follow(lambda: {(): float(pool.stats().hosts)})
+
+
+def watch_resources(metrics: WorkerMetrics, read: Callable[[], control.ResourceMetrics]) -> None:
+    """Show what heartbeats tell of resources."""
+    metrics.resource_bytes.follow(
+        lambda: {
+            ("disk",): float(read().disk_bytes_in_use),
+            ("memory",): float(read().mem_bytes_in_use),
+        }
+    )
+    metrics.resource_sessions.follow(lambda: {(): float(read().sessions_active)})
+    metrics.resource_candidates.follow(lambda: {(): float(read().eviction_candidates)})
+    metrics.resource_gc_seconds.follow(lambda: {(): read().last_gc_seconds})
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from astraflow_sdk.context import Context
 from astraflow_sdk.current import CURRENT
-from astraflow_sdk.errors import CallFailed, ConfigurationError
+from astraflow_sdk.errors import CallFailed, ConfigurationError, UserCodeError
 from astraflow_sdk.filing import Filing
 from astraflow_sdk.host.channel import Channel, encode_json
 from astraflow_sdk.host.handlers import Handler, load_handlers, read_manifest
@@ -266,6 +266,8 @@ class _Host:
     def _wait_for(self, ctx: Context, call: _Call) -> dict[str, Any]:
         while not call.is_there.wait(CANCEL_POLL_S):
             ctx.raise_if_cancelled()
+            if ctx.state is None:
+                raise UserCodeError("the attempt has ended while a thread of it still asks")
         return call.answer
 
     # -- the rest of a chain ----------------------------------------------------------------

@@ -14,6 +14,10 @@ from astraflow_sdk.resources import Defaults, Making, ResourceRegistry
 
 __all__ = ["HostRegistry", "Telling"]
 
+TOLD_CHARS = 64 * 1024
+"""Of one frame: the worker takes 16 KiB of metadata. What is far beyond is not sent to be refused."""
+REASON_CHARS = 1024
+
 
 class Telling(Protocol):
     """The host, as far as registries need it."""
@@ -105,6 +109,8 @@ class HostRegistry(ResourceRegistry):
 
     def _say(self, action: str, **fields: Any) -> None:
         said = {key: value for key, value in fields.items() if value is not None}
+        if "reason" in said:
+            said["reason"] = said["reason"][:REASON_CHARS]
         self._post("use", {"action": action, **said})
 
     def _post(self, kind: str, fields: dict[str, Any]) -> None:
@@ -114,6 +120,8 @@ class HostRegistry(ResourceRegistry):
             text = encode_json({**head, **fields})
         except (TypeError, ValueError, RecursionError) as problem:
             raise invalid(f"metadata must be an object of JSON: {problem}") from problem
+        if len(text) > TOLD_CHARS:
+            raise invalid(f"what is said about a resource may have {TOLD_CHARS} characters in all")
         self._host.post(text)
 
     def _check_running(self) -> None:

@@ -36,15 +36,19 @@ Tell = Callable[[str, str, Wire, str | None], None]
 
 
 class ResourceService:
-    """Made before the hosts are; `run` it beside the link; `close` it after the hosts are closed."""
+    """Made before the hosts are; `run` it beside the link; `close` it after the hosts are closed.
+
+    What is to be told before it runs is told when it does: the newest of each resource.
+    """
 
     def __init__(
-        self, settings: WorkerSettings, folder: Path, worker_id: str, clock: Clock, tell: Tell
+        self, settings: WorkerSettings, folder: Path, worker_id: str, clock: Clock
     ) -> None:
         """Raises StoreError when the ledger cannot be opened."""
         self._interval_s = float(settings.resource_gc_interval_seconds)
         self._origin = origin_of(settings.scheduler_ws_url)
-        self._tell_link = tell
+        self._tell_link: Tell | None = None
+        self._untold: dict[str, business.ResourceEvent] = {}
         self._exports: asyncio.Queue[business.ResourceExport] = asyncio.Queue(MAX_EXPORTS)
         self._is_due = asyncio.Event()
         self.registry = ResourceRegistry(
@@ -62,11 +66,20 @@ class ResourceService:
         )
         self.keeper = ResourceKeeper(self.registry, worker_id)
 
+    @property
+    def folder(self) -> Path:
+        """Where hosts put files to be registered."""
+        return self.registry.files.root
+
     def close(self) -> None:
         self.registry.close()
 
-    async def run(self) -> None:
+    async def run(self, tell: Tell) -> None:
         """Clean up at intervals and upload what is asked for, until cancelled."""
+        self._tell_link = tell
+        untold, self._untold = self._untold, {}
+        for event in untold.values():
+            self._tell(event)
         async with (
             httpx.AsyncClient(follow_redirects=False) as client,
             asyncio.TaskGroup() as group,
@@ -155,6 +168,9 @@ class ResourceService:
     def _tell(self, event: business.ResourceEvent) -> None:
         if event.state in ("evicted", "released"):
             self._is_due.set()  # its file is still to be deleted
+        if self._tell_link is None:
+            self._untold[event.resource_id] = event
+            return
         key = f"resource/{event.resource_id}"
         self._tell_link(key, business.RESOURCE_EVENT, event, None)
 

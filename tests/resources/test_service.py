@@ -1,0 +1,261 @@
+"""Resources of a worker that runs: what the scheduler asks for, what it is told, and uploads."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from astraflow import errors
+from astraflow.config import WorkerSettings
+from astraflow.protocol import business
+from astraflow.protocol.wire import Wire
+from astraflow.worker.resources import Resource, ResourceService
+from astraflow.worker.resources.exports import origin_of, upload_address
+from tests.resources.bench import Clock, FakeHolder, lessee, maker
+from tests.resources.receiver import Receiver
+
+WAIT_S = 30.0
+TOKEN = "0123456789abcdef" * 2
+
+
+class Running:
+    """A service with its loop under way, and the newest word about each resource."""
+
+    def __init__(self, service: ResourceService, folder: Path) -> None:
+        self.service = service
+        self.registry = service.registry
+        self.folder = folder
+        self.told: dict[str, business.ResourceEvent] = {}
+        self.states: list[str] = []
+        self._changed = asyncio.Event()
+
+    def tell(self, key: str, frame_type: str, payload: Wire, corr: str | None) -> None:
+        assert isinstance(payload, business.ResourceEvent)
+        assert (key, frame_type) == (f"resource/{payload.resource_id}", "biz.resource.event")
+        self.told[payload.resource_id] = payload
+        self.states.append(payload.state)
+        self._changed.set()
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        async with asyncio.timeout(WAIT_S):
+            while not condition():
+                self._changed.clear()
+                await self._changed.wait()
+
+    def file(self, resource_id: str, content: bytes = b"content", **metadata: Any) -> Resource:
+        (self.folder / "data").mkdir(exist_ok=True)
+        path = self.folder / "data" / "made"
+        path.write_bytes(content)
+        made = self.registry.register_file(resource_id, path, None, metadata, maker=maker())
+        self.registry.release_attempt(lessee())
+        return made
+
+
+@asynccontextmanager
+async def running(
+    folder: Path, url: str = "ws://127.0.0.1:9/ws", clock: Any = None, **settings: Any
+) -> AsyncIterator[Running]:
+    given = WorkerSettings(data_dir=folder, scheduler_ws_url=url, **settings)
+    service = ResourceService(given, folder, "w-1", clock or Clock())
+    found = Running(service, folder)
+    try:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(service.run(found.tell))
+            await asyncio.sleep(0)
+            yield found
+            task.cancel()
+    finally:
+        service.close()
+
+
+def play(scene: Callable[[], Any]) -> None:
+    asyncio.run(scene())
+
+
+class TestAsked:
+    def test_the_end_of_a_scope_is_done_and_told(self, tmp_path: Path) -> None:
+        async def scene() -> None:
+            async with running(tmp_path) as found:
+                kept = found.file("run-1/a")
+                path = found.registry.files.path_of(kept.token, kept.name)
+                found.service.on_cleanup(business.ResourceCleanup(scope="run-1"))
+                assert found.told["run-1/a"].state == "released"
+                assert not path.exists()
+
+        play(scene)
+
+    def test_one_resource_goes_whatever_it_is(self, tmp_path: Path) -> None:
+        async def scene() -> None:
+            async with running(tmp_path) as found:
+                found.file("run-1/a").listed = True
+                found.service.on_cleanup(business.ResourceCleanup(resource_id="run-1/a"))
+                assert found.told["run-1/a"].state == "released"
+                found.service.on_cleanup(business.ResourceCleanup(resource_id="run-1/none"))
+                assert found.told["run-1/none"].state == "evicted"
+
+        play(scene)
+
+    def test_a_touch_prolongs_and_what_is_not_there_is_told(self, tmp_path: Path) -> None:
+        async def scene() -> None:
+            async with running(tmp_path) as found:
+                made = found.file("run-1/a")
+                before = made.expires_at
+                until = "1970-01-12T20:00:00Z"
+                found.service.on_touch(business.ResourceTouch("run-1/a", until))
+                assert made.expires_at > before
+                assert found.told["run-1/a"].expires_at == "1970-01-12T20:00:00.000Z"
+                for bad in ("yesterday", "1970-01-01T00:00:00Z", "9999-12-31T00:00:00Z"):
+                    found.service.on_touch(business.ResourceTouch("run-1/a", bad))
+                assert found.told["run-1/a"].expires_at == "1970-01-12T20:00:00.000Z"
+                found.service.on_touch(business.ResourceTouch("run-1/none", until))
+                assert found.told["run-1/none"].state == "evicted"
+
+        play(scene)
+
+    def test_what_happened_before_the_link_is_told_when_it_is_there(self, tmp_path: Path) -> None:
+        async def scene() -> None:
+            async with running(tmp_path) as found:
+                found.file("run-1/a")
+                found.registry.register(None, "run-1/m", "model", token=TOKEN, holder=FakeHolder())
+            async with running(tmp_path) as again:
+                states = {key: event.state for key, event in again.told.items()}
+                assert states == {"run-1/a": "ready", "run-1/m": "evicted"}
+
+        play(scene)
+
+    def test_the_loop_cleans_up_by_itself(self, tmp_path: Path) -> None:
+        async def scene() -> None:
+            clock = Clock()
+            async with running(tmp_path, clock=clock, resource_gc_interval_seconds=1) as found:
+                found.file("run-1/a", b"12345")
+                clock.turn(7200)
+                await found.until(lambda: found.told["run-1/a"].state == "evicted")
+                assert found.registry.reclaimed_bytes == 5
+                trash = found.registry.files.root / "trash"
+                async with asyncio.timeout(WAIT_S):
+                    while any(trash.iterdir()):  # noqa: ASYNC110  (nothing would set an event)
+                        await asyncio.sleep(0)
+
+        play(scene)
+
+
+class TestExports:
+    @pytest.mark.parametrize("is_relative", [True, False])
+    def test_a_file_is_put_where_it_is_wanted(self, tmp_path: Path, is_relative: bool) -> None:
+        async def scene() -> None:
+            async with Receiver() as receiver:
+                url = f"ws://127.0.0.1:{receiver.port}/ws/worker"
+                async with running(tmp_path, url) as found:
+                    found.file("run-1/a", b"grass" * 1000, mime="text/plain")
+                    where = "/upload/1?sig=x"
+                    address = where if is_relative else f"http://127.0.0.1:{receiver.port}{where}"
+                    found.service.on_export(business.ResourceExport("run-1/a", address))
+                    await found.until(lambda: found.told["run-1/a"].state == "touched")
+                    (put,) = receiver.received
+                    assert (put.method, put.path, put.mime) == ("PUT", where, "text/plain")
+                    assert put.sha256 == hashlib.sha256(b"grass" * 1000).hexdigest()
+                    assert put.authorization is None
+                    assert found.registry.list()[0].in_use_count == 0
+
+        play(scene)
+
+    def test_a_resource_that_is_not_there_is_told_evicted(self, tmp_path: Path) -> None:
+        async def scene() -> None:
+            async with running(tmp_path) as found:
+                found.service.on_export(business.ResourceExport("run-1/none", "/upload/1"))
+                await found.until(lambda: "run-1/none" in found.told)
+                assert found.told["run-1/none"].state == "evicted"
+
+        play(scene)
+
+    def test_an_object_is_not_exported(self, tmp_path: Path) -> None:
+        async def scene() -> None:
+            async with Receiver() as receiver:
+                url = f"ws://127.0.0.1:{receiver.port}/ws/worker"
+                async with running(tmp_path, url) as found:
+                    found.registry.register(
+                        None, "run-1/m", "model", token=TOKEN, holder=FakeHolder()
+                    )
+                    found.service.on_export(business.ResourceExport("run-1/m", "/upload/1"))
+                    await found.until(lambda: found.told["run-1/m"].state == "touched")
+                    assert receiver.received == []
+
+        play(scene)
+
+    @pytest.mark.parametrize(("refusals", "tries"), [([503], 2), ([403, 200], 1)])
+    def test_what_may_pass_is_tried_again_and_what_is_refused_is_not(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusals: list[int], tries: int
+    ) -> None:
+        monkeypatch.setattr("astraflow.worker.resources.exports.RETRY_S", 0.0)
+
+        async def scene() -> None:
+            async with Receiver(refusals) as receiver:
+                url = f"ws://127.0.0.1:{receiver.port}/ws/worker"
+                async with running(tmp_path, url) as found:
+                    found.file("run-1/a")
+                    found.service.on_export(business.ResourceExport("run-1/a", "/upload/1"))
+                    await found.until(lambda: found.told["run-1/a"].state == "touched")
+                    assert len(receiver.received) == tries
+                    assert found.registry.list()[0].in_use_count == 0
+
+        play(scene)
+
+    def test_it_stays_while_it_is_being_uploaded(self, tmp_path: Path) -> None:
+        async def scene() -> None:
+            async with Receiver(is_held=True) as receiver:
+                url = f"ws://127.0.0.1:{receiver.port}/ws/worker"
+                async with running(tmp_path, url) as found:
+                    found.file("run-1/a")
+                    found.service.on_export(business.ResourceExport("run-1/a", "/upload/1"))
+                    await receiver.arrived.wait()
+                    found.service.on_cleanup(business.ResourceCleanup(scope="run-1"))
+                    assert found.told["run-1/a"].state == "evicting"
+                    receiver.let_go.set()
+                    await found.until(lambda: "released" in found.states)
+                    assert receiver.received[0].sha256 == hashlib.sha256(b"content").hexdigest()
+
+        play(scene)
+
+    def test_a_large_file_does_not_grow_the_worker(self, tmp_path: Path) -> None:
+        """In a process of its own, so that the peak is that of the upload alone."""
+        program = Path(__file__).parent / "upload_program.py"
+        ran = subprocess.run(
+            [sys.executable, str(program), str(tmp_path), str(256 * 1024 * 1024)],
+            capture_output=True,
+            text=True,
+            timeout=100,
+            cwd=Path(__file__).parents[2],
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr
+        grown, received = map(int, ran.stdout.split())
+        assert received == 256 * 1024 * 1024
+        assert grown < 32 * 1024 * 1024
+
+    @pytest.mark.parametrize("address", ["file:///etc/passwd", "ftp://h/x"])
+    def test_only_addresses_of_http_are_used(self, address: str) -> None:
+        with pytest.raises(errors.Refused) as caught:
+            upload_address("http://h/", address)
+        assert caught.value.code is errors.RESOURCE_INVALID
+
+    def test_the_address_of_the_scheduler_follows_from_its_socket(self) -> None:
+        assert origin_of("wss://host:1/ws/worker") == "https://host:1/"
+        assert upload_address("https://host:1/", "/a/b?c=d") == "https://host:1/a/b?c=d"
+
+
+def test_settings_become_limits(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with running(tmp_path, resource_max_disk_bytes=3) as found:
+            with pytest.raises(errors.Refused) as caught:
+                found.file("run-1/a", b"1234")
+            assert caught.value.code is errors.RESOURCE_QUOTA
+
+    play(scene)
