@@ -20,7 +20,7 @@ from typing import Any, Final, cast
 from astraflow.api.cursors import Cursors
 from astraflow.api.events import Timing
 from astraflow.api.openapi import document
-from astraflow.api.ports import ResourcePort, SchedulerPort
+from astraflow.api.ports import SchedulerPort
 from astraflow.api.routes import Parts
 from astraflow.api.table import make_routes
 from astraflow.clock import SystemClock
@@ -43,7 +43,6 @@ def yaml_text() -> str:
         clock=SystemClock(),
         cursors=Cursors(b""),
         metrics=Metrics(),
-        resources=cast(ResourcePort, object()),
     )
     routes, _ = make_routes(parts, Timing())
     return MADE_BY + "\n".join(_lines(document(routes), "")) + "\n"

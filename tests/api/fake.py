@@ -17,6 +17,7 @@ from obstore.store import MemoryStore as BlobsInMemory
 from astraflow import errors
 from astraflow.api.ports import WorkerCommand
 from astraflow.clock import SystemClock
+from astraflow.dispatch.rollout import Rollout
 from astraflow.engine.batch import NumberedFact
 from astraflow.runs.facts import (
     AttemptProgressed,
@@ -44,6 +45,7 @@ from astraflow.scheduler.copies import Copies
 from astraflow.scheduler.depot import Depot
 from astraflow.scheduler.links import Links
 from astraflow.scheduler.repository import Repository
+from astraflow.scheduler.rollouts import RolloutRequest
 from astraflow.scheduler.service import Accepted, Submission, WorkerView
 from astraflow.store.memory import MemoryStore as StoreInMemory
 from astraflow.store.rows import AuditRow, Changes, ResourceRow, RunRow, TenantEvent, WorkflowRow
@@ -84,7 +86,7 @@ class FakeScheduler:
             Copies(store, blobs, links, CLOCK),
             CLOCK,
         )
-        self.held: dict[tuple[str, str, str], ResourceRow] = {}
+        self.rollouts = FakeRollouts(self)
         self.exported: list[str] = []
         self.closed: list[tuple[str, str, str]] = []
         self.runs: dict[str, FakeRun] = {}
@@ -480,3 +482,39 @@ class FakeScheduler:
         link = self.depot.copies.open_upload(url.rpartition("/")[2])
         await self.depot.copies.receive(link, chunks())
         return await self.resource(tenant, resource_id, row.worker_id)
+
+
+class FakeRollouts:
+    """Rollouts that begin and stay where they are."""
+
+    def __init__(self, scheduler: FakeScheduler) -> None:
+        self._scheduler = scheduler
+        self.begun: list[Rollout] = []
+
+    async def start(self, tenant: str, name: str, request: RolloutRequest, by: str) -> Rollout:
+        request.check()
+        repository = self._scheduler.depot.repository
+        row = repository.find(tenant, name, request.version)
+        rollout = Rollout(
+            rollout_id=f"rollout-{len(self.begun) + 1}",
+            tenant=tenant,
+            name=name,
+            version=row.version,
+            previous=repository.active(tenant, name),
+            waves=request.waves,
+            started_at=self._scheduler.tick(),
+            updated_at=self._scheduler.tick(),
+            started_by=by,
+        )
+        self.begun.append(rollout)
+        return rollout
+
+    async def of(self, tenant: str, name: str) -> list[Rollout]:
+        return [one for one in self.begun if (one.tenant, one.name) == (tenant, name)][::-1]
+
+    async def roll_back(self, tenant: str, name: str, by: str) -> str:
+        pointer = self._scheduler.depot.repository.pointer(tenant, name)
+        if pointer is None or pointer.previous is None:
+            raise errors.Conflict(errors.PKG_CONFLICT, "nothing was active before")
+        await self._scheduler.depot.repository.activate(tenant, name, pointer.previous, by)
+        return pointer.previous

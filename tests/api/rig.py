@@ -109,7 +109,6 @@ def application(
         metrics=metrics,
         clock=SystemClock(),
         timing=timing,
-        resources=scheduler if isinstance(scheduler, FakeScheduler) else None,
     )
 
 

@@ -24,7 +24,7 @@ from astraflow.api.answers import Answer, answer_problem
 from astraflow.api.cursors import Cursors
 from astraflow.api.events import Timing
 from astraflow.api.openapi import describe
-from astraflow.api.ports import ResourcePort, SchedulerPort
+from astraflow.api.ports import SchedulerPort
 from astraflow.api.requests import Call
 from astraflow.api.routes import Parts, Route
 from astraflow.api.table import make_routes
@@ -159,10 +159,9 @@ def make_app(
     secret: Secret,
     metrics: Metrics,
     clock: Clock | None = None,
-    resources: ResourcePort | None = None,
     timing: Timing | None = None,
 ) -> Application:
-    """The application of a scheduler, to be run on its loop. Without `resources` it has none of their routes."""
+    """The application of a scheduler, to be run on its loop."""
     clock = clock or SystemClock()
     parts = Parts(
         scheduler=scheduler,
@@ -170,7 +169,6 @@ def make_app(
         clock=clock,
         cursors=Cursors(secret.reveal().encode()),
         metrics=metrics,
-        resources=resources,
     )
     routes, system = make_routes(parts, timing or Timing())
     system.description = describe(routes)

@@ -16,6 +16,7 @@ __all__ = [
     "PACKAGE_VERSION",
     "PROBLEM",
     "RESOURCE",
+    "ROLLOUT",
     "RUN",
     "RUN_REQUEST",
     "SUMMARY",
@@ -167,6 +168,21 @@ PACKAGE_SUMMARY: Final[Example] = {
 PACKAGE: Final[Example] = {
     **PACKAGE_SUMMARY,
     "versions": [{**PACKAGE_VERSION, "workers": [_WORKER_ID]}],
+}
+ROLLOUT: Final[Example] = {
+    "rolloutId": "01JCQ70R2MB4E6V9N8T3K5XW1D",
+    "name": "acme.texts",
+    "version": "1.2.0",
+    "previous": "1.1.0",
+    "state": "running",
+    "waves": [10, 50, 100],
+    "wave": 0,
+    "soakSeconds": 30.0,
+    "maxFailedPercent": 10.0,
+    "startedAt": _AT,
+    "updatedAt": _AT,
+    "startedBy": "ann",
+    "error": "",
 }
 NODE_TYPE: Final[Example] = {
     "type": "acme.split",

@@ -15,9 +15,11 @@ from astraflow.api.answers import answer_json
 from astraflow.api.downloads import Download, answer_download
 from astraflow.api.requests import Call, decode_json
 from astraflow.api.routes import Parts
+from astraflow.dispatch.rollout import Rollout
 from astraflow.errors import Refused
 from astraflow.moments import iso
 from astraflow.scheduler.repository import Repository
+from astraflow.scheduler.rollouts import RolloutRequest
 from astraflow.store.rows import PackageRow
 
 __all__ = ["PackageEndpoints"]
@@ -37,6 +39,7 @@ class _Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 _reason: Final = msgspec.json.Decoder(_Reason)
 _version: Final = msgspec.json.Decoder(_Version)
+_rollout: Final = msgspec.json.Decoder(RolloutRequest)
 
 
 class PackageEndpoints:
@@ -124,6 +127,28 @@ class PackageEndpoints:
         active = await self._repository.activate(call.tenant, name, version, call.bearer.subject)
         return answer_json({"name": name, "version": active.version, "previous": active.previous})
 
+    async def start_rollout(self, call: Call) -> ASGIApp:
+        name: str = call.params["name"]
+        self._repository.versions(call.tenant, name)
+        request = decode_json(await call.json_body(), _rollout)
+        rollout = await self._scheduler.rollouts.start(
+            call.tenant, name, request, call.bearer.subject
+        )
+        return answer_json(_rollout_view(rollout), 202)
+
+    async def list_rollouts(self, call: Call) -> ASGIApp:
+        name: str = call.params["name"]
+        self._repository.versions(call.tenant, name)
+        found = await self._scheduler.rollouts.of(call.tenant, name)
+        return answer_json({"items": [_rollout_view(one) for one in found], "nextCursor": None})
+
+    async def roll_back(self, call: Call) -> ASGIApp:
+        name: str = call.params["name"]
+        self._repository.versions(call.tenant, name)
+        before = self._repository.active(call.tenant, name)
+        version = await self._scheduler.rollouts.roll_back(call.tenant, name, call.bearer.subject)
+        return answer_json({"name": name, "version": version, "previous": before})
+
     async def archive(self, call: Call) -> ASGIApp:
         row = self._find(call) if call.is_let_in else self._open_link(call)
         repository = self._repository
@@ -186,6 +211,24 @@ class PackageEndpoints:
             "yankedReason": row.yanked_reason,
             "nodes": len(msgspec.json.decode(row.manifest).get("nodes", [])),
         }
+
+
+def _rollout_view(rollout: Rollout) -> dict[str, Any]:
+    return {
+        "rolloutId": rollout.rollout_id,
+        "name": rollout.name,
+        "version": rollout.version,
+        "previous": rollout.previous,
+        "state": rollout.state,
+        "waves": list(rollout.waves),
+        "wave": rollout.wave,
+        "soakSeconds": rollout.soak_seconds,
+        "maxFailedPercent": rollout.max_failed_percent,
+        "startedAt": iso(rollout.started_at),
+        "updatedAt": iso(rollout.updated_at),
+        "startedBy": rollout.started_by,
+        "error": rollout.error,
+    }
 
 
 def _signature(call: Call) -> str | None:

@@ -133,10 +133,44 @@ def _package_writes(packages: PackageEndpoints) -> list[Route]:
     )
     version = f"{_PACKAGES}/{{name}}/{{version}}"
     return [
+        *_rollout_routes(packages),
         Route("POST", _PACKAGES, packages.publish, publish),
         Route("POST", f"{version}/yank", packages.yank, yank),
         Route("POST", f"{version}/unyank", packages.unyank, unyank),
         Route("PUT", f"{_PACKAGES}/{{name}}/active", packages.activate, activate),
+    ]
+
+
+def _rollout_routes(packages: PackageEndpoints) -> list[Route]:
+    rollout = f"{_PACKAGES}/{{name}}/rollout"
+    start = Doc(
+        name="startRollout",
+        tag="packages",
+        summary="bring a version to all workers, in waves",
+        text="Each wave is a share of the workers in percent. The next begins when all of one have the version, and "
+        "few enough attempts have failed for `soakSeconds`; after the last the version is the active one.",
+        body="RolloutRequest",
+        body_example={"version": "1.2.0", "waves": [10, 50, 100], "soakSeconds": 30},
+        replies={202: Reply("it has begun", "Rollout", examples.ROLLOUT)},
+    )
+    listing = Doc(
+        name="listRollouts",
+        tag="packages",
+        summary="rollouts of a package, newest first",
+        replies=ok("RolloutPage", examples.page(examples.ROLLOUT)),
+    )
+    back = Doc(
+        name="rollBack",
+        tag="packages",
+        summary="go back to the version that was active before; a rollout that runs is ended",
+        replies=ok(
+            "ActiveVersion", {"name": "acme.texts", "version": "1.1.0", "previous": "1.2.0"}
+        ),
+    )
+    return [
+        Route("POST", rollout, packages.start_rollout, start),
+        Route("GET", rollout, packages.list_rollouts, listing),
+        Route("POST", f"{_PACKAGES}/{{name}}/rollback", packages.roll_back, back),
     ]
 
 

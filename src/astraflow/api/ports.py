@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Protocol
 
+from astraflow.dispatch.rollout import Rollout
 from astraflow.engine.batch import NumberedFact
 from astraflow.runs.facts import RunStatus
 from astraflow.runs.projections import Event
@@ -22,6 +23,7 @@ from astraflow.scheduler.orders import (
     UninstallPackage,
     WorkerCommand,
 )
+from astraflow.scheduler.rollouts import RolloutRequest
 from astraflow.scheduler.service import Accepted, Submission, WorkerView
 from astraflow.store.rows import AuditRow, ResourceRow, RunRow, TenantEvent, WorkflowRow
 from astraflow.workflow.problems import Problem
@@ -31,6 +33,7 @@ __all__ = [
     "InstallPackage",
     "Rebind",
     "ResourcePort",
+    "RolloutPort",
     "SchedulerPort",
     "Undrain",
     "UninstallPackage",
@@ -38,7 +41,57 @@ __all__ = [
 ]
 
 
-class SchedulerPort(Protocol):
+class RolloutPort(Protocol):
+    """Versions on their way to all workers."""
+
+    async def start(self, tenant: str, name: str, request: RolloutRequest, by: str) -> Rollout:
+        """Raises: NotFound; Conflict, when one runs or the version was yanked; Refused."""
+
+    async def of(self, tenant: str, name: str) -> list[Rollout]:
+        """Newest first."""
+
+    async def roll_back(self, tenant: str, name: str, by: str) -> str:
+        """Go back to the version that was active before, and return it. Raises: NotFound; Conflict."""
+
+
+class ResourcePort(Protocol):
+    """What is asked about the resources of workers."""
+
+    async def resources(
+        self,
+        tenant: str,
+        *,
+        limit: int,
+        before: tuple[int, str, str] | None = None,
+        run_id: str | None = None,
+        worker_id: str | None = None,
+        type: str | None = None,
+        state: str | None = None,
+    ) -> list[ResourceRow]:
+        """Newest first, by (created_at, worker_id, resource_id)."""
+
+    async def resource(
+        self, tenant: str, resource_id: str, worker_id: str | None = None
+    ) -> ResourceRow:
+        """Raises: NotFound; Conflict, when several workers have one of this id and none is named."""
+
+    async def close_resource(
+        self, tenant: str, resource_id: str, worker_id: str | None, by: str
+    ) -> ResourceRow:
+        """Tell its worker to let go of it. Raises: NotFound; Conflict; Unavailable."""
+
+    async def extend_resource(
+        self, tenant: str, resource_id: str, worker_id: str | None, ttl_s: float, by: str
+    ) -> ResourceRow:
+        """Let it live for so long from now. Raises: NotFound; Conflict; Unavailable."""
+
+    async def export_artifact(
+        self, tenant: str, resource_id: str, worker_id: str | None, by: str
+    ) -> ResourceRow:
+        """Have its worker upload it, and wait until the copy is there. Raises: NotFound; Conflict; Unavailable."""
+
+
+class SchedulerPort(ResourcePort, Protocol):
     """Use from the loop that the scheduler runs on."""
 
     def is_ready(self) -> bool: ...
@@ -150,6 +203,10 @@ class SchedulerPort(Protocol):
     def depot(self) -> Depot:
         """Packages, and copies of artifacts. Raises: Unavailable."""
 
+    @property
+    def rollouts(self) -> RolloutPort:
+        """Raises: Unavailable."""
+
     # -- workers, audit ---------------------------------------------------------------------
 
     def workers(self, tenant: str) -> Sequence[WorkerView]: ...
@@ -163,40 +220,3 @@ class SchedulerPort(Protocol):
         self, tenant: str, *, limit: int, before: int | None = None
     ) -> list[tuple[int, AuditRow]]:
         """Newest first, each with its number."""
-
-
-class ResourcePort(Protocol):
-    """What is asked about the resources of workers."""
-
-    async def resources(
-        self,
-        tenant: str,
-        *,
-        limit: int,
-        before: tuple[int, str, str] | None = None,
-        run_id: str | None = None,
-        worker_id: str | None = None,
-        type: str | None = None,
-        state: str | None = None,
-    ) -> list[ResourceRow]:
-        """Newest first, by (created_at, worker_id, resource_id)."""
-
-    async def resource(
-        self, tenant: str, resource_id: str, worker_id: str | None = None
-    ) -> ResourceRow:
-        """Raises: NotFound; Conflict, when several workers have one of this id and none is named."""
-
-    async def close_resource(
-        self, tenant: str, resource_id: str, worker_id: str | None, by: str
-    ) -> ResourceRow:
-        """Tell its worker to let go of it. Raises: NotFound; Conflict; Unavailable."""
-
-    async def extend_resource(
-        self, tenant: str, resource_id: str, worker_id: str | None, ttl_s: float, by: str
-    ) -> ResourceRow:
-        """Let it live for so long from now. Raises: NotFound; Conflict; Unavailable."""
-
-    async def export_artifact(
-        self, tenant: str, resource_id: str, worker_id: str | None, by: str
-    ) -> ResourceRow:
-        """Have its worker upload it, and wait until the copy is there. Raises: NotFound; Conflict; Unavailable."""

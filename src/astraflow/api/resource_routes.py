@@ -37,9 +37,9 @@ _extension: Final = msgspec.json.Decoder(_Extension)
 class ResourceEndpoints:
     """The endpoints under `/api/v1/resources`, `/api/v1/artifacts` and `/api/v1/uploads`."""
 
-    def __init__(self, parts: Parts, resources: ResourcePort) -> None:
+    def __init__(self, parts: Parts) -> None:
         self._scheduler = parts.scheduler
-        self._resources = resources
+        self._resources: ResourcePort = parts.scheduler
         self._cursors = parts.cursors
 
     @property

@@ -9,7 +9,7 @@ from typing import Any, Final
 from litestar.types import ASGIApp, Method
 
 from astraflow.api.cursors import Cursors
-from astraflow.api.ports import ResourcePort, SchedulerPort
+from astraflow.api.ports import SchedulerPort
 from astraflow.api.requests import Call
 from astraflow.clock import Clock
 from astraflow.config import SchedulerSettings
@@ -29,7 +29,6 @@ class Parts:
     clock: Clock
     cursors: Cursors
     metrics: Metrics
-    resources: ResourcePort | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -275,6 +275,37 @@ SCHEMAS: Final[Mapping[str, Schema]] = MappingProxyType(
             }
         ),
         "ResourcePage": _page("Resource"),
+        "Rollout": _object(
+            {
+                "rolloutId": _TEXT,
+                "name": _TEXT,
+                "version": _TEXT,
+                "previous": _or_null(_TEXT),
+                "state": _one_of(("running", "succeeded", "failed", "rolled_back")),
+                "waves": _list(_COUNT),
+                "wave": _COUNT,
+                "soakSeconds": {"type": "number"},
+                "maxFailedPercent": {"type": "number"},
+                "startedAt": _MOMENT,
+                "updatedAt": _MOMENT,
+                "startedBy": _TEXT,
+                "error": _TEXT,
+            }
+        ),
+        "RolloutPage": _page("Rollout"),
+        "RolloutRequest": _closed(
+            {"version": {**_NAME, "maxLength": 128}},
+            {
+                "waves": {
+                    "type": "array",
+                    "items": {"type": "integer", "minimum": 1, "maximum": 100},
+                    "minItems": 1,
+                    "maxItems": 20,
+                },
+                "soakSeconds": {"type": "number", "minimum": 0, "maximum": 86_400},
+                "maxFailedPercent": {"type": "number", "minimum": 0, "maximum": 100},
+            },
+        ),
         "Uploaded": _object({"resourceId": _TEXT, "sha256": _TEXT}),
         "YankRequest": _closed({}, {"reason": {"type": "string", "maxLength": 1_024}}),
         "Problem": _object(

@@ -35,18 +35,10 @@ def make_routes(parts: Parts, timing: Timing) -> tuple[list[Route], SystemEndpoi
         *_worker_routes(WorkerEndpoints(parts)),
         *catalog_routes(CatalogEndpoints(parts)),
         *package_routes(PackageEndpoints(parts)),
-        *_resource_routes(parts),
+        *resource_routes(ResourceEndpoints(parts)),
         *_access_routes(system),
         *_system_routes(system),
     ], system
-
-
-def _resource_routes(parts: Parts) -> list[Route]:
-    return (
-        []
-        if parts.resources is None
-        else resource_routes(ResourceEndpoints(parts, parts.resources))
-    )
 
 
 def _run_routes(runs: RunEndpoints) -> list[Route]:
