@@ -26,6 +26,33 @@ REMOVING = [point for point in POINTS if point.startswith("package-")][7:]
 ROOT = Path(__file__).parents[2]
 
 
+def start(
+    folder: Path,
+    server: Server,
+    requests: list[business.PkgInstall | business.PkgUninstall],
+    *,
+    point: str | None = None,
+    limit: Callable[[], None] | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start a worker and give it these orders."""
+    env = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
+    if point is not None:
+        env[VARIABLE] = point
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.packages.worker_program", str(folder), server.origin],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        env=env,
+        preexec_fn=limit,
+    )
+    assert process.stdin is not None
+    for request in requests:
+        process.stdin.write(msgspec.json.encode(request) + b"\n")
+    process.stdin.flush()
+    return process
+
+
 async def boot(
     folder: Path,
     server: Server,
@@ -36,24 +63,10 @@ async def boot(
     ends: int = 1,
 ) -> tuple[int, list[str]]:
     """Run a worker with these orders until it is killed, or has told that many ends. Its code and its lines."""
-    env = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
-    if point is not None:
-        env[VARIABLE] = point
-    process = await asyncio.to_thread(
-        subprocess.Popen,
-        [sys.executable, "-m", "tests.packages.worker_program", str(folder), server.origin],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=ROOT,
-        env=env,
-        preexec_fn=limit,
-    )
+    process = await asyncio.to_thread(start, folder, server, requests, point=point, limit=limit)
     assert process.stdin is not None
     assert process.stdout is not None
     with process, process.stdin as orders:
-        for request in requests:
-            orders.write(msgspec.json.encode(request) + b"\n")
-        orders.flush()
         lines: list[str] = []
         while ends and (line := await asyncio.to_thread(process.stdout.readline)):
             lines.append(line.decode())
@@ -103,6 +116,38 @@ def test_a_worker_killed_in_a_removal_finishes_it(tmp_path: Path, point: str) ->
                 assert (await rig.end()).status == "removed"
                 assert left_in_staging(folder) == []
                 assert await rig.outcome("t1", "0.9", text="still") == {"text": "still"}
+
+    asyncio.run(main())
+
+
+def test_a_hook_does_not_outlive_its_worker(tmp_path: Path) -> None:
+    """The worker is killed while a hook runs that has a child in a session of its own."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    script = (
+        f"#!/bin/sh\nexec 9> {pipe}\nsetsid sh -c 'echo up >&9; exec sleep 1000' &\nsleep 1000\n"
+    )
+
+    async def main() -> None:
+        async with served() as server:
+            folder = tmp_path / "w"
+            async with worker(folder, server) as rig:
+                archive = package(
+                    tmp_path,
+                    files={"scripts/hook.sh": script},
+                    hooks={"install": ["scripts/hook.sh"]},
+                )
+                request = rig.publish(archive)
+            process = start(folder, server, [request])
+            with process, await asyncio.to_thread(pipe.open, "rb") as said:
+                assert await asyncio.to_thread(said.readline) == b"up\n"
+                process.kill()
+                # The end of the pipe is the end of the hook: nothing holds it open any more.
+                assert await asyncio.to_thread(said.read) == b""
+            async with worker(folder, server) as rig:
+                assert left_in_staging(folder) == []
+                told = details(await rig.end())
+                assert told["code"] == "E.PKG.PERMISSION", "this boot allows no hooks"
 
     asyncio.run(main())
 

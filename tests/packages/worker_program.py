@@ -31,7 +31,7 @@ async def main() -> None:
         loop.call_soon_threadsafe(lines.put_nowait, b"")
 
     threading.Thread(target=read, daemon=True).start()
-    async with worker(Path(sys.argv[1]), server, os.environ) as rig:
+    async with worker(Path(sys.argv[1]), server, os.environ, hooks=("*",)) as rig:
         _print_events(rig)
         while line := await lines.get():
             given = msgspec.json.decode(line)

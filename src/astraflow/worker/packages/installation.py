@@ -15,8 +15,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import platform
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -40,6 +40,8 @@ _log: Final = logging.getLogger(__name__)
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _CHUNK_BYTES: Final = 1024 * 1024
 PREPARED: Final = "package"
+_PYTHON: Final = ".".join(map(str, sys.version_info[:3]))
+"""Of this worker, whose environments have the same; without what a development build adds."""
 
 
 class Installation:
@@ -147,7 +149,7 @@ class Installation:
             version=request.version,
             unpinned=settings.unpinned,
         )
-        check_python(archive.manifest, platform.python_version())
+        check_python(archive.manifest, _PYTHON)
         hooks = archive.manifest.body.hooks
         has_hooks = hooks is not None and (hooks.install or hooks.uninstall)
         if has_hooks and not settings.may_run_hooks(request.name):
@@ -213,7 +215,7 @@ class Installation:
             archive.manifest.version,
             archive.sha256,
             archive.manifest_sha256,
-            platform.python_version(),
+            _PYTHON,
             self._clock.wall_ms(),
             archive.manifest.body.isolation,
             verdict.signed_by,

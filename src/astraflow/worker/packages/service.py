@@ -147,6 +147,8 @@ class Packages:
     def uninstall(self, request: business.PkgUninstall) -> None:
         """Let a version go when nothing runs in it. Its end is told with an event."""
         key = (request.name, request.version)
+        if self._orders.is_leaving(*key):
+            return  # asked for again, perhaps by a new session: the event is still to come
         if key not in self._installed and not self._orders.has(*key):
             told = f"{request.name[:80]} {request.version[:80]}"
             self._fail(key, errors.PKG_NOT_FOUND, f"not installed here: {told}", "remove")
