@@ -56,14 +56,14 @@ async def answer_download(call: Call, file: Download) -> ASGIApp:
         return _Streamed(304, head, b"", None)
     media_type = file.media_type if _MIME.fullmatch(file.media_type) else "application/octet-stream"
     head.append((b"content-type", media_type.encode()))
-    span = _span(call, file.size, etag)
+    asked = _asked(call, etag)
+    span = (0, file.size) if asked is None else _span(*asked, file.size)
     if span is None:
         refused = Refused(errors.REQUEST_RANGE, f"the file has {file.size} bytes")
         return answer_problem(refused, [(b"content-range", f"bytes */{file.size}".encode())])
     start, end = span
-    status = 200
-    if (start, end) != (0, file.size) or _asks_for_part(call, etag):
-        status = 206
+    status = 200 if asked is None else 206
+    if asked is not None:
         head.append((b"content-range", f"bytes {start}-{end - 1}/{file.size}".encode()))
     head.append((b"content-length", str(end - start).encode()))
     if call.method == "HEAD":
@@ -74,31 +74,26 @@ async def answer_download(call: Call, file: Download) -> ASGIApp:
     return _Streamed(status, head, first, pieces)
 
 
-def _asks_for_part(call: Call, etag: str) -> bool:
-    given = call.header(b"range")
-    if given is None or _RANGE.fullmatch(given.strip()) is None:
-        return False
+def _asked(call: Call, etag: str) -> tuple[str, str] | None:
+    """The two ends of the range that is asked for; None if the whole is: a range that is none is ignored."""
+    given = _RANGE.fullmatch((call.header(b"range") or "").strip())
+    if given is None:
+        return None
     condition = call.header(b"if-range")
-    # A date does not tell one content from another as a digest does: then the whole is sent.
-    return condition is None or condition.strip() == etag
+    if condition is not None and condition.strip() != etag:
+        return None  # a date, too: it does not tell one content from another as a digest does
+    first, last = given.groups()
+    is_range = int(first) <= int(last) if first and last else bool(first or last)
+    return (first, last) if is_range else None
 
 
-def _span(call: Call, size: int, etag: str) -> tuple[int, int] | None:
+def _span(first: str, last: str, size: int) -> tuple[int, int] | None:
     """What to send, its end excluded; None if there is nothing where the range begins."""
-    if not _asks_for_part(call, etag):
-        return 0, size
-    found = _RANGE.fullmatch((call.header(b"range") or "").strip())
-    assert found is not None
-    first, last = found.groups()
-    if not first and not last:
-        return 0, size
     if not first:
         count = min(int(last), size)
         return (size - count, size) if count else None
     start = int(first)
     end = min(int(last) + 1, size) if last else size
-    if last and int(last) < start:
-        return 0, size  # no range at all, and so ignored
     return (start, end) if start < size else None
 
 
