@@ -198,6 +198,27 @@ def test_the_newest_and_some_before_it_are_kept(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_what_was_let_go_as_too_old_and_is_asked_for_again_stays(tmp_path: Path) -> None:
+    """A scheduler that wants two versions, and a worker that keeps one: it ends with both, not with a see-saw."""
+
+    async def main() -> None:
+        async with served() as server:
+            archives = {one: package(tmp_path, version=one) for one in ("1.0", "2.0", "3.0")}
+            async with worker(tmp_path / "w", server, kept=0) as rig:
+                await rig.install(archives["1.0"], "1.0")
+                await rig.install(archives["2.0"], "2.0")
+                await rig.until(lambda: rig.events[-1].status == "removed")
+                await rig.install(archives["1.0"], "1.0")
+                assert rig.offered() == [("demo", "1.0"), ("demo", "2.0")]
+            async with worker(tmp_path / "w", server, kept=0) as rig:
+                await rig.install(archives["3.0"], "3.0")
+                await rig.until(lambda: rig.events[-1].status == "removed")
+                assert rig.offered() == [("demo", "1.0"), ("demo", "3.0")]
+                assert (await rig.uninstall("1.0")).status == "removed"
+
+    asyncio.run(main())
+
+
 def test_orders_that_cannot_be_read_are_dropped_and_what_is_installed_stays(tmp_path: Path) -> None:
     async def main() -> None:
         async with served() as server:

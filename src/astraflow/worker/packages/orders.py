@@ -40,6 +40,7 @@ class Order(msgspec.Struct, frozen=True):
 class _Kept(msgspec.Struct):
     orders: list[Order] = []
     removing: list[tuple[str, str]] = []
+    let_go: list[tuple[str, str]] = []
 
 
 class Orders:
@@ -101,8 +102,18 @@ class Orders:
     def leave(self, name: str, version: str) -> None:
         """The version is to go."""
         if not self.is_leaving(name, version):
+            self._kept.let_go = [key for key in self._kept.let_go if key != (name, version)]
             self._kept.removing.append((name, version))
             self._write()
+
+    def let_go(self, name: str, version: str) -> None:
+        """The version is to go because there are newer ones, not because anybody said so."""
+        self.leave(name, version)
+        self._kept.let_go = [*self._kept.let_go[-MAX_ORDERS:], (name, version)]
+        self._write()
+
+    def was_let_go(self, name: str, version: str) -> bool:
+        return (name, version) in self._kept.let_go
 
     def left(self, name: str, version: str) -> None:
         """The version is gone, or is to stay after all."""

@@ -4,6 +4,9 @@ Rule 1: an order is on the disk when `install` or `uninstall` returns; then the 
 Rule 2: one thing at a time, in `run`. What is installed changes only there, between two turns of the loop.
 Rule 3: a version that is to go is not offered any more, and stays until the last attempt in it has ended.
 Rule 4: every order ends with one event: `installed`, `failed` or `removed`.
+Rule 5: what is let go only because there are newer ones, and is then asked for again, stays until it is told to go.
+        Without this, a scheduler that wants more versions than are kept and a worker that lets them go would install
+        and remove for ever.
 """
 
 from __future__ import annotations
@@ -221,6 +224,9 @@ class Packages:
             message = f"{problem.strerror or problem}: {problem.filename or key[0]}"
             self._fail(key, errors.PKG_INSTALL_FAILED, message, installation.step)
         else:
+            if self._orders.was_let_go(*key):
+                installed = msgspec.structs.replace(installed, is_wanted=True)
+                self._shelf.rewrite(installed)
             self._installed[key] = installed
             self._offer_changed()
             teller.catalog(installed, self._shelf.manifest(*key))
@@ -236,12 +242,14 @@ class Packages:
         self._installed[fresh.key] = fresh
 
     def _let_old_ones_go(self, name: str) -> None:
-        versions = [one for one in self._installed.values() if one.name == name]
+        versions = [
+            one for one in self._installed.values() if one.name == name and not one.is_wanted
+        ]
         versions.sort(key=lambda one: (one.installed_ms, parse_version(one.version)))
         assert self._users is not None
         for one in versions[: -1 - self._settings.kept]:
             if self._users.attempts_of(*one.key) == 0:
-                self._orders.leave(*one.key)
+                self._orders.let_go(*one.key)
 
     # -- removal ----------------------------------------------------------------------------
 

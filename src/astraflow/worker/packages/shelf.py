@@ -49,6 +49,8 @@ class Installed(msgspec.Struct, frozen=True):
     """Wall clock; when it was last asked for, which is what counts for what is kept."""
     isolation: Literal["package", "attempt"] = "package"
     signed_by: str | None = None
+    is_wanted: bool = False
+    """It was asked for again after it had been let go as too old: it stays until it is told to go."""
 
     @property
     def key(self) -> tuple[str, str]:
