@@ -16,10 +16,11 @@ from astraflow_sdk import (
     artifact,
     resource,
 )
-from crawlerx_playwright.browser import Session, new_session
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Locator, Page
 from playwright.async_api import TimeoutError as PlaywrightTimeout
+
+from crawlerx_playwright.browser import Session, new_session
 
 __all__ = ["PlaywrightAdapter"]
 

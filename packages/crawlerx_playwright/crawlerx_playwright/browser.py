@@ -1,7 +1,7 @@
 """One Chromium for the host, one context per session.
 
-A session is what later nodes find again: its cookies, its page, the place it has come to. It lives in the memory of this
-host, so the nodes that use it are brought here.
+A session is what later nodes find again: its cookies, its page, the place it has come to. It lives in the memory of
+this host, so the nodes that use it are brought here.
 """
 
 from __future__ import annotations

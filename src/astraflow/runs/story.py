@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from astraflow.moments import iso
 from astraflow.runs.facts import (
@@ -26,19 +26,23 @@ from astraflow.runs.facts import (
     TaskWaiting,
 )
 
-__all__ = ["tell", "tell_fact"]
+__all__ = ["concerns", "tell", "tell_fact"]
 
 
 def tell(facts: Iterable[Fact], task: int) -> list[str]:
     """The lines of one task's story: its own facts, and those of the run that touched it."""
     lines = []
     for fact in facts:
-        is_own = isinstance(fact, TaskFact) and fact.task == task
-        if is_own or isinstance(fact, CancelRequested):
+        if concerns(fact, (task,)) or isinstance(fact, CancelRequested):
             lines.append(f"{iso(fact.at)} {tell_fact(fact)}")
-        elif isinstance(fact, TaskRebuilt) and task in fact.again:
-            lines.append(f"{iso(fact.at)} runs again: {fact.resource_id} is gone ({fact.cause})")
     return lines
+
+
+def concerns(fact: Fact, tasks: Collection[int]) -> bool:
+    """Whether a fact is about one of these tasks."""
+    if isinstance(fact, TaskRebuilt) and not set(fact.again).isdisjoint(tasks):
+        return True
+    return isinstance(fact, TaskFact) and fact.task in tasks
 
 
 def tell_fact(fact: Fact) -> str:
@@ -69,9 +73,10 @@ def tell_fact(fact: Fact) -> str:
         case TaskReused(from_run=from_run):
             return f"took over its result from run {from_run}"
         case TaskRebuilt(resource_id=resource_id, cause=cause, again=again):
+            # Read at the node that needs it and at those that made it.
             return (
-                f"its resource {resource_id} is gone ({cause}); "
-                f"waits until it is made again by {len(again)} nodes"
+                f"{resource_id} is gone ({cause}): it is made again by {len(again)} nodes, "
+                "then the one that needs it goes on"
             )
         case TaskFailed(attempt=attempt, error=error):
             return f"failed at attempt {attempt} with {error.code}: {error.message}"

@@ -19,6 +19,7 @@ from astraflow.scheduler.archive import Archive
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.depot import Depot
 from astraflow.scheduler.feed import Feed
+from astraflow.scheduler.holdings import CopiesForEngine
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.rollouts import Rollouts
 from astraflow.scheduler.serving import Parts, Serving, open_serving
@@ -120,6 +121,7 @@ class Life:
         if self._depot is None or self._rollouts is None:
             return
         view.sources = self._depot.repository.find_source
+        view.copies = CopiesForEngine(self._depot.copies)
         await self._rollouts.begin(claim, serving.writer)
 
     def _learn(self, tenant: str, digest: str, raw: bytes) -> None:

@@ -19,10 +19,10 @@ from astraflow.runs.facts import (
     CancelRequested,
     RunFinished,
     RunStatus,
-    TaskFact,
 )
 from astraflow.runs.projections import Event, events_of, view_node, view_run
 from astraflow.runs.run import Run
+from astraflow.runs.story import concerns
 from astraflow.scheduler.archive import facts_of
 from astraflow.scheduler.life import Life
 from astraflow.store.rows import RunRow, TenantEvent
@@ -192,8 +192,7 @@ class Reading(Life):
         while pages := await self._store.read_pages(run_id, after):
             for numbered in (one for page in pages for one in facts_of(page)):
                 fact = numbered.fact
-                is_of_task = isinstance(fact, TaskFact) and fact.task in tasks
-                if is_of_task or isinstance(fact, CancelRequested):
+                if concerns(fact, tasks) or isinstance(fact, CancelRequested):
                     found.append(numbered)
             after = pages[-1].last
         return found

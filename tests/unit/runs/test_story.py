@@ -33,8 +33,8 @@ SENTENCES = {
     "AttemptFailed": "attempt 1 failed with E.RUNNER.FAILURE; next try in 2.0 s",
     "TaskSucceeded": "succeeded with attempt 1",
     "TaskReused": "took over its result from run run0",
-    "TaskRebuilt": "its resource run1/session is gone (its worker did not come back); "
-    "waits until it is made again by 1 nodes",
+    "TaskRebuilt": "run1/session is gone (its worker did not come back): it is made again by 1 nodes, "
+    "then the one that needs it goes on",
     "TaskFailed": "failed at attempt 1 with E.RUNNER.FAILURE: boom",
     "TaskSkipped": "was skipped (E.TASK.UPSTREAM_FAILED)",
     "TaskCancelled": "was cancelled at attempt 1 (not confirmed by its worker)",
