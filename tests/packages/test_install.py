@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,28 @@ def test_an_order_that_makes_no_sense_is_refused_before_anything_is_fetched(tmp_
     installing(tmp_path, test)
 
 
+def test_a_url_that_leads_nowhere_fails_the_order_and_nothing_else(tmp_path: Path) -> None:
+    async def test(rig: Rig) -> None:
+        archive = package(tmp_path)
+        for url in (
+            "//",
+            "?",
+            "http://a..b/x",
+            "http://\u2603\u2603" + "x" * 80 + "/x",
+            "http://127.0.0.1:99999/x",
+            "http://127.0.0.1:x/x",
+            "http://127.0.0.1/\0",
+            "http://127.0.0.1:1/x",
+            "http://xn--/x",
+        ):
+            event = await rig.install(archive, url=url)
+            assert event.status == "failed", url
+            assert details(event)["code"] in ("E.PKG.INVALID", "E.PKG.INSTALL_FAILED"), url
+        assert (await rig.install(archive)).status == "installed"
+
+    installing(tmp_path, test)
+
+
 def test_other_bytes_or_another_package_than_was_promised_are_refused(tmp_path: Path) -> None:
     async def test(rig: Rig) -> None:
         request = rig.publish(package(tmp_path))
@@ -220,8 +243,10 @@ def test_other_bytes_or_another_package_than_was_promised_are_refused(tmp_path: 
 
 
 def test_a_server_that_fails_redirects_or_stops_in_the_middle_is_a_failure_to_try_again(
-    tmp_path: Path,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
+
     async def cut(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n" + b"x" * 1000)
 
@@ -247,6 +272,8 @@ def test_a_server_that_fails_redirects_or_stops_in_the_middle_is_a_failure_to_tr
         assert left_in_staging(rig.folder) == []
         assert isinstance(archive, bytes)
         assert (await rig.install(archive)).status == "installed"
+        assert "installed demo" in caplog.text
+        assert "secret" not in caplog.text, "what lets one read a file is in no log"
 
     installing(tmp_path, test)
 

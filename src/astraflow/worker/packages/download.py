@@ -7,6 +7,7 @@ send one could send the worker anywhere in its network. Nothing is resumed: a pa
 from __future__ import annotations
 
 import hashlib
+import logging
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -36,10 +37,10 @@ def absolute_url(url: str, origin: str) -> str:
         whole = urljoin(f"{origin}/", url)
         parts = urlsplit(whole)
         is_right = parts.scheme in ("http", "https") and parts.username is None
-        if is_right and parts.hostname:
+        if is_right and parts.hostname and parts.port != 0:
             return whole
     except ValueError:
-        pass  # such as half an IPv6 address
+        pass  # such as half an IPv6 address, or a port that is none
     raise errors.Refused(errors.PKG_INVALID, f"not a URL to fetch from: {_shown(url)}")
 
 
@@ -59,6 +60,8 @@ async def download(
         Unavailable: it could not be fetched; trying again may help.
         OSError: the file cannot be written.
     """
+    # It would log every URL, with the query that may be what lets one read it.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
     timeout = httpx.Timeout(STALL_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
     verify = True if tls is None else tls
     try:
@@ -69,7 +72,8 @@ async def download(
             if response.status_code != _OK:
                 raise _failed(url, f"answered with {response.status_code}")
             found = await _write(response, into, max_bytes, progress)
-    except (httpx.HTTPError, httpx.InvalidURL) as problem:
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as problem:
+        # A name that is no IDNA name is a UnicodeError, which httpx lets through.
         raise _failed(url, str(problem) or type(problem).__name__) from problem
     if found != sha256:
         raise errors.Refused(
