@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from astraflow import errors
 from astraflow.client import calls
+from astraflow.client.answers import raise_problem
+from astraflow.client.asynchronous_parts import Catalog, Packages, Part, Resources
 from astraflow.client.calls import Call, Definition
 from astraflow.client.endpoint import find_endpoint
 from astraflow.client.handles import AsyncRunHandle
@@ -38,13 +41,13 @@ from astraflow.client.models import (
     WorkflowSummary,
 )
 from astraflow.client.stream import PATIENCE_S, Cut, EventReader, Following
+from astraflow.client.transfers import Fetching, read_pieces
 from astraflow.client.tries import Tries
 from astraflow.clock import Clock, SystemClock
 
 __all__ = ["AsyncClient"]
 
 Answer = TypeVar("Answer")
-Item = TypeVar("Item")
 Told = Callable[[str], None]
 
 
@@ -64,6 +67,9 @@ class AsyncClient:
         self.runs = Runs(self)
         self.workflows = Workflows(self)
         self.workers = Workers(self)
+        self.packages = Packages(self)
+        self.catalog = Catalog(self)
+        self.resources = Resources(self)
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -157,11 +163,33 @@ class AsyncClient:
                 call.path,
                 params=dict(call.params),
                 headers=dict(call.headers),
-                content=call.body,
+                content=_content(call.body),
             )
         except httpx.TransportError as error:
             return failure_of(self.endpoint.url, error)
         return read_answer(call, self.endpoint.url, answer)
+
+    async def fetch(self, path: str, params: Mapping[str, str], into: Path) -> int:
+        """Fetch a file of the API into one here; its size. See `resources.download`."""
+        fetching = Fetching(into)
+        try:
+            while True:
+                try:
+                    await self._fetch(path, params, fetching)
+                    return fetching.finish()
+                except httpx.TransportError as error:
+                    fetching.cut(failure_of(self.endpoint.url, error).error)
+        finally:
+            fetching.close()
+
+    async def _fetch(self, path: str, params: Mapping[str, str], fetching: Fetching) -> None:
+        request = self._http.stream("GET", path, params=params, headers=fetching.headers())
+        async with request as answer:
+            if answer.status_code not in (200, 206):
+                raise_problem(answer.status_code, await answer.aread())
+            fetching.begin(answer.status_code, answer.headers)
+            async for piece in answer.aiter_bytes():
+                fetching.take(piece)
 
     async def _read_stream(
         self, following: Following, until: float | None
@@ -188,24 +216,7 @@ class AsyncClient:
         raise Cut("the server closed the stream")
 
 
-class _Part:
-    def __init__(self, client: AsyncClient) -> None:
-        self._client = client
-
-    async def _all(
-        self, page: Callable[[str | None], Awaitable[Page[Item]]]
-    ) -> AsyncIterator[Item]:
-        cursor: str | None = None
-        while True:
-            found = await page(cursor)
-            for item in found.items:
-                yield item
-            cursor = found.next_cursor
-            if cursor is None:
-                return
-
-
-class Runs(_Part):
+class Runs(Part):
     """Runs: look at them, cancel them, read what they said."""
 
     async def list(
@@ -251,7 +262,7 @@ class Runs(_Part):
         )
 
 
-class Workflows(_Part):
+class Workflows(Part):
     """Saved workflows."""
 
     async def list(
@@ -282,7 +293,7 @@ class Workflows(_Part):
         await self._client.perform(calls.validate_workflow(definition))
 
 
-class Workers(_Part):
+class Workers(Part):
     """Workers: who is there, and what they are told."""
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[Worker]:
@@ -298,3 +309,13 @@ class Workers(_Part):
         """Tell a worker something, as `{"type": "drain"}`; returns the id of the order."""
         taken = await self._client.perform(calls.command_worker(worker_id, command))
         return str(taken["commandId"])
+
+
+def _content(body: bytes | Path | None) -> bytes | AsyncIterator[bytes] | None:
+    return _pieces(body) if isinstance(body, Path) else body
+
+
+async def _pieces(path: Path) -> AsyncIterator[bytes]:
+    pieces = read_pieces(path)
+    while piece := await asyncio.to_thread(next, pieces, b""):
+        yield piece

@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from astraflow import errors
 from astraflow.client import calls
+from astraflow.client.answers import raise_problem
+from astraflow.client.blocking_parts import Catalog, Packages, Part, Resources
 from astraflow.client.calls import Call, Definition
 from astraflow.client.endpoint import find_endpoint
 from astraflow.client.handles import RunHandle
@@ -37,13 +40,13 @@ from astraflow.client.models import (
     WorkflowSummary,
 )
 from astraflow.client.stream import PATIENCE_S, Cut, EventReader, Following
+from astraflow.client.transfers import Fetching, read_pieces
 from astraflow.client.tries import Tries
 from astraflow.clock import Clock, SystemClock
 
 __all__ = ["Client"]
 
 Answer = TypeVar("Answer")
-Item = TypeVar("Item")
 Told = Callable[[str], None]
 
 
@@ -63,6 +66,9 @@ class Client:
         self.runs = Runs(self)
         self.workflows = Workflows(self)
         self.workers = Workers(self)
+        self.packages = Packages(self)
+        self.catalog = Catalog(self)
+        self.resources = Resources(self)
 
     def __enter__(self) -> Client:
         return self
@@ -154,11 +160,33 @@ class Client:
                 call.path,
                 params=dict(call.params),
                 headers=dict(call.headers),
-                content=call.body,
+                content=_content(call.body),
             )
         except httpx.TransportError as error:
             return failure_of(self.endpoint.url, error)
         return read_answer(call, self.endpoint.url, answer)
+
+    def fetch(self, path: str, params: Mapping[str, str], into: Path) -> int:
+        """Fetch a file of the API into one here; its size. See `resources.download`."""
+        fetching = Fetching(into)
+        try:
+            while True:
+                try:
+                    self._fetch(path, params, fetching)
+                    return fetching.finish()
+                except httpx.TransportError as error:
+                    fetching.cut(failure_of(self.endpoint.url, error).error)
+        finally:
+            fetching.close()
+
+    def _fetch(self, path: str, params: Mapping[str, str], fetching: Fetching) -> None:
+        request = self._http.stream("GET", path, params=params, headers=fetching.headers())
+        with request as answer:
+            if answer.status_code not in (200, 206):
+                raise_problem(answer.status_code, answer.read())
+            fetching.begin(answer.status_code, answer.headers)
+            for piece in answer.iter_bytes():
+                fetching.take(piece)
 
     def _read_stream(self, following: Following, until: float | None) -> Iterator[Event]:
         params, timeout = following.params(), stream_timeout(self._clock.now(), until)
@@ -182,21 +210,7 @@ class Client:
         raise Cut("the server closed the stream")
 
 
-class _Part:
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    def _all(self, page: Callable[[str | None], Page[Item]]) -> Iterator[Item]:
-        cursor: str | None = None
-        while True:
-            found = page(cursor)
-            yield from found.items
-            cursor = found.next_cursor
-            if cursor is None:
-                return
-
-
-class Runs(_Part):
+class Runs(Part):
     """Runs: look at them, cancel them, read what they said."""
 
     def list(
@@ -242,7 +256,7 @@ class Runs(_Part):
         )
 
 
-class Workflows(_Part):
+class Workflows(Part):
     """Saved workflows."""
 
     def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[WorkflowSummary]:
@@ -271,7 +285,7 @@ class Workflows(_Part):
         self._client.perform(calls.validate_workflow(definition))
 
 
-class Workers(_Part):
+class Workers(Part):
     """Workers: who is there, and what they are told."""
 
     def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[Worker]:
@@ -287,3 +301,7 @@ class Workers(_Part):
         """Tell a worker something, as `{"type": "drain"}`; returns the id of the order."""
         taken = self._client.perform(calls.command_worker(worker_id, command))
         return str(taken["commandId"])
+
+
+def _content(body: bytes | Path | None) -> bytes | Iterator[bytes] | None:
+    return read_pieces(body) if isinstance(body, Path) else body

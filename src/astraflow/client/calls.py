@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final, Generic, Literal, TypeVar
 from urllib.parse import quote
 
@@ -22,14 +23,14 @@ from astraflow.client.models import (
     WorkflowSummary,
 )
 
-__all__ = ["Call", "Definition", "Reply"]
+__all__ = ["JSON", "Call", "Definition", "Reply", "as_kind", "as_nothing", "given", "part"]
 
 Answer = TypeVar("Answer")
 Definition = Mapping[str, Any] | bytes
 """A workflow definition: an object, or its JSON as it is."""
 
 MAX_KEY_CHARS: Final = 255
-_JSON: Final = {"content-type": "application/json"}
+JSON: Final = {"content-type": "application/json"}
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -47,7 +48,8 @@ class Call(msgspec.Struct, Generic[Answer], frozen=True):
     read: Callable[[Reply], Answer]
     params: Mapping[str, str] = {}
     headers: Mapping[str, str] = {}
-    body: bytes | None = None
+    body: bytes | Path | None = None
+    """What is sent, or the file that is."""
     again: bool = True
 
     def raw(self) -> Call[msgspec.Raw]:
@@ -62,24 +64,24 @@ def _as_it_came(reply: Reply) -> msgspec.Raw:
     return msgspec.Raw(reply.body)
 
 
-def _as(kind: Any) -> Callable[[Reply], Any]:
+def as_kind(kind: Any) -> Callable[[Reply], Any]:
     decoder = msgspec.json.Decoder(kind)
     return lambda reply: decoder.decode(reply.body)
 
 
-_accepted: Final = _as(Accepted)
-_run: Final = _as(Run)
-_runs: Final = _as(Page[RunSummary])
-_node: Final = _as(NodeDetail)
-_logs: Final = _as(Page[LogLine])
-_object: Final = _as(dict[str, Any])
-_workflows: Final = _as(Page[WorkflowSummary])
-_workers: Final = _as(Page[Worker])
-_worker: Final = _as(Worker)
-_me: Final = _as(Me)
+_accepted: Final = as_kind(Accepted)
+_run: Final = as_kind(Run)
+_runs: Final = as_kind(Page[RunSummary])
+_node: Final = as_kind(NodeDetail)
+_logs: Final = as_kind(Page[LogLine])
+_object: Final = as_kind(dict[str, Any])
+_workflows: Final = as_kind(Page[WorkflowSummary])
+_workers: Final = as_kind(Page[Worker])
+_worker: Final = as_kind(Worker)
+_me: Final = as_kind(Me)
 
 
-def _nothing(reply: Reply) -> None:
+def as_nothing(reply: Reply) -> None:
     return None
 
 
@@ -88,11 +90,11 @@ def _workflow(reply: Reply) -> Workflow:
     return Workflow(version=int(version), definition=msgspec.json.decode(reply.body))
 
 
-def _part(text: str) -> str:
+def part(text: str) -> str:
     return quote(text, safe="")
 
 
-def _given(**params: object) -> dict[str, str]:
+def given(**params: object) -> dict[str, str]:
     return {name: str(value) for name, value in params.items() if value is not None}
 
 
@@ -128,92 +130,92 @@ def submit(
         "POST",
         "/api/v1/runs",
         _accepted,
-        headers={**_JSON, "idempotency-key": key},
+        headers={**JSON, "idempotency-key": key},
         body=msgspec.json.encode(request),
     )
 
 
 def get_run(run_id: str, nodes: bool = True) -> Call[Run]:
     params = {} if nodes else {"nodes": "false"}
-    return Call("GET", f"/api/v1/runs/{_part(run_id)}", _run, params)
+    return Call("GET", f"/api/v1/runs/{part(run_id)}", _run, params)
 
 
 def list_runs(
     limit: int | None, cursor: str | None, status: str | None, workflow_id: str | None
 ) -> Call[Page[RunSummary]]:
-    params = _given(limit=limit, cursor=cursor, status=status, workflowId=workflow_id)
+    params = given(limit=limit, cursor=cursor, status=status, workflowId=workflow_id)
     return Call("GET", "/api/v1/runs", _runs, params)
 
 
 def get_node(run_id: str, node_id: str) -> Call[NodeDetail]:
-    return Call("GET", f"/api/v1/runs/{_part(run_id)}/nodes/{_part(node_id)}", _node)
+    return Call("GET", f"/api/v1/runs/{part(run_id)}/nodes/{part(node_id)}", _node)
 
 
 def get_definition(run_id: str) -> Call[dict[str, Any]]:
-    return Call("GET", f"/api/v1/runs/{_part(run_id)}/definition", _object)
+    return Call("GET", f"/api/v1/runs/{part(run_id)}/definition", _object)
 
 
 def cancel_run(run_id: str) -> Call[Run]:
-    return Call("POST", f"/api/v1/runs/{_part(run_id)}/cancel", _run)
+    return Call("POST", f"/api/v1/runs/{part(run_id)}/cancel", _run)
 
 
 def rebind_run(run_id: str, running: Literal["keep", "restart"]) -> Call[dict[str, Any]]:
     body = msgspec.json.encode({"running": running})
-    path = f"/api/v1/runs/{_part(run_id)}/rebind"
-    return Call("POST", path, _object, headers=_JSON, body=body, again=running == "keep")
+    path = f"/api/v1/runs/{part(run_id)}/rebind"
+    return Call("POST", path, _object, headers=JSON, body=body, again=running == "keep")
 
 
 def list_logs(
     run_id: str, node_id: str | None, limit: int | None, cursor: str | None
 ) -> Call[Page[LogLine]]:
-    params = _given(nodeId=node_id, limit=limit, cursor=cursor)
-    return Call("GET", f"/api/v1/runs/{_part(run_id)}/logs", _logs, params)
+    params = given(nodeId=node_id, limit=limit, cursor=cursor)
+    return Call("GET", f"/api/v1/runs/{part(run_id)}/logs", _logs, params)
 
 
 def list_workflows(limit: int | None, cursor: str | None) -> Call[Page[WorkflowSummary]]:
-    return Call("GET", "/api/v1/workflows", _workflows, _given(limit=limit, cursor=cursor))
+    return Call("GET", "/api/v1/workflows", _workflows, given(limit=limit, cursor=cursor))
 
 
 def get_workflow(workflow_id: str, version: int | None) -> Call[Workflow]:
-    params = _given(version=version)
-    return Call("GET", f"/api/v1/workflows/{_part(workflow_id)}", _workflow, params)
+    params = given(version=version)
+    return Call("GET", f"/api/v1/workflows/{part(workflow_id)}", _workflow, params)
 
 
 def create_workflow(definition: Definition) -> Call[Workflow]:
     body = _raw(definition)
-    return Call("POST", "/api/v1/workflows", _workflow, headers=_JSON, body=body, again=False)
+    return Call("POST", "/api/v1/workflows", _workflow, headers=JSON, body=body, again=False)
 
 
 def save_workflow(
     workflow_id: str, definition: Definition, if_version: int | None
 ) -> Call[Workflow]:
-    headers = {**_JSON, **_if_match(if_version)}
-    path = f"/api/v1/workflows/{_part(workflow_id)}"
+    headers = {**JSON, **_if_match(if_version)}
+    path = f"/api/v1/workflows/{part(workflow_id)}"
     return Call("PUT", path, _workflow, headers=headers, body=_raw(definition), again=False)
 
 
 def delete_workflow(workflow_id: str, if_version: int | None) -> Call[None]:
-    path = f"/api/v1/workflows/{_part(workflow_id)}"
-    return Call("DELETE", path, _nothing, headers=_if_match(if_version), again=False)
+    path = f"/api/v1/workflows/{part(workflow_id)}"
+    return Call("DELETE", path, as_nothing, headers=_if_match(if_version), again=False)
 
 
 def validate_workflow(definition: Definition) -> Call[dict[str, Any]]:
     path = "/api/v1/workflows/validate"
-    return Call("POST", path, _object, headers=_JSON, body=_raw(definition))
+    return Call("POST", path, _object, headers=JSON, body=_raw(definition))
 
 
 def list_workers(limit: int | None, cursor: str | None) -> Call[Page[Worker]]:
-    return Call("GET", "/api/v1/workers", _workers, _given(limit=limit, cursor=cursor))
+    return Call("GET", "/api/v1/workers", _workers, given(limit=limit, cursor=cursor))
 
 
 def get_worker(worker_id: str) -> Call[Worker]:
-    return Call("GET", f"/api/v1/workers/{_part(worker_id)}", _worker)
+    return Call("GET", f"/api/v1/workers/{part(worker_id)}", _worker)
 
 
 def command_worker(worker_id: str, command: Mapping[str, Any]) -> Call[dict[str, Any]]:
-    path = f"/api/v1/workers/{_part(worker_id)}/commands"
+    path = f"/api/v1/workers/{part(worker_id)}/commands"
     body = msgspec.json.encode(command)
-    return Call("POST", path, _object, headers=_JSON, body=body, again=False)
+    return Call("POST", path, _object, headers=JSON, body=body, again=False)
 
 
 def get_me() -> Call[Me]:

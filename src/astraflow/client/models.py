@@ -10,12 +10,18 @@ __all__ = [
     "TERMINAL",
     "Accepted",
     "Artifact",
+    "ArtifactLink",
     "Event",
     "LogLine",
     "Me",
     "Node",
     "NodeDetail",
+    "NodeType",
+    "Package",
+    "PackageSummary",
+    "PackageVersion",
     "Page",
+    "Resource",
     "Run",
     "RunSummary",
     "TaskError",
@@ -196,6 +202,94 @@ class Workflow(Model, frozen=True, kw_only=True):
 
     version: int
     definition: dict[str, Any]
+
+
+class PackageSummary(Model, frozen=True, kw_only=True):
+    """A published package in a list. `active` is the version that nodes without one get."""
+
+    name: str
+    versions: list[str]
+    active: str | None = None
+    pinned: bool = False
+    nodes: int = 0
+    description: str = ""
+    published_at: str = ""
+
+
+class PackageVersion(Model, frozen=True, kw_only=True):
+    """A published version of a package."""
+
+    name: str
+    version: str
+    sha256: str
+    active: bool = False
+    size_bytes: int = 0
+    published_at: str = ""
+    published_by: str = ""
+    signed_by: str | None = None
+    yanked_at: str | None = None
+    yanked_reason: str = ""
+    nodes: int = 0
+    workers: list[str] = []
+    manifest: dict[str, Any] | None = None
+    signature: dict[str, Any] | None = None
+
+
+class Package(Model, frozen=True, kw_only=True):
+    """A published package with its versions, newest first."""
+
+    name: str
+    versions: list[PackageVersion]
+    active: str | None = None
+    pinned: bool = False
+    nodes: int = 0
+    description: str = ""
+    published_at: str = ""
+
+
+class NodeType(Model, frozen=True, kw_only=True):
+    """A node type that workflows can use."""
+
+    type: str
+    package: dict[str, Any]
+    label: str = ""
+    category: str = ""
+    description: str = ""
+    tags: list[str] = []
+    status: str = ""
+    published: bool = True
+    schema: dict[str, Any] = {}
+    ui: dict[str, Any] = {}
+    runtimes: dict[str, Any] = {}
+
+
+class Resource(Model, frozen=True, kw_only=True):
+    """What a worker holds, or the copy of it."""
+
+    resource_id: str
+    worker_id: str
+    type: str
+    state: str
+    scope: str = ""
+    run_id: str | None = None
+    node_id: str | None = None
+    package: str = ""
+    size_bytes: int | None = None
+    created_at: str = ""
+    expires_at: str | None = None
+    is_artifact: bool = False
+    has_copy: bool = False
+    metadata: dict[str, Any] = {}
+
+
+class ArtifactLink(Model, frozen=True, kw_only=True):
+    """Where an artifact can be read without a token, for a while."""
+
+    url: str
+    expires_at: str
+    size_bytes: int
+    sha256: str
+    mime: str = ""
 
 
 class Me(Model, frozen=True, kw_only=True):
