@@ -71,7 +71,9 @@ class Site:
         assert line.startswith("listening on "), line
         self.url = line.split()[-1]
         headers = {"Authorization": f"Bearer {TOKEN}"}
-        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=60)
+        # No connection is kept: a test that opens one must not seem to leave it behind.
+        limits = httpx.Limits(max_keepalive_connections=0)
+        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=60, limits=limits)
 
     def start_worker(self, name: str) -> None:
         url = f"ws{self.url.removeprefix('http')}/ws/worker"

@@ -1,0 +1,149 @@
+"""Versions of one package: side by side, rolled out in waves, rolled back."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.platform.site import QUICK, Site, running, until
+
+SIX = {"1.0.0": "1.15.0", "2.0.0": "1.16.0"}
+"""Two pins that no single environment can have."""
+
+ADAPTER = """
+    import six
+
+    class Adapter:
+        def version(self, ctx):
+            return {"six": six.__version__, "package": "%s", "worker": ctx.worker_id}
+"""
+BROKEN = """
+    raise RuntimeError("this version cannot be loaded")
+"""
+
+
+def write_package(folder: Path, version: str, code: str | None = None) -> Path:
+    """The source of package `clash` in one version."""
+    code = textwrap.dedent(code if code is not None else ADAPTER % version)
+    (folder / "clash_nodes").mkdir(parents=True)
+    (folder / "clash_nodes" / "__init__.py").write_text(code)
+    manifest = {
+        "name": "clash",
+        "version": version,
+        "schemaVersion": "1.0.0",
+        "adapters": [
+            {
+                "name": "clash",
+                "runtime": "python",
+                "entrypoint": "clash_nodes:Adapter",
+                "capabilities": ["clash.version"],
+            }
+        ],
+        "python": {"dependencies": [f"six=={SIX.get(version, '1.16.0')}"], "closed": True},
+        "nodes": [{"type": "clash.version", "runtimes": {"python": {"handler": "version"}}}],
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def workflow(*versions: str | None) -> dict[str, Any]:
+    """A node for each version; None names none."""
+    nodes = []
+    for number, version in enumerate(versions):
+        package = {"name": "clash"} if version is None else {"name": "clash", "version": version}
+        nodes.append(
+            {
+                "id": str(uuid.uuid4()),
+                "type": "clash.version",
+                "label": f"n{number}",
+                "package": package,
+            }
+        )
+    return {"id": str(uuid.uuid4()), "nodes": nodes, "edges": []}
+
+
+def results(site: Site, *versions: str | None) -> list[dict[str, Any]]:
+    run = site.finished(site.submit(workflow(*versions)))
+    assert run["status"] == "succeeded", run
+    return [node["result"] for node in run["nodes"]]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("versions")
+    with running(folder / "site", 2, **QUICK) as site:
+        for version in SIX:
+            site.publish(write_package(folder / version, version))
+        site.install("clash", "1.0.0")
+        answer = site.http.put("/api/v1/packages/clash/active", json={"version": "1.0.0"})
+        assert answer.status_code == 200, answer.text
+        yield site
+
+
+def test_two_versions_with_pins_that_clash_run_side_by_side_on_one_worker(
+    tmp_path: Path,
+) -> None:
+    with running(tmp_path / "site", 1, **QUICK) as alone:
+        for version in SIX:
+            alone.publish(write_package(tmp_path / version, version))
+        first, second = results(alone, "1.0.0", "2.0.0")
+    assert (first["six"], second["six"]) == ("1.15.0", "1.16.0")
+    assert (first["package"], second["package"]) == ("1.0.0", "2.0.0")
+    assert first["worker"] == second["worker"]
+
+
+def _rollout(site: Site, version: str) -> dict[str, Any]:
+    body = {"version": version, "waves": [50, 100], "soakSeconds": 0.2}
+    answer = site.http.post("/api/v1/packages/clash/rollout", json=body)
+    assert answer.status_code == 202, answer.text
+
+    def ended() -> dict[str, Any] | None:
+        newest: dict[str, Any] = site.get("packages/clash/rollout")["items"][0]
+        return newest if newest["state"] != "running" else None
+
+    found: dict[str, Any] = until(ended, f"the rollout of {version}")
+    return found
+
+
+def test_a_rollout_brings_a_version_to_all_workers_and_one_command_takes_it_back(
+    site: Site,
+) -> None:
+    assert results(site, None)[0]["package"] == "1.0.0"
+    rollout = _rollout(site, "2.0.0")
+    assert (rollout["state"], rollout["previous"]) == ("succeeded", "1.0.0")
+    held = [
+        [one["version"] for one in w["packages"] if one["name"] == "clash"] for w in site.online()
+    ]
+    assert held == [["1.0.0", "2.0.0"]] * 2
+    assert results(site, None)[0]["package"] == "2.0.0"
+    back = site.http.post("/api/v1/packages/clash/rollback")
+    assert back.status_code == 200, back.text
+    assert results(site, None)[0]["package"] == "1.0.0"
+
+
+def test_a_version_that_cannot_be_loaded_stops_at_its_first_wave(
+    site: Site, tmp_path: Path
+) -> None:
+    site.publish(write_package(tmp_path / "broken", "3.0.0", BROKEN))
+    site.http.put("/api/v1/packages/clash/active", json={"version": "1.0.0"})
+    rollout = _rollout(site, "3.0.0")
+    assert rollout["state"] == "failed"
+    assert "this version cannot be loaded" in rollout["error"]
+    assert results(site, None)[0]["package"] == "1.0.0"
+    asked = [w for w in site.online() if any(p["version"] == "3.0.0" for p in w["packages"])]
+    assert asked == [], "nobody offers what could not be loaded"
+
+
+def test_a_yanked_version_is_not_chosen_and_not_accepted(site: Site, tmp_path: Path) -> None:
+    site.publish(write_package(tmp_path / "next", "4.0.0"))
+    answer = site.http.post("/api/v1/packages/clash/4.0.0/yank", json={"reason": "leaks"})
+    assert answer.status_code == 200, answer.text
+    refused = site.http.post("/api/v1/runs", json={"workflow": workflow("4.0.0")})
+    assert refused.status_code == 422
+    assert "E.PKG.YANKED" in refused.text
