@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -28,6 +29,7 @@ from tests.api.rig import (
     serving,
 )
 from tests.api.test_events import following
+from tests.repository.packing import pack
 
 RUNS = "/api/v1/runs"
 
@@ -39,8 +41,16 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @asynccontextmanager
 async def serving_real(store_url: str) -> AsyncIterator[Rig]:
+    with tempfile.TemporaryDirectory() as folder:
+        async with serving_in(Path(folder), store_url) as rig:
+            yield rig
+
+
+@asynccontextmanager
+async def serving_in(folder: Path, store_url: str) -> AsyncIterator[Rig]:
+    """As `serving_real`, with its files in a folder that stays."""
     scheduler = assemble(
-        SchedulerSettings(),
+        SchedulerSettings(data_dir=folder),
         store=open_store(store_url),
         clock=SystemClock(),
         secret=Secret("a secret for tests only"),
@@ -201,3 +211,40 @@ def test_a_store_that_has_reached_its_bound_takes_no_new_run_and_says_so(store_u
         await rig.submit()
 
     with_real(store_url, test)
+
+
+def test_packages_are_there_after_a_restart_and_runs_keep_their_version(tmp_path: Path) -> None:
+    """A version is chosen when a run is accepted; what is published or yanked later changes nothing for it."""
+    url = f"sqlite:///{tmp_path / 'astra.db'}"
+    node = {"id": NODE_A, "type": "demo.say", "package": {"name": "demo"}, "parameters": {}}
+    body = {"workflow": definition(nodes=[node])}
+    archives = {version: pack(version) for version in ("1.0.0", "2.0.0")}
+    packages = "/api/v1/packages"
+
+    async def version_of(rig: Rig, run_id: str) -> str:
+        row = await rig.scheduler._store.find_run("default", run_id)
+        plan = await rig.scheduler._plans.find(row.plan_id)
+        version: str = plan.nodes[0].package_version
+        return version
+
+    async def main() -> None:
+        zipped = {"content-type": "application/zip"}
+        async with serving_in(tmp_path, url) as rig:
+            problem_of(await rig.post(RUNS, json=body), 422, "E.WORKFLOW.INVALID")
+            await rig.post(packages, content=archives["1.0.0"], headers=zipped)
+            first = (await rig.post(RUNS, json=body)).json()["runId"]
+            await rig.post(packages, content=archives["2.0.0"], headers=zipped)
+            second = (await rig.post(RUNS, json=body)).json()["runId"]
+            await rig.post(f"{packages}/demo/1.0.0/yank", json={"reason": "old"})
+        async with serving_in(tmp_path, url) as rig:
+            assert await version_of(rig, first) == "1.0.0"
+            assert await version_of(rig, second) == "2.0.0"
+            assert (await rig.get(f"{RUNS}/{first}")).json()["status"] != "failed"
+            shown = (await rig.get(f"{packages}/demo/1.0.0")).json()
+            assert shown["yankedReason"] == "old"
+            fetched = await rig.get(f"{packages}/demo/1.0.0/archive")
+            assert fetched.content == archives["1.0.0"]
+            audit = (await rig.get("/api/v1/audit")).json()["items"]
+            assert [one["action"] for one in audit] == ["pkg.yank", "pkg.publish", "pkg.publish"]
+
+    asyncio.run(main())

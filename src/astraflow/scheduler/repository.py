@@ -14,6 +14,7 @@ import logging
 import os
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -145,19 +146,17 @@ class Repository:
         self._spool.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, name = tempfile.mkstemp(dir=self._spool, prefix="upload-")
         size = 0
-        try:
-            with os.fdopen(handle, "wb") as file:
-                async for chunk in chunks:
-                    size += len(chunk)
-                    if size > self._rules.max_bytes:
-                        raise errors.Refused(
-                            errors.REQUEST_TOO_LARGE,
-                            f"the package is larger than max_package_bytes: {self._rules.max_bytes}",
-                        )
-                    await asyncio.to_thread(file.write, chunk)
-        except BaseException:
-            os.unlink(name)
-            raise
+        with ExitStack() as undo, os.fdopen(handle, "wb") as file:
+            undo.callback(os.unlink, name)
+            async for chunk in chunks:
+                size += len(chunk)
+                if size > self._rules.max_bytes:
+                    raise errors.Refused(
+                        errors.REQUEST_TOO_LARGE,
+                        f"the package is larger than max_package_bytes: {self._rules.max_bytes}",
+                    )
+                await asyncio.to_thread(file.write, chunk)
+            undo.pop_all()
         return Path(name)
 
     def _judge(self, tenant: str, archive: Archive, signature: str | None, by: str) -> PackageRow:
