@@ -149,7 +149,9 @@ def test_orders_that_wait_are_worked_off_after_a_restart(tmp_path: Path) -> None
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("hurt", ["record", "half a record", "another's record", "python"])
+@pytest.mark.parametrize(
+    "hurt", ["record", "half a record", "another's record", "manifest", "python"]
+)
 def test_what_is_not_whole_is_not_offered_and_can_be_installed_again(
     tmp_path: Path, hurt: str
 ) -> None:
@@ -166,6 +168,8 @@ def test_what_is_not_whole_is_not_offered_and_can_be_installed_again(
                 record.write_bytes(record.read_bytes()[:20])
             elif hurt == "another's record":
                 record.write_text(record.read_text().replace("demo", "other"))
+            elif hurt == "manifest":
+                (version / "manifest.json").write_text("{}")
             else:
                 (version / ".venv/bin/python").unlink()
             async with worker(tmp_path / "w", server) as rig:
@@ -240,6 +244,25 @@ def test_a_version_whose_folder_was_taken_is_removed_from_the_offer(tmp_path: Pa
         async with served() as server, worker(tmp_path / "w", server) as rig:
             await rig.install(package(tmp_path))
             shutil.rmtree(tmp_path / "w/packages/demo/1.0.0")
+            assert (await rig.uninstall()).status == "removed"
+            assert rig.offered() == []
+
+    asyncio.run(main())
+
+
+def test_a_version_that_cannot_be_removed_is_still_there(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served() as server, worker(tmp_path / "w", server) as rig:
+            await rig.install(package(tmp_path))
+            staging = tmp_path / "w/packages/.staging"
+            staging.rmdir()
+            staging.touch()
+            event = await rig.uninstall()
+            assert (event.status, details(event)["step"]) == ("failed", "remove")
+            assert rig.offered() == rig.offers[-1] == [("demo", "1.0.0")]
+            assert await rig.outcome("t1", text="still") == {"text": "still"}
+            staging.unlink()
+            staging.mkdir()
             assert (await rig.uninstall()).status == "removed"
             assert rig.offered() == []
 

@@ -265,26 +265,35 @@ class Packages:
     async def _remove(self, key: Key) -> None:
         """Nothing runs in it. From here on nothing can be started in it either."""
         details: dict[str, Any] = {}
-        if self._installed.pop(key, None) is not None:
+        installed = self._installed.pop(key, None)
+        if installed is not None:
             await self._end_hosts(key)
             folder = self._shelf.folder(*key)
             problem = await run_uninstall_hooks(folder, *key, self._settings, self._clock)
             if problem is not None:
                 details["message"] = problem
             try:
-                away = await to_the_end(self._shelf.take_away, *key)
+                await self._clear_away(key)
             except OSError as cause:
-                _log.warning(
-                    "package cannot be moved away, and is tried at the next boot: %s", cause
-                )
-            else:
-                self._reached("package-taken-away")
-                await to_the_end(self._shelf.discard, away)
+                self._orders.left(*key)
+                self._installed[key] = installed
+                message = f"it could not be removed: {cause.strerror or cause}"
+                self._fail(key, errors.PKG_INSTALL_FAILED, message, "remove")
+                self._offer_changed()
+                return
         self._tell().said(key, "removed", **details)
         self._offer_changed()
         _log.info("removed %s %s", *key)
         self._reached("package-removed")
         self._orders.left(*key)
+
+    async def _clear_away(self, key: Key) -> None:
+        try:
+            away = await to_the_end(self._shelf.take_away, *key)
+        except FileNotFoundError:
+            return  # somebody was faster
+        self._reached("package-taken-away")
+        await to_the_end(self._shelf.discard, away)
 
     async def _end_hosts(self, key: Key) -> None:
         assert self._users is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import hashlib
 import logging
 import os
 import secrets
@@ -138,11 +139,13 @@ class Shelf:
     def _read(self, folder: Path) -> Installed | None:
         try:
             installed = msgspec.json.decode((folder / RECORD).read_bytes(), type=Installed)
+            digest = hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
         except (OSError, msgspec.DecodeError):
             return None
         is_right = installed.key == (folder.parent.name, folder.name)
+        is_whole = is_right and digest == installed.manifest_sha256
         # The interpreter of the environment may have been removed from the machine.
-        return installed if is_right and self.python(*installed.key).exists() else None
+        return installed if is_whole and self.python(*installed.key).exists() else None
 
 
 async def to_the_end(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
