@@ -126,6 +126,21 @@ class TestObjects:
 
         play(scene)
 
+    def test_objects_in_two_hosts_cannot_be_used_by_one_node(self, tmp_path: Path) -> None:
+        async def scene() -> None:
+            async with staged(tmp_path, KEEPING) as stage:
+                given = {"note": str(tmp_path / "note")}
+                shared = value_of(await stage.outcome_of("keeping.keep", given))
+                alone = value_of(
+                    await stage.outcome_of("keeping.keep", given, task="t2", attempt=3)
+                )
+                assert shared["pid"] != alone["pid"]
+                refs = (ref_of(shared["model"]), ref_of(alone["model"]))
+                failed = await stage.outcome_of("keeping.hold", task="t3", resource_refs=refs)
+                assert error_of(failed).code == "E.RESOURCE.CONFLICT"
+
+        play(scene)
+
     def test_a_package_with_a_host_per_attempt_cannot_keep_objects(self, tmp_path: Path) -> None:
         async def scene() -> None:
             async with staged(tmp_path, ALONE) as stage:

@@ -126,9 +126,15 @@ class TestRegistering:
         assert refusal(stolen) == "E.RESOURCE.DENIED"
         assert bench.registry.lease("a", lessee()).size_bytes == 4
 
-    @pytest.mark.parametrize("name", ["../../secret", "", "a/b", ".hidden", "a\0"])
+    @pytest.mark.parametrize("name", ["../../../secret", "../../secret", ".hidden", "folder/a"])
     def test_a_host_cannot_name_a_file_elsewhere(self, bench: Bench, name: str) -> None:
-        filed = Filed("ab" * 16, name, 1, 1, "0" * 64)
+        """The file is there, and all that is said about it is true."""
+        token = "ab" * 16
+        bench.registry.files.path_of(token, "folder").mkdir(parents=True)
+        path = bench.registry.files.path_of(token, name)
+        path.write_text("secret")
+        seen = path.stat()
+        filed = Filed(token, name, seen.st_size, seen.st_mtime_ns, "0" * 64)
         assert refusal(lambda: bench.registry.adopt("a", filed)) == "E.RESOURCE.INVALID"
 
     @pytest.mark.parametrize("type_name", ["", "9lives", "a b", "x" * 65, "../x"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mimetypes
 import os
 from pathlib import Path
 from typing import Any
@@ -82,4 +81,6 @@ def store_bytes(
 
 
 def _described(name: str, mime: str | None) -> dict[str, Any]:
+    import mimetypes  # not at the top: a cold host starts faster without it
+
     return {"mime": mime or mimetypes.guess_type(name)[0] or DEFAULT_MIME, "name": name}

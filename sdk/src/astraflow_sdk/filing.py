@@ -7,11 +7,8 @@ and a pipe never ends.
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import re
-import secrets
-import shutil
 import stat
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +16,7 @@ from typing import NamedTuple
 from astraflow_sdk.errors import InfrastructureError
 from astraflow_sdk.handles import invalid
 
-__all__ = ["UNFINISHED", "Filed", "Filing", "safe_name"]
+__all__ = ["UNFINISHED", "Filed", "Filing", "new_token", "safe_name"]
 
 PIECE_BYTES = 1024 * 1024
 UNFINISHED = "unfinished"
@@ -52,7 +49,7 @@ class Filing:
         Raises:
             InfrastructureError: there is no room for a folder.
         """
-        folder = self._source / UNFINISHED / secrets.token_hex(16)
+        folder = self._source / UNFINISHED / new_token()
         try:
             folder.mkdir(parents=True)
         except OSError as problem:
@@ -68,17 +65,17 @@ class Filing:
         """
         path = Path(file_path)
         self._check(path)
-        token = secrets.token_hex(16)
+        token = new_token()
         home = self._root / token[:2] / token / safe_name(name or path.name)
         try:
             home.parent.mkdir(parents=True)
             _move(path, home)
             size, mtime_ns, digest = _digest(home)
         except OSError as problem:
-            shutil.rmtree(home.parent, ignore_errors=True)
+            _remove(home.parent)
             raise InfrastructureError(f"the file cannot be kept: {problem.strerror}") from problem
         if path.parent.parent.name == UNFINISHED:
-            shutil.rmtree(path.parent, ignore_errors=True)
+            _remove(path.parent)
         return Filed(token, home, size, mtime_ns, digest)
 
     def _check(self, path: Path) -> None:
@@ -96,6 +93,17 @@ class Filing:
             )
 
 
+def new_token() -> str:
+    """Names one registration; nobody can guess it."""
+    return os.urandom(16).hex()
+
+
+def _remove(folder: Path) -> None:
+    import shutil  # not at the top: it costs a cold host ten milliseconds, and few ever need it
+
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 def safe_name(name: str) -> str:
     return _UNSAFE.sub("_", str(name)).lstrip(".")[:NAME_CHARS] or "file"
 
@@ -106,11 +114,15 @@ def _move(path: Path, home: Path) -> None:
     except OSError as problem:
         if problem.errno != errno.EXDEV:  # another disk is mounted at one of the folders
             raise
+        import shutil
+
         shutil.copyfile(path, home)
         path.unlink()
 
 
 def _digest(path: Path) -> tuple[int, int, str]:
+    import hashlib  # not at the top, for the same reason
+
     digest = hashlib.sha256()
     with open(path, "rb") as content:
         before = os.fstat(content.fileno())
@@ -119,6 +131,6 @@ def _digest(path: Path) -> tuple[int, int, str]:
         os.fsync(content.fileno())
         after = os.fstat(content.fileno())
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-        shutil.rmtree(path.parent, ignore_errors=True)
+        _remove(path.parent)
         raise invalid(f"the file changed while it was read, close it first: {path.name}")
     return after.st_size, after.st_mtime_ns, digest.hexdigest()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -17,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from astraflow_sdk.filing import Filed, Filing, safe_name
+from astraflow_sdk.filing import Filed, Filing, new_token, safe_name
 from astraflow_sdk.handles import ResourceError, ResourceHandle, denied, invalid, to_ms
 
 __all__ = ["Defaults", "LocalRegistry", "ResourceRegistry"]
@@ -109,7 +108,7 @@ class ResourceRegistry:
         handle = self._handle(scope, resource_id, type, metadata)
         handle.value = value
         handle.size_bytes = _size(size_bytes)
-        handle.token = secrets.token_hex(16)
+        handle.token = new_token()
         return self._add(Making(handle, close, None, *self._life(ttl_seconds, expires_at)))
 
     def register_file(
@@ -148,7 +147,7 @@ class ResourceRegistry:
     def new_id(self, name: str) -> str:
         """An id that nobody else has."""
         run = safe_name(self._run_id).replace(".", "_")
-        return f"{run}/{secrets.token_hex(16)}/{safe_name(name)}"
+        return f"{run}/{new_token()}/{safe_name(name)}"
 
     def _handle(
         self, scope: str | None, resource_id: str, type: str, metadata: Mapping[str, Any] | None
