@@ -196,3 +196,28 @@ def test_a_full_disk_fails_the_install_and_touches_nothing_else(tmp_path: Path) 
                 assert (await rig.install(large)).status == "installed"
 
     asyncio.run(main())
+
+
+def _tiny_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16))
+
+
+def test_an_order_that_cannot_be_remembered_is_refused_and_the_worker_lives(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served() as server:
+            folder = tmp_path / "w"
+            async with worker(folder, server) as rig:
+                await rig.install(package(tmp_path, version="0.9"), "0.9")
+                install = rig.publish(package(tmp_path))
+            asked = len(server.asked)
+            uninstall = business.PkgUninstall("demo", "0.9")
+            orders = [install, uninstall]
+            code, lines = await boot(folder, server, orders, limit=_tiny_files, ends=2)
+            assert code == 0
+            assert [line.split()[:2] for line in lines] == [["1.0.0", "failed"], ["0.9", "failed"]]
+            assert all("written down" in line for line in lines)
+            assert len(server.asked) == asked
+            async with worker(folder, server) as rig:
+                assert rig.offered() == [("demo", "0.9")]
+
+    asyncio.run(main())

@@ -44,7 +44,11 @@ class _Kept(msgspec.Struct):
 
 
 class Orders:
-    """Installs in their order, and the versions that are to go. Every change is durable when the call returns."""
+    """Installs in their order, and the versions that are to go.
+
+    What is new (`add`, `leave`) is durable when the call returns, or it raises OSError and is not taken. What is done
+    is written down if the disk takes it: after a crash it would be done again, which changes nothing.
+    """
 
     def __init__(self, root: Path) -> None:
         self._path = root / FILE
@@ -76,50 +80,60 @@ class Orders:
         Returns whether there was room for it.
         """
         key = (request.name, request.version)
-        for place, order in enumerate(self._kept.orders):
+        orders = list(self._kept.orders)
+        for place, order in enumerate(orders):
             if order.key == key and order.request.sha256 == request.sha256:
-                self._kept.orders[place] = msgspec.structs.replace(order, request=request)
+                orders[place] = msgspec.structs.replace(order, request=request)
                 break
         else:
-            if len(self._kept.orders) >= MAX_ORDERS:
+            if len(orders) >= MAX_ORDERS:
                 return False
-            self._kept.orders.append(Order(request))
-        self._write()
+            orders.append(Order(request))
+        self._replace(msgspec.structs.replace(self._kept, orders=orders))
         return True
+
+    def leave(self, name: str, version: str) -> None:
+        """The version is to go."""
+        key = (name, version)
+        let_go = [one for one in self._kept.let_go if one != key]
+        removing = [*self._kept.removing, key]
+        if not self.is_leaving(name, version):
+            self._replace(msgspec.structs.replace(self._kept, removing=removing, let_go=let_go))
+
+    def let_go(self, name: str, version: str) -> None:
+        """The version is to go because there are newer ones, not because anybody said so."""
+        key = (name, version)
+        self._kept.removing.append(key)
+        self._kept.let_go = [*self._kept.let_go[-MAX_ORDERS:], key]
+        self._note()
+
+    def was_let_go(self, name: str, version: str) -> bool:
+        return (name, version) in self._kept.let_go
 
     def begin(self) -> Order:
         """Count a try of the first order."""
         first = self._kept.orders[0]
         self._kept.orders[0] = msgspec.structs.replace(first, tries=first.tries + 1)
-        self._write()
+        self._note()
         return self._kept.orders[0]
 
     def done(self) -> None:
         """The first order has ended, well or badly."""
         del self._kept.orders[0]
-        self._write()
-
-    def leave(self, name: str, version: str) -> None:
-        """The version is to go."""
-        if not self.is_leaving(name, version):
-            self._kept.let_go = [key for key in self._kept.let_go if key != (name, version)]
-            self._kept.removing.append((name, version))
-            self._write()
-
-    def let_go(self, name: str, version: str) -> None:
-        """The version is to go because there are newer ones, not because anybody said so."""
-        self.leave(name, version)
-        self._kept.let_go = [*self._kept.let_go[-MAX_ORDERS:], (name, version)]
-        self._write()
-
-    def was_let_go(self, name: str, version: str) -> bool:
-        return (name, version) in self._kept.let_go
+        self._note()
 
     def left(self, name: str, version: str) -> None:
         """The version is gone, or is to stay after all."""
         if self.is_leaving(name, version):
             self._kept.removing.remove((name, version))
-            self._write()
+            self._note()
 
-    def _write(self) -> None:
-        write_durably(self._path, msgspec.json.encode(self._kept))
+    def _replace(self, kept: _Kept) -> None:
+        write_durably(self._path, msgspec.json.encode(kept))
+        self._kept = kept
+
+    def _note(self) -> None:
+        try:
+            write_durably(self._path, msgspec.json.encode(self._kept))
+        except OSError as problem:
+            _log.warning("what became of packages cannot be written down: %s", problem)

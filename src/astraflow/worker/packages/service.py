@@ -137,9 +137,8 @@ class Packages:
         if not _is_key(key) or request.name == CORE_PACKAGE:
             told = f"{request.name[:80]} {request.version[:80]}"
             self._fail(key, errors.PKG_INVALID, f"no package can have this name: {told}", "order")
-        elif not self._has_room_for(key) or not self._orders.add(request):
-            message = "too many packages are installed here, or wait for it"
-            self._fail(key, errors.PKG_INSTALL_FAILED, message, "order")
+        elif (problem := self._remember(request)) is not None:
+            self._fail(key, errors.PKG_INSTALL_FAILED, problem, "order")
         else:
             if self._orders.is_leaving(*key):
                 self._orders.left(*key)
@@ -156,12 +155,25 @@ class Packages:
             told = f"{request.name[:80]} {request.version[:80]}"
             self._fail(key, errors.PKG_NOT_FOUND, f"not installed here: {told}", "remove")
             return
-        self._orders.leave(*key)
+        try:
+            self._orders.leave(*key)
+        except OSError as problem:
+            message = f"the order cannot be written down: {problem.strerror or problem}"
+            self._fail(key, errors.PKG_INSTALL_FAILED, message, "remove")
+            return
         self._offer_changed()
         self._woken.set()
 
-    def _has_room_for(self, key: Key) -> bool:
-        return key in self._installed or len(self._installed) < MAX_INSTALLED
+    def _remember(self, request: business.PkgInstall) -> str | None:
+        """Why it cannot be."""
+        is_new = (request.name, request.version) not in self._installed
+        try:
+            is_full = is_new and len(self._installed) >= MAX_INSTALLED
+            if not is_full and self._orders.add(request):
+                return None
+        except OSError as problem:
+            return f"the order cannot be written down: {problem.strerror or problem}"
+        return "too many packages are installed here, or wait for it"
 
     # -- the work ---------------------------------------------------------------------------
 
@@ -225,8 +237,7 @@ class Packages:
             self._fail(key, errors.PKG_INSTALL_FAILED, message, installation.step)
         else:
             if self._orders.was_let_go(*key):
-                installed = msgspec.structs.replace(installed, is_wanted=True)
-                self._shelf.rewrite(installed)
+                installed = self._rewritten(msgspec.structs.replace(installed, is_wanted=True))
             self._installed[key] = installed
             self._offer_changed()
             teller.catalog(installed, self._shelf.manifest(*key))
@@ -238,8 +249,14 @@ class Packages:
     def _touch(self, installed: Installed) -> None:
         """It was asked for again: count it among the newest."""
         fresh = msgspec.structs.replace(installed, installed_ms=self._clock.wall_ms())
-        self._shelf.rewrite(fresh)
-        self._installed[fresh.key] = fresh
+        self._installed[fresh.key] = self._rewritten(fresh)
+
+    def _rewritten(self, installed: Installed) -> Installed:
+        try:
+            self._shelf.rewrite(installed)
+        except OSError as problem:  # it counts for this boot, and is not worth a failure
+            _log.warning("record of %s %s cannot be written: %s", *installed.key, problem)
+        return installed
 
     def _let_old_ones_go(self, name: str) -> None:
         versions = [
