@@ -1,0 +1,1 @@
+"""Chat with language models over the protocol that most of their servers speak."""
