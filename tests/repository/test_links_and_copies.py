@@ -1,0 +1,163 @@
+"""Signed links, what workers upload, and what workers tell of."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from astraflow import errors
+from astraflow.scheduler.catalogs import MAX_LEARNED, Catalogs
+from astraflow.scheduler.copies import Copies, Copy
+from astraflow.scheduler.links import ArchiveLink, ArtifactLink, Link, Links, UploadLink
+from astraflow.store.memory import MemoryStore
+from astraflow.store.rows import Changes, ResourceRow
+from astraflow.workflow import Miss, NodeType, core_manifest, decode_manifest
+from astraflow.workflow.manifest import Manifest
+from tests.packages.archives import manifest
+from tests.repository.packing import CLOCK, Place, chunks
+
+KEY = ("default", "w1", "run-1/report")
+
+
+class Later:
+    """A clock that is ahead."""
+
+    def __init__(self, ahead_ms: int) -> None:
+        self._ahead_ms = ahead_ms
+
+    def now(self) -> float:
+        return CLOCK.now()
+
+    def wall_ms(self) -> int:
+        return CLOCK.wall_ms() + self._ahead_ms
+
+
+def refused(links: Links, text: str, kind: type[Link]) -> bool:
+    with pytest.raises(errors.Refused) as caught:
+        links.read(text, kind)
+    return caught.value.code is errors.AUTH_INVALID_TOKEN
+
+
+def test_a_link_is_good_for_its_time_its_kind_and_its_secret() -> None:
+    links = Links(b"secret", CLOCK)
+    link = ArchiveLink(tenant="default", name="demo", version="1.0.0", exp=links.expiry(60))
+    text = links.make(link)
+    assert links.read(text, ArchiveLink) == link
+    assert refused(links, text, ArtifactLink)
+    assert refused(links, text, UploadLink)
+    assert refused(Links(b"another", CLOCK), text, ArchiveLink)
+    assert refused(Links(b"secret", Later(61_000)), text, ArchiveLink)
+    assert Links(b"secret", Later(59_000)).read(text, ArchiveLink) == link
+    for broken in ("", "x", text[:-4], f"A{text}", text + "é", "A" * 5_000):
+        assert refused(links, broken, ArchiveLink)
+
+
+async def hold(place: Place, number: int = 1) -> None:
+    changes = Changes()
+    tenant, worker_id, resource_id = KEY
+    changes.resources.append(
+        ResourceRow(
+            tenant=tenant,
+            worker_id=worker_id,
+            resource_id=resource_id,
+            type="file",
+            state="ready",
+            created_at=1,
+        )
+    )
+    await place.store.commit(place.claim, number, changes)
+
+
+def upload_link(copies: Copies) -> UploadLink:
+    return copies.open_upload(copies.upload_url(KEY).rpartition("/")[2])
+
+
+def test_who_waits_for_a_copy_is_told_when_it_is_there(tmp_path: Path) -> None:
+    async def main() -> None:
+        place = Place(MemoryStore(), tmp_path)
+        await place.begin()
+        await hold(place)
+        told: list[tuple[tuple[str, str, str], str]] = []
+        place.copies.on_copy = lambda key, blob: told.append((key, blob))
+        link = upload_link(place.copies)
+        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+            waiting = [group.create_task(place.copies.wait_for(KEY, 20)) for _ in range(2)]
+            await asyncio.sleep(0)
+            copy = await place.copies.receive(link, chunks(b"body"))
+        assert [task.result() for task in waiting] == [True, True]
+        (row,) = await place.store.find_resource("default", "run-1/report")
+        assert row.blob == copy.text()
+        assert Copy.parse(row.blob) == copy
+        assert told == [(KEY, copy.text())]
+        assert not await place.copies.wait_for(KEY, 0)
+
+    asyncio.run(main())
+
+
+def test_an_upload_ends_at_the_limit_of_its_link(tmp_path: Path) -> None:
+    async def main() -> None:
+        place = Place(MemoryStore(), tmp_path)
+        await place.begin()
+        await hold(place)
+        link = msgspec.structs.replace(upload_link(place.copies), max_bytes=3)
+        with pytest.raises(errors.Refused) as caught:
+            await place.copies.receive(link, chunks(b"body"))
+        assert caught.value.code is errors.REQUEST_TOO_LARGE
+        place.depot.end()
+        with pytest.raises(errors.Unavailable):
+            await place.copies.receive(link, chunks(b"b"))
+        assert place.held() == set()
+
+    asyncio.run(main())
+
+
+def told_of(version: str, **fields: object) -> Manifest:
+    return decode_manifest(msgspec.json.encode(manifest(version=version, **fields)))
+
+
+def test_what_a_worker_has_can_be_used_by_its_tenant_alone() -> None:
+    catalogs = Catalogs([core_manifest()])
+    catalogs.learn("default", "digest", told_of("1.0.0"))
+    assert catalogs.is_known("default", "digest")
+    found = catalogs.of("default").find("demo.say")
+    assert isinstance(found, NodeType)
+    assert found.package_version == "1.0.0"
+    assert catalogs.of("other").find("demo.say") is Miss.TYPE
+    assert isinstance(catalogs.of("other").find("core.noop"), NodeType)
+
+
+def test_what_is_told_again_is_not_built_again() -> None:
+    catalogs = Catalogs([])
+    catalogs.learn("default", "digest", told_of("1.0.0"))
+    catalog, generation = catalogs.of("default"), catalogs.generation("default")
+    catalogs.learn("default", "digest", told_of("1.0.0"))
+    assert catalogs.of("default") is catalog
+    assert catalogs.generation("default") == generation
+
+
+def test_a_broken_manifest_of_a_worker_is_left_out() -> None:
+    catalogs = Catalogs([])
+    catalogs.learn("default", "good", told_of("1.0.0"))
+    catalogs.learn("default", "bad", told_of("latest"))
+    assert not catalogs.is_known("default", "bad")
+    assert isinstance(catalogs.of("default").find("demo.say"), NodeType)
+
+
+def test_of_all_that_workers_told_of_the_oldest_is_forgotten() -> None:
+    catalogs = Catalogs([])
+    for number in range(MAX_LEARNED + 1):
+        catalogs.learn("default", f"digest {number}", told_of(f"1.0.{number}"))
+    assert not catalogs.is_known("default", "digest 0")
+    assert len(catalogs.known("default")) == MAX_LEARNED
+
+
+def test_what_is_published_counts_for_more_than_what_a_worker_says_of_the_same_version() -> None:
+    catalogs = Catalogs([])
+    catalogs.learn("default", "digest", told_of("1.0.0", description="the worker's"))
+    catalogs.publish("default", told_of("1.0.0", description="the published one"))
+    (only,) = catalogs.known("default")
+    assert only.is_published
+    assert only.manifest.body.description == "the published one"
