@@ -24,6 +24,7 @@ from benchmarks import (
     store,
     system,
     tokens,
+    warm_model,
     windows,
 )
 from benchmarks.figures import Figure, reference_ms
@@ -42,6 +43,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "store": store.figures,
     "system": system.figures,
     "tokens": tokens.figures,
+    "warm_model": warm_model.figures,
     "windows": windows.figures,
 }
 

@@ -25,12 +25,12 @@ INSTALLS = 5
 
 
 def figures() -> list[Figure]:
-    with running() as system, _client(system) as client:
+    with running() as system, opened_client(system) as client:
         return [*_installs(system, client), *_large_file(system, client)]
 
 
 @contextmanager
-def _client(system: System) -> Iterator[httpx.Client]:
+def opened_client(system: System) -> Iterator[httpx.Client]:
     headers = {"Authorization": f"Bearer {TOKEN}"}
     url = f"http://127.0.0.1:{system.port}"
     with httpx.Client(base_url=url, headers=headers, timeout=300) as client:
@@ -42,7 +42,7 @@ def _client(system: System) -> Iterator[httpx.Client]:
 
 def _installs(system: System, client: httpx.Client) -> list[Figure]:
     """Package `core` under other names: published, told to the worker, offered by it."""
-    worker_id = _wait(lambda: _workers(client))[0]["workerId"]
+    worker_id = wait(lambda: _workers(client))[0]["workerId"]
     took = []
     with tempfile.TemporaryDirectory() as folder:
         for number in range(INSTALLS + 1):
@@ -56,7 +56,7 @@ def _installs(system: System, client: httpx.Client) -> list[Figure]:
             started = perf_counter()
             body = {"type": "pkg.install", "name": f"core{number}", "version": "1.0.0"}
             client.post(f"/api/v1/workers/{worker_id}/commands", json=body).raise_for_status()
-            _wait(lambda number=number: _offers(client, f"core{number}"))
+            wait(lambda number=number: _offers(client, f"core{number}"))
             took.append(perf_counter() - started)
     warm = sorted(took[1:])
     return [Figure("install of a package like core, warm", warm[len(warm) // 2], "s", 2)]
@@ -82,7 +82,7 @@ def _offers(client: httpx.Client, name: str) -> bool:
     return any(one["name"] == name for one in _workers(client)[0]["packages"])
 
 
-def _wait(found: Any) -> Any:
+def wait(found: Any) -> Any:
     while not (value := found()):
         sleep(0.01)
     return value
@@ -159,12 +159,12 @@ def _run(client: httpx.Client, size: int) -> str:
         ],
     }
     run_id = client.post("/api/v1/runs", json={"workflow": workflow}).json()["runId"]
-    run = _wait(lambda: _ended(client, run_id))
+    run = wait(lambda: ended(client, run_id))
     assert run["status"] == "succeeded", run
     assert run["nodes"][1]["result"]["sizeBytes"] == size
     return str(run["artifacts"][0]["resourceId"])
 
 
-def _ended(client: httpx.Client, run_id: str) -> dict[str, Any] | None:
+def ended(client: httpx.Client, run_id: str) -> dict[str, Any] | None:
     view: dict[str, Any] = client.get(f"/api/v1/runs/{run_id}").json()
     return view if view["status"] in ("succeeded", "failed") else None

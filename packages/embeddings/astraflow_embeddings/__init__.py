@@ -1,0 +1,1 @@
+"""Texts as vectors, by a model that stays warm where it was loaded."""

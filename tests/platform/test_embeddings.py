@@ -1,0 +1,94 @@
+"""A real model that stays warm where it was loaded, and the work that goes to it."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.platform.site import QUICK, ROOT, Site, running
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with running(tmp_path_factory.mktemp("models"), 2, **QUICK) as site:
+        version = site.publish(ROOT / "packages" / "embeddings")
+        site.install("embeddings", version)
+        yield site
+
+
+def node(name: str, **parameters: Any) -> dict[str, Any]:
+    return {
+        "id": str(uuid.uuid4()),
+        "type": f"embeddings.{name}",
+        "label": name,
+        "parameters": parameters,
+    }
+
+
+def workflow(nodes: list[dict[str, Any]], *edges: tuple[int, int]) -> dict[str, Any]:
+    """Each edge hands the model on."""
+    return {
+        "id": str(uuid.uuid4()),
+        "nodes": nodes,
+        "edges": [
+            {
+                "source": {"node": nodes[one]["id"], "port": "model"},
+                "target": {"node": nodes[other]["id"], "port": "model"},
+            }
+            for one, other in edges
+        ],
+    }
+
+
+def test_texts_that_mean_the_same_are_near_and_others_are_not(site: Site) -> None:
+    rank = node(
+        "similarity",
+        text="How do I reset my password?",
+        candidates=[
+            "Our office is closed on Sundays.",
+            "I forgot my password and cannot log in.",
+            "The weather in Rome is sunny.",
+        ],
+    )
+    run = site.finished(site.submit(workflow([rank])))
+    assert run["status"] == "succeeded", run
+    ranking = run["nodes"][0]["result"]["ranking"]
+    assert ranking[0]["text"] == "I forgot my password and cannot log in."
+    assert ranking[0]["score"] > 0.5
+    assert all(one["score"] < 0.3 for one in ranking[1:])
+
+
+def test_a_vector_has_384_numbers_and_length_one(site: Site) -> None:
+    run = site.finished(site.submit(workflow([node("embed", texts=["a", "b" * 5000])])))
+    result = run["nodes"][0]["result"]
+    assert (result["dimension"], result["count"]) == (384, 2)
+    for vector in result["vectors"]:
+        assert len(vector) == 384
+        assert math.isclose(sum(one * one for one in vector), 1.0, abs_tol=1e-4)
+
+
+def test_every_node_that_gets_the_model_comes_to_the_worker_that_loaded_it(site: Site) -> None:
+    nodes = [node("load"), *(node("embed", texts=f"text {n}") for n in range(6))]
+    edges = [(0, number) for number in range(1, 7)]
+    run = site.finished(site.submit(workflow(nodes, *edges)))
+    assert run["status"] == "succeeded", run
+    assert len({one["workerId"] for one in run["nodes"]}) == 1
+    assert all(one["result"]["loadSeconds"] == 0 for one in run["nodes"][1:])
+
+
+def test_a_model_of_a_session_is_used_by_the_next_run(site: Site) -> None:
+    session = f"test-{uuid.uuid4().hex[:8]}"
+    loading = site.finished(site.submit(workflow([node("load", session=session)])))
+    model = loading["nodes"][0]["result"]["model"]
+    reading = site.finished(site.submit(workflow([node("embed", texts="again", model=model)])))
+    assert reading["status"] == "succeeded", reading
+    assert reading["nodes"][0]["workerId"] == loading["nodes"][0]["workerId"]
+
+
+def test_what_is_no_text_is_refused_by_name(site: Site) -> None:
+    run = site.finished(site.submit(workflow([node("embed", texts=[1, 2])])))
+    assert "texts must be" in run["nodes"][0]["error"]["message"]
