@@ -5,13 +5,15 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from astraflow_sdk.errors import NodeError
 
-__all__ = ["ResourceError", "ResourceHandle", "denied", "from_ms", "invalid", "iso", "to_ms"]
+__all__ = ["UTC", "ResourceError", "ResourceHandle", "denied", "from_ms", "invalid", "iso", "to_ms"]
+
+UTC = timezone.utc  # noqa: UP017  (`datetime.UTC` came with 3.11)
 
 
 class ResourceError(NodeError):

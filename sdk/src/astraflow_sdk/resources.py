@@ -12,12 +12,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from astraflow_sdk.filing import Filed, Filing, new_token, safe_name
-from astraflow_sdk.handles import ResourceError, ResourceHandle, denied, invalid, to_ms
+from astraflow_sdk.handles import UTC, ResourceError, ResourceHandle, denied, invalid, to_ms
 
 __all__ = ["Defaults", "LocalRegistry", "ResourceRegistry"]
 

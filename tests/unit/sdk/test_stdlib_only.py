@@ -35,4 +35,11 @@ def test_the_sdk_is_written_for_the_oldest_python_it_promises() -> None:
             for item in ast.walk(ast.parse(path.read_text()))
             if isinstance(item, ast.Attribute)
         }
-        assert not names & {"TaskGroup", "timeout", "Runner"}, f"{path} uses what came with 3.11"
+        names |= {
+            alias.name
+            for item in ast.walk(ast.parse(path.read_text()))
+            if isinstance(item, ast.ImportFrom) and item.module in ("datetime", "typing", "enum")
+            for alias in item.names
+        }
+        newer = {"TaskGroup", "timeout", "Runner", "UTC", "Self", "StrEnum", "assert_never"}
+        assert not names & newer, f"{path} uses what came with 3.11"
