@@ -89,7 +89,9 @@ async def test_the_active_version_and_rollouts_are_replaced(backend: Backend) ->
             rollout(1, "succeeded", NOW_MS + 2),
         ]
         assert await store.rollouts(["running"]) == [rollout(2, "running", NOW_MS + 1)]
-        assert await store.find_rollout("default", "rollout-1") == rollout(1, "succeeded", NOW_MS + 2)
+        assert await store.find_rollout("default", "rollout-1") == rollout(
+            1, "succeeded", NOW_MS + 2
+        )
         assert await store.find_rollout("b", "rollout-1") is None
 
 
@@ -206,7 +208,11 @@ async def test_what_has_ended_long_ago_goes_and_the_rest_stays(backend: Backend)
             resources=[*kept, *gone], wishes=[known, wanted, over], workers=[worker("w-1")]
         )
         month = NOW_MS - 31 * DAY_MS
-        for row in (rollout(1, "succeeded", month), rollout(2, "running", month), rollout(3, "succeeded")):
+        for row in (
+            rollout(1, "succeeded", month),
+            rollout(2, "running", month),
+            rollout(3, "succeeded"),
+        ):
             await store.put_rollout(desk.claim, row)
         await store.sweep(desk.claim, Retention(), NOW_MS)
         assert {row.resource_id for row in await store.resources()} == {
