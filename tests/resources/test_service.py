@@ -24,6 +24,7 @@ from tests.resources.receiver import Receiver
 
 WAIT_S = 30.0
 TOKEN = "0123456789abcdef" * 2
+BAD_ADDRESSES = ["file:///etc/passwd", "ftp://h/x", "http://[bad/x", "http://h:99999/", "//\x00/x"]
 
 
 class Running:
@@ -146,6 +147,29 @@ class TestAsked:
 
         play(scene)
 
+    def test_a_folder_that_cannot_be_swept_does_not_end_the_worker(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def scene() -> None:
+            async with running(tmp_path) as found:
+                tried = asyncio.Event()
+                loop = asyncio.get_running_loop()
+
+                def fail(*_: object) -> None:
+                    loop.call_soon_threadsafe(tried.set)
+                    raise PermissionError("not yours")
+
+                monkeypatch.setattr(found.registry.files, "sweep", fail)
+                found.service.on_cleanup(business.ResourceCleanup(scope="run-1"))
+                await tried.wait()
+                found.file("run-1/a")
+                found.service.on_cleanup(business.ResourceCleanup(scope="run-1"))
+                tried.clear()
+                await tried.wait()
+                assert found.told["run-1/a"].state == "released"
+
+        play(scene)
+
 
 class TestExports:
     @pytest.mark.parametrize("is_relative", [True, False])
@@ -240,7 +264,23 @@ class TestExports:
         assert received == 256 * 1024 * 1024
         assert grown < 32 * 1024 * 1024
 
-    @pytest.mark.parametrize("address", ["file:///etc/passwd", "ftp://h/x"])
+    def test_an_address_that_is_none_does_not_end_the_worker(self, tmp_path: Path) -> None:
+        async def scene() -> None:
+            async with Receiver() as receiver:
+                url = f"ws://127.0.0.1:{receiver.port}/ws/worker"
+                async with running(tmp_path, url) as found:
+                    for number, address in enumerate(BAD_ADDRESSES):
+                        found.file(f"run-1/{number}")
+                        export = business.ResourceExport(f"run-1/{number}", address)
+                        found.service.on_export(export)
+                    found.file("run-1/good")
+                    found.service.on_export(business.ResourceExport("run-1/good", "/upload/1"))
+                    await found.until(lambda: receiver.received)
+                    await found.until(lambda: found.told["run-1/good"].state == "touched")
+
+        play(scene)
+
+    @pytest.mark.parametrize("address", BAD_ADDRESSES)
     def test_only_addresses_of_http_are_used(self, address: str) -> None:
         with pytest.raises(errors.Refused) as caught:
             upload_address("http://h/", address)

@@ -37,11 +37,16 @@ def upload_address(origin: str, upload_url: str) -> str:
     Raises:
         Refused: it is no address of HTTP.
     """
-    address = urljoin(origin, upload_url)
-    parts = urlsplit(address)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+    try:
+        address = urljoin(origin, upload_url)
+        parts = urlsplit(address)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        httpx.URL(address)
+    except (ValueError, httpx.InvalidURL):  # a port or a host that is none
+        is_usable = False
+    if not is_usable:
         raise errors.Refused(
-            errors.RESOURCE_INVALID, f"files are put to http or https addresses: {parts.scheme}"
+            errors.RESOURCE_INVALID, "files are put to addresses of http or https, this is none"
         )
     return address
 
@@ -63,7 +68,7 @@ async def put_file(
             answer = await client.put(
                 address, content=_pieces(path), headers=headers, timeout=TIMEOUT
             )
-        except (httpx.TransportError, OSError) as problem:
+        except (httpx.HTTPError, OSError, ValueError) as problem:
             why = f"{type(problem).__name__}: {problem}"
             continue
         if answer.is_success:

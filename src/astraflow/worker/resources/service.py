@@ -128,7 +128,10 @@ class ResourceService:
                 if freed:
                     _log.info("reclaimed %d bytes of resources", freed)
             self._is_due.clear()
-            await asyncio.to_thread(self.registry.sweeping())
+            try:
+                await asyncio.to_thread(self.registry.sweeping())
+            except OSError as problem:
+                _log.warning("discarded files are still there: %s", problem)
 
     async def _export_all(self, client: httpx.AsyncClient) -> None:
         while True:
