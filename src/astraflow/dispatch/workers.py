@@ -38,6 +38,8 @@ class WorkerEntry:
     """One worker instance."""
 
     __slots__ = (
+        "digest",
+        "has_drifted",
         "heard_at",
         "heard_mono",
         "incarnation",
@@ -71,6 +73,8 @@ class WorkerEntry:
         self.heard_mono: float | None = (
             None  # when it was last heard of; None: not since this start
         )
+        self.digest = ""  # of its packages, as its heartbeats say since its last register
+        self.has_drifted = False  # it has other packages than it registered
         self.used = 0
         self.used_by_type: dict[str, int] = {}
 
@@ -122,6 +126,8 @@ class WorkerTable:
         worker.incarnation = incarnation
         worker.offer = offer
         worker.status = "online"
+        worker.digest = ""
+        worker.has_drifted = False
         self.refresh(worker)
         return worker
 

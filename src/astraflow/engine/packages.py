@@ -138,6 +138,10 @@ def on_package_event(view: View, tenant: str, worker_id: str, event: business.Pk
     elif event.status in ("installed", "removed"):
         if event.status == wish.wish:
             _fulfil(view, wish)
+        elif event.status == "removed" and wish.state == "installed":
+            # The worker let an old version go by itself: what was wished was had, and is not wished for ever.
+            wish.wish = "removed"
+            _fulfil(view, wish)
     elif wish.is_open:
         is_new = wish.state != event.status
         wish.state = event.status

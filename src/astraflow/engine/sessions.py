@@ -128,6 +128,16 @@ def _rebind(view: View, worker: WorkerEntry, lease: Lease) -> None:
         view.owe_stop(run, lease.task_id, again)
 
 
+def _notice_drift(view: View, worker: WorkerEntry, digest: str) -> None:
+    """Packages that change without a register are somebody's hand in the worker's folder."""
+    if worker.digest and digest and digest != worker.digest and not worker.has_drifted:
+        worker.has_drifted = True
+        view.count("inventory drifted")
+        view.batch.notices.append(WorkerChanged(worker.tenant, worker.worker_id))
+    if digest:
+        worker.digest = digest
+
+
 def on_heartbeat(view: View, event: HeartbeatArrived) -> tuple[AttemptRef, ...]:
     """Renew what is named; returns what the worker is to stop, for the answer."""
     worker = view.workers.find(event.tenant, event.worker)
@@ -139,6 +149,7 @@ def on_heartbeat(view: View, event: HeartbeatArrived) -> tuple[AttemptRef, ...]:
     was = (worker.is_reachable, worker.is_available)
     if worker.status == "degraded":
         view.workers.set_status(worker, "online")
+    _notice_drift(view, worker, event.heartbeat.packages.digest)
     worker.says_draining = event.heartbeat.draining
     is_draining = worker.says_draining or (event.tenant, event.worker) in view.drains
     if worker.is_draining != is_draining:

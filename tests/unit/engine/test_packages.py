@@ -144,6 +144,16 @@ class TestWishes:
         assert len(frames(rig, business.PkgInstall)) == 2
         assert wish(rig).state == "wanted"
 
+    def test_a_version_that_the_worker_let_go_by_itself_is_not_wished_again(self) -> None:
+        rig = published()
+        worker = rig.worker("w1", features=INSTALLS)
+        wish_installed(rig.engine.view, entry(rig), "text", "2.0", "command")
+        has_it(worker, "text")
+        tell(worker, "removed")
+        has_it(worker)
+        assert (wish(rig).wish, wish(rig).state) == ("removed", "removed")
+        assert len(frames(rig, business.PkgInstall)) == 1
+
     def test_a_removal_ends_when_the_inventory_is_without_it(self) -> None:
         rig = published()
         worker = rig.worker("w1", features=INSTALLS)
