@@ -299,6 +299,7 @@ class TestFiles:
             ("touch", {"resource_id": "none", "seconds": 60}, "E.RESOURCE.MISSING"),
             ("lists", {"resource_id": "none"}, "E.RESOURCE.MISSING"),
             ("lies", {}, "E.RESOURCE.INVALID"),
+            ("garbled", {}, "E.RESOURCE.INVALID"),
             ("read", {"file": {"resourceRef": {"resourceId": "none"}}}, "E.RESOURCE.MISSING"),
             ("read", {"file": 5}, "E.RESOURCE.INVALID"),
             ("read_on_the_loop", {"file": "some"}, "E.RESOURCE.INVALID"),

@@ -139,6 +139,14 @@ def late(ctx: Context, note: str) -> dict[str, Any]:
     return {}
 
 
+@node("keeping.garbled")
+def garbled(ctx: Context) -> dict[str, Any]:
+    """Says it has made something, in a way that nobody can read."""
+    head = f'"type":"register","task_id":"{ctx.task_id}","attempt":{ctx.attempt}'
+    ctx._port.post(f'{{{head},"resource_id":"a","kind":"ghost"}}')  # type: ignore[attr-defined]
+    return {}
+
+
 @node("keeping.exits")
 def exits(ctx: Context) -> None:
     os._exit(1)

@@ -30,6 +30,9 @@ STRANGE_FRAMES: Final = 1000
 """Frames of no attempt in that host, or that are none: more are no accident."""
 STACK_CHARS: Final = 16 * 1024
 
+_ANSWERED: Final = frozenset({"result", "next", "register", "use"})
+"""Frames whose attempt hears of it when they cannot be read."""
+
 
 class HostOwner(Protocol):
     """The pool, as a host sees it."""
@@ -243,8 +246,12 @@ class Host:
         """It is JSON, but no frame. What it is about may still be told."""
         about = frames.about(raw)
         running = self.attempts.get((about.task_id, about.attempt)) if about is not None else None
-        if about is None or running is None or about.type not in ("result", "next"):
+        if about is None or running is None or about.type not in _ANSWERED:
             self._on_strange("unreadable frame")
+        elif about.type in ("register", "use"):
+            code = errors.RESOURCE_INVALID.code
+            refusal = TaskError(code, "CONFIGURATION", problem, retryable=False)
+            running.refusal = running.refusal or refusal
         elif about.type == "result":
             error = TaskError(errors.RESULT_INVALID.code, "USER_CODE", problem, retryable=False)
             outcome = frames.Outcome(about.task_id, about.attempt, "FAILED", error=error)
