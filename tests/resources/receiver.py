@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from contextlib import suppress
 from dataclasses import dataclass
 
 __all__ = ["Put", "Receiver"]
@@ -31,6 +32,7 @@ class Receiver:
         self.arrived = asyncio.Event()
         self.let_go = asyncio.Event()
         self._answers = list(answers or ())
+        self._serving: set[asyncio.Task[None] | None] = set()
         if not is_held:
             self.let_go.set()
 
@@ -43,8 +45,18 @@ class Receiver:
         self.let_go.set()
         self._server.close()
         await self._server.wait_closed()
+        await asyncio.gather(*filter(None, self._serving), return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._serving.add(asyncio.current_task())
+        try:
+            await self._take(reader, writer)
+        finally:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         method, path, _ = head[0].split(" ")
         fields = dict(line.lower().split(": ", 1) for line in head[1:] if line)
@@ -64,4 +76,3 @@ class Receiver:
             f"HTTP/1.1 {status} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode()
         )
         await writer.drain()
-        writer.close()

@@ -39,6 +39,7 @@ async def main() -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
         await writer.drain()
         writer.close()
+        await writer.wait_closed()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
