@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import logging
 import signal
 import socket
@@ -70,7 +71,7 @@ async def serve(
         metrics=metrics,
         reached=reached,
     )
-    scheduler.depot.origin = settings.public_url or _origin(sock)
+    scheduler.depot.origin = settings.public_url or _linked(sock)
     app = make_app(scheduler, settings, tokens=tokens, secret=secret, metrics=metrics, clock=clock)
     host, port = sock.getsockname()[:2]
     server = _Server(server_config(app, host, port, sockets=socket_class(scheduler)))
@@ -82,8 +83,15 @@ async def serve(
         await _run(scheduler, server, sock, stop, on_ready)
 
 
+def _linked(sock: socket.socket) -> str:
+    """What links begin with. Bound to every address we do not know ours: then links are relative, and whoever follows
+    one knows where it reached us."""
+    address = ipaddress.ip_address(sock.getsockname()[0].partition("%")[0])
+    return "" if address.is_unspecified else _origin(sock)
+
+
 def _origin(sock: socket.socket) -> str:
-    """Where we listen. Bound to every address, the one of this machine: who is elsewhere needs a `public_url`."""
+    """Where we listen."""
     host, port = sock.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 

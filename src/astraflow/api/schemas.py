@@ -364,7 +364,7 @@ SCHEMAS: Final[Mapping[str, Schema]] = MappingProxyType(
                 "labels": {"type": "object", "additionalProperties": _TEXT},
                 "lastHeartbeatAt": _or_null(_MOMENT),
             },
-            {"resources": _ANY_OBJECT},
+            {"resources": _ANY_OBJECT, "inventoryDrift": {"type": "boolean"}},
         ),
         "WorkerPage": _page("Worker"),
         "WorkflowPage": _page("WorkflowSummary"),

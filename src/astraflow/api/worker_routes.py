@@ -74,5 +74,13 @@ def _view(worker: WorkerView) -> dict[str, Any]:
         "labels": worker.labels,
         "lastHeartbeatAt": iso(worker.last_heartbeat_at) if worker.last_heartbeat_at else None,
     }
-    resources = getattr(worker, "resources", None)
-    return view if resources is None else {**view, "resources": resources}
+    if worker.resources:
+        view["resources"] = {_camel(name): value for name, value in worker.resources.items()}
+    if worker.has_drifted:
+        view["inventoryDrift"] = True
+    return view
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)

@@ -46,6 +46,7 @@ class WorkerEntry:
         "is_draining",
         "is_pressed",
         "offer",
+        "resources",
         "says_draining",
         "session_id",
         "since",
@@ -74,6 +75,7 @@ class WorkerEntry:
             None  # when it was last heard of; None: not since this start
         )
         self.digest = ""  # of its packages, as its heartbeats say since its last register
+        self.resources: Mapping[str, float] = {}  # what it keeps, in numbers, for people
         self.has_drifted = False  # it has other packages than it registered
         self.used = 0
         self.used_by_type: dict[str, int] = {}

@@ -12,6 +12,8 @@ Rule 4: the end of a session ends no lease.
 
 from __future__ import annotations
 
+import msgspec
+
 from astraflow.dispatch import Lease, Offer, WorkerEntry
 from astraflow.engine.batch import AcceptSession, SendStop, WorkerChanged
 from astraflow.engine.calls import answer_ended_calls
@@ -150,6 +152,7 @@ def on_heartbeat(view: View, event: HeartbeatArrived) -> tuple[AttemptRef, ...]:
     if worker.status == "degraded":
         view.workers.set_status(worker, "online")
     _notice_drift(view, worker, event.heartbeat.packages.digest)
+    worker.resources = msgspec.structs.asdict(event.heartbeat.metrics.resource)
     worker.says_draining = event.heartbeat.draining
     is_draining = worker.says_draining or (event.tenant, event.worker) in view.drains
     if worker.is_draining != is_draining:

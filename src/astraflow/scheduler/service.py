@@ -68,6 +68,8 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     packages: list[dict[str, str]]
     labels: dict[str, str]
     last_heartbeat_at: int
+    resources: dict[str, float] = {}
+    has_drifted: bool = False
 
 
 class Scheduler(Reading, Workflows, Resources):
@@ -209,6 +211,17 @@ class Scheduler(Reading, Workflows, Resources):
     ) -> list[tuple[int, AuditRow]]:
         return await self._store.audit(tenant, limit=limit, before=before)
 
+    def _packages_of(self, row: WorkerRow) -> list[dict[str, str]]:
+        """What it has, and what is on its way to it or did not get there."""
+        packages: list[dict[str, str]] = msgspec.json.decode(row.packages)
+        there = {(one["name"], one["version"]) for one in packages}
+        view = self.serving.engine.view
+        for wish in view.wishes.of_worker(row.tenant, row.worker_id):
+            is_coming = wish.wish == "installed" and wish.state != "installed"
+            if is_coming and (wish.name, wish.version) not in there:
+                packages.append({"name": wish.name, "version": wish.version, "status": wish.state})
+        return packages
+
     def _view_worker(self, row: WorkerRow) -> WorkerView:
         entry = self.serving.engine.view.workers.find(row.tenant, row.worker_id)
         return WorkerView(
@@ -220,9 +233,11 @@ class Scheduler(Reading, Workflows, Resources):
             hostname=row.hostname,
             max_parallel=row.max_parallel,
             inflight=0 if entry is None else entry.used,
-            packages=msgspec.json.decode(row.packages),
+            packages=self._packages_of(row),
             labels=msgspec.json.decode(row.labels),
             last_heartbeat_at=row.seen_at if entry is None else max(entry.heard_at, row.seen_at),
+            resources={} if entry is None else dict(entry.resources),
+            has_drifted=entry is not None and entry.has_drifted,
         )
 
 
