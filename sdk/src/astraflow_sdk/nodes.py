@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 __all__ = ["NodeInfo", "info_of", "node"]
 
 _ATTRIBUTE = "__astraflow_node__"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+Refinements = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,11 @@ class NodeInfo:
     label: str | None = None
     description: str | None = None
     inline: bool = False
+    tags: tuple[str, ...] = ()
+    status: str | None = None
+    idempotency: str | None = None
+    inputs: Refinements = field(default_factory=dict)
+    outputs: Refinements = field(default_factory=dict)
 
 
 def node(
@@ -30,8 +36,21 @@ def node(
     label: str | None = None,
     description: str | None = None,
     inline: bool = False,
+    tags: Sequence[str] = (),
+    status: str | None = None,
+    idempotency: str | None = None,
+    inputs: Refinements | None = None,
+    outputs: Refinements | None = None,
 ) -> Callable[[_Function], _Function]:
     """Make a function the handler of a node type.
+
+    The palette shows `label`, `category`, `tags` and `description`; without them the docstring and the name of the
+    function speak. `status` is draft, published or deprecated. `idempotency="none"`: a lost attempt that had started
+    fails instead of running again.
+
+    `inputs` and `outputs` refine what the type hints say, by the name of a parameter or of a result:
+    `inputs={"text": {"label": "Your text", "component": "text", "options": {"rows": 5}, "schema": {"maxLength": 80}}}`;
+    `"port": False` leaves the port out. `outputs` also names the results of a function whose hint does not.
 
     `inline` runs a plain (not `async`) function at once on the host's loop instead of in a thread. It is for functions
     that neither wait nor compute for long: everything else in the host stands still meanwhile.
@@ -39,7 +58,19 @@ def node(
 
     def mark(function: _Function) -> _Function:
         said = description or function.__doc__
-        setattr(function, _ATTRIBUTE, NodeInfo(type, category, label, said, inline))
+        info = NodeInfo(
+            type,
+            category,
+            label,
+            said,
+            inline,
+            tuple(tags),
+            status,
+            idempotency,
+            dict(inputs or {}),
+            dict(outputs or {}),
+        )
+        setattr(function, _ATTRIBUTE, info)
         return function
 
     return mark

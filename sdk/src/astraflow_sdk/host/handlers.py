@@ -21,10 +21,21 @@ from astraflow_sdk.context import Context
 from astraflow_sdk.errors import ConfigurationError
 from astraflow_sdk.nodes import info_of
 
-__all__ = ["Handler", "load_handlers", "read_manifest"]
+__all__ = [
+    "Handler",
+    "is_context",
+    "load_handlers",
+    "marked_functions",
+    "read_manifest",
+    "use_folder",
+]
 
 _ADAPTER_METHODS = ("async_run", "run")
 _CONTEXT_NAMES = frozenset({"ctx", "context"})
+_CODE_FOLDER = "adapters"
+"""Modules lie beside the manifest, or in this folder (seed 002 §3)."""
+_NO_CODE = frozenset({"conftest", "setup", "tests"})
+"""Beside the code of a package in its author's folder, and no part of it."""
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -53,7 +64,7 @@ class Handler:
         for name, parameter in inspect.signature(function).parameters.items():
             if parameter.kind is inspect.Parameter.VAR_KEYWORD:
                 self._takes_all = True
-            elif _is_context(name, parameter):
+            elif is_context(name, parameter):
                 self._context_name = name
             elif parameter.kind in _NAMED:
                 names.append(name)
@@ -86,7 +97,8 @@ class Handler:
         return self.function(**passed)
 
 
-def _is_context(name: str, parameter: inspect.Parameter) -> bool:
+def is_context(name: str, parameter: inspect.Parameter) -> bool:
+    """Whether a parameter gets the context instead of a value."""
     annotation = parameter.annotation
     if annotation is Context or (isinstance(annotation, str) and annotation.endswith("Context")):
         return True
@@ -106,7 +118,7 @@ def load_handlers(folder: str, manifest: Mapping[str, Any] | None = None) -> dic
     Raises:
         ConfigurationError: the manifest and the code do not fit together.
     """
-    sys.path.insert(0, folder)
+    use_folder(folder)
     manifest = read_manifest(folder) if manifest is None else manifest
     adapters = manifest.get("adapters") or []
     objects: dict[str, Any] = {}
@@ -117,7 +129,7 @@ def load_handlers(folder: str, manifest: Mapping[str, Any] | None = None) -> dic
             continue
         function = _named_handler(node, adapters, objects)
         if function is None:
-            marked = _marked_functions(folder) if marked is None else marked
+            marked = _by_type(folder) if marked is None else marked
             function = marked.get(node["type"])
         if function is None:
             raise ConfigurationError(
@@ -179,21 +191,49 @@ def _function(target: object, name: str) -> Callable[..., Any]:
     return target
 
 
-def _marked_functions(folder: str) -> dict[str, Callable[..., Any]]:
-    """The functions with `@node` in the modules of the package, by node type."""
-    found: dict[str, Callable[..., Any]] = {}
-    for name in _module_names(folder):
-        for value in vars(importlib.import_module(name)).values():
-            info = info_of(value)
-            if info is not None:
-                found[info.type] = value
-    return found
+def use_folder(folder: str) -> list[str]:
+    """Let the modules of a package be imported; the folders that they lie in."""
+    folders = [folder]
+    inner = os.path.join(folder, _CODE_FOLDER)
+    if os.path.isdir(inner) and not os.path.exists(os.path.join(inner, "__init__.py")):
+        folders.append(inner)
+    for place in reversed(folders):
+        if place not in sys.path:
+            sys.path.insert(0, place)
+    return folders
 
 
-def _module_names(folder: str) -> Iterator[str]:
-    for module in pkgutil.iter_modules([folder]):
-        yield module.name
-        if module.ispkg:
-            inner = os.path.join(folder, module.name)
-            for part in pkgutil.walk_packages([inner], f"{module.name}."):
-                yield part.name
+def _by_type(folder: str) -> dict[str, Callable[..., Any]]:
+    found = ((info_of(one), one) for _, one in marked_functions(folder))
+    return {info.type: one for info, one in found if info is not None}
+
+
+def marked_functions(folder: str) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The functions with `@node` in the modules of a package, each once, with `module:name`."""
+    modules = list(_module_names(use_folder(folder)))
+    seen: set[int] = set()
+    for module in modules:
+        for name, value in list(vars(importlib.import_module(module)).items()):
+            if info_of(value) is None or id(value) in seen:
+                continue
+            home = getattr(value, "__module__", module)
+            if home != module and home in modules and _has(home, value):
+                continue  # imported from there, and found there
+            seen.add(id(value))
+            yield f"{module}:{name}", value
+
+
+def _has(module: str, function: Callable[..., Any]) -> bool:
+    return getattr(importlib.import_module(module), function.__name__, None) is function
+
+
+def _module_names(folders: list[str]) -> Iterator[str]:
+    for folder in folders:
+        for module in pkgutil.iter_modules([folder]):
+            if module.name in _NO_CODE or module.name.startswith("test_"):
+                continue
+            yield module.name
+            if module.ispkg:
+                inner = os.path.join(folder, module.name)
+                parts = pkgutil.walk_packages([inner], f"{module.name}.")
+                yield from (one.name for one in parts if not one.name.endswith(".__main__"))

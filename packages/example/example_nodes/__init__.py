@@ -1,0 +1,17 @@
+"""The nodes of the package."""
+
+from __future__ import annotations
+
+from astraflow_sdk import Context, node
+
+
+@node("example.greet", category="Text", tags=["hello"])
+async def greet(ctx: Context, name: str, times: int = 1) -> dict[str, str]:
+    """Greet somebody.
+
+    Args:
+        name: Who is greeted.
+        times: How often.
+    """
+    ctx.log("info", f"greeting {name}")
+    return {"text": " ".join([f"Hello, {name}!"] * times)}
