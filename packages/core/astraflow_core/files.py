@@ -28,13 +28,17 @@ PIECE_BYTES = 1024 * 1024
 
 @node("core.file")
 def file(
-    ctx: Context, name: str = "file", sizeBytes: int | None = None, text: str | None = None
+    ctx: Context,
+    name: str = "file",
+    sizeBytes: int | None = None,
+    text: str | None = None,
+    durable: bool = False,
 ) -> dict[str, Any]:
-    """Make a file: of a text, or of so many bytes."""
+    """Make a file: of a text, or of so many bytes. A durable one is copied to where it outlives its worker."""
     pieces = iter([text.encode()]) if isinstance(text, str) else _pieces(sizeBytes)
     path = artifact.fresh_path(str(name))
     _write(ctx, path, pieces)
-    handle = artifact.store_file(path, name=str(name), type="file")
+    handle = artifact.store_file(path, name=str(name), type="file", durable=bool(durable))
     return {"file": handle.ref()}
 
 

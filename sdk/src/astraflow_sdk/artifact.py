@@ -26,8 +26,11 @@ def store_file(
     type: str | None = None,
     mime: str | None = None,
     ttl_seconds: float | None = None,
+    durable: bool = False,
 ) -> ResourceHandle:
     """Give a file from below `ctx.data_dir` to the worker and list it. It is moved: see `path` of the handle.
+
+    `durable`: it is copied to where it outlives this worker, as soon as the attempt has succeeded.
 
     Raises:
         ResourceError: it is no file that can be kept.
@@ -38,7 +41,7 @@ def store_file(
     handle = registry.register_file(
         registry.new_id(shown),
         path,
-        metadata=_described(shown, mime),
+        metadata=_described(shown, mime, durable),
         type=type,
         name=shown,
         ttl_seconds=ttl_seconds,
@@ -54,6 +57,7 @@ def store_bytes(
     type: str | None = None,
     mime: str | None = None,
     ttl_seconds: float | None = None,
+    durable: bool = False,
 ) -> ResourceHandle:
     """Keep bytes as a file and list it. Fewer than the manifest's `inlineThresholdBytes` travel in the result instead.
 
@@ -66,7 +70,9 @@ def store_bytes(
     if len(content) >= registry.defaults.inline_threshold_bytes:
         path = registry.fresh_path(shown)
         path.write_bytes(content)
-        return store_file(path, name=shown, type=type, mime=mime, ttl_seconds=ttl_seconds)
+        return store_file(
+            path, name=shown, type=type, mime=mime, ttl_seconds=ttl_seconds, durable=durable
+        )
     handle = ResourceHandle(
         registry.new_id(shown),
         type or registry.defaults.type,
@@ -80,7 +86,9 @@ def store_bytes(
     return handle
 
 
-def _described(name: str, mime: str | None) -> dict[str, Any]:
+def _described(name: str, mime: str | None, durable: bool = False) -> dict[str, Any]:
     import mimetypes  # not at the top: a cold host starts faster without it
 
-    return {"mime": mime or mimetypes.guess_type(name)[0] or DEFAULT_MIME, "name": name}
+    found: dict[str, Any] = {"mime": mime or mimetypes.guess_type(name)[0] or DEFAULT_MIME}
+    found["name"] = name
+    return {**found, "durable": True} if durable else found

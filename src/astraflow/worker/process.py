@@ -37,6 +37,7 @@ from astraflow.worker.machine import Machine
 from astraflow.worker.metrics import Counting, serve_metrics, watch_resources
 from astraflow.worker.packages import InstallSettings, Packages
 from astraflow.worker.resources import ResourceService
+from astraflow.worker.resources.copies import CopyFetcher
 from astraflow.worker.socket import connect
 
 __all__ = ["run_worker"]
@@ -123,20 +124,26 @@ async def _work(
     try:
         async with serve_metrics(metrics, settings.metrics_host, settings.metrics_port):
             with _Signals(link, settings), _Parent(link, parent):
-                ended = await _keep(link, pool, packages, resources)
+                fetcher = resources.fetcher(pool, counting)
+                ended = await _keep(link, fetcher, packages, resources)
     finally:
         await pool.close()
     return ended.code
 
 
-async def _keep(link: Link, pool: HostPool, packages: Packages, resources: ResourceService) -> Exit:
-    """Keep the session, install what is asked for meanwhile, and clean up."""
+async def _keep(
+    link: Link, hosts: CopyFetcher, packages: Packages, resources: ResourceService
+) -> Exit:
+    """Keep the session, install and fetch what is needed meanwhile, and clean up."""
     async with asyncio.TaskGroup() as group:
-        installing = group.create_task(packages.run())
-        cleaning = group.create_task(resources.run(link.tell))
-        ended = await link.run(pool)
-        installing.cancel()
-        cleaning.cancel()
+        beside = [
+            group.create_task(packages.run()),
+            group.create_task(resources.run(link.tell)),
+            group.create_task(hosts.run()),
+        ]
+        ended = await link.run(hosts)
+        for one in beside:
+            one.cancel()
     return ended
 
 

@@ -94,7 +94,8 @@ def _worker_nodes() -> list[dict[str, Any]]:
     http = {"method": _METHOD, "url": text, "headers": _OBJECT, "body": _ANYTHING}
     fail = {"message": text, "category": _CATEGORY, "retryable": {"type": "boolean"}}
     answer = {"status": {"type": "integer"}, "headers": _OBJECT, "body": _ANYTHING}
-    file = {"name": text, "sizeBytes": _COUNT, "text": text}
+    durable = {"type": "boolean"}
+    file = {"name": text, "sizeBytes": _COUNT, "text": text, "durable": durable}
     digest = {"sizeBytes": _COUNT, "sha256": text}
     script = {"code": text, "inputs": _OBJECT}
     return [

@@ -16,7 +16,10 @@ from astraflow.clock import Clock
 from astraflow.config import WorkerSettings
 from astraflow.protocol import business, control
 from astraflow.protocol.wire import Wire
+from astraflow.worker.hosts import HostEvents
 from astraflow.worker.hosts.spawning import DATA_FOLDER
+from astraflow.worker.link import Hosts
+from astraflow.worker.resources.copies import CopyFetcher
 from astraflow.worker.resources.exports import origin_of, put_file, upload_address
 from astraflow.worker.resources.keeper import ResourceKeeper
 from astraflow.worker.resources.registry import ResourceRegistry
@@ -46,6 +49,7 @@ class ResourceService:
     ) -> None:
         """Raises StoreError when the ledger cannot be opened."""
         self._interval_s = float(settings.resource_gc_interval_seconds)
+        self._source = folder / DATA_FOLDER
         self._origin = origin_of(settings.scheduler_ws_url)
         self._tell_link: Tell | None = None
         self._untold: dict[str, business.ResourceEvent] = {}
@@ -53,7 +57,7 @@ class ResourceService:
         self._is_due = asyncio.Event()
         self.registry = ResourceRegistry(
             folder,
-            folder / DATA_FOLDER,
+            self._source,
             worker_id=worker_id,
             clock=clock,
             limits=ResourceLimits(
@@ -87,6 +91,10 @@ class ResourceService:
             group.create_task(self._clean_up())
             for _ in range(EXPORTS_AT_ONCE):
                 group.create_task(self._export_all(client))
+
+    def fetcher(self, hosts: Hosts, events: HostEvents) -> CopyFetcher:
+        """The hosts, for attempts that may need files of workers that did not come back."""
+        return CopyFetcher(self.registry, hosts, events, self._source, self._origin)
 
     def metrics(self) -> control.ResourceMetrics:
         return self.registry.metrics()

@@ -1,0 +1,209 @@
+"""Files whose own worker did not come back: fetched from their copy before the attempt that needs them starts.
+
+A reference that carries `copyUrl` in its metadata says where the copy is. The file becomes a resource of this worker
+under the same id; an attempt that cannot have it ends with `E.RESOURCE.LOST`, as if there were no copy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx
+import msgspec
+
+from astraflow import errors
+from astraflow.protocol import business
+from astraflow.worker.resources.exports import PIECE_BYTES, TIMEOUT, upload_address
+from astraflow.worker.resources.resource import Lessee, Maker
+from astraflow.worker.resources.terms import Terms
+
+if TYPE_CHECKING:
+    from astraflow.worker.hosts import HostEvents
+    from astraflow.worker.link import Hosts
+    from astraflow.worker.resources.registry import ResourceRegistry
+
+__all__ = ["CopyFetcher"]
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Copy(msgspec.Struct, frozen=True, rename="camel"):
+    """What a reference says of a copy."""
+
+    copy_url: str
+    metadata: dict[str, Any] = {}
+
+
+class CopyFetcher:
+    """Stands before the hosts: attempts that need no copy pass through at once."""
+
+    def __init__(
+        self,
+        registry: ResourceRegistry,
+        hosts: Hosts,
+        events: HostEvents,
+        source: Path,
+        origin: str,
+    ) -> None:
+        self._registry = registry
+        self._hosts = hosts
+        self._events = events
+        self._source = source
+        self._origin = origin
+        self._group: asyncio.TaskGroup | None = None
+        self._fetching: dict[tuple[str, int], tuple[business.Dispatch, asyncio.Task[None]]] = {}
+        self._fences: dict[tuple[str, int], float] = {}
+
+    async def run(self) -> None:
+        """Fetch what is needed, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            await asyncio.get_running_loop().create_future()
+
+    # -- as the link uses hosts -------------------------------------------------------------
+
+    def start(self, dispatch: business.Dispatch, fence_at: float) -> None:
+        missing = [(ref, copy) for ref in dispatch.resource_refs if (copy := self._needed(ref))]
+        if not missing:
+            self._hosts.start(dispatch, fence_at)
+            return
+        assert self._group is not None, "dispatches come while it runs"
+        key = (dispatch.task_id, dispatch.attempt)
+        self._fences[key] = fence_at
+        task = self._group.create_task(self._fetch(dispatch, missing))
+        self._fetching[key] = (dispatch, task)
+
+    def cancel(self, task_id: str, attempt: int, grace_s: float, reason: str) -> None:
+        if not self._stop(task_id, attempt, self._cancelled):
+            self._hosts.cancel(task_id, attempt, grace_s, reason)
+
+    def kill(self, task_id: str, attempt: int) -> None:
+        if not self._stop(task_id, attempt, self._gone):
+            self._hosts.kill(task_id, attempt)
+
+    def answer(self, response: business.NextResponse) -> None:
+        self._hosts.answer(response)
+
+    def refence(self, fences: Mapping[tuple[str, int], float]) -> None:
+        for key in self._fences.keys() & fences.keys():
+            self._fences[key] = fences[key]
+        self._hosts.refence(fences)
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _needed(self, ref: business.ResourceRef) -> Copy | None:
+        """The copy of what this worker does not have."""
+        if b"copyUrl" not in bytes(ref.metadata):
+            return None
+        found = self._registry.find(ref.resource_id)
+        if found is not None and not found.is_gone:
+            return None
+        try:
+            return msgspec.json.decode(ref.metadata, type=Copy)
+        except msgspec.DecodeError:
+            return None  # the lease will say that it is not here
+
+    async def _fetch(
+        self,
+        dispatch: business.Dispatch,
+        missing: list[tuple[business.ResourceRef, Copy]],
+    ) -> None:
+        key = (dispatch.task_id, dispatch.attempt)
+        problem: str | None = None
+        try:
+            async with httpx.AsyncClient(follow_redirects=False) as client:
+                for ref, copy in missing:
+                    await self._fetch_one(client, dispatch, ref, copy)
+        except (errors.AstraflowError, httpx.HTTPError, OSError) as error:
+            problem = f"{type(error).__name__}: {error}"
+        if self._fetching.pop(key, None) is None:
+            return  # it was stopped meanwhile
+        if problem is not None:
+            self._registry.release_attempt(_lessee(dispatch))
+        fence_at = self._fences.pop(key)
+        if problem is None:
+            self._hosts.start(dispatch, fence_at)
+            return
+        names = ", ".join(ref.resource_id for ref, _ in missing)
+        _log.warning("the copy of %s could not be fetched: %s", names, problem)
+        lost = business.TaskError(
+            errors.RESOURCE_LOST.code,
+            "INFRASTRUCTURE",
+            f"its worker is gone, and its copy could not be fetched: {names}: {problem}",
+            retryable=False,
+        )
+        self._events.finished(business.Result(dispatch.run_id, *key, "FAILED", error=lost))
+
+    async def _fetch_one(
+        self,
+        client: httpx.AsyncClient,
+        dispatch: business.Dispatch,
+        ref: business.ResourceRef,
+        copy: Copy,
+    ) -> None:
+        folder = self._source / "copies" / f"{dispatch.task_id}-{dispatch.attempt}"
+        folder.mkdir(parents=True, exist_ok=True)
+        name = str(copy.metadata.get("name") or "file").replace("/", "_")
+        path = folder / name
+        try:
+            await _download(client, upload_address(self._origin, copy.copy_url), path)
+            filed = await asyncio.to_thread(self._registry.files.take, path)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        if copy.metadata.get("sha256", filed.sha256) != filed.sha256:
+            self._registry.files.discard(filed.token)
+            raise errors.Refused(errors.RESOURCE_INVALID, "the copy is not what was made")
+        told = {key: value for key, value in copy.metadata.items() if key not in ("path", "sha256")}
+        self._registry.adopt(
+            ref.resource_id,
+            filed,
+            ref.type,
+            maker=Maker(_lessee(dispatch), dispatch.node_id),
+            terms=Terms(scope=dispatch.run_id, metadata=told),
+        )
+        self._registry.mark_listed(ref.resource_id, dispatch.run_id)
+
+    def _stop(self, task_id: str, attempt: int, tell: Callable[[business.Dispatch], None]) -> bool:
+        """End the fetch of an attempt that is not wanted any more; False if there is none."""
+        fetching = self._fetching.pop((task_id, attempt), None)
+        if fetching is None:
+            return False
+        dispatch, task = fetching
+        del self._fences[task_id, attempt]
+        task.cancel()
+        self._registry.release_attempt(_lessee(dispatch))
+        # Whom the pool would tell is never told from inside a call.
+        asyncio.get_running_loop().call_soon(tell, dispatch)
+        return True
+
+    def _cancelled(self, dispatch: business.Dispatch) -> None:
+        self._events.finished(
+            business.Result(dispatch.run_id, dispatch.task_id, dispatch.attempt, "CANCELLED")
+        )
+
+    def _gone(self, dispatch: business.Dispatch) -> None:
+        self._events.gone(dispatch.task_id, dispatch.attempt)
+
+
+def _lessee(dispatch: business.Dispatch) -> Lessee:
+    return Lessee(dispatch.run_id, dispatch.task_id, dispatch.attempt)
+
+
+async def _download(client: httpx.AsyncClient, address: str, path: Path) -> None:
+    """In pieces, whatever its size."""
+    async with client.stream("GET", address, timeout=TIMEOUT) as answer:
+        if answer.status_code != 200:
+            raise errors.Unavailable(
+                errors.RESOURCE_BUSY, f"the copy is not to be had: HTTP {answer.status_code}"
+            )
+        content = await asyncio.to_thread(path.open, "wb")
+        try:
+            async for piece in answer.aiter_bytes(PIECE_BYTES):
+                await asyncio.to_thread(content.write, piece)
+        finally:
+            await asyncio.to_thread(content.close)
