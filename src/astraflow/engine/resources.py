@@ -60,6 +60,8 @@ def on_resource_event(
     holding = view.resources.find(tenant, event.resource_id, worker_id)
     if event.state in ("evicted", "released"):
         if holding is not None:
+            if view.copies is not None:
+                view.copies.failed(holding, f"it is {event.state}")
             _forget(view, holding, "evicted" if event.state == "evicted" else "released")
         return
     if holding is None:
@@ -70,6 +72,8 @@ def on_resource_event(
         holding.expires_at = parse_iso(event.expires_at)
     if event.state == "evicting":
         holding.state = "evicting"
+    if event.error is not None and view.copies is not None:
+        view.copies.failed(holding, event.error)
     view.batch.notices.append(ResourceChanged(*holding.key))
     if _is_left_over(view, holding):
         view.owe_cleanup(tenant, worker_id, holding.scope)
@@ -135,6 +139,9 @@ class CopyLinks(Protocol):
     def upload(self, holding: Holding) -> str: ...
 
     def download(self, holding: Holding) -> str: ...
+
+    def failed(self, holding: Holding, why: str) -> None:
+        """Its worker could not deliver it."""
 
 
 def take_over_boot(view: View, worker: WorkerEntry, incarnation: int) -> None:

@@ -312,6 +312,8 @@ class ResourceEvent(Wire, frozen=True):
     """Whose host holds it in memory; none for a file."""
     created_at: Name | None = None
     metadata: Raw = EMPTY_OBJECT
+    error: Text | None = None
+    """Why what was asked for, an export, could not be done."""
 
 
 TYPES: Final[dict[str, type[Wire]]] = {

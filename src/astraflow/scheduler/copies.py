@@ -70,7 +70,7 @@ class Copies:
         self._clock = clock
         self._max_bytes = max_bytes
         self._claim: Claim | None = None
-        self._waiting: dict[Key, set[asyncio.Event]] = {}
+        self._waiting: dict[Key, set[asyncio.Future[None]]] = {}
 
     def load(self, claim: Claim) -> None:
         """From here on copies are noted under this claim."""
@@ -121,22 +121,37 @@ class Copies:
                 f"the resource is not known any more: {link.resource_id[:80]}",
             )
         self.on_copy(key, copy.text())
-        for event in self._waiting.get(key, ()):
-            event.set()
+        for arrival in self._waiting.pop(key, ()):
+            if not arrival.done():
+                arrival.set_result(None)
         return copy
 
+    def give_up(self, key: Key, why: str) -> None:
+        """Its worker cannot deliver it: nobody need wait any longer."""
+        for arrival in self._waiting.pop(key, ()):
+            if not arrival.done():
+                arrival.set_exception(
+                    errors.Unavailable(
+                        errors.WORKER_UNAVAILABLE, f"its worker could not deliver it: {why}"
+                    )
+                )
+
     async def wait_for(self, key: Key, timeout_s: float) -> bool:
-        """Wait until a copy of the resource arrives; False if none did in time."""
-        event = asyncio.Event()
+        """Wait until a copy of the resource arrives; False if none did in time.
+
+        Raises:
+            Unavailable: its worker says that it cannot deliver it.
+        """
+        arrival: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiting = self._waiting.setdefault(key, set())
-        waiting.add(event)
+        waiting.add(arrival)
         try:
             async with asyncio.timeout(timeout_s):
-                await event.wait()
+                await arrival
         except TimeoutError:
             return False
         finally:
-            waiting.discard(event)
+            waiting.discard(arrival)
             if not waiting and self._waiting.get(key) is waiting:
                 del self._waiting[key]
         return True

@@ -120,6 +120,9 @@ class CopiesForEngine:
     def download(self, holding: Holding) -> str:
         return self._copies.download_url(resource_row(holding))[0]
 
+    def failed(self, holding: Holding, why: str) -> None:
+        self._copies.give_up(holding.key, why)
+
 
 Told = tuple[str, dict[str, Any]]
 """The type and the body of an event for the tenant's stream."""

@@ -393,11 +393,17 @@ class TestResults:
 class Links:
     """Where copies would be."""
 
+    def __init__(self) -> None:
+        self.failures: list[tuple[str, str]] = []
+
     def upload(self, holding: Holding) -> str:
         return f"/up/{holding.resource_id}"
 
     def download(self, holding: Holding) -> str:
         return f"/down/{holding.resource_id}"
+
+    def failed(self, holding: Holding, why: str) -> None:
+        self.failures.append((holding.resource_id, why))
 
 
 def durable(rig: Rig, **metadata: Any) -> Worker:
@@ -460,6 +466,16 @@ class TestCopies:
         tell(third, ready())
         located = rig.engine.view.locate(TENANT, [ResourceRefValue("r1", "w1", "file")])
         assert [one.worker_id for one in located] == ["w3"]
+
+    def test_an_export_that_failed_is_told_to_those_who_wait(self) -> None:
+        rig = Rig()
+        holder = durable(rig)
+        links = Links()
+        rig.engine.view.copies = links
+        tell(holder, business.ResourceEvent("r1", "touched", error="the disk is gone"))
+        assert links.failures == [("r1", "the disk is gone")]
+        tell(holder, business.ResourceEvent("r1", "evicted"))
+        assert links.failures[-1] == ("r1", "it is evicted")
 
     def test_without_a_copy_it_is_lost(self) -> None:
         rig = Rig(resource_grace_s=20.0)

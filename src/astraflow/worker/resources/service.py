@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import httpx
+import msgspec
 
 from astraflow import errors
 from astraflow.clock import Clock
@@ -148,7 +149,7 @@ class ResourceService:
                 await self._export(client, export)
             except errors.AstraflowError as problem:
                 _log.warning("not exported: %s: %s", export.resource_id, problem.message)
-                self._tell_state(export.resource_id)
+                self._tell_state(export.resource_id, problem.message)
 
     async def _export(self, client: httpx.AsyncClient, export: business.ResourceExport) -> None:
         address = upload_address(self._origin, export.upload_url)
@@ -165,13 +166,14 @@ class ResourceService:
             self.registry.release(export.resource_id)
         self._tell(resource.event("touched"))
 
-    def _tell_state(self, resource_id: str) -> None:
+    def _tell_state(self, resource_id: str, error: str | None = None) -> None:
         """Say how it is, so that a scheduler with another idea learns better."""
         found = self.registry.find(resource_id)
         if found is None:
             self._tell_gone(resource_id)
-        else:
-            self._tell(found.event("touched" if found.state == "ready" else found.state))
+            return
+        event = found.event("touched" if found.state == "ready" else found.state)
+        self._tell(event if error is None else msgspec.structs.replace(event, error=error))
 
     def _tell_gone(self, resource_id: str) -> None:
         self._tell(business.ResourceEvent(resource_id, "evicted"))

@@ -1,0 +1,113 @@
+"""Environments for a package on its author's machine: its dependencies, the SDK, and pytest if its tests shall run.
+
+They are made by uv once and kept in the cache folder of the user, by what is in them; whoever finds one that is gone
+makes it anew. The SDK is a link to the one of this installation, so an environment never has an old one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import uv
+
+from astraflow import errors
+from astraflow.cli.failing import note
+from astraflow.worker.hosts.builtin import host_program
+
+__all__ = ["cache_folder", "environment_variables", "python_for"]
+
+PYTEST: Final = "pytest>=8,<10"
+TAIL_CHARS: Final = 2_000
+
+
+def cache_folder() -> Path:
+    """Where environments are kept. Whatever is in it may be deleted at any time."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "astraflow" / "environments"
+
+
+def python_for(manifest: Mapping[str, Any], *, with_pytest: bool = False) -> Path:
+    """The Python of an environment with the dependencies of a manifest.
+
+    Raises:
+        Refused: uv cannot make it; the message has the end of what it said.
+        OSError: the cache folder cannot be used.
+    """
+    needs = manifest.get("python") or {}
+    wanted = [str(one) for one in needs.get("dependencies") or ()]
+    sdk = host_program().parents[1]
+    said = [sys.version, sys.prefix, str(sdk), wanted, PYTEST if with_pytest else ""]
+    place = cache_folder() / hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:16]
+    python = place / "bin" / "python"
+    if not python.exists():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if wanted:
+            note(f"making an environment with {len(wanted)} dependencies")
+        _make(place, wanted, sdk, is_closed=bool(needs.get("closed")), with_pytest=with_pytest)
+    return python
+
+
+def environment_variables() -> dict[str, str]:
+    """Ours, for the Python of such an environment: nothing of our own installation, no litter in the author's folder."""
+    hidden = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "PYTEST_ADDOPTS")
+    kept = {name: text for name, text in os.environ.items() if name not in hidden}
+    return {**kept, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _make(place: Path, wanted: list[str], sdk: Path, *, is_closed: bool, with_pytest: bool) -> None:
+    fresh = Path(tempfile.mkdtemp(dir=place.parent, prefix=".new-"))
+    try:
+        _uv("venv", "--relocatable", "--no-project", "--python", sys.executable, str(fresh))
+        install = ("pip", "install", "--python", str(fresh / "bin" / "python"))
+        if wanted:
+            requirements = fresh / "requirements.txt"
+            requirements.write_text("".join(f"{line}\n" for line in wanted), "utf-8")
+            closed = ("--no-deps",) if is_closed else ()
+            _uv(*install, *closed, "--requirements", str(requirements))
+        if with_pytest:
+            _uv(*install, PYTEST)
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        (fresh / "lib" / version / "site-packages" / "astraflow_sdk").symlink_to(sdk)
+        _place(fresh, place)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _place(fresh: Path, place: Path) -> None:
+    try:
+        fresh.rename(place)
+    except OSError:
+        if not (place / "bin" / "python").exists():  # else somebody else was quicker
+            raise
+
+
+def _uv(*arguments: str) -> None:
+    # In the root folder, as on a worker: in the package's, uv would read the package's own idea of an index.
+    ended = subprocess.run(  # noqa: S603 - our own uv, and a list of arguments
+        [uv.find_uv_bin(), "--quiet", *arguments],
+        cwd="/",
+        env={**environment_variables(), "NO_COLOR": "1", "UV_PYTHON_DOWNLOADS": "never"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if ended.returncode != 0:
+        tail = ended.stdout.strip()[-TAIL_CHARS:]
+        raise errors.Refused(
+            errors.PKG_INSTALL_FAILED,
+            f"the environment cannot be made: {tail}",
+            detail={
+                "hint": "check python.dependencies in manifest.json, and the index that uv uses"
+            },
+        )
