@@ -49,8 +49,19 @@ def build_package(folder: Path, out: Path | None = None, *, version: str | None 
         try:
             return build_archive(staged, out, version=version)
         except errors.Refused as refused:
-            said = refused.message.replace(str(staged), str(folder))
-            raise errors.Refused(refused.code, said, detail=refused.detail) from refused
+            raise _said_of(folder, staged, refused) from refused
+
+
+def _said_of(folder: Path, staged: Path, refused: errors.Refused) -> errors.Refused:
+    """The same refusal, of the folder that the author knows, and with all that is wrong."""
+    said = refused.message.replace(str(staged), str(folder))
+    problems = (refused.detail or {}).get("problems")
+    return errors.Refused(
+        refused.code,
+        said,
+        pointer=refused.pointer,
+        detail={"errors": problems} if problems else refused.detail,
+    )
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -105,8 +116,7 @@ def _describe(folder: Path, python: Path) -> dict[str, Any]:
             [str(python), "-P", "-m", "astraflow_sdk.describe", str(folder.absolute())],
             env=environment_variables(),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             timeout=DESCRIBE_S,
             check=False,
         )

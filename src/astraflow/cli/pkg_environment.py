@@ -57,7 +57,7 @@ def python_for(manifest: Mapping[str, Any], *, with_pytest: bool = False) -> Pat
 
 
 def environment_variables() -> dict[str, str]:
-    """Ours, for the Python of such an environment: nothing of our own installation, no litter in the author's folder."""
+    """Ours, for the Python of such an environment, without our own installation and without litter in the folder."""
     hidden = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "PYTEST_ADDOPTS")
     kept = {name: text for name, text in os.environ.items() if name not in hidden}
     return {**kept, "PYTHONDONTWRITEBYTECODE": "1"}

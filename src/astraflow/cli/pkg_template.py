@@ -74,9 +74,9 @@ astra run workflow.json # use it
 astra pkg publish       # build it and publish its version
 ```
 
-The nodes are functions in `$module`. `manifest.json` names the package, its version, and below `python.dependencies` what
-it needs, pinned with `==`. What a node looks like in the editor comes from its type hints and its docstring; what stands in the
-manifest counts for more.
+The nodes are functions in `$module`. `manifest.json` names the package, its version, and below `python.dependencies`
+what it needs, pinned with `==`. What a node looks like in the editor comes from its type hints and its docstring; what
+stands in the manifest counts for more.
 """
 IGNORED: Final = "dist/\n__pycache__/\n.pytest_cache/\n"
 
