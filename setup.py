@@ -1,4 +1,5 @@
-"""What a wheel holds beside `src`: the SDK, which hosts run, and package `core`, which every worker has.
+"""What a wheel holds beside `src`: the SDK, which hosts run, package `core`, which every worker has, and the packages
+that a fresh scheduler publishes.
 
 They are projects of their own in this repository; an editable install finds them where they are.
 """
@@ -14,8 +15,11 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 SHIPPED = {
     "sdk/src/astraflow_sdk": "astraflow_sdk",
-    "packages/core/manifest.json": "astraflow/packages/core/manifest.json",
-    "packages/core/astraflow_core": "astraflow/packages/core/astraflow_core",
+    "packages/core/manifest.json": "astraflow/shipped/core/manifest.json",
+    "packages/core/astraflow_core": "astraflow/shipped/core/astraflow_core",
+    "packages/crawlerx_playwright": "astraflow/shipped/crawlerx_playwright",
+    "packages/embeddings": "astraflow/shipped/embeddings",
+    "packages/llm": "astraflow/shipped/llm",
 }
 
 

@@ -121,6 +121,8 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     package_policy: _Policy = "warn"
     trusted_keys: tuple[_Text, ...] = ()
     """Keys whose signatures count, each `name=base64`, or the path of a file with such lines."""
+    shipped_packages: bool = True
+    """Whether the packages that come with the installation are published, unless they are there."""
     max_package_bytes: _Bytes = 512 * 1024**2
     max_artifact_bytes: _Bytes = 64 * 1024**3
     max_active_tasks: _Count = 1_000_000

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from tests.platform.pages import Pages, serving
-from tests.platform.site import QUICK, ROOT, Site, load, running, until
+from tests.platform.site import QUICK, Site, load, running, until
 
-PACKAGE = ROOT / "packages" / "crawlerx_playwright"
 OPEN = "2b2c3fcb-9c18-4ca2-9b5a-8ad4deb1f164"
 CLICK = "8f5dea1f-6a13-4e43-843f-5361c40f8f5a"
 GATE = "11111111-0000-4000-8000-000000000001"
@@ -22,8 +21,8 @@ GRACE_S = 3.0
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A fresh installation: the package came with it, and no worker has it yet."""
     with running(tmp_path_factory.mktemp("browser"), 3, **QUICK) as site:
-        site.publish(PACKAGE)
         yield site
 
 
@@ -144,7 +143,6 @@ def test_an_element_that_is_not_there_fails_the_node_and_says_which(
 def doomed(tmp_path: Path) -> Iterator[Site]:
     """Two workers with the package, one of which will be killed."""
     with running(tmp_path, 2, **QUICK) as site:
-        site.publish(PACKAGE)
         site.install("crawlerx_playwright", "2025.10.0")
         yield site
 

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from tests.platform.model_server import ModelServer, serving_model
-from tests.platform.site import QUICK, ROOT, Site, running
+from tests.platform.site import QUICK, Site, running
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with running(tmp_path_factory.mktemp("llm"), 1, **QUICK) as site:
-        site.publish(ROOT / "packages" / "llm")
         yield site
 
 

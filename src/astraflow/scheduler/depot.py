@@ -16,12 +16,14 @@ from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.copies import Copies
 from astraflow.scheduler.links import Links
 from astraflow.scheduler.repository import Repository, Rules
+from astraflow.scheduler.shipped import publish_shipped
 from astraflow.store.store import Claim, Store
 
 __all__ = ["Depot", "open_depot"]
 
 _log: Final = logging.getLogger(__name__)
 
+FIRST_TENANT: Final = "default"
 TIDY_EVERY_S: Final = 3_600.0
 KEPT_S: Final = 24 * 3_600.0
 """What nobody refers to is kept for a day: an upload under way must never be taken for a lost one."""
@@ -30,7 +32,11 @@ KEPT_S: Final = 24 * 3_600.0
 class Depot:
     """Packages and copies, under the claim that is served."""
 
-    def __init__(self, repository: Repository, copies: Copies, clock: Clock) -> None:
+    def __init__(
+        self, repository: Repository, copies: Copies, clock: Clock, *, ships_to: str | None = None
+    ) -> None:
+        """`ships_to`: the tenant that gets the packages of the installation, if any."""
+        self._ships_to = ships_to
         self.repository = repository
         self.copies = copies
         self._clock = clock
@@ -47,6 +53,8 @@ class Depot:
     async def begin(self, claim: Claim, audit: Callable[[str, str, str, str], None]) -> None:
         """Serving begins. Raises: StoreError."""
         await self.repository.load(claim)
+        if self._ships_to is not None:
+            await publish_shipped(self.repository, self._ships_to)
         self.repository.on_change = audit
         self.copies.load(claim)
 
@@ -87,6 +95,7 @@ def open_depot(
     spool = settings.data_dir / "uploads"
     repository = Repository(store, blobs, links, clock, catalogs, spool=spool, rules=rules)
     copies = Copies(store, blobs, links, clock, max_bytes=settings.max_artifact_bytes)
-    depot = Depot(repository, copies, clock)
+    ships_to = FIRST_TENANT if settings.shipped_packages else None
+    depot = Depot(repository, copies, clock, ships_to=ships_to)
     depot.origin = settings.public_url or ""
     return depot

@@ -165,7 +165,7 @@ async def open_serving(parts: Parts, claim: Claim, plans: Plans, feed: Feed) -> 
     for worker in workers:
         gateway.bind(worker.tenant, worker.worker_id, worker.subject)
         wish = worker.drain and msgspec.json.decode(worker.drain, type=DrainWish)
-        engine.restore_worker(worker.tenant, worker.worker_id, wish or None)
+        engine.restore_worker(worker.tenant, worker.worker_id, wish or None, worker.incarnation)
     await _restore(parts, engine, plans, rows, partial(_hold, parts, claim, ownership))
     await _restore_holdings(parts, engine)
     since = clock.wall_ms() - int(parts.engine.remember_submissions_s * 1000)

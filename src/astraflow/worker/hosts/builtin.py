@@ -19,7 +19,7 @@ def core_package() -> HostSpec:
     Raises:
         errors.Bug: the installation lacks it.
     """
-    shipped = Path(str(resources.files("astraflow"))) / "packages" / CORE_PACKAGE
+    shipped = Path(str(resources.files("astraflow"))) / "shipped" / CORE_PACKAGE
     folder = _first(shipped, _source_tree() / "packages" / CORE_PACKAGE)
     return HostSpec(CORE_PACKAGE, core_manifest().version, Path(sys.executable), folder)
 
