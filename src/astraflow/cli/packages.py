@@ -229,6 +229,7 @@ async def _order(
     news = News(None if as_json else lambda text: note(plain(text)))
     async with AsyncClient() as client, listening(client, news):
         present = await online_workers(client)
+        names = news.names = {one.worker_id: one.name for one in present}
         chosen = [
             one.worker_id
             for one in present
@@ -246,7 +247,6 @@ async def _order(
             timeout_s=timeout_s,
             clock=SystemClock(),
         )
-        names = {one.worker_id: one.name for one in present}
     _show_fates(wish, fates, names, as_json)
 
 

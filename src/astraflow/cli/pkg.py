@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
@@ -15,6 +15,9 @@ import typer
 from astraflow import errors
 from astraflow.cli.failing import FAILED, note
 from astraflow.cli.showing import AsJson, show_json, show_table
+
+if TYPE_CHECKING:
+    from astraflow.packages.building import Built
 
 __all__ = ["app"]
 
@@ -255,8 +258,9 @@ def publish(
     from astraflow.client.models import PackageVersion
 
     with files():
-        archive = build_package(source).path if source.is_dir() else source
-        text = _signature_for(archive, key, by)
+        built = build_package(source) if source.is_dir() else None
+        archive = source if built is None else built.path
+        text = _signature_for(archive, key, by, built)
         with Client() as client:
             raw = client.perform(calls.publish_package(archive, text).raw())
     if as_json:
@@ -264,7 +268,7 @@ def publish(
         return
     found = msgspec.json.decode(raw, type=PackageVersion)
     typer.echo(f"{found.name} {found.version}")
-    note(f"published as {found.sha256[:16]}…, {found.nodes} nodes"
+    note(f"published as {found.sha256[:16]}…, {found.nodes} node{'s' if found.nodes != 1 else ''}"
          + (f", signed by {found.signed_by}" if found.signed_by else ""))  # fmt: skip
     if not found.active:
         note(
@@ -272,11 +276,17 @@ def publish(
         )
 
 
-def _signature_for(archive: Path, key: Path | None, by: str) -> str | None:
+def _signature_for(archive: Path, key: Path | None, by: str, built: Built | None) -> str | None:
     if key is not None:
         return signature_of(archive, key, by)
     beside = archive.with_name(archive.name + SIGNATURE_ENDING)
-    return beside.read_text("utf-8").strip() if beside.exists() else None
+    if not beside.exists():
+        return None
+    text = beside.read_text("utf-8").strip()
+    if built is not None and built.sha256 not in text:
+        note(f"note: what was built is not what was signed, so the signature is not sent: {beside}")
+        return None
+    return text
 
 
 @app.command()

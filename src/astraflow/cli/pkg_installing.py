@@ -23,11 +23,11 @@ from astraflow.clock import Clock
 __all__ = [
     "Fate",
     "News",
-    "is_here",
     "listening",
     "online_workers",
     "order",
     "refuse_without_workers",
+    "state_of",
     "wait_for",
 ]
 
@@ -51,6 +51,8 @@ class News:
 
     def __init__(self, tell: Callable[[str], None] | None = None) -> None:
         self.failed: dict[tuple[str, str, str], str] = {}
+        self.names: dict[str, str] = {}
+        """What workers are called, by their ids: people read them."""
         self._tell = tell
         self._steps: dict[str, str] = {}
 
@@ -74,7 +76,7 @@ class News:
         step = f"{status} {details.get('step', '')}".strip()
         if self._tell is not None and self._steps.get(key[0]) != step:
             self._steps[key[0]] = step
-            self._tell(f"  {key[0]}: {step}")
+            self._tell(f"  {self.names.get(key[0], key[0])}: {step}")
 
 
 @asynccontextmanager
@@ -121,8 +123,12 @@ async def online_workers(client: AsyncClient) -> list[Worker]:
     return [one async for one in client.workers.iterate() if one.status not in GONE]
 
 
-def is_here(worker: Worker, name: str, version: str) -> bool:
-    return any(one["name"] == name and one["version"] == version for one in worker.packages)
+def state_of(worker: Worker, name: str, version: str) -> str:
+    """`installed`; on its way: `wanted`, `downloading`, `installing`; `failed`; or empty, if it is not there."""
+    for one in worker.packages:
+        if one["name"] == name and one["version"] == version:
+            return str(one.get("status") or "")
+    return ""
 
 
 async def order(
@@ -156,10 +162,15 @@ async def wait_for(
                 continue
             if found is None:
                 fates[worker] = Fate(worker, "it is not connected")
-            elif is_here(found, name, version) == (wish == "pkg.install"):
+                continue
+            state = state_of(found, name, version)
+            why = news.failed.get((worker, name, version))
+            if (state == "installed") == (wish == "pkg.install"):
                 fates[worker] = Fate(worker)
-            elif (why := news.failed.get((worker, name, version))) is not None:
-                fates[worker] = Fate(worker, why)
+            elif why is not None or state == "failed":
+                fates[worker] = Fate(
+                    worker, why or "it failed; `astra workers show` and its log say more"
+                )
         if len(fates) == len(workers):
             return list(fates.values())
         if clock.now() >= until:
