@@ -79,7 +79,8 @@ def _workers(client: httpx.Client) -> list[dict[str, Any]]:
 
 
 def _offers(client: httpx.Client, name: str) -> bool:
-    return any(one["name"] == name for one in _workers(client)[0]["packages"])
+    packages = _workers(client)[0]["packages"]
+    return any(one["name"] == name and one["status"] == "installed" for one in packages)
 
 
 def wait(found: Any) -> Any:

@@ -176,7 +176,8 @@ class Site:
 
 
 def _has(worker: dict[str, Any], name: str, version: str) -> bool:
-    return any(one["name"] == name and one["version"] == version for one in worker["packages"])
+    wanted = {"name": name, "version": version, "status": "installed"}
+    return any({**one, **wanted} == one for one in worker["packages"])
 
 
 @contextmanager
