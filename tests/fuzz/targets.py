@@ -7,6 +7,7 @@ other exception through, asserts included: that is a finding.
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from astraflow import errors
+from astraflow.packages.archive import check_archive, check_contents
+from astraflow.packages.building import build_archive
 from astraflow.protocol import codec
 from astraflow.protocol.wire import Unreadable
 from astraflow.workflow.catalog import StaticCatalog
@@ -78,6 +82,17 @@ def run_manifest(raw: bytes) -> None:
             StaticCatalog([manifest])
     except InvalidDocument as error:
         _check_problems(error)
+
+
+def run_archive(raw: bytes) -> None:
+    """An archive is checked and its contents are counted, or it is refused as a package that is not valid."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "input.cwx"
+        path.write_bytes(raw)
+        try:
+            check_contents(check_archive(path))
+        except errors.AstraflowError as error:
+            assert error.code in (errors.PKG_INVALID, errors.PKG_PERMISSION), error
 
 
 def _check_problems(error: InvalidDocument) -> None:
@@ -160,6 +175,21 @@ def definitions() -> list[bytes]:
     return [msgspec.json.encode(chain), *_examples("workflow")]
 
 
+@cache
+def _archives() -> tuple[bytes, ...]:
+    with tempfile.TemporaryDirectory() as folder:
+        built = [
+            build_archive(ROOT / "packages" / name, Path(folder))
+            for name in ("llm", "crawlerx_playwright")
+        ]
+        return tuple(one.path.read_bytes() for one in built)
+
+
+def archives() -> list[bytes]:
+    """Packages of our own."""
+    return list(_archives())
+
+
 def manifests() -> list[bytes]:
     """The published examples, and our own package."""
     return [core_manifest().raw, *_examples("manifest")]
@@ -175,4 +205,5 @@ TARGETS: Final[dict[str, Target]] = {
     "gateway": Target(sessions.run_gateway, gateway_inputs),
     "definition": Target(run_definition, definitions),
     "manifest": Target(run_manifest, manifests),
+    "archive": Target(run_archive, archives),
 }
