@@ -55,7 +55,7 @@ _LIMITS = {
 }
 """As the markers of other libraries name their limits: `annotated_types.Ge(0)`, `msgspec.Meta(ge=0)`."""
 _LENGTHS = {"minLength": "minItems", "maxLength": "maxItems"}
-_UNIONS = (typing.Union, getattr(types, "UnionType", typing.Union))
+UNIONS = (typing.Union, getattr(types, "UnionType", typing.Union))
 _NEVER = object()
 
 
@@ -102,7 +102,7 @@ def _schema(hint: Any) -> dict[str, Any]:
     if isinstance(hint, collections.abc.Hashable) and hint in _PLAIN:
         return dict(_PLAIN[hint])
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin in _UNIONS:
+    if origin in UNIONS:
         return _union(arguments)
     if origin is typing.Literal:
         return _choice(list(arguments))
@@ -225,12 +225,13 @@ def default_of(value: Any) -> Any:
     if value is _NEVER:
         return NO_DEFAULT
     try:
-        return json.loads(json.dumps(value, default=_as_json, allow_nan=False))
+        return json.loads(json.dumps(value, default=as_json, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
         return NO_DEFAULT
 
 
-def _as_json(value: Any) -> Any:
+def as_json(value: Any) -> Any:
+    """For `json.dumps(default=…)`: what hints know a form for. Raises TypeError for all else."""
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, os.PathLike):

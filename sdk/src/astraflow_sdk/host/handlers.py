@@ -3,6 +3,7 @@
 Rule 1: a handler gets its parameters by name. `ctx`, `context` or whatever is annotated `Context` gets the context.
 Rule 2: a parameter that is missing and has no default is a `ConfigurationError` that names it; those that the function
         does not name are left out, unless it takes `**kwargs`.
+        One whose hint is an Enum, a Path or a dataclass gets one (`values`).
 Rule 3: `async_run` or `run` of an adapter runs what no method of its own is named for, and gets the context alone.
 """
 
@@ -13,6 +14,7 @@ import inspect
 import json
 import os
 import pkgutil
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -36,6 +38,14 @@ _CODE_FOLDER = "adapters"
 """Modules lie beside the manifest, or in this folder (seed 002 §3)."""
 _NO_CODE = frozenset({"conftest", "setup", "tests"})
 """Beside the code of a package in its author's folder, and no part of it."""
+_WORD = re.compile(r"\w+")
+_PLAIN_WORDS = frozenset(
+    {
+        *("str", "int", "float", "bool", "None", "NoneType", "dict", "list", "object"),
+        *("Any", "Optional", "Union", "Mapping", "Dict", "List", "Context", "sdk", "astraflow_sdk"),
+    }
+)
+"""Of hints that promise nothing that JSON does not have."""
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -46,6 +56,7 @@ class Handler:
         "_context_name",
         "_names",
         "_needed",
+        "_readers",
         "_takes_all",
         "function",
         "is_async",
@@ -75,6 +86,7 @@ class Handler:
             self._context_name = names.pop()
             self._needed.clear()
         self._names = tuple(names)
+        self._readers = _readers_of(function)
 
     def call(self, ctx: Context) -> Any:
         """Call the function: its value, or the coroutine of it.
@@ -92,9 +104,31 @@ class Handler:
             raise ConfigurationError(f"{ctx.node_type} needs a value for: {listed}")
         names = given if self._takes_all else self._names
         passed = {key: given[key] for key in names if key in given}
+        for key, read in self._readers.items():
+            if key in passed:
+                passed[key] = read(passed[key])
         if name is not None:
             passed[name] = ctx
         return self.function(**passed)
+
+
+def _readers_of(function: Callable[..., Any]) -> Mapping[str, Callable[[Any], Any]]:
+    """Most handlers take what JSON has: for them nothing is imported, because hosts must start quickly."""
+    hints = getattr(function, "__annotations__", None) or {}
+    taken = [hint for name, hint in hints.items() if name != "return"]
+    words = {word for hint in taken for word in _WORD.findall(_text_of(hint))}
+    if words <= _PLAIN_WORDS:
+        return {}
+    from astraflow_sdk.values import readers_of
+
+    return readers_of(function)
+
+
+def _text_of(hint: Any) -> str:
+    if isinstance(hint, str):
+        return hint
+    is_class = isinstance(hint, type) and not hasattr(hint, "__args__")
+    return hint.__name__ if is_class else str(hint).replace("typing.", "")
 
 
 def is_context(name: str, parameter: inspect.Parameter) -> bool:

@@ -39,7 +39,7 @@ def encode_value(ctx: Context, value: object, limit_bytes: int) -> str:
     status = "SUCCEEDED"
     artifacts = ctx.take_artifacts()
     if type(value) is not dict:
-        value = dict(value) if isinstance(value, Mapping) else {"result": value}
+        value = _as_object(value)
     elif "status" in value and value.keys() <= _ADAPTER_KEYS and str(value["status"]) in _STATUSES:
         # An adapter may return {status, outputs, artifacts}.
         status = _STATUSES[value["status"]]
@@ -59,6 +59,20 @@ def encode_value(ctx: Context, value: object, limit_bytes: int) -> str:
         )
         return _failed(ctx, _error("E.RESULT.TOO_LARGE", "USER_CODE", message, False))
     return f'{_head(ctx)},"status":"{status}","result":{result}{kept}}}'
+
+
+def _as_object(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if value is None or isinstance(value, str | int | float | list):
+        return {"result": value}
+    from astraflow_sdk.values import plain_value
+
+    try:
+        plain = plain_value(value)
+    except (TypeError, ValueError, RecursionError):
+        plain = value  # it cannot be written either, and that says why
+    return plain if isinstance(plain, dict) else {"result": plain}
 
 
 def _artifacts(ctx: Context, given: list[Any]) -> list[dict[str, Any]]:
