@@ -212,9 +212,16 @@ class Engine:
 
     # -- what operators ask -----------------------------------------------------------------
 
-    def restore_worker(self, tenant: str, worker_id: str, wish: DrainWish | None = None) -> None:
-        """A worker that is stored, and what is wished of it; call it before anything is received."""
-        self.view.workers.expect(tenant, worker_id)
+    def restore_worker(
+        self,
+        tenant: str,
+        worker_id: str,
+        wish: DrainWish | None = None,
+        incarnation: int = 0,
+    ) -> None:
+        """A worker that is stored, the last boot of it that registered, and what is wished of it; call it before
+        anything is received."""
+        self.view.workers.expect(tenant, worker_id).incarnation = incarnation
         if wish is not None:
             self.view.drains[tenant, worker_id] = wish
 

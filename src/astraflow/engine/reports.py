@@ -9,7 +9,12 @@ from __future__ import annotations
 from astraflow import errors
 from astraflow.engine.batch import CommitFrame
 from astraflow.engine.packages import on_package_event
-from astraflow.engine.resources import list_artifacts, lost_ref, on_resource_event
+from astraflow.engine.resources import (
+    close_unlisted,
+    list_artifacts,
+    lost_ref,
+    on_resource_event,
+)
 from astraflow.engine.view import View
 from astraflow.protocol import business
 from astraflow.protocol.events import Delivered, Refused
@@ -65,11 +70,13 @@ def _on_result(view: View, tenant: str, worker: str, result: business.Result) ->
     place = view.find_task(tenant, result.task_id)
     if place is None:
         view.count("report of an unknown task")
+        close_unlisted(view, tenant, worker, result.artifacts)
         return
     run, task = place
     refusal = _refusal(view, worker, result)
     if refusal is not None:
         view.decide(run, Report(task, result.attempt, worker, "FAILED", error=refusal))
+        close_unlisted(view, tenant, worker, result.artifacts)
         return
     decision = view.decide(
         run,
@@ -87,7 +94,9 @@ def _on_result(view: View, tenant: str, worker: str, result: business.Result) ->
     )
     if view.watched:
         _count_end(view, run, task, result)
-    if result.artifacts and decision.ignored is None:
+    if decision.ignored is not None:
+        close_unlisted(view, tenant, worker, result.artifacts)
+    elif result.artifacts:
         list_artifacts(view, run, task, worker, result.artifacts)
 
 

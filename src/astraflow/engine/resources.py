@@ -32,6 +32,7 @@ __all__ = [
     "CopyLinks",
     "check_refs",
     "close_resource",
+    "close_unlisted",
     "copy_metadata",
     "extend_resource",
     "list_artifacts",
@@ -39,6 +40,7 @@ __all__ = [
     "lose_sticky",
     "lost_ref",
     "note_export",
+    "on_cleanup_due",
     "on_resource_event",
     "owe_cleanups",
     "rebuilds",
@@ -48,6 +50,8 @@ __all__ = [
 
 
 NOTHING: Final = msgspec.Raw(b"{}")
+UNHEARD: Final = 0
+"""The incarnation of a worker that has never registered here."""
 
 
 # -- what workers tell ------------------------------------------------------------------------
@@ -115,6 +119,17 @@ def list_artifacts(
         _owe_copy(view, holding)
 
 
+def close_unlisted(
+    view: View, tenant: str, worker_id: str, artifacts: Sequence[business.Artifact]
+) -> None:
+    """The result that lists them was not taken, so that nobody will ever ask for them. Their worker keeps them for the
+    sake of that result, beyond the end of the run: it is told to let go."""
+    for artifact in artifacts:
+        holding = view.resources.find(tenant, artifact.resource_id, worker_id)
+        if holding is not None and not holding.is_artifact and holding.state == "ready":
+            close_resource(view, holding, "the scheduler, which did not take the result")
+
+
 class _Wanted(msgspec.Struct):
     durable: bool = False
 
@@ -146,8 +161,8 @@ class CopyLinks(Protocol):
 
 def take_over_boot(view: View, worker: WorkerEntry, incarnation: int) -> None:
     """The worker has started anew: what it held in memory is gone, whether it says so or not."""
-    if worker.incarnation == incarnation:
-        return
+    if worker.incarnation in (UNHEARD, incarnation):
+        return  # a scheduler that has just started is no reason to believe that the worker has, too
     for holding in view.resources.of_worker(worker.tenant, worker.worker_id):
         if holding.package:
             _forget(view, holding, "evicted")
@@ -275,17 +290,25 @@ def _is_left_over(view: View, holding: Holding) -> bool:
 
 def owe_cleanups(view: View, worker: WorkerEntry) -> None:
     """Tell a worker that is back what has ended meanwhile, and what somebody closed."""
-    scopes = set()
     for holding in view.resources.of_worker(worker.tenant, worker.worker_id):
         holding.is_adrift = False
         if holding.is_artifact:
             _owe_copy(view, holding)
         if _is_left_over(view, holding):
-            scopes.add(holding.scope)
+            # One by one: a worker that has let go of it already, and died before it was heard, says so then.
+            _ask_to_close(view, worker, holding, "its run has ended")
         elif holding.state == "evicting":
             _ask_to_close(view, worker, holding, "closed while the worker was away")
-    for scope in sorted(scopes):
-        view.owe_cleanup(worker.tenant, worker.worker_id, scope)
+
+
+def on_cleanup_due(view: View, tenant: str, worker_id: str, scope: str) -> None:
+    """A worker that was told of the end of a run keeps what it once put into a result, whether that was taken or not;
+    and it says nothing of what it lost before. So it is asked for each that is left."""
+    worker = view.workers.find(tenant, worker_id)
+    for holding in view.resources.of_worker(tenant, worker_id):
+        if worker is not None and holding.scope == scope and _is_left_over(view, holding):
+            view.count("cleanup asked again")
+            _ask_to_close(view, worker, holding, "its run has ended")
 
 
 def close_resource(view: View, holding: Holding, by: str) -> None:

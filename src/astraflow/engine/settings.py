@@ -34,6 +34,8 @@ class EngineSettings(msgspec.Struct, frozen=True):
     """How long a task waits for the lost worker that holds its resource."""
     resource_lost: Literal["fail", "rebuild"] = "fail"
     """What a task does whose resource is gone, unless its node says so."""
+    cleanup_overdue_s: float = 10.0
+    """After a run: then a worker is asked for each thing that it has not said to be gone."""
     inline_limit_bytes: int = INLINE_RESULT_BYTES
     forced_reference_types: frozenset[str] = frozenset()
     """Types of artifacts that must stay on their worker, whatever their size (seed 003 §6)."""

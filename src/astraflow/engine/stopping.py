@@ -11,8 +11,16 @@ from astraflow import errors
 from astraflow.dispatch import Lease
 from astraflow.engine.batch import AffinityChanged
 from astraflow.engine.packages import on_wish_due
-from astraflow.engine.resources import lose_pinned, lose_sticky
-from astraflow.engine.timers import DeadlineDue, PinDue, StopDue, TimeoutDue, Timer, WishDue
+from astraflow.engine.resources import lose_pinned, lose_sticky, on_cleanup_due
+from astraflow.engine.timers import (
+    CleanupDue,
+    DeadlineDue,
+    PinDue,
+    StopDue,
+    TimeoutDue,
+    Timer,
+    WishDue,
+)
 from astraflow.engine.view import View, worker_key
 from astraflow.protocol.gateway import Gateway
 from astraflow.runs.commands import Cancel, Lose, Refuse, StopOverdue, TimeOut, Withdraw
@@ -50,6 +58,8 @@ def on_timer(view: View, timer: Timer) -> None:
         _timeout_due(view, timer)
     elif isinstance(timer, PinDue):
         _pin_due(view, timer)
+    elif isinstance(timer, CleanupDue):
+        on_cleanup_due(view, timer.tenant, timer.worker_id, timer.scope)
     elif isinstance(timer, WishDue):
         on_wish_due(view, timer.key)
     else:

@@ -11,6 +11,7 @@ from astraflow.dispatch.demand import Demand
 from astraflow.dispatch.wishes import WishKey
 
 __all__ = [
+    "CleanupDue",
     "DeadlineDue",
     "PinDue",
     "StopDue",
@@ -51,6 +52,14 @@ class PinDue(Timer, frozen=True):
     demand: Demand
     due: float
     """Of the newest watch: one that was set before the worker came back in between does not count."""
+
+
+class CleanupDue(Timer, frozen=True):
+    """A worker should have let go by now of what an ended run left there."""
+
+    tenant: str
+    worker_id: str
+    scope: str
 
 
 class WishDue(Timer, frozen=True):

@@ -27,7 +27,7 @@ from astraflow.engine.batch import (
 from astraflow.engine.calls import answer_call, lend_slot, refuse_call
 from astraflow.engine.settings import EngineSettings
 from astraflow.engine.submissions import Submissions
-from astraflow.engine.timers import StopDue, Timers
+from astraflow.engine.timers import CleanupDue, StopDue, Timers
 from astraflow.protocol.business import RESOURCE_CLEANUP, ResourceCleanup
 from astraflow.protocol.business import Cancel as CancelFrame
 from astraflow.protocol.wire import Wire
@@ -252,6 +252,8 @@ class View:
         if worker is not None and worker.session_id is not None:
             cleanup = ResourceCleanup(scope=scope, reason="its run has ended")
             self.send(worker.session_id, RESOURCE_CLEANUP, cleanup)
+            due = self.now + self.settings.cleanup_overdue_s
+            self.timers.set(due, CleanupDue(tenant, worker_id, scope))
 
     def end_attempt(self, run: Run, task: int, attempt: int) -> None:
         """Give back what an attempt held."""

@@ -166,8 +166,10 @@ async def open_serving(parts: Parts, claim: Claim, plans: Plans, feed: Feed) -> 
         gateway.bind(worker.tenant, worker.worker_id, worker.subject)
         wish = worker.drain and msgspec.json.decode(worker.drain, type=DrainWish)
         engine.restore_worker(worker.tenant, worker.worker_id, wish or None, worker.incarnation)
-    await _restore(parts, engine, plans, rows, partial(_hold, parts, claim, ownership))
+    # Before the runs: where a task can go depends on where its resources are.
     await _restore_holdings(parts, engine)
+    await _restore(parts, engine, plans, rows, partial(_hold, parts, claim, ownership))
+    await _restore_affinities(parts, engine)
     since = clock.wall_ms() - int(parts.engine.remember_submissions_s * 1000)
     for known in await store.submissions(since):
         engine.remember_submission(known.tenant, known.key, known.fingerprint, known.run_id)
@@ -178,14 +180,18 @@ async def open_serving(parts: Parts, claim: Claim, plans: Plans, feed: Feed) -> 
 
 
 async def _restore_holdings(parts: Parts, engine: Engine) -> None:
-    """What workers hold, what is wished of them, and which keys are theirs."""
-    store, wall_ms = parts.store, parts.clock.wall_ms()
-    for row in await store.resources():
+    """What workers hold, and what is wished of them."""
+    for row in await parts.store.resources():
         if row.state not in GONE:
             engine.restore_holding(holding_of(row))
-    for wish in await store.wishes():
+    for wish in await parts.store.wishes():
         engine.restore_wish(wish_of(wish))
-    for key in await store.affinities():
+
+
+async def _restore_affinities(parts: Parts, engine: Engine) -> None:
+    """Which keys are whose. After the runs, whose leases use some: that their workers are back is not known yet."""
+    wall_ms = parts.clock.wall_ms()
+    for key in await parts.store.affinities():
         age_s = (wall_ms - key.acquired_at) / 1000
         left_s = (key.expires_at - wall_ms) / 1000
         engine.restore_affinity(key.tenant, key.key, key.worker_id, age_s, left_s)
