@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from random import Random
 
-__all__ = ["FAULTS", "TENANTS", "Config", "draw"]
+__all__ = ["FAULTS", "HOLDING_FAULTS", "TENANTS", "Config", "draw"]
 
 TENANTS = ("acme", "globex")
 
@@ -37,6 +37,9 @@ FAULTS = (
     "reregister",
     "mute_crash",
 )
+
+HOLDING_FAULTS = ("evict", "install")
+"""Of worlds with resources and packages: workers that let things go, installs that fail."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,8 @@ class Config:
     pinned: bool = False
     keyed: bool = False
     chains: bool = False
+    resources: bool = False
+    packages: bool = False
     handlers: tuple[str, ...] = ("ok",)
 
     def tenant_of(self, number: int) -> str:
@@ -104,6 +109,8 @@ class Config:
 def draw(seed: int) -> Config:
     """The world of a seed."""
     rng = Random(seed * 7919 + 17)
+    # Of its own, so that what it decides leaves the rest of a world as it was.
+    second = Random(seed * 7919 + 18)
     faults = tuple(fault for fault in FAULTS if rng.random() < 0.5)
     is_large = rng.random() < 0.02
     handlers = ("ok", "ok", "ok", "fail", "flaky", "crash", "refuse_skip", "chatty")
@@ -114,7 +121,7 @@ def draw(seed: int) -> Config:
     is_crowded = rng.random() < 0.02
     return Config(
         seed=seed,
-        faults=faults,
+        faults=faults + tuple(fault for fault in HOLDING_FAULTS if second.random() < 0.5),
         workers=40 if is_crowded else rng.randint(tenants, 4),
         # Forty workers see as much in twenty seconds as four in many more.
         fault_phase_s=20.0 if is_crowded else 60.0,
@@ -139,5 +146,7 @@ def draw(seed: int) -> Config:
         pinned=rng.random() < 0.15,
         keyed=rng.random() < 0.2 and not is_large,
         chains=rng.random() < 0.25,
+        resources=second.random() < 0.3 and not is_large,
+        packages=second.random() < 0.2 and not is_large,
         handlers=tuple(rng.sample(handlers, rng.randint(1, 6))),
     )

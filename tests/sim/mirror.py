@@ -19,7 +19,7 @@ from astraflow.runs.facts import (
 )
 from astraflow.scheduler.archive import facts_of
 from astraflow.workflow.plan import Plan, decode_plan
-from tests.sim.store import StoredRun
+from tests.sim.store import KeptRows, StoredRun
 from tests.sim.world import Violation
 
 if TYPE_CHECKING:
@@ -71,10 +71,11 @@ class Written:
         self.facts = facts
 
 
-class Mirror:
+class Mirror(KeptRows):
     """Told of every transaction that was really written, in order."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.epoch = 0
         self.number = 0
         self.commits = 0
@@ -106,6 +107,7 @@ class Mirror:
                 )
             self.heads[event.tenant] = event.number
         self._check_changes(changes)
+        self.keep(changes)
         for listener in self.on_commit:
             listener(Written(_merged(list(by_run.values()))))
 

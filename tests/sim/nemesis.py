@@ -53,6 +53,8 @@ class Nemesis:
             ("store_split", 15.0, self._split_store),
             ("reregister", 2.0, self._reregister),
         )
+        if self.config.resources:
+            plan += (("evict", 3.0, self._evict),)
         for fault, mean, act in plan:
             if self.config.has(fault):
                 self.world.after(self.world.delay(mean), self._again, mean, act)
@@ -141,6 +143,10 @@ class Nemesis:
         worker = self._worker()
         for host in list(worker.hosts.values()):
             worker.crash_host(host)
+        worker.keeping.lose_memory()
+
+    def _evict(self) -> None:
+        self._worker().keeping.evict_one()
 
     def _jump(self) -> None:
         seconds = self.world.rng.choice((3600.0, -3600.0, 86400.0, -86400.0))

@@ -400,7 +400,9 @@ PLANTED: dict[str, Planted] = {
         ("I17",),
         {**_LONG, "heartbeat_s": 1.0, "lease_s": 6.0},
     ),
-    "reregister": Planted(reregister, ("reregister", "delay"), ("I17",), {**_LONG, "delay_s": 0.5}),
+    "reregister": Planted(
+        reregister, ("reregister", "delay"), ("I17", "crash"), {**_LONG, "delay_s": 0.5}
+    ),
     "lostcancel": Planted(
         lostcancel,
         ("scheduler_crash", "cancel"),

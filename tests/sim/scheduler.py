@@ -9,25 +9,63 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from astraflow.engine.batch import Answer, Batch
+from astraflow.dispatch.resources import GONE
+from astraflow.engine.batch import AffinityChanged, Answer, Batch, ResourceChanged, WishChanged
 from astraflow.engine.engine import Engine
 from astraflow.engine.intake import CancelRun, SubmitRun
 from astraflow.engine.ownership import Ownership
+from astraflow.engine.packages import PackageSource
 from astraflow.engine.settings import EngineSettings
 from astraflow.protocol.codec import BadFrame
-from astraflow.protocol.events import GatewaySettings, SendFrame
+from astraflow.protocol.events import GatewaySettings, RegisterArrived, SendFrame
 from astraflow.protocol.wire import Envelope
+from astraflow.scheduler.holdings import (
+    holding_of,
+    wish_of,
+    write_affinity,
+    write_resource,
+    write_wish,
+)
+from astraflow.store.rows import Changes, WorkerRow
 from tests.sim.clock import Clock
 from tests.sim.config import Config
+from tests.sim.keeping import EXTRA
 from tests.sim.network import Connection, Network
 from tests.sim.store import CommitOutcome, Store
 from tests.sim.wire import SimIds, authenticate, through_codec, tokens_for
 from tests.sim.world import World
 
 if TYPE_CHECKING:
+    from astraflow.engine.view import View
     from tests.sim.checkers import Checkers
 
 __all__ = ["SchedulerProcess"]
+
+_OF_HOLDINGS = (ResourceChanged, AffinityChanged, WishChanged)
+
+
+def published(tenant: str, name: str, version: str) -> PackageSource | None:
+    """What the repository of the simulation has."""
+    return PackageSource("sim://package", "0" * 64) if version == EXTRA[1] else None
+
+
+def rows_of(batch: Batch, view: View) -> Changes:
+    """The rows of what workers hold, as the ledger writes them."""
+    changes = Changes()
+    for one in batch.notices:
+        if isinstance(one, RegisterArrived):
+            row = WorkerRow(
+                tenant=one.tenant, worker_id=one.worker, subject="", incarnation=one.incarnation
+            )
+            changes.workers.append(row)
+    for notice in dict.fromkeys(one for one in batch.notices if isinstance(one, _OF_HOLDINGS)):
+        if isinstance(notice, ResourceChanged):
+            write_resource(changes, notice, view)
+        elif isinstance(notice, AffinityChanged):
+            write_affinity(changes, notice, view)
+        else:
+            write_wish(changes, notice, view)
+    return changes
 
 
 class SchedulerProcess:
@@ -58,6 +96,7 @@ class SchedulerProcess:
         self._conns: dict[str, Connection] = {}
         self._inbox: list[tuple[str, Any, Any]] = []
         self._committing = False
+        self._changes = Changes()
         self._tick_at: float | None = None
 
     # -- life -------------------------------------------------------------------------------
@@ -111,11 +150,27 @@ class SchedulerProcess:
         gateway.checkers = self.checkers
         self.engine = Engine(self._settings(), gateway, ownership, rng, now)
         at = self.clock.wall_ms()
+        for (tenant, worker_id), incarnation in self.store.incarnations.items():
+            self.engine.restore_worker(tenant, worker_id, None, incarnation)
+        self._restore_holdings(self.engine)
         for run in self.store.active():
             self.engine.restore(run.plan, run.bare_facts(), now, at)
+        self._restore_affinities(self.engine, at)
         for (tenant, key), (fingerprint, run_id) in self.store.submissions.items():
             self.engine.remember_submission(tenant, key, fingerprint, run_id)
         self._serve()
+
+    def _restore_holdings(self, engine: Engine) -> None:
+        for row in self.store.resources.values():
+            if row.state not in GONE:
+                engine.restore_holding(holding_of(row))
+        for wish in self.store.wishes.values():
+            engine.restore_wish(wish_of(wish))
+
+    def _restore_affinities(self, engine: Engine, at: int) -> None:
+        for key in self.store.affinities.values():
+            age_s, left_s = (at - key.acquired_at) / 1000, (key.expires_at - at) / 1000
+            engine.restore_affinity(key.tenant, key.key, key.worker_id, age_s, left_s)
 
     def _settings(self) -> EngineSettings:
         return EngineSettings(
@@ -130,6 +185,8 @@ class SchedulerProcess:
         )
 
     def _serve(self) -> None:
+        assert self.engine is not None
+        self.engine.view.sources = published
         self._committing = False
         self._tick_at = None
         self.world.after(0.0, self._renew, self.life)
@@ -264,6 +321,7 @@ class SchedulerProcess:
         self._schedule_tick()
 
     def _commit(self, batch: Batch) -> None:
+        self._write_down(batch)
         mean = self.config.commit_delay_s
         if mean == 0.0:
             self._write(self.life, batch)
@@ -310,11 +368,17 @@ class SchedulerProcess:
     # What another store does otherwise.
 
     def _is_stored(self, batch: Batch) -> bool:
-        return bool(batch.facts)
+        kept = (*_OF_HOLDINGS, RegisterArrived) if self.config.resources else _OF_HOLDINGS
+        return bool(batch.facts) or any(isinstance(one, kept) for one in batch.notices)
+
+    def _write_down(self, batch: Batch) -> None:
+        """Make the rows of a batch, by what the view is when it is taken."""
+        assert self.engine is not None
+        self._changes = rows_of(batch, self.engine.view)
 
     def _store(self, batch: Batch) -> CommitOutcome:
         assert self.engine is not None
-        return self.store.commit(self.engine.ownership.epoch, batch)
+        return self.store.commit(self.engine.ownership.epoch, batch, self._changes)
 
     def _is_written(self, outcome: CommitOutcome) -> bool:
         return outcome is CommitOutcome.UNKNOWN_WRITTEN

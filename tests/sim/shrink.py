@@ -28,7 +28,15 @@ def _smaller(config: Config) -> Iterator[Config]:
             yield config.shrink(handlers=tuple(one for one in config.handlers if one != handler))
     if config.fault_phase_s > 5:
         yield config.shrink(fault_phase_s=config.fault_phase_s * 0.7)
-    for flag in ("with_codec", "missing_package", "pinned", "keyed", "chains"):
+    for flag in (
+        "with_codec",
+        "missing_package",
+        "pinned",
+        "keyed",
+        "chains",
+        "resources",
+        "packages",
+    ):
         if getattr(config, flag):
             yield config.shrink(**{flag: False})
     for rate in ("loss", "duplication", "clog", "commit_fault", "drift", "commit_delay_s"):

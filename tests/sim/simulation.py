@@ -136,7 +136,15 @@ class Simulation:
     # -- liveness ---------------------------------------------------------------------------
 
     def _is_at_rest(self) -> bool:
-        return self._what_is_open() is None
+        return self._what_is_open() is None and self._what_is_held() is None
+
+    def _what_is_held(self) -> tuple[str, str] | None:
+        """Of resources and packages: the invariant that does not hold yet, and how."""
+        if not self.config.resources and not self.config.packages:
+            return None
+        serving = self._scheduler()
+        view = serving.engine.view if serving is not None and serving.engine is not None else None
+        return self.checkers.resources.trouble(view, self.workers)
 
     def _what_is_open(self) -> str | None:
         if self.client.unanswered:
@@ -158,6 +166,9 @@ class Simulation:
         what = self._what_is_open()
         if what is not None:
             raise Violation("I24", what)
+        held = self._what_is_held()
+        if held is not None:
+            raise Violation(*held)
 
     def story(self) -> list[str]:
         """The story of what did not end, for the report of a failure."""

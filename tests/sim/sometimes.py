@@ -1,4 +1,4 @@
-"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S16)."""
+"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S22)."""
 
 from __future__ import annotations
 
@@ -23,6 +23,12 @@ SOMETIMES: Mapping[str, str] = {
     "S14 a retry was exhausted": "retry exhausted",
     "S15 a pinned worker was lost": "pinned worker lost",
     "S16 a reader resumed": "reader resumed",
+    "S17 what was lost was made again": "rebuilt",
+    "S18 a resource was evicted while a task waited for it": "evicted while waited for",
+    "S19 a cleanup was owed after a reconnect": "cleanup owed after reconnect",
+    "S20 a package was installed on demand": "install on demand",
+    "S21 an install failed and was tried elsewhere": "install failed and tried elsewhere",
+    "S22 a notice was sent again": "notice resent",
 }
 
 IN_SHELLS = (

@@ -6,11 +6,12 @@ from enum import Enum
 
 from astraflow.engine.batch import Batch, NumberedFact
 from astraflow.runs.facts import Fact, RunAccepted, RunFinished
+from astraflow.store.rows import AffinityRow, Changes, ResourceRow, WishRow
 from astraflow.workflow.plan import Plan
 from tests.sim.config import Config
 from tests.sim.world import Violation, World
 
-__all__ = ["CommitOutcome", "Store", "StoredRun"]
+__all__ = ["CommitOutcome", "KeptRows", "Store", "StoredRun"]
 
 
 class CommitOutcome(Enum):
@@ -38,12 +39,39 @@ class StoredRun:
         return [one.fact for one in self.facts]
 
 
-class Store:
+class KeptRows:
+    """The rows of what workers hold."""
+
+    def __init__(self) -> None:
+        self.resources: dict[tuple[str, str, str], ResourceRow] = {}
+        self.wishes: dict[tuple[str, str, str, str], WishRow] = {}
+        self.incarnations: dict[tuple[str, str], int] = {}
+        self.affinities: dict[tuple[str, str], AffinityRow] = {}
+        self.on_rows: list[object] = []
+
+    def keep(self, rows: Changes) -> None:
+        """They are durable now."""
+        for worker in rows.workers:
+            self.incarnations[worker.tenant, worker.worker_id] = worker.incarnation
+        for resource in rows.resources:
+            self.resources[resource.tenant, resource.worker_id, resource.resource_id] = resource
+        for wish in rows.wishes:
+            self.wishes[wish.tenant, wish.worker_id, wish.name, wish.version] = wish
+        for affinity in rows.affinities:
+            self.affinities[affinity.tenant, affinity.key] = affinity
+        for key in rows.affinities_gone:
+            self.affinities.pop(key, None)
+        for listener in self.on_rows:
+            listener(rows)  # type: ignore[operator]
+
+
+class Store(KeptRows):
     """What survives every crash."""
 
     LEASE_TTL_S = 6.0
 
     def __init__(self, world: World, config: Config) -> None:
+        super().__init__()
         self.world = world
         self.config = config
         self.is_healed = False
@@ -74,7 +102,7 @@ class Store:
 
     # -- transactions -----------------------------------------------------------------------
 
-    def commit(self, epoch: int, batch: Batch) -> CommitOutcome:
+    def commit(self, epoch: int, batch: Batch, rows: Changes) -> CommitOutcome:
         """One transaction. The epoch is checked inside it (R11)."""
         if self.is_stale(epoch):
             return CommitOutcome.FENCED
@@ -84,6 +112,7 @@ class Store:
                 (CommitOutcome.REFUSED, CommitOutcome.UNKNOWN_WRITTEN, CommitOutcome.UNKNOWN_LOST)
             )
         if outcome in (CommitOutcome.DONE, CommitOutcome.UNKNOWN_WRITTEN):
+            self.keep(rows)
             self._write(epoch, batch)
         return outcome
 

@@ -16,7 +16,7 @@ from astraflow.agent.actions import Answer, Close, Exit, HandUp, Kill, OpenConne
 from astraflow.agent.agent import Agent, RegisterOffer
 from astraflow.agent.holdings import Holdings
 from astraflow.protocol import business, control
-from astraflow.protocol.wire import Envelope
+from astraflow.protocol.wire import Envelope, Wire
 from astraflow.protocol.worker_session import (
     Credential,
     WorkerIdentity,
@@ -24,6 +24,7 @@ from astraflow.protocol.worker_session import (
 )
 from tests.sim.clock import Clock
 from tests.sim.config import Config
+from tests.sim.keeping import Keeping, Kept
 from tests.sim.network import Connection, Network
 from tests.sim.wire import SimIds, through_codec
 from tests.sim.world import World
@@ -40,7 +41,16 @@ __all__ = ["Host", "WorkerProcess"]
 class Host:
     """An attempt as the operating system sees it: a process that runs until something ends it."""
 
-    __slots__ = ("attempt", "dispatch", "fence_at", "is_alive", "is_stopping", "task_id", "worker")
+    __slots__ = (
+        "attempt",
+        "dispatch",
+        "fence_at",
+        "is_alive",
+        "is_stopping",
+        "made",
+        "task_id",
+        "worker",
+    )
 
     def __init__(self, worker: WorkerProcess, dispatch: business.Dispatch) -> None:
         self.worker = worker
@@ -50,6 +60,7 @@ class Host:
         self.is_alive = True
         self.is_stopping = False
         self.fence_at = 0.0
+        self.made: Kept | None = None
 
 
 class WorkerProcess:
@@ -87,6 +98,8 @@ class WorkerProcess:
         self._conn: Connection | None = None
         self._inbox: list[tuple[str, Any]] = []
         self._tick_at: float | None = None
+        self.ready_at = 0.0  # when its session was opened
+        self.keeping = Keeping(self)
         # One worker of a tenant may lack the package, if another has it.
         lacks_package = config.missing_package and self.worker_id == "worker-0"
         has_package = not (lacks_package and config.workers_each > 1)
@@ -117,13 +130,17 @@ class WorkerProcess:
         )
         session.checkers = self.checkers
         session.process = self
-        offer = RegisterOffer(
-            control.Capabilities(control.Concurrency(config.slots), ("python",)),
-            packages=self._packages,
-        )
-        self.agent = self.checkers.agent_class(session, Holdings(config.slots), lambda: offer)
+        self.agent = self.checkers.agent_class(session, Holdings(config.slots), self._offer)
         self.agent.tick(self.clock.now())
+        self.keeping.boot()
         self._after()
+
+    def _offer(self) -> RegisterOffer:
+        features = ("pkg.install",) if self.config.packages else ()
+        return RegisterOffer(
+            control.Capabilities(control.Concurrency(self.config.slots), ("python",), features),
+            packages=self._packages + self.keeping.packages(),
+        )
 
     def crash(self) -> None:
         """kill -9 of the worker: its memory is gone; its hosts die with it."""
@@ -190,6 +207,10 @@ class WorkerProcess:
             self.agent.reoffer(self.clock.now())
             self._after()
 
+    def tell(self, key: str, frame_type: str, payload: Wire) -> None:
+        """Say how a resource or a package is."""
+        self._input("tell", (key, frame_type, payload))
+
     def _input(self, kind: str, what: Any) -> None:
         if self.agent is None:
             return
@@ -208,7 +229,15 @@ class WorkerProcess:
             self._conn = None
             self.agent.disconnected(now)
         elif kind == "finished":
+            for artifact in what.artifacts:
+                if artifact.resource_id in self.keeping.kept:
+                    self.keeping.kept[artifact.resource_id].is_listed = True
             self.agent.finished(what, now)
+        elif kind == "made":
+            self.keeping.add(what)
+        elif kind == "tell":
+            key, frame_type, payload = what
+            self.agent.tell(key, frame_type, payload, None, now)
         elif kind == "call":
             self.agent.call(what, now)
         elif kind == "gone":
@@ -251,8 +280,8 @@ class WorkerProcess:
                 self._exit(code)
             case Answer(response):
                 self._answered(response)
-            case HandUp():
-                raise AssertionError("nothing else is sent to workers here")
+            case HandUp(envelope):
+                self.keeping.take(envelope)
 
     def _exit(self, code: int) -> None:
         if code == 0 and self.drained_with_work:
@@ -319,6 +348,12 @@ class WorkerProcess:
         self.hosts[host.task_id, host.attempt] = host
         self.checkers.attempt_started(self, dispatch)
         rng, kind = self.world.rng, dispatch.node_type
+        missing = self.keeping.lease(host) if self.config.resources else None
+        if missing is not None:
+            self.world.after(0.01, self._fail_lost, host, missing)
+            return
+        if dispatch.resource_refs and self.config.resources:
+            self.checkers.resources.on_use(self, dispatch)
         if kind in ("sim.hang", "sim.endless"):
             return
         seconds = rng.expovariate(1 / 0.3)
@@ -335,7 +370,24 @@ class WorkerProcess:
         if kind == "sim.crash" and rng.random() < 0.5:
             self.world.after(seconds, self.crash_host, host)
             return
+        if kind == "sim.make":
+            self.world.after(seconds * rng.random(), self._make, host)
         self.world.after(seconds, self._finish, host, self._outcome(kind))
+
+    def _make(self, host: Host) -> None:
+        """An attempt makes something that its worker keeps, whatever becomes of the attempt."""
+        if host.is_alive:
+            host.made = self.keeping.draw(host)
+            self._input("made", host.made)
+
+    def _fail_lost(self, host: Host, resource_id: str) -> None:
+        """What a dispatch refers to is not there: its handler never starts."""
+        if not host.is_alive:
+            return
+        self._end(host)
+        message = f"the resource is evicted: {resource_id}"
+        error = business.TaskError("E.RESOURCE.LOST", "INFRASTRUCTURE", message, retryable=False)
+        self._report(host, "FAILED", b"{}", error)
 
     def _call_next(self, host: Host) -> None:
         """A middleware calls the rest of its chain, and goes on when it is answered."""
@@ -378,17 +430,45 @@ class WorkerProcess:
     def _finish(self, host: Host, status: str) -> None:
         if not host.is_alive:
             return
+        value = msgspec.json.encode(self._value(host))
         self._end(host)
-        value = msgspec.json.encode({"v": [host.task_id, host.attempt]})
         error = None
         if status == "FAILED":
             error = business.TaskError("E.RUNNER.FAILURE", "USER_CODE", "it failed")
-        elif status == "SUCCEEDED" and self.config.has("poison") and self.world.chance(0.1):
+        elif host.made is None and status == "SUCCEEDED" and self._poisons():
             value = b'{"v": "\\u0000"}'
-        self._report(host, status, value if status == "SUCCEEDED" else b"{}", error)
+        artifacts = self._list(host.made) if status == "SUCCEEDED" else ()
+        self._report(host, status, value if status == "SUCCEEDED" else b"{}", error, artifacts)
+
+    def _list(self, made: Kept | None) -> tuple[business.Artifact, ...]:
+        """Some files are listed by the result of the attempt that made them."""
+        if made is None or made.is_memory or not self.world.chance(0.3):
+            return ()
+        return (business.Artifact(made.resource_id, self.worker_id, "thing", 1),)
+
+    def _poisons(self) -> bool:
+        return self.config.has("poison") and self.world.chance(0.1)
+
+    def _value(self, host: Host) -> dict[str, object]:
+        """The result: who made it, and a reference to what it made, or handed on."""
+        value: dict[str, object] = {"v": [host.task_id, host.attempt]}
+        refs = host.dispatch.resource_refs
+        if host.made is not None:
+            value["r"] = host.made.ref(None if self.world.chance(0.2) else self.worker_id)
+        elif host.dispatch.node_type == "sim.change" and refs:
+            one = self.keeping.kept.get(refs[0].resource_id)
+            if one is not None:
+                one.marks[host.dispatch.node_id] = None
+                value["r"] = one.ref(self.worker_id)
+        return value
 
     def _report(
-        self, host: Host, status: str, value: bytes, error: business.TaskError | None
+        self,
+        host: Host,
+        status: str,
+        value: bytes,
+        error: business.TaskError | None,
+        artifacts: tuple[business.Artifact, ...] = (),
     ) -> None:
         result = business.Result(
             host.dispatch.run_id,
@@ -396,6 +476,7 @@ class WorkerProcess:
             host.attempt,
             status,  # type: ignore[arg-type]
             msgspec.Raw(value),
+            artifacts,
             error=error,
         )
         self.checkers.attempt_finished(self, result)
@@ -431,4 +512,6 @@ class WorkerProcess:
     def _end(self, host: Host) -> None:
         host.is_alive = False
         self.hosts.pop((host.task_id, host.attempt), None)
+        if host.dispatch.resource_refs:
+            self.keeping.give_back(host)
         self.checkers.attempt_ended(self, host.task_id, host.attempt)

@@ -17,6 +17,7 @@ from astraflow.ids import NodeId
 from astraflow.runs.facts import CallOpened
 from astraflow.runs.projections import events_of
 from astraflow.workflow.plan import (
+    AffinityHint,
     Feature,
     InEdge,
     InputEdge,
@@ -26,6 +27,7 @@ from astraflow.workflow.plan import (
     RetryPolicy,
 )
 from tests.sim.config import Config
+from tests.sim.keeping import EXTRA
 from tests.sim.store import Store
 from tests.sim.world import Violation, World
 
@@ -51,6 +53,10 @@ def draw_plan(world: World, config: Config) -> Plan:
         mine = tuple(sorted(rng.sample(range(index), count)))
         parents.append(mine)
         nodes.append(_draw_node(world, config, index, mine, joins))
+    if config.resources:
+        _hand_on(world, nodes, parents)
+    if config.packages:
+        _want_extra(world, nodes)
     if config.chains:
         _wrap(world, nodes, parents)
     children: list[list[int]] = [[] for _ in nodes]
@@ -70,11 +76,40 @@ def draw_plan(world: World, config: Config) -> Plan:
     )
 
 
+def _hand_on(world: World, nodes: list[PlanNode], parents: list[tuple[int, ...]]) -> None:
+    """Some nodes make a resource, some use or change what a node above them has made or handed on."""
+    rng = world.rng
+    for index, node in enumerate(nodes):
+        makers = [one for one in parents[index] if nodes[one].type in ("sim.make", "sim.change")]
+        changes: dict[str, object] = {}
+        if makers and rng.random() < 0.8:
+            changes["inputs"] = (*node.inputs, InputEdge(rng.choice(makers), ("r",), ("use",)))
+            changes["on_resource_lost"] = rng.choice(("rebuild", "rebuild", "fail", None))
+            if rng.random() < 0.4:
+                changes |= {"type": "sim.change", "join": "all", "disabled": False}
+        elif rng.random() < 0.5:
+            changes |= {"type": "sim.make", "join": "all", "disabled": False}
+        elif rng.random() < 0.2:
+            mode = rng.choice(("sticky", "preferred"))
+            changes["affinity"] = AffinityHint(f"affinity-{rng.randrange(2)}", mode)
+            changes["on_resource_lost"] = rng.choice(("rebuild", "fail", None))
+        nodes[index] = msgspec.structs.replace(node, **changes)
+
+
+def _want_extra(world: World, nodes: list[PlanNode]) -> None:
+    """Some nodes are of a package that nobody has yet."""
+    name, version = EXTRA
+    for index, node in enumerate(nodes):
+        if world.rng.random() < 0.4 and not node.resource_refs:
+            changed = {"package_name": name, "package_version": version}
+            nodes[index] = msgspec.structs.replace(node, **changed)
+
+
 def _wrap(world: World, nodes: list[PlanNode], parents: list[tuple[int, ...]]) -> None:
     """Put one or two middlewares round some nodes."""
     for host in range(len(nodes)):
-        if world.rng.random() > 0.4:
-            continue
+        if world.rng.random() > 0.4 or nodes[host].type in ("sim.make", "sim.change"):
+            continue  # a middleware would answer in its place, and hand nothing on
         chain = []
         for _ in range(world.rng.randint(1, 2)):
             chain.append(len(nodes))

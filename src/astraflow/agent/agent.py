@@ -88,6 +88,10 @@ class Agent:
         self._heartbeats: dict[str, tuple[AttemptRef, ...]] = {}
         self._waiting_calls: list[tuple[Held, business.NextRequest]] = []
         self._register_wanted = False
+        self._untold_offer = (
+            False  # what is offered has changed, and no answer says that it is known
+        )
+        self._offer_frame: str | None = None
         self._drain_deadline: float | None = None
         self._is_over = False
 
@@ -153,11 +157,11 @@ class Agent:
             self._count("feedback dropped")  # best effort: it must not hurt the attempt
 
     def reoffer(self, now: float) -> None:
-        """Packages, labels or capabilities have changed: tell the scheduler, if there is a session.
-        Without one, the next register tells it."""
+        """Packages, labels or capabilities have changed: tell the scheduler, again and again until it answers.
+        A register that was lost with its connection is not told by a session that goes on."""
         self._guard(now)
-        if self.session.is_ready:
-            self._register(now)
+        self._untold_offer = True
+        self._tell_offer(now)
         self._take_events(now)
 
     def tell(self, key: str, frame_type: str, payload: Wire, corr: str | None, now: float) -> None:
@@ -257,6 +261,7 @@ class Agent:
                 self._on_event(event, now)
         if self._register_wanted and not self._is_killing():
             self._register_wanted = False
+            self._untold_offer = False  # this one tells it
             self._register(now)
             self._take_events(now)
         self.session.held = not self.holdings.is_empty
@@ -275,7 +280,10 @@ class Agent:
                 self._send_waiting_calls(now)
             case HeartbeatDue():
                 self._heartbeat(now)
+                self._tell_offer(now)
             case HeartbeatAnswered(frame_id, sent_at, stop):
+                if frame_id == self._offer_frame:
+                    self._untold_offer = False
                 self._on_answer(frame_id, sent_at, stop)
             case RegisterWanted():
                 self._register_wanted = True
@@ -306,9 +314,13 @@ class Agent:
     def _is_killing(self) -> bool:
         return any(held.phase == "killing" for held in self.holdings.working())
 
-    def _register(self, now: float) -> None:
+    def _tell_offer(self, now: float) -> None:
+        if self._untold_offer and self.session.is_ready:
+            self._offer_frame = self._register(now)
+
+    def _register(self, now: float) -> str:
         offer = self._offer()
-        self.session.register(
+        return self.session.register(
             control.Register(
                 offer.capabilities,
                 offer.payload_types,
@@ -321,6 +333,7 @@ class Agent:
         )
 
     def _on_ready(self, resumed: bool, now: float) -> None:
+        self._tell_offer(now)
         if resumed:
             return
         # Before the results: a result may name what a notice tells of.

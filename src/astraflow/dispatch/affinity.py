@@ -60,8 +60,13 @@ class AffinityTable:
     def restore(
         self, tenant: str, key: str, worker_id: str, acquired_at: float, expires_at: float
     ) -> None:
-        """A record that is stored; whether its worker comes back will be seen."""
+        """A record that is stored; whether its worker comes back will be seen. It goes before what restored leases
+        have made of the key: one that is only preferred may be in use elsewhere, too."""
+        former = self._records.get((tenant, key))
+        self.release(tenant, key)
         record = AffinityRecord(worker_id, acquired_at, expires_at)
+        if former is not None and former.worker_id == worker_id:
+            record.inflight = former.inflight
         record.state = "stale"
         self._records[tenant, key] = record
         self._by_worker.setdefault((tenant, worker_id), {})[key] = record

@@ -39,7 +39,7 @@ def bound_parameters(run: Run, task: int) -> bytes:
         return node.parameters
 
     def result_of(index: int) -> dict[str, object] | None:
-        raw = run.tasks[index].result
+        raw = run.tasks[index].result or run.tasks[index].former
         if raw is None:
             return None
         results: dict[str, object] = msgspec.json.decode(raw)

@@ -290,15 +290,17 @@ def _is_left_over(view: View, holding: Holding) -> bool:
 
 def owe_cleanups(view: View, worker: WorkerEntry) -> None:
     """Tell a worker that is back what has ended meanwhile, and what somebody closed."""
+    scopes = set()
     for holding in view.resources.of_worker(worker.tenant, worker.worker_id):
         holding.is_adrift = False
         if holding.is_artifact:
             _owe_copy(view, holding)
         if _is_left_over(view, holding):
-            # One by one: a worker that has let go of it already, and died before it was heard, says so then.
-            _ask_to_close(view, worker, holding, "its run has ended")
+            scopes.add(holding.scope)
         elif holding.state == "evicting":
             _ask_to_close(view, worker, holding, "closed while the worker was away")
+    for scope in sorted(scopes):
+        view.owe_cleanup(worker.tenant, worker.worker_id, scope)
 
 
 def on_cleanup_due(view: View, tenant: str, worker_id: str, scope: str) -> None:

@@ -124,10 +124,11 @@ class Decision:
     def try_again(self, fact: AttemptFailed | AttemptLost | AttemptRefused) -> None:
         """Record the end of an attempt and queue the task, once all that the attempt called has ended."""
         self.record(fact)
-        if self.run.tasks[fact.task].open_calls == 0:
-            self.effects.append(EnqueueTask(fact.task, fact.delay_s))
-        else:
+        task = self.run.tasks[fact.task]
+        if task.open_calls:
             end_calls(self, fact.task)
+        elif task.is_waiting:
+            self.effects.append(EnqueueTask(fact.task, fact.delay_s))
         take_up(self)
 
     def is_cancelled(self, index: int) -> bool:

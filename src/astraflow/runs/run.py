@@ -53,6 +53,7 @@ class Task:
         "call",
         "delay_s",
         "failures",
+        "former",
         "finished_at",
         "losses",
         "message",
@@ -88,6 +89,7 @@ class Task:
         self.started_at: int | None = None
         self.finished_at: int | None = None
         self.result: msgspec.Raw | None = None
+        self.former: msgspec.Raw | None = None  # while it runs anew: the result that was taken back
         self.artifacts: Sequence[ArtifactRef] = ()
 
     @property
@@ -126,6 +128,7 @@ class Run:
         "run_id",
         "started_at",
         "status",
+        "takes_back",
         "tasks",
         "tenant",
     )
@@ -153,6 +156,7 @@ class Run:
         self.answered: list[int] = []  # calls that have ended
         self.doomed: list[tuple[int, int]] = []  # (task that can never run, the task it is due to)
         self.recent: deque[Fact] = deque(maxlen=RECENT_FACTS)
+        self.takes_back = False  # successes have been taken back: a task may wait upstream again
         self.is_simple = not (plan.features & _JOINING)
         if Feature.MIDDLEWARE in plan.features:
             self._subsume_middlewares()

@@ -246,7 +246,10 @@ def fold(run: Run, fact: Fact) -> None:
     if apply is None:
         raise InvalidTransition(run, fact.task, fact)
     task.state = apply(task, fact)
+    if run.takes_back and task.is_waiting and task.call is None:
+        _wait_again(run, fact.task)
     if type(task.state) in TERMINAL:
+        task.former = None
         run.open_tasks -= 1
         if task.call is not None:
             for caller in run.callers_of(fact.task):
@@ -272,13 +275,18 @@ def _open_call(run: Run, fact: CallOpened) -> None:
 
 
 def _take_back(run: Run, fact: TaskRebuilt) -> None:
-    """Open tasks that had succeeded, and let everything that may not have begun without them wait for them."""
+    """Open tasks that had succeeded, and let everything that may not have begun without them wait for them.
+
+    What runs goes on with what it was given. If its attempt does not end it, it waits like the others; a call of a
+    middleware, which has no place upstream to wait at, is given the former result again.
+    """
+    run.takes_back = True
     for index in fact.again:
         task = run.tasks[index]
         if type(task.state) is not Succeeded:
             raise InvalidTransition(run, index, fact)
         task.state = PENDING
-        task.result = None
+        task.former, task.result = task.result, None
         task.artifacts = ()
         task.finished_at = None
         run.open_tasks += 1

@@ -21,6 +21,7 @@ from astraflow.protocol.worker_session import (
     WorkerSession,
 )
 from tests.sim.checkers.attempts import AttemptChecker
+from tests.sim.checkers.resources import ResourceChecker
 from tests.sim.checkers.session import SessionChecker
 from tests.sim.checkers.state import StateChecker
 from tests.sim.world import Violation
@@ -76,6 +77,8 @@ class WatchedWorkerSession(WorkerSession):
                 self._delivered(event.envelope.seq)
             elif isinstance(event, Ready):
                 self.checkers.seen("session resumed" if event.resumed else "session opened")
+                if not event.resumed:
+                    self.process.ready_at = self.checkers.world.now
             elif isinstance(event, SessionLost):
                 self.checkers.seen("session reset")
         return events
@@ -95,6 +98,8 @@ class WatchedAgent(Agent):
             for held in self.holdings.reports():
                 if held.frame_id in event.frame_ids:
                     checkers.attempts.on_result_acked(held.task_id, held.attempt, held.report)
+        elif isinstance(event, Ready) and not event.resumed and len(self._notices):
+            self.session.checkers.seen("notice resent")  # type: ignore[attr-defined]
         super()._on_event(event, now)
 
 
@@ -108,12 +113,13 @@ class Checkers:
         self.state = StateChecker(world, config, store)
         self.attempts = AttemptChecker(world, store, self.state)
         self.sessions = SessionChecker(world)
+        self.resources = ResourceChecker(world, store, self.state)
         self.accepted: dict[str, int] = {}
         self.cancelled: dict[str, None] = {}
         self.gateway_class: type[WatchedGateway] = WatchedGateway
         self.worker_session_class: type[WatchedWorkerSession] = WatchedWorkerSession
         self.agent_class: type[WatchedAgent] = WatchedAgent
-        store.on_commit.append(self.state.on_commit)
+        store.on_commit.insert(0, self.state.on_commit)
 
     def seen(self, what: str) -> None:
         self.world.sometimes(what)
@@ -123,6 +129,8 @@ class Checkers:
     def attempt_started(self, worker: WorkerProcess, dispatch: business.Dispatch) -> None:
         self.world.log(f"{worker.worker_id} starts {dispatch.task_id} {dispatch.attempt}")
         self.attempts.on_start(worker, dispatch)
+        if self.config.resources:
+            self.resources.on_start(worker, dispatch)
 
     def attempt_finished(self, worker: WorkerProcess, result: business.Result) -> None:
         self.world.log(f"{worker.worker_id} ends {result.task_id} {result.attempt} {result.status}")

@@ -20,6 +20,7 @@ from astraflow.runs.facts import (
     TaskFact,
     TaskFailed,
     TaskLeased,
+    TaskRebuilt,
     TaskReused,
     TaskSkipped,
     TaskSucceeded,
@@ -27,7 +28,7 @@ from astraflow.runs.facts import (
     width,
 )
 from astraflow.runs.retry import LOSS_BUDGET
-from astraflow.workflow.plan import Feature, PlanNode
+from astraflow.workflow.plan import Feature, Plan, PlanNode
 from tests.sim.world import Violation
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class StateChecker:
         self.next_event: dict[str, int] = {}
         self.cancelled: dict[str, None] = {}
         self.finished: dict[str, str] = {}
+        self.finished_at: dict[str, float] = {}
         self.leases: dict[tuple[str, int], TaskLeased] = {}
         self.calls: dict[str, tuple[str, int]] = {}
         self.inputs: dict[tuple[str, int], dict[int, Fact]] = {}
@@ -155,6 +157,9 @@ class StateChecker:
         if isinstance(fact, CallOpened):
             self._call(run_id, fact, model)
             return
+        if isinstance(fact, TaskRebuilt):
+            self._take_back(run_id, fact)
+            return
         attempt = getattr(fact, "attempt", 0)
         if attempt and attempt != model.attempt:
             raise Violation("I11", f"{fact!r} is not of the current attempt {model.attempt}")
@@ -162,7 +167,11 @@ class StateChecker:
             model.failures += 1
             model.reported = fact.attempt
         elif isinstance(fact, AttemptLost):
-            model.losses += 1
+            if fact.cause == "its resource is gone":
+                # Its worker told so, and it is bounded by how often that is made again.
+                model.reported = fact.attempt
+            else:
+                model.losses += 1
             model.lost = fact.attempt
         elif isinstance(fact, AttemptRefused):
             model.reported = fact.attempt
@@ -171,7 +180,29 @@ class StateChecker:
             self._release(run_id, fact.task, model)
         if isinstance(fact, _TERMINAL):
             self._end(fact, model)
+            model.reported = max(model.reported, attempt)
         self._budgets(run_id, fact, model)
+
+    def _take_back(self, run_id: str, fact: TaskRebuilt) -> None:
+        """Successes that end nothing after all. Nothing else that is terminal ever changes."""
+        if run_id in self.cancelled:
+            raise Violation("I14", f"{run_id}.{fact.task} is made again after the cancel")
+        if self.tasks[run_id, fact.task].leased_to is not None:
+            raise Violation("I8", f"{run_id}.{fact.task} runs and waits to be made again")
+        for task in fact.again:
+            model = self.tasks[run_id, task]
+            if not isinstance(model.result, TaskSucceeded | TaskReused):
+                raise Violation("I8", f"{run_id}.{task} is made again and had not succeeded")
+            model.is_terminal = False  # its result stays, for calls that are under way
+        # What waits for them takes no late word of an attempt that came before.
+        children = [child for task in fact.again for child in self._plan(run_id).children[task]]
+        for task in (fact.task, *children):
+            waiting = self.tasks.get((run_id, task))
+            if waiting is not None and waiting.leased_to is None:
+                waiting.reported = waiting.attempt
+
+    def _plan(self, run_id: str) -> Plan:
+        return self.store.runs[run_id].plan
 
     def _call(self, run_id: str, fact: CallOpened, model: TaskModel) -> None:
         parent = self.tasks[run_id, fact.parent]
@@ -203,7 +234,9 @@ class StateChecker:
         is_plain = not plan.features or plan.features == {Feature.MIDDLEWARE}
         if is_plain:
             for parent in plan.parents[home]:
-                if not isinstance(self.result_of(run_id, parent), TaskSucceeded | TaskReused):
+                is_done = isinstance(self.result_of(run_id, parent), TaskSucceeded | TaskReused)
+                is_open = is_done and not self.tasks[run_id, parent].is_terminal
+                if not is_done or (is_open and model.call is None):
                     raise Violation("I9", f"{run_id}.{fact.task} was leased before {parent}")
         if node.resource_refs and fact.worker != node.resource_refs[0].worker_id:
             raise Violation("I16", f"{run_id}.{fact.task} is pinned, and went to {fact.worker}")
@@ -281,3 +314,4 @@ class StateChecker:
         if run_id in self.cancelled and fact.status != "cancelled":
             raise Violation("I14", f"{run_id} was cancelled and ended {fact.status}")
         self.finished[run_id] = fact.status
+        self.finished_at[run_id] = self.world.now

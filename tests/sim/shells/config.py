@@ -54,6 +54,7 @@ class Config:
     fault_phase_s: float = 25.0
     chains: bool = False
     keyed: bool = False
+    resources: bool = False
     handlers: tuple[str, ...] = ("ok",)
 
     def tenant_of(self, number: int) -> str:

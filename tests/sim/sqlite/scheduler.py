@@ -18,7 +18,7 @@ from astraflow.scheduler.ledger import Ledger, Origin
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.serving import Parts, open_serving
 from astraflow.scheduler.writer import pass_by
-from astraflow.store.rows import Changes, PlanRow
+from astraflow.store.rows import PlanRow
 from astraflow.store.store import Claim, Retention
 from astraflow.workflow.plan import encode_plan
 from tests.sim.scheduler import SchedulerProcess
@@ -44,7 +44,6 @@ class SqliteSchedulerProcess(SchedulerProcess):
         self._claim = Claim("", 0, None)
         self._ledger: Ledger | None = None
         self._number = 0
-        self._changes = Changes()
 
     def _open(self, epoch: int) -> None:
         store, config = self.store, self.config
@@ -91,7 +90,7 @@ class SqliteSchedulerProcess(SchedulerProcess):
     def _is_stored(self, batch: Batch) -> bool:
         return bool(batch.facts or batch.notices)
 
-    def _commit(self, batch: Batch) -> None:
+    def _write_down(self, batch: Batch) -> None:
         assert self._ledger is not None
         assert self.engine is not None
         for run_id, plan in batch.plans.items():
@@ -100,7 +99,6 @@ class SqliteSchedulerProcess(SchedulerProcess):
             self._ledger.origins[run_id] = Origin(row, "sim", None)
         self._number += 1
         self._changes = self._ledger.changes_of(batch, self.engine.view)
-        super()._commit(batch)
 
     def _store(self, batch: Batch) -> CommitOutcome:
         return self.store.commit_rows(self._claim, self._number, batch, self._changes)

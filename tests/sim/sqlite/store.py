@@ -116,6 +116,7 @@ class SqliteBackedStore(Store):
                 raise
             return CommitOutcome.FENCED
         self.mirror.written(claim.epoch, number, changes)
+        self.keep(changes)
         if batch.facts:
             self._write(claim.epoch, batch)
         return outcome
@@ -123,7 +124,9 @@ class SqliteBackedStore(Store):
     def _tear(self, claim: Claim, number: int, changes: Changes) -> None:
         """Half of the rows are written when the process dies: the transaction must leave no trace."""
         torn = Changes()
-        for name in ("plans", "runs", "run_changes", "pages", "workers", "events"):
+        of_runs = ("plans", "runs", "run_changes", "pages")
+        of_workers = ("workers", "events", "resources", "wishes", "affinities", "affinities_gone")
+        for name in of_runs + of_workers:
             setattr(torn, name, getattr(changes, name))
         torn.audits = _Tearing()
         try:
