@@ -24,13 +24,13 @@ from astraflow.cli.showing import AsJson, plain, show_json, show_table
 from astraflow.client import package_calls as calls
 from astraflow.client.asynchronous import AsyncClient
 from astraflow.client.blocking import Client
-from astraflow.client.models import PackageSummary, PackageVersion
+from astraflow.client.models import NodeType, PackageSummary, PackageVersion
 from astraflow.clock import SystemClock
 
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Published packages: list, install, choose the version that counts, roll out.",
+    help="Published packages and their nodes: list, install, activate, roll out.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -113,6 +113,39 @@ def _show_version(one: PackageVersion) -> None:
 
 def _first_line(node: dict[str, Any]) -> str:
     return str(node.get("description") or "").partition("\n")[0]
+
+
+@app.command("nodes")
+def list_nodes(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[WORDS]", help="words that must occur")
+    ] = None,
+    package: Annotated[str | None, typer.Option(help="only those of this package")] = None,
+    category: Annotated[str | None, typer.Option(help="only those of this category")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+) -> None:
+    """Node types that workflows can use, best fit first."""
+    sought = " ".join(words or ()) or None
+    with Client() as client:
+        show_list(
+            client,
+            lambda count, after: calls.list_node_types(sought, category, package, count, after),
+            kind=NodeType,
+            columns=("node type", "label", "category", "package", "description"),
+            row=lambda one: (
+                one.type,
+                one.label,
+                one.category,
+                f"{one.package.get('name')} {one.package.get('version')}",
+                one.description.partition("\n")[0],
+            ),
+            limit=limit,
+            cursor=cursor,
+            as_json=as_json,
+            empty="no node type fits",
+        )
 
 
 @app.command()

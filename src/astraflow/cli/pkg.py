@@ -114,7 +114,7 @@ def test(
     with files():
         python = python_for(read_manifest(folder), with_pytest=True)
     command = [str(python), "-P", "-m", "pytest", "-p", "astraflow_sdk.testing"]
-    command += ["-p", "no:cacheprovider", "--rootdir", str(folder), *ctx.args]
+    command += ["-p", "no:cacheprovider", "--rootdir", ".", *ctx.args]
     ended = subprocess.run(  # noqa: S603 - the package's Python, and a list of arguments
         command, cwd=folder, env=environment_variables(), check=False
     )
