@@ -90,10 +90,7 @@ async def upper(ctx: Context, text: str, times: int = 1) -> dict[str, str]:
     assert times["component"] == "number"
 
 
-def test_every_kind_of_hint_has_a_schema_and_a_widget(tmp_path: Path) -> None:
-    node = node_of(
-        tmp_path,
-        """
+MANY = """
 class Mode(enum.Enum):
     FAST = "fast"
     SLOW = "slow"
@@ -130,8 +127,11 @@ def many(
     default_mode: Mode = Mode.SLOW,
     long_text: str = "a line\\nand another",
 ): ...
-""",
-    )
+"""
+
+
+def test_every_kind_of_hint_has_a_schema(tmp_path: Path) -> None:
+    node = node_of(tmp_path, MANY)
     schema = node["schema"]["parameters"]["properties"]
     assert schema["mode"] == {"type": "string", "enum": ["fast", "slow"]}
     assert schema["box"] == {
@@ -158,6 +158,10 @@ def many(
     assert schema["flags"]["additionalProperties"] == {"type": "boolean"}
     assert schema["anything"] == {"default": None}
     assert schema["default_mode"]["default"] == "slow"
+
+
+def test_every_kind_of_hint_has_a_widget(tmp_path: Path) -> None:
+    node = node_of(tmp_path, MANY)
     components = {widget["key"]: widget["component"] for widget in node["ui"]["widgets"]}
     assert components == {
         "mode": "enum",

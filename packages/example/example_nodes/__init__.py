@@ -1,4 +1,4 @@
-"""The nodes of the package."""
+"""The nodes of package example."""
 
 from __future__ import annotations
 

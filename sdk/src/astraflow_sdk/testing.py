@@ -35,7 +35,16 @@ def _package_of(path: Path) -> Path | None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let tests import the package as a host does: from its folder, and from `adapters` in it."""
-    package = _package_of(config.rootpath)
+    _use_package_of(config.rootpath)
+
+
+def pytest_collect_file(file_path: Path) -> None:
+    """The same where a project has several packages, each with its tests."""
+    _use_package_of(file_path.parent)
+
+
+def _use_package_of(path: Path) -> None:
+    package = _package_of(path)
     if package is not None:
         use_folder(str(package))
 

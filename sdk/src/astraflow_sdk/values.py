@@ -70,7 +70,8 @@ def _class_reader(hint: type) -> Reader | None:
     if issubclass(hint, pathlib.PurePath):
         return _only_text(hint)
     if hint is datetime.datetime or hint is datetime.date:
-        return _only_text(hint.fromisoformat)
+        # Python 3.10 does not know that Z is UTC.
+        return _only_text(lambda text: hint.fromisoformat(text.replace("Z", "+00:00")))
     if dataclasses.is_dataclass(hint):
         return _dataclass(hint)
     return None

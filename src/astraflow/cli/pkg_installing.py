@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any, Final, Literal
 
 import msgspec
@@ -98,10 +98,9 @@ async def _hear(client: AsyncClient, news: News) -> None:
     async with httpx.AsyncClient(**options(client.endpoint)) as http:
         while True:
             try:
-                async with aclosing(_events(http, last)) as events:
-                    async for event in events:
-                        last = event.id or last
-                        news.take(event)
+                async for event in _events(http, last):
+                    last = event.id or last
+                    news.take(event)
             except (Cut, httpx.HTTPError):
                 await asyncio.sleep(COME_BACK_S)
 

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[3] / "sdk" / "src"
+PLUGIN = SOURCE / "astraflow_sdk" / "testing.py"
+"""A plugin of pytest, which alone imports it: where it runs, pytest is."""
 CORE = Path(__file__).resolve().parents[3] / "packages" / "core" / "astraflow_core"
 
 
@@ -20,10 +22,24 @@ def imported(path: Path) -> set[str]:
     return found
 
 
+def modules(path: Path) -> set[str]:
+    """Whole names of the modules that a file imports, and of what it imports from them."""
+    found: set[str] = set()
+    for item in ast.walk(ast.parse(path.read_text())):
+        if isinstance(item, ast.Import):
+            found |= {alias.name for alias in item.names}
+        elif isinstance(item, ast.ImportFrom):
+            found |= {f"{item.module}", *(f"{item.module}.{alias.name}" for alias in item.names)}
+    return found
+
+
 def test_the_sdk_and_package_core_import_the_standard_library_only() -> None:
     allowed = set(sys.stdlib_module_names) | {"astraflow_sdk", "astraflow_core"}
     files = [*SOURCE.rglob("*.py"), *CORE.rglob("*.py")]
     assert len(files) > 15
+    assert imported(PLUGIN) - allowed == {"pytest"}
+    files.remove(PLUGIN)
+    assert not [path for path in files if "astraflow_sdk.testing" in modules(path)]
     assert {str(path): imported(path) - allowed for path in files if imported(path) - allowed} == {}
 
 
