@@ -131,7 +131,7 @@ class Keeping:
     def evict_one(self) -> None:
         """There is little room left: something that nobody uses goes."""
         free = [one for one in self.kept.values() if not one.users and not one.is_listed]
-        if free:
+        if free and not self.process.is_paused:
             self.remove(self.world.rng.choice(free), "evicted")
 
     def remove(self, one: Kept, state: str) -> None:

@@ -34,6 +34,7 @@ from astraflow.protocol.worker_session import WorkerSettings
 from astraflow.runs import decisions, transitions
 from astraflow.runs.commands import Refuse, Start
 from astraflow.runs.states import Leased, Lost, Running, Stopping
+from tests.sim import planted_holdings as held
 from tests.sim import scheduler as sim_scheduler
 from tests.sim import worker as sim_worker
 from tests.sim.config import Config, draw
@@ -358,6 +359,9 @@ def tightfence() -> AbstractContextManager[None]:
 
 _LONG = {"handlers": ("long", "ok"), "workers": 3, "tenants": 1, "slots": 2, "tasks": 3}
 
+_KEEPING = {"resources": True, "packages": False, "runs": 5, "tasks": 6, "tenants": 1}
+_INSTALLING = {"packages": True, "runs": 4, "tenants": 1, "loss": 0.3}
+
 PLANTED: dict[str, Planted] = {
     "ackfirst": Planted(ackfirst, ("scheduler_crash", "commit"), ("I12",)),
     "noguard": Planted(noguard, ("partition",), ("I11", "I8", "crash")),
@@ -398,11 +402,9 @@ PLANTED: dict[str, Planted] = {
         staleowner,
         ("store_split", "cut"),
         ("I17",),
-        {**_LONG, "heartbeat_s": 1.0, "lease_s": 6.0},
+        {**_LONG, "heartbeat_s": 1.0, "lease_s": 6.0, "runs": 5, "tasks": 4},
     ),
-    "reregister": Planted(
-        reregister, ("reregister", "delay"), ("I17", "crash"), {**_LONG, "delay_s": 0.5}
-    ),
+    "reregister": Planted(reregister, ("reregister", "delay"), ("I17",), {**_LONG, "delay_s": 0.5}),
     "lostcancel": Planted(
         lostcancel,
         ("scheduler_crash", "cancel"),
@@ -420,4 +422,14 @@ PLANTED: dict[str, Planted] = {
         {**_LONG, "lease_s": 6.0, "delay_s": 0.5},
         only=True,
     ),
+    "noticelost": Planted(held.noticelost, ("scheduler_crash", "evict"), ("I18", "I20"), _KEEPING),
+    "cleanuplost": Planted(held.cleanuplost, ("scheduler_crash",), ("I18",), _KEEPING),
+    "wishonce": Planted(held.wishonce, ("scheduler_crash",), ("I19", "I24"), _INSTALLING),
+    "pinloose": Planted(held.pinloose, (), ("I16",), {**_KEEPING, "workers": 3}),
+    "rebuildbare": Planted(held.rebuildbare, ("evict", "worker_crash"), ("I25",), _KEEPING),
+    "rowsforgotten": Planted(held.rowsforgotten, ("scheduler_crash",), ("I18", "I20"), _KEEPING),
+    "bootforgets": Planted(held.bootforgets, ("scheduler_crash",), ("I20",), _KEEPING),
+    "offeronce": Planted(held.offeronce, ("cut", "loss"), ("I19", "I24"), _INSTALLING),
+    "earlylease": Planted(held.earlylease, ("evict", "host_crash"), ("I9",), _KEEPING),
+    "listedstays": Planted(held.listedstays, ("worker_crash", "cancel"), ("I18",), _KEEPING),
 }

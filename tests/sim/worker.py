@@ -229,9 +229,6 @@ class WorkerProcess:
             self._conn = None
             self.agent.disconnected(now)
         elif kind == "finished":
-            for artifact in what.artifacts:
-                if artifact.resource_id in self.keeping.kept:
-                    self.keeping.kept[artifact.resource_id].is_listed = True
             self.agent.finished(what, now)
         elif kind == "made":
             self.keeping.add(what)
@@ -444,6 +441,9 @@ class WorkerProcess:
         """Some files are listed by the result of the attempt that made them."""
         if made is None or made.is_memory or not self.world.chance(0.3):
             return ()
+        if self.keeping.kept.get(made.resource_id) is not made or made.end is not None:
+            return ()  # it went before it was listed
+        made.is_listed = True
         return (business.Artifact(made.resource_id, self.worker_id, "thing", 1),)
 
     def _poisons(self) -> bool:

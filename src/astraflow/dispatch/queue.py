@@ -188,10 +188,16 @@ class ReadyQueue:
         found: list[Entry] = []
         for classes in self._asleep.values():
             for one in classes.values():
-                found.extend(
-                    tasks[0][2] for tasks in one.tasks.values() if self._is_live(tasks[0][2])
-                )
+                for tasks in one.tasks.values():
+                    self._drop_dead(tasks)
+                    if self._is_live(tasks[0][2]):
+                        found.append(tasks[0][2])
         return found
+
+    def _drop_dead(self, tasks: list[tuple[int, int, Entry]]) -> None:
+        """Let a task that still waits come first. The last one stays: with it the run would have to leave its class."""
+        while len(tasks) > 1 and not self._is_live(tasks[0][2]):
+            self._left(heappop(tasks)[2])
 
     def demands(self) -> list[Demand]:
         """The demands that somebody may wait with."""

@@ -3,7 +3,7 @@
 Rule 1: an install is a wish that is stored before it is told, told again after each new session, and ended by the
         worker's word alone: its event, or its inventory.
 Rule 2: a task whose package no worker has makes a wish, if the repository has the version: on the worker that the task
-        is pinned to, else on the least loaded one that could run it.
+        is bound to by a resource or a sticky key, else on the least loaded one that could run it.
 Rule 3: when every worker that could run it has failed to install it, the task fails and says why. It would wait for
         ever otherwise.
 """
@@ -216,12 +216,24 @@ def install_for(view: View, demand: Demand) -> None:
 
 def _candidates(view: View, demand: Demand) -> list[WorkerEntry]:
     """The workers that could run the task if they had the package."""
-    if demand.pin is not None:
-        pinned = view.workers.find(demand.tenant, demand.pin)
-        workers = [pinned] if pinned is not None else []
+    only = _only_worker(view, demand)
+    if only is not None:
+        bound = view.workers.find(demand.tenant, only)
+        workers = [bound] if bound is not None else []
     else:
         workers = view.workers.of_tenant(demand.tenant)
     return [one for one in workers if one.is_reachable and _could_run(one, demand)]
+
+
+def _only_worker(view: View, demand: Demand) -> str | None:
+    """The one that the task must go to, whoever else has the package: for its resource, or for its affinity key."""
+    if demand.pin is not None:
+        return demand.pin
+    hint = demand.affinity
+    if hint is None or hint.mode != "sticky":
+        return None
+    record = view.affinity.lookup(demand.tenant, hint.key)
+    return record.worker_id if record is not None else None
 
 
 def _could_run(worker: WorkerEntry, demand: Demand) -> bool:

@@ -40,6 +40,10 @@ def place(view: View) -> None:
         if run is None or not _may_be_placed(run, entry.task):
             view.queue.drop(entry)
             continue
+        if not run.is_simple and _needs_more(view, run, entry):
+            view.queue.drop(entry)
+            view.enqueue(run, entry.task, 0.0)
+            continue
         key = entry.demand.concurrency_key
         if key is not None and not _key_is_free(view, run, entry):
             view.queue.sleep(entry, ("key", entry.tenant, key))
@@ -62,6 +66,14 @@ def place(view: View) -> None:
 def _may_be_placed(run: Run, task: int) -> bool:
     state = run.tasks[task]
     return run.cancel is None and state.is_waiting and state.open_calls == 0
+
+
+def _needs_more(view: View, run: Run, entry: Entry) -> bool:
+    """Whether an upstream task that a join did not wait for has ended since, and its result names a resource: then the
+    task has another place than when it was queued."""
+    refs = refs_of(run, entry.task, bound_parameters(run, entry.task))
+    pins = {ref.worker_id for ref in view.locate(run.tenant, refs) if ref.worker_id is not None}
+    return bool(pins) and pins != {entry.demand.pin}
 
 
 def _key_is_free(view: View, run: Run, entry: Entry) -> bool:

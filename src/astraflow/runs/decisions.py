@@ -336,8 +336,9 @@ def _report_failed(decision: Decision, command: Report) -> None:
     if error.code in LOSSES:
         _lose_attempt(decision, command.task, LOSSES[error.code])
     elif command.lost is not None and not decision.is_cancelled(command.task):
-        cause = "its resource is gone"
-        decision.record(AttemptLost(decision.at, command.task, command.attempt, cause, 0.0))
+        if type(state) is not Lost:
+            cause = "its resource is gone"
+            decision.record(AttemptLost(decision.at, command.task, command.attempt, cause, 0.0))
         rebuild(decision, Rebuild(command.task, command.lost, error.message))
     elif error.code == errors.CANCEL_TIMEOUT.code and _why(state) not in (None, "cancel"):
         # It had to be killed. What it was stopped for decides what that means, not how it ended.

@@ -1,8 +1,8 @@
 """Making again what was lost: which tasks run anew when a resource is gone that a later task needs.
 
 The tasks upstream whose results name the resource made it, or handed it on. They run again, and so does everything
-between them and the task that needs it: a session in which nobody has logged in is not the session that was lost. What
-else had used the resource has its result, and keeps it.
+between them and the task that needs it: a session in which nobody has logged in is not the session that was lost. The
+same holds for every other task that has yet to end and will be given it. What has ended keeps its result.
 """
 
 from __future__ import annotations
@@ -66,17 +66,27 @@ def _refusal(run: Run, task: int, again: tuple[int, ...]) -> str | None:
 
 def makers_of(run: Run, task: int, resource_id: str) -> tuple[int, ...]:
     """The tasks that have to run again so that the task finds such a resource, in the order of the plan."""
-    upstream = _upstream(run, run.host_of(task))
+    host = run.host_of(task)
+    upstream = _upstream(run, host)
     made = [index for index in upstream if _names(run, index, resource_id)]
+    again = _between(run, made, upstream)
+    for other in sorted({child for index in made for child in run.plan.children[index]}):
+        if other not in again and other != host and not run.tasks[other].is_terminal:
+            above = _upstream(run, other)
+            again |= _between(run, [index for index in made if index in above], above)
+    return tuple(sorted(index for index in again if type(run.tasks[index].state) is Succeeded))
+
+
+def _between(run: Run, made: list[int], upstream: set[int]) -> set[int]:
+    """Everything on a way from there to a task, which is: both downstream of a maker and upstream of the task."""
     again = set(made)
-    # Everything on a way from there to the task, which is: both downstream of a maker and upstream of the task.
     pending = list(made)
     while pending:
         for child in run.plan.children[pending.pop()]:
             if child in upstream and child not in again:
                 again.add(child)
                 pending.append(child)
-    return tuple(sorted(index for index in again if type(run.tasks[index].state) is Succeeded))
+    return again
 
 
 def _upstream(run: Run, task: int) -> set[int]:

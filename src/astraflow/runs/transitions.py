@@ -306,7 +306,11 @@ def _wait_again(run: Run, index: int) -> None:
     task = run.tasks[index]
     if type(task.state) is not Pending and type(task.state) not in WAITING:
         return  # it runs or has ended: it had what it needed
-    task.remaining = sum(not run.tasks[parent].is_terminal for parent in run.plan.parents[index])
+    parents = run.plan.parents[index]
+    task.remaining = sum(not run.tasks[parent].is_terminal for parent in parents)
+    is_any = task.is_waiting and run.plan.nodes[index].join == "any"
+    if is_any and any(_edges_live(run, parent, index) for parent in parents):
+        return  # one that is still there is enough
     if task.remaining:
         task.state = PENDING
         task.waiting_for = None

@@ -172,6 +172,8 @@ class StateChecker:
                 model.reported = fact.attempt
             else:
                 model.losses += 1
+                if self._waits_upstream(run_id, fact.task):
+                    model.reported = fact.attempt  # its next attempt will have other inputs
             model.lost = fact.attempt
         elif isinstance(fact, AttemptRefused):
             model.reported = fact.attempt
@@ -200,6 +202,15 @@ class StateChecker:
             waiting = self.tasks.get((run_id, task))
             if waiting is not None and waiting.leased_to is None:
                 waiting.reported = waiting.attempt
+
+    def _waits_upstream(self, run_id: str, task: int) -> bool:
+        """Whether something that it was given is being made again."""
+        if self.tasks[run_id, task].call is not None:
+            return False
+        parents = [self.tasks.get((run_id, one)) for one in self._plan(run_id).parents[task]]
+        return any(
+            one is not None and one.result is not None and not one.is_terminal for one in parents
+        )
 
     def _plan(self, run_id: str) -> Plan:
         return self.store.runs[run_id].plan

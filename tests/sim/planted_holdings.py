@@ -1,0 +1,128 @@
+"""Planted bugs of what workers hold: notices, cleanups, wishes, pins, rebuilds and the rows of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import msgspec
+
+import astraflow.runs.rebuild as rebuilding
+from astraflow.agent.agent import Agent
+from astraflow.agent.notices import Notices
+from astraflow.engine import engine, packages, reports, sessions, stopping, view
+from astraflow.runs import transitions
+from astraflow.runs.states import Succeeded
+
+__all__ = [
+    "bootforgets",
+    "cleanuplost",
+    "earlylease",
+    "listedstays",
+    "noticelost",
+    "offeronce",
+    "pinloose",
+    "rebuildbare",
+    "rowsforgotten",
+    "wishonce",
+]
+
+
+def _nothing(*_: Any) -> None:
+    """What should be done is not."""
+
+
+def noticelost() -> AbstractContextManager[Any]:
+    """Notices are forgotten with their session (against R10)."""
+
+    def broken(self: Any) -> None:
+        for index in (self._told, self._waiting, self._by_frame):
+            index.clear()
+
+    return patch.object(Notices, "session_lost", broken)
+
+
+def cleanuplost() -> AbstractContextManager[Any]:
+    """A worker that was away is not told what has ended meanwhile (against §5.7)."""
+    return patch.object(sessions, "owe_cleanups", _nothing)
+
+
+def wishonce() -> AbstractContextManager[Any]:
+    """A wish is told once, and not again after a new session (against §5.7)."""
+    owe_packages = packages.owe_packages
+
+    def broken(view: Any, worker: Any) -> None:
+        with patch.object(packages, "_owe", _nothing):
+            owe_packages(view, worker)
+
+    return patch.object(sessions, "owe_packages", broken)
+
+
+def pinloose() -> AbstractContextManager[Any]:
+    """A task that needs a resource is sent wherever there is room (against P12)."""
+    demand_of = view.demand_of
+
+    def broken(run: Any, task: int, refs: Any) -> Any:
+        return msgspec.structs.replace(demand_of(run, task, refs), pin=None)
+
+    return patch.object(view, "demand_of", broken)
+
+
+def rebuildbare() -> AbstractContextManager[Any]:
+    """Only what made a resource runs again, and nothing of what is between."""
+
+    def broken(run: Any, task: int, resource_id: str) -> tuple[int, ...]:
+        upstream = rebuilding._upstream(run, run.host_of(task))
+        named = [one for one in upstream if rebuilding._names(run, one, resource_id)]
+        made = [one for one in named if run.plan.nodes[one].type == "sim.make"]
+        return tuple(one for one in sorted(made) if type(run.tasks[one].state) is Succeeded)
+
+    return patch.object(rebuilding, "makers_of", broken)
+
+
+def rowsforgotten() -> AbstractContextManager[Any]:
+    """A scheduler that starts does not read what workers hold."""
+    return patch.object(engine.Engine, "restore_holding", _nothing)
+
+
+def bootforgets() -> AbstractContextManager[Any]:
+    """A scheduler that starts takes every worker for one that has started, too."""
+
+    def broken(self: Any, tenant: str, worker_id: str, *_: Any) -> None:
+        self.view.workers.expect(tenant, worker_id).incarnation = -1
+
+    return patch.object(engine.Engine, "restore_worker", broken)
+
+
+def offeronce() -> AbstractContextManager[Any]:
+    """A changed offer is told once, whatever becomes of the frame."""
+    tell_offer = Agent._tell_offer
+
+    def broken(self: Any, now: float) -> None:
+        tell_offer(self, now)
+        self._untold_offer = False
+
+    return patch.object(Agent, "_tell_offer", broken)
+
+
+def earlylease() -> AbstractContextManager[Any]:
+    """A task whose attempt was lost does not wait for what is made again upstream (against P4)."""
+    take_back = transitions._take_back
+
+    def broken(run: Any, fact: Any) -> None:
+        take_back(run, fact)
+        run.takes_back = False
+
+    return patch.object(transitions, "_take_back", broken)
+
+
+@contextmanager
+def listedstays() -> Iterator[None]:
+    """Files that only a refused result lists stay where they are."""
+    with (
+        patch.object(reports, "close_unlisted", _nothing),
+        patch.object(stopping, "on_cleanup_due", _nothing),
+    ):
+        yield
