@@ -145,8 +145,9 @@ def test_tests_of_a_package_run_with_its_dependencies(
     assert "3 passed" in done.out
     good(astra("pkg", "build", "needy", cwd=tmp_path, **caches))
     edit(package / "tests" / "test_more.py", "1.16.0", "9")
-    failed = astra("pkg", "test", "needy", "-q", cwd=tmp_path, **caches)
-    assert failed.code == 1 and "1 failed" in failed.out
+    failed = astra("pkg", "test", "needy", "-q", "--json", cwd=tmp_path, **caches)
+    assert failed.code == 1 and "1 failed" in failed.err
+    assert failed.json == {"passed": False, "exitCode": 1}
     assert not list(package.rglob("__pycache__"))
     manifest["python"] = {"dependencies": ["no-such-thing-anywhere==1.0"]}
     (package / "manifest.json").write_text(json.dumps(manifest))
@@ -248,6 +249,8 @@ def test_a_rollout_is_shown_and_taken_back(
     assert "rolled 0.1.0 is active again" in back.err
     wrong = server.astra("packages", "rollout", "rolled", "0.2.0", "--waves", "10")
     assert wrong.code == 1 and "waves" in wrong.err
+    worse = server.astra("packages", "rollout", "rolled", "0.2.0", "--waves", "10,all")
+    assert worse.code == 2 and "10,50,100" in worse.err
 
 
 def test_an_artifact_is_listed_kept_longer_fetched_and_let_go(server: Up, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from astraflow import errors
 from astraflow.cli.asking import Yes, confirm
 from astraflow.cli.failing import FAILED, note
 from astraflow.cli.listing import Cursor, Limit, show_list
@@ -54,13 +55,12 @@ def list_packages(limit: Limit = 50, cursor: Cursor = None, as_json: AsJson = Fa
             client,
             calls.list_packages,
             kind=PackageSummary,
-            columns=("package", "active", "versions", "nodes", "published", "description"),
+            columns=("package", "active", "versions", "nodes", "description"),
             row=lambda one: (
                 one.name,
                 one.active,
                 len(one.versions),
                 one.nodes,
-                one.published_at,
                 one.description,
             ),
             limit=limit,
@@ -74,7 +74,7 @@ def list_packages(limit: Limit = 50, cursor: Cursor = None, as_json: AsJson = Fa
 def show(
     name: Name,
     version: Annotated[
-        str | None, typer.Argument(metavar="[VERSION]", help="one version, with its nodes")
+        str | None, typer.Argument(metavar="VERSION", help="one version, with its nodes")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -118,7 +118,7 @@ def _first_line(node: dict[str, Any]) -> str:
 @app.command("nodes")
 def list_nodes(
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="[WORDS]", help="words that must occur")
+        list[str] | None, typer.Argument(metavar="WORDS", help="words that must occur")
     ] = None,
     package: Annotated[str | None, typer.Option(help="only those of this package")] = None,
     category: Annotated[str | None, typer.Option(help="only those of this category")] = None,
@@ -156,7 +156,10 @@ def yank(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Withdraw a version: nothing new gets it, runs that were accepted before still do."""
+    """Withdraw a version: nothing new gets it.
+
+    Runs that were accepted before still do.
+    """
     confirm(f"withdraw {name} {version}?", yes)
     with Client() as client:
         told = client.perform(calls.yank_package(name, version, reason).raw())
@@ -183,25 +186,36 @@ def activate(name: Name, version: Version, as_json: AsJson = False) -> None:
 def rollout(
     name: Name,
     version: Annotated[
-        str | None, typer.Argument(metavar="[VERSION]", help="without it: the rollouts so far")
+        str | None, typer.Argument(metavar="VERSION", help="without it: the rollouts so far")
     ] = None,
     waves: Annotated[str, typer.Option(help="shares of the workers in percent")] = "10,50,100",
     soak: Annotated[float, typer.Option(min=0.0, help="seconds to look at each wave")] = 30.0,
     as_json: AsJson = False,
 ) -> None:
-    """Bring a version to all workers, in waves; or look at the rollouts of a package."""
+    """Bring a version to all workers, in waves.
+
+    Without a version: the rollouts of the package so far.
+    """
     with Client() as client:
         if version is None:
             _show_rollouts(client, name, as_json)
             return
-        shares = [int(one) for one in waves.split(",") if one.strip().isdecimal()]
-        request = {"version": version, "waves": shares, "soakSeconds": soak}
+        request = {"version": version, "waves": _shares(waves), "soakSeconds": soak}
         told = client.perform(calls.start_rollout(name, request).raw())
     _answer(told, f"{name} {version} is rolled out in waves of {waves} percent", as_json)
     if not as_json:
         note(
             f"\nhint: `astra packages rollout {name}` says how far it is, `astra packages rollback {name}` ends it"
         )
+
+
+def _shares(waves: str) -> list[int]:
+    parts = [one.strip() for one in waves.split(",")]
+    if not all(one.isascii() and one.isdecimal() for one in parts):
+        raise errors.Refused(
+            errors.INPUT_UNREADABLE, f"waves are whole percents, as 10,50,100: {waves!r}"
+        )
+    return [int(one) for one in parts]
 
 
 def _show_rollouts(client: Client, name: str, as_json: bool) -> None:
@@ -223,7 +237,10 @@ def _show_rollouts(client: Client, name: str, as_json: bool) -> None:
 
 @app.command()
 def rollback(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
-    """Go back to the version that was active before; a rollout that runs is ended."""
+    """Go back to the version that was active before.
+
+    A rollout that runs is ended.
+    """
     confirm(f"go back to the version of {name} that was active before?", yes)
     with Client() as client:
         if as_json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Folder = Annotated[Path, typer.Argument(metavar="[FOLDER]", help="the folder with manifest.json")]
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="the folder with manifest.json")]
 Out = Annotated[Path | None, typer.Option(help="where the archive goes; dist in the folder")]
 Archive = Annotated[Path, typer.Argument(metavar="ARCHIVE", help="a .cwx file")]
 KeyFile = Annotated[Path | None, typer.Option("--key", help="a key of `astra pkg keygen`: sign it")]
@@ -103,6 +104,7 @@ def build(folder: Folder = HERE, out: Out = None, as_json: AsJson = False) -> No
 def test(
     ctx: typer.Context,
     folder: Folder = HERE,
+    as_json: AsJson = False,
 ) -> None:
     """Run the tests of a package, without a server.
 
@@ -116,8 +118,14 @@ def test(
     command = [str(python), "-P", "-m", "pytest", "-p", "astraflow_sdk.testing"]
     command += ["-p", "no:cacheprovider", "--rootdir", ".", *ctx.args]
     ended = subprocess.run(  # noqa: S603 - the package's Python, and a list of arguments
-        command, cwd=folder, env=environment_variables(), check=False
+        command,
+        cwd=folder,
+        env=environment_variables(),
+        stdout=sys.stderr if as_json else None,
+        check=False,
     )
+    if as_json:
+        show_json({"passed": ended.returncode == 0, "exitCode": ended.returncode})
     if ended.returncode == NO_TESTS:
         note("\nhint: write tests into tests/test_*.py")
     if ended.returncode != 0:
@@ -217,7 +225,7 @@ def verify(
         check_contents(checked)
         beside = archive.with_name(archive.name + SIGNATURE_ENDING)
         place = signature or (beside if beside.exists() else None)
-        text = None if place is None else place.read_text("utf-8")
+        text = None if place is None else place.read_text("utf-8", "replace")
     name, version = checked.manifest.name, checked.manifest.version
     signed_by = None
     if text is not None:
@@ -242,7 +250,7 @@ def verify(
 @app.command()
 def publish(
     source: Annotated[
-        Path, typer.Argument(metavar="[ARCHIVE|FOLDER]", help="a folder is built first")
+        Path, typer.Argument(metavar="ARCHIVE|FOLDER", help="a folder is built first")
     ] = HERE,
     key: KeyFile = None,
     by: By = "me",
@@ -282,7 +290,7 @@ def _signature_for(archive: Path, key: Path | None, by: str, built: Built | None
     beside = archive.with_name(archive.name + SIGNATURE_ENDING)
     if not beside.exists():
         return None
-    text = beside.read_text("utf-8").strip()
+    text = beside.read_text("utf-8", "replace").strip()
     if built is not None and built.sha256 not in text:
         note(f"note: what was built is not what was signed, so the signature is not sent: {beside}")
         return None

@@ -94,22 +94,21 @@ class Developing:
             return
 
     async def _bring(self, client: AsyncClient) -> None:
-        """Build, publish, install, activate; what goes wrong is the author's to read, and nothing else changes."""
-        began = self._clock.now()
+        """Build, publish, install, activate; what goes wrong is the author's to read, and the session goes on."""
         try:
-            version = self._next_version(await self._published(client))
-            with tempfile.TemporaryDirectory(prefix="astra-dev-") as out:
-                built = await asyncio.to_thread(
-                    build_package, self._folder, Path(out), version=version
-                )
-                signature = self._sign_with(built.path) if self._sign_with else None
-                await client.packages.publish(built.path, signature)
-            fates = await self._install(client, built)
+            await self._try_to_bring(client)
         except errors.AstraflowError as problem:
             self._failed(problem.message, problem.code.code)
-            return
-        good = [fate for fate in fates if not fate.problem]
-        if fates and not good:
+        except OSError as problem:  # a file that an editor has just replaced
+            said = f"cannot be used: {problem.strerror or problem}: {problem.filename or 'a file'}"
+            self._failed(said, errors.INPUT_UNREADABLE.code)
+
+    async def _try_to_bring(self, client: AsyncClient) -> None:
+        began = self._clock.now()
+        version = self._next_version(await self._published(client))
+        built = await self._publish(client, version)
+        fates = await self._install(client, built)
+        if fates and all(fate.problem for fate in fates):
             self._failed(fates[0].problem, errors.PKG_INSTALL_FAILED.code)
             await client.packages.yank(self._name, version, "it could not be installed")
             return
@@ -118,6 +117,18 @@ class Developing:
         self._is_live(built, fates, self._clock.now() - began)
         if replaced is not None:
             await self._withdraw(client, replaced)
+
+    async def _publish(self, client: AsyncClient, version: str) -> Built:
+        with tempfile.TemporaryDirectory(prefix="astra-dev-") as out:
+            built = await asyncio.to_thread(build_package, self._folder, Path(out), version=version)
+            if built.manifest.name != self._name:
+                raise errors.Refused(
+                    errors.PKG_INVALID,
+                    f"the package has another name now: {built.manifest.name}; end this and start it again",
+                )
+            signature = self._sign_with(built.path) if self._sign_with else None
+            await client.packages.publish(built.path, signature)
+        return built
 
     async def _install(self, client: AsyncClient, built: Built) -> list[Fate]:
         workers = [one.worker_id for one in await online_workers(client)]

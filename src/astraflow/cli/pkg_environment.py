@@ -45,14 +45,15 @@ def python_for(manifest: Mapping[str, Any], *, with_pytest: bool = False) -> Pat
     needs = manifest.get("python") or {}
     wanted = [str(one) for one in needs.get("dependencies") or ()]
     sdk = host_program().parents[1]
-    said = [sys.version, sys.prefix, str(sdk), wanted, PYTEST if with_pytest else ""]
+    is_closed = bool(needs.get("closed"))
+    said = [sys.version, sys.prefix, str(sdk), wanted, is_closed, PYTEST if with_pytest else ""]
     place = cache_folder() / hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:16]
     python = place / "bin" / "python"
     if not python.exists():
         place.parent.mkdir(parents=True, exist_ok=True)
         if wanted:
             note(f"making an environment with {len(wanted)} dependencies")
-        _make(place, wanted, sdk, is_closed=bool(needs.get("closed")), with_pytest=with_pytest)
+        _make(place, wanted, sdk, is_closed=is_closed, with_pytest=with_pytest)
     return python
 
 

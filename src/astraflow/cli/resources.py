@@ -38,17 +38,18 @@ def list_resources(
     worker: Annotated[str | None, typer.Option(help="only those on this worker")] = None,
     kind: Annotated[str | None, typer.Option("--type", help="only those of this type")] = None,
     state: Annotated[
-        str | None, typer.Option(help="ready, evicting, evicted or released; ready ones without it")
+        str, typer.Option(help="ready, evicting, evicted, released, or all")
     ] = "ready",
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
     """What workers hold, newest first."""
+    wanted = None if state == "all" else state
     with Client() as client:
         show_list(
             client,
-            lambda count, after: calls.list_resources(count, after, run, worker, kind, state),
+            lambda count, after: calls.list_resources(count, after, run, worker, kind, wanted),
             kind=Resource,
             columns=("resource", "type", "state", "size", "worker", "run", "until"),
             row=_row,
@@ -103,12 +104,15 @@ def _plain(value: object) -> object:
 def close(
     resource_id: ResourceId, worker: OnWorker = None, yes: Yes = False, as_json: AsJson = False
 ) -> None:
-    """Have its worker let go of it: a session is closed, a file deleted."""
+    """Have its worker let go of it.
+
+    A session is closed, a file deleted.
+    """
     confirm(f"let go of {resource_id}?", yes)
     with Client() as client:
         client.resources.close(resource_id, worker_id=worker)
     if as_json:
-        show_json({"resourceId": resource_id, "closed": True})
+        show_json({"resourceId": resource_id, "status": "told"})
     else:
         note(f"its worker is told to let go of it: {resource_id}")
 
@@ -137,7 +141,10 @@ def download(
     worker: OnWorker = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fetch an artifact into a file. What breaks off goes on, and the digest is checked."""
+    """Fetch an artifact into a file.
+
+    What breaks off goes on, and the digest is checked.
+    """
     with Client() as client:
         place = out or Path(_name_of(client.resources.get(resource_id, worker_id=worker)))
         if out is None and place.exists():
