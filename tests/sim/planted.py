@@ -430,6 +430,5 @@ PLANTED: dict[str, Planted] = {
     "rowsforgotten": Planted(held.rowsforgotten, ("scheduler_crash",), ("I18", "I20"), _KEEPING),
     "bootforgets": Planted(held.bootforgets, ("scheduler_crash",), ("I20",), _KEEPING),
     "offeronce": Planted(held.offeronce, ("cut", "loss"), ("I19", "I24"), _INSTALLING),
-    "earlylease": Planted(held.earlylease, ("evict", "host_crash"), ("I9",), _KEEPING),
     "listedstays": Planted(held.listedstays, ("worker_crash", "cancel"), ("I18",), _KEEPING),
 }

@@ -13,13 +13,11 @@ import astraflow.runs.rebuild as rebuilding
 from astraflow.agent.agent import Agent
 from astraflow.agent.notices import Notices
 from astraflow.engine import engine, packages, reports, sessions, stopping, view
-from astraflow.runs import transitions
 from astraflow.runs.states import Succeeded
 
 __all__ = [
     "bootforgets",
     "cleanuplost",
-    "earlylease",
     "listedstays",
     "noticelost",
     "offeronce",
@@ -105,17 +103,6 @@ def offeronce() -> AbstractContextManager[Any]:
         self._untold_offer = False
 
     return patch.object(Agent, "_tell_offer", broken)
-
-
-def earlylease() -> AbstractContextManager[Any]:
-    """A task whose attempt was lost does not wait for what is made again upstream (against P4)."""
-    take_back = transitions._take_back
-
-    def broken(run: Any, fact: Any) -> None:
-        take_back(run, fact)
-        run.takes_back = False
-
-    return patch.object(transitions, "_take_back", broken)
 
 
 @contextmanager

@@ -41,6 +41,7 @@ from astraflow.protocol.worker_session import (
     Poisoned,
     Ready,
     Refused,
+    RegisterAnswered,
     RegisterWanted,
     SessionLost,
     State,
@@ -281,9 +282,10 @@ class Agent:
             case HeartbeatDue():
                 self._heartbeat(now)
                 self._tell_offer(now)
-            case HeartbeatAnswered(frame_id, sent_at, stop):
+            case RegisterAnswered(frame_id):
                 if frame_id == self._offer_frame:
                     self._untold_offer = False
+            case HeartbeatAnswered(frame_id, sent_at, stop):
                 self._on_answer(frame_id, sent_at, stop)
             case RegisterWanted():
                 self._register_wanted = True
@@ -333,7 +335,6 @@ class Agent:
         )
 
     def _on_ready(self, resumed: bool, now: float) -> None:
-        self._tell_offer(now)
         if resumed:
             return
         # Before the results: a result may name what a notice tells of.

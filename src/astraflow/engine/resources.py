@@ -29,6 +29,7 @@ from astraflow.runs.run import Run
 from astraflow.workflow.plan import ResourceRefValue
 
 __all__ = [
+    "UNHEARD",
     "CopyLinks",
     "check_refs",
     "close_resource",

@@ -28,6 +28,7 @@ __all__ = [
     "Poisoned",
     "Ready",
     "Refused",
+    "RegisterAnswered",
     "RegisterWanted",
     "SessionLost",
     "Superseded",
@@ -125,6 +126,12 @@ class HeartbeatAnswered(WorkerEvent, frozen=True):
     frame_id: str
     sent_at: float
     stop: tuple[AttemptRef, ...]
+
+
+class RegisterAnswered(WorkerEvent, frozen=True):
+    """The scheduler knows what that later register of the open session offers."""
+
+    frame_id: str
 
 
 class Delivered(WorkerEvent, frozen=True):

@@ -85,6 +85,7 @@ class WorkerLink:
         self._connect_ends: float | None = None
         self._is_closing = False
         self._opening: Envelope | None = None
+        self._offering: str | None = None  # a later register that was not answered yet
         self._opening_ends = 0.0
         self._opening_repeats = 0.0
         self._pulse = Pulse(rng, self._settings.heartbeat_answer_timeout_s)

@@ -35,6 +35,7 @@ from astraflow.protocol.worker_events import (
     Poisoned,
     Ready,
     Refused,
+    RegisterAnswered,
     RegisterWanted,
     SessionLost,
     Superseded,
@@ -58,6 +59,7 @@ __all__ = [
     "Poisoned",
     "Ready",
     "Refused",
+    "RegisterAnswered",
     "RegisterWanted",
     "SessionLost",
     "State",
@@ -162,6 +164,8 @@ class WorkerSession(WorkerLink):
             self._opening_repeats = now + self._settings.opening_repeat_s
         elif self.state not in OPEN:
             return frame.id
+        else:
+            self._offering = frame.id
         self._pulse.remember(frame.id, now)
         self._frames.append(frame)
         return frame.id
@@ -385,6 +389,9 @@ class WorkerSession(WorkerLink):
         sent_at = self._pulse.answered(ack.for_)
         if sent_at is not None:
             self._events.append(HeartbeatAnswered(ack.for_, sent_at, ack.stop))
+        elif ack.for_ == self._offering:
+            self._offering = None
+            self._events.append(RegisterAnswered(ack.for_))
 
     def _on_opening_acked(self, now: float) -> None:
         assert self._opening is not None

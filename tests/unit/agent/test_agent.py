@@ -433,6 +433,19 @@ class TestSessions:
         desk.run()
         assert len(desk.registers()) == 2
 
+    def test_an_offer_that_changed_without_a_connection_is_told_when_the_session_goes_on(
+        self,
+    ) -> None:
+        desk = Desk()
+        desk.is_online = False
+        desk.cut()
+        desk.agent.reoffer(desk.now)
+        desk.run()
+        assert len(desk.registers()) == 1
+        desk.is_online = True
+        desk.wait(10.0)
+        assert len(desk.registers()) == 2
+
     def test_heartbeats_name_every_attempt_and_report(self) -> None:
         desk = Desk()
         desk.commits = False

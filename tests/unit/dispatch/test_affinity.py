@@ -120,3 +120,23 @@ def test_losing_and_reviving_a_worker_without_keys_does_nothing() -> None:
     record = affinity.lookup("acme", "model")
     assert record is not None
     assert record.state == "active"
+
+
+def test_a_stored_key_goes_before_what_a_restored_lease_has_made_of_it() -> None:
+    affinity = AffinityTable()
+    assert affinity.acquire("acme", "model", "w2", 0.0, 100.0)
+    affinity.restore("acme", "model", "w1", 0.0, 5.0)
+    affinity.check()
+    assert affinity.keys_of("acme", "w2") == []
+    record = affinity.lookup("acme", "model")
+    assert record is not None
+    assert (record.worker_id, record.state, record.inflight) == ("w1", "stale", 0)
+
+
+def test_a_stored_key_keeps_the_tasks_that_use_it() -> None:
+    affinity = AffinityTable()
+    assert affinity.acquire("acme", "model", "w1", 0.0, 100.0)
+    affinity.restore("acme", "model", "w1", 0.0, 5.0)
+    record = affinity.lookup("acme", "model")
+    assert record is not None
+    assert (record.state, record.inflight, record.expires_at) == ("stale", 1, 5.0)

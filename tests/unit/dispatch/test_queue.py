@@ -170,7 +170,7 @@ class TestSleeping:
         queue.sleep(first(queue), "a place")
         assert [(one.run_id, one.task) for one in queue.sleepers()] == [("r1", 0), ("r2", 2)]
         queue.forget("r1", 0)
-        assert [(one.run_id, one.task) for one in queue.sleepers()] == [("r2", 2)]
+        assert [(one.run_id, one.task) for one in queue.sleepers()] == [("r1", 1), ("r2", 2)]
 
     def test_waiting_with_a_demand_are_all_of_its_live_tasks_oldest_first(self) -> None:
         queue = ReadyQueue()
@@ -270,3 +270,16 @@ class TestDelays:
         queue.advance(20.0)
         queue.check()
         assert serve(queue) == [("r1", 0)]
+
+
+def test_a_task_behind_one_that_needs_no_place_any_more_is_among_the_sleepers() -> None:
+    queue = ReadyQueue()
+    push(queue, "run1", 0)
+    push(queue, "run1", 1)
+    queue.sleep(first(queue), "package")
+    queue.forget("run1", 0)
+    assert [entry.task for entry in queue.sleepers()] == [1]
+    queue.check()
+    queue.forget("run1", 1)
+    assert queue.sleepers() == []
+    queue.check()

@@ -17,6 +17,7 @@ from astraflow.engine.packages import (
 )
 from astraflow.protocol import business
 from astraflow.runs.facts import TaskFailed, TaskWaiting
+from astraflow.workflow.plan import AffinityHint
 from tests.unit.engine.rig import TENANT, Rig, Worker
 from tests.unit.plans import make_plan
 
@@ -254,6 +255,15 @@ class TestOnDemand:
         maker.finish(value={"resourceRef": {"resourceId": "r", "workerId": "w2"}})
         assert wish(rig, "w2").is_open
         assert rig.engine.view.wishes.find((TENANT, "w1", "text", "2.0")) is None
+
+    def test_a_sticky_task_has_it_installed_on_the_worker_of_its_key(self) -> None:
+        rig = published()
+        rig.worker("w1", packages={"text": "2.0"}, runtimes=("python",))
+        rig.worker("w2", features=INSTALLS)
+        rig.engine.view.acquire(TENANT, "k", "w2")
+        sticky = {**TEXT, "affinity": AffinityHint("k", "sticky")}
+        rig.submit(make_plan(1, nodes={0: sticky}))
+        assert wish(rig, "w2").is_open
 
     def test_while_workers_that_have_it_are_busy_nothing_is_installed(self) -> None:
         rig = published()

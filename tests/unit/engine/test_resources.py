@@ -11,11 +11,14 @@ from astraflow import errors
 from astraflow.dispatch.resources import Holding
 from astraflow.engine.batch import ResourceChanged
 from astraflow.engine.resources import (
+    UNHEARD,
     check_refs,
     close_resource,
+    close_unlisted,
     extend_resource,
     note_export,
     request_export,
+    take_over_boot,
 )
 from astraflow.moments import parse_iso
 from astraflow.protocol import business
@@ -140,6 +143,28 @@ class TestTold:
         worker.boot()
         rig.wait(1.0)
         assert [one.resource_id for one in rig.engine.view.resources] == ["file"]
+
+    def test_a_scheduler_that_starts_anew_does_not_take_its_workers_memory_for_lost(self) -> None:
+        rig = Rig()
+        rig.worker("w1")
+        kept = Holding(TENANT, "w1", "r1", 0)
+        kept.package, kept.scope = "web 1.0", "session"
+        view = rig.engine.view
+        view.resources.add(kept)
+        worker = view.workers.expect(TENANT, "w1")
+        worker.incarnation = UNHEARD
+        take_over_boot(view, worker, 7)
+        assert view.resources.find(TENANT, "r1", "w1") is kept
+        worker.incarnation = 7
+        take_over_boot(view, worker, 8)
+        assert view.resources.find(TENANT, "r1", "w1") is None
+
+    def test_the_boot_of_a_stored_worker_is_known_before_it_registers(self) -> None:
+        rig = Rig()
+        rig.engine.restore_worker(TENANT, "w9", None, 4)
+        found = rig.engine.view.workers.find(TENANT, "w9")
+        assert found is not None
+        assert found.incarnation == 4
 
 
 class TestLost:
@@ -294,6 +319,36 @@ class TestCleanup:
         worker.boot()
         rig.wait(1.0)
         assert [one.scope for one in asked(worker, business.ResourceCleanup)] == ["run1"]
+
+    def test_what_is_not_said_to_be_gone_is_asked_for_by_name(self) -> None:
+        rig = Rig(cleanup_overdue_s=10.0)
+        worker = rig.worker("w1")
+        rig.submit(make_plan(1))
+        tell(worker, ready())
+        worker.finish()
+        rig.wait(11.0)
+        asked_for = [one.resource_id for one in asked(worker, business.ResourceCleanup)]
+        assert asked_for == [None, "r1"]
+
+    def test_what_only_a_refused_result_lists_is_closed(self) -> None:
+        rig = Rig()
+        worker = rig.worker("w1")
+        rig.submit(make_plan(1))
+        tell(worker, ready())
+        view = rig.engine.view
+        close_unlisted(view, TENANT, "w1", [business.Artifact("r1", "w1", "page")])
+        assert holding(rig).state == "evicting"
+        rig.run()
+        assert asked(worker, business.ResourceCleanup)[-1].resource_id == "r1"
+
+    def test_what_an_earlier_result_listed_is_not_closed_when_it_comes_again(self) -> None:
+        rig = Rig()
+        worker = rig.worker("w1")
+        rig.submit(make_plan(1))
+        tell(worker, ready())
+        holding(rig).is_artifact = True
+        close_unlisted(rig.engine.view, TENANT, "w1", [business.Artifact("r1", "w1", "page")])
+        assert holding(rig).state == "ready"
 
     def test_artifacts_and_sessions_stay(self) -> None:
         rig = Rig()

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from astraflow.runs.commands import Cancel, Command, Lease, Rebuild, Report
+from astraflow.runs.commands import Cancel, Command, Lease, Lose, Rebuild, Report
 from astraflow.runs.decisions import Decision, decide
 from astraflow.runs.effects import AttemptOver, EnqueueTask, UnqueueTask
 from astraflow.runs.facts import AttemptLost, Fact, Problem, TaskFailed, TaskRebuilt
@@ -206,3 +206,36 @@ def test_only_one_that_waits_for_a_place_can_wait_for_it_again(chain: World) -> 
         fold(chain.run, TaskRebuilt(AT, 2, "r1", "gone", (0,)))
     assert type(chain.run.tasks[1].state) is Succeeded
     assert accepted() == chain.facts[0]
+
+
+def test_a_late_word_of_a_lost_attempt_makes_it_again_too(chain: World) -> None:
+    attempt = chain.lease(2)
+    chain.decide(Lose(2, attempt, "its lease ended"))
+    error = Problem("E.RESOURCE.LOST", "INFRASTRUCTURE", "evicted", False)
+    decision = chain.decide(Report(2, attempt, "w1", "FAILED", error=error, lost="r1"))
+    assert [type(fact) for fact in decision.facts] == [TaskRebuilt]
+    chain.assert_replays()
+
+
+def test_another_task_that_is_given_it_finds_what_lies_between_done_as_well() -> None:
+    """open → (log in → look) and, of the same page, shop; open is made again for shop alone."""
+    world = World(4, [(0, 1), (0, 2), (1, 2), (0, 3)])
+    world.succeed(0, SESSION)
+    world.succeed(1, {"in": True})
+    assert makers_of(world.run, 3, "r1") == (0, 1)
+    world.succeed(2, {"seen": True})
+    assert makers_of(world.run, 3, "r1") == (0,)
+
+
+def test_a_task_whose_attempt_is_lost_waits_for_what_is_made_again() -> None:
+    world = World(3, [(0, 1), (0, 2)])
+    world.succeed(0, SESSION)
+    attempt = world.lease(1)
+    world.decide(Rebuild(2, "r1", "gone"))
+    decision = world.decide(Lose(1, attempt, "its lease ended"))
+    assert not [one for one in decision.effects if isinstance(one, EnqueueTask)]
+    assert world.states() == ["Ready", "Pending", "Pending"]
+    world.assert_replays()
+    world.succeed(0, SESSION)
+    assert world.states() == ["Succeeded", "Ready", "Ready"]
+    world.assert_replays()
