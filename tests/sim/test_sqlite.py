@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from astraflow.engine.engine import Engine
+from astraflow.scheduler import serving
 from astraflow.scheduler.ledger import Ledger
 from tests.sim.config import Config, draw
 from tests.sim.sqlite.simulation import simulate_sqlite
@@ -57,5 +59,31 @@ def test_an_unknown_outcome_that_is_not_read_back_is_noticed(
     for seed in range(30):
         outcome = simulate_sqlite(seed, Config(seed=seed, faults=("commit",), commit_fault=0.1))
         if outcome.violation is not None:
+            return
+    pytest.fail("it was not noticed")
+
+
+def test_a_start_that_places_tasks_before_it_knows_where_resources_are_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    holdings, affinities = serving._restore_holdings, serving._restore_affinities
+
+    async def nothing(parts: serving.Parts, engine: Engine) -> None:
+        """Not yet."""
+
+    async def late(parts: serving.Parts, engine: Engine) -> None:
+        await holdings(parts, engine)
+        await affinities(parts, engine)
+
+    monkeypatch.setattr(serving, "_restore_holdings", nothing)
+    monkeypatch.setattr(serving, "_restore_affinities", late)
+    many = {"runs": 5, "tasks": 6, "tenants": 1, "workers": 3, "slots": 1, "crash_every_s": 5.0}
+    for seed in range(70):
+        drawn = draw(seed)
+        faults = (*drawn.faults, "scheduler_crash")
+        config = drawn.shrink(faults=faults, resources=True, packages=False, **many)
+        violation = simulate_sqlite(seed, config).violation
+        if violation is not None:
+            assert violation.invariant == "I16", violation
             return
     pytest.fail("it was not noticed")
