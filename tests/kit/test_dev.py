@@ -72,17 +72,22 @@ def test_a_save_is_live_a_bad_one_changes_nothing_and_the_end_restores(
 ) -> None:
     package, code = new(tmp_path, "lively")
     assert server.astra("pkg", "publish", str(package)).code == 0
+    manifest = (package / "manifest.json").read_text()
+    (package / "manifest.json").write_text(manifest.replace("0.1.0", "0.2.0"))
+    assert server.astra("pkg", "publish", str(package)).code == 0
+    # Not the newest one: that is what would be active by itself.
+    assert server.astra("packages", "activate", "lively", "0.1.0").code == 0
     good = code.read_text()
     with dev(server, package, tmp_path / "cache") as session:
         first = session.next()
-        assert (first["event"], first["version"]) == ("live", "0.1.0.dev1")
+        assert (first["event"], first["version"]) == ("live", "0.2.0.dev1")
         code.write_text(good.replace("Hello", "Servus"))
-        assert session.next()["version"] == "0.1.0.dev2"
+        assert session.next()["version"] == "0.2.0.dev2"
         assert greeting(server, package) == "Servus, World!"
 
         code.write_text("def broken(:\n    from astraflow_sdk import node\n@node()")
         failed = session.next()
-        assert (failed["event"], failed["live"]) == ("failed", "0.1.0.dev2")
+        assert (failed["event"], failed["live"]) == ("failed", "0.2.0.dev2")
         assert "SyntaxError" in failed["message"]
         assert greeting(server, package) == "Servus, World!"
 
@@ -90,13 +95,14 @@ def test_a_save_is_live_a_bad_one_changes_nothing_and_the_end_restores(
         assert session.next()["event"] == "live"
         assert greeting(server, package) == "Moin, World!"
         # Of the versions of the session, workers keep the last one only.
-        until(lambda: installed(server, "lively") == {"0.1.0.dev3"}, "old ones removed")
+        until(lambda: installed(server, "lively") == {"0.2.0.dev3"}, "old ones removed")
         session.process.send_signal(signal.SIGINT)
         assert session.next() == {"event": "ended", "name": "lively", "version": "0.1.0"}
         assert session.process.wait(30) == 0
     assert versions(server, "lively") == {
+        "0.2.0": "-",
         "0.1.0": "active",
-        **{f"0.1.0.dev{number}": "yanked" for number in (1, 2, 3)},
+        **{f"0.2.0.dev{number}": "yanked" for number in (1, 2, 3)},
     }
     assert greeting(server, package) == "Hello, World!"
     until(lambda: installed(server, "lively") == {"0.1.0"}, "the last one removed")

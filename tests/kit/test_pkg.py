@@ -224,6 +224,28 @@ def _states(server: Up, name: str) -> dict[str, str]:
     return {one["version"]: one["status"] for one in worker["packages"] if one["name"] == name}
 
 
+def test_a_signature_of_an_older_build_is_not_sent(
+    server: Up, tmp_path: Path, caches: dict[str, str]
+) -> None:
+    package = new(tmp_path, "older")
+    good(astra("pkg", "keygen", "--out", "own.key", cwd=tmp_path))
+    path = good(astra("pkg", "build", "older", cwd=tmp_path, **caches)).out.strip()
+    good(astra("pkg", "sign", path, "--key", "own.key", "--by", "Ada", cwd=tmp_path))
+    edit(package / "older_nodes" / "__init__.py", "Hello", "Servus")
+    done = good(server.astra("pkg", "publish", str(package), "--json", **caches))
+    assert "is not sent" in done.err
+    assert _signer(server, "older", "0.1.0") is None
+    with_version(package, "0.2.0")
+    key = str(tmp_path / "own.key")
+    good(server.astra("pkg", "publish", str(package), "--key", key, "--by", "Ada", **caches))
+    assert _signer(server, "older", "0.2.0") == "Ada"
+
+
+def _signer(server: Up, name: str, version: str) -> str | None:
+    signature = good(server.astra("packages", "show", name, version, "--json")).json["signature"]
+    return None if signature is None else str(signature["signedBy"])
+
+
 def test_an_install_that_fails_says_at_which_step_and_why(server: Up, tmp_path: Path) -> None:
     (tmp_path / "broken_code.py").write_text("raise RuntimeError('cannot be loaded')")
     manifest: dict[str, Any] = {**SEED, "name": "broken"}
