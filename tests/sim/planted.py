@@ -387,7 +387,7 @@ PLANTED: dict[str, Planted] = {
     "sackfree": Planted(
         sackfree, ("scheduler_crash", "loss"), ("I12",), {"loss": 0.3, "ordered": False}
     ),
-    "resume": Planted(resume, ("scheduler_crash",), ("I24", "I1", "crash")),
+    "resume": Planted(resume, ("scheduler_crash",), ("I24", "I1", "I10", "crash")),
     "noreconcile": Planted(noreconcile, ("worker_crash",), ("I24",)),
     "sameattempt": Planted(sameattempt, ("worker_crash",), ("I10", "I12")),
     "resumehole": Planted(resumehole, ("cut",), ("I24",)),
@@ -429,6 +429,5 @@ PLANTED: dict[str, Planted] = {
     "rebuildbare": Planted(held.rebuildbare, ("evict", "worker_crash"), ("I25",), _KEEPING),
     "rowsforgotten": Planted(held.rowsforgotten, ("scheduler_crash",), ("I18", "I20"), _KEEPING),
     "bootforgets": Planted(held.bootforgets, ("scheduler_crash",), ("I20",), _KEEPING),
-    "offeronce": Planted(held.offeronce, ("cut", "loss"), ("I19", "I24"), _INSTALLING),
     "listedstays": Planted(held.listedstays, ("worker_crash", "cancel"), ("I18",), _KEEPING),
 }

@@ -10,9 +10,8 @@ from unittest.mock import patch
 import msgspec
 
 import astraflow.runs.rebuild as rebuilding
-from astraflow.agent.agent import Agent
 from astraflow.agent.notices import Notices
-from astraflow.engine import engine, packages, reports, sessions, stopping, view
+from astraflow.engine import engine, packages, placing, reports, sessions, stopping, view
 from astraflow.runs.states import Succeeded
 
 __all__ = [
@@ -20,7 +19,6 @@ __all__ = [
     "cleanuplost",
     "listedstays",
     "noticelost",
-    "offeronce",
     "pinloose",
     "rebuildbare",
     "rowsforgotten",
@@ -58,14 +56,19 @@ def wishonce() -> AbstractContextManager[Any]:
     return patch.object(sessions, "owe_packages", broken)
 
 
-def pinloose() -> AbstractContextManager[Any]:
+@contextmanager
+def pinloose() -> Iterator[None]:
     """A task that needs a resource is sent wherever there is room (against P12)."""
     demand_of = view.demand_of
 
     def broken(run: Any, task: int, refs: Any) -> Any:
         return msgspec.structs.replace(demand_of(run, task, refs), pin=None)
 
-    return patch.object(view, "demand_of", broken)
+    with (
+        patch.object(view, "demand_of", broken),
+        patch.object(placing, "_needs_more", lambda *_: False),
+    ):
+        yield
 
 
 def rebuildbare() -> AbstractContextManager[Any]:
@@ -92,17 +95,6 @@ def bootforgets() -> AbstractContextManager[Any]:
         self.view.workers.expect(tenant, worker_id).incarnation = -1
 
     return patch.object(engine.Engine, "restore_worker", broken)
-
-
-def offeronce() -> AbstractContextManager[Any]:
-    """A changed offer is told once, whatever becomes of the frame."""
-    tell_offer = Agent._tell_offer
-
-    def broken(self: Any, now: float) -> None:
-        tell_offer(self, now)
-        self._untold_offer = False
-
-    return patch.object(Agent, "_tell_offer", broken)
 
 
 @contextmanager
