@@ -94,3 +94,14 @@ def test_a_link_a_missing_manifest_and_a_bad_one_are_refused_and_leave_nothing(
             build_archive(folder, out)
         assert caught.value.code is errors.PKG_INVALID
     assert list(out.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["signing.pem", "demo_nodes/my.key"])
+def test_a_private_key_does_not_get_into_an_archive(tmp_path: Path, name: str) -> None:
+    folder = write_folder(tmp_path / "p")
+    (folder / name).write_text("-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----\n")
+    with pytest.raises(errors.Refused, match="private key") as raised:
+        build_archive(folder, tmp_path / "out")
+    assert name in raised.value.message
+    (folder / name).write_text("-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n")
+    assert name in check_archive(build_archive(folder, tmp_path / "out").path).entries

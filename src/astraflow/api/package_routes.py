@@ -176,7 +176,7 @@ class PackageEndpoints:
         held: dict[str, list[str]] = {}
         for worker in self._scheduler.workers(tenant):
             for package in worker.packages:
-                if package.get("name") == name:
+                if package.get("name") == name and package.get("status") == "installed":
                     held.setdefault(package.get("version", ""), []).append(worker.worker_id)
         return held
 

@@ -60,7 +60,12 @@ def _row(worker: Worker) -> tuple[object, ...]:
 
 
 def _packages(worker: Worker) -> str:
-    return ",".join(f"{one['name']} {one['version']}" for one in worker.packages)
+    """Those on their way, or that did not get there, with how far they are."""
+    return ", ".join(
+        f"{one['name']} {one['version']}"
+        + ("" if one.get("status") == "installed" else f" ({one.get('status')})")
+        for one in worker.packages
+    )
 
 
 @app.command()

@@ -28,6 +28,8 @@ _LEVEL: Final = 6
 _CHUNK_BYTES: Final = 1024 * 1024
 _LEFT_OUT: Final = frozenset({"__pycache__", "node_modules", "venv"})
 _LEFT_OUT_AT_ROOT: Final = frozenset({"dist", "tests"})
+_KEY_ENDINGS: Final = frozenset({".key", ".pem"})
+_KEY_BYTES: Final = 64 * 1024
 _LEFT_OUT_ENDINGS: Final = (".pyc", ".pyo", ".egg-info", SUFFIX)
 
 
@@ -99,7 +101,18 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
         for name in names:
             path = Path(at, name)
             if not _is_left_out(name, is_root):
+                _refuse_private_key(path)
                 yield path.relative_to(folder).as_posix(), path
+
+
+def _refuse_private_key(path: Path) -> None:
+    """What is published is read by everybody; a key in it can sign whatever its finder likes."""
+    if path.suffix not in _KEY_ENDINGS or path.stat().st_size > _KEY_BYTES:
+        return
+    if b"PRIVATE KEY-----" in path.read_bytes():
+        raise errors.Refused(
+            errors.PKG_INVALID, f"this is a private key, keep it outside the package: {path}"
+        )
 
 
 def _is_left_out(name: str, is_root: bool) -> bool:
