@@ -6,8 +6,10 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.platform.loopback import listening
 
 __all__ = ["ModelServer", "serving_model"]
 
@@ -86,15 +88,9 @@ def serving_model() -> Iterator[ModelServer]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    model.url = f"http://127.0.0.1:{server.server_port}/v1"
-    try:
-        yield model
-    finally:
-        model.open()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with listening(Handler) as url:
+        model.url = f"{url}v1"
+        try:
+            yield model
+        finally:
+            model.open()

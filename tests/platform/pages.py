@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.platform.loopback import listening
 
 __all__ = ["Pages", "serving"]
 
@@ -48,15 +50,9 @@ def serving() -> Iterator[Pages]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    pages.url = f"http://127.0.0.1:{server.server_port}/"
-    try:
-        yield pages
-    finally:
-        pages.gate.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with listening(Handler) as url:
+        pages.url = url
+        try:
+            yield pages
+        finally:
+            pages.gate.set()
