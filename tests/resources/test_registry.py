@@ -550,3 +550,16 @@ def test_what_is_said_of_a_file_is_kept_with_it(bench: Bench) -> None:
     made = bench.registry.register_file("a", path, terms=Terms(ttl_s=5))
     assert made.expires_at - made.created_at == 5000
     assert made.metadata["name"] == "a.txt"
+
+
+def test_what_went_just_before_a_crash_is_told_again_at_the_next_start(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    path = bench.source / "made"
+    path.write_bytes(b"x")
+    bench.registry.register_file("r1", path, maker=maker())
+    bench.registry.release_attempt(lessee())
+    bench.registry.evict("r1", "closed")
+    bench.events.clear()
+    bench.restart()
+    assert [(event.resource_id, event.state) for event in bench.events] == [("r1", "released")]
+    bench.registry.close()

@@ -512,6 +512,8 @@ class ResourceRegistry:
             resource.in_use_count = 0
             if resource.is_gone:
                 self.files.discard(resource.token)
+                # The crash may have come before it was told.
+                self._tell(resource.event(resource.state))
             elif resource.kind == "memory":
                 self._finish(resource, "evicted", "the worker was started anew")
             elif resource.state == "evicting":
