@@ -17,8 +17,8 @@ from astraflow import errors
 from astraflow.config import WorkerSettings
 from astraflow.protocol import business
 from astraflow.protocol.wire import Wire
+from astraflow.worker.addresses import absolute_url, http_origin
 from astraflow.worker.resources import Resource, ResourceService
-from astraflow.worker.resources.exports import origin_of, upload_address
 from tests.resources.bench import Clock, FakeHolder, lessee, maker
 from tests.resources.receiver import Receiver
 
@@ -283,12 +283,14 @@ class TestExports:
     @pytest.mark.parametrize("address", BAD_ADDRESSES)
     def test_only_addresses_of_http_are_used(self, address: str) -> None:
         with pytest.raises(errors.Refused) as caught:
-            upload_address("http://h/", address)
+            absolute_url(address, "http://h", errors.RESOURCE_INVALID)
         assert caught.value.code is errors.RESOURCE_INVALID
 
     def test_the_address_of_the_scheduler_follows_from_its_socket(self) -> None:
-        assert origin_of("wss://host:1/ws/worker") == "https://host:1/"
-        assert upload_address("https://host:1/", "/a/b?c=d") == "https://host:1/a/b?c=d"
+        origin = http_origin("wss://user:pw@host:1/ws/worker")
+        assert origin == "https://host:1"
+        found = absolute_url("/a/b?c=d", origin, errors.RESOURCE_INVALID)
+        assert found == "https://host:1/a/b?c=d"
 
 
 def test_settings_become_limits(tmp_path: Path) -> None:

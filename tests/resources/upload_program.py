@@ -10,8 +10,6 @@ import resource
 import sys
 from pathlib import Path
 
-import httpx
-
 from astraflow.worker.resources.exports import put_file
 
 
@@ -43,10 +41,10 @@ async def main() -> None:
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-    async with server, httpx.AsyncClient() as client:
-        await put_file(client, small, 4 * 1024 * 1024, address, None)  # what every upload costs
+    async with server:
+        await put_file(small, 4 * 1024 * 1024, address, None)  # what every upload costs
         before = peak_bytes()
-        await put_file(client, large, size, address, None)
+        await put_file(large, size, address, None)
         print(peak_bytes() - before, received)
 
 

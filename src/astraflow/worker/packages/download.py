@@ -12,36 +12,19 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
-from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import httpx
 
 from astraflow import errors
+from astraflow.worker.addresses import shown_url
 
-__all__ = ["absolute_url", "download"]
+__all__ = ["download"]
 
 STALL_TIMEOUT_S: Final = 30.0
 """Without a byte; the whole is bounded by the time for the install."""
 CONNECT_TIMEOUT_S: Final = 10.0
 CHUNK_BYTES: Final = 256 * 1024
 _OK: Final = 200
-
-
-def absolute_url(url: str, origin: str) -> str:
-    """Where a URL of the scheduler leads.
-
-    Raises:
-        Refused: it is no http or https.
-    """
-    try:
-        whole = urljoin(f"{origin}/", url)
-        parts = urlsplit(whole)
-        is_right = parts.scheme in ("http", "https") and parts.username is None
-        if is_right and parts.hostname and parts.port != 0:
-            return whole
-    except ValueError:
-        pass  # such as half an IPv6 address, or a port that is none
-    raise errors.Refused(errors.PKG_INVALID, f"not a URL to fetch from: {_shown(url)}")
 
 
 async def download(
@@ -78,7 +61,7 @@ async def download(
     if found != sha256:
         raise errors.Refused(
             errors.PKG_INVALID,
-            f"the sha256 of {_shown(url)} should be {sha256[:80]}, it is: {found}",
+            f"the sha256 of {shown_url(url)} should be {sha256[:80]}, it is: {found}",
         )
 
 
@@ -98,7 +81,7 @@ async def _write(
             if read_bytes > max_bytes or (expected or 0) > max_bytes:
                 raise errors.Refused(
                     errors.PKG_INVALID,
-                    f"there are more than {max_bytes} bytes at: {_shown(str(response.url))}",
+                    f"there are more than {max_bytes} bytes at: {shown_url(str(response.url))}",
                 )
             digest.update(piece)
             file.write(piece)
@@ -108,15 +91,5 @@ async def _write(
 
 def _failed(url: str, why: str) -> errors.Unavailable:
     return errors.Unavailable(
-        errors.PKG_INSTALL_FAILED, f"the download failed, {_shown(url)}: {why[:500]}"
+        errors.PKG_INSTALL_FAILED, f"the download failed, {shown_url(url)}: {why[:500]}"
     )
-
-
-def _shown(url: str) -> str:
-    """Without its query, which may be what lets one read it."""
-    try:
-        parts = urlsplit(url)
-        netloc = parts.netloc.rpartition("@")[2]
-        return urlunsplit((parts.scheme, netloc, parts.path, "", ""))[:500]
-    except ValueError:
-        return "(unreadable)"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ssl
 from typing import Final
-from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
 from astraflow.config import WorkerSettings
 from astraflow.packages import Limits, TrustedKeys
 from astraflow.packages.signing import Policy
+from astraflow.worker.addresses import http_origin
 
-__all__ = ["InstallSettings", "http_origin"]
+__all__ = ["InstallSettings"]
 
 ALL: Final = "*"
 
@@ -53,10 +53,3 @@ class InstallSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def may_run_hooks(self, name: str) -> bool:
         return name in self.hooks or ALL in self.hooks
-
-
-def http_origin(ws_url: str) -> str:
-    """Where the scheduler of a worker's socket answers HTTP."""
-    parts = urlsplit(ws_url)
-    scheme = "https" if parts.scheme in ("wss", "https") else "http"
-    return urlunsplit((scheme, parts.netloc.rpartition("@")[2], "", "", ""))

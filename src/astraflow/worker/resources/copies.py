@@ -10,15 +10,15 @@ import asyncio
 import logging
 import shutil
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import httpx
 import msgspec
 
 from astraflow import errors
 from astraflow.protocol import business
-from astraflow.worker.resources.exports import PIECE_BYTES, TIMEOUT, upload_address
+from astraflow.worker.addresses import absolute_url
 from astraflow.worker.resources.resource import Lessee, Maker
 from astraflow.worker.resources.terms import Terms
 
@@ -116,11 +116,10 @@ class CopyFetcher:
         key = (dispatch.task_id, dispatch.attempt)
         problem: str | None = None
         try:
-            async with httpx.AsyncClient(follow_redirects=False) as client:
-                for ref, copy in missing:
-                    await self._fetch_one(client, dispatch, ref, copy)
-        except (errors.AstraflowError, httpx.HTTPError, OSError) as error:
-            problem = f"{type(error).__name__}: {error}"
+            for ref, copy in missing:
+                await self._fetch_one(dispatch, ref, copy)
+        except (errors.AstraflowError, OSError) as error:
+            problem = str(error)
         if self._fetching.pop(key, None) is None:
             return  # it was stopped meanwhile
         if problem is not None:
@@ -141,7 +140,6 @@ class CopyFetcher:
 
     async def _fetch_one(
         self,
-        client: httpx.AsyncClient,
         dispatch: business.Dispatch,
         ref: business.ResourceRef,
         copy: Copy,
@@ -151,7 +149,9 @@ class CopyFetcher:
         name = str(copy.metadata.get("name") or "file").replace("/", "_")
         path = folder / name
         try:
-            await _download(client, upload_address(self._origin, copy.copy_url), path)
+            address = absolute_url(copy.copy_url, self._origin, errors.RESOURCE_INVALID)
+            exports = await asyncio.to_thread(import_module, "astraflow.worker.resources.exports")
+            await exports.get_file(address, path)
             filed = await asyncio.to_thread(self._registry.files.take, path)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -192,18 +192,3 @@ class CopyFetcher:
 
 def _lessee(dispatch: business.Dispatch) -> Lessee:
     return Lessee(dispatch.run_id, dispatch.task_id, dispatch.attempt)
-
-
-async def _download(client: httpx.AsyncClient, address: str, path: Path) -> None:
-    """In pieces, whatever its size."""
-    async with client.stream("GET", address, timeout=TIMEOUT) as answer:
-        if answer.status_code != 200:
-            raise errors.Unavailable(
-                errors.RESOURCE_BUSY, f"the copy is not to be had: HTTP {answer.status_code}"
-            )
-        content = await asyncio.to_thread(path.open, "wb")
-        try:
-            async for piece in answer.aiter_bytes(PIECE_BYTES):
-                await asyncio.to_thread(content.write, piece)
-        finally:
-            await asyncio.to_thread(content.close)

@@ -1,4 +1,4 @@
-"""Files to the data plane: the bytes of a resource go by HTTP PUT, in pieces, never over the worker's socket."""
+"""Files to and from the data plane: bytes of resources go by HTTP, in pieces, never over the worker's socket."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
-from urllib.parse import urljoin, urlsplit
 
 import httpx
 
 from astraflow import errors
 
-__all__ = ["origin_of", "put_file", "upload_address"]
+__all__ = ["get_file", "put_file"]
 
 PIECE_BYTES: Final = 1024 * 1024
 """Read and sent at once; an upload holds one or two of them, however large the file is."""
@@ -22,44 +21,26 @@ RETRY_S: Final = 1.0
 TIMEOUT: Final = httpx.Timeout(60.0, connect=10.0)
 """For each piece, not for the whole: a large file over a slow line is no error."""
 DEFAULT_MIME: Final = "application/octet-stream"
+_OK: Final = 200
 
 
-def origin_of(ws_url: str) -> str:
-    """The scheduler's HTTP address, from the one of its socket."""
-    parts = urlsplit(ws_url)
-    scheme = {"ws": "http", "wss": "https"}.get(parts.scheme, parts.scheme)
-    return f"{scheme}://{parts.netloc}/"
-
-
-def upload_address(origin: str, upload_url: str) -> str:
-    """Where to put a file.
-
-    Raises:
-        Refused: it is no address of HTTP.
-    """
-    try:
-        address = urljoin(origin, upload_url)
-        parts = urlsplit(address)
-        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        httpx.URL(address)
-    except (ValueError, httpx.InvalidURL):  # a port or a host that is none
-        is_usable = False
-    if not is_usable:
-        raise errors.Refused(
-            errors.RESOURCE_INVALID, "files are put to addresses of http or https, this is none"
-        )
-    return address
-
-
-async def put_file(
-    client: httpx.AsyncClient, path: Path, size_bytes: int, address: str, mime: str | None
-) -> None:
+async def put_file(path: Path, size_bytes: int, address: str, mime: str | None) -> None:
     """Upload a file, trying again when the other side is not there.
 
     Raises:
         Unavailable: it did not take it.
     """
     headers = {"content-type": mime or DEFAULT_MIME, "content-length": str(size_bytes)}
+    async with httpx.AsyncClient(follow_redirects=False) as client:
+        why = await _put(client, path, address, headers)
+    if why is not None:
+        raise errors.Unavailable(errors.RESOURCE_BUSY, f"the file could not be uploaded: {why}")
+
+
+async def _put(
+    client: httpx.AsyncClient, path: Path, address: str, headers: dict[str, str]
+) -> str | None:
+    """Why it was not taken, if it was not."""
     why = ""
     for tried in range(TRIES):
         if tried:
@@ -72,11 +53,11 @@ async def put_file(
             why = f"{type(problem).__name__}: {problem}"
             continue
         if answer.is_success:
-            return
+            return None
         why = f"HTTP {answer.status_code}"
         if answer.is_client_error:
             break  # the same request would get the same answer
-    raise errors.Unavailable(errors.RESOURCE_BUSY, f"the file could not be uploaded: {why}")
+    return why
 
 
 async def _pieces(path: Path) -> AsyncIterator[bytes]:
@@ -87,3 +68,31 @@ async def _pieces(path: Path) -> AsyncIterator[bytes]:
             yield piece
     finally:
         content.close()
+
+
+async def get_file(address: str, path: Path) -> None:
+    """Download a file, in pieces, whatever its size.
+
+    Raises:
+        Unavailable: it is not to be had.
+    """
+    try:
+        async with (
+            httpx.AsyncClient(follow_redirects=False) as client,
+            client.stream("GET", address, timeout=TIMEOUT) as answer,
+        ):
+            if answer.status_code != _OK:
+                raise errors.Unavailable(
+                    errors.RESOURCE_BUSY, f"the copy is not to be had: HTTP {answer.status_code}"
+                )
+            content = await asyncio.to_thread(path.open, "wb")
+            try:
+                async for piece in answer.aiter_bytes(PIECE_BYTES):
+                    await asyncio.to_thread(content.write, piece)
+            finally:
+                await asyncio.to_thread(content.close)
+    except httpx.HTTPError as problem:
+        why = f"{type(problem).__name__}: {problem}"
+        raise errors.Unavailable(
+            errors.RESOURCE_BUSY, f"the copy is not to be had: {why}"
+        ) from problem

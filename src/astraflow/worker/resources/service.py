@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-import httpx
 import msgspec
 
 from astraflow import errors
@@ -17,11 +17,11 @@ from astraflow.clock import Clock
 from astraflow.config import WorkerSettings
 from astraflow.protocol import business, control
 from astraflow.protocol.wire import Wire
+from astraflow.worker.addresses import absolute_url, http_origin
 from astraflow.worker.hosts import HostEvents
 from astraflow.worker.hosts.spawning import DATA_FOLDER
 from astraflow.worker.link import Hosts
 from astraflow.worker.resources.copies import CopyFetcher
-from astraflow.worker.resources.exports import origin_of, put_file, upload_address
 from astraflow.worker.resources.keeper import ResourceKeeper
 from astraflow.worker.resources.registry import ResourceRegistry
 from astraflow.worker.resources.resource import refused
@@ -51,7 +51,7 @@ class ResourceService:
         """Raises StoreError when the ledger cannot be opened."""
         self._interval_s = float(settings.resource_gc_interval_seconds)
         self._source = folder / DATA_FOLDER
-        self._origin = origin_of(settings.scheduler_ws_url)
+        self._origin = http_origin(settings.scheduler_ws_url)
         self._tell_link: Tell | None = None
         self._untold: dict[str, business.ResourceEvent] = {}
         self._exports: asyncio.Queue[business.ResourceExport] = asyncio.Queue(MAX_EXPORTS)
@@ -85,13 +85,10 @@ class ResourceService:
         untold, self._untold = self._untold, {}
         for event in untold.values():
             self._tell(event)
-        async with (
-            httpx.AsyncClient(follow_redirects=False) as client,
-            asyncio.TaskGroup() as group,
-        ):
+        async with asyncio.TaskGroup() as group:
             group.create_task(self._clean_up())
             for _ in range(EXPORTS_AT_ONCE):
-                group.create_task(self._export_all(client))
+                group.create_task(self._export_all())
 
     def fetcher(self, hosts: Hosts, events: HostEvents) -> CopyFetcher:
         """The hosts, for attempts that may need files of workers that did not come back."""
@@ -142,17 +139,17 @@ class ResourceService:
             except OSError as problem:
                 _log.warning("discarded files are still there: %s", problem)
 
-    async def _export_all(self, client: httpx.AsyncClient) -> None:
+    async def _export_all(self) -> None:
         while True:
             export = await self._exports.get()
             try:
-                await self._export(client, export)
+                await self._export(export)
             except errors.AstraflowError as problem:
                 _log.warning("not exported: %s: %s", export.resource_id, problem.message)
                 self._tell_state(export.resource_id, problem.message)
 
-    async def _export(self, client: httpx.AsyncClient, export: business.ResourceExport) -> None:
-        address = upload_address(self._origin, export.upload_url)
+    async def _export(self, export: business.ResourceExport) -> None:
+        address = absolute_url(export.upload_url, self._origin, errors.RESOURCE_INVALID)
         resource = self.registry.lease(export.resource_id)
         try:
             if resource.kind != "file":
@@ -161,7 +158,9 @@ class ResourceService:
             path = self.registry.files.path_of(resource.token, resource.name)
             mime = resource.metadata.get("mime")
             said = mime if isinstance(mime, str) and mime.isascii() else None
-            await put_file(client, path, resource.size_bytes, address, said)
+            # Imported when it is first needed: an HTTP client is a fifth of the memory of an idle worker.
+            exports = await asyncio.to_thread(import_module, "astraflow.worker.resources.exports")
+            await exports.put_file(path, resource.size_bytes, address, said)
         finally:
             self.registry.release(export.resource_id)
         self._tell(resource.event("touched"))
