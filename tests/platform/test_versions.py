@@ -112,11 +112,15 @@ def _rollout(site: Site, version: str) -> dict[str, Any]:
     answer = site.http.post("/api/v1/packages/clash/rollout", json=body)
     assert answer.status_code == 202, answer.text
 
+    return _end_of_rollout(site)
+
+
+def _end_of_rollout(site: Site) -> dict[str, Any]:
     def ended() -> dict[str, Any] | None:
         newest: dict[str, Any] = site.get("packages/clash/rollout")["items"][0]
         return newest if newest["state"] != "running" else None
 
-    found: dict[str, Any] = until(ended, f"the rollout of {version}")
+    found: dict[str, Any] = until(ended, "the end of the rollout")
     return found
 
 
@@ -156,3 +160,16 @@ def test_a_yanked_version_is_not_chosen_and_not_accepted(site: Site, tmp_path: P
     refused = site.http.post("/api/v1/runs", json={"workflow": workflow("4.0.0")})
     assert refused.status_code == 422
     assert "E.PKG.YANKED" in refused.text
+
+
+def test_a_version_that_is_yanked_on_its_way_ends_its_rollout_and_nothing_else(
+    site: Site, tmp_path: Path
+) -> None:
+    site.publish(write_package(tmp_path / "doomed", "5.0.0"))
+    body = {"version": "5.0.0", "waves": [50, 100], "soakSeconds": 3600}
+    assert site.http.post("/api/v1/packages/clash/rollout", json=body).status_code == 202
+    site.http.post("/api/v1/packages/clash/5.0.0/yank", json={"reason": "leaks"})
+    rollout = _end_of_rollout(site)
+    assert (rollout["state"], "yanked" in rollout["error"]) == ("failed", True)
+    assert site.http.get("/readyz").status_code == 200
+    assert results(site, "1.0.0")[0]["package"] == "1.0.0"

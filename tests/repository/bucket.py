@@ -52,7 +52,9 @@ def s3_server() -> Iterator[dict[str, str]]:
                 "-ip.bind=127.0.0.1",
                 "-filer",
                 "-s3",
+                # Each of these would listen on one port for all, and one server a machine could start.
                 "-s3.port.iceberg=0",
+                "-s3.port.lance=0",
                 "-volume.max=4",
                 "-master.volumeSizeLimitMB=256",
                 *listening,
@@ -84,5 +86,6 @@ def _wait_for(url: str, log: Path) -> None:
                 if client.get(url).status_code == 200:
                     return
             except httpx.TransportError:
-                os.sched_yield()
+                pass
+            time.sleep(0.05)  # on two cores a tight loop would keep the server from starting
     raise AssertionError(f"the server did not start: {log.read_text()[-2_000:]}")

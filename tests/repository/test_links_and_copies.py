@@ -10,7 +10,7 @@ import pytest
 
 from astraflow import errors
 from astraflow.scheduler.catalogs import MAX_LEARNED, Catalogs
-from astraflow.scheduler.copies import Copies, Copy
+from astraflow.scheduler.copies import Copies, Copy, with_current_copy
 from astraflow.scheduler.links import ArchiveLink, ArtifactLink, Link, Links, UploadLink
 from astraflow.store.memory import MemoryStore
 from astraflow.store.rows import Changes, ResourceRow
@@ -161,3 +161,30 @@ def test_what_is_published_counts_for_more_than_what_a_worker_says_of_the_same_v
     (only,) = catalogs.known("default")
     assert only.is_published
     assert only.manifest.body.description == "the published one"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "is_kept"),
+    [
+        (b'{"sha256": "aa"}', True),
+        (b'{"sha256": "bb"}', False),
+        (b"{}", True),
+        (b'{"sha256": 7}', True),
+    ],
+)
+def test_a_copy_of_other_bytes_than_the_resource_has_now_is_no_copy(
+    metadata: bytes, is_kept: bool
+) -> None:
+    row = ResourceRow(
+        tenant="acme",
+        worker_id="w1",
+        resource_id="r1",
+        type="file",
+        state="ready",
+        created_at=0,
+        metadata=metadata,
+        blob=Copy("artifacts/x", "aa").text(),
+    )
+    assert (with_current_copy(row).blob is not None) is is_kept
+    bare = msgspec.structs.replace(row, blob=None)
+    assert with_current_copy(bare) is bare

@@ -69,6 +69,10 @@ def on_resource_event(
                 view.copies.failed(holding, f"it is {event.state}")
             _forget(view, holding, "evicted" if event.state == "evicted" else "released")
         return
+    if holding is not None and _is_another(holding, event):
+        # Its id was registered again: the former one is gone without a word of its own, and its copy with it.
+        view.resources.remove(holding)
+        holding = None
     if holding is None:
         holding = _new(view, tenant, worker_id, event)
     if event.size_bytes is not None:
@@ -82,6 +86,11 @@ def on_resource_event(
     view.batch.notices.append(ResourceChanged(*holding.key))
     if _is_left_over(view, holding):
         view.owe_cleanup(tenant, worker_id, holding.scope)
+
+
+def _is_another(holding: Holding, event: business.ResourceEvent) -> bool:
+    created = parse_iso(event.created_at) if event.created_at is not None else None
+    return created is not None and event.type is not None and created != holding.created_at
 
 
 def _new(view: View, tenant: str, worker_id: str, event: business.ResourceEvent) -> Holding:

@@ -22,7 +22,7 @@ from astraflow.scheduler.links import ArtifactLink, Links, UploadLink
 from astraflow.store.rows import ResourceRow
 from astraflow.store.store import Claim, Store
 
-__all__ = ["Copies", "Copy", "Key"]
+__all__ = ["Copies", "Copy", "Key", "with_current_copy"]
 
 Key = tuple[str, str, str]
 """The tenant, the worker and the id of a resource."""
@@ -202,3 +202,19 @@ class Copies:
 
 def _pass_by(key: Key, blob: str) -> None:
     """Nobody listens."""
+
+
+class _Digest(msgspec.Struct):
+    sha256: str | None = None
+
+
+def with_current_copy(row: ResourceRow) -> ResourceRow:
+    """Without a copy that is of other bytes: an id may have been registered again since it was made."""
+    if row.blob is None:
+        return row
+    try:
+        said = msgspec.json.decode(row.metadata, type=_Digest).sha256
+    except msgspec.DecodeError:
+        return row  # a worker of another make says what it likes
+    is_current = said is None or said == Copy.parse(row.blob).sha256
+    return row if is_current else msgspec.structs.replace(row, blob=None)

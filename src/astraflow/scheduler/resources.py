@@ -15,6 +15,7 @@ from astraflow.engine.resources import (
 )
 from astraflow.engine.view import View
 from astraflow.moments import iso
+from astraflow.scheduler.copies import with_current_copy
 from astraflow.scheduler.holdings import resource_row
 from astraflow.scheduler.life import Life
 from astraflow.store.rows import ResourceRow
@@ -68,7 +69,7 @@ class Resources(Life):
                 errors.RESOURCE_CONFLICT,
                 f"several workers have a resource of this id; name one with workerId: {holders}",
             )
-        return live[0]
+        return with_current_copy(live[0])
 
     async def close_resource(
         self, tenant: str, resource_id: str, worker_id: str | None, by: str

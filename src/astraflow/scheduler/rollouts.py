@@ -85,7 +85,11 @@ class Rollouts:
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             for rollout in list(self._running.values()):
-                await self._look_at(rollout)
+                try:
+                    await self._look_at(rollout)
+                except (errors.Conflict, errors.NotFound) as error:
+                    # Somebody yanked it meanwhile: that ends the rollout, not the scheduler.
+                    await self._fail(rollout, error.message)
 
     async def start(self, tenant: str, name: str, request: RolloutRequest, by: str) -> Rollout:
         """Begin to bring a version to all workers.
@@ -163,6 +167,9 @@ class Rollouts:
     async def _look_at(self, rollout: Rollout) -> None:
         view = self._view()
         key = (rollout.tenant, rollout.name, rollout.version)
+        row = self._repository.find(*key)
+        if row.yanked_at is not None:
+            raise errors.Conflict(errors.PKG_YANKED, f"was yanked: {row.name} {row.version}")
         ended, failed = view.watched.setdefault(key, [0, 0])
         step = advance(
             rollout,
@@ -187,6 +194,12 @@ class Rollouts:
                 step.rollout.state,
                 step.rollout.error,
             )
+
+    async def _fail(self, rollout: Rollout, why: str) -> None:
+        now_ms = self._clock.wall_ms()
+        failed = msgspec.structs.replace(rollout, state="failed", updated_at=now_ms, error=why)
+        await self._put(failed)
+        self._view().watched.pop((rollout.tenant, rollout.name, rollout.version), None)
 
     def _install(self, rollout: Rollout, workers: tuple[str, ...]) -> None:
         writer = self._writer

@@ -109,6 +109,18 @@ class TestTold:
         tell(worker, business.ResourceEvent("r1", "evicting"))
         assert holding(rig).state == "evicting"
 
+    def test_an_id_that_was_registered_again_is_another_resource(self) -> None:
+        rig = Rig()
+        worker = rig.worker("w1")
+        rig.submit(make_plan(1))
+        tell(worker, ready(created_at="2026-01-15T10:00:00Z"))
+        holding(rig).blob = "copy of the first"
+        tell(worker, ready(created_at="2026-01-15T10:00:00Z", size_bytes=7))
+        assert holding(rig).blob == "copy of the first"
+        tell(worker, ready(created_at="2026-01-15T10:05:00Z", scope="session:a"))
+        assert (holding(rig).blob, holding(rig).scope) == (None, "session:a")
+        rig.engine.check()
+
     @pytest.mark.parametrize("state", ["evicted", "released"])
     def test_what_is_gone_is_no_longer_found(self, state: Any) -> None:
         rig = Rig()
