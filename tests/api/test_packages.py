@@ -81,7 +81,7 @@ def test_packages_are_listed_and_shown_with_their_versions_and_workers() -> None
     async def test(rig: Rig) -> None:
         for version in ("1.0.0", "1.10.0", "1.9.0"):
             await publish(rig, pack(version))
-        await publish(rig, pack(name="other"))
+        await publish(rig, pack(name="other", nodes=[{"type": "other.say"}]))
         rig.scheduler.add_worker("default", "w1")
         rig.scheduler.known_workers["default", "w1"].packages.append(
             {"name": "demo", "version": "1.9.0", "status": "installed"}

@@ -46,7 +46,7 @@ _OF_HOLDINGS = (ResourceChanged, AffinityChanged, WishChanged)
 
 def published(tenant: str, name: str, version: str) -> PackageSource | None:
     """What the repository of the simulation has."""
-    return PackageSource("sim://package", "0" * 64) if version == EXTRA[1] else None
+    return PackageSource(version, "sim://package", "0" * 64) if version == EXTRA[1] else None
 
 
 def rows_of(batch: Batch, view: View) -> Changes:

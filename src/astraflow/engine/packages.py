@@ -23,6 +23,7 @@ from astraflow.engine.view import View, package_key, worker_key
 from astraflow.protocol import business
 from astraflow.runs.commands import Fail
 from astraflow.runs.facts import Problem, WaitingFor
+from astraflow.workflow.versions import parse_version
 
 __all__ = [
     "PackageSource",
@@ -45,6 +46,8 @@ RETRY_S = 10.0
 class PackageSource(msgspec.Struct, frozen=True):
     """Where a worker gets a version from, and how it knows that it got the right one."""
 
+    version: str
+    """As it was published: whoever asks may spell the same version in another way."""
     url: str
     sha256: str
     signature: str | None = None
@@ -63,14 +66,17 @@ def wish_installed(view: View, worker: WorkerEntry, name: str, version: str, why
     Raises:
         NotFound: the repository does not have it.
     """
-    if view.sources(worker.tenant, name, version) is None:
+    source = view.sources(worker.tenant, name, version)
+    if source is None:
         raise errors.NotFound(errors.PKG_NOT_FOUND, f"not published: {name} {version}")
-    return _wish(view, worker, name, version, "installed", why)
+    return _wish(view, worker, name, source.version, "installed", why)
 
 
 def wish_removed(view: View, worker: WorkerEntry, name: str, version: str, why: str) -> Wish:
     """Have a worker remove a version, when its last attempt has ended."""
-    return _wish(view, worker, name, version, "removed", why)
+    key = parse_version(version)
+    held = (one for one in worker.offer.packages.get(name, ()) if parse_version(one) == key)
+    return _wish(view, worker, name, next(held, version), "removed", why)
 
 
 def _wish(view: View, worker: WorkerEntry, name: str, version: str, what: str, why: str) -> Wish:

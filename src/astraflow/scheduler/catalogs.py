@@ -2,6 +2,10 @@
 
 A tenant has the core, its published packages that are not yanked, and what its workers say that they have installed.
 Its active versions decide where a node names no version; where there is none, the newest final release does.
+
+Rule 1: a node type belongs to the package that first published it in the tenant; the types of `core` belong to `core`.
+Rule 2: a worker's word never outranks the repository. A manifest that a worker tells counts only while its name is not
+        that of the core or of a published package, and while none of its types belongs to one of those.
 """
 
 from __future__ import annotations
@@ -21,6 +25,8 @@ __all__ = ["Catalogs", "Known"]
 
 MAX_LEARNED: Final = 1_000
 """Manifests of one tenant's workers that are remembered beside the published ones; the oldest are forgotten."""
+MAX_LEARNED_BYTES: Final = 32 * 1024**2
+"""And their size in all: one manifest may fill a frame."""
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -36,9 +42,12 @@ class _Tenant:
     def __init__(self) -> None:
         self.generation = 0
         self.published: dict[tuple[str, VersionKey], Manifest] = {}
+        self.owners: dict[str, str] = {}
+        """By node type: the package that first published it."""
         self.yanked: set[tuple[str, VersionKey]] = set()
         self.active: dict[str, str] = {}
         self.learned: OrderedDict[str, Manifest] = OrderedDict()
+        self.learned_bytes = 0
         self.built: Catalog | None = None
 
     def changed(self) -> None:
@@ -51,6 +60,9 @@ class Catalogs:
 
     def __init__(self, core: Iterable[Manifest]) -> None:
         self._core = tuple(core)
+        self._core_owners = {
+            node.type: manifest.name for manifest in self._core for node in manifest.body.nodes
+        }
         self._tenants: dict[str, _Tenant] = {}
         self._bare: Catalog = StaticCatalog(self._core)
 
@@ -71,22 +83,41 @@ class Catalogs:
         return 0 if found is None else found.generation
 
     def known(self, tenant: str) -> list[Known]:
-        """Everything that is not yanked: the core first, then what is published, then what workers told of."""
+        """Everything that is not yanked: the core first, then what is published, then what workers may tell of."""
         rows = [Known(manifest, True) for manifest in self._core]
         found = self._tenants.get(tenant)
         if found is None:
             return rows
-        seen = {_key(manifest) for manifest in self._core} | found.yanked | found.published.keys()
+        seen: set[tuple[str, VersionKey]] = set()
         rows += [
             Known(manifest, True)
             for key, manifest in found.published.items()
             if key not in found.yanked
         ]
         for manifest in found.learned.values():
-            if _key(manifest) not in seen:
+            if _key(manifest) not in seen and self.why_not(tenant, manifest) is None:
                 seen.add(_key(manifest))
                 rows.append(Known(manifest, False))
         return rows
+
+    def owner(self, tenant: str, node_type: str) -> str | None:
+        """The package that a node type belongs to, if it belongs to one."""
+        found = self._tenants.get(tenant)
+        owners = {} if found is None else found.owners
+        return self._core_owners.get(node_type) or owners.get(node_type)
+
+    def why_not(self, tenant: str, manifest: Manifest) -> str | None:
+        """Why the word of a worker about this package does not count, if it does not (rule 2)."""
+        name = manifest.name
+        found = self._tenants.get(tenant)
+        published = () if found is None else found.published
+        if any(name == one.name for one in self._core) or any(name == of for of, _ in published):
+            return f"the name belongs to the repository: {name}"
+        for node in manifest.body.nodes:
+            owner = self.owner(tenant, node.type)
+            if owner is not None:
+                return f"node type {node.type} belongs to package {owner}"
+        return None
 
     # -- changes ----------------------------------------------------------------------------
 
@@ -95,6 +126,8 @@ class Catalogs:
         found = self._tenants.setdefault(tenant, _Tenant())
         key = _key(manifest)
         found.published[key] = manifest
+        for node in manifest.body.nodes:
+            found.owners.setdefault(node.type, manifest.name)
         found.yanked.discard(key)
         if is_yanked:
             found.yanked.add(key)
@@ -105,30 +138,31 @@ class Catalogs:
         found.active[name] = version
         found.changed()
 
-    def learn(self, tenant: str, manifest_sha256: str, manifest: Manifest) -> None:
-        """A worker has a package with this manifest installed. What is published counts for more."""
+    def learn(self, tenant: str, manifest_sha256: str, manifest: Manifest) -> str | None:
+        """A worker has a package with this manifest installed. Returns why that does not count, if it does not."""
         found = self._tenants.setdefault(tenant, _Tenant())
         if manifest_sha256 in found.learned:
             found.learned.move_to_end(manifest_sha256)
-            return
+            return None
         try:
             StaticCatalog([manifest])
-        except errors.AstraflowError:
-            return  # one worker with a broken manifest must not take the catalog from all
+        except errors.AstraflowError as error:
+            return (
+                error.message
+            )  # one worker with a broken manifest must not take the catalog from all
         found.learned[manifest_sha256] = manifest
-        while len(found.learned) > MAX_LEARNED:
-            found.learned.popitem(last=False)
+        found.learned_bytes += len(manifest.raw)
+        while len(found.learned) > MAX_LEARNED or found.learned_bytes > MAX_LEARNED_BYTES:
+            _, oldest = found.learned.popitem(last=False)
+            found.learned_bytes -= len(oldest.raw)
         found.changed()
-
-    def is_known(self, tenant: str, manifest_sha256: str) -> bool:
-        """Whether a worker need not tell this manifest again."""
-        found = self._tenants.get(tenant)
-        return found is not None and manifest_sha256 in found.learned
+        return self.why_not(tenant, manifest)
 
     def forget_published(self) -> None:
         """Before everything stored is read anew: another scheduler may have changed it."""
         for found in self._tenants.values():
             found.published.clear()
+            found.owners.clear()
             found.yanked.clear()
             found.active.clear()
             found.changed()

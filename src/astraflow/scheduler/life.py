@@ -8,6 +8,7 @@ Rule 2: a failure that an operator must look at ends it: a disk that cannot flus
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 from collections.abc import Coroutine
 from contextlib import suppress
@@ -25,7 +26,7 @@ from astraflow.scheduler.rollouts import Rollouts
 from astraflow.scheduler.serving import Parts, Serving, open_serving
 from astraflow.scheduler.writer import Connection
 from astraflow.store.store import Claim
-from astraflow.workflow import decode_manifest
+from astraflow.workflow import decode_manifest, validate_manifest
 
 __all__ = ["Life"]
 
@@ -124,13 +125,23 @@ class Life:
         view.copies = CopiesForEngine(self._depot.copies)
         await self._rollouts.begin(claim, serving.writer)
 
-    def _learn(self, tenant: str, digest: str, raw: bytes) -> None:
-        """A worker tells of a package that it has."""
+    def _learn(self, tenant: str, _told_digest: str, raw: bytes) -> None:
+        """A worker tells of a package that it has. What cannot be taken is the worker's own business."""
+        # Our own digest: a worker that lies about it would keep the true manifest of others out.
+        digest = hashlib.sha256(raw).hexdigest()
         try:
             manifest = decode_manifest(raw)
-        except errors.AstraflowError:
-            return  # its packages are its own business until they can be read
-        self.catalogs.learn(tenant, digest, manifest)
+            problems = validate_manifest(manifest)
+            ignored = problems[0].message if problems else None
+            name = manifest.name
+        except errors.AstraflowError as error:
+            ignored, name = error.message, "unreadable"
+        else:
+            ignored = ignored or self.catalogs.learn(tenant, digest, manifest)
+        if ignored is not None:
+            _log.info(
+                "ignored a worker's manifest of %s: %s", name, ignored, extra={"tenant": tenant}
+            )
 
     def _beside(self) -> list[Coroutine[None, None, None]]:
         if self._depot is None or self._rollouts is None:

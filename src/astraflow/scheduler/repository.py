@@ -1,6 +1,7 @@
 """The repository: packages as they were published, the version that counts, and where workers get them.
 
-Rule 1: what is published stays as it is. A version has one digest for ever; another archive needs another version.
+Rule 1: what is published stays as it is. A version has one digest and one spelling for ever: `1.0` and `1.0.0` are the
+        same version (PEP 440). Another archive needs another version, another spelling is a conflict.
 Rule 2: first the blob, then the row. A crash between the two leaves a blob that nobody refers to, which is swept.
 Rule 3: a yanked version is chosen for nothing new. Runs that were accepted before still get it.
 Rule 4: what is asked on the way of a dispatch is answered from memory; it is read from the store when serving begins.
@@ -32,6 +33,7 @@ from astraflow.scheduler.links import ArchiveLink, Links
 from astraflow.store.rows import ActiveRow, PackageRow
 from astraflow.store.store import Claim, Store
 from astraflow.workflow import core_manifest, decode_manifest
+from astraflow.workflow.manifest import Manifest
 from astraflow.workflow.versions import VersionKey, is_prerelease, parse_version
 
 __all__ = ["Repository", "Rules"]
@@ -89,8 +91,11 @@ class Repository:
         self._claim = claim
         self._rows.clear()
         self.catalogs.forget_published()
-        for row in rows:
-            self._take_in(row)
+        for row in sorted(
+            rows, key=_by_age
+        ):  # who published a node type or a version first owns it
+            if _key(row) not in self._rows.get(row.tenant, {}):
+                self._take_in(row)
         self._active = {(one.tenant, one.name): one for one in active}
         for one in active:
             self.catalogs.activate(one.tenant, one.name, one.version)
@@ -136,19 +141,41 @@ class Repository:
             archive = await asyncio.to_thread(check_archive, path, limits=limits)
             policy = "off" if is_shipped else self._rules.policy
             row = self._judge(tenant, archive, signature, by, policy)
-            stored = self._rows.get(tenant, {}).get(_key(row))
-            if stored is not None and stored.sha256 == row.sha256:
-                return stored, False
-            async with self._keeping:
-                if stored is None:  # else the store has the words for it
-                    await self._blobs.put_file(_blob(row.sha256), path)
-                is_new = await self._store.put_package(self._writing(), row)
+            async with self._keeping:  # two uploads at once must not both find the version free
+                is_new = await self._keep(row, archive.manifest, path)
         finally:
             await asyncio.to_thread(path.unlink, missing_ok=True)
         if is_new:
-            self._take_in(row)
             self.on_change(tenant, by, "pkg.publish", f"{row.name} {row.version}")
         return self.find(tenant, row.name, row.version), is_new
+
+    async def _keep(self, row: PackageRow, manifest: Manifest, path: Path) -> bool:
+        """Whether it is new. Raises: Conflict, Unavailable, StoreError."""
+        stored = self._rows.get(row.tenant, {}).get(_key(row))
+        if stored is not None and stored.sha256 == row.sha256:
+            return False
+        if stored is not None and stored.version != row.version:
+            raise errors.Conflict(
+                errors.PKG_CONFLICT,
+                f"version {row.version} is published as {stored.version}: {row.name}",
+                pointer="/version",
+            )
+        self._check_types(row.tenant, manifest)
+        if stored is None:  # else the store has the words for it
+            await self._blobs.put_file(_blob(row.sha256), path)
+        is_new = await self._store.put_package(self._writing(), row)
+        self._take_in(row)
+        return is_new
+
+    def _check_types(self, tenant: str, manifest: Manifest) -> None:
+        for place, node in enumerate(manifest.body.nodes):
+            owner = self.catalogs.owner(tenant, node.type)
+            if owner is not None and owner != manifest.name:
+                raise errors.Conflict(
+                    errors.PKG_CONFLICT,
+                    f"node type {node.type} belongs to package {owner}",
+                    pointer=f"/nodes/{place}/type",
+                )
 
     async def _receive(self, chunks: AsyncIterator[bytes]) -> Path:
         """The upload as a file: an archive can only be checked from its end."""
@@ -301,7 +328,7 @@ class Repository:
         path = f"/api/v1/packages/{quote(row.name, safe='')}/{quote(row.version, safe='')}/archive"
         signature = None if row.signature is None else row.signature.decode()
         url = f"{self.origin}{path}?token={self._links.make(link)}"
-        return PackageSource(url, row.sha256, signature)
+        return PackageSource(row.version, url, row.sha256, signature)
 
     def open_link(self, token: str, name: str, version: str) -> PackageRow:
         """The package that a link leads to. Raises: Refused, NotFound."""
@@ -336,6 +363,10 @@ def _sweep_spool(spool: Path, before_ms: int) -> int:
             path.unlink(missing_ok=True)
             removed += 1
     return removed
+
+
+def _by_age(row: PackageRow) -> tuple[int, str, str]:
+    return row.published_at, row.name, row.version
 
 
 def _blob(sha256: str) -> str:

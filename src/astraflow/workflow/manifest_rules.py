@@ -8,6 +8,7 @@ which has the archive; here is what the manifest alone can tell.
   `os:system` is a well-formed entrypoint, too.
 - A dependency is pinned with `==` and comes from the configured index: no options, no URLs.
 - Paths stay inside the package.
+- Node types below `core.` belong to package `core`, those that it does not have yet included.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from astraflow.errors import PKG_INVALID
+from astraflow.workflow.core_manifest import CORE_PACKAGE
 from astraflow.workflow.limits import (
     MAX_DEPENDENCIES,
     MAX_DESCRIPTION_CHARS,
@@ -192,6 +194,10 @@ class _Rules:
 
     def _check_node(self, node: ManifestNode, pointer: str) -> None:
         self._check_type(node.type, f"{pointer}/type")
+        namespace = re.split(r"[.-]", node.type, maxsplit=1)[0].lower()
+        if namespace == CORE_PACKAGE and self._body.name != CORE_PACKAGE:
+            message = f"node types below {CORE_PACKAGE}. belong to package {CORE_PACKAGE}: {node.type[:80]}"
+            self._refuse(f"{pointer}/type", message)
         self._text(f"{pointer}/label", node.label)
         self._text(f"{pointer}/category", node.category)
         self._text(f"{pointer}/description", node.description, MAX_DESCRIPTION_CHARS)

@@ -23,14 +23,16 @@ from tests.unit.plans import make_plan
 
 INSTALLS = ("pkg.install", "runtime.any")
 TEXT = {"package_name": "text", "package_version": "2.0", "runtime": "python"}
-SOURCE = PackageSource("/archive", "ab" * 32, "signed")
+SOURCE = PackageSource("2.0", "/archive", "ab" * 32, "signed")
 
 
 def published(*versions: tuple[str, str], **settings: Any) -> Rig:
     rig = Rig(**settings)
     known = set(versions or {("text", "2.0")})
     rig.engine.view.sources = lambda tenant, name, version: (
-        SOURCE if tenant == TENANT and (name, version) in known else None
+        msgspec.structs.replace(SOURCE, version=version)
+        if tenant == TENANT and (name, version) in known
+        else None
     )
     return rig
 
@@ -309,6 +311,17 @@ class TestOnDemand:
 def _is_open(rig: Rig, worker: Worker) -> bool:
     found = rig.engine.view.wishes.find((TENANT, worker.worker_id, "text", "2.0"))
     return found is not None and found.is_open
+
+
+def test_a_version_may_be_asked_for_in_another_spelling() -> None:
+    rig = published()
+    rig.engine.view.sources = lambda *_: SOURCE
+    rig.worker("w1", features=INSTALLS, packages={"text": "1.0"})
+    wish_installed(rig.engine.view, entry(rig), "text", "v2", "command")
+    wish_removed(rig.engine.view, entry(rig), "text", "1.0.0", "command")
+    rig.run()
+    assert [one.version for one in frames(rig, business.PkgInstall)] == ["2.0"]
+    assert [one.version for one in frames(rig, business.PkgUninstall)] == ["1.0"]
 
 
 def test_a_manifest_that_a_worker_tells_is_learnt() -> None:
