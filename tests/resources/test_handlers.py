@@ -385,3 +385,79 @@ class TestAdapters:
                 assert told == {"tenant": "shop", "params": {"a": 1}, "refs": [], "is_there": True}
 
         play(scene)
+
+
+class TestFolders:
+    def test_attempts_at_the_same_time_do_not_see_the_files_of_each_other(
+        self, tmp_path: Path
+    ) -> None:
+        async def scene() -> None:
+            async with staged(tmp_path, KEEPING) as stage:
+                gate = tmp_path / "gate"
+                texts = {f"t{number}": f"bytes of run {number}" for number in range(4)}
+                for task, text in texts.items():
+                    given = {"text": text, "gate": str(gate)}
+                    stage.start("keeping.write", given, task=task, run=f"run-{task}")
+                for task in texts:
+                    await stage.up(task)
+                gate.touch()
+                made = {task: value_of(await stage.outcome(task)) for task in texts}
+                assert [one["before"] for one in made.values()] == [[]] * 4
+                for task, text in texts.items():
+                    given = {"file": made[task]["file"]}
+                    refs = (ref_of(made[task]["file"]),)
+                    read = await stage.outcome_of(
+                        "keeping.read",
+                        given,
+                        task=f"r{task}",
+                        run=f"run-{task}",
+                        resource_refs=refs,
+                    )
+                    assert value_of(read)["text"] == text
+                # What they left behind is gone with them, the working directory stays with the host.
+                await stage._until_seen(
+                    lambda: not any(Path(one["data_dir"]).exists() for one in made.values())
+                )
+                (cwd,) = {Path(one["cwd"]) for one in made.values()}
+                assert cwd in (tmp_path / "data").iterdir()
+            assert [one.name for one in (tmp_path / "data").rglob("*")] in ([], ["trash"])
+
+        play(scene)
+
+    def test_files_of_a_killed_host_are_removed(self, tmp_path: Path) -> None:
+        async def scene() -> None:
+            async with staged(tmp_path, KEEPING) as stage:
+                stage.start("keeping.fill", {"size": 10})
+                await stage.up()
+                assert [one.name for one in (tmp_path / "data").rglob("fill")] == ["fill"]
+                stage.pool.kill("t1", 1)
+                await stage.until(lambda: stage.goners)
+                await stage._until_seen(lambda: not list((tmp_path / "data").rglob("fill")))
+
+        play(scene)
+
+    def test_what_attempts_write_counts_against_the_quota(self, tmp_path: Path) -> None:
+        async def scene() -> None:
+            limits = ResourceLimits(max_disk_bytes=100_000)
+            async with staged(tmp_path, KEEPING, limits=limits) as stage:
+                held = value_of(await stage.outcome_of("keeping.store", {"text": "x" * 50_000}))
+                refs = (ref_of(held["file"]),)
+                stage.start("keeping.hold", held, task="hold", resource_refs=refs)
+                stage.start("keeping.fill", {"size": 80_000}, task="fill")
+                await stage.up("fill")
+                await stage._until_seen(lambda: stage.registry.scratch_bytes >= 80_000)
+                assert stage.registry.metrics().disk_bytes_in_use >= 130_000
+                refused = await stage.outcome_of("keeping.store", {"text": "x" * 9_000}, task="t2")
+                assert error_of(refused).code == "E.RESOURCE.QUOTA"
+
+        play(scene)
+
+    def test_an_attempt_that_fills_the_disk_is_ended_and_says_why(self, tmp_path: Path) -> None:
+        async def scene() -> None:
+            async with staged(tmp_path, KEEPING, disk_bytes=1_000_000) as stage:
+                error = error_of(await stage.outcome_of("keeping.fill", {"size": 2_000_000}))
+                assert error.code == "E.RUNNER.LIMIT"
+                assert "allowed are 1000000" in error.message
+                assert (await stage.outcome_of("core.noop", task="t2")).status == "SUCCEEDED"
+
+        play(scene)

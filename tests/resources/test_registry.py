@@ -438,12 +438,8 @@ class TestRestart:
         stray = bench.registry.files.path_of("cd" * 16, "stray")
         stray.parent.mkdir(parents=True)
         stray.write_text("x")
-        unfinished = bench.source / "unfinished" / "0123" / "a"
-        unfinished.parent.mkdir(parents=True)
-        unfinished.write_text("x")
         bench.restart()
         assert not stray.exists()
-        assert not unfinished.exists()
 
     def test_a_ledger_that_is_no_database_is_set_aside(self, bench: Bench) -> None:
         bench.file("a")

@@ -38,7 +38,6 @@ class Port(Protocol):
 
     worker_id: str
     tenant: str
-    data_dir: Path
 
     def registry_of(self, ctx: Context) -> ResourceRegistry | None:
         """A new registry for the attempt; none if resources cannot be kept here."""
@@ -137,8 +136,15 @@ class Context:
 
     @property
     def data_dir(self) -> Path:
-        """The worker's folder for files of packages."""
-        return self._port.data_dir
+        """A folder of this attempt alone. It goes with the attempt: register or store what is to stay."""
+        folder = self.told_data_dir
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder
+
+    @property
+    def told_data_dir(self) -> Path:
+        """The same, whether it has been made or not."""
+        return Path(self._frame["data_dir"])
 
     @property
     def secrets(self) -> Mapping[str, str]:

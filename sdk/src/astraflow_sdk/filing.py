@@ -20,7 +20,7 @@ __all__ = ["UNFINISHED", "Filed", "Filing", "new_token", "safe_name"]
 
 PIECE_BYTES = 1024 * 1024
 UNFINISHED = "unfinished"
-"""Below `data_dir`: files that are still being written. A worker empties it when it starts."""
+"""Below `data_dir`: files that are still being written."""
 NAME_CHARS = 100
 
 _UNSAFE = re.compile(r"[^0-9A-Za-z._-]")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -67,6 +68,7 @@ class Trial:
         self._package = package
         self._kept: dict[str, Making] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._attempts = itertools.count(1)
 
     def run(
         self,
@@ -99,6 +101,7 @@ class Trial:
             "attempt": failures + 1,
             "failures": failures,
             "node_type": _type_of(function_or_type),
+            "data_dir": self._new_folder(),
             # As they arrive at a host: what JSON has no form for is a mistake of the test.
             "parameters": json.loads(json.dumps({**(parameters or {}), **more}, allow_nan=False)),
             "secrets": dict(secrets or {}),
@@ -106,6 +109,9 @@ class Trial:
             "chain_index": None if next is None else 0,
         }
         return attempt.run(Context(frame, attempt))
+
+    def _new_folder(self) -> str:
+        return str(self.data_dir / "attempts" / str(next(self._attempts)))
 
     def close(self) -> None:
         """Let go of all resources, on the loop that they were made on."""
@@ -186,7 +192,6 @@ class _Attempt:
     ) -> None:
         self.worker_id = trial.worker_id
         self.tenant = trial.tenant
-        self.data_dir = trial.data_dir
         self._trial = trial
         self._handler = handler
         self._cancel = cancel

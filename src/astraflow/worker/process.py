@@ -31,6 +31,7 @@ from astraflow.protocol.wire import Envelope, Wire
 from astraflow.protocol.worker_session import Credential, WorkerIdentity, WorkerSession
 from astraflow.ulids import Ulids
 from astraflow.worker.hosts import HostPool, HostSettings, core_package, kill_left_overs
+from astraflow.worker.hosts.scratch import Scratch
 from astraflow.worker.identity import DataFolder
 from astraflow.worker.link import Link
 from astraflow.worker.machine import Machine
@@ -70,6 +71,7 @@ async def run_worker(
         killed = kill_left_overs(folder.path)
         if killed:
             _log.warning("killed %d processes that the boot before had left", killed)
+        Scratch(folder.path).clear()
         with closing(
             ResourceService(settings, folder.path, folder.instance_id, clock)
         ) as resources:
@@ -94,6 +96,7 @@ async def _work(
         max_hosts=2 * settings.concurrency_max_parallel,
         result_bytes=settings.inline_result_limit_bytes,
         resources_dir=resources.folder,
+        disk_bytes=settings.resource_max_disk_bytes,
     )
     packages = Packages(
         data_dir=folder.path,

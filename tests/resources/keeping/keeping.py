@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,29 @@ def unlisted(
         made.write_text("made")
     handle = registry.register_file(resource_id, made, **more)
     return {"file": handle.ref(), "path": str(handle.path)}
+
+
+@node("keeping.write")
+def write(ctx: Context, text: str, gate: str) -> dict[str, Any]:
+    """Writes a file of a usual name, and registers it when everybody has written theirs."""
+    before = [one.name for one in ctx.data_dir.iterdir()]
+    path = ctx.data_dir / "processed.mp4"
+    path.write_text(text)
+    (ctx.data_dir / "left").write_text("left behind")
+    ctx.log("info", "up")
+    while not Path(gate).exists():
+        time.sleep(0.001)
+    handle = artifact.store_file(path)
+    folders = {"data_dir": str(ctx.data_dir), "cwd": os.getcwd()}
+    return {"file": handle.ref(), "before": before, **folders}
+
+
+@node("keeping.fill")
+async def fill(ctx: Context, size: int) -> None:
+    """Fills its folder, and does not stop."""
+    (ctx.data_dir / "fill").write_bytes(b"x" * size)
+    ctx.log("info", "up")
+    await asyncio.Event().wait()
 
 
 @node("keeping.read")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from astraflow_sdk import Context
@@ -13,7 +12,6 @@ class Ear:
 
     worker_id = "w-1"
     tenant = "t-1"
-    data_dir = Path("/nowhere")
 
     def __init__(self) -> None:
         self.told_by: list[Context] = []

@@ -22,9 +22,16 @@ def test_a_context_knows_its_attempt() -> None:
     assert (ctx.run_id, ctx.node_id, ctx.task_id, ctx.node_type) == ("r-1", "n-1", "t-1", "a.b")
     assert (ctx.attempt, ctx.failures, ctx.timeout_s, ctx.chain_index) == (2, 1, 1.5, 0)
     assert (ctx.parameters, ctx.inputs, ctx.secrets) == ({"a": 1}, {"a": 1}, {"k": "v"})
-    assert (ctx.worker_id, ctx.data_dir) == ("w-1", Path("/nowhere"))
+    assert ctx.worker_id == "w-1"
     assert (ctx.resource_refs, ctx.traceparent) == ([], None)
     assert context().timeout_s is None
+
+
+def test_the_folder_of_an_attempt_is_made_when_it_is_asked_for(tmp_path: Path) -> None:
+    ctx = context(data_dir=str(tmp_path / "host" / "1"))
+    assert not ctx.told_data_dir.exists()
+    (ctx.data_dir / "a").write_text("x")
+    assert [one.name for one in ctx.data_dir.iterdir()] == ["a"]
 
 
 def test_the_idempotency_key_is_the_same_for_every_attempt() -> None:

@@ -83,10 +83,7 @@ class _Host:
     def __init__(self, settings: HostSettings) -> None:
         self.worker_id = settings.worker_id
         self.tenant = settings.tenant
-        self.data_dir = Path(settings.data_dir)
-        self.filing: Filing | None = None
-        if settings.resources_dir is not None:
-            self.filing = Filing(Path(settings.resources_dir), self.data_dir)
+        self._resources_dir = settings.resources_dir
         self.defaults = Defaults()
         self.stopped = asyncio.Event()
         self._limit_bytes = settings.result_bytes
@@ -234,7 +231,10 @@ class _Host:
     # -- resources --------------------------------------------------------------------------
 
     def registry_of(self, ctx: Context) -> HostRegistry | None:
-        return None if self.filing is None else HostRegistry(ctx, self, self.filing)
+        if self._resources_dir is None:
+            return None
+        # Its own folder is all that an attempt may take files from: others write into theirs meanwhile.
+        return HostRegistry(ctx, self, Filing(Path(self._resources_dir), ctx.told_data_dir))
 
     def post(self, text: str) -> None:
         self._posts.append(text)

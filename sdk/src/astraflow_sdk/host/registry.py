@@ -24,7 +24,6 @@ class Telling(Protocol):
 
     worker_id: str
     objects: Objects
-    filing: Filing | None
     defaults: Defaults
 
     def post(self, text: str) -> None:

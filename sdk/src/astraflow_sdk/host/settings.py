@@ -16,7 +16,6 @@ class HostSettings:
     write_fd: int
     life_fd: int
     folder: str
-    data_dir: str
     worker_id: str
     result_bytes: int
     max_threads: int

@@ -42,7 +42,7 @@ class LeasedAtStart(NamedTuple):
 
 
 class Keeper(Protocol):
-    """The registry, as hosts need it. All but the last three raise AstraflowError to refuse."""
+    """The registry, as hosts need it. All but the last four raise AstraflowError to refuse."""
 
     def lease_for(self, dispatch: business.Dispatch) -> LeasedAtStart:
         """Lease all that a dispatch refers to, or nothing."""
@@ -69,6 +69,9 @@ class Keeper(Protocol):
 
     def host_gone(self, host: Host) -> None:
         """A host is dead, and what it held with it."""
+
+    def count_scratch(self, size_bytes: int) -> None:
+        """What attempts and hosts have written and not registered takes that much room."""
 
 
 class Custody:
@@ -140,6 +143,10 @@ class Custody:
     def host_gone(self, host: Host) -> None:
         if self._keeper is not None:
             self._keeper.host_gone(host)
+
+    def count_scratch(self, size_bytes: int) -> None:
+        if self._keeper is not None:
+            self._keeper.count_scratch(size_bytes)
 
     def _needed(self) -> Keeper:
         if self._keeper is None:

@@ -20,7 +20,7 @@ from astraflow.worker.hosts.running import Running
 
 __all__ = ["Death", "failed", "outcome_of"]
 
-Cause = Literal["itself", "ours", "fence", "memory", "broken", "late"]
+Cause = Literal["itself", "ours", "fence", "memory", "disk", "broken", "late"]
 
 
 class Death(msgspec.Struct, frozen=True):
@@ -41,6 +41,10 @@ class Death(msgspec.Struct, frozen=True):
             case "memory":
                 return (
                     f"the host was killed because it held more memory than allowed: {self.detail}"
+                )
+            case "disk":
+                return (
+                    f"the host was killed because it wrote more files than allowed: {self.detail}"
                 )
             case "broken":
                 return (
@@ -79,6 +83,8 @@ class Death(msgspec.Struct, frozen=True):
     def error(self) -> TaskError:
         """The failure of an attempt that was alone in it."""
         code = errors.RUNNER_OOM if self._is_oom else errors.RUNNER_CRASHED
+        if self.cause == "disk":
+            code = errors.RUNNER_LIMIT
         return TaskError(code.code, "INFRASTRUCTURE", self.says(), stack=self.tail or None)
 
 

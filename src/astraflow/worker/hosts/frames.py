@@ -87,6 +87,8 @@ class Start(_Frame, frozen=True, tag="start"):
     node_id: str
     node_type: str
     parameters: Raw
+    data_dir: str
+    """Where this attempt alone may write; the host makes the folder when the handler asks for it."""
     failures: int = 0
     timeout_ms: int | None = None
     resource_refs: tuple[business.ResourceRef, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import signal
 from pathlib import Path
@@ -95,6 +96,7 @@ class Host:
         self._cause: Cause = "itself"
         self._detail = ""
         self._strange = 0
+        self._folders = itertools.count(1)
         self.process = HostProcess(spec, settings, folder, clock, loop, self)
 
     @property
@@ -114,6 +116,7 @@ class Host:
         now = self._clock.now()
         armed = self.process.armed
         running.host = self
+        running.folder = self.process.work_dir / str(next(self._folders))
         self.attempts[running.key] = running
         if running.fence_at < armed or armed < now + FENCE_SLACK_S:
             self.set_fence()

@@ -20,10 +20,12 @@ from astraflow.clock import Clock
 from astraflow.protocol import business
 from astraflow.worker.hosts import frames
 from astraflow.worker.hosts.custody import Custody, Keeper
+from astraflow.worker.hosts.disk import DiskWatch
 from astraflow.worker.hosts.endings import Death, failed, outcome_of
 from astraflow.worker.hosts.fleet import Fleet
 from astraflow.worker.hosts.host import Host
 from astraflow.worker.hosts.running import Running
+from astraflow.worker.hosts.scratch import Scratch
 from astraflow.worker.hosts.settings import HostEvents, HostSettings, HostSpec
 from astraflow.worker.hosts.telling import Teller
 
@@ -68,6 +70,8 @@ class HostPool:
         self._events = events
         self._running: dict[AttemptKey, Running] = {}
         self._custody = Custody(keeper)
+        self._scratch = Scratch(folder)
+        self._disk = DiskWatch(clock, settings.disk_bytes, self._custody.count_scratch)
         self._fleet = Fleet(self, folder, clock, settings, packages, self._refuse)
         self._teller = Teller(settings, clock, events.feedback)
         self._look_timer: asyncio.TimerHandle | None = None
@@ -180,6 +184,8 @@ class HostPool:
             self._no_hosts = asyncio.Event()
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 await self._no_hosts.wait()
+        await self._disk.close()
+        await self._scratch.settle()
         if self._look_timer is not None:
             self._look_timer.cancel()
         self._teller.close()
@@ -258,6 +264,7 @@ class HostPool:
         left = list(host.attempts.values())
         for running in left:
             self._end(running, outcome_of(running, death, len(left) == 1))
+        self._scratch.discard(host.process.work_dir)
         if not self._fleet.hosts and self._no_hosts is not None:
             self._no_hosts.set()
         if not self._is_closed:
@@ -274,6 +281,8 @@ class HostPool:
             running.grace_timer.cancel()
         self._teller.finish(running)
         self._custody.ended(running)
+        if running.folder is not None:
+            self._scratch.discard(running.folder)
         if result is None:
             self._events.gone(*running.key)
         else:
@@ -327,6 +336,7 @@ class HostPool:
         if is_sampling:
             self._sampled_at = now
         self._fleet.look(now, is_sampling)
+        self._disk.look(now, self._fleet.hosts)
         if self._fleet.hosts or self._fleet.waiting:
             self._look_later()
 

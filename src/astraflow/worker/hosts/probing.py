@@ -13,6 +13,7 @@ from astraflow.clock import Clock
 from astraflow.protocol.business import TaskError
 from astraflow.worker.hosts import frames
 from astraflow.worker.hosts.process import HostProcess
+from astraflow.worker.hosts.scratch import Scratch
 from astraflow.worker.hosts.settings import HostSettings, HostSpec
 
 __all__ = ["probe"]
@@ -47,6 +48,9 @@ async def probe(spec: HostSpec, settings: HostSettings, folder: Path, clock: Clo
         if not listener.ended.is_set():
             process.kill()
             await listener.ended.wait()
+        scratch = Scratch(folder)
+        scratch.discard(process.work_dir)
+        await scratch.settle()
     if listener.error is not None:
         stack = (listener.error.stack or "")[-MESSAGE_CHARS:]
         message = f"the package cannot be loaded: {listener.error.message[:MESSAGE_CHARS]}\n{stack}"

@@ -89,6 +89,7 @@ class HostProcess:
         self.guard_pid = spawned.popen.pid
         self._guard_start = spawned.started
         self._mark = spawned.mark
+        self.work_dir = spawned.work_dir
         self._write_fd = spawned.write_fd
         self._read_fd = spawned.read_fd
         self._pid_fd = spawned.pid_fd

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -130,6 +131,7 @@ class Running:
         "dispatch",
         "feedback",
         "fence_at",
+        "folder",
         "grace_s",
         "grace_timer",
         "host",
@@ -148,6 +150,9 @@ class Running:
         self.fence_at = fence_at
         self.started_at = now
         self.host: Host | None = None  # None: it waits for one
+        self.folder: Path | None = (
+            None  # its own, as soon as it has a host; made when it is first asked for
+        )
         self.grace_s: float | None = None  # set: it was asked to end
         self.grace_timer: asyncio.TimerHandle | None = None
         self.is_overdue = False  # its grace is over, its host is being killed for it
@@ -185,6 +190,7 @@ class Running:
                 dispatch.node_id,
                 dispatch.node_type,
                 dispatch.parameters,
+                str(self.folder),
                 dispatch.failures,
                 dispatch.constraints.timeout_ms,
                 dispatch.resource_refs,

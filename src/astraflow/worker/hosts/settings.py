@@ -56,6 +56,8 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
     """In a host, for handlers that are plain functions. More than a worker's slots: waiting middlewares hold one."""
     open_files: int = 4096
     memory_sample_s: float = 0.25
+    disk_bytes: int | None = None
+    """Of what all hosts have written and not registered."""
     result_bytes: int = 4 * MIB - 64 * 1024
     """The frame that carries a result may have four MiB, its envelope and artifacts included."""
     output_bytes: int = 16 * MIB

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -13,14 +14,13 @@ import msgspec
 from astraflow.worker.hosts import proc
 from astraflow.worker.hosts.builtin import host_program
 from astraflow.worker.hosts.left_overs import HOST_ENV, HostRecord, record_host
+from astraflow.worker.hosts.scratch import Scratch
 from astraflow.worker.hosts.settings import HostSettings, HostSpec
 
 __all__ = ["Spawned", "spawn"]
 
 PRIVATE_ENV: Final = "ASTRA_"
 """Settings of ours in the environment, tokens among them: no business of package code."""
-DATA_FOLDER: Final = "data"
-"""Below the pool's folder: what handlers know as `data_dir`, and the working directory of hosts."""
 
 
 class Spawned(NamedTuple):
@@ -29,6 +29,7 @@ class Spawned(NamedTuple):
     popen: subprocess.Popen[bytes]
     started: int
     mark: str
+    work_dir: Path
     write_fd: int
     life_fd: int
     read_fd: int
@@ -44,6 +45,17 @@ def spawn(spec: HostSpec, settings: HostSettings, folder: Path) -> Spawned:
         OSError: there is no such program, or no room for a process, a pipe or a record.
     """
     mark = secrets.token_hex(8)
+    work_dir = Scratch(folder).make_host_folder(mark)
+    try:
+        return _spawn(spec, settings, folder, work_dir, mark)
+    except OSError:
+        shutil.rmtree(work_dir, ignore_errors=True)
+        raise
+
+
+def _spawn(
+    spec: HostSpec, settings: HostSettings, folder: Path, work_dir: Path, mark: str
+) -> Spawned:
     mine: list[int] = []
     theirs: list[int] = []
     try:
@@ -51,7 +63,7 @@ def spawn(spec: HostSpec, settings: HostSettings, folder: Path) -> Spawned:
             read_fd, write_fd = os.pipe()
             mine.append(write_fd if is_to_host else read_fd)
             theirs.append(read_fd if is_to_host else write_fd)
-        popen = _start(spec, settings, folder.absolute(), theirs, mark)
+        popen = _start(spec, settings, work_dir, theirs, mark)
     except OSError:
         _close(*mine, *theirs)
         raise
@@ -66,21 +78,18 @@ def spawn(spec: HostSpec, settings: HostSettings, folder: Path) -> Spawned:
         raise
     for fd in mine:
         os.set_blocking(fd, False)
-    return Spawned(popen, started, mark, *mine)
+    return Spawned(popen, started, mark, work_dir, *mine)
 
 
 def _start(
-    spec: HostSpec, settings: HostSettings, folder: Path, fds: list[int], mark: str
+    spec: HostSpec, settings: HostSettings, work_dir: Path, fds: list[int], mark: str
 ) -> subprocess.Popen[bytes]:
     read_fd, life_fd, write_fd, out_fd, err_fd = fds
-    data_dir = folder / DATA_FOLDER
-    data_dir.mkdir(parents=True, exist_ok=True)
     told = {
         "read_fd": read_fd,
         "write_fd": write_fd,
         "life_fd": life_fd,
         "folder": str(spec.folder.absolute()),
-        "data_dir": str(data_dir),
         "worker_id": settings.worker_id,
         "result_bytes": settings.result_bytes,
         "max_threads": settings.max_threads,
@@ -100,7 +109,7 @@ def _start(
         stdout=out_fd,
         stderr=err_fd,
         pass_fds=(read_fd, write_fd, life_fd),
-        cwd=data_dir,
+        cwd=work_dir,
         env={
             **{k: v for k, v in os.environ.items() if not k.startswith(PRIVATE_ENV)},
             HOST_ENV: mark,

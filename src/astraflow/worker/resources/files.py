@@ -24,8 +24,6 @@ FileState = Literal["whole", "changed", "missing"]
 
 PIECE_BYTES: Final = 1024 * 1024
 TRASH: Final = "trash"
-UNFINISHED: Final = "unfinished"
-"""Below the source folder: files that handlers are writing, each in a folder of its own."""
 STRAY_S: Final = 3600.0
 """A folder without a row may be one that a handler is about to register. After that long nobody is."""
 
@@ -138,9 +136,7 @@ class FileBackend:
 
     def sweep(self, known: Collection[str], before_s: float) -> None:
         """Delete folders that nobody knows and nothing has touched since then, and empty the trash. For a thread."""
-        for folder in (*self._shelves(), self._source / UNFINISHED):
-            if not folder.is_dir():
-                continue
+        for folder in self._shelves():
             for entry in os.scandir(folder):
                 is_old = _changed_s(entry) < before_s
                 if entry.name not in known and is_old:

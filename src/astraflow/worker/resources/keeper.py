@@ -161,6 +161,9 @@ class ResourceKeeper:
     def host_gone(self, host: Host) -> None:
         self._registry.host_gone(host)
 
+    def count_scratch(self, size_bytes: int) -> None:
+        self._registry.scratch_bytes = size_bytes
+
     def _handle(self, resource: Resource) -> frames.Handle:
         path = None
         if resource.kind == "file":

@@ -89,6 +89,8 @@ class ResourceRegistry:
         self._closing: dict[str, float] = {}  # objects that hosts were asked to close, since when
         self._last_gc_s = 0.0
         self.reclaimed_bytes = 0
+        self.scratch_bytes = 0
+        """What attempts have written and not registered, when somebody last looked: it takes room from files."""
         self._restore()
 
     def close(self) -> None:
@@ -165,6 +167,8 @@ class ResourceRegistry:
             resource.size_bytes, resource.mtime_ns = filed.size_bytes, filed.mtime_ns
             resource.checksum, resource.name = filed.sha256, filed.name
             resource.metadata = {"name": filed.name, **resource.metadata, "sha256": filed.sha256}
+            # It was in the folder of its attempt when somebody last looked there: it is not counted twice.
+            self.scratch_bytes = max(0, self.scratch_bytes - filed.size_bytes)
             self._admit(resource, maker)
         except errors.AstraflowError:
             self.files.discard(filed.token)
@@ -187,7 +191,8 @@ class ResourceRegistry:
             old = None
         if old is not None:
             self._check_replaceable(old, maker.lessee)
-        going = victims(self._shelf, self._limits, resource, old, self._clock.wall_ms())
+        now = self._clock.wall_ms()
+        going = victims(self._shelf, self._limits, resource, old, now, self.scratch_bytes)
         self._shelf.save(resource)
         for victim in going:
             self._remove(victim, "evicted", "room was needed")
@@ -387,7 +392,7 @@ class ResourceRegistry:
             is_free = resource.state == "ready" and not resource.in_use_count
             if is_free and resource.expires_at <= now:
                 self._remove(resource, "evicted", _EXPIRED)
-        self._evict_to_low_mark("file", self._limits.max_disk_bytes)
+        self._evict_to_low_mark("file", self._limits.max_disk_bytes - self.scratch_bytes)
         self._evict_to_low_mark("memory", self._limits.max_mem_bytes)
         for token in [
             token for token, since in self._closing.items() if started - since >= CLOSE_TIMEOUT_S
@@ -442,7 +447,7 @@ class ResourceRegistry:
             one.state == "ready" and not one.in_use_count for one in self._shelf.live()
         )
         return control.ResourceMetrics(
-            self._shelf.used["file"],
+            self._shelf.used["file"] + self.scratch_bytes,
             self._shelf.used["memory"],
             self._shelf.sessions,
             candidates,

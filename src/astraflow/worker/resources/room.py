@@ -26,15 +26,20 @@ def candidates(shelf: Shelf, kind: Kind, now: int) -> list[Resource]:
 
 
 def victims(
-    shelf: Shelf, limits: ResourceLimits, resource: Resource, replaced: Resource | None, now: int
+    shelf: Shelf,
+    limits: ResourceLimits,
+    resource: Resource,
+    replaced: Resource | None,
+    now: int,
+    scratch_bytes: int = 0,
 ) -> list[Resource]:
-    """What has to go for it, beside the one that it replaces.
+    """What has to go for it, beside the one that it replaces. `scratch_bytes`: files that are not registered.
 
     Raises:
         Refused: `E.RESOURCE.QUOTA`, all that could go would not be enough.
     """
     is_file = resource.kind == "file"
-    limit = limits.max_disk_bytes if is_file else limits.max_mem_bytes
+    limit = limits.max_disk_bytes - scratch_bytes if is_file else limits.max_mem_bytes
     places = MAX_RESOURCES if is_file else limits.max_sessions
     over = shelf.used[resource.kind] + resource.size_bytes - limit
     crowd = (len(shelf) if is_file else shelf.sessions) + 1 - places

@@ -19,7 +19,7 @@ from astraflow.protocol import business, control
 from astraflow.protocol.wire import Wire
 from astraflow.worker.addresses import absolute_url, http_origin
 from astraflow.worker.hosts import HostEvents
-from astraflow.worker.hosts.spawning import DATA_FOLDER
+from astraflow.worker.hosts.scratch import DATA_FOLDER
 from astraflow.worker.link import Hosts
 from astraflow.worker.resources.copies import CopyFetcher
 from astraflow.worker.resources.keeper import ResourceKeeper

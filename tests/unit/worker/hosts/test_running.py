@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -103,7 +104,9 @@ class TestPendingFeedback:
 
 class TestRunning:
     def test_a_start_carries_what_a_handler_may_know(self) -> None:
-        (raw,) = frames.Splitter().feed(Running(DISPATCH, 9.0, 0.0).start_frame())
+        running = Running(DISPATCH, 9.0, 0.0)
+        running.folder = Path("/data/host/1")
+        (raw,) = frames.Splitter().feed(running.start_frame())
         assert json.loads(raw) == {
             "type": "start",
             "task_id": "t",
@@ -112,6 +115,7 @@ class TestRunning:
             "node_id": "n",
             "node_type": "p.x",
             "parameters": {"a": 1},
+            "data_dir": "/data/host/1",
             "failures": 1,
         }
 
