@@ -395,6 +395,9 @@ WORKFLOW_LIMIT = _final("E.WORKFLOW.LIMIT", 422,
 WORKFLOW_UNSUPPORTED = _final("E.WORKFLOW.UNSUPPORTED", 422,
     "the definition asks for something that this version does not do",
     "leave it out, or use a version that does it")
+WORKFLOW_INPUT = _final("E.WORKFLOW.INPUT", 422,
+    "the inputs of the run are not those that the workflow declares",
+    "declare them in the workflow's `inputs`, or leave them out")
 WORKFLOW_NOT_FOUND = _final("E.WORKFLOW.NOT_FOUND", 404,
     "there is no such workflow, or none that you may see",
     "check the id and the tenant")

@@ -50,6 +50,7 @@ from astraflow.scheduler.service import Accepted, Submission, WorkerView
 from astraflow.store.memory import MemoryStore as StoreInMemory
 from astraflow.store.rows import AuditRow, Changes, ResourceRow, RunRow, TenantEvent, WorkflowRow
 from astraflow.workflow import (
+    check_inputs,
     core_manifest,
     decode_definition,
     plan_workflow,
@@ -176,7 +177,9 @@ class FakeScheduler:
                 tenant, submission.workflow_id or "", submission.version
             )
             definition, version = saved.definition, saved.version
-        plan = plan_workflow(decode_definition(definition), self.catalogs.of(tenant))
+        decoded = decode_definition(definition)
+        plan = plan_workflow(decoded, self.catalogs.of(tenant))
+        check_inputs(frozenset(decoded.workflow.inputs), bytes(submission.inputs))
         run_id = f"run-{len(self.runs) + 1:04}"
         at = self.tick()
         accepted = RunAccepted(at, run_id, tenant, plan.workflow_id, submission.inputs)

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -20,6 +21,7 @@ from astraflow.store import open_store
 from astraflow.store.store import Retention
 from tests.api.rig import (
     NODE_A,
+    NODE_B,
     WAIT_S,
     WORKFLOW,
     Rig,
@@ -78,7 +80,7 @@ def with_real(store_url: str, test: Callable[[Rig], Awaitable[None]]) -> None:
 
 def test_a_run_is_made_shown_listed_and_cancelled(store_url: str) -> None:
     async def test(rig: Rig) -> None:
-        body = {"workflow": definition(), "inputs": {"a": 1}}
+        body = {"workflow": definition(), "inputs": {}}
         key = {"idempotency-key": "once"}
         made = await rig.post(RUNS, json=body, headers=key)
         assert made.status_code == 202
@@ -112,6 +114,85 @@ def test_a_run_is_made_shown_listed_and_cancelled(store_url: str) -> None:
         assert (await rig.get(f"{RUNS}/{run_id}/logs")).json()["items"] == []
 
     with_real(store_url, test)
+
+
+NODE = {"id": NODE_A, "type": "core.echo", "parameters": {"value": 1}}
+NEEDS: list[tuple[dict[str, Any], str]] = [
+    (definition(nodes=[{**NODE, "when": "inputs.a > 1"}]), "/nodes/0/when"),
+    (definition(nodes=[{**NODE, "map": {"over": "value"}}]), "/nodes/0/map"),
+    (
+        definition(nodes=[{**NODE, "parameters": {"value": {"a": ["x", "=now()"]}}}]),
+        "/nodes/0/parameters/value/a/1",
+    ),
+    (definition(nodes=[{**NODE, "concurrencyKey": "=run.id"}]), "/nodes/0/concurrencyKey"),
+    (
+        definition(nodes=[{"id": NODE_A, "type": "core.wait", "wait": {"seconds": 1}}]),
+        "/nodes/0/type",
+    ),
+    (definition(inputs={"name": {"schema": {"type": "string"}}}), "/inputs"),
+    (definition(timeoutSeconds=5), "/timeoutSeconds"),
+]
+
+
+@pytest.mark.parametrize(("document", "pointer"), NEEDS)
+def test_what_cannot_be_run_is_refused_alike_by_validate_save_and_submit(
+    document: dict[str, Any], pointer: str
+) -> None:
+    async def test(rig: Rig) -> None:
+        answers = [
+            await rig.post("/api/v1/workflows/validate", json=document),
+            await rig.post("/api/v1/workflows", json=document),
+            await rig.post(RUNS, json={"workflow": document}),
+        ]
+        bodies = [problem_of(one, 422, "E.WORKFLOW.UNSUPPORTED") for one in answers]
+        assert [one["pointer"] for one in bodies[0]["errors"]] == [pointer]
+        assert bodies[0]["errors"] == bodies[1]["errors"] == bodies[2]["errors"]
+        assert (await rig.get("/api/v1/workflows")).json()["items"] == []
+
+    with_real("memory://", test)
+
+
+def test_problems_of_all_kinds_are_told_together() -> None:
+    broken = definition(nodes=[{**NODE, "type": "no.such"}, {**NODE, "id": NODE_B, "when": "a"}])
+
+    async def test(rig: Rig) -> None:
+        answers = [
+            await rig.post("/api/v1/workflows/validate", json=broken),
+            await rig.post("/api/v1/workflows", json=broken),
+            await rig.post(RUNS, json={"workflow": broken}),
+        ]
+        listed = [problem_of(one, 422, "E.WORKFLOW.INVALID")["errors"] for one in answers]
+        assert {one["pointer"] for one in listed[0]} == {"/nodes/0/type", "/nodes/1/when"}
+        assert listed[0] == listed[1] == listed[2]
+
+    with_real("memory://", test)
+
+
+def test_work_in_progress_is_saved_as_a_draft() -> None:
+    broken = definition(nodes=[{**NODE, "type": "no.such"}])
+
+    async def test(rig: Rig) -> None:
+        made = await rig.post("/api/v1/workflows?draft=true", json=broken)
+        assert (made.status_code, made.json()) == (201, broken)
+        path = f"/api/v1/workflows/{WORKFLOW}"
+        problem_of(await rig.client.put(path, json=broken), 422, "E.WORKFLOW.INVALID")
+        saved = await rig.client.put(f"{path}?draft=true", json=broken)
+        assert (saved.status_code, saved.headers["etag"]) == (200, '"2"')
+        run = await rig.post(RUNS, json={"workflowId": WORKFLOW})
+        problem_of(run, 422, "E.WORKFLOW.INVALID")
+
+    with_real("memory://", test)
+
+
+def test_inputs_that_the_workflow_does_not_declare_are_refused() -> None:
+    async def test(rig: Rig) -> None:
+        body = {"workflow": definition(), "inputs": {"name": "Ada", "a/b~": 1}}
+        refused = problem_of(await rig.post(RUNS, json=body), 422, "E.WORKFLOW.INPUT")
+        pointers = [one["pointer"] for one in refused["errors"]]
+        assert pointers == ["/inputs/name", "/inputs/a~1b~0"]
+        assert (await rig.get(RUNS)).json()["items"] == []
+
+    with_real("memory://", test)
 
 
 def test_a_run_that_waits_says_for_what(store_url: str) -> None:

@@ -87,7 +87,8 @@ def test_a_full_disk_is_answered_with_503_and_loses_nothing(tmp_path: Path) -> N
 
 
 async def _fill_the_disk(api: Api, disk: Path) -> None:
-    body = {**_noop_run(), "inputs": {"filler": "x" * 200_000}}
+    body = _noop_run()
+    body["workflow"]["nodes"][0]["metadata"] = {"filler": "x" * 200_000}
     accepted, status = await _fill(api, body)
     print(f"full after {len(accepted)} runs, then {status}")
     assert accepted and status == 503

@@ -90,9 +90,12 @@ def test_the_same_key_is_the_same_run(server: Up) -> None:
     assert server.astra(*arguments).out == server.astra(*arguments).out
 
 
-def test_a_request_with_its_inputs_and_a_saved_workflow_can_be_run(server: Up) -> None:
-    request = {"workflow": workflow(node(1, "noop")), "inputs": {"a": 1}}
-    assert server.astra("run", "-", "-i", "b=2", stdin=json.dumps(request)).code == 0
+def test_a_request_and_a_saved_workflow_can_be_run(server: Up) -> None:
+    request = {"workflow": workflow(node(1, "noop")), "inputs": {}}
+    assert server.astra("run", "-", stdin=json.dumps(request)).code == 0
+    undeclared = server.astra("run", "-", "-i", "name=Ada", stdin=json.dumps(request))
+    assert undeclared.code == 2
+    assert "/inputs/name" in undeclared.err
     saved = server.astra("workflows", "save", "-", stdin=json.dumps(workflow(node(1, "noop"))))
     done = server.astra("run", saved.out.strip())
     assert done.code == 0, done

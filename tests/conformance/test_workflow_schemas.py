@@ -15,9 +15,9 @@ from astraflow.workflow import (
     core_manifest,
     decode_definition,
     decode_manifest,
-    validate,
     validate_manifest,
 )
+from astraflow.workflow.analysis import Analysis
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 EXAMPLES = SCHEMAS / "examples"
@@ -46,7 +46,8 @@ def pointers_by_types(kind: str, raw: bytes) -> list[str]:
     try:
         if kind == "manifest":
             return [problem.pointer for problem in validate_manifest(decode_manifest(raw))]
-        return [problem.pointer for problem in validate(decode_definition(raw), CATALOG)]
+        analysis = Analysis(decode_definition(raw).workflow, CATALOG)
+        return [problem.pointer for problem in analysis.problems.found()]
     except InvalidDocument as refused:
         return [problem.pointer for problem in refused.problems]
 

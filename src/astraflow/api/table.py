@@ -207,6 +207,9 @@ def _workflow_routes(workflows: WorkflowEndpoints) -> list[Route]:
     version = Parameter(
         "version", "an older version; the newest if left out", {"type": "integer", "minimum": 1}
     )
+    draft = Parameter(
+        "draft", "true saves work in progress, whatever is still wrong with it", {"type": "boolean"}
+    )
     page = ok("WorkflowPage", examples.page(examples.WORKFLOW_SUMMARY))
     valid = ok("Validity", {"valid": True, "errors": []}, "it can be run; else 422 lists why not")
     path = "/api/v1/workflows"
@@ -214,13 +217,15 @@ def _workflow_routes(workflows: WorkflowEndpoints) -> list[Route]:
         Route("GET", path, workflows.list_workflows,
               doc("listWorkflows", "saved workflows, last changed first", page, parameters=PAGED)),
         Route("POST", path, workflows.create,
-              doc("createWorkflow", "save a new workflow", {201: created}, **body)),
+              doc("createWorkflow", "save a new workflow", {201: created}, parameters=(draft,),
+                  **body)),
         Route("POST", f"{path}/validate", workflows.validate,
               doc("validateWorkflow", "say all that is wrong with a definition", valid, **body)),
         Route("GET", f"{path}/{{id}}", workflows.show,
               doc("getWorkflow", "a saved workflow", shown, parameters=(version,))),
         Route("PUT", f"{path}/{{id}}", workflows.save,
-              doc("saveWorkflow", "save a new version", shown, parameters=(_IF_MATCH,), **body)),
+              doc("saveWorkflow", "save a new version", shown, parameters=(_IF_MATCH, draft),
+                  **body)),
         Route("DELETE", f"{path}/{{id}}", workflows.delete,
               doc("deleteWorkflow", "delete it with all its versions; its runs stay",
                   {204: Reply("it is gone")}, parameters=(_IF_MATCH,))),

@@ -1,4 +1,8 @@
-"""Workflows: a definition in, a definition out. The ETag is the version; a save may name the one it was made from."""
+"""Workflows: a definition in, a definition out. The ETag is the version; a save may name the one it was made from.
+
+What is saved can be run: a save is refused with all problems that `validate` would list. Work in progress is saved with
+`?draft=true`, whatever is still wrong with it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from astraflow.api.routes import Parts
 from astraflow.errors import Conflict, Refused
 from astraflow.moments import iso
 from astraflow.store.rows import WorkflowRow
-from astraflow.workflow.problems import InvalidDocument
+from astraflow.workflow import refusal_of
 
 __all__ = ["WorkflowEndpoints"]
 
@@ -34,7 +38,10 @@ class WorkflowEndpoints:
         self._cursors = parts.cursors
 
     async def create(self, call: Call) -> ASGIApp:
+        is_draft = call.flag("draft", False)
         definition = await call.json_body(DEFINITION_BODY_BYTES)
+        if not is_draft:
+            await self._check(call.tenant, definition)
         row = await self._scheduler.save_workflow(
             call.tenant, definition, by=call.bearer.subject, expected_version=0
         )
@@ -49,10 +56,13 @@ class WorkflowEndpoints:
 
     async def save(self, call: Call) -> ASGIApp:
         workflow_id, expected = _id(call), _expected(call)
+        is_draft = call.flag("draft", False)
         definition = await call.json_body(DEFINITION_BODY_BYTES)
         if expected is None:
             # Not found is told before anything is saved: PUT changes what is there, POST makes what is not.
             await self._scheduler.get_workflow(call.tenant, workflow_id)
+        if not is_draft:
+            await self._check(call.tenant, definition)
         row = await self._scheduler.save_workflow(
             call.tenant,
             definition,
@@ -90,14 +100,17 @@ class WorkflowEndpoints:
         )
 
     async def validate(self, call: Call) -> ASGIApp:
-        definition = await call.json_body(DEFINITION_BODY_BYTES)
-        if len(definition) <= INLINE_BYTES:
-            problems = self._scheduler.validate(call.tenant, definition)
-        else:
-            problems = await asyncio.to_thread(self._scheduler.validate, call.tenant, definition)
-        if problems:
-            raise InvalidDocument(errors.WORKFLOW_INVALID, problems)
+        await self._check(call.tenant, await call.json_body(DEFINITION_BODY_BYTES))
         return answer_json({"valid": True, "errors": []})
+
+    async def _check(self, tenant: str, definition: bytes) -> None:
+        """Raises InvalidDocument with all that keeps the definition from being run."""
+        if len(definition) <= INLINE_BYTES:
+            problems = self._scheduler.validate(tenant, definition)
+        else:
+            problems = await asyncio.to_thread(self._scheduler.validate, tenant, definition)
+        if problems:
+            raise refusal_of(problems)
 
 
 def _id(call: Call) -> str:

@@ -70,6 +70,9 @@ def save(
     if_version: Annotated[
         int | None, typer.Option(min=0, help="only if this is still the newest; 0: only if new")
     ] = None,
+    draft: Annotated[
+        bool, typer.Option("--draft", help="save it even if it cannot be run yet")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Save a workflow under the id in its definition: a new one, or a new version."""
@@ -78,7 +81,7 @@ def save(
     if not isinstance(workflow_id, str):
         raise errors.Refused(errors.INPUT_UNREADABLE, f"the definition has no id: {file}")
     with Client() as client:
-        saved = _save(client, workflow_id, given.raw, if_version)
+        saved = _save(client, workflow_id, given.raw, if_version, draft)
     if as_json:
         show_json({"id": workflow_id, "version": saved.version})
     else:
@@ -86,15 +89,17 @@ def save(
         note(f"saved as version {saved.version}")
 
 
-def _save(client: Client, workflow_id: str, raw: bytes, if_version: int | None) -> Workflow:
+def _save(
+    client: Client, workflow_id: str, raw: bytes, if_version: int | None, draft: bool
+) -> Workflow:
     if if_version == 0:
-        return client.workflows.create(raw)
+        return client.workflows.create(raw, draft=draft)
     try:
-        return client.workflows.save(workflow_id, raw, if_version=if_version)
+        return client.workflows.save(workflow_id, raw, if_version=if_version, draft=draft)
     except errors.NotFound:
         if if_version is not None:
             raise
-    return client.workflows.create(raw)
+    return client.workflows.create(raw, draft=draft)
 
 
 @app.command()

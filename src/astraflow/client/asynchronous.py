@@ -276,14 +276,22 @@ class Workflows(Part):
     async def get(self, workflow_id: str, version: int | None = None) -> Workflow:
         return await self._client.perform(calls.get_workflow(workflow_id, version))
 
-    async def create(self, definition: Definition) -> Workflow:
-        return await self._client.perform(calls.create_workflow(definition))
+    async def create(self, definition: Definition, *, draft: bool = False) -> Workflow:
+        """A new workflow. A `draft` may have problems; without it they are Refused, all of them."""
+        return await self._client.perform(calls.create_workflow(definition, draft))
 
     async def save(
-        self, workflow_id: str, definition: Definition, *, if_version: int | None = None
+        self,
+        workflow_id: str,
+        definition: Definition,
+        *,
+        if_version: int | None = None,
+        draft: bool = False,
     ) -> Workflow:
         """A new version. With `if_version` only if that one is still the newest; else Conflict."""
-        return await self._client.perform(calls.save_workflow(workflow_id, definition, if_version))
+        return await self._client.perform(
+            calls.save_workflow(workflow_id, definition, if_version, draft)
+        )
 
     async def delete(self, workflow_id: str, *, if_version: int | None = None) -> None:
         await self._client.perform(calls.delete_workflow(workflow_id, if_version))

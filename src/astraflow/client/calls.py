@@ -181,17 +181,20 @@ def get_workflow(workflow_id: str, version: int | None) -> Call[Workflow]:
     return Call("GET", f"/api/v1/workflows/{part(workflow_id)}", _workflow, params)
 
 
-def create_workflow(definition: Definition) -> Call[Workflow]:
+def create_workflow(definition: Definition, is_draft: bool) -> Call[Workflow]:
+    params = given(draft="true" if is_draft else None)
     body = _raw(definition)
-    return Call("POST", "/api/v1/workflows", _workflow, headers=JSON, body=body, again=False)
+    path = "/api/v1/workflows"
+    return Call("POST", path, _workflow, params, headers=JSON, body=body, again=False)
 
 
 def save_workflow(
-    workflow_id: str, definition: Definition, if_version: int | None
+    workflow_id: str, definition: Definition, if_version: int | None, is_draft: bool
 ) -> Call[Workflow]:
     headers = {**JSON, **_if_match(if_version)}
+    params = given(draft="true" if is_draft else None)
     path = f"/api/v1/workflows/{part(workflow_id)}"
-    return Call("PUT", path, _workflow, headers=headers, body=_raw(definition), again=False)
+    return Call("PUT", path, _workflow, params, headers=headers, body=_raw(definition), again=False)
 
 
 def delete_workflow(workflow_id: str, if_version: int | None) -> Call[None]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from astraflow import errors
 from astraflow.runs.decisions import Decision, take_up
 from astraflow.runs.facts import ArtifactRef, RunAccepted, TaskReused
 from astraflow.runs.run import Run
+from astraflow.workflow.features import EXECUTED
 from astraflow.workflow.plan import Feature, Plan
 
 if TYPE_CHECKING:
@@ -16,12 +17,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
-__all__ = ["EXECUTED", "Kept", "accept", "downstream", "unsupported"]
-
-EXECUTED: Final[frozenset[Feature]] = frozenset(
-    {Feature.JOIN_ANY, Feature.JOIN_ALL_DONE, Feature.ERROR_PORT, Feature.MIDDLEWARE}
-)
-"""The features that the run machine carries out; a plan with others is refused, never half run."""
+__all__ = ["Kept", "accept", "downstream", "unsupported"]
 
 Kept = Mapping[int, tuple["msgspec.Raw", tuple[ArtifactRef, ...]]]
 """Committed results that a re-run keeps, by task."""

@@ -11,13 +11,21 @@ import msgspec
 
 from astraflow import errors
 from astraflow.store.rows import PlanRow
-from astraflow.workflow import decode_definition, plan_workflow
+from astraflow.workflow import (
+    InvalidDocument,
+    decode_definition,
+    plan_workflow,
+    refusal_of,
+    validate,
+)
+from astraflow.workflow.features import EXECUTED
 from astraflow.workflow.plan import Plan, decode_plan, encode_plan
 
 if TYPE_CHECKING:
     from astraflow.scheduler.catalogs import Catalogs
     from astraflow.store.store import Store
     from astraflow.workflow.catalog import Catalog
+    from astraflow.workflow.definition import Definition
 
 __all__ = ["Planned", "Plans"]
 
@@ -37,6 +45,8 @@ class Planned(msgspec.Struct, frozen=True):
     plan: Plan
     row: PlanRow
     name: str
+    inputs: frozenset[str] = frozenset()
+    """The names of the inputs that the workflow declares."""
 
 
 class Plans:
@@ -73,13 +83,14 @@ class Plans:
 
     def _make(self, definition: bytes, catalog: Catalog) -> Planned:
         decoded = decode_definition(definition)
-        plan = plan_workflow(decoded, catalog)
+        plan = _plan(decoded, catalog)
         metadata = decoded.workflow.metadata
         name = metadata.name if metadata is not None and metadata.name else ""
         body = encode_plan(plan)
         # The same definition gives another plan when packages have changed meanwhile.
         plan_id = sha256(sha256(definition).digest() + body).hexdigest()
-        return Planned(plan, PlanRow(plan_id, definition, body), name)
+        inputs = frozenset(decoded.workflow.inputs)
+        return Planned(plan, PlanRow(plan_id, definition, body), name, inputs)
 
     async def find(self, plan_id: str) -> Plan:
         """The plan of a stored run."""
@@ -96,3 +107,14 @@ class Plans:
         while self._nodes > KEPT_NODES and len(self._kept) > 1:
             _, dropped = self._kept.popitem(last=False)
             self._nodes -= len(dropped.plan.nodes)
+
+
+def _plan(definition: Definition, catalog: Catalog) -> Plan:
+    """Raises InvalidDocument with exactly the problems that validation reports."""
+    try:
+        plan = plan_workflow(definition, catalog)
+    except InvalidDocument:
+        plan = None
+    if plan is None or plan.features - EXECUTED:
+        raise refusal_of(validate(definition, catalog))
+    return plan

@@ -28,6 +28,7 @@ from astraflow.scheduler.resources import Resources
 from astraflow.scheduler.serving import Parts
 from astraflow.scheduler.workflows import Workflows
 from astraflow.store.rows import AuditRow, RunRow, WorkerRow
+from astraflow.workflow import check_inputs
 
 __all__ = ["Accepted", "Scheduler", "Submission", "WorkerView"]
 
@@ -92,6 +93,7 @@ class Scheduler(Reading, Workflows, Resources):
         """
         definition, version = await self._definition_of(submission)
         planned = await self._plans.make(submission.tenant, definition)
+        check_inputs(planned.inputs, bytes(submission.inputs))
         serving = self.serving
         if serving.is_full:
             raise errors.Unavailable(

@@ -24,7 +24,7 @@ from astraflow.workflow.plan import (
 )
 from astraflow.workflow.planner import plan_workflow
 from astraflow.workflow.problems import InvalidDocument, Problem
-from astraflow.workflow.validation import validate
+from astraflow.workflow.validation import check_inputs, refusal_of, validate
 
 __all__ = [
     "MISSING",
@@ -47,12 +47,14 @@ __all__ = [
     "RetryPolicy",
     "StaticCatalog",
     "bind",
+    "check_inputs",
     "compile_path",
     "core_manifest",
     "decode_definition",
     "decode_manifest",
     "find_resource_refs",
     "plan_workflow",
+    "refusal_of",
     "validate",
     "validate_manifest",
 ]

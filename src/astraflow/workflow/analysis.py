@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 from astraflow.errors import WORKFLOW_CYCLE, WORKFLOW_INVALID, WORKFLOW_LIMIT, WORKFLOW_UNKNOWN_NODE
 from astraflow.workflow.edge_rules import EdgeRules
 from astraflow.workflow.family import Family
+from astraflow.workflow.features import Needs
 from astraflow.workflow.graph import find_cycles, topological_order
 from astraflow.workflow.limits import MAX_EDGES, MAX_MEMBERS_NAMED, MAX_NODES
 from astraflow.workflow.node_rules import NodeRules
+from astraflow.workflow.parameters import find_expression
 from astraflow.workflow.plan import Feature
 from astraflow.workflow.problems import Problems
 from astraflow.workflow.settings_rules import SettingsRules
@@ -34,7 +36,7 @@ class Analysis:
     def __init__(self, workflow: Workflow, catalog: Catalog) -> None:
         self.workflow = workflow
         self.problems = Problems()
-        self.features: set[Feature] = set()
+        self.features = Needs()
         self._settings = SettingsRules(self.problems, self.features)
         self.nodes = NodeRules(workflow, catalog, self._settings, self.problems)
         self.family = Family(workflow.nodes, self.nodes.index, self.problems)
@@ -59,8 +61,7 @@ class Analysis:
     def _run(self) -> None:
         check_workflow(self.workflow, self._settings, self.problems, self.features)
         self.nodes.check_all()
-        if self.nodes.parameters.has_expression:
-            self.features.add(Feature.EXPRESSION)
+        self._take_expressions()
         self.family.check_all(self.features)
         self.edges = EdgeRules(
             self.workflow, self.nodes, self.family, self._settings, self.problems, self.features
@@ -68,6 +69,15 @@ class Analysis:
         self.edges.check_all()
         self._take_outputs()
         self._take_order()
+
+    def _take_expressions(self) -> None:
+        with_expression = self.nodes.parameters.with_expression
+        if not with_expression:
+            return
+        for place, text in enumerate(self.nodes.texts):
+            if text in with_expression:
+                pointer = f"/nodes/{place}/parameters{find_expression(text)}"
+                self.features.add(Feature.EXPRESSION, pointer)
 
     def _take_order(self) -> None:
         """The authored order where it is topological, which it mostly is; else a computed one."""

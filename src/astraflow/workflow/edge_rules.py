@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from astraflow.workflow.definition import Edge, Workflow
     from astraflow.workflow.family import Family
+    from astraflow.workflow.features import Needs
     from astraflow.workflow.node_rules import NodeRules
     from astraflow.workflow.problems import Problems
     from astraflow.workflow.settings_rules import SettingsRules
@@ -59,7 +60,7 @@ class EdgeRules:
         family: Family,
         settings: SettingsRules,
         problems: Problems,
-        features: set[Feature],
+        features: Needs,
     ) -> None:
         self._workflow = workflow
         self._nodes = nodes
@@ -150,7 +151,7 @@ class EdgeRules:
         if write.kind == "control":
             write = TRIGGER
         if read.kind == "error":
-            self._features.add(Feature.ERROR_PORT)
+            self._features.add(Feature.ERROR_PORT, f"/edges/{place}/source/port")
             return Link(source, "error", edge.when, read, write)
         if write is not TRIGGER:
             return Link(source, "data", edge.when, read, write)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from astraflow.workflow.definition import Node
+    from astraflow.workflow.features import Needs
     from astraflow.workflow.problems import Problems
 
 __all__ = ["Family"]
@@ -32,12 +33,12 @@ class Family:
         self.hosts: dict[int, int] = {}
         """The host of each middleware."""
 
-    def check_all(self, features: set[Feature]) -> None:
+    def check_all(self, features: Needs) -> None:
         for place, node in enumerate(self._nodes):
             if node.parent is not None:
+                features.add(Feature.SUBGRAPH, f"/nodes/{place}/parent")
                 self._take_parent(node.parent, place)
         if self.parents:
-            features.add(Feature.SUBGRAPH)
             self._check_depth()
         for place, node in enumerate(self._nodes):
             if node.middlewares:

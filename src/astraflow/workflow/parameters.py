@@ -14,14 +14,17 @@ import msgspec
 from astraflow.errors import WORKFLOW_INVALID, WORKFLOW_LIMIT
 from astraflow.workflow.limits import MAX_PARAMETERS_BYTES, MAX_PARAMETERS_DEPTH
 from astraflow.workflow.plan import ResourceRefValue, find_resource_refs
+from astraflow.workflow.problems import pointer_token
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from msgspec import Raw
 
     from astraflow.errors import Code
     from astraflow.workflow.problems import Problems
 
-__all__ = ["EMPTY", "ParameterStore", "is_expression"]
+__all__ = ["EMPTY", "ParameterStore", "find_expression", "is_expression"]
 
 EMPTY: Final = b"{}"
 _MAX_REMEMBERED: Final = 1_024
@@ -41,12 +44,12 @@ def is_expression(text: str) -> bool:
 class ParameterStore:
     """The parameters of all nodes of one definition; equal ones are mostly one bytes object."""
 
-    __slots__ = ("_problems", "_sound", "has_expression", "resource_refs")
+    __slots__ = ("_problems", "_sound", "resource_refs", "with_expression")
 
     def __init__(self, problems: Problems) -> None:
         self._problems = problems
         self._sound: dict[bytes, bytes] = {EMPTY: EMPTY, b"": EMPTY, b"null": EMPTY}
-        self.has_expression = False
+        self.with_expression: set[bytes] = set()
         self.resource_refs: dict[bytes, tuple[ResourceRefValue, ...]] = {}
         """The references found in parameters that hold any."""
 
@@ -77,7 +80,7 @@ class ParameterStore:
         except RecursionError:
             return _too_deep()
         if _may_need_walk(text):
-            refusal = self._walk(document)
+            refusal = self._walk(document, text)
             if refusal is not None:
                 return refusal
         refs = find_resource_refs(text)
@@ -85,7 +88,7 @@ class ParameterStore:
             self.resource_refs[text] = tuple(refs)
         return None
 
-    def _walk(self, document: Any) -> tuple[Code, str] | None:
+    def _walk(self, document: Any, text: bytes) -> tuple[Code, str] | None:
         level = [document]
         for _ in range(MAX_PARAMETERS_DEPTH + 1):
             below: list[Any] = []
@@ -95,13 +98,31 @@ class ParameterStore:
                 elif isinstance(value, list):
                     below.extend(value)
                 elif isinstance(value, str):
-                    self.has_expression |= is_expression(value)
+                    if is_expression(value):
+                        self.with_expression.add(text)
                 elif type(value) is int and not _LEAST_INT <= value <= _MOST_INT:
                     return WORKFLOW_INVALID, "parameters hold an integer beyond 64 bits"
             if not below:
                 return None
             level = below
         return _too_deep()
+
+
+def find_expression(text: bytes) -> str:
+    """The pointer to the first expression in parameters that hold one."""
+    pending: list[tuple[str, Any]] = [("", msgspec.json.decode(text))]
+    while pending:
+        pointer, value = pending.pop()
+        if isinstance(value, str) and is_expression(value):
+            return pointer
+        items: Iterable[tuple[Any, Any]] = ()
+        if isinstance(value, dict):
+            items = value.items()
+        elif isinstance(value, list):
+            items = enumerate(value)
+        below = [(f"{pointer}/{pointer_token(str(key))}", one) for key, one in items]
+        pending.extend(reversed(below))
+    return ""
 
 
 def _may_need_walk(text: bytes) -> bool:

@@ -19,13 +19,18 @@ if TYPE_CHECKING:
 
     from astraflow.errors import Code
 
-__all__ = ["InvalidDocument", "Problem", "Problems"]
+__all__ = ["InvalidDocument", "Problem", "Problems", "pointer_token"]
 
 # Controls other than tab and line ends, and the characters that turn the direction of text round,
 # with which one label can be made to look like another.
 _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
+
+
+def pointer_token(name: str) -> str:
+    """A name as a token of a JSON pointer (RFC 6901 §4)."""
+    return name.replace("~", "~0").replace("/", "~1")
 
 
 class Problem(Struct, frozen=True, gc=False):

@@ -32,6 +32,7 @@ from astraflow.workflow.versions import parse_version
 
 if TYPE_CHECKING:
     from astraflow.workflow.definition import Approval, MapOver, Node, Wait, WorkerHints
+    from astraflow.workflow.features import Needs
     from astraflow.workflow.problems import Problems
 
 __all__ = ["SettingsRules"]
@@ -53,7 +54,7 @@ _JOINS: Final = {"any": Feature.JOIN_ANY, "all_done": Feature.JOIN_ALL_DONE}
 
 
 class SettingsRules:
-    def __init__(self, problems: Problems, features: set[Feature]) -> None:
+    def __init__(self, problems: Problems, features: Needs) -> None:
         self._problems = problems
         self._features = features
 
@@ -62,7 +63,7 @@ class SettingsRules:
         if node.when is not None:
             self.check_condition(node.when, f"/nodes/{place}/when")
         if node.join != "all":
-            self._features.add(_JOINS[node.join])
+            self._features.add(_JOINS[node.join], f"/nodes/{place}/join")
         if node.concurrency_key is not None:
             self._check_key(node.concurrency_key, f"/nodes/{place}/concurrencyKey")
         if node.affinity is not None:
@@ -76,14 +77,14 @@ class SettingsRules:
         if node.map is not None:
             self._check_map(node.map, f"/nodes/{place}/map")
         if node.type == CONTAINER_TYPE:
-            self._features.add(Feature.SUBGRAPH)
+            self._features.add(Feature.SUBGRAPH, f"/nodes/{place}/type")
         if node.type in _CONTROL_TYPES or node.call or node.wait or node.approval or node.signal:
             self._check_controls(node, f"/nodes/{place}")
 
     def check_condition(self, text: str, pointer: str) -> None:
         """Check the `when` of a node or an edge: an expression, with or without a leading `=`."""
         self._problems.check_key(pointer, text, MAX_EXPRESSION_CHARS)
-        self._features.add(Feature.CONDITION)
+        self._features.add(Feature.CONDITION, pointer)
 
     def check_hints(self, hints: WorkerHints, pointer: str) -> None:
         if hints.package is not None:
@@ -101,7 +102,7 @@ class SettingsRules:
 
     def _check_key(self, text: str, pointer: str) -> None:
         if is_expression(text):
-            self._features.add(Feature.EXPRESSION)
+            self._features.add(Feature.EXPRESSION, pointer)
             self._problems.check_key(pointer, text, MAX_EXPRESSION_CHARS)
         else:
             self._problems.check_key(pointer, text, MAX_KEY_CHARS)
@@ -109,7 +110,7 @@ class SettingsRules:
     def _check_lists(self, node: Node, pointer: str) -> None:
         refs, middlewares = node.resource_refs, node.middlewares
         if middlewares:
-            self._features.add(Feature.MIDDLEWARE)
+            self._features.add(Feature.MIDDLEWARE, f"{pointer}/middlewares")
         if len(middlewares) > MAX_MIDDLEWARES:
             message = f"there are more than {MAX_MIDDLEWARES} middlewares: {len(middlewares)}"
             self._problems.add(f"{pointer}/middlewares", WORKFLOW_LIMIT, message)
@@ -122,9 +123,9 @@ class SettingsRules:
             self._problems.check_key(here, ref.resource_id, _MAX_RESOURCE_ID_CHARS)
 
     def _check_map(self, over: MapOver, pointer: str) -> None:
-        self._features.add(Feature.MAP)
+        self._features.add(Feature.MAP, pointer)
         if is_expression(over.over):
-            self._features.add(Feature.EXPRESSION)
+            self._features.add(Feature.EXPRESSION, f"{pointer}/over")
             self._problems.check_text(f"{pointer}/over", over.over, MAX_EXPRESSION_CHARS)
         else:
             try:
@@ -141,7 +142,7 @@ class SettingsRules:
                 message = f"only a node of type {node_type} has this setting"
                 self._problems.add(f"{pointer}/{name}", WORKFLOW_INVALID, message)
             if node.type == node_type:
-                self._features.add(feature)
+                self._features.add(feature, f"{pointer}/type")
                 if not is_set and name != "approval":
                     message = f"a node of type {node_type} needs the setting {name}"
                     self._problems.add(pointer, WORKFLOW_INVALID, message)
@@ -162,7 +163,7 @@ class SettingsRules:
         if wait.until is None:
             return
         if is_expression(wait.until):
-            self._features.add(Feature.EXPRESSION)
+            self._features.add(Feature.EXPRESSION, f"{pointer}/until")
             self._problems.check_text(f"{pointer}/until", wait.until, MAX_EXPRESSION_CHARS)
         elif not _TIME.fullmatch(wait.until):
             message = "not a time as RFC 3339 writes it, nor an expression"

@@ -15,11 +15,13 @@ from astraflow.workflow.limits import (
 )
 from astraflow.workflow.node_rules import UUID
 from astraflow.workflow.plan import Feature
+from astraflow.workflow.problems import pointer_token
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sized
 
     from astraflow.workflow.definition import Metadata, Workflow
+    from astraflow.workflow.features import Needs
     from astraflow.workflow.problems import Problems
     from astraflow.workflow.settings_rules import SettingsRules
 
@@ -36,7 +38,7 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 
 
 def check_workflow(
-    workflow: Workflow, settings: SettingsRules, problems: Problems, features: set[Feature]
+    workflow: Workflow, settings: SettingsRules, problems: Problems, features: Needs
 ) -> None:
     """Report the problems of everything but nodes and edges."""
     if not UUID.fullmatch(workflow.id):
@@ -49,15 +51,17 @@ def check_workflow(
         for name, runtime in workflow.runtimes.items():
             problems.check_key("/runtimes", name, MAX_KEY_CHARS)
             if runtime.worker_hints is not None:
-                settings.check_hints(runtime.worker_hints, f"/runtimes/{_token(name)}/workerHints")
+                settings.check_hints(
+                    runtime.worker_hints, f"/runtimes/{pointer_token(name)}/workerHints"
+                )
     _check_names(workflow.inputs, "/inputs", problems)
     _check_names(workflow.outputs, "/outputs", problems)
     if workflow.inputs:
-        features.add(Feature.RUN_INPUT)
+        features.add(Feature.RUN_INPUT, "/inputs")
     if workflow.outputs:
-        features.add(Feature.RUN_OUTPUT)
+        features.add(Feature.RUN_OUTPUT, "/outputs")
     if workflow.timeout_seconds is not None:
-        features.add(Feature.RUN_TIMEOUT)
+        features.add(Feature.RUN_TIMEOUT, "/timeoutSeconds")
     _check_triggers(workflow, problems)
 
 
@@ -121,8 +125,3 @@ def _check_webhook(trigger: WebhookTrigger, pointer: str, problems: Problems) ->
     if len(path) > MAX_LABEL_CHARS or not _WEBHOOK_PATH.fullmatch(path):
         message = f"not a path of plain words: {path[:80]!r}"
         problems.add(f"{pointer}/path", WORKFLOW_BAD_TEXT, message)
-
-
-def _token(name: str) -> str:
-    """A name as a token of a JSON pointer (RFC 6901 §4)."""
-    return name.replace("~", "~0").replace("/", "~1")

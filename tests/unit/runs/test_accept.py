@@ -8,10 +8,11 @@ import msgspec
 import pytest
 
 from astraflow import errors
-from astraflow.runs.accept import EXECUTED, accept, downstream, unsupported
+from astraflow.runs.accept import accept, downstream, unsupported
 from astraflow.runs.effects import EnqueueTask, FinishRun
 from astraflow.runs.facts import RunFinished, TaskReused
 from astraflow.runs.states import Pending, Ready, Succeeded
+from astraflow.workflow.features import EXECUTED
 from astraflow.workflow.plan import Feature
 from tests.unit.plans import AT, JOINING, accepted, make_plan, start
 from tests.unit.runs.examples import ARTIFACT, RESULT

@@ -18,8 +18,8 @@ from astraflow.workflow import (
     decode_definition,
     decode_manifest,
     plan_workflow,
-    validate,
 )
+from astraflow.workflow.analysis import Analysis
 
 EXAMPLES = Path(__file__).parents[3] / "schemas" / "examples" / "valid"
 CORE = StaticCatalog([core_manifest()])
@@ -57,7 +57,8 @@ def problems(
     catalog: StaticCatalog = CORE,
     **fields: Any,
 ) -> list[Problem]:
-    return validate(definition(nodes, edges, **fields), catalog)
+    """What is wrong, whether or not the rest is executed yet."""
+    return Analysis(definition(nodes, edges, **fields).workflow, catalog).problems.found()
 
 
 def found(*args: Any, **fields: Any) -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ A folder leaves by a rename into `trash`, which is deleted by a thread: the loop
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import secrets
 import shutil
@@ -77,15 +78,9 @@ def _delete(path: Path) -> None:
 def size_of(folder: Path) -> int:
     """The bytes on disk of everything in a folder. It may take a while: call it in a thread."""
     total = 0
-    pending = [os.fspath(folder)]
-    while pending:
-        try:
-            with os.scandir(pending.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.append(entry.path)
-                    else:
-                        total += entry.stat(follow_symlinks=False).st_blocks * 512
-        except OSError:
-            continue  # it went meanwhile
+    for inside, _, names in os.walk(folder):
+        for name in names:
+            # What goes meanwhile counts for nothing.
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(inside, name)).st_blocks * 512
     return total
