@@ -160,9 +160,7 @@ class Up:
 
     def __init__(self, folder: Path, *arguments: str, **environment: str) -> None:
         self.folder = folder
-        self.process = start(
-            "up", "--port", "0", "--no-browser", *arguments, cwd=folder, **environment
-        )
+        self.process = start("up", "--port", "0", *arguments, cwd=folder, **environment)
         try:
             line = read_until(self.process, lambda one: one.startswith("listening on "))
         except AssertionError as error:

@@ -95,7 +95,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        done = astra("up", "--port", port, "--no-browser", cwd=tmp_path)
+        done = astra("up", "--port", port, cwd=tmp_path)
         assert done.code == 2
         assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in done.err
         doctor = astra("doctor", cwd=tmp_path, ASTRA_SCHEDULER_PORT=port)
@@ -149,7 +149,7 @@ def test_a_kept_token_that_others_can_read_is_refused(tmp_path: Path) -> None:
     token = folder / "token"
     token.write_text("a-token-that-is-long-enough\n")
     token.chmod(0o644)
-    done = astra("up", "--port", "0", "--no-browser", cwd=tmp_path)
+    done = astra("up", "--port", "0", cwd=tmp_path)
     assert done.code == 2
     assert "chmod 600" in done.err
     assert stat.S_IMODE(token.stat().st_mode) == 0o644

@@ -91,7 +91,7 @@ def test_a_worker_that_dies_is_started_again(tmp_path: Path) -> None:
 
 def test_a_second_one_in_the_same_folder_says_who_is_there(tmp_path: Path) -> None:
     with up(tmp_path, "--workers", "0") as running:
-        second = astra("up", "--port", "0", "--no-browser", cwd=tmp_path)
+        second = astra("up", "--port", "0", cwd=tmp_path)
         assert (second.code, second.out) == (3, "")
         assert second.err.startswith(
             f"error: process {running.process.pid}, listening on {running.url}, has the store open"

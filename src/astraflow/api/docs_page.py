@@ -33,8 +33,9 @@ function make(tag, text, into) {
   if (into) into.append(element);
   return element;
 }
-function find(doc, schema) {
-  return schema && schema.$ref ? doc.components.schemas[schema.$ref.split("/").pop()] : schema;
+function find(doc, part) {
+  if (!part || !part.$ref) return part;
+  return part.$ref.slice(2).split("/").reduce((inside, name) => inside[name], doc);
 }
 function print(into, title, value) {
   if (value === undefined) return;
@@ -56,12 +57,14 @@ function describe(doc, into, method, path, operation) {
     make("td", parameter.description, row);
   }
   if (operation.requestBody) {
-    const content = operation.requestBody.content["application/json"];
-    print(box, "Body, for example", content.example);
-    print(box, "Body", find(doc, content.schema));
+    for (const [type, content] of Object.entries(operation.requestBody.content)) {
+      print(box, "Body, for example", content.example);
+      print(box, "Body: " + type, find(doc, content.schema));
+    }
   }
-  for (const [status, reply] of Object.entries(operation.responses)) {
-    make("p", status + ": " + reply.description, box);
+  for (const [status, given] of Object.entries(operation.responses)) {
+    const reply = find(doc, given);
+    make("p", (status === "default" ? "else" : status) + ": " + reply.description, box);
     for (const content of Object.values(reply.content || {})) print(box, "", content.example);
   }
 }
@@ -70,6 +73,7 @@ function show(doc) {
   const sections = {};
   for (const [path, item] of Object.entries(doc.paths)) {
     for (const [method, operation] of Object.entries(item)) {
+      if (!operation.operationId) continue;
       const tag = operation.tags[0];
       if (!sections[tag]) {
         sections[tag] = make("section", "", document.getElementById("main"));
@@ -83,7 +87,8 @@ fetch("/api/openapi.json")
   .then((answer) => (answer.ok ? answer.json() : Promise.reject(answer.status)))
   .then(show)
   .catch((error) => {
-    document.getElementById("says").textContent = "The description could not be read: " + error;
+    document.getElementById("says").textContent = "Cannot show the description: " + error;
+    console.error(error);
   });
 </script>
 </body>

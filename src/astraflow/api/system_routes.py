@@ -12,6 +12,7 @@ from astraflow.api.answers import Answer, answer_json
 from astraflow.api.docs_page import PAGE
 from astraflow.api.requests import Call
 from astraflow.api.routes import Parts
+from astraflow.api.sample_page import PAGE as SAMPLE
 from astraflow.errors import Unavailable
 from astraflow.moments import iso
 
@@ -49,6 +50,13 @@ class SystemEndpoints:
     async def docs(self, call: Call) -> ASGIApp:
         headers = [(b"content-security-policy", _POLICY)]
         return Answer(PAGE, 200, _HTML, headers)
+
+    async def root(self, call: Call) -> ASGIApp:
+        return Answer(b"", 307, _HTML, [(b"location", b"/api/docs")])
+
+    async def sample(self, call: Call) -> ASGIApp:
+        headers = [(b"content-security-policy", _POLICY)]
+        return Answer(SAMPLE, 200, _HTML, headers)
 
     async def openapi(self, call: Call) -> ASGIApp:
         return Answer(self.description)

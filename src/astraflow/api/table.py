@@ -305,6 +305,12 @@ def _system_routes(system: SystemEndpoints) -> list[Route]:
                   Reply("they", None, None, "text/plain"))),
         Route("GET", "/api/docs", system.docs,
               doc("getDocs", "this description for people", Reply("a page", None, None, "text/html"))),
+        Route("GET", "/samples/login", system.sample,
+              doc("getSamplePage", "a page for trying browser nodes",
+                  Reply("a page", None, None, "text/html"))),
+        Route("GET", "/", system.root,
+              Doc(name="getRoot", tag="system", summary="leads to the description for people",
+                  replies={307: Reply("go there", headers={"Location": "where it is"})})),
         Route("GET", "/api/openapi.json", system.openapi,
               doc("getDescription", "this description", Reply("an OpenAPI 3.1 document", None))),
     ]  # fmt: skip

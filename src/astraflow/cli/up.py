@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
+import shutil
 import signal
 import socket
 import sys
@@ -50,7 +52,6 @@ def up(
     port: Port = None,
     data_dir: DataDir = None,
     workers: Annotated[int, typer.Option(min=0, max=MAX_WORKERS, help="how many workers")] = 1,
-    browser: Annotated[bool, typer.Option(help="open the web app, if there is one")] = True,
     config: Config = None,
 ) -> None:
     """Start a scheduler and workers here, on one machine. ^C ends all of it."""
@@ -62,7 +63,7 @@ def up(
     prepare(loaded, token.reveal(), secret.reveal())
     refuse_if_held(settings)
     sock = listen(settings.host, settings.port)
-    run_loop(_Up(settings, sock, token, secret).run(workers, _drain_s(worker), config, browser))
+    run_loop(_Up(settings, sock, token, secret).run(workers, _drain_s(worker), config))
 
 
 def _drain_s(worker: Loaded[WorkerSettings]) -> int:
@@ -80,11 +81,9 @@ class _Up:
         self._secret = secret
         self._place = place_of(settings.data_dir)
         self._stop = asyncio.Event()
-        self._is_ready = asyncio.Event()
         self._wanted = asyncio.Event()
-        self._url = ""
 
-    async def run(self, count: int, drain_s: int, config: Path | None, browser: bool) -> None:
+    async def run(self, count: int, drain_s: int, config: Path | None) -> None:
         host, port = self._sock.getsockname()[:2]
         crew = Crew(
             f"ws://{_reachable(host)}:{port}/ws/worker",
@@ -102,8 +101,6 @@ class _Up:
                     group.create_task(crew.keep(number))
                 group.create_task(self._serve(crew))
                 group.create_task(self._end(crew, drain_s + OVERRUN_S))
-                if browser:
-                    group.create_task(self._open_browser())
         except BaseExceptionGroup as several:
             raise several.exceptions[0] from None
         finally:
@@ -129,7 +126,6 @@ class _Up:
             raise
         finally:
             self._wanted.set()
-            self._is_ready.set()
 
     async def _end(self, crew: Crew, within_s: float) -> None:
         """Once it is wanted: first the workers, then the scheduler that they report to."""
@@ -152,20 +148,10 @@ class _Up:
             loop.add_signal_handler(number, on_signal)
 
     def _on_ready(self, url: str) -> None:
-        self._url = url
         keep_endpoint(self._place, Endpoint(url, self._token.reveal(), os.getpid()))
-        for line in _greeting(url, self._settings, self._token.reveal()):
+        for line in _greeting(url, self._settings):
             typer.echo(line)
         sys.stdout.flush()
-        self._is_ready.set()
-
-    async def _open_browser(self) -> None:
-        await self._is_ready.wait()
-        if not self._url or not sys.stdout.isatty() or not await _has_page(self._sock):
-            return
-        import webbrowser
-
-        await asyncio.to_thread(webbrowser.open, _link(self._url, self._token.reveal()))
 
 
 def _reachable(host: str) -> str:
@@ -174,41 +160,40 @@ def _reachable(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _link(url: str, token: str) -> str:
-    return f"{url}/?token={token}"
+def _program() -> str:
+    """How this program is called from here, as it can be typed in another terminal in the same folder."""
+    called = Path(sys.argv[0])
+    if called.name != "astra":
+        return f"{shlex.quote(sys.executable)} -m astraflow"
+    found = shutil.which("astra")
+    if found is not None and Path(found).resolve() == called.resolve():
+        return "astra"
+    here = called.absolute()
+    return shlex.quote(
+        str(here.relative_to(Path.cwd()) if here.is_relative_to(Path.cwd()) else here)
+    )
 
 
-def _greeting(url: str, settings: SchedulerSettings, token: str) -> list[str]:
+def _greeting(url: str, settings: SchedulerSettings) -> list[str]:
     folder = settings.data_dir
     kept = folder / "token"
     bearer = "$ASTRA_TOKEN" if settings.bootstrap_token else f"$(cat {kept})"
     lines = [
         f"listening on {url}",
         "",
-        f"  log in    {_link(url, token)}",
-        f"  kept in   {folder.absolute()}",
+        f"  API       {url}/api/docs",
+        f"  data      {folder.absolute()}",
         "",
         "try, in another terminal:",
     ]
     if folder != Path("var"):
         lines.append(f"  export ASTRA_SERVER={url} ASTRA_TOKEN={bearer}")
-    sample = SAMPLE if SAMPLE.is_file() else Path("WORKFLOW.json")
+    program = _program()
+    if SAMPLE.is_file():
+        lines.append(f"  {program} run {SAMPLE}")
     lines += [
-        f"  astra run {sample}",
-        "  astra workers list",
+        f"  {program} workers list",
         f'  curl -H "Authorization: Bearer {bearer}" {url}/api/v1/runs',
         "",
     ]
     return lines
-
-
-async def _has_page(sock: socket.socket) -> bool:
-    """Whether there is something to see at `/`."""
-    host, port = sock.getsockname()[:2]
-    reader, writer = await asyncio.open_connection(_reachable(host).strip("[]"), port)
-    try:
-        writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
-        head = (await reader.read(4096)).lower()
-    finally:
-        writer.close()
-    return head.startswith(b"http/1.1 200") and b"text/html" in head

@@ -46,6 +46,8 @@ PUBLIC: Final = frozenset(
     {
         "GET /healthz",
         "GET /readyz",
+        "GET /",
+        "GET /samples/login",
         "GET /api/docs",
         "GET /api/openapi.json",
         "POST /api/v1/auth/login",

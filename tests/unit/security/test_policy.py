@@ -15,6 +15,8 @@ READERS = {R.ADMIN, R.OPERATOR, R.EDITOR, R.VIEWER}
 EXPECTED_ROUTES = {
     ("GET", "/api/v1/"): READERS,
     ("GET", "/api/docs"): set(R),
+    ("GET", "/samples/"): set(R),
+    ("GET", "/"): set(R),
     ("GET", "/api/openapi.json"): set(R),
     ("GET", "/metrics"): READERS,
     ("GET", "/healthz"): set(R),
