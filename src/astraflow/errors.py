@@ -497,7 +497,7 @@ INPUT_UNCONFIRMED = _final("E.INPUT.UNCONFIRMED", 400,
     "give --yes if it is meant")
 CONFIG_INVALID = _final("E.CONFIG.INVALID", 500,
     "the settings contradict each other or a rule",
-    "change the setting that the pointer names; nothing was started")
+    "correct the setting that the message names; nothing was started")
 OVERLOADED = _again("E.OVERLOADED", 503,
     "more work is waiting than may wait",
     "try again after the given time")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from typing import Final
 
@@ -29,8 +30,19 @@ def listen(host: str, port: int) -> socket.socket:
         sock.close()
         raise errors.Refused(
             errors.CONFIG_INVALID,
-            f"cannot listen on {host}:{port}: {error.strerror}; choose another with --port",
+            f"cannot listen on {host}:{port}: {error.strerror}",
             pointer="/port",
+            detail={"hint": _hint(error)},
         ) from error
     sock.setblocking(False)
     return sock
+
+
+def _hint(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            "stop the process that listens there, or choose another port: --port 0 takes a free one"
+        )
+    if error.errno == errno.EACCES:
+        return "ports below 1024 need more rights; choose a higher one with --port"
+    return "give an address of this machine with --host, and a free port with --port"

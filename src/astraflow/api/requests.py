@@ -20,6 +20,7 @@ from litestar.types import HTTPScope, Receive, Scope
 
 from astraflow import errors
 from astraflow.errors import Refused
+from astraflow.jsontext import place_in
 from astraflow.protocol.scan import problem_in
 from astraflow.security.bearer import TokenRecord
 from astraflow.workflow.limits import MAX_DEFINITION_BYTES
@@ -314,8 +315,9 @@ def decode_json(raw: bytes, decoder: msgspec.json.Decoder[_T]) -> _T:
         text, pointer = _pointed(str(error))
         raise Refused(errors.REQUEST_INVALID, text, pointer=pointer) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        where = place_in(raw, str(error)[:200])
         raise Refused(
-            errors.REQUEST_INVALID, f"the body is not JSON: {str(error)[:200]}", pointer=""
+            errors.REQUEST_INVALID, f"the body is not JSON, {where}", pointer=""
         ) from error
     except RecursionError as error:
         raise Refused(errors.REQUEST_INVALID, "the body is nested too deep", pointer="") from error

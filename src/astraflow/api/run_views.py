@@ -32,6 +32,9 @@ INLINE_RESULT_BYTES: Final = 16 * 1024
 INLINE_TOTAL_BYTES: Final = 4 * 1024 * 1024
 """A page that shows a run of ten thousand nodes must not carry all that they made."""
 
+DROPPED: Final = "dropped"
+"""The channel of lines that say where output is missing."""
+
 _problem: Final = msgspec.json.Decoder(Problem)
 
 
@@ -139,9 +142,24 @@ def log_lines(events: Iterable[Event], node_id: str | None) -> Iterator[dict[str
     """The pieces of output among events of a run: log lines, tokens, whatever an attempt said while it ran."""
     for event in events:
         body = event["data"]
-        if event["type"] != "node.result.delta" or (node_id and body["nodeId"] != node_id):
+        if node_id and body.get("nodeId") != node_id:
             continue
-        yield {"id": event["id"], "occurredAt": event["occurredAt"], **body}
+        if event["type"] == "node.result.delta":
+            yield {"id": event["id"], "occurredAt": event["occurredAt"], **body}
+        elif event["type"] == "node.state" and body.get("dropped"):
+            yield {"id": event["id"], "occurredAt": event["occurredAt"], **_gap(body)}
+
+
+def _gap(body: dict[str, Any]) -> dict[str, Any]:
+    """A line of ours where output of an attempt is missing."""
+    return {
+        "nodeId": body["nodeId"],
+        "attempt": body["attempt"],
+        "channel": DROPPED,
+        "index": 0,
+        "mimeType": "text/plain",
+        "text": f"{body['dropped']} pieces of output were dropped here",
+    }
 
 
 def _error(error: Problem) -> dict[str, Any]:

@@ -178,7 +178,7 @@ SCHEMAS: Final[Mapping[str, Schema]] = MappingProxyType(
                 "index": _COUNT,
                 "mimeType": _TEXT,
             },
-            {"text": _TEXT, "dataBase64": _TEXT},
+            {"text": _TEXT, "dataBase64": _TEXT, "metadata": _ANY_OBJECT},
         ),
         "LogPage": _page("LogLine"),
         "Me": _object(
@@ -330,18 +330,17 @@ SCHEMAS: Final[Mapping[str, Schema]] = MappingProxyType(
             },
         ),
         "RunPage": _page("RunSummary"),
-        "RunRequest": {
-            "oneOf": [
-                _closed({"workflow": _ref("Definition")}, {"inputs": _ANY_OBJECT}),
-                _closed(
-                    {"workflowId": _NAME},
-                    {
-                        "version": _or_null({"type": "integer", "minimum": 1}),
-                        "inputs": _ANY_OBJECT,
-                    },
-                ),
-            ]
-        },
+        "RunInputs": _ANY_OBJECT,
+        "RunOfDefinition": _closed({"workflow": _ref("Definition")}, {"inputs": _ref("RunInputs")}),
+        "RunOfWorkflow": _closed(
+            {"workflowId": _NAME},
+            {
+                "version": _or_null({"type": "integer", "minimum": 1}),
+                "inputs": _ref("RunInputs"),
+            },
+        ),
+        # Each with a name: generators give both cases of an inline `oneOf` the same one.
+        "RunRequest": {"oneOf": [_ref("RunOfDefinition"), _ref("RunOfWorkflow")]},
         "RunSummary": _object(
             {**_RUN_HEAD, "workflowVersion": _or_null(_COUNT), "name": _TEXT},
             {"error": _ref("TaskError"), "rerunOf": _TEXT},

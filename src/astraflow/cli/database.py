@@ -170,7 +170,9 @@ def check(
     file = file_of(settings)
     if file is None:
         raise errors.Refused(
-            errors.CONFIG_INVALID, "only a SQLite file can be checked; PostgreSQL checks itself"
+            errors.CONFIG_INVALID,
+            "only a SQLite file can be checked",
+            detail={"hint": "use the tools of the server, for example pg_amcheck, for PostgreSQL"},
         )
     problems = check_file(file)
     if as_json:

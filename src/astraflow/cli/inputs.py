@@ -10,11 +10,15 @@ from typing import Any, Final
 import msgspec
 
 from astraflow import errors
+from astraflow.jsontext import place_in, place_of
 
 __all__ = ["MAX_FILE_BYTES", "Given", "pairs_of", "read_definition", "read_file"]
 
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 """What the API takes as a definition."""
+
+
+_CORRECT: Final = "correct the file there; `python3 -m json.tool FILE` finds the same place"
 
 
 class Given(msgspec.Struct, frozen=True):
@@ -90,8 +94,13 @@ def pairs_of(given: list[str] | None, what: str = "an input") -> dict[str, Any]:
 def _object(raw: bytes, name: str) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _unreadable(f"not JSON ({error}): {name}") from error
+    except UnicodeDecodeError as error:
+        at = place_of(raw, error.start)
+        raise _unreadable(f"not JSON, {at}: not UTF-8: {name}", _CORRECT) from error
+    except msgspec.DecodeError as error:
+        raise _unreadable(f"not JSON, {place_in(raw, str(error))}: {name}", _CORRECT) from error
+    except RecursionError as error:
+        raise _unreadable(f"not JSON: it is nested too deep: {name}") from error
     if not isinstance(found, dict):
         raise _unreadable(f"not a JSON object: {name}")
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
@@ -74,6 +75,15 @@ class LazyGroup(TyperGroup):
         command.name = cmd_name
         spare(command)
         return command
+
+    def resolve_command(
+        self, ctx: Context, args: list[str]
+    ) -> tuple[str | None, Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            also = f" Did you mean '{near[0]}'?" if near else ""
+            ctx.fail(f"No such command '{args[0]}'.{also}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
         with formatter.section("Commands"):

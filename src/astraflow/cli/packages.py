@@ -213,7 +213,9 @@ def _shares(waves: str) -> list[int]:
     parts = [one.strip() for one in waves.split(",")]
     if not all(one.isascii() and one.isdecimal() for one in parts):
         raise errors.Refused(
-            errors.INPUT_UNREADABLE, f"waves are whole percents, as 10,50,100: {waves!r}"
+            errors.INPUT_UNREADABLE,
+            f"waves are whole percents: {waves!r}",
+            detail={"hint": "write them as --waves 10,50,100"},
         )
     return [int(one) for one in parts]
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from astraflow.cli.showing import plain
 from astraflow.client.models import Event
 
-__all__ = ["NodeLine", "Picture"]
+__all__ = ["NodeLine", "Picture", "dropped_line", "log_lines"]
 
 MAX_LOG_LINES: Final = 50
 MAX_TAIL_CHARS: Final = 400
@@ -18,6 +18,17 @@ MAX_RECENT: Final = 50
 
 _ORDER: Final = {"running": 0, "failed": 1, "retrying": 2, "waiting": 3, "dispatched": 4}
 """What somebody watching wants to see first; what is not here is only counted."""
+
+
+def log_lines(label: str, piece: Mapping[str, Any]) -> list[str]:
+    """The lines of a piece of output, with the level of a log line where it is not the usual one."""
+    level = str((piece.get("metadata") or {}).get("level") or "info").lower()
+    shown = "" if piece["channel"] != "log" or level == "info" else f"{plain(level).upper()} "
+    return [f"{label} | {shown}{plain(line)}" for line in piece["text"].splitlines()]
+
+
+def dropped_line(label: str, count: int) -> str:
+    return f"{label} | {count} pieces of output were dropped here: more was said than is kept"
 
 
 class NodeLine:
@@ -97,7 +108,7 @@ class Picture:
         if event.type == "node.state":
             self._take_state(node, body)
         elif event.type == "node.result.delta" and "text" in body:
-            self._take_text(node, body["channel"], body["text"])
+            self._take_text(node, body)
 
     def _take_state(self, node: NodeLine, body: Mapping[str, Any]) -> None:
         if body.get("attempt", node.attempt) != node.attempt:
@@ -106,6 +117,8 @@ class Picture:
         worker = body.get("workerId")
         if worker is not None:
             node.worker = plain(self._workers.get(worker) or worker)
+        if body.get("dropped"):
+            self.log.append(dropped_line(node.label, body["dropped"]))
         node.progress = body.get("progress", node.progress)
         node.message = plain(str(body.get("message") or node.message))
         error = body.get("error")
@@ -130,13 +143,12 @@ class Picture:
             node.progress = None
             self._recent.append(node)
 
-    def _take_text(self, node: NodeLine, channel: str, text: str) -> None:
-        if channel == "llm":
-            node.tail = plain((node.tail + text)[-MAX_TAIL_CHARS:].replace("\n", " "))
+    def _take_text(self, node: NodeLine, body: Mapping[str, Any]) -> None:
+        if body["channel"] == "llm":
+            node.tail = plain((node.tail + body["text"])[-MAX_TAIL_CHARS:].replace("\n", " "))
             self.speaker = node
             return
-        for line in text.splitlines():
-            self.log.append(f"{node.label} | {plain(line)}")
+        self.log.extend(log_lines(node.label, body))
 
     def rows(self, most: int) -> list[NodeLine]:
         """The nodes to show: what runs and what failed first, then what has just succeeded, in all at most so many."""

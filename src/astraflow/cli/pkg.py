@@ -51,7 +51,8 @@ def files() -> Iterator[None]:
     except OSError as problem:
         where = problem.filename if problem.filename is not None else "a file"
         message = f"cannot be used: {problem.strerror or problem}: {where}"
-        raise errors.Refused(errors.INPUT_UNREADABLE, message) from problem
+        hint = "check that the file is there and may be read and written"
+        raise errors.Refused(errors.INPUT_UNREADABLE, message, detail={"hint": hint}) from problem
 
 
 @app.command()

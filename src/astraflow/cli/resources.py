@@ -157,7 +157,10 @@ def download(
             size = client.resources.download(resource_id, place, worker_id=worker)
         except OSError as problem:
             message = f"cannot be written: {problem.strerror or problem}: {place}"
-            raise errors.Refused(errors.INPUT_UNREADABLE, message) from problem
+            hint = "name another file with --out"
+            raise errors.Refused(
+                errors.INPUT_UNREADABLE, message, detail={"hint": hint}
+            ) from problem
     if as_json:
         show_json({"resourceId": resource_id, "path": str(place), "sizeBytes": size})
     else:

@@ -13,7 +13,7 @@ from astraflow.cli.listing import Cursor, Limit, show_list
 from astraflow.cli.running import Patience
 from astraflow.cli.showing import AsJson, plain, show_json
 from astraflow.cli.speech import Speech
-from astraflow.cli.watching import duration, follow, show_end, show_run
+from astraflow.cli.watching import duration, follow, show_end, show_node, show_run
 from astraflow.client import calls
 from astraflow.client.blocking import Client
 from astraflow.client.models import Run, RunSummary
@@ -72,9 +72,11 @@ def show(run_id: RunId, node: NodeName = None, as_json: AsJson = False) -> None:
     """A run with its nodes, or one node with its whole result."""
     with Client() as client:
         if node is not None:
-            node_id = _node_id(client, run_id, node)
-            found = client.perform(calls.get_node(run_id, node_id).raw())
-            show_json(found)  # a result has no other form
+            node_id = _find(client.runs.get(run_id), node)
+            if as_json:
+                show_json(client.perform(calls.get_node(run_id, node_id).raw()))
+            else:
+                show_node(client, client.runs.node(run_id, node_id))
         elif as_json:
             show_json(client.perform(calls.get_run(run_id).raw()))
         else:
@@ -126,8 +128,12 @@ def logs(
         if follows:
             cut = lambda why: note(f"reconnecting: {why}")  # noqa: E731
             for event in client.follow(run_id, patience_s=patience, on_cut=cut):
-                if event.type == "node.result.delta" and node_id in (None, event.body["nodeId"]):
+                if node_id not in (None, event.body.get("nodeId")):
+                    continue
+                if event.type == "node.result.delta":
                     speech.hear({"id": event.id, "occurredAt": event.occurred_at, **event.body})
+                elif event.type == "node.state" and event.body.get("dropped"):
+                    speech.miss(event.body["nodeId"], event.body["dropped"])
         else:
             for line in client.runs.logs(run_id, node_id=node_id):
                 import msgspec
@@ -151,7 +157,8 @@ def story(
         if len(chosen) > MOST_TOLD:
             raise errors.Refused(
                 errors.INPUT_UNREADABLE,
-                f"the run has {len(chosen)} nodes; name one of them: astra runs story {run_id} NODE",
+                f"the run has {len(chosen)} nodes, more than are told together: {MOST_TOLD}",
+                detail={"hint": f"name one of them: astra runs story {run_id} NODE"},
             )
         lines: list[dict[str, Any]] = []
         for one in chosen:
@@ -168,10 +175,6 @@ def story(
 def _sentence(label: str, node_id: str, line: str) -> dict[str, Any]:
     at, _, says = line.partition(" ")
     return {"at": at, "nodeId": node_id, "label": label, "says": says}
-
-
-def _node_id(client: Client, run_id: str, name: str) -> str:
-    return _find(client.runs.get(run_id), name)
 
 
 def _find(run: Run, name: str) -> str:

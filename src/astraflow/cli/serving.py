@@ -157,5 +157,9 @@ def labels_of(given: list[str] | None) -> dict[str, str] | None:
         return None
     for one in given:
         if "=" not in one:
-            raise errors.Refused(errors.CONFIG_INVALID, f"a label is k=v, not: {one}")
+            raise errors.Refused(
+                errors.CONFIG_INVALID,
+                f"a label is k=v, not: {one}",
+                detail={"hint": "write it as --label name=value"},
+            )
     return dict(one.split("=", 1) for one in given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -49,6 +50,9 @@ STYLES: Final = {
     "offline": "bright_black",
 }
 """Colours only repeat what the words say."""
+
+_ID: Final = re.compile(r"\S{20,128}")
+"""What people copy: ids of runs, workflows, workers and resources, times."""
 
 _STEERING: Final = (
     *range(32),
@@ -106,11 +110,19 @@ def show_table(columns: Sequence[str], rows: Iterable[Row], *, empty: str = "not
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for texts in gathered:
-        table.add_row(*(Text(text, style=STYLES.get(text, "")) for text in texts))
-    console().print(table)
+    kept = 0
+    for column, texts in zip(columns, zip(*gathered, strict=True), strict=True):
+        # An id that is broken in two lines cannot be copied.
+        width = max(map(len, texts)) if any(map(_ID.fullmatch, texts)) else None
+        table.add_column(column, overflow="fold", no_wrap=width is not None, min_width=width)
+        kept += (width or len(column)) + 2
+    for cells in gathered:
+        table.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in cells))
+    wide = console()
+    wide.width = max(
+        wide.width, kept
+    )  # what is too wide for the terminal is wrapped by it, and copied in one piece
+    wide.print(table, soft_wrap=True)
 
 
 def _text(value: object) -> str:

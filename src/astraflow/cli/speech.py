@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from astraflow.cli.picture import dropped_line, log_lines
 from astraflow.cli.showing import plain, show_json
 
 __all__ = ["Speech"]
@@ -32,8 +33,15 @@ class Speech:
         elif piece["channel"] == "llm":
             self._word(label, (piece["nodeId"], piece["attempt"]), text)
         else:
-            for line in text.splitlines():
-                self._line(f"{label} | {plain(line)}")
+            for line in log_lines(label, piece):
+                self._line(line)
+
+    def miss(self, node_id: str, count: int) -> None:
+        """Pieces were dropped before they came here."""
+        if self._as_json:
+            show_json({"nodeId": node_id, "dropped": count})
+        else:
+            self._line(dropped_line(plain(self._labels.get(node_id, node_id)), count))
 
     def end(self) -> None:
         if self._speaker is not None:

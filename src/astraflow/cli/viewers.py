@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol, TextIO
+from collections.abc import Mapping
+from typing import Any, Final, Protocol, TextIO
 
 import msgspec
 import typer
 
-from astraflow.cli.picture import NodeLine, Picture
+from astraflow.cli.picture import NodeLine, Picture, dropped_line, log_lines
 from astraflow.cli.showing import plain
 from astraflow.client.models import Event
 
@@ -71,9 +72,12 @@ class LineViewer:
             stopping = " (cancel requested)" if self._picture.is_cancelling else ""
             self._say(f"run {self._picture.run_id} {self._picture.status}{stopping}")
         elif event.type == "node.result.delta" and node and "text" in event.body:
-            self._gather(node, event.body["channel"], event.body["text"])
-        elif event.type == "node.state" and node and (node.status, node.attempt) != before:
-            self._tell(node)
+            self._gather(node, event.body)
+        elif event.type == "node.state" and node:
+            if event.body.get("dropped"):
+                self._say(dropped_line(node.label, event.body["dropped"]))
+            if (node.status, node.attempt) != before:
+                self._tell(node)
 
     def _tell(self, node: NodeLine) -> None:
         if node.status not in _TOLD:
@@ -84,13 +88,13 @@ class LineViewer:
         tries = f" (attempt {node.attempt})" if node.attempt > 1 else ""
         self._say(f"{node.label} {node.status}{tries}{said}")
 
-    def _gather(self, node: NodeLine, channel: str, text: str) -> None:
+    def _gather(self, node: NodeLine, body: Mapping[str, Any]) -> None:
         """Words of a stream come one by one: a line is told when it is whole, or long."""
-        if channel != "llm":
-            for line in text.splitlines():
-                self._say(f"{node.label} | {plain(line)}")
+        if body["channel"] != "llm":
+            for line in log_lines(node.label, body):
+                self._say(line)
             return
-        gathered = self._texts.get(node.node_id, "") + text
+        gathered = self._texts.get(node.node_id, "") + body["text"]
         *lines, rest = gathered.split("\n")
         for line in lines:
             self._say(f"{node.label} > {plain(line)}")

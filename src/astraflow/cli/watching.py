@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,18 +17,21 @@ from astraflow.cli.picture import Picture
 from astraflow.cli.showing import console, plain, show_json, show_table
 from astraflow.cli.viewers import JsonViewer, LineViewer, Viewer
 from astraflow.client import calls
-from astraflow.client.models import Node, Run, RunSummary
+from astraflow.client.models import Node, NodeDetail, Run, RunSummary
 from astraflow.clock import SystemClock
 
 if TYPE_CHECKING:
     from astraflow.client.blocking import Client
 
-__all__ = ["duration", "follow", "show_end", "show_run"]
+__all__ = ["duration", "follow", "show_end", "show_node", "show_run"]
 
 MAX_ROWS: Final = 200
 """Of the table at the end. What failed is always in it; `--json` has all."""
 
 MAX_OUTPUT_CHARS: Final = 20_000
+MAX_STACKS: Final = 3
+MAX_STACK_LINES: Final = 60
+"""Of a traceback: its end says where it happened."""
 
 
 def follow(
@@ -104,10 +107,37 @@ def show_run(client: Client, run: Run, definition: Mapping[str, Any]) -> None:
     )
     if len(shown) < len(run.nodes):
         note(f"and {len(run.nodes) - len(shown)} more nodes; `--json` shows all")
+    _show_stacks(run.nodes)
     _show_outputs(run, definition)
     took = f" after {duration(run.created_at, run.finished_at)}" if run.finished_at else ""
     said = f": {run.error.code} {plain(run.error.message)}" if run.error else ""
     note(f"run {run.run_id} {run.status}{took}{said}")
+
+
+def show_node(client: Client, node: NodeDetail) -> None:
+    """One node with all that is known of it, for people."""
+    show_table(
+        ("node", "status", "attempts", "duration", "worker", "error"),
+        [_row(node, _worker_names(client))],
+    )
+    _show_stacks([node])
+    for line in node.story:
+        note(plain(line))
+    if node.result is not None:
+        text = msgspec.json.format(msgspec.json.encode(node.result), indent=2).decode()
+        typer.echo(plain(text, lines=True))
+
+
+def _show_stacks(nodes: Sequence[Node]) -> None:
+    """Where the first nodes that failed have failed, line by line."""
+    failed = [node for node in nodes if node.error is not None and node.error.stack]
+    for node in failed[:MAX_STACKS]:
+        assert node.error is not None
+        note(f"\n{plain(node.label or node.node_id)} failed: {plain(node.error.message)}")
+        for line in (node.error.stack or "").splitlines()[-MAX_STACK_LINES:]:
+            note(f"  {plain(line)}")
+    if len(failed) > MAX_STACKS:
+        note(f"\nand {len(failed) - MAX_STACKS} more nodes failed: astra runs show RUN --node NODE")
 
 
 def _worker_names(client: Client) -> dict[str, str]:

@@ -133,5 +133,9 @@ def _find(client: Client, name: str) -> str:
             return chosen[0].worker_id
     if found:
         ids = ", ".join(one.worker_id for one in found)
-        raise errors.Refused(errors.INPUT_UNREADABLE, f"several workers are named {name}: {ids}")
+        raise errors.Refused(
+            errors.INPUT_UNREADABLE,
+            f"several workers are named {name}: {ids}",
+            detail={"hint": "give the id of one of them"},
+        )
     raise errors.NotFound(errors.WORKER_NOT_FOUND, f"there is no such worker: {name}")

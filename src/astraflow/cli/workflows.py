@@ -79,7 +79,11 @@ def save(
     given = read_definition(file)
     workflow_id = given.definition.get("id")
     if not isinstance(workflow_id, str):
-        raise errors.Refused(errors.INPUT_UNREADABLE, f"the definition has no id: {file}")
+        raise errors.Refused(
+            errors.INPUT_UNREADABLE,
+            f"the definition has no id: {file}",
+            detail={"hint": "give it an id, for example of `python3 -m uuid`"},
+        )
     with Client() as client:
         saved = _save(client, workflow_id, given.raw, if_version, draft)
     if as_json:

@@ -33,13 +33,15 @@ class Part:
         self._client = client
 
     async def _all(
-        self, page: Callable[[str | None], Awaitable[Page[Item]]]
+        self, page: Callable[[str | None], Awaitable[Page[Item]]], limit: int | None = None
     ) -> AsyncIterator[Item]:
         cursor: str | None = None
-        while True:
+        left = limit
+        while left is None or left > 0:
             found = await page(cursor)
-            for item in found.items:
+            for item in found.items[:left]:
                 yield item
+            left = None if left is None else left - len(found.items)
             cursor = found.next_cursor
             if cursor is None:
                 return
@@ -53,8 +55,10 @@ class Packages(Part):
     ) -> Page[PackageSummary]:
         return await self._client.perform(calls.list_packages(limit, cursor))
 
-    def iterate(self, *, page_size: int = 200) -> AsyncIterator[PackageSummary]:
-        return self._all(lambda cursor: self.list(limit=page_size, cursor=cursor))
+    def iterate(
+        self, *, limit: int | None = None, page_size: int = 200
+    ) -> AsyncIterator[PackageSummary]:
+        return self._all(lambda cursor: self.list(limit=page_size, cursor=cursor), limit)
 
     async def get(self, name: str) -> Package:
         return await self._client.perform(calls.get_package(name))
@@ -123,6 +127,7 @@ class Catalog(Part):
         *,
         category: str | None = None,
         package: str | None = None,
+        limit: int | None = None,
         page_size: int = 200,
     ) -> AsyncIterator[NodeType]:
         return self._all(
@@ -152,9 +157,11 @@ class Resources(Part):
         call = calls.list_resources(limit, cursor, run_id, worker_id, type, state)
         return await self._client.perform(call)
 
-    def iterate(self, *, page_size: int = 200, **wanted: str | None) -> AsyncIterator[Resource]:
+    def iterate(
+        self, *, limit: int | None = None, page_size: int = 200, **wanted: str | None
+    ) -> AsyncIterator[Resource]:
         """All of them, newest first; `wanted` as in `list`."""
-        return self._all(lambda cursor: self.list(limit=page_size, cursor=cursor, **wanted))
+        return self._all(lambda cursor: self.list(limit=page_size, cursor=cursor, **wanted), limit)
 
     async def get(self, resource_id: str, *, worker_id: str | None = None) -> Resource:
         return await self._client.perform(calls.get_resource(resource_id, worker_id))

@@ -225,13 +225,19 @@ class Runs(Part):
         return self._client.perform(calls.list_runs(limit, cursor, status, workflow_id))
 
     def iterate(
-        self, *, status: str | None = None, workflow_id: str | None = None, page_size: int = 200
+        self,
+        *,
+        status: str | None = None,
+        workflow_id: str | None = None,
+        limit: int | None = None,
+        page_size: int = 200,
     ) -> Iterator[RunSummary]:
-        """All of them, newest first, a page at a time."""
+        """All of them or so many, newest first, a page at a time."""
         return self._all(
             lambda cursor: self.list(
                 status=status, workflow_id=workflow_id, limit=page_size, cursor=cursor
-            )
+            ),
+            limit,
         )
 
     def get(self, run_id: str, *, nodes: bool = True) -> Run:
@@ -262,8 +268,10 @@ class Workflows(Part):
     def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[WorkflowSummary]:
         return self._client.perform(calls.list_workflows(limit, cursor))
 
-    def iterate(self, *, page_size: int = 200) -> Iterator[WorkflowSummary]:
-        return self._all(lambda cursor: self.list(limit=page_size, cursor=cursor))
+    def iterate(
+        self, *, limit: int | None = None, page_size: int = 200
+    ) -> Iterator[WorkflowSummary]:
+        return self._all(lambda cursor: self.list(limit=page_size, cursor=cursor), limit)
 
     def get(self, workflow_id: str, version: int | None = None) -> Workflow:
         return self._client.perform(calls.get_workflow(workflow_id, version))
@@ -297,8 +305,8 @@ class Workers(Part):
     def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[Worker]:
         return self._client.perform(calls.list_workers(limit, cursor))
 
-    def iterate(self, *, page_size: int = 200) -> Iterator[Worker]:
-        return self._all(lambda cursor: self.list(limit=page_size, cursor=cursor))
+    def iterate(self, *, limit: int | None = None, page_size: int = 200) -> Iterator[Worker]:
+        return self._all(lambda cursor: self.list(limit=page_size, cursor=cursor), limit)
 
     def get(self, worker_id: str) -> Worker:
         return self._client.perform(calls.get_worker(worker_id))

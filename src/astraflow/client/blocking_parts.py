@@ -32,11 +32,15 @@ class Part:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def _all(self, page: Callable[[str | None], Page[Item]]) -> Iterator[Item]:
+    def _all(
+        self, page: Callable[[str | None], Page[Item]], limit: int | None = None
+    ) -> Iterator[Item]:
         cursor: str | None = None
-        while True:
+        left = limit
+        while left is None or left > 0:
             found = page(cursor)
-            yield from found.items
+            yield from found.items[:left]
+            left = None if left is None else left - len(found.items)
             cursor = found.next_cursor
             if cursor is None:
                 return
@@ -48,8 +52,10 @@ class Packages(Part):
     def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[PackageSummary]:
         return self._client.perform(calls.list_packages(limit, cursor))
 
-    def iterate(self, *, page_size: int = 200) -> Iterator[PackageSummary]:
-        return self._all(lambda cursor: self.list(limit=page_size, cursor=cursor))
+    def iterate(
+        self, *, limit: int | None = None, page_size: int = 200
+    ) -> Iterator[PackageSummary]:
+        return self._all(lambda cursor: self.list(limit=page_size, cursor=cursor), limit)
 
     def get(self, name: str) -> Package:
         return self._client.perform(calls.get_package(name))
@@ -118,6 +124,7 @@ class Catalog(Part):
         *,
         category: str | None = None,
         package: str | None = None,
+        limit: int | None = None,
         page_size: int = 200,
     ) -> Iterator[NodeType]:
         return self._all(
@@ -147,9 +154,11 @@ class Resources(Part):
         call = calls.list_resources(limit, cursor, run_id, worker_id, type, state)
         return self._client.perform(call)
 
-    def iterate(self, *, page_size: int = 200, **wanted: str | None) -> Iterator[Resource]:
+    def iterate(
+        self, *, limit: int | None = None, page_size: int = 200, **wanted: str | None
+    ) -> Iterator[Resource]:
         """All of them, newest first; `wanted` as in `list`."""
-        return self._all(lambda cursor: self.list(limit=page_size, cursor=cursor, **wanted))
+        return self._all(lambda cursor: self.list(limit=page_size, cursor=cursor, **wanted), limit)
 
     def get(self, resource_id: str, *, worker_id: str | None = None) -> Resource:
         return self._client.perform(calls.get_resource(resource_id, worker_id))

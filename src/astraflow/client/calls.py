@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, Generic, Literal, TypeVar
@@ -31,6 +32,9 @@ Definition = Mapping[str, Any] | bytes
 
 MAX_KEY_CHARS: Final = 255
 JSON: Final = {"content-type": "application/json"}
+_AS_JSON: Final = (
+    "use null or a text for NaN and the infinities; objects, lists, texts and numbers for all else"
+)
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -99,7 +103,21 @@ def given(**params: object) -> dict[str, str]:
 
 
 def _raw(definition: Definition) -> bytes:
-    return definition if isinstance(definition, bytes) else msgspec.json.encode(definition)
+    return definition if isinstance(definition, bytes) else _encode(definition, "definition")
+
+
+def _encode(value: object, what: str) -> bytes:
+    """JSON of it. msgspec would write NaN and the infinities as null, and nobody would notice.
+
+    Raises:
+        Refused: it holds something that JSON has no form for.
+    """
+    try:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False, default=msgspec.to_builtins)
+        return text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        message = f"the {what} holds what JSON cannot hold: {error}"
+        raise errors.Refused(errors.INPUT_UNREADABLE, message, detail={"hint": _AS_JSON}) from error
 
 
 def submit(
@@ -119,7 +137,7 @@ def submit(
             errors.REQUEST_INVALID,
             f"an idempotency key has 1 to {MAX_KEY_CHARS} visible ASCII characters: {key!r}",
         )
-    request: dict[str, Any] = {"inputs": inputs or {}}
+    request: dict[str, Any] = {"inputs": msgspec.Raw(_encode(inputs or {}, "inputs"))}
     if isinstance(workflow, str):
         request["workflowId"] = workflow
         if version is not None:
@@ -217,7 +235,7 @@ def get_worker(worker_id: str) -> Call[Worker]:
 
 def command_worker(worker_id: str, command: Mapping[str, Any]) -> Call[dict[str, Any]]:
     path = f"/api/v1/workers/{part(worker_id)}/commands"
-    body = msgspec.json.encode(command)
+    body = _encode(command, "command")
     return Call("POST", path, _object, headers=JSON, body=body, again=False)
 
 

@@ -35,6 +35,8 @@ ENDPOINT_FILE: Final = "endpoint.json"
 _DEFAULT_DATA_DIR: Final = "var"
 """As `config.DEFAULT_DATA_DIR`, which takes a third of a second to import."""
 
+_EXAMPLE: Final = "set ASTRA_SERVER, for example to http://127.0.0.1:8080"
+
 
 class Endpoint(msgspec.Struct, frozen=True, omit_defaults=True):
     """A scheduler, the token for it, and who said so."""
@@ -103,6 +105,7 @@ def _checked(url: str) -> str:
         raise errors.Refused(
             errors.CONFIG_INVALID,
             f"the server's address must begin with http:// or https://: {url}",
+            detail={"hint": _EXAMPLE},
         )
     try:
         parts = urlsplit(url)
@@ -110,7 +113,11 @@ def _checked(url: str) -> str:
     except ValueError:
         is_good = False
     if not is_good or not url.isascii() or not url.isprintable() or " " in url:
-        raise errors.Refused(errors.CONFIG_INVALID, f"not the address of a server: {url!r}")
+        raise errors.Refused(
+            errors.CONFIG_INVALID,
+            f"not the address of a server: {url!r}",
+            detail={"hint": _EXAMPLE},
+        )
     return url
 
 

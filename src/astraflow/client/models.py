@@ -167,6 +167,7 @@ class LogLine(Model, frozen=True, kw_only=True):
     mime_type: str = ""
     text: str | None = None
     data_base64: str | None = None
+    metadata: dict[str, Any] = {}
 
 
 class Worker(Model, frozen=True, kw_only=True):

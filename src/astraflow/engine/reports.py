@@ -19,7 +19,7 @@ from astraflow.engine.view import View
 from astraflow.protocol import business
 from astraflow.protocol.events import Delivered, Refused
 from astraflow.runs.commands import Call, Progress, Refuse, Report
-from astraflow.runs.facts import ArtifactRef, Chunk, Problem
+from astraflow.runs.facts import NO_METADATA, ArtifactRef, Chunk, Problem
 from astraflow.runs.run import Run
 
 __all__ = ["on_delivered", "on_refused"]
@@ -133,10 +133,7 @@ def _on_feedback(view: View, tenant: str, worker: str, feedback: business.Feedba
         view.count("feedback of an unknown task")
         return
     run, task = place
-    chunks = tuple(
-        Chunk(one.channel, one.index, one.text, one.data_base64, one.mime_type or "text/plain")
-        for one in feedback.chunks
-    )
+    chunks = tuple(_chunk(one) for one in feedback.chunks)
     view.decide(
         run,
         Progress(
@@ -198,3 +195,15 @@ def _artifact(artifact: business.Artifact) -> ArtifactRef:
 
 def _problem(error: business.TaskError) -> Problem:
     return Problem(error.code, error.category, error.message, error.retryable, error.stack)
+
+
+def _chunk(told: business.Chunk) -> Chunk:
+    is_object = bytes(told.metadata).startswith(b"{")
+    return Chunk(
+        told.channel,
+        told.index,
+        told.text,
+        told.data_base64,
+        told.mime_type or "text/plain",
+        told.metadata if is_object else NO_METADATA,
+    )

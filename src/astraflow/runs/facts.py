@@ -80,6 +80,9 @@ class WaitingFor(msgspec.Struct, frozen=True, omit_defaults=True):
     detail: str = ""
 
 
+NO_METADATA: Final = msgspec.Raw(b"{}")
+
+
 class Chunk(msgspec.Struct, frozen=True, omit_defaults=True):
     """A piece of a stream that an attempt made: a log line, a token, an image part."""
 
@@ -88,6 +91,8 @@ class Chunk(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str | None = None
     data_base64: str | None = None
     mime_type: str = "text/plain"
+    metadata: msgspec.Raw = NO_METADATA
+    """An object, as the attempt gave it; `level` of a log line is in it."""
 
 
 class ArtifactRef(msgspec.Struct, frozen=True, omit_defaults=True):

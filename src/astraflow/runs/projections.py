@@ -245,6 +245,8 @@ def _delta(fact: AttemptProgressed, chunk: Chunk) -> dict[str, Any]:
         body["text"] = chunk.text
     else:
         body["dataBase64"] = chunk.data_base64 or ""
+    if bytes(chunk.metadata) != b"{}":
+        body["metadata"] = chunk.metadata
     return body
 
 

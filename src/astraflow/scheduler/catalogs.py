@@ -202,6 +202,9 @@ class _TenantCatalog:
             return newest
         return self._all.find(node_type, name, active)
 
+    def types(self) -> Iterable[str]:
+        return self._all.types()
+
     def _may_take(self, name: str | None, active: str, min_version: str | None) -> bool:
         """Whether the active version counts: it was not yanked, and the node asks for no later one."""
         key = parse_version(active)

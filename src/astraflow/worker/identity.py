@@ -47,6 +47,7 @@ class DataFolder:
                 errors.CONFIG_INVALID,
                 f"the data folder cannot be used: {error}",
                 pointer="/data_dir",
+                detail={"hint": "choose another folder with --data-dir, or make this one writable"},
             ) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -102,6 +102,7 @@ async def serve_metrics(
     except OSError as error:
         raise errors.Refused(
             errors.CONFIG_INVALID, f"cannot listen on {host}:{port}: {error.strerror}",
+            detail={"hint": "choose another port for metrics: ASTRA_WORKER_METRICS_PORT"},
             pointer="/metrics_port",
         ) from error  # fmt: skip
     async with server:

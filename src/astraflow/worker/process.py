@@ -162,8 +162,11 @@ def _link(
     if settings.auth_token is None:
         raise errors.Refused(
             errors.CONFIG_INVALID,
-            "a worker needs a token: set ASTRA_WORKER_AUTH_TOKEN or give --token",
+            "a worker needs a token: auth_token is not set",
             pointer="/auth_token",
+            detail={
+                "hint": "set ASTRA_WORKER_AUTH_TOKEN or ASTRA_WORKER_AUTH_TOKEN_FILE to a token of the scheduler"
+            },
         )
     hostname = sockets.gethostname()
     identity = WorkerIdentity(

@@ -24,7 +24,7 @@ from astraflow.workflow.workflow_rules import check_workflow
 
 if TYPE_CHECKING:
     from astraflow.workflow.catalog import Catalog
-    from astraflow.workflow.definition import Workflow
+    from astraflow.workflow.definition import Node, Workflow
     from astraflow.workflow.ports import PortSpec
 
 __all__ = ["Analysis"]
@@ -109,6 +109,12 @@ class Analysis:
         for cycle in find_cycles(successors, rest):
             members = tuple(nodes[place].id for place in cycle[:MAX_MEMBERS_NAMED])
             more = len(cycle) - len(members)
-            named = ", ".join(members) + (f" and {more} more" if more else "")
+            labels = [_named(nodes[place], place) for place in cycle[:MAX_MEMBERS_NAMED]]
+            named = " → ".join([*labels, f"{more} more" if more else labels[0]])
             message = f"the edges go round in a circle: {named}"
             self.problems.add(f"/nodes/{cycle[0]}", WORKFLOW_CYCLE, message, members)
+
+
+def _named(node: Node, place: int) -> str:
+    """A node as a person knows it."""
+    return node.label[:80] if node.label else f"{node.type[:80]} at /nodes/{place}"

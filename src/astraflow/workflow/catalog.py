@@ -60,6 +60,9 @@ class Catalog(Protocol):
         min_version: str | None = None,
     ) -> NodeType | Miss: ...
 
+    def types(self) -> Iterable[str]:
+        """All node types, for suggestions."""
+
 
 class _Version(Struct, frozen=True, gc=False):
     key: VersionKey
@@ -119,6 +122,9 @@ class StaticCatalog:
         if version is not None:
             return _exactly(versions, node_type, version)
         return _newest(versions, node_type, min_version)
+
+    def types(self) -> Iterable[str]:
+        return self._providers
 
 
 def _exactly(versions: list[_Version], node_type: str, version: str) -> NodeType | Miss:

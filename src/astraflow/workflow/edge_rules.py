@@ -189,6 +189,7 @@ class EdgeRules:
         if spec is not None:
             return spec
         if self._nodes.types[node] is not None or ports is not None:
-            message = f"the node has no such port: {port[:80]!r}"
+            near = self._problems.did_you_mean(port, ports or ())
+            message = f"the node has no such port: {port[:80]!r}{near}"
             self._problems.add(pointer, WORKFLOW_UNKNOWN_PORT, message)
         return None

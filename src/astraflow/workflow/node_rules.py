@@ -151,7 +151,10 @@ class NodeRules:
             pointer = f"/nodes/{place}/package/version"
             code = PKG_YANKED
         named = " ".join(part for part in (node_type, name, version) if part)
-        self._problems.add(pointer, code, f"{miss.value}: {named}")
+        near = ""
+        if miss is Miss.TYPE:
+            near = self._problems.did_you_mean(node_type, self._catalog.types())
+        self._problems.add(pointer, code, f"{miss.value}: {named}{near}")
         return None
 
 

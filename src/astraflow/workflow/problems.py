@@ -7,6 +7,8 @@ nonsense gets a bounded answer: at most `MAX_PROBLEMS` entries, the last of whic
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -15,11 +17,15 @@ from astraflow.errors import WORKFLOW_BAD_TEXT, WORKFLOW_LIMIT, Refused
 from astraflow.workflow.limits import MAX_PROBLEMS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from astraflow.errors import Code
 
 __all__ = ["InvalidDocument", "Problem", "Problems", "pointer_token"]
+
+MAX_COMPARED: Final = 500
+MAX_SUGGESTIONS: Final = 10
+"""Of one document: each name that is compared takes some ten microseconds."""
 
 # Controls other than tab and line ends, and the characters that turn the direction of text round,
 # with which one label can be made to look like another.
@@ -69,17 +75,26 @@ class Problems:
     and the pointer says the rest.
     """
 
-    __slots__ = ("_found", "_only", "count")
+    __slots__ = ("_found", "_only", "_suggested", "count")
 
     def __init__(self, only: Code | None = None) -> None:
         self._found: list[Problem] = []
         self._only = only
+        self._suggested = 0
         self.count = 0
 
     def add(self, pointer: str, code: Code, message: str, members: tuple[str, ...] = ()) -> None:
         self.count += 1
         if len(self._found) < MAX_PROBLEMS:
             self._found.append(Problem(pointer, (self._only or code).code, message, members))
+
+    def did_you_mean(self, given: str, known: Iterable[str]) -> str:
+        """Words behind a message about a name that nobody knows; empty if no known one is like it."""
+        self._suggested += 1
+        if self._suggested > MAX_SUGGESTIONS:
+            return ""
+        near = get_close_matches(given[:80], islice(known, MAX_COMPARED), n=1, cutoff=0.6)
+        return f"; did you mean {near[0]!r}?" if near else ""
 
     def check_text(self, pointer: str, text: str, limit: int) -> None:
         """Report a text that is too long or that holds characters nobody can see."""
