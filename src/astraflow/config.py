@@ -201,7 +201,12 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     package_install_timeout_seconds: _Seconds = 600
     package_hook_timeout_seconds: _Seconds = 60
     host_max_mem_bytes: _Bytes | None = None
-    """What one package host and all below it may hold; one that holds more is killed. None: no limit of ours."""
+    """What one package host and all below it may hold; one that holds more is killed. None: three quarters of the
+    machine's memory."""
+    host_max_processes: Annotated[int, Meta(ge=1, le=100_000)] = 256
+    """What one package host may start; one that starts more is killed."""
+    host_environment: tuple[_Text, ...] = ()
+    """Names of environment variables that package code may see beside those that all programs need."""
     metrics_host: _Text = "127.0.0.1"
     metrics_port: _Port | None = None
     """Where the worker's own `/metrics` is; nowhere unless it is set."""

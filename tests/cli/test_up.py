@@ -169,3 +169,25 @@ def test_a_run_is_watched_over_a_restart_of_the_server(tmp_path: Path) -> None:
         end(watching)
         end(worker)
         end(server)
+
+
+def test_its_workers_hold_a_token_that_opens_nothing_but_a_session(tmp_path: Path) -> None:
+    with up(tmp_path) as running:
+        environ = Path(f"/proc/{worker_of(running)}/environ").read_bytes().split(b"\0")
+        (given,) = [one for one in environ if one.startswith(b"ASTRA_WORKER_AUTH_TOKEN=")]
+        token = given.partition(b"=")[2].decode()
+        assert token != running.token
+        refused = running.astra("runs", "list", "--json", ASTRA_TOKEN=token)
+        assert refused.code != 0
+        assert refused.json["code"] == "E.AUTH.FORBIDDEN"
+        assert running.astra("run", "-", stdin=NOTHING).code == 0
+
+
+def test_what_it_keeps_is_unreadable_for_other_users(tmp_path: Path) -> None:
+    (tmp_path / "var").mkdir(mode=0o755)  # made by somebody else, as they make folders
+    with up(tmp_path, "--workers", "0"):
+        files = [path for path in (tmp_path / "var").iterdir() if path.is_file()]
+        assert {"token", "secret", "astraflow.db", "astraflow.db-wal"} <= {
+            one.name for one in files
+        }
+        assert [one.name for one in files if one.stat().st_mode & 0o077] == []

@@ -7,6 +7,7 @@ this host, so the nodes that use it are brought here.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import os
 import shutil
 from typing import Any
@@ -50,6 +51,11 @@ class _Running:
         self._browser: Browser | None = None
 
     async def browser(self) -> Browser:
+        # Where no attempt is current: the browser serves all of them, and outlives the one that needed it first.
+        starting = contextvars.Context().run(asyncio.ensure_future, self._started())
+        return await asyncio.shield(starting)
+
+    async def _started(self) -> Browser:
         if self._lock is None:
             self._lock = asyncio.Lock()
         async with self._lock:

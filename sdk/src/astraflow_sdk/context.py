@@ -62,7 +62,9 @@ class Context:
         "_said",
         "attempt",
         "cancel_reason",
+        "children",
         "dropped",
+        "has_failed",
         "is_told",
         "node_type",
         "parameters",
@@ -82,6 +84,8 @@ class Context:
         # What follows belongs to the host.
         self.state: Any = None
         self.partial_lines: dict[str, Any] | None = None
+        self.children: list[tuple[int, str | None]] | None = None
+        self.has_failed = False
         self.dropped = 0
         self.is_told = False
         self._chunks: deque[dict[str, Any]] = deque()

@@ -49,6 +49,7 @@ async def serve(
     token: Secret | None,
     secret: Secret,
     on_ready: Callable[[str], None],
+    worker_token: Secret | None = None,
     stop: asyncio.Event | None = None,
     clock: Clock | None = None,
     reached: Reached = pass_by,
@@ -60,7 +61,7 @@ async def serve(
     """
     clock = clock or SystemClock()
     metrics = Metrics()
-    tokens = bootstrap_tokens(token)
+    tokens = bootstrap_tokens(token, worker_token)
     store = open_store(settings.store_url)
     scheduler = assemble(
         settings,

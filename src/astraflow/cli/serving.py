@@ -145,8 +145,10 @@ def worker(
     )
     settings: WorkerSettings = loaded.settings
     prepare(loaded, settings.auth_token.reveal() if settings.auth_token else None)
+    from astraflow.worker.privacy import hide_secrets
     from astraflow.worker.process import run_worker
 
+    hide_secrets()
     code = run_loop(run_worker(settings, parent=sys.stdin.fileno() if with_parent else None))
     raise typer.Exit(code)
 

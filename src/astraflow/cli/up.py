@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import shlex
 import shutil
 import signal
@@ -79,6 +80,8 @@ class _Up:
         self._sock = sock
         self._token = token
         self._secret = secret
+        # Workers run the code of others: they hold no token that opens more than a worker's session.
+        self._worker_token = Secret(secrets.token_urlsafe(32))
         self._place = place_of(settings.data_dir)
         self._stop = asyncio.Event()
         self._wanted = asyncio.Event()
@@ -88,7 +91,7 @@ class _Up:
         crew = Crew(
             f"ws://{_reachable(host)}:{port}/ws/worker",
             self._settings.data_dir / "workers",
-            worker_environment(os.environ, self._token.reveal(), drain_s),
+            worker_environment(os.environ, self._worker_token.reveal(), drain_s),
             clock=SystemClock(),
             tell=note,
             config=config,
@@ -117,6 +120,7 @@ class _Up:
                 self._settings,
                 self._sock,
                 token=self._token,
+                worker_token=self._worker_token,
                 secret=self._secret,
                 on_ready=self._on_ready,
                 stop=self._stop,

@@ -35,12 +35,14 @@ KEY_ID: Final = "k1"
 HANDSHAKE: Final = "frame control.handshake"
 
 
-def bootstrap_tokens(token: Secret | None) -> ApiTokens:
-    """The tokens that open this scheduler: the configured one, "admin of tenant `default`", or none at all."""
+def bootstrap_tokens(token: Secret | None, worker_token: Secret | None = None) -> ApiTokens:
+    """The tokens that open this scheduler: the configured one, "admin of tenant `default`", and one for workers that
+    were started with it. Both have one subject: the identity of a worker is bound to it."""
     tokens = ApiTokens()
-    if token is not None:
-        digest = digest_of(token.reveal())
-        tokens.put(TokenRecord(digest, FIRST_TENANT, FIRST_SUBJECT, Role.ADMIN))
+    for secret, role in ((worker_token, Role.WORKER), (token, Role.ADMIN)):
+        if secret is not None:
+            digest = digest_of(secret.reveal())
+            tokens.put(TokenRecord(digest, FIRST_TENANT, FIRST_SUBJECT, role))
     return tokens
 
 

@@ -31,6 +31,7 @@ from astraflow.protocol.wire import Envelope, Wire
 from astraflow.protocol.worker_session import Credential, WorkerIdentity, WorkerSession
 from astraflow.ulids import Ulids
 from astraflow.worker.hosts import HostPool, HostSettings, core_package, kill_left_overs
+from astraflow.worker.hosts.proc import machine_memory
 from astraflow.worker.hosts.scratch import Scratch
 from astraflow.worker.identity import DataFolder
 from astraflow.worker.link import Link
@@ -46,6 +47,8 @@ __all__ = ["run_worker"]
 _log: Final = logging.getLogger(__name__)
 
 DEFAULT_RUNTIMES: Final = ("python",)
+HOST_SHARE_OF_MEMORY: Final = 0.75
+"""Of the machine, for one host and all below it, unless a limit is configured."""
 ANY_RUNTIME: Final = "runtime.any"
 """The feature of a worker that runs whatever runtime its packages bring."""
 
@@ -87,6 +90,7 @@ async def _work(
     clock: Clock,
     parent: int | None,
 ) -> int:
+    settings = _with_memory_limit(settings)
     core = msgspec.structs.replace(core_package(), memory_limit_bytes=settings.host_max_mem_bytes)
     metrics = WorkerMetrics()
     receivers = _Receivers()
@@ -97,6 +101,8 @@ async def _work(
         result_bytes=settings.inline_result_limit_bytes,
         resources_dir=resources.folder,
         disk_bytes=settings.resource_max_disk_bytes,
+        max_processes=settings.host_max_processes,
+        environment=settings.host_environment,
     )
     packages = Packages(
         data_dir=folder.path,
@@ -132,6 +138,15 @@ async def _work(
     finally:
         await pool.close()
     return ended.code
+
+
+def _with_memory_limit(settings: WorkerSettings) -> WorkerSettings:
+    """Without a limit one handler takes the machine, and the kernel chooses whom to kill for it."""
+    memory = machine_memory()
+    if settings.host_max_mem_bytes is not None or memory is None:
+        return settings
+    limit = int(HOST_SHARE_OF_MEMORY * memory)
+    return msgspec.structs.replace(settings, host_max_mem_bytes=limit)
 
 
 async def _keep(

@@ -243,3 +243,56 @@ def thread_middleware(ctx: Context) -> dict[str, Any]:
 
 
 KEPT.append(KEPT)
+
+
+@node("nasty.close_pipe")
+def close_pipe(which: str) -> None:
+    os.close(SETTINGS[which])
+    time.sleep(3600)
+
+
+@node("nasty.close_everything")
+def close_everything() -> None:
+    os.closerange(0, 1000)
+    time.sleep(3600)
+
+
+@node("nasty.variables")
+def variables() -> dict[str, str]:
+    return dict(os.environ)
+
+
+@node("nasty.crowd")
+def crowd(count: int) -> None:
+    for _ in range(count):
+        KEPT.append(subprocess.Popen(["sleep", "3600"]))
+    time.sleep(3600)
+
+
+@node("nasty.leave_behind")
+async def leave_behind(ctx: Context, how: str, end: str) -> dict[str, int]:
+    """Starts a process that starts another, and ends in one of the ways in which handlers end."""
+    command = ["sh", "-c", "sleep 3600 & echo $!; wait"]
+    if how == "popen":
+        process = subprocess.Popen(  # noqa: ASYNC220
+            command, stdout=subprocess.PIPE, start_new_session=True
+        )
+        assert process.stdout is not None
+        below = int(process.stdout.readline())
+        pid = process.pid
+    elif how == "asyncio":
+        other = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
+        assert other.stdout is not None
+        below = int(await other.stdout.readline())
+        pid = other.pid
+        KEPT.append(other)
+    else:
+        pid = below = os.fork()
+        if not pid:
+            time.sleep(3600)  # noqa: ASYNC251
+    ctx.log("info", f"{pid} {below}")
+    if end == "fail":
+        raise ValueError("on purpose")
+    if end == "hang":
+        await asyncio.Event().wait()
+    return {"pid": pid, "below": below}

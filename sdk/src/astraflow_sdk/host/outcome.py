@@ -91,6 +91,7 @@ def _artifacts(ctx: Context, given: list[Any]) -> list[dict[str, Any]]:
 def encode_failure(ctx: Context, problem: BaseException) -> str:
     """The frame of an attempt that raised."""
     if isinstance(problem, Cancelled | asyncio.CancelledError) and ctx.cancelled:
+        ctx.has_failed = True
         return f'{_head(ctx)},"status":"CANCELLED"}}'
     return _failed(ctx, failure_of(problem))
 
@@ -116,6 +117,7 @@ def _head(ctx: Context) -> str:
 
 
 def _failed(ctx: Context, error: Mapping[str, Any]) -> str:
+    ctx.has_failed = True
     return f'{_head(ctx)},"status":"FAILED","error":{json.dumps(error)}}}'
 
 

@@ -21,6 +21,7 @@ from astraflow_sdk.current import CURRENT
 from astraflow_sdk.errors import CallFailed, ConfigurationError, UserCodeError
 from astraflow_sdk.filing import Filing
 from astraflow_sdk.host.channel import Channel, encode_json
+from astraflow_sdk.host.children import end_children, watch_children
 from astraflow_sdk.host.handlers import Handler, load_handlers, read_manifest
 from astraflow_sdk.host.objects import Objects
 from astraflow_sdk.host.outcome import encode_failure, encode_value, failure_of
@@ -42,6 +43,7 @@ FEEDBACK_BACKLOG_BYTES = 1024 * 1024
 
 def run_host(settings: HostSettings) -> NoReturn:
     """Run until the worker says `stop` or is gone."""
+    watch_children()
     faulthandler.enable()  # a crash leaves its stack on stderr, which the worker keeps
     for channel in ("stdout", "stderr"):
         plain = getattr(sys, channel)
@@ -198,6 +200,8 @@ class _Host:
             self._tell_feedback(self._telling.pop())
 
     def _tell_end(self, ctx: Context, text: str) -> None:
+        if ctx.has_failed and ctx.children is not None:
+            end_children(ctx)
         self._send_posts()  # what the attempt has registered is known before its result names it
         if ctx.partial_lines is not None:
             finish_lines(ctx)

@@ -20,7 +20,7 @@ from astraflow.worker.hosts.running import Running
 
 __all__ = ["Death", "failed", "outcome_of"]
 
-Cause = Literal["itself", "ours", "fence", "memory", "disk", "broken", "late"]
+Cause = Literal["itself", "ours", "fence", "memory", "disk", "processes", "broken", "late"]
 
 
 class Death(msgspec.Struct, frozen=True):
@@ -46,6 +46,8 @@ class Death(msgspec.Struct, frozen=True):
                 return (
                     f"the host was killed because it wrote more files than allowed: {self.detail}"
                 )
+            case "processes":
+                return f"the host was killed because it started more processes than allowed: {self.detail}"
             case "broken":
                 return (
                     f"the host was killed because of what it wrote into its channel: {self.detail}"
@@ -83,7 +85,7 @@ class Death(msgspec.Struct, frozen=True):
     def error(self) -> TaskError:
         """The failure of an attempt that was alone in it."""
         code = errors.RUNNER_OOM if self._is_oom else errors.RUNNER_CRASHED
-        if self.cause == "disk":
+        if self.cause in ("disk", "processes"):
             code = errors.RUNNER_LIMIT
         return TaskError(code.code, "INFRASTRUCTURE", self.says(), stack=self.tail or None)
 

@@ -182,14 +182,21 @@ class Fleet:
 
     def _look_at(self, host: Host, now: float, is_sampling: bool) -> None:
         settings = self._settings
-        limit = host.spec.memory_limit_bytes
         idle_s = settings.own_idle_timeout_s if host.is_own else settings.idle_timeout_s
         if not host.is_ready:
             if now >= host.started_at + settings.start_timeout_s:
                 host.kill("late", f"{settings.start_timeout_s} s")
         elif host.is_spare and now >= host.idle_since + idle_s:
             self._let_go(host)
-        elif limit is not None and is_sampling:
-            held = host.process.rss_bytes()
-            if held > limit:
-                host.kill("memory", f"{held} bytes, allowed are {limit}")
+        elif is_sampling:
+            self._sample(host)
+
+    def _sample(self, host: Host) -> None:
+        host.process.look()
+        held = host.process.held()
+        limit = host.spec.memory_limit_bytes
+        most = self._settings.max_processes
+        if limit is not None and held.rss_bytes > limit:
+            host.kill("memory", f"{held.rss_bytes} bytes, allowed are {limit}")
+        elif held.processes > most:
+            host.kill("processes", f"{held.processes}, allowed are {most}")

@@ -5,19 +5,25 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 __all__ = [
+    "Held",
     "bearers_of",
     "children_of",
+    "held_below",
     "kill_all",
+    "machine_memory",
     "oom_kills",
-    "rss_below",
     "session_of",
     "start_time",
     "tree_of",
 ]
 
+_CGROUP_LIMITS: Final = (
+    "/sys/fs/cgroup/memory.max",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+)
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 # Fields of /proc/<pid>/stat after the name, which may itself hold spaces and brackets.
 _STATE: Final = 0
@@ -78,15 +84,37 @@ def bearers_of(mark: str) -> list[int]:
     return found
 
 
-def rss_below(pid: int) -> int:
-    """The bytes of memory that all below a process hold."""
+class Held(NamedTuple):
+    """What a tree of processes takes."""
+
+    processes: int
+    rss_bytes: int
+
+
+def held_below(pid: int) -> Held:
+    """What all below a process take."""
     pages = 0
-    for one in tree_of(pid)[1:]:
+    below = tree_of(pid)[1:]
+    for one in below:
         try:
             pages += int(Path(f"/proc/{one}/statm").read_text().split()[1])
         except (FileNotFoundError, ProcessLookupError):
             continue
-    return pages * _PAGE_BYTES
+    return Held(len(below), pages * _PAGE_BYTES)
+
+
+def machine_memory() -> int | None:
+    """The bytes of memory of this machine, or of the part of it that this container may use."""
+    sizes = []
+    for path, scale in (("/proc/meminfo", 1024), *((one, 1) for one in _CGROUP_LIMITS)):
+        try:
+            words = Path(path).read_text().split()
+        except OSError:
+            continue
+        number = words[1] if path == "/proc/meminfo" else words[0]
+        if number.isdecimal():
+            sizes.append(int(number) * scale)
+    return min(sizes, default=None)
 
 
 def oom_kills() -> int:

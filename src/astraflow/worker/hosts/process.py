@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import select
 import struct
 from pathlib import Path
 from typing import Final, Protocol
@@ -30,6 +31,8 @@ READ_BYTES: Final = 256 * 1024
 CHANNEL_BYTES_PER_S: Final = 64 * 1024 * 1024
 """What a host may say. One that says more is read more slowly, so that it does not take the worker from the others."""
 PAUSE_S: Final = 0.02
+MUTE_S: Final = 1.0
+"""A host that has closed its channel ends by then, or is killed: nobody would hear of its attempts any more."""
 OUTBOX_BYTES: Final = 64 * 1024 * 1024
 """What may wait for a host that does not read: more than the parameters of all slots should be."""
 
@@ -79,6 +82,7 @@ class HostProcess:
         self._clock = clock
         self._allowance = Allowance(CHANNEL_BYTES_PER_S, clock.now())
         self._pause: asyncio.TimerHandle | None = None
+        self._mute: asyncio.TimerHandle | None = None
         self._late_kill: asyncio.TimerHandle | None = None
         self._hard_kill: asyncio.TimerHandle | None = None
         self.armed = math.inf
@@ -152,8 +156,16 @@ class HostProcess:
         """Kill it, unless it has ended by then."""
         self._late_kill = self._loop.call_later(delay_s, self.kill)
 
-    def rss_bytes(self) -> int:
-        return proc.rss_below(self.guard_pid)
+    def look(self) -> None:
+        """See whether it can still be spoken to: a closed end of a pipe is noticed at the next write only, if any."""
+        poll = select.poll()
+        poll.register(self._write_fd, 0)
+        if poll.poll(0):
+            self._on_mute()
+
+    def held(self) -> proc.Held:
+        """What the host and all that it started take."""
+        return proc.held_below(self.guard_pid)
 
     def tail(self) -> str:
         """The end of what it wrote to stderr."""
@@ -184,7 +196,8 @@ class HostProcess:
             written = 0
         except BrokenPipeError:
             self._outbox_bytes = 0
-            return  # it is dying; what it has said is still to be read
+            self._on_mute()
+            return  # what it has said is still to be read
         self._outbox_bytes = len(joined) - written
         is_blocked = self._outbox_bytes > 0
         if is_blocked:
@@ -202,11 +215,19 @@ class HostProcess:
             return
         if not read:
             self._loop.remove_reader(self._read_fd)
+            self._on_mute()
             return
         if not self._allowance.take(len(read), self._clock.now()):
             self._loop.remove_reader(self._read_fd)
             self._pause = self._loop.call_later(PAUSE_S, self._go_on)
         self._feed(read)
+
+    def _on_mute(self) -> None:
+        """A pipe is closed at the other end. It is dying, or its code has closed what it does not own."""
+        if self._mute is None:
+            self._mute = self._loop.call_later(
+                MUTE_S, self._broken, "it has closed its channel and does not end"
+            )
 
     def _go_on(self) -> None:
         self._loop.add_reader(self._read_fd, self._read)
@@ -231,7 +252,7 @@ class HostProcess:
         if self._is_blocked:
             self._loop.remove_writer(self._write_fd)
         exit_code = self._popen.wait()
-        for timer in (self._late_kill, self._hard_kill, self._pause):
+        for timer in (self._late_kill, self._hard_kill, self._pause, self._mute):
             if timer is not None:
                 timer.cancel()
         if exit_code < 0 and self.host_pid is not None:

@@ -34,6 +34,8 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str = "default"
     resources_dir: Path | None = None
     """Where hosts put files to be registered; None: nothing is kept."""
+    environment: tuple[str, ...] = ()
+    """Names of variables that hosts get beside those that all programs need (`variables`)."""
     start_timeout_s: float = 30.0
     """From the start of the process until its package is loaded: large models are loaded later, by handlers."""
     start_backoff_s: float = 0.5
@@ -56,6 +58,8 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
     """In a host, for handlers that are plain functions. More than a worker's slots: waiting middlewares hold one."""
     open_files: int = 4096
     memory_sample_s: float = 0.25
+    max_processes: int = 256
+    """Below one host. A browser has some thirty."""
     disk_bytes: int | None = None
     """Of what all hosts have written and not registered."""
     result_bytes: int = 4 * MIB - 64 * 1024

@@ -7,7 +7,7 @@ import secrets
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,11 +16,9 @@ from astraflow.worker.hosts.builtin import host_program
 from astraflow.worker.hosts.left_overs import HOST_ENV, HostRecord, record_host
 from astraflow.worker.hosts.scratch import Scratch
 from astraflow.worker.hosts.settings import HostSettings, HostSpec
+from astraflow.worker.hosts.variables import passed_on
 
 __all__ = ["Spawned", "spawn"]
-
-PRIVATE_ENV: Final = "ASTRA_"
-"""Settings of ours in the environment, tokens among them: no business of package code."""
 
 
 class Spawned(NamedTuple):
@@ -110,10 +108,7 @@ def _start(
         stderr=err_fd,
         pass_fds=(read_fd, write_fd, life_fd),
         cwd=work_dir,
-        env={
-            **{k: v for k, v in os.environ.items() if not k.startswith(PRIVATE_ENV)},
-            HOST_ENV: mark,
-        },
+        env={**passed_on(os.environ, settings.environment), HOST_ENV: mark},
         start_new_session=True,
     )
 

@@ -17,7 +17,6 @@ import uv
 from astraflow import errors
 from astraflow.clock import Clock
 from astraflow.packages.requirements import has_hashes
-from astraflow.worker.hosts.spawning import PRIVATE_ENV
 from astraflow.worker.packages.guarded import run_guarded
 from astraflow.workflow.manifest import PythonNeeds
 
@@ -25,6 +24,8 @@ __all__ = ["make_environment"]
 
 _ROOT: Final = Path("/")
 MESSAGE_CHARS: Final = 2_000
+_PRIVATE: Final = "ASTRA_"
+"""Settings of ours. uv itself may have all else: it runs no code of packages unless building is allowed."""
 
 
 async def make_environment(
@@ -61,7 +62,7 @@ async def make_environment(
 
 
 async def _run_uv(arguments: list[str], deadline: float, clock: Clock) -> None:
-    env = {k: v for k, v in os.environ.items() if not k.startswith(PRIVATE_ENV)}
+    env = {k: v for k, v in os.environ.items() if not k.startswith(_PRIVATE)}
     env.pop("VIRTUAL_ENV", None)
     ended = await run_guarded(
         [uv.find_uv_bin(), *arguments],

@@ -30,8 +30,8 @@ def test_children_are_found_and_killed_with_all_below_them() -> None:
     grandchild = max(int(child.stdout.readline()), int(child.stdout.readline()))
     assert child.pid in proc.children_of(os.getpid())
     assert proc.tree_of(child.pid) == [child.pid, grandchild]
-    assert proc.rss_below(child.pid) > 0
-    assert proc.rss_below(grandchild) == 0
+    assert proc.held_below(child.pid).rss_bytes > 0
+    assert proc.held_below(grandchild) == (0, 0)
     proc.kill_all([*proc.tree_of(child.pid), 2**22 + 1])
     assert child.wait() == -9
     child.stdout.close()
@@ -39,7 +39,7 @@ def test_children_are_found_and_killed_with_all_below_them() -> None:
 
 def test_nothing_is_below_a_process_that_is_gone() -> None:
     assert proc.children_of(2**22 + 1) == []
-    assert proc.rss_below(2**22 + 1) == 0
+    assert proc.held_below(2**22 + 1) == (0, 0)
 
 
 def test_the_kernels_count_of_kills_is_a_number() -> None:
