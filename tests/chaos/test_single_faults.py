@@ -98,6 +98,47 @@ async def _fill_the_disk(api: Api, disk: Path) -> None:
     assert _damage_in(disk) == []
 
 
+FULL_OF_LEFT_OVERS = """
+mount -t tmpfs -o size=8m tmpfs "$0" && cp -r "$0.before/." "$0" && mkdir -p "$0/data/0123/1" &&
+  (head -c 100M /dev/zero > "$0/data/0123/1/filled" || true) 2> /dev/null && exec "$@"
+"""
+
+
+def test_a_worker_starts_on_a_disk_that_its_last_boot_has_filled(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with supervised(tmp_path, workers=1) as supervisor:
+            worker = supervisor.workers[0]
+            async with Api(lambda: supervisor.base_url) as api:
+                answer = await api.ask("POST", "/api/v1/runs", json=_noop_run())
+                await _succeeds(api, answer.json()["runId"])
+            await supervisor.stop(worker)
+            disk = Path(worker.arguments[worker.arguments.index("--data-dir") + 1])
+            _set_aside(disk)
+            unshare = ["unshare", "--map-root-user", "--mount", "sh", "-c", FULL_OF_LEFT_OVERS]
+            worker.command = [*unshare, str(disk), *worker.command]
+            supervisor.spawn(worker)
+            async with Api(lambda: supervisor.base_url) as api:
+                answer = await api.ask("POST", "/api/v1/runs", json=_noop_run())
+                await _succeeds(api, answer.json()["runId"])
+            assert worker.is_alive(), worker.said()
+
+    _run(case)
+
+
+def _set_aside(folder: Path) -> None:
+    folder.rename(f"{folder}.before")
+    folder.mkdir()
+
+
+async def _succeeds(api: Api, run_id: str) -> None:
+    async with asyncio.timeout(WITHIN_S):
+        while True:
+            answer = await api.ask("GET", f"/api/v1/runs/{run_id}")
+            if answer.json()["status"] == "succeeded":
+                return
+            await asyncio.sleep(0.05)
+
+
 def _damage_in(disk: Path) -> list[str]:
     """Of a copy: SQLite follows links, and would look for the file where this process does not see it."""
     with tempfile.TemporaryDirectory() as copies:

@@ -7,9 +7,11 @@ would take each other's work.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +24,10 @@ INCARNATION_FILE: Final = "worker_incarnation"
 LOCK_FILE: Final = "worker.lock"
 
 
+def _keep_all(path: Path) -> None:
+    """Nothing of an earlier boot is in the way."""
+
+
 class DataFolder:
     """A worker's folder, locked while this object lives. Made with `open`, ended with `close`."""
 
@@ -32,11 +38,13 @@ class DataFolder:
         self._lock = lock
 
     @classmethod
-    def open(cls, path: Path) -> DataFolder:
-        """Lock the folder and count this boot.
+    def open(cls, path: Path, make_room: Callable[[Path], None] = _keep_all) -> DataFolder:
+        """Lock the folder, `make_room` in it, and count this boot.
+
+        Room is made before anything is written: the boot before may have filled the disk.
 
         Raises:
-            Unavailable: another worker uses the folder.
+            Unavailable: another worker uses the folder, or the disk is full.
             Refused: it cannot be used.
         """
         try:
@@ -58,19 +66,36 @@ class DataFolder:
                 errors.WORKER_LOCKED,
                 f"another worker (pid {holder or 'unknown'}) uses the folder: {path}",
             ) from error
-        os.truncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-        instance_id = _read(path / INSTANCE_FILE)
-        if not instance_id:
-            instance_id = str(uuid.uuid4())
-            _write(path / INSTANCE_FILE, instance_id)
-        counted = _read(path / INCARNATION_FILE)
-        incarnation = int(counted) + 1 if counted.isdecimal() else 1
-        _write(path / INCARNATION_FILE, str(incarnation))
-        return cls(path, lock, instance_id, incarnation)
+        try:
+            make_room(path)
+            os.truncate(lock, 0)
+            os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+            return cls(path, lock, *_count_boot(path))
+        except OSError as error:
+            os.close(lock)
+            raise errors.Unavailable(
+                errors.STORE_FULL if error.errno == errno.ENOSPC else errors.STORE_UNAVAILABLE,
+                f"the data folder cannot be written: {error}",
+                detail={"hint": f"make room on the disk of {path.absolute()}"},
+            ) from error
+        except BaseException:
+            os.close(lock)
+            raise
 
     def close(self) -> None:
         os.close(self._lock)
+
+
+def _count_boot(path: Path) -> tuple[str, int]:
+    """The instance id, and the number of this boot. Raises OSError."""
+    instance_id = _read(path / INSTANCE_FILE)
+    if not instance_id:
+        instance_id = str(uuid.uuid4())
+        _write(path / INSTANCE_FILE, instance_id)
+    counted = _read(path / INCARNATION_FILE)
+    incarnation = int(counted) + 1 if counted.isdecimal() else 1
+    _write(path / INCARNATION_FILE, str(incarnation))
+    return instance_id, incarnation
 
 
 def _read(path: Path) -> str:

@@ -13,6 +13,7 @@ import signal
 import socket as sockets
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 from random import Random
 from typing import Any, Final
 
@@ -40,6 +41,7 @@ from astraflow.worker.metrics import Counting, serve_metrics, watch_resources
 from astraflow.worker.packages import InstallSettings, Packages
 from astraflow.worker.resources import ResourceService
 from astraflow.worker.resources.copies import CopyFetcher
+from astraflow.worker.resources.files import empty_trash
 from astraflow.worker.socket import connect
 
 __all__ = ["run_worker"]
@@ -69,18 +71,23 @@ async def run_worker(
         Refused: the settings cannot be used.
     """
     clock = clock or SystemClock()
-    folder = DataFolder.open(settings.data_dir)
+    folder = DataFolder.open(settings.data_dir, _make_room)
     try:
-        killed = kill_left_overs(folder.path)
-        if killed:
-            _log.warning("killed %d processes that the boot before had left", killed)
-        Scratch(folder.path).clear()
         with closing(
             ResourceService(settings, folder.path, folder.instance_id, clock)
         ) as resources:
             return await _work(settings, folder, resources, clock, parent)
     finally:
         folder.close()
+
+
+def _make_room(path: Path) -> None:
+    """Remove what the boot before has left: its hosts, what they wrote, and what waited to be deleted."""
+    killed = kill_left_overs(path)
+    if killed:
+        _log.warning("killed %d processes that the boot before had left", killed)
+    Scratch(path).clear()
+    empty_trash(path)
 
 
 async def _work(

@@ -18,11 +18,13 @@ from typing import Final, Literal, NamedTuple
 
 from astraflow import errors
 
-__all__ = ["FileBackend", "FileState", "Filed"]
+__all__ = ["RESOURCES", "FileBackend", "FileState", "Filed", "empty_trash"]
 
 FileState = Literal["whole", "changed", "missing"]
 
 PIECE_BYTES: Final = 1024 * 1024
+RESOURCES: Final = "resources"
+"""Below the folder of a worker."""
 TRASH: Final = "trash"
 STRAY_S: Final = 3600.0
 """A folder without a row may be one that a handler is about to register. After that long nobody is."""
@@ -30,6 +32,11 @@ STRAY_S: Final = 3600.0
 _TOKEN: Final = re.compile(r"[0-9a-f]{32}")
 _NAME: Final = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]{0,99}")
 _UNSAFE: Final = re.compile(r"[^0-9A-Za-z._-]")
+
+
+def empty_trash(folder: Path) -> None:
+    """Delete what a worker's earlier boot has discarded. Before the ledger is opened, which needs room itself."""
+    shutil.rmtree(folder / RESOURCES / TRASH, ignore_errors=True)
 
 
 class Filed(NamedTuple):

@@ -24,7 +24,7 @@ import msgspec
 from astraflow import errors
 from astraflow.clock import Clock
 from astraflow.protocol import business, control
-from astraflow.worker.resources.files import STRAY_S, FileBackend, Filed, FileState
+from astraflow.worker.resources.files import RESOURCES, STRAY_S, FileBackend, Filed, FileState
 from astraflow.worker.resources.leases import Leases
 from astraflow.worker.resources.memory import Holder, MemoryBackend
 from astraflow.worker.resources.resource import (
@@ -77,7 +77,7 @@ class ResourceRegistry:
         Raises:
             StoreError: the ledger cannot be opened.
         """
-        self.files = FileBackend(folder / "resources", source)
+        self.files = FileBackend(folder / RESOURCES, source)
         self.memory = MemoryBackend()
         self._shelf = Shelf(folder / "resources.db", clock)
         self._leases = Leases()
