@@ -191,3 +191,17 @@ def test_what_it_keeps_is_unreadable_for_other_users(tmp_path: Path) -> None:
             one.name for one in files
         }
         assert [one.name for one in files if one.stat().st_mode & 0o077] == []
+
+
+def test_a_drained_worker_is_started_again_when_the_drain_is_taken_back(tmp_path: Path) -> None:
+    with up(tmp_path) as running:
+        assert running.astra("run", "-", stdin=NOTHING).code == 0
+        assert running.astra("workers", "drain", "worker-1").code == 0
+        _until_said(running, "worker-1 was drained; `astra workers undrain` starts it again")
+        (drained,) = running.astra("workers", "list", "--json").json["items"]
+        assert drained["drainRequested"] is True
+        waiting = running.submit(json.loads(NOTHING))
+        assert running.astra("workers", "undrain", "worker-1").code == 0
+        assert running.astra("runs", "watch", waiting).code == 0
+        assert running.said().count("was drained") == 1
+        assert "starting it again in" not in running.said()

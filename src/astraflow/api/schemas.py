@@ -363,7 +363,11 @@ SCHEMAS: Final[Mapping[str, Schema]] = MappingProxyType(
                 "labels": {"type": "object", "additionalProperties": _TEXT},
                 "lastHeartbeatAt": _or_null(_MOMENT),
             },
-            {"resources": _ANY_OBJECT, "inventoryDrift": {"type": "boolean"}},
+            {
+                "resources": _ANY_OBJECT,
+                "inventoryDrift": {"type": "boolean"},
+                "drainRequested": {"type": "boolean"},
+            },
         ),
         "WorkerPage": _page("Worker"),
         "WorkflowPage": _page("WorkflowSummary"),

@@ -76,6 +76,8 @@ def _view(worker: WorkerView) -> dict[str, Any]:
     }
     if worker.resources:
         view["resources"] = {_camel(name): value for name, value in worker.resources.items()}
+    if worker.drain_requested:
+        view["drainRequested"] = True
     if worker.has_drifted:
         view["inventoryDrift"] = True
     return view

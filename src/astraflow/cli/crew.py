@@ -1,5 +1,8 @@
 """The worker processes of `astra up`: started, started again when they die, drained at the end.
 
+A worker that was drained ends, and would be drained again as soon as it is back: it is started again when the drain is
+taken back.
+
 1. A worker holds the reading end of a pipe to us. When we die, in whatever way, it is closed, and the worker ends
    itself: nobody has to be alive to clean up.
 2. A worker is not in our process group, so ^C reaches us alone, and we end things in order.
@@ -12,11 +15,12 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from astraflow.clock import Clock
+from astraflow.worker.identity import INSTANCE_FILE
 
 __all__ = ["Crew", "worker_environment"]
 
@@ -24,6 +28,9 @@ FIRST_WAIT_S: Final = 0.5
 LONGEST_WAIT_S: Final = 30.0
 STEADY_S: Final = 60.0
 """One that lived so long is started again without delay."""
+
+LOOK_S: Final = 1.0
+"""Between two looks whether a drained worker is wanted again."""
 
 TOKEN_VARIABLE: Final = "ASTRA_WORKER_AUTH_TOKEN"  # noqa: S105 - the name of a variable
 
@@ -46,9 +53,12 @@ class Crew:
         *,
         clock: Clock,
         tell: Callable[[str], None],
+        is_drained: Callable[[str], Awaitable[bool]],
         config: Path | None = None,
     ) -> None:
+        """`is_drained` says of the id of a worker whether somebody wants it drained."""
         self._url = url
+        self._is_drained = is_drained
         self._folder = folder
         self._environment = dict(environment)
         self._clock = clock
@@ -72,6 +82,9 @@ class Crew:
                 self._living.discard(process)
             if self._is_ending.is_set():
                 return
+            if code == 0 and await self._wait_while_drained(number):
+                wait_s = FIRST_WAIT_S
+                continue
             if self._clock.now() - started_at >= STEADY_S:
                 wait_s = FIRST_WAIT_S
             self._tell(
@@ -79,6 +92,16 @@ class Crew:
             )
             await self._pause(wait_s)
             wait_s = min(wait_s * 2, LONGEST_WAIT_S)
+
+    async def _wait_while_drained(self, number: int) -> bool:
+        """Whether it was drained; returns when it is no more, or at the end."""
+        worker_id = _instance_id(self._folder / str(number))
+        if not worker_id or not await self._is_drained(worker_id):
+            return False
+        self._tell(f"worker-{number} was drained; `astra workers undrain` starts it again")
+        while not self._is_ending.is_set() and await self._is_drained(worker_id):
+            await self._pause(LOOK_S)
+        return True
 
     async def dismiss(self, within_s: float) -> None:
         """Let all drain, and kill what is left after `within_s`. `keep` then returns."""
@@ -136,3 +159,10 @@ def _end(code: int) -> str:
     if code == 0:
         return "nothing left to do, because it was drained"
     return f"exit code {code}" if code > 0 else f"signal {-code}"
+
+
+def _instance_id(folder: Path) -> str:
+    try:
+        return (folder / INSTANCE_FILE).read_text("ascii").strip()
+    except OSError:
+        return ""

@@ -85,6 +85,7 @@ class _Up:
         self._place = place_of(settings.data_dir)
         self._stop = asyncio.Event()
         self._wanted = asyncio.Event()
+        self._url = ""
 
     async def run(self, count: int, drain_s: int, config: Path | None) -> None:
         host, port = self._sock.getsockname()[:2]
@@ -94,6 +95,7 @@ class _Up:
             worker_environment(os.environ, self._worker_token.reveal(), drain_s),
             clock=SystemClock(),
             tell=note,
+            is_drained=self._is_drained,
             config=config,
         )
         self._watch_signals(crew)
@@ -151,7 +153,17 @@ class _Up:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, on_signal)
 
+    async def _is_drained(self, worker_id: str) -> bool:
+        from astraflow.client.asynchronous import AsyncClient  # needed when somebody drains
+
+        try:
+            async with AsyncClient(self._url, self._token.reveal()) as client:
+                return (await client.workers.get(worker_id)).drain_requested
+        except errors.AstraflowError:
+            return False  # it does not answer now: the worker is started, and finds out
+
     def _on_ready(self, url: str) -> None:
+        self._url = url
         keep_endpoint(self._place, Endpoint(url, self._token.reveal(), os.getpid()))
         for line in _greeting(url, self._settings):
             typer.echo(line)

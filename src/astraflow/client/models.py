@@ -185,6 +185,7 @@ class Worker(Model, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     last_heartbeat_at: str | None = None
     resources: dict[str, Any] | None = None
+    drain_requested: bool = False
 
 
 class WorkflowSummary(Model, frozen=True, kw_only=True):

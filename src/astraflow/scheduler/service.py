@@ -71,6 +71,8 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     last_heartbeat_at: int
     resources: dict[str, float] = {}
     has_drifted: bool = False
+    drain_requested: bool = False
+    """Somebody has asked it to drain, and nobody has taken that back: told again whenever it is back."""
 
 
 class Scheduler(Reading, Workflows, Resources):
@@ -240,6 +242,7 @@ class Scheduler(Reading, Workflows, Resources):
             last_heartbeat_at=row.seen_at if entry is None else max(entry.heard_at, row.seen_at),
             resources={} if entry is None else dict(entry.resources),
             has_drifted=entry is not None and entry.has_drifted,
+            drain_requested=(row.tenant, row.worker_id) in self.serving.engine.view.drains,
         )
 
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from astraflow import errors
 
-__all__ = ["DataFolder"]
+__all__ = ["INSTANCE_FILE", "DataFolder"]
 
 INSTANCE_FILE: Final = "worker_instance_id"
 INCARNATION_FILE: Final = "worker_incarnation"
