@@ -10,7 +10,7 @@ import pytest
 
 from tests.api.test_worker_socket import connected, served
 from tests.conformance.test_session_peer import acked, client, enter, submit, until
-from tests.packages.archives import items, manifest, write_zip
+from tests.packages.archives import DEFLATED, Item, items, manifest, write_zip
 from tests.rawsocket import RawSocket, envelope
 from tests.repository.packing import pack
 
@@ -119,5 +119,35 @@ def test_a_publisher_cannot_claim_what_others_have(
             assert [one["version"] for one in listed["versions"]] == ["1.0.0"]
             assert (await http.get("/api/v1/catalog/nodes?limit=200")).status_code == 200
             await submit(http)  # `core.echo` is not ambiguous
+
+    served(test, tmp_path)
+
+
+def _small_bomb() -> list[Item]:
+    """Two thousand entries, each small enough to be packed as tightly as it can: 2 MB that unpack to 2 GB."""
+    content = b"\0" * 1_000_000
+    return [Item(f"part{number}", content, method=DEFLATED) for number in range(2_000)]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ([Item("liar", b"abc", crc=1)], "checksum"),
+        ([Item("liar", b"abc" * 1000, method=DEFLATED, size=10)], "as many bytes"),
+        (_small_bomb(), "packed more than"),
+    ],
+)
+def test_an_archive_that_no_worker_would_unpack_is_not_published(
+    tmp_path: Path, more: list[Item], says: str
+) -> None:
+    archive = write_zip(tmp_path / "liar.cwx", items(None, *more)).read_bytes()
+
+    async def test(port: int) -> None:
+        async with client(port) as http:
+            refused = await publish(http, archive)
+            assert refused.status_code == 422, refused.text
+            assert refused.json()["code"] == "E.PKG.INVALID"
+            assert says in refused.json()["detail"]
+            assert (await http.get(f"{PACKAGES}/demo")).status_code == 404
 
     served(test, tmp_path)

@@ -104,6 +104,7 @@ class Bench:
             token=self._token(),
             holder=self.host,
             maker=by or maker(),
+            shares=terms.pop("shares", None),
             terms=Terms(**terms),
         )
 

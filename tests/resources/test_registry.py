@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from astraflow import errors
 from astraflow.worker.resources import Lessee, Terms
 from astraflow.worker.resources.files import Filed
-from tests.resources.bench import Bench, code_of, lessee, maker
+from tests.resources.bench import Bench, FakeHolder, code_of, lessee, maker
 
 BAD_IDS = ["", "/etc/passwd", "a/../b", "..", "a//b", "a/./b", "a\0b", "a\nb", "a" * 4096]
 
@@ -351,6 +351,50 @@ class TestGoing:
         assert sorted(one.resource_id for one in bench.registry.list()) == [
             "0", "3", "4", "5", "6", "7", "8", "9",
         ]  # fmt: skip
+
+    def test_what_takes_no_room_is_not_closed_to_make_some(
+        self, make: Callable[..., Bench]
+    ) -> None:
+        bench = make(max_mem_bytes=100)
+        bench.object("browser")  # the longest unused, and of no bytes
+        bench.clock.turn(1)
+        bench.object("old model", size_bytes=80)
+        bench.end()
+        bench.object("model", size_bytes=90)
+        assert [one.state for one in bench.registry.list()] == ["ready", "evicting", "ready"]
+        assert bench.registry.list()[1].resource_id == "old model"
+        bench.end()
+        bench.registry.gc()
+        assert bench.registry.find("browser").state == "ready"  # type: ignore[union-attr]
+
+    def test_one_object_takes_its_room_once_however_often_it_is_kept(
+        self, make: Callable[..., Bench]
+    ) -> None:
+        bench = make(max_mem_bytes=100, max_sessions=3)
+        first = bench.object("0", size_bytes=60)
+        for number in range(1, 10):
+            bench.object(f"{number}", size_bytes=60, shares=first.token)
+        assert bench.registry.metrics().mem_bytes_in_use == 60
+        assert bench.registry.metrics().sessions_active == 1
+        bench.end()
+        bench.registry.evict("0")
+        bench.registry.closed(first.token)
+        assert bench.registry.metrics().mem_bytes_in_use == 60  # the others still have it
+        bench.registry.check()
+        # Room for another is made by all of them together, unless one of them is used.
+        bench.registry.lease("5", lessee())
+        assert refusal(lambda: bench.object("next", size_bytes=50)) == "E.RESOURCE.QUOTA"
+        bench.end()
+        bench.object("next", size_bytes=50)
+        states = {one.resource_id: one.state for one in bench.registry.list()}
+        assert states == {"next": "ready", **{f"{number}": "evicting" for number in range(1, 10)}}
+        bench.registry.check()
+
+    def test_the_object_of_another_host_is_another_object(self, bench: Bench) -> None:
+        first = bench.object("mine", size_bytes=10)
+        bench.host = FakeHolder()
+        bench.object("yours", size_bytes=10, shares=first.token)
+        assert bench.registry.metrics().mem_bytes_in_use == 20
 
     def test_an_object_is_closed_before_it_is_gone(self, bench: Bench) -> None:
         made = bench.object("model")

@@ -108,14 +108,18 @@ def _owe(view: View, worker: WorkerEntry, wish: Wish) -> None:
     view.send(worker.session_id, business.PKG_INSTALL, install)
 
 
-def owe_packages(view: View, worker: WorkerEntry) -> None:
-    """A worker has registered: compare what it has with what is wished, and tell it what is missing."""
+def owe_packages(view: View, worker: WorkerEntry, *, is_first: bool) -> None:
+    """A worker has registered: compare what it has with what is wished, and tell it what is missing.
+
+    Only the first register of a session tells: what was sent in it is under way, and what the worker has let go of
+    since is told by its event, which a later register may overtake. Else the two install and remove in a circle.
+    """
     for wish in view.wishes.of_worker(worker.tenant, worker.worker_id):
         has_it = wish.version in worker.offer.packages.get(wish.name, ())
         if has_it == (wish.wish == "installed"):
             if wish.is_open:
                 _fulfil(view, wish)
-        elif wish.state != "failed":
+        elif is_first and wish.state != "failed":
             # Not yet, or no longer: a worker may have lost what it had.
             wish.state = "wanted"
             _owe(view, worker, wish)

@@ -83,7 +83,7 @@ def on_register(view: View, event: RegisterArrived) -> None:
         owe_drain(view, worker)
         owe_cleanups(view, worker)
         _reconcile(view, worker, event)
-    owe_packages(view, worker)
+    owe_packages(view, worker, is_first=event.first)
     view.reconsider(worker)
 
 

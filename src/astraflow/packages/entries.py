@@ -37,6 +37,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Text is packed ten to twenty times; a thousand times is a bomb."""
     ratio_floor_bytes: int = 1024**2
     """Entries up to this size may be packed as tightly as they can."""
+    total_floor_bytes: int = 16 * 1024**2
+    """And archives up to this size: many small entries are a bomb, too."""
     name_bytes: int = 255
     depth: int = 32
 
@@ -58,18 +60,21 @@ def check_rows(rows: list[Row], limits: Limits) -> dict[str, Entry]:
     """
     seen = _Seen()
     entries: dict[str, Entry] = {}
-    total_bytes = 0
+    total_bytes = packed_bytes = 0
     for row in rows:
         name = row.name.removesuffix("/")
         _check_name(name, limits)
         is_folder = _check_kind(row)
         seen.add(name, is_folder)
         total_bytes += row.size_bytes
+        packed_bytes += row.packed_bytes
         if total_bytes > limits.total_bytes:
             refuse(f"unpacked, the archive is larger than {limits.total_bytes} bytes")
         _check_ratio(row, limits)
         if not is_folder:
             entries[name] = Entry(name, row.size_bytes, bool(row.mode & 0o111), row)
+    if total_bytes > max(limits.total_floor_bytes, limits.ratio * packed_bytes):
+        refuse(f"the archive is packed more than {limits.ratio} times: {total_bytes} bytes")
     return entries
 
 

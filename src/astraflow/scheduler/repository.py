@@ -25,7 +25,14 @@ import msgspec
 from astraflow import errors
 from astraflow.clock import Clock
 from astraflow.engine.packages import PackageSource
-from astraflow.packages import Archive, Limits, TrustedKeys, check_archive, judge
+from astraflow.packages import (
+    Archive,
+    Limits,
+    TrustedKeys,
+    check_archive,
+    check_contents,
+    judge,
+)
 from astraflow.packages.signing import Policy
 from astraflow.scheduler.blobs import Blobs
 from astraflow.scheduler.catalogs import Catalogs
@@ -138,7 +145,7 @@ class Repository:
         path = await self._receive(chunks)
         try:
             limits = Limits(archive_bytes=self._rules.max_bytes)
-            archive = await asyncio.to_thread(check_archive, path, limits=limits)
+            archive = await asyncio.to_thread(_checked, path, limits)
             policy = "off" if is_shipped else self._rules.policy
             row = self._judge(tenant, archive, signature, by, policy)
             async with self._keeping:  # two uploads at once must not both find the version free
@@ -363,6 +370,15 @@ def _sweep_spool(spool: Path, before_ms: int) -> int:
             path.unlink(missing_ok=True)
             removed += 1
     return removed
+
+
+def _checked(path: Path, limits: Limits) -> Archive:
+    """Check an archive with all that is in it. Raises: Refused."""
+    archive = check_archive(path, limits=limits)
+    check_contents(
+        archive
+    )  # a worker would refuse it, after everybody has been told that it is there
+    return archive
 
 
 def _by_age(row: PackageRow) -> tuple[int, str, str]:

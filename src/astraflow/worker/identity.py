@@ -12,6 +12,7 @@ import fcntl
 import os
 import uuid
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -67,20 +68,20 @@ class DataFolder:
                 f"another worker (pid {holder or 'unknown'}) uses the folder: {path}",
             ) from error
         try:
-            make_room(path)
-            os.truncate(lock, 0)
-            os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-            return cls(path, lock, *_count_boot(path))
+            with ExitStack() as undo:
+                undo.callback(os.close, lock)
+                make_room(path)
+                os.truncate(lock, 0)
+                os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+                folder = cls(path, lock, *_count_boot(path))
+                undo.pop_all()
+                return folder
         except OSError as error:
-            os.close(lock)
             raise errors.Unavailable(
                 errors.STORE_FULL if error.errno == errno.ENOSPC else errors.STORE_UNAVAILABLE,
                 f"the data folder cannot be written: {error}",
                 detail={"hint": f"make room on the disk of {path.absolute()}"},
             ) from error
-        except BaseException:
-            os.close(lock)
-            raise
 
     def close(self) -> None:
         os.close(self._lock)

@@ -82,6 +82,21 @@ class TestWishes:
         ]
         assert (wish(rig).state, wish(rig).why, wish(rig).is_open) == ("wanted", "command", True)
 
+    def test_a_later_register_does_not_bring_back_what_the_worker_has_let_go(self) -> None:
+        """The worker lets 2.0 go; its register overtakes the event that says so."""
+        rig = published()
+        worker = rig.worker("w1", features=INSTALLS, runtimes=("python",))
+        wish_installed(rig.engine.view, entry(rig), "text", "2.0", "command")
+        rig.wait(0.1)
+        tell(worker, "installed")
+        has_it(worker, "text")
+        has_it(worker)
+        assert len(frames(rig, business.PkgInstall)) == 1
+        tell(worker, "removed")
+        assert (wish(rig).wish, wish(rig).state) == ("removed", "removed")
+        rig.wait(0.1)
+        assert len(frames(rig, business.PkgInstall)) == 1
+
     def test_what_the_repository_does_not_have_cannot_be_wished(self) -> None:
         rig = published()
         rig.worker("w1")
@@ -143,7 +158,7 @@ class TestWishes:
         worker = rig.worker("w1", features=INSTALLS)
         wish_installed(rig.engine.view, entry(rig), "text", "2.0", "command")
         has_it(worker, "text")
-        has_it(worker)
+        rig.worker("w1", features=INSTALLS)  # another boot, with an empty folder
         assert len(frames(rig, business.PkgInstall)) == 2
         assert wish(rig).state == "wanted"
 
@@ -200,10 +215,9 @@ class TestWishes:
 
     def test_a_version_that_is_no_longer_published_ends_the_wish(self) -> None:
         rig = published()
-        worker = rig.worker("w1", features=INSTALLS)
         stored = Wish((TENANT, "w1", "gone", "1.0"), "installed", "demand", 0)
         rig.engine.restore_wish(stored)
-        has_it(worker)
+        rig.worker("w1", features=INSTALLS)
         assert stored.state == "failed"
         assert stored.error is not None and stored.error[0] == "E.PKG.NOT_FOUND"
 

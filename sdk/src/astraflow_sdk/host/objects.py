@@ -1,4 +1,7 @@
-"""Objects that live in this host between attempts, by the token of their registration."""
+"""Objects that live in this host between attempts, by the token of their registration.
+
+One object may be kept several times, by several runs: it takes its room once, and is closed with its last registration.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +31,14 @@ class Objects:
         self._kept: dict[str, tuple[Any, Callable[[], Any] | None]] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
-    def add(self, token: str, value: Any, close: Callable[[], Any] | None) -> None:
+    def add(self, token: str, value: Any, close: Callable[[], Any] | None) -> str | None:
+        """Returns the token of an earlier registration of the same object, if there is one."""
+        shares = self._other(value)
         self._kept[token] = (value, close)
+        return shares
+
+    def _other(self, value: Any) -> str | None:
+        return next((one for one, (kept, _) in list(self._kept.items()) if kept is value), None)
 
     def find(self, token: str) -> Any:
         return self._kept.get(token, (None, None))[0]
@@ -39,8 +48,8 @@ class Objects:
 
     def close(self, token: str) -> None:
         """Have an object closed, on the loop or in a thread, as its `close` wants it. The worker bounds the time."""
-        _, close = self._kept.pop(token, (None, None))
-        if close is None:
+        value, close = self._kept.pop(token, (None, None))
+        if close is None or self._other(value) is not None:
             self._on_closed(token, None)
         elif inspect.iscoroutinefunction(close):
             self._close_async(token, close)

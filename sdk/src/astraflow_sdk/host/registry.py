@@ -79,7 +79,9 @@ class HostRegistry(ResourceRegistry):
                 "this package runs each attempt in a process of its own (isolation: attempt), which "
                 f"ends with it: nothing can be kept in memory: {handle.resource_id}"
             )
-        self._host.objects.add(handle.token, handle.value, making.close)
+        shares = self._host.objects.add(handle.token, handle.value, making.close)
+        if shares is not None:
+            frame["shares"] = shares
         try:
             self._post("register", frame)
         except ResourceError:

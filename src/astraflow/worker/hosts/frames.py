@@ -212,6 +212,8 @@ class Register(_Frame, frozen=True, tag="register"):
     name: Name = "file"
     sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")] | None = None
     mtime_ns: Annotated[int, Meta(ge=0)] = 0
+    shares: Token | None = None
+    """An earlier registration of the same object: it takes its room once."""
 
 
 class Lease(_Frame, frozen=True, tag="lease"):

@@ -112,6 +112,7 @@ class ResourceKeeper:
             holder=host,
             maker=maker,
             terms=terms,
+            shares=frame.shares,
         )
 
     def lease(self, dispatch: business.Dispatch, host: Host, resource_id: str) -> frames.Handle:

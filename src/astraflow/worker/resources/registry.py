@@ -38,7 +38,7 @@ from astraflow.worker.resources.resource import (
     check_id,
     refused,
 )
-from astraflow.worker.resources.room import candidates, victims
+from astraflow.worker.resources.room import rooms, victims
 from astraflow.worker.resources.shelf import Shelf
 from astraflow.worker.resources.terms import ResourceLimits, Terms, describe, expiry
 
@@ -109,8 +109,11 @@ class ResourceRegistry:
         holder: Holder,
         maker: Maker = _BY_WORKER,
         terms: Terms = _NO_TERMS,
+        shares: str | None = None,
     ) -> Resource:
         """Keep an object that a host holds. The attempt that made it leases it until it ends.
+
+        `shares` is the token of an earlier registration of the same object in the same host.
 
         Raises:
             AstraflowError: `E.RESOURCE.INVALID`, `DENIED`, `BUSY` or `QUOTA`; the host must then drop the object.
@@ -120,6 +123,9 @@ class ResourceRegistry:
         terms = msgspec.structs.replace(terms, scope=scope, metadata=metadata)
         resource = self._described(resource_id, type, "memory", maker, terms)
         resource.token = token
+        other = self._shelf.find_token(shares) if shares is not None else None
+        if other is not None and self.memory.holder_of(other.token) is holder:
+            resource.group = other.room_key
         self._admit(resource, maker)
         self.memory.add(token, holder)
         return self._welcome(resource)
@@ -408,11 +414,12 @@ class ResourceRegistry:
     def _evict_to_low_mark(self, kind: Kind, limit: int) -> None:
         if self._shelf.used[kind] <= HIGH_MARK * limit:
             return
-        for resource in candidates(self._shelf, kind, self._clock.wall_ms()):
+        for room in rooms(self._shelf, kind, self._clock.wall_ms()):
             if self._shelf.used[kind] <= LOW_MARK * limit:
                 return
-            if not resource.listed:
-                self._remove(resource, "evicted", "there was little room left")
+            if room.size_bytes and not any(one.listed for one in room.members):
+                for resource in room.members:
+                    self._remove(resource, "evicted", "there was little room left")
 
     def sweeping(self) -> Callable[[], None]:
         """What deletes files that were discarded, and folders that nobody has registered: call it in a thread."""

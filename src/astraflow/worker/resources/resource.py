@@ -90,6 +90,13 @@ class Resource(msgspec.Struct, kw_only=True):
     in_use_count: int = 0
     gone_at: int | None = None
     reason: str = ""
+    group: str = ""
+    """The first registration of the same object in its host; registrations of one group take room once."""
+
+    @property
+    def room_key(self) -> str:
+        """What takes room: the file, or the object however often it is registered."""
+        return self.group or self.token
 
     @property
     def is_gone(self) -> bool:

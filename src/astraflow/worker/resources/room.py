@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from astraflow import errors
 from astraflow.worker.resources.resource import Kind, Resource, refused
 from astraflow.worker.resources.shelf import Shelf
 from astraflow.worker.resources.terms import ResourceLimits
 
-__all__ = ["candidates", "victims"]
+__all__ = ["Room", "rooms", "victims"]
 
 MAX_RESOURCES: Final = 100_000
 """Entries at once: what a ledger is read through in a second."""
 
 
-def candidates(shelf: Shelf, kind: Kind, now: int) -> list[Resource]:
+class Room(NamedTuple):
+    """What can be freed together: a file, or an object with all its registrations."""
+
+    size_bytes: int
+    members: list[Resource]
+
+
+def rooms(shelf: Shelf, kind: Kind, now: int) -> list[Room]:
     """What could go: expired ones first, what is in no result before what is, the longest unused first."""
-    free = [
-        one
-        for one in shelf.live()
-        if one.kind == kind and one.state == "ready" and not one.in_use_count
+    free: dict[str, list[Resource]] = {}
+    for one in shelf.live():
+        if one.kind == kind and one.state == "ready" and not one.in_use_count:
+            free.setdefault(one.room_key, []).append(one)
+    # An object that somebody else uses stays, however many have let go of it.
+    whole = [
+        Room(shelf.room_bytes(key), members)
+        for key, members in free.items()
+        if len(members) == shelf.registrations(key)
     ]
-    return sorted(free, key=lambda one: (one.expires_at > now, one.listed, one.used_at))
+    return sorted(whole, key=lambda room: max(_order(one, now) for one in room.members))
+
+
+def _order(resource: Resource, now: int) -> tuple[bool, bool, int]:
+    return resource.expires_at > now, resource.listed, resource.used_at
 
 
 def victims(
@@ -39,24 +55,32 @@ def victims(
         Refused: `E.RESOURCE.QUOTA`, all that could go would not be enough.
     """
     is_file = resource.kind == "file"
+    is_shared = shelf.registrations(resource.room_key) > 0
     limit = limits.max_disk_bytes - scratch_bytes if is_file else limits.max_mem_bytes
     places = MAX_RESOURCES if is_file else limits.max_sessions
-    over = shelf.used[resource.kind] + resource.size_bytes - limit
-    crowd = (len(shelf) if is_file else shelf.sessions) + 1 - places
-    if replaced is not None and replaced.kind == resource.kind and replaced.state == "ready":
+    over = shelf.used[resource.kind] + (0 if is_shared else resource.size_bytes) - limit
+    crowd = (len(shelf) if is_file else shelf.sessions) + (not is_shared) - places
+    if replaced is not None and _goes_with(shelf, replaced, resource.kind):
         over -= replaced.size_bytes
         crowd -= 1
     chosen: list[Resource] = []
     if over <= 0 and crowd <= 0:
         return chosen
-    for one in candidates(shelf, resource.kind, now):
+    for room in rooms(shelf, resource.kind, now):
         if over <= 0 and crowd <= 0:
             break
-        if one is not replaced:
-            chosen.append(one)
-            over -= one.size_bytes
-            crowd -= 1
+        if replaced in room.members or (crowd <= 0 and not room.size_bytes):
+            continue  # what takes no room makes none
+        chosen += room.members
+        over -= room.size_bytes
+        crowd -= 1
     if over > 0 or crowd > 0:
         message = f"no room for a {resource.kind} resource of {resource.size_bytes} bytes"
         raise refused(errors.RESOURCE_QUOTA, message, resource.resource_id)
     return chosen
+
+
+def _goes_with(shelf: Shelf, replaced: Resource, kind: Kind) -> bool:
+    """Whether the end of it frees its room."""
+    is_last = shelf.registrations(replaced.room_key) == 1
+    return is_last and replaced.kind == kind and replaced.state == "ready"

@@ -34,6 +34,9 @@ class Shelf:
         self._live: dict[str, Resource] = {}
         self.used: dict[Kind, int] = {"file": 0, "memory": 0}
         self.sessions = 0
+        self._rooms: dict[
+            str, list[int]
+        ] = {}  # by room key: how many registrations, how many bytes
 
     def close(self) -> None:
         self._ledger.close()
@@ -131,15 +134,32 @@ class Shelf:
     def check(self) -> None:
         """Assert that the room is what the entries take."""
         for kind in self.used:
-            counted = [one for one in self._live.values() if one.kind == kind and _counts(one)]
-            assert self.used[kind] == sum(one.size_bytes for one in counted)
+            counted = {
+                one.room_key: self._rooms[one.room_key][1]
+                for one in self._live.values()
+                if one.kind == kind and _counts(one)
+            }
+            assert self.used[kind] == sum(counted.values())
             assert kind == "file" or self.sessions == len(counted)
         assert not any(one.is_gone for one in self._live.values())
 
+    def registrations(self, room_key: str) -> int:
+        """How many take this one room."""
+        return self._rooms.get(room_key, [0])[0]
+
+    def room_bytes(self, room_key: str) -> int:
+        return self._rooms.get(room_key, [0, 0])[1]
+
     def _count(self, resource: Resource, sign: int) -> None:
-        if _counts(resource):
-            self.used[resource.kind] += sign * resource.size_bytes
+        if not _counts(resource):
+            return
+        room = self._rooms.setdefault(resource.room_key, [0, resource.size_bytes])
+        room[0] += sign
+        if room[0] == (1 if sign > 0 else 0):  # the first has come, or the last has gone
+            self.used[resource.kind] += sign * room[1]
             self.sessions += sign * (resource.kind == "memory")
+        if not room[0]:
+            del self._rooms[resource.room_key]
 
     def _delete(self, token: str) -> None:
         try:
