@@ -480,9 +480,18 @@ STORE_NEWER = _final("E.STORE.NEWER", 500,
 STORE_READ_ONLY = _final("E.STORE.READ_ONLY", 500,
     "the store's file or its folder cannot be opened for writing",
     "check that the folder exists and belongs to the user that runs the scheduler")
+STORE_POOLER = _final("E.STORE.POOLER", 500,
+    "a connection pooler stands between this program and PostgreSQL",
+    "let database_url name the PostgreSQL server itself; AstraFlow keeps a handful of connections and needs no pooler")
 STORE_FENCED = _final("E.STORE.FENCED", 503,
     "a newer owner of this shard has taken over",
     "nothing; this process stops serving the shard")
+BLOBS_FOREIGN = _final("E.BLOBS.FOREIGN", 500,
+    "the place for blobs is not the one that the other schedulers of this database use",
+    "set blobs_url to one shared folder or bucket, the same for every scheduler of this database")
+SCHEDULER_NOT_READY = _again("E.SCHEDULER.NOT_READY", 503,
+    "this scheduler does not serve now: it starts, its store does not answer, or another scheduler owns the store",
+    "try again after Retry-After, or ask another scheduler of the same store")
 SERVER_UNREACHABLE = _again("E.SERVER.UNREACHABLE", 503,
     "nobody answers where the scheduler should be",
     "start one with `astra up`, or say where it is with ASTRA_SERVER and ASTRA_TOKEN")

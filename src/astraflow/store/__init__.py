@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 __all__ = ["open_store"]
 
 
-def open_store(url: str) -> Store:
+def open_store(url: str, *, ttl_s: float | None = None) -> Store:
     """The store that a URL names; `await store.open()` is the caller's.
+
+    `ttl_s`: how long the claim of an owner that does not answer keeps others out, where schedulers share a store.
 
     `sqlite:///relative.db`, `sqlite:////absolute.db`, `sqlite://:memory:`, `memory://`, `postgresql://…`
 
@@ -37,7 +39,7 @@ def open_store(url: str) -> Store:
     if scheme in ("postgresql", "postgres") and separator:
         from astraflow.store.postgres import PostgresStore
 
-        return PostgresStore(url)
+        return PostgresStore(url) if ttl_s is None else PostgresStore(url, ttl_s=ttl_s)
     # The URL may hold a password: only its scheme is told.
     raise errors.Refused(
         errors.CONFIG_INVALID,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MemoryStore"]
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Of the rows it holds: that of the databases."""
 
 
@@ -80,6 +80,9 @@ class MemoryStore(MemoryHoldings):
         claim = Claim(owner, self._epoch, self._ttl_s)
         await self.renew(claim)
         return claim
+
+    async def owner(self) -> str:
+        return self._owner
 
     async def renew(self, claim: Claim) -> bool:
         if claim.epoch != self._epoch:

@@ -41,6 +41,7 @@ class MemoryHoldings:
         self._wishes: dict[tuple[str, str, str, str], WishRow] = {}
         self._resources: dict[tuple[str, str, str], ResourceRow] = {}
         self._affinities: dict[tuple[str, str], AffinityRow] = {}
+        self._site: dict[str, str] = {}
 
     def _fence(self, claim: Claim) -> None:
         raise NotImplementedError
@@ -111,6 +112,11 @@ class MemoryHoldings:
         self._resources[key] = msgspec.structs.replace(stored, blob=blob)
         return True
 
+    async def put_site(self, claim: Claim, name: str, value: str) -> None:
+        check_values(name, value)
+        self._fence(claim)
+        self._site[name] = value
+
     def _remove_holdings(self, now_ms: int) -> None:
         for key, resource in list(self._resources.items()):
             keep_ms = pieces.RESOURCE_MS if resource.blob is None else pieces.COPY_MS
@@ -136,6 +142,10 @@ class MemoryHoldings:
     async def find_package(self, tenant: str, name: str, version: str) -> PackageRow | None:
         check_values(tenant, name, version)
         return self._packages.get((tenant, name, version))
+
+    async def find_site(self, name: str) -> str | None:
+        check_values(name)
+        return self._site.get(name)
 
     async def active_versions(self) -> list[ActiveRow]:
         return [self._active[key] for key in sorted(self._active)]

@@ -37,8 +37,11 @@ if TYPE_CHECKING:
 
 __all__ = ["PostgresStore"]
 
-TTL_S = 15.0
-"""How long a dead owner's claim keeps others out; renew it several times within."""
+TTL_S = 8.0
+"""How long the claim of an owner that does not answer keeps others out; renew it several times within."""
+GONE_S = 2.5
+"""A claim whose owner has lost its connection is free so long after its last renewal. The owner, if it lives, renews
+several times within, and comes back with another connection; so it does after a restart of the server."""
 MAX_PAGES = 10_000
 """Pages that one read looks at."""
 
@@ -75,11 +78,17 @@ class PostgresStore(PostgresHoldings):
             if self._connection is None or self._connection.is_closed():
                 self._connection = await connect(self._url)
             async with writing(self._connection):
-                row = await self._connection.fetchrow(self._queries["claim"], owner, self._ttl_s)
+                row = await self._connection.fetchrow(
+                    self._queries["claim"], owner, self._ttl_s, GONE_S
+                )
             if row is None:
                 return None
             epoch, self._writer = row
             return Claim(owner, epoch, self._ttl_s)
+
+    async def owner(self) -> str:
+        (owner,) = await self._one("owner")
+        return str(owner)
 
     async def renew(self, claim: Claim) -> bool:
         # Behind the commit that is under way: an owner whose commits hang must not keep others out.

@@ -67,6 +67,9 @@ class PostgresHoldings:
     ) -> bool:
         return await self._change(claim, "set_resource_blob", *key, blob)
 
+    async def put_site(self, claim: Claim, name: str, value: str) -> None:
+        await self._change(claim, "put_site", name, value)
+
     async def _change(self, claim: Claim, name: str, *arguments: Any) -> bool:
         """Whether there was a row to change, of queries that say so."""
         check_values(*arguments)
@@ -98,6 +101,10 @@ class PostgresHoldings:
     async def find_package(self, tenant: str, name: str, version: str) -> PackageRow | None:
         row = await self._one("find_package", tenant, name, version)
         return None if row is None else package_row(row)
+
+    async def find_site(self, name: str) -> str | None:
+        row = await self._one("find_site", name)
+        return None if row is None else str(row[0])
 
     async def active_versions(self) -> list[ActiveRow]:
         return [ActiveRow(*row) for row in await self._all("active_versions")]

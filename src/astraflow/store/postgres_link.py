@@ -16,7 +16,16 @@ from astraflow.store.queries import load_migrations
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-__all__ = ["Connection", "connect", "make_pool", "migrate", "part", "reading", "writing"]
+__all__ = [
+    "Connection",
+    "check_session",
+    "connect",
+    "make_pool",
+    "migrate",
+    "part",
+    "reading",
+    "writing",
+]
 
 CONNECT_TIMEOUT_S = 5.0
 STATEMENT_TIMEOUT_S = 10.0
@@ -37,7 +46,6 @@ WRITE_SETTINGS = {
     # Every query has its index. A plan made while a table was empty must not be kept when it is full.
     "enable_seqscan": "off",
 }
-READ_SETTINGS = {**WRITE_SETTINGS, "default_transaction_read_only": "on"}
 
 _CODES: tuple[tuple[type[Exception], errors.Code], ...] = (
     (asyncpg.DiskFullError, errors.STORE_FULL),
@@ -72,12 +80,33 @@ async def connect(url: str, settings: Mapping[str, str] = WRITE_SETTINGS) -> Con
         StoreError: the server cannot be reached, or does not let us in.
     """
     async with reading():
-        return await asyncpg.connect(
-            url,
-            timeout=CONNECT_TIMEOUT_S,
-            command_timeout=ANSWER_TIMEOUT_S,
-            server_settings=dict(settings),
-        )
+        try:
+            return await asyncpg.connect(
+                url,
+                timeout=CONNECT_TIMEOUT_S,
+                command_timeout=ANSWER_TIMEOUT_S,
+                server_settings=dict(settings),
+            )
+        except asyncpg.ProtocolViolationError as error:
+            if "startup parameter" in str(error):
+                raise _pooler(str(error)) from error
+            raise
+
+
+def _pooler(said: str) -> StoreError:
+    return StoreError(
+        errors.STORE_POOLER, f"database_url names a connection pooler, such as PgBouncer: {said}"
+    )
+
+
+async def check_session(connection: Connection, queries: Mapping[str, str]) -> None:
+    """
+    Raises:
+        StoreError: the settings of the session did not reach the server: a pooler that ignores them is in between.
+    """
+    path = await connection.fetchval(queries["search_path"])
+    if path != WRITE_SETTINGS["search_path"]:
+        raise _pooler(f"the search_path is not ours: {path}")
 
 
 async def make_pool(url: str) -> Any:
@@ -88,8 +117,19 @@ async def make_pool(url: str) -> Any:
             max_size=READERS,
             timeout=CONNECT_TIMEOUT_S,
             command_timeout=ANSWER_TIMEOUT_S,
-            server_settings=READ_SETTINGS,
+            server_settings=WRITE_SETTINGS,
+            init=_only_read,
+            reset=_keep_as_it_is,
         )
+
+
+async def _only_read(connection: Connection) -> None:
+    """Not as a setting of the connection: to who asks for `target_session_attrs=read-write` it would be a standby."""
+    await connection.execute("SET default_transaction_read_only = on")
+
+
+async def _keep_as_it_is(connection: Connection) -> None:
+    """Nothing that we read changes the session, and to set it back costs a round trip for each read."""
 
 
 @asynccontextmanager
@@ -139,6 +179,7 @@ async def migrate(url: str, queries: Mapping[str, str]) -> None:
     connection = await connect(url, settings)
     try:
         async with reading(), connection.transaction():
+            await check_session(connection, queries)
             await connection.execute(queries["lock_schema"])
             await connection.execute(queries["create_schema"])
             await _step(connection, queries)

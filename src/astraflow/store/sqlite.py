@@ -135,6 +135,9 @@ class SqliteStore(SqliteHoldings):
         epoch = await self._writes.call(lambda writer: writer.claim(owner))
         return Claim(owner, epoch, None)
 
+    async def owner(self) -> str:
+        return await self._read(reads.owner)
+
     async def renew(self, claim: Claim) -> bool:
         epoch, _ = await self._writes.call(SqliteWriter.shard)
         return epoch == claim.epoch

@@ -103,6 +103,9 @@ class SqliteHoldings:
     ) -> bool:
         return await self._change(claim, "set_resource_blob", *key, blob)
 
+    async def put_site(self, claim: Claim, name: str, value: str) -> None:
+        await self._change(claim, "put_site", name, value)
+
     async def _change(self, claim: Claim, name: str, *arguments: Any) -> bool:
         """Whether there was a row to change."""
         check_values(*arguments)
@@ -127,6 +130,10 @@ class SqliteHoldings:
     async def find_package(self, tenant: str, name: str, version: str) -> PackageRow | None:
         rows = await self._read(_all, "find_package", tenant, name, version)
         return package_row(rows[0]) if rows else None
+
+    async def find_site(self, name: str) -> str | None:
+        rows = await self._read(_all, "find_site", name)
+        return str(rows[0][0]) if rows else None
 
     async def active_versions(self) -> list[ActiveRow]:
         return [ActiveRow(*row) for row in await self._read(_all, "active_versions")]

@@ -35,6 +35,7 @@ __all__ = [
     "finished",
     "list_runs",
     "list_workflows",
+    "owner",
     "read_pages",
     "submissions",
     "tenant_events",
@@ -156,6 +157,11 @@ def list_workflows(
     at, workflow_id = LAST if before is None else before
     rows = reader.rows("list_workflows", tenant, at, workflow_id, limit)
     return [workflow_row(row) for row in rows]
+
+
+def owner(reader: Reader) -> str:
+    (name,) = reader.one("owner")
+    return str(name)
 
 
 def event_heads(reader: Reader) -> dict[str, int]:

@@ -95,6 +95,9 @@ class Store(Protocol):
     async def claim(self, owner: str) -> Claim | None:
         """Take the right to write with a new, higher epoch; None while another's claim is good."""
 
+    async def owner(self) -> str:
+        """Who claimed last; empty if nobody has."""
+
     async def renew(self, claim: Claim) -> bool:
         """Prolong the claim; False if a higher epoch has been claimed."""
 
@@ -154,10 +157,15 @@ class Store(Protocol):
         Only this removes it: a resource that is put without a copy keeps the stored one.
         """
 
+    async def put_site(self, claim: Claim, name: str, value: str) -> None:
+        """Keep something that is true of all schedulers of this store."""
+
     async def sweep(self, claim: Claim, retention: Retention, now_ms: int) -> Swept:
         """Remove a bounded piece of what is past its retention. Active runs are never touched."""
 
     # -- reading ----------------------------------------------------------------------------
+
+    async def find_site(self, name: str) -> str | None: ...
 
     async def active_runs(self) -> list[RunRow]: ...
 

@@ -274,7 +274,7 @@ async def test_a_file_of_the_first_schema_is_brought_forward_with_all_it_holds(
         connection.execute("INSERT INTO plans VALUES (?, ?, ?)", msgspec.structs.astuple(PLAN))
         connection.commit()
     async with sqlite.desk() as desk:
-        assert (await desk.store.usage()).schema_version == 2
+        assert (await desk.store.usage()).schema_version == 3
         assert await desk.store.find_plan(PLAN.plan_id) == PLAN
         await desk.write(resources=[resource(1)])
         assert await desk.store.resources() == [resource(1)]
@@ -292,7 +292,7 @@ async def test_a_database_of_the_first_schema_is_brought_forward_with_all_it_hol
     await connection.execute("INSERT INTO plans VALUES ($1, $2, $3)", *plan)
     await connection.close()
     async with postgres.desk() as desk:
-        assert (await desk.store.usage()).schema_version == 2
+        assert (await desk.store.usage()).schema_version == 3
         assert await desk.store.find_plan(PLAN.plan_id) == PLAN
         await desk.write(resources=[resource(1)])
         assert await desk.store.resources() == [resource(1)]

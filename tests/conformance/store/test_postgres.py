@@ -187,7 +187,7 @@ async def test_reads_go_on_after_every_connection_was_ended(postgres: PostgresBa
 
 async def test_a_claim_keeps_others_out_until_it_runs_out(postgres: PostgresBackend) -> None:
     async with postgres.desk("one") as desk, postgres.opened() as other:
-        assert desk.claim.ttl_s == 15.0
+        assert desk.claim.ttl_s == 8.0
         assert await other.claim("two") is None
         async with operator(postgres) as clock:
             await clock.execute("UPDATE shards SET leased_until = clock_timestamp()")
@@ -271,7 +271,7 @@ async def test_an_owner_that_starts_again_need_not_wait_for_itself(
 ) -> None:
     async with postgres.desk("one") as desk, postgres.opened() as again:
         claim = await again.claim("one")
-        assert claim == Claim("one", desk.claim.epoch + 1, 15.0)
+        assert claim == Claim("one", desk.claim.epoch + 1, 8.0)
         assert not await desk.store.renew(desk.claim)
 
 
@@ -281,7 +281,7 @@ async def test_stores_that_are_opened_at_once_migrate_once(postgres: PostgresBac
         for store in stores:
             group.create_task(store.open())
     async with operator(postgres) as other:
-        assert await other.fetchval("SELECT count(*) FROM migrations") == 2
+        assert await other.fetchval("SELECT count(*) FROM migrations") == 3
     for store in stores:
         await store.close()
 

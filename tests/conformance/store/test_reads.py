@@ -155,7 +155,7 @@ async def test_the_audit_goes_from_new_to_old_page_by_page(backend: Backend) -> 
 async def test_usage_counts_what_is_held(backend: Backend) -> None:
     async with backend.desk() as desk:
         empty = await desk.store.usage()
-        assert (empty.runs, empty.active_runs, empty.schema_version) == (0, 0, 2)
+        assert (empty.runs, empty.active_runs, empty.schema_version) == (0, 0, 3)
         await desk.write(
             plans=[PLAN],
             runs=[run(1), run(2), finished(3, 9)],

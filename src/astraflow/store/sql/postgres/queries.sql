@@ -1,5 +1,8 @@
 -- Each query stands under its name. Rows travel as one array per column.
 
+-- name: search_path
+SELECT current_setting('search_path')
+
 -- name: lock_schema
 SELECT pg_advisory_xact_lock(4713218465381)
 
@@ -20,13 +23,29 @@ SELECT version, software FROM migrations ORDER BY version DESC LIMIT 1
 INSERT INTO migrations (version, name, software) VALUES ($1, $2, $3)
 
 -- name: claim
-UPDATE shards SET owner = $1, epoch = epoch + 1, commit_number = 0, writer = writer + 1,
-    leased_until = clock_timestamp() + make_interval(secs => $2)
-WHERE shard = 0 AND (leased_until <= clock_timestamp() OR owner = $1)
+-- A claim is free when it has run out; or when the connection of its owner is gone and the owner has not come back with
+-- another. Of a role that we may not look at we do not know when its connections began: then they count as there.
+UPDATE shards AS s SET owner = $1, epoch = epoch + 1, commit_number = 0, writer = writer + 1,
+    leased_until = clock_timestamp() + make_interval(secs => $2), renewed_at = clock_timestamp(),
+    backend_epoch = epoch + 1, backend_pid = pg_backend_pid(),
+    backend_start = (SELECT a.backend_start FROM pg_stat_activity AS a WHERE a.pid = pg_backend_pid())
+WHERE shard = 0 AND (
+    leased_until <= clock_timestamp() OR owner = $1 OR (
+        backend_epoch = epoch AND backend_start IS NOT NULL
+        AND renewed_at <= clock_timestamp() - make_interval(secs => $3)
+        AND NOT EXISTS (
+            SELECT 1 FROM pg_stat_activity AS a
+            WHERE a.pid = s.backend_pid AND (a.backend_start IS NULL OR a.backend_start = s.backend_start)
+        )
+    )
+)
 RETURNING epoch, writer
 
+-- name: owner
+SELECT owner FROM shards WHERE shard = 0
+
 -- name: renew
-UPDATE shards SET leased_until = clock_timestamp() + make_interval(secs => $2)
+UPDATE shards SET leased_until = clock_timestamp() + make_interval(secs => $2), renewed_at = clock_timestamp()
 WHERE shard = 0 AND epoch = $1
 RETURNING true
 
@@ -35,7 +54,9 @@ UPDATE shards SET leased_until = '-infinity' WHERE shard = 0 AND epoch = $1
 
 -- name: take_writer
 -- Waits for a transaction that is still under way, and shuts out every later one of the former connection.
-UPDATE shards SET writer = writer + 1 WHERE shard = 0 AND epoch = $1 RETURNING writer
+UPDATE shards SET writer = writer + 1, backend_epoch = epoch, backend_pid = pg_backend_pid(),
+    backend_start = (SELECT a.backend_start FROM pg_stat_activity AS a WHERE a.pid = pg_backend_pid())
+WHERE shard = 0 AND epoch = $1 RETURNING writer
 
 -- name: shard
 SELECT epoch, commit_number FROM shards WHERE shard = 0
@@ -396,3 +417,9 @@ WITH gone AS (
     ) RETURNING true
 )
 SELECT count(*) FROM gone
+
+-- name: find_site
+SELECT value FROM site WHERE name = $1
+
+-- name: put_site
+INSERT INTO site VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value RETURNING true

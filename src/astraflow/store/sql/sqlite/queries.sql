@@ -351,3 +351,12 @@ DELETE FROM rollouts WHERE (tenant, rollout_id) IN (
     SELECT tenant, rollout_id FROM rollouts
     WHERE updated_at < ?1 AND state IN ('succeeded', 'failed', 'rolled_back') LIMIT ?2
 )
+
+-- name: owner
+SELECT owner FROM shards WHERE shard = 0
+
+-- name: find_site
+SELECT value FROM site WHERE name = ?
+
+-- name: put_site
+INSERT OR REPLACE INTO site VALUES (?, ?)
