@@ -18,6 +18,7 @@ from astraflow.protocol import control
 from astraflow.protocol.wire import Envelope
 from astraflow.protocol.worker_session import Credential, WorkerIdentity, WorkerSession
 from astraflow.ulids import Ulids
+from astraflow.worker.addresses import Schedulers
 from astraflow.worker.link import Link
 from astraflow.worker.socket import connect
 from benchmarks.figures import Figure
@@ -94,7 +95,7 @@ async def _idle_worker(port: int, number: int, clock: SystemClock) -> None:
     offer = RegisterOffer(control.Capabilities(control.Concurrency(1), ("python",)))
     agent = Agent(session, Holdings(1), lambda: offer)
 
-    link = Link(agent, f"ws://127.0.0.1:{port}/ws/worker", connect, clock, _refuse)
+    link = Link(agent, Schedulers([f"ws://127.0.0.1:{port}/ws/worker"]), connect, clock, _refuse)
     await link.run(_NoHosts())
 
 

@@ -82,7 +82,7 @@ class Rig:
         self.packages = Packages(
             data_dir=folder,
             clock=clock,
-            settings=InstallSettings(origin=server.origin, **given),
+            settings=InstallSettings(origin=lambda: server.origin, **given),
             hosts=hosts,
             core=core_package(),
             reached=reached_from(environ),

@@ -70,7 +70,7 @@ class Scene:
             self,
             self,
             self.bench.source,
-            origin,  # type: ignore[arg-type]
+            lambda: origin,
         )
 
     def start(self, dispatch: business.Dispatch, fence_at: float) -> None:

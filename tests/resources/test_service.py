@@ -17,7 +17,7 @@ from astraflow import errors
 from astraflow.config import WorkerSettings
 from astraflow.protocol import business
 from astraflow.protocol.wire import Wire
-from astraflow.worker.addresses import absolute_url, http_origin
+from astraflow.worker.addresses import Schedulers, absolute_url, http_origin
 from astraflow.worker.resources import Resource, ResourceService
 from tests.resources.bench import Clock, FakeHolder, lessee, maker
 from tests.resources.receiver import Receiver
@@ -64,8 +64,8 @@ class Running:
 async def running(
     folder: Path, url: str = "ws://127.0.0.1:9/ws", clock: Any = None, **settings: Any
 ) -> AsyncIterator[Running]:
-    given = WorkerSettings(data_dir=folder, scheduler_ws_url=url, **settings)
-    service = ResourceService(given, folder, "w-1", clock or Clock())
+    given = WorkerSettings(data_dir=folder, scheduler_ws_url=(url,), **settings)
+    service = ResourceService(given, folder, "w-1", clock or Clock(), Schedulers([url]).origin)
     found = Running(service, folder)
     try:
         async with asyncio.TaskGroup() as group:
@@ -283,13 +283,13 @@ class TestExports:
     @pytest.mark.parametrize("address", BAD_ADDRESSES)
     def test_only_addresses_of_http_are_used(self, address: str) -> None:
         with pytest.raises(errors.Refused) as caught:
-            absolute_url(address, "http://h", errors.RESOURCE_INVALID)
+            absolute_url(address, lambda: "http://h", errors.RESOURCE_INVALID)
         assert caught.value.code is errors.RESOURCE_INVALID
 
     def test_the_address_of_the_scheduler_follows_from_its_socket(self) -> None:
         origin = http_origin("wss://user:pw@host:1/ws/worker")
         assert origin == "https://host:1"
-        found = absolute_url("/a/b?c=d", origin, errors.RESOURCE_INVALID)
+        found = absolute_url("/a/b?c=d", lambda: origin, errors.RESOURCE_INVALID)
         assert found == "https://host:1/a/b?c=d"
 
 

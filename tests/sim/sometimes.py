@@ -37,6 +37,7 @@ IN_SHELLS = (
     "self-fenced",
     "commit unknown",
     "crashed in a commit",
+    "claimed early",
     "submission deduplicated",
     "cancel met a finished run",
     "follower resumed",

@@ -114,7 +114,10 @@ def server(
 def worker(
     scheduler_url: Annotated[
         str | None,
-        typer.Option(help="where the scheduler is", show_default="ws://127.0.0.1:8080/ws/worker"),
+        typer.Option(
+            help="where the scheduler is; several of one store, separated by commas, are tried in turn",
+            show_default="ws://127.0.0.1:8080/ws/worker",
+        ),
     ] = None,
     token: Annotated[
         str | None,

@@ -12,6 +12,7 @@ __all__ = [
     "ACK_DELAY_S",
     "AUTH_BACKOFF_MIN_S",
     "BACKOFF_BASE_S",
+    "BACKOFF_BROKEN_CAP_S",
     "BACKOFF_CAP_S",
     "BACKOFF_HELD_CAP_S",
     "CLOSE_BAD_TEXT",
@@ -147,6 +148,9 @@ BACKOFF_BASE_S: Final = 0.2
 BACKOFF_CAP_S: Final = 30.0
 # "at most 2 s while attempts are held": the fence is 18 s away, many tries must fit before it.
 BACKOFF_HELD_CAP_S: Final = 2.0
+# "at most 5 s while the last session ended by a broken link": after a take-over the idle workers are
+# wanted too; a thousand of them are 200 handshakes a second.
+BACKOFF_BROKEN_CAP_S: Final = 5.0
 # "INVALID_TOKEN on handshake -> backoff >= 30 s": a wrong token does not become right by itself.
 AUTH_BACKOFF_MIN_S: Final = 30.0
 

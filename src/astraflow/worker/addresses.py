@@ -1,12 +1,49 @@
-"""Where a worker's scheduler answers HTTP, and where the links that it hands out lead."""
+"""Where a worker's schedulers are, and where the links that they hand out lead."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from astraflow import errors
 
-__all__ = ["absolute_url", "http_origin", "shown_url"]
+__all__ = ["Origin", "Schedulers", "absolute_url", "http_origin", "shown_url"]
+
+Origin = Callable[[], str]
+"""Where the scheduler answers HTTP that the worker is connected to now."""
+
+
+class Schedulers:
+    """The addresses that a worker may connect to. Another is tried first after each that failed or was lost."""
+
+    def __init__(self, urls: Sequence[str]) -> None:
+        assert urls, "a worker has a scheduler"
+        self._urls = tuple(urls)
+        self._first = 0
+        self._connected = self._urls[0]
+
+    @property
+    def has_several(self) -> bool:
+        return len(self._urls) > 1
+
+    def in_turn(self) -> tuple[str, ...]:
+        """All of them, in the order in which they are to be tried."""
+        return self._urls[self._first :] + self._urls[: self._first]
+
+    def connected(self, url: str) -> None:
+        """It may be one that is not in the list: where a scheduler has sent us."""
+        self._connected = url
+
+    def lost(self, url: str) -> None:
+        """It did not answer, or does not any more."""
+        if url in self._urls:
+            self._first = (self._urls.index(url) + 1) % len(self._urls)
+
+    def lost_connection(self) -> None:
+        self.lost(self._connected)
+
+    def origin(self) -> str:
+        return http_origin(self._connected)
 
 
 def http_origin(ws_url: str) -> str:
@@ -16,14 +53,14 @@ def http_origin(ws_url: str) -> str:
     return urlunsplit((scheme, parts.netloc.rpartition("@")[2], "", "", ""))
 
 
-def absolute_url(url: str, origin: str, refusal: errors.Code) -> str:
+def absolute_url(url: str, origin: Origin, refusal: errors.Code) -> str:
     """Where a link leads; one without a host leads to the scheduler.
 
     Raises:
         Refused: with this code, when it is no address of http or https.
     """
     try:
-        whole = urljoin(f"{origin}/", url)
+        whole = urljoin(f"{origin()}/", url)
         parts = urlsplit(whole)
         is_right = parts.scheme in ("http", "https") and parts.username is None
         if is_right and parts.hostname and parts.port != 0 and whole.isprintable():

@@ -30,6 +30,7 @@ from astraflow.protocol import business
 from astraflow.protocol.codec import BadFrame, decode, encode
 from astraflow.protocol.limits import CLOSE_NORMAL
 from astraflow.protocol.wire import Envelope, Wire
+from astraflow.worker.addresses import Schedulers
 from astraflow.worker.socket import Listener, Socket
 
 __all__ = ["Connect", "Hosts", "Link"]
@@ -37,6 +38,10 @@ __all__ = ["Connect", "Hosts", "Link"]
 _log: Final = logging.getLogger(__name__)
 
 Connect = Callable[[str, Listener], Awaitable[Socket]]
+
+TRY_NEXT_S: Final = 2.0
+"""How long one of several schedulers may take to answer. One that is frozen must not keep a worker from the one that
+took over; four round trips over half the world must fit."""
 
 
 class Hosts(Protocol):
@@ -55,13 +60,13 @@ class Link:
     def __init__(
         self,
         agent: Agent,
-        url: str,
+        schedulers: Schedulers,
         connect: Connect,
         clock: Clock,
         hand_up: Callable[[Envelope], None],
     ) -> None:
         self.agent = agent
-        self._url = url
+        self._schedulers = schedulers
         self._connect = connect
         self._clock = clock
         self._hand_up = hand_up
@@ -130,6 +135,7 @@ class Link:
     def closed(self, socket: Socket, code: int | None) -> None:
         if socket is self._socket:
             self._socket = None
+            self._schedulers.lost_connection()
             self.agent.disconnected(self._clock.now(), code)
             self._stir()
         else:
@@ -196,7 +202,7 @@ class Link:
             case OpenConnection(at, location):
                 assert self._group is not None
                 self._openings += 1
-                self._group.create_task(self._open(self._openings, at, location or self._url))
+                self._group.create_task(self._open(self._openings, at, location))
             case Close(code):
                 self._close(code)
             case HandUp(envelope):
@@ -206,7 +212,7 @@ class Link:
                 if not self._over.done():
                     self._over.set_result(action)
 
-    async def _open(self, number: int, at: float, url: str) -> None:
+    async def _open(self, number: int, at: float, location: str | None) -> None:
         """Open the connection that was asked for last; one that was asked for before it is not wanted any more."""
         delay = at - self._clock.now()
         if delay > 0:
@@ -214,21 +220,41 @@ class Link:
         if number != self._openings or self._over.done():
             return
         self._close(CLOSE_NORMAL)  # who asks for a connection counts on none
-        self._closed_early = None
-        try:
-            socket = await self._connect(url, self)
-        except OSError as error:
-            _log.warning("%s", error)
-            if number == self._openings:
-                self.agent.disconnected(self._clock.now())
-        else:
+        urls = self._schedulers.in_turn()
+        for url in urls if location is None else (location, *urls):
+            self._closed_early = None
+            try:
+                socket = await self._reach(url)
+            except OSError as error:
+                _log.warning("%s", error)
+                self._schedulers.lost(url)
+                if number != self._openings:
+                    return
+                continue
             if number != self._openings:
                 socket.close(CLOSE_NORMAL)
                 return
-            _log.info("connected to %s", url)
-            self._socket = socket
-            self.agent.connected(self._clock.now())
-            self._notice_early_end(socket)
+            self._opened(url, socket)
+            return
+        self.agent.disconnected(self._clock.now())
+        self._stir()
+
+    async def _reach(self, url: str) -> Socket:
+        """Raises OSError. Where there are others, one that does not answer is not waited for long."""
+        if not self._schedulers.has_several:
+            return await self._connect(url, self)
+        try:
+            async with asyncio.timeout(TRY_NEXT_S):
+                return await self._connect(url, self)
+        except TimeoutError as error:
+            raise ConnectionError(f"cannot connect to {url}: no answer in time") from error
+
+    def _opened(self, url: str, socket: Socket) -> None:
+        _log.info("connected to %s", url)
+        self._schedulers.connected(url)
+        self._socket = socket
+        self.agent.connected(self._clock.now())
+        self._notice_early_end(socket)
         self._stir()
 
     def _notice_early_end(self, socket: Socket) -> None:

@@ -31,6 +31,7 @@ from astraflow.protocol import business, control
 from astraflow.protocol.wire import Envelope, Wire
 from astraflow.protocol.worker_session import Credential, WorkerIdentity, WorkerSession
 from astraflow.ulids import Ulids
+from astraflow.worker.addresses import Schedulers
 from astraflow.worker.hosts import HostPool, HostSettings, core_package, kill_left_overs
 from astraflow.worker.hosts.proc import machine_memory
 from astraflow.worker.hosts.scratch import Scratch
@@ -73,10 +74,11 @@ async def run_worker(
     clock = clock or SystemClock()
     folder = DataFolder.open(settings.data_dir, _make_room)
     try:
+        schedulers = Schedulers(settings.scheduler_ws_url)
         with closing(
-            ResourceService(settings, folder.path, folder.instance_id, clock)
+            ResourceService(settings, folder.path, folder.instance_id, clock, schedulers.origin)
         ) as resources:
-            return await _work(settings, folder, resources, clock, parent)
+            return await _work(settings, schedulers, folder, resources, clock, parent)
     finally:
         folder.close()
 
@@ -92,6 +94,7 @@ def _make_room(path: Path) -> None:
 
 async def _work(
     settings: WorkerSettings,
+    schedulers: Schedulers,
     folder: DataFolder,
     resources: ResourceService,
     clock: Clock,
@@ -114,12 +117,12 @@ async def _work(
     packages = Packages(
         data_dir=folder.path,
         clock=clock,
-        settings=InstallSettings.of(settings),
+        settings=InstallSettings.of(settings, schedulers.origin),
         hosts=host_settings,
         core=core,
         reached=reached_from(os.environ),
     )
-    link = _link(settings, folder, packages, resources, clock, metrics, receivers)
+    link = _link(settings, schedulers, folder, packages, resources, clock, metrics, receivers)
     counting = Counting(link, link.agent.holdings, metrics)
     pool = HostPool(
         folder=folder.path,
@@ -174,6 +177,7 @@ async def _keep(
 
 def _link(
     settings: WorkerSettings,
+    schedulers: Schedulers,
     folder: DataFolder,
     packages: Packages,
     resources: ResourceService,
@@ -225,7 +229,7 @@ def _link(
         measure,
         lambda: control.HeartbeatPackages(packages.digest()),
     )
-    return Link(agent, settings.scheduler_ws_url, connect, clock, receivers)
+    return Link(agent, schedulers, connect, clock, receivers)
 
 
 class _Receivers:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from astraflow import errors
 from astraflow.errors import OutcomeUnknown, StoreError
@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Disk", "Handle"]
 
+Answer = TypeVar("Answer")
+
 CLAIM_TTL_S = 6.0
+GONE_S = 2.0
+"""As on PostgreSQL: a claim whose owner cannot be reached is free so long after its last renewal."""
 _FAULTS = ("unavailable", "full", "unknown, written", "unknown, lost")
 
 
@@ -38,6 +42,27 @@ class Disk:
         self.mirror = mirror
         self.is_healed = False
         self.out_until = 0.0
+        self._holder: tuple[Handle, Claim] | None = None
+        self._renewed_at = 0.0
+
+    async def claim(self, handle: Handle, owner: str) -> Claim | None:
+        """A claim, early when the connection of its owner is gone, though the owner may believe in it."""
+        if self._holder is not None and self.store._ttl_s is not None:
+            holder, claim = self._holder
+            if holder.is_gone() and self.world.now - self._renewed_at >= GONE_S:
+                if self.store._until > self.world.now:
+                    self.world.sometimes("claimed early")
+                await self.store.release(claim)
+        claimed = await self.store.claim(owner)
+        if claimed is not None:
+            self._holder, self._renewed_at = (handle, claimed), self.world.now
+        return claimed
+
+    async def renew(self, claim: Claim) -> bool:
+        is_ours = await self.store.renew(claim)
+        if is_ours:
+            self._renewed_at = self.world.now
+        return is_ours
 
     @property
     def is_out(self) -> bool:
@@ -68,6 +93,10 @@ class Handle:
 
     def kill(self) -> None:
         self.is_dead = True
+
+    def is_gone(self) -> bool:
+        """Whether its connection is, as the server sees it."""
+        return self.is_dead or self._disk.world.now < self.cut_off_until
 
     async def open(self) -> None:
         pass
@@ -103,19 +132,28 @@ class Handle:
         finally:
             self.is_committing = False
 
+    async def claim(self, owner: str) -> Claim | None:
+        return await self._call(lambda: self._disk.claim(self, owner))
+
+    async def renew(self, claim: Claim) -> bool:
+        return await self._call(lambda: self._disk.renew(claim))
+
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         method = getattr(self._disk.store, name)
 
         async def call(*args: Any, **named: Any) -> Any:
-            disk = self._disk
-            await disk.wait(disk.config.read_delay_s)
-            self._reach()
-            answer = await method(*args, **named)
-            await disk.wait(disk.config.read_delay_s)
-            self._reach()
-            return answer
+            return await self._call(lambda: method(*args, **named))
 
         return call
+
+    async def _call(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+        disk = self._disk
+        await disk.wait(disk.config.read_delay_s)
+        self._reach()
+        answer = await ask()
+        await disk.wait(disk.config.read_delay_s)
+        self._reach()
+        return answer
 
     def _reach(self) -> None:
         disk = self._disk

@@ -19,6 +19,7 @@ from astraflow.scheduler.writer import pass_by
 from astraflow.security.keys import KeyRing
 from astraflow.security.tokens import SessionTokens
 from astraflow.store.store import Retention
+from astraflow.worker.addresses import Schedulers
 from astraflow.worker.link import Link
 from tests.sim.shells.hosts import FakeHosts
 from tests.sim.shells.wire import TO_SCHEDULER, TO_WORKER
@@ -158,7 +159,7 @@ class WorkerProcess:
         agent = site.checkers.agent_class(session, Holdings(config.slots), lambda: offer)
         link = Link(
             agent,
-            "ws://scheduler",
+            Schedulers(["ws://scheduler"]),
             lambda url, listener: site.network.connect(self.name, listener),
             site.clock,
             _refuse,

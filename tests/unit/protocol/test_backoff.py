@@ -47,3 +47,18 @@ def test_a_success_starts_over() -> None:
 
 def test_a_thousand_tries_do_not_overflow() -> None:
     assert max(waits(1100)) <= limits.BACKOFF_CAP_S
+
+
+def test_a_worker_whose_link_broke_waits_at_most_five_seconds() -> None:
+    backoff = Backoff(random.Random(1))
+    backoff.reset()
+    after = [backoff.next_s() for _ in range(50)]
+    assert 4.0 < max(after) <= limits.BACKOFF_BROKEN_CAP_S
+    assert backoff.next_s(held=True) <= limits.BACKOFF_HELD_CAP_S
+
+
+def test_a_worker_that_is_refused_after_its_session_waits_long_again() -> None:
+    backoff = Backoff(random.Random(1))
+    backoff.reset()
+    backoff.next_s(denied=True)
+    assert max(backoff.next_s() for _ in range(50)) > limits.BACKOFF_BROKEN_CAP_S

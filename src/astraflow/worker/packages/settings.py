@@ -10,7 +10,7 @@ import msgspec
 from astraflow.config import WorkerSettings
 from astraflow.packages import Limits, TrustedKeys
 from astraflow.packages.signing import Policy
-from astraflow.worker.addresses import http_origin
+from astraflow.worker.addresses import Origin
 
 __all__ = ["InstallSettings"]
 
@@ -20,7 +20,7 @@ ALL: Final = "*"
 class InstallSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where packages come from, whom to believe, and how long each step may take. Times in seconds."""
 
-    origin: str
+    origin: Origin
     """Of the scheduler, such as `https://flow.example:8080`: what a URL without one is meant from."""
     policy: Policy = "warn"
     trusted: TrustedKeys = TrustedKeys({})
@@ -37,10 +37,10 @@ class InstallSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whom to believe when files are fetched; none: whom the system believes."""
 
     @classmethod
-    def of(cls, settings: WorkerSettings) -> InstallSettings:
+    def of(cls, settings: WorkerSettings, origin: Origin) -> InstallSettings:
         """Raises Refused when a trusted key is none."""
         return cls(
-            origin=http_origin(settings.scheduler_ws_url),
+            origin=origin,
             policy=settings.package_policy,
             trusted=TrustedKeys.parse(settings.trusted_keys),
             hooks=settings.package_hooks,

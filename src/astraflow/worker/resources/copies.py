@@ -18,7 +18,7 @@ import msgspec
 
 from astraflow import errors
 from astraflow.protocol import business
-from astraflow.worker.addresses import absolute_url
+from astraflow.worker.addresses import Origin, absolute_url
 from astraflow.worker.resources.resource import Lessee, Maker
 from astraflow.worker.resources.terms import Terms
 
@@ -48,7 +48,7 @@ class CopyFetcher:
         hosts: Hosts,
         events: HostEvents,
         source: Path,
-        origin: str,
+        origin: Origin,
     ) -> None:
         self._registry = registry
         self._hosts = hosts

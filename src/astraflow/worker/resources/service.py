@@ -17,7 +17,7 @@ from astraflow.clock import Clock
 from astraflow.config import WorkerSettings
 from astraflow.protocol import business, control
 from astraflow.protocol.wire import Wire
-from astraflow.worker.addresses import absolute_url, http_origin
+from astraflow.worker.addresses import Origin, absolute_url
 from astraflow.worker.hosts import HostEvents
 from astraflow.worker.hosts.scratch import DATA_FOLDER
 from astraflow.worker.link import Hosts
@@ -46,12 +46,17 @@ class ResourceService:
     """
 
     def __init__(
-        self, settings: WorkerSettings, folder: Path, worker_id: str, clock: Clock
+        self,
+        settings: WorkerSettings,
+        folder: Path,
+        worker_id: str,
+        clock: Clock,
+        origin: Origin,
     ) -> None:
         """Raises StoreError when the ledger cannot be opened."""
         self._interval_s = float(settings.resource_gc_interval_seconds)
         self._source = folder / DATA_FOLDER
-        self._origin = http_origin(settings.scheduler_ws_url)
+        self._origin = origin
         self._tell_link: Tell | None = None
         self._untold: dict[str, business.ResourceEvent] = {}
         self._exports: asyncio.Queue[business.ResourceExport] = asyncio.Queue(MAX_EXPORTS)
