@@ -50,6 +50,11 @@ DEFAULT_DATA_DIR: Final = Path("var")
 """Beside the project, as the older documents have it (`var/worker_instance_id`): two folders on one machine never share
 a store by accident, and what a trial run left is gone with its folder. An installed service names its own."""
 
+SHARD_LEASE_RATIO: Final = 0.58
+"""Of the attempt's lease. A scheduler that was replaced may answer heartbeats for 0.6 of its shard lease, and a worker
+so answered works for 0.6 of the attempt's; both must be over when the new owner gives the attempt away, on clocks that
+run 5 % apart: 0.6 x shard + 0.6 x attempt <= 0.95 x attempt (ADR 25)."""
+
 _PASSWORD: Final = re.compile(r"(://[^/@:]*:)[^@]*(@)")
 _SECRET_BYTES: Final = 32
 _MIN_TOKEN_CHARS: Final = 16
@@ -105,6 +110,8 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     allowed_hosts: tuple[_Text, ...] = ()
     heartbeat_interval_ms: _Ms = 5_000
     lease_ttl_ms: _Ms = 30_000
+    shard_lease_ms: _Ms = 8_000
+    """How long a scheduler that does not answer keeps others from taking over. PostgreSQL only."""
     dispatch_ack_timeout_ms: _Ms = 5_000
     cancel_grace_ms: _Ms = 30_000
     inline_payload_limit_bytes: _Inline = INLINE_RESULT_BYTES
@@ -170,7 +177,8 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What `astra worker` runs with. Units are in the names."""
 
-    scheduler_ws_url: _Text = "ws://127.0.0.1:8080/ws/worker"
+    scheduler_ws_url: tuple[_Text, ...] = ("ws://127.0.0.1:8080/ws/worker",)
+    """Schedulers of one store, tried in turn: one of them serves."""
     auth_mode: Literal["token", "mtls"] = "token"
     auth_token: Secret | None = None
     auth_token_file: Path | None = None
@@ -469,11 +477,21 @@ def _database_rules(settings: SchedulerSettings) -> Iterator[str]:
         yield f"database_url: must begin with sqlite:/// or postgresql://: {scheme}"
     elif url.startswith("postgres") and settings.secret is None:
         yield "secret: must be set with PostgreSQL, the same for every scheduler"
+    if url.startswith("postgres"):
+        most_ms = int(SHARD_LEASE_RATIO * settings.lease_ttl_ms)
+        if settings.shard_lease_ms > most_ms:
+            yield (
+                f"shard_lease_ms: must not be above {SHARD_LEASE_RATIO} x lease_ttl_ms, which is {most_ms} ms: "
+                f"{settings.shard_lease_ms}"
+            )
 
 
 def _worker_rules(settings: WorkerSettings) -> Iterator[str]:
-    if not settings.scheduler_ws_url.startswith(("ws://", "wss://")):
-        yield f"scheduler_ws_url: must begin with ws:// or wss://: {settings.scheduler_ws_url}"
+    if not settings.scheduler_ws_url:
+        yield "scheduler_ws_url: must not be empty"
+    for url in settings.scheduler_ws_url:
+        if not url.startswith(("ws://", "wss://")):
+            yield f"scheduler_ws_url: must begin with ws:// or wss://: {url}"
     if settings.auth_mode == "mtls":
         yield "auth_mode: this version connects with a token only: mtls"
     if settings.auth_token is not None and not settings.auth_token.reveal().strip():

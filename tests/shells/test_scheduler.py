@@ -13,6 +13,7 @@ from astraflow.scheduler import feed as feeds
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.service import Scheduler
+from astraflow.scheduler.waits import ANSWER_S, Undecided
 from tests.shells.rig import TENANT, Rig, with_rig
 from tests.sim.loop import Hang, VirtualLoop, run_virtual
 
@@ -22,7 +23,7 @@ def test_nothing_is_said_before_it_is_committed() -> None:
         await rig.until(lambda: bool(rig.scheduler.workers(TENANT)))
         rig.hold()
         asked = asyncio.create_task(rig.submit("ok"))
-        await asyncio.sleep(30.0)
+        await asyncio.sleep(ANSWER_S - 1.0)
         assert not asked.done()
         assert rig.site.checkers.attempts.executions == 0
         rig.let_go()
@@ -36,17 +37,18 @@ def test_nothing_is_said_before_it_is_committed() -> None:
 
 def test_heartbeats_are_answered_while_a_commit_hangs() -> None:
     async def test(rig: Rig) -> None:
-        run_id = await rig.submit("endless")
+        run_id, scheduler = await rig.submit("endless"), rig.scheduler
         await rig.until(lambda: rig.site.checkers.attempts.executions == 1)
         rig.hold()
-        waiting = asyncio.create_task(rig.submit("ok"))
+        with pytest.raises(Undecided):
+            await rig.submit("ok")
         await asyncio.sleep(rig.site.config.lease_s * 3)
         worker = rig.site.workers[0]
         assert worker.hosts is not None
         assert len(worker.hosts.running) == 1, "it was fenced, though its scheduler lives"
         rig.let_go()
-        await waiting
-        await rig.scheduler.cancel(TENANT, run_id, "somebody")
+        await rig.until(scheduler.is_ready)
+        await scheduler.cancel(TENANT, run_id, "somebody")
         await rig.until(lambda: not worker.hosts.running)
 
     with_rig(test)
@@ -61,7 +63,7 @@ def test_a_view_waits_until_what_it_shows_is_durable() -> None:
         cancelling = asyncio.create_task(rig.scheduler.cancel(TENANT, run_id, "somebody"))
         await asyncio.sleep(0)
         looking = asyncio.create_task(rig.scheduler.view_run(TENANT, run_id))
-        await asyncio.sleep(10.0)
+        await asyncio.sleep(ANSWER_S - 1.0)
         assert not looking.done()
         rig.let_go()
         assert (await looking)["cancelRequested"] is True
@@ -90,6 +92,33 @@ def test_a_failing_store_makes_the_scheduler_unready_and_then_ready_again() -> N
         seen += await rig.events(run_id, seen[-1] if seen else 0)
         assert seen == list(range(1, rig.site.mirror.runs[run_id].last_event + 1))
         assert await rig.status(run_id) == "succeeded"
+
+    with_rig(test)
+
+
+def test_a_store_that_does_not_answer_is_not_waited_for_for_ever() -> None:
+    """What the engine had taken in may still be written, so it is unknown; what comes later is refused for certain."""
+
+    async def test(rig: Rig) -> None:
+        scheduler = rig.scheduler
+        rig.hold()
+        with pytest.raises(Undecided) as unknown:
+            await rig.submit("ok", key="first")
+        assert unknown.value.detail == {"outcome": "unknown"}
+        assert not scheduler.is_ready()
+        assert "the store has not answered a commit for 5 s" in (scheduler.problem() or "")
+        with pytest.raises(errors.Unavailable) as refused:
+            await scheduler.submit(rig.submission("ok", key="second"))
+        assert refused.value.detail == {"outcome": "refused"}
+        with pytest.raises(Undecided):
+            await scheduler.last_tenant_event(TENANT)
+        rig.let_go()
+        await rig.until(scheduler.is_ready)
+        first = await scheduler.submit(rig.submission("ok", key="first"))
+        second = await scheduler.submit(rig.submission("ok", key="second"))
+        assert (first.is_new, second.is_new) == (False, True)
+        assert set(rig.site.mirror.runs) == {first.run_id, second.run_id}
+        await rig.until(lambda: rig.site.mirror.runs[first.run_id].is_finished)
 
     with_rig(test)
 

@@ -1,8 +1,8 @@
 """The application: every route behind one door, every failure a problem document.
 
-A request passes, in this order: the gate (is it for us, is the path one that can be), Litestar's router, the door
-(`access`: who, and may they), the endpoint. What an endpoint raises from our catalogue is answered with its status; all
-else is logged with a number and answered with 500 and that number, and nothing of what it was.
+A request passes, in this order: the gate (is it for us, is the path one that can be), Litestar's router, readiness, the
+door (`access`: who, and may they), the endpoint. What an endpoint raises from our catalogue is answered with its
+status; all else is logged with a number and answered with 500 and that number, and nothing of what it was.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from astraflow.api.openapi import describe
 from astraflow.api.ports import SchedulerPort
 from astraflow.api.requests import Call
 from astraflow.api.routes import Parts, Route
+from astraflow.api.system_routes import check_ready
 from astraflow.api.table import make_routes
 from astraflow.clock import Clock, SystemClock
 from astraflow.config import SchedulerSettings, Secret
@@ -37,6 +38,8 @@ from astraflow.security.bearer import ApiTokens
 __all__ = ["Application", "make_app"]
 
 MAX_PATH_BYTES: Final = 2_048
+ALWAYS: Final = ("/healthz", "/readyz", "/metrics")
+"""What a scheduler answers that does not serve: it starts, it stands by, or its store does not answer."""
 METHODS: Final[tuple[Method, ...]] = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 _log: Final = logging.getLogger(__name__)
@@ -45,12 +48,20 @@ _log: Final = logging.getLogger(__name__)
 class Application:
     """The ASGI application. `routes` are the actions that it answers."""
 
-    def __init__(self, routes: Sequence[Route], doorkeeper: Doorkeeper, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        routes: Sequence[Route],
+        doorkeeper: Doorkeeper,
+        metrics: Metrics,
+        scheduler: SchedulerPort,
+    ) -> None:
         self.routes = tuple(routes)
         self._doorkeeper = doorkeeper
         self._counter = metrics.requests
         self._router = Litestar(
-            route_handlers=[_handler(route, doorkeeper, metrics.requests) for route in routes],
+            route_handlers=[
+                _handler(route, doorkeeper, metrics.requests, scheduler) for route in routes
+            ],
             exception_handlers={Exception: self._answer_failure},
             openapi_config=None,
             logging_config=None,
@@ -127,16 +138,23 @@ class Application:
         return answer_problem(failure)
 
 
-def _handler(route: Route, doorkeeper: Doorkeeper, counter: Counter) -> HTTPRouteHandler:
+def _handler(
+    route: Route, doorkeeper: Doorkeeper, counter: Counter, scheduler: SchedulerPort
+) -> HTTPRouteHandler:
     action, endpoint = route.action, route.endpoint
+    is_always_answered = route.path in ALWAYS
 
     async def handle(request: Request[Any, Any, Any]) -> ASGIApp:
         scope = request.scope
         try:
+            if not is_always_answered:
+                check_ready(scheduler)
             bearer = doorkeeper.admit(action, scope["headers"])
             answer = await endpoint(Call(scope, request.receive, bearer))
         except AstraflowError as error:
-            if error.code.http >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            # That it is not ready it has said once; a probe asks every second.
+            is_said = error.code is errors.SCHEDULER_NOT_READY
+            if error.code.http >= HTTPStatus.INTERNAL_SERVER_ERROR and not is_said:
                 _log.warning(
                     "a request was not served: %s", error.message, extra={"code": error.code.code}
                 )
@@ -172,4 +190,4 @@ def make_app(
     )
     routes, system = make_routes(parts, timing or Timing())
     system.description = describe(routes)
-    return Application(routes, Doorkeeper(tokens, clock, settings), metrics)
+    return Application(routes, Doorkeeper(tokens, clock, settings), metrics, scheduler)

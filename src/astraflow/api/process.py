@@ -1,7 +1,7 @@
 """The scheduler process, from its start to its end: one port for people, programs and workers.
 
-It listens when it is ready to serve, not before; it ends when it is told to, or when its store cannot be used, and then
-not with 0.
+It answers from the first moment, and says that it is not ready until it is: a probe must tell one that waits from one
+that hangs. It ends when it is told to, or when its store cannot be used, and then not with 0.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ async def serve(
     clock = clock or SystemClock()
     metrics = Metrics()
     tokens = bootstrap_tokens(token, worker_token)
-    store = open_store(settings.store_url)
+    store = open_store(settings.store_url, ttl_s=settings.shard_lease_ms / 1000)
     scheduler = assemble(
         settings,
         store=store,
@@ -105,19 +105,15 @@ async def _run(
     on_ready: Callable[[str], None],
 ) -> None:
     serving = asyncio.create_task(scheduler.run())
-    answering: asyncio.Task[None] | None = None
+    answering = asyncio.create_task(server.serve(sockets=[sock]))
     try:
         if await _comes_first(scheduler.ready.wait(), serving, stop):
-            answering = asyncio.create_task(server.serve(sockets=[sock]))
             on_ready(_origin(sock))
             await _comes_first(stop.wait(), serving, stop)
     finally:
         server.should_exit = True
         scheduler.end_streams()
-        if answering is not None:
-            await answering
-        else:
-            sock.close()
+        await answering
         serving.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await serving

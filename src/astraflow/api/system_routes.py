@@ -10,13 +10,14 @@ from litestar.types import ASGIApp
 from astraflow import errors
 from astraflow.api.answers import Answer, answer_json
 from astraflow.api.docs_page import PAGE
+from astraflow.api.ports import SchedulerPort
 from astraflow.api.requests import Call
 from astraflow.api.routes import Parts
 from astraflow.api.sample_page import PAGE as SAMPLE
 from astraflow.errors import Unavailable
 from astraflow.moments import iso
 
-__all__ = ["SystemEndpoints"]
+__all__ = ["SystemEndpoints", "check_ready"]
 
 _METRICS: Final = b"text/plain; version=0.0.4; charset=utf-8"
 _HTML: Final = b"text/html; charset=utf-8"
@@ -24,6 +25,16 @@ _POLICY: Final = (
     b"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
 )
 """The page brings all it needs; nothing may be loaded from elsewhere."""
+
+
+def check_ready(scheduler: SchedulerPort) -> None:
+    """
+    Raises:
+        Unavailable: it does not serve, and why.
+    """
+    reason = scheduler.problem()
+    if reason is not None:
+        raise Unavailable(errors.SCHEDULER_NOT_READY, f"not ready: {reason}")
 
 
 class SystemEndpoints:
@@ -39,9 +50,7 @@ class SystemEndpoints:
         return answer_json({"status": "ok"})
 
     async def readiness(self, call: Call) -> ASGIApp:
-        if not self._scheduler.is_ready():
-            reason = self._scheduler.problem() or "starting"
-            raise Unavailable(errors.STORE_UNAVAILABLE, f"not ready: {reason}")
+        check_ready(self._scheduler)
         return answer_json({"status": "ready"})
 
     async def metrics(self, call: Call) -> ASGIApp:

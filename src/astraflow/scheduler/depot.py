@@ -11,6 +11,7 @@ from astraflow import errors
 from astraflow.clock import Clock
 from astraflow.config import SchedulerSettings, Secret
 from astraflow.packages import TrustedKeys
+from astraflow.scheduler.blob_place import BlobPlace
 from astraflow.scheduler.blobs import open_blobs
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.copies import Copies
@@ -33,9 +34,16 @@ class Depot:
     """Packages and copies, under the claim that is served."""
 
     def __init__(
-        self, repository: Repository, copies: Copies, clock: Clock, *, ships_to: str | None = None
+        self,
+        repository: Repository,
+        copies: Copies,
+        clock: Clock,
+        *,
+        place: BlobPlace | None = None,
+        ships_to: str | None = None,
     ) -> None:
         """`ships_to`: the tenant that gets the packages of the installation, if any."""
+        self._place = place
         self._ships_to = ships_to
         self.repository = repository
         self.copies = copies
@@ -50,8 +58,15 @@ class Depot:
     def origin(self, url: str) -> None:
         self.repository.origin = self.copies.origin = url.rstrip("/")
 
+    async def check_place(self) -> None:
+        """Raises: Refused, when the blobs here are not those of the store; StoreError."""
+        if self._place is not None:
+            await self._place.check()
+
     async def begin(self, claim: Claim, audit: Callable[[str, str, str, str], None]) -> None:
-        """Serving begins. Raises: StoreError."""
+        """Serving begins. Raises: Refused, as `check_place`; StoreError."""
+        if self._place is not None:
+            await self._place.take(claim)
         await self.repository.load(claim)
         if self._ships_to is not None:
             await publish_shipped(self.repository, self._ships_to)
@@ -96,6 +111,7 @@ def open_depot(
     repository = Repository(store, blobs, links, clock, catalogs, spool=spool, rules=rules)
     copies = Copies(store, blobs, links, clock, max_bytes=settings.max_artifact_bytes)
     ships_to = FIRST_TENANT if settings.shipped_packages else None
-    depot = Depot(repository, copies, clock, ships_to=ships_to)
+    place = BlobPlace(store, blobs, settings.blobs_url or str(settings.data_dir / "blobs"))
+    depot = Depot(repository, copies, clock, place=place, ships_to=ships_to)
     depot.origin = settings.public_url or ""
     return depot

@@ -26,6 +26,7 @@ from astraflow.scheduler.orders import (
 from astraflow.scheduler.reading import Reading
 from astraflow.scheduler.resources import Resources
 from astraflow.scheduler.serving import Parts
+from astraflow.scheduler.waits import Undecided, within
 from astraflow.scheduler.workflows import Workflows
 from astraflow.store.rows import AuditRow, RunRow, WorkerRow
 from astraflow.workflow import check_inputs
@@ -116,10 +117,12 @@ class Scheduler(Reading, Workflows, Resources):
                     submission.fingerprint,
                 )
             )
+        except Undecided:
+            raise  # what the engine took in is written all the same when the store answers, and needs its origin
         except errors.AstraflowError:
             origins.pop(run_id, None)
             raise
-        # Not when the caller has given up: what the engine took in is written all the same, and needs its origin.
+        # Nor when the caller has given up, for the same reason.
         origins.pop(run_id, None)
         if made == run_id:
             return Accepted(made, "queued", at, True)
@@ -130,7 +133,8 @@ class Scheduler(Reading, Workflows, Resources):
         if submission.definition is not None:
             return submission.definition, None
         assert submission.workflow_id is not None, "a submission names what to run"
-        row = await self.get_workflow(submission.tenant, submission.workflow_id, submission.version)
+        tenant, workflow_id = submission.tenant, submission.workflow_id
+        row = await within(self.get_workflow(tenant, workflow_id, submission.version))
         return row.definition, row.version
 
     async def cancel(self, tenant: str, run_id: str, by: str) -> None:

@@ -29,6 +29,7 @@ from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.holdings import holding_of, wish_of
 from astraflow.scheduler.ledger import Ledger
 from astraflow.scheduler.plans import Plans
+from astraflow.scheduler.waits import STALL_S
 from astraflow.scheduler.writer import Gauge, Reached, Writer
 from astraflow.store.rows import RunRow
 from astraflow.store.store import Claim, Retention, Store
@@ -81,6 +82,15 @@ class Serving:
     @property
     def engine(self) -> Engine:
         return self.writer.engine
+
+    def problem(self) -> str | None:
+        """Why nothing can be decided now, if so: the store has not answered for too long."""
+        silent_s = self.writer.silent_s()
+        if silent_s > STALL_S:
+            return f"the store has not answered a commit for {silent_s:.0f} s"
+        if not self._ownership.may_speak(self._parts.clock.now()):
+            return "the store does not answer: the claim could not be renewed in time"
+        return None
 
     async def run(self, *beside: Coroutine[None, None, None]) -> None:
         """Serve until the store fails or the claim is lost; `beside` are endless, too.

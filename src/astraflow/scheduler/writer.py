@@ -30,6 +30,7 @@ from astraflow.protocol.codec import BadFrame, decode, encode
 from astraflow.protocol.events import CloseConnection, Conn, SendFrame
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.ledger import Ledger
+from astraflow.scheduler.waits import STALL_S, Undecided, decided, refusal
 from astraflow.store.rows import Changes, TenantEvent
 from astraflow.store.store import Claim, Store
 
@@ -101,7 +102,7 @@ class Writer:
         self._bytes_in: dict[str, int] = {}
         self._waiting: asyncio.Future[None] | None = None
         self._is_stirred = True
-        self._is_committing = False
+        self._committing_since: float | None = None
         self._is_speaking = False
         self._asked: dict[
             asyncio.Future[str], None
@@ -159,12 +160,14 @@ class Writer:
 
     async def _ask(self, method: Any, request: Callable[[object], Any], at: int) -> str:
         self._check_serving()
+        if self.silent_s() > STALL_S:
+            raise refusal("the store does not answer; nothing was taken in")
         answer: asyncio.Future[str] = self._loop.create_future()
         self._asked[answer] = None
         answer.add_done_callback(self._asked.pop)
         method(request(answer), self._clock.now(), at)
         self._stir()
-        return await answer
+        return await decided(answer)
 
     def act(self, change: Callable[[float, int], None]) -> None:
         """Let the engine be changed by a command of an operator."""
@@ -175,17 +178,22 @@ class Writer:
     async def barrier(self) -> None:
         """Wait until everything that is decided now is durable, so that it may be shown."""
         self._check_serving()
-        if not self._is_committing and self.engine.view.batch.is_empty:
+        if self._committing_since is None and self.engine.view.batch.is_empty:
             return
         passed: asyncio.Future[None] = self._loop.create_future()
         self._barriers.append(passed)
         self._stir()
-        await passed
+        await decided(passed)
+
+    def silent_s(self) -> float:
+        """How long the commit that is under way has not been answered; 0 if there is none."""
+        since = self._committing_since
+        return 0.0 if since is None else self._clock.now() - since
 
     def _check_serving(self) -> None:
         """An engine whose commit failed knows things that never became true: nothing of it may be shown or changed."""
         if self._is_over:
-            raise _starting_over()
+            raise refusal("the scheduler starts over; nothing was taken in")
 
     # -- the loop ---------------------------------------------------------------------------
 
@@ -226,8 +234,7 @@ class Writer:
 
     async def _commit(self, changes: Changes) -> None:
         self._commits += 1
-        self._is_committing = True
-        started = self._clock.now()
+        self._committing_since = started = self._clock.now()
         try:
             await self._store.commit(self._claim, self._commits, changes)
         except errors.OutcomeUnknown:
@@ -235,7 +242,7 @@ class Writer:
             if not await self._read_back():
                 raise
         finally:
-            self._is_committing = False
+            self._committing_since = None
         self._commit_seconds = self._clock.now() - started
 
     async def _read_back(self) -> bool:
@@ -318,12 +325,8 @@ class Writer:
         unanswered: list[asyncio.Future[Any]] = [*self._passing, *self._barriers, *self._asked]
         for waiting in unanswered:
             if not waiting.done():
-                waiting.set_exception(_starting_over())
+                waiting.set_exception(Undecided("the scheduler starts over"))
         self.feed.end()
-
-
-def _starting_over() -> errors.Unavailable:
-    return errors.Unavailable(errors.STORE_UNAVAILABLE, "the scheduler starts over")
 
 
 def _log_workers(events: list[TenantEvent]) -> None:

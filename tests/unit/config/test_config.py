@@ -287,6 +287,8 @@ def test_a_folder_in_which_nothing_can_be_kept_is_told() -> None:
     ("flags", "said"),
     [
         ({"scheduler_ws_url": "http://x"}, "must begin with ws://"),
+        ({"scheduler_ws_url": "ws://a,http://b"}, "must begin with ws:// or wss://: http://b"),
+        ({"scheduler_ws_url": ","}, "must not be empty"),
         ({"auth_mode": "mtls"}, "with a token only"),
         ({"auth_token": " "}, "is blank"),
         ({"concurrency_max_parallel": 0}, "a whole number >= 1"),
@@ -299,6 +301,26 @@ def test_a_worker_that_could_not_connect_is_told_before_it_starts(
         load_worker(environ={}, flags=flags)
     assert said in str(caught.value)
     assert str(caught.value).startswith("E.CONFIG.INVALID: 1 problem in the settings\n")
+
+
+def test_a_worker_may_have_several_schedulers() -> None:
+    environ = {"ASTRA_WORKER_SCHEDULER_WS_URL": "ws://a/ws/worker, wss://b/ws/worker"}
+    loaded = load_worker(environ=environ)
+    assert loaded.settings.scheduler_ws_url == ("ws://a/ws/worker", "wss://b/ws/worker")
+    one = load_worker(environ={}, file=write('[worker]\nscheduler_ws_url = "ws://c"\n'))
+    assert one.settings.scheduler_ws_url == ("ws://c",)
+
+
+def test_a_shard_lease_that_outlives_the_fence_of_attempts_is_refused() -> None:
+    """A planted 15 s with a lease of 10 s: a replaced owner could keep an attempt alive that was given away."""
+    shared = {"database_url": "postgresql://here/x", "secret": STRONG}
+    late = {"shard_lease_ms": 15_000, "lease_ttl_ms": 10_000, "heartbeat_interval_ms": 1_000}
+    (problem,) = problems_of(flags={**shared, **late})
+    assert problem.startswith(
+        "shard_lease_ms: must not be above 0.58 x lease_ttl_ms, which is 5800 ms"
+    )
+    assert load_scheduler(environ={}, flags={**shared, **late, "shard_lease_ms": 5_800})
+    assert load_scheduler(environ={}, flags=late), "a file has no shard lease"
 
 
 def test_without_an_environment_given_that_of_the_process_counts(
