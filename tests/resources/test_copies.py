@@ -68,7 +68,7 @@ class Scene:
         self.fetcher = CopyFetcher(
             self.bench.registry,
             self,
-            self,
+            self,  # type: ignore[arg-type]
             self.bench.source,
             lambda: origin,
         )

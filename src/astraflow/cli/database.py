@@ -11,13 +11,14 @@ import typer
 from astraflow import errors
 from astraflow.cli.asking import Yes, confirm
 from astraflow.cli.failing import FAILED, note
-from astraflow.cli.holding import file_of, holder_of
+from astraflow.cli.holding import file_of, holder_of, look_into, shown_store
 from astraflow.cli.serving import Config, DataDir, run_loop
 from astraflow.cli.showing import AsJson, plain, show_json, show_table
 from astraflow.clock import SystemClock
 from astraflow.config import SchedulerSettings, load_scheduler
 from astraflow.store import open_store
-from astraflow.store.sqlite_inspection import check_file, inspect_file
+from astraflow.store.queries import load_migrations
+from astraflow.store.sqlite_inspection import check_file
 from astraflow.store.store import Store, Swept, Usage
 
 __all__ = ["app"]
@@ -52,31 +53,31 @@ def status(
     """What the store holds. Changes nothing, and works while a scheduler runs."""
     settings = _settings(data_dir, database_url, config)
     file = file_of(settings)
-    if file is None:
-        usage = run_loop(_usage(open_store(settings.store_url)))
-        shown: dict[str, Any] = {"store": _place(settings), **_counts(usage)}
-    else:
-        found = inspect_file(file)
-        shown = {
-            "store": str(file),
-            "openedBy": holder_of(file),
-            "schemaVersion": found.schema_version,
-            "newestVersion": found.newest_version,
-            "writtenBy": found.written_by,
-            **(_counts(found.usage) if found.usage else {}),
-        }
+    found = look_into(settings)
+    migrations = load_migrations("postgres" if file is None else "sqlite")
+    pending = migrations[found.schema_version :]
+    shown: dict[str, Any] = {
+        "store": shown_store(settings) if file is None else str(file),
+        "openedBy": found.owner if file is None else holder_of(file),
+        "schemaVersion": found.schema_version,
+        "newestVersion": found.newest_version,
+        "pendingMigrations": [f"{one.version:04} {one.name}" for one in pending],
+        "writtenBy": found.written_by,
+        **(_counts(found.usage) if found.usage else {}),
+    }
     if as_json:
         show_json(shown)
         return
-    show_table(("what", "value"), list(shown.items()))
-    if file is not None and found.schema_version < found.newest_version:
+    rows = [(name, ", ".join(one) if isinstance(one, list) else one) for name, one in shown.items()]
+    show_table(("what", "value"), rows)
+    if found.schema_version == 0:
+        note(
+            "\nhint: there is no store yet; `astra db migrate`, or a scheduler that starts, makes it"
+        )
+    elif pending:
         note("\nhint: the schema is older than this version; `astra db migrate` brings it forward")
-
-
-def _place(settings: SchedulerSettings) -> str:
-    """A URL without what may be a password."""
-    scheme, _, rest = settings.store_url.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}"
+    elif found.schema_version > found.newest_version:
+        note(f"\nhint: {errors.STORE_NEWER.says}: {errors.STORE_NEWER.do}")
 
 
 def _counts(usage: Usage) -> dict[str, Any]:
@@ -107,13 +108,14 @@ def migrate(
     settings = _settings(data_dir, database_url, config)
     file = file_of(settings)
     before = 0
+    if file is None or file.is_file():
+        before = look_into(settings).schema_version
     if file is not None:
-        before = inspect_file(file).schema_version if file.is_file() else 0
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     after = run_loop(_usage(open_store(settings.store_url))).schema_version
     if as_json:
-        show_json({"store": _place(settings), "schemaVersion": after})
-    elif file is not None and after != before:
+        show_json({"store": shown_store(settings), "schemaVersion": after})
+    elif after != before:
         note(f"the schema went from version {before} to {after}")
     else:
         note(f"the schema is at version {after}")
@@ -129,7 +131,7 @@ def sweep(
 ) -> None:
     """Remove what is past its retention. A scheduler does the same while it runs."""
     settings = _settings(data_dir, database_url, config)
-    confirm(f"remove what is past its retention from {_place(settings)}?", yes)
+    confirm(f"remove what is past its retention from {shown_store(settings)}?", yes)
     swept: Swept = run_loop(_sweep(open_store(settings.store_url), settings))
     if as_json:
         show_json({"runs": swept.runs, "events": swept.events, "audits": swept.audits})

@@ -20,14 +20,13 @@ import typer
 from astraflow import errors
 from astraflow.api.listening import listen
 from astraflow.cli.failing import FAILED
-from astraflow.cli.holding import file_of, holder_of
+from astraflow.cli.holding import file_of, holder_of, look_into, shown_store
 from astraflow.cli.serving import Config, DataDir, run_loop
 from astraflow.cli.showing import STYLES, AsJson, is_terminal, plain, show_json
 from astraflow.client.blocking import Client
 from astraflow.clock import SystemClock
 from astraflow.config import SchedulerSettings, load_scheduler, load_worker
 from astraflow.protocol import business
-from astraflow.store.sqlite_inspection import inspect_file
 from astraflow.worker.hosts import HostPool, HostSettings, core_package
 from astraflow.worker.hosts.builtin import host_program
 
@@ -190,18 +189,25 @@ def _folder(folder: Path) -> Finding:
 
 def _store(settings: SchedulerSettings) -> Finding:
     file = file_of(settings)
-    if file is None:
-        return Finding("store", "ok", "PostgreSQL; it is asked when a scheduler starts")
-    if not file.exists():
+    if file is not None and not file.exists():
         return Finding("store", "ok", f"{file} (made at the first start)")
+    place = shown_store(settings) if file is None else str(file)
     try:
-        found = inspect_file(file)
+        found = look_into(settings)
     except errors.StoreError as error:
-        return Finding("store", "fail", error.message, error.code.do)
-    says = f"{file}, schema {found.schema_version}, written by {found.written_by}"
+        return Finding("store", "fail", f"{place}: {error.message}", _store_hint(error.code))
+    if found.schema_version == 0:
+        return Finding("store", "ok", f"{place} (made at the first start)")
+    says = f"{place}, schema {found.schema_version}, written by {found.written_by}"
     if found.schema_version > found.newest_version:
         return Finding("store", "fail", says, errors.STORE_NEWER.do)
     return Finding("store", "ok", says)
+
+
+def _store_hint(code: errors.Code) -> str:
+    if code is errors.STORE_UNAVAILABLE:
+        return "start PostgreSQL, or correct database_url: host, port, name, user and password"
+    return code.do
 
 
 def _port(settings: SchedulerSettings) -> Finding:

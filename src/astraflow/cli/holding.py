@@ -1,4 +1,4 @@
-"""Who has a store's file open."""
+"""The store, seen from outside: what is in it, and who has its file open."""
 
 from __future__ import annotations
 
@@ -7,16 +7,45 @@ import os
 from pathlib import Path
 
 from astraflow import errors
+from astraflow.cli.serving import run_loop
 from astraflow.client.endpoint import place_of, read_endpoint
 from astraflow.config import SchedulerSettings
+from astraflow.store.inspection import Condition
+from astraflow.store.sqlite_inspection import inspect_file
 
-__all__ = ["file_of", "holder_of", "refuse_if_held"]
+__all__ = ["file_of", "holder_of", "look_into", "refuse_if_held", "shown_store"]
 
 
 def file_of(settings: SchedulerSettings) -> Path | None:
     """The file of a SQLite store; None for other stores."""
     url = settings.store_url
     return Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else None
+
+
+def shown_store(settings: SchedulerSettings) -> str:
+    """Its URL without what may be a password."""
+    scheme, _, rest = settings.store_url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"
+
+
+def look_into(settings: SchedulerSettings) -> Condition:
+    """What the store holds; nothing is changed.
+
+    Raises:
+        StoreError: it cannot be looked into, and why.
+    """
+    file = file_of(settings)
+    if file is not None:
+        return inspect_file(file)
+    if not settings.store_url.startswith("postgres"):
+        raise errors.StoreError(
+            errors.STORE_READ_ONLY, "only its own process sees a store in memory"
+        )
+    # Imported here: the other commands need no PostgreSQL.
+    from astraflow.store.postgres_inspection import inspect_database
+
+    found: Condition = run_loop(inspect_database(settings.store_url))
+    return found
 
 
 def holder_of(file: Path) -> str | None:

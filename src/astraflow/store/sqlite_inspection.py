@@ -9,28 +9,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from astraflow import errors
 from astraflow.errors import StoreError
 from astraflow.store import sqlite_reads as reads
+from astraflow.store.inspection import Condition
 from astraflow.store.queries import load_migrations, load_queries
 from astraflow.store.sqlite_file import APPLICATION_ID, connect_reader, speaking
-from astraflow.store.store import Usage
 
-__all__ = ["Condition", "check_file", "inspect_file"]
+__all__ = ["check_file", "inspect_file"]
 
 MAX_PROBLEMS: Final = 100
 """A file that is damaged in more places is damaged."""
-
-
-class Condition(msgspec.Struct, frozen=True):
-    """What is known of a file. `usage` is None while its schema is another one than ours."""
-
-    schema_version: int
-    newest_version: int
-    written_by: str
-    usage: Usage | None
 
 
 def inspect_file(path: Path) -> Condition:

@@ -44,6 +44,9 @@ RETURNING epoch, writer
 -- name: owner
 SELECT owner FROM shards WHERE shard = 0
 
+-- name: held_by
+SELECT owner FROM shards WHERE shard = 0 AND leased_until > clock_timestamp()
+
 -- name: renew
 UPDATE shards SET leased_until = clock_timestamp() + make_interval(secs => $2), renewed_at = clock_timestamp()
 WHERE shard = 0 AND epoch = $1

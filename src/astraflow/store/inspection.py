@@ -1,0 +1,20 @@
+"""What is found by looking at a store without opening it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from astraflow.store.store import Usage
+
+__all__ = ["Condition"]
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """What is known of a store. `usage` is None while its schema is another one than ours."""
+
+    schema_version: int
+    newest_version: int
+    written_by: str
+    usage: Usage | None
+    owner: str | None = None
+    """The scheduler whose claim is good, where schedulers share a store."""
