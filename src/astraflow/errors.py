@@ -410,6 +410,9 @@ WORKFLOW_CONFLICT = _final("E.WORKFLOW.CONFLICT", 409,
 RUN_NOT_FOUND = _final("E.RUN.NOT_FOUND", 404,
     "there is no such run, or none that you may see",
     "check the id and the tenant")
+RUN_REMOVED = _final("E.RUN.REMOVED", 410,
+    "the run of this idempotency key was accepted and has been removed by retention; it is not run again",
+    "use a new key to run it again; a key may be used anew a day after its first use")
 RUN_NODE_NOT_FOUND = _final("E.RUN.NODE_NOT_FOUND", 404,
     "the run has no such node",
     "use an id of the run's definition")

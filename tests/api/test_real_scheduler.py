@@ -278,6 +278,53 @@ def test_the_tenants_stream_tells_of_runs(store_url: str) -> None:
     with_real(store_url, test)
 
 
+def test_a_tenants_stream_that_goes_on_behind_retention_says_what_is_missing(
+    store_url: str,
+) -> None:
+    async def test(rig: Rig) -> None:
+        for _ in range(5):
+            await rig.submit()
+        last = await rig.scheduler.last_tenant_event("default")
+        now = rig.scheduler.serving
+        old = Retention(tenant_events_s=0.0)
+        far = SystemClock().wall_ms() + 1_000
+        await rig.scheduler._store.sweep(now.claim, old, far)
+        async with following(rig, "?lastEventId=1") as stream:
+            reset, event = await stream.next(), await stream.next()
+        assert reset is not None
+        assert reset["event"] == "stream.reset"
+        assert "id" not in reset, "it must not move the place from which a reader goes on"
+        gone = {"from": 2, "to": last - 1, "reason": "retention"}
+        assert reset["data"]["data"] == gone
+        assert event is not None
+        assert event["id"] == str(last)
+        async with following(rig, f"?lastEventId={last - 1}") as stream:
+            told = await stream.next()
+        assert told is not None
+        assert told["event"] == "run.status", "nothing is missing"
+
+    with_real(store_url, test)
+
+
+def test_a_key_whose_run_was_removed_is_still_used_and_says_so(store_url: str) -> None:
+    async def test(rig: Rig) -> None:
+        keyed = {"Idempotency-Key": "once"}
+        body = {"workflow": definition()}
+        made = (await rig.post(RUNS, json=body, headers=keyed)).json()["runId"]
+        assert (await rig.post(f"{RUNS}/{made}/cancel")).status_code in (200, 202)
+        now = rig.scheduler.serving
+        far = SystemClock().wall_ms() + 1_000
+        swept = await rig.scheduler._store.sweep(now.claim, Retention(finished_runs=0), far)
+        assert swept.runs == 1
+        again = await rig.post(RUNS, json=body, headers=keyed)
+        assert problem_of(again, 410, "E.RUN.REMOVED")["runId"] == made
+        other = await rig.post(RUNS, json={"workflow": definition(nodes=[])}, headers=keyed)
+        assert other.status_code in (409, 422)
+        assert (await rig.get(RUNS)).json()["items"] == []
+
+    with_real(store_url, test)
+
+
 def test_a_store_that_has_reached_its_bound_takes_no_new_run_and_says_so(store_url: str) -> None:
     async def test(rig: Rig) -> None:
         kept = await rig.submit()

@@ -6,7 +6,9 @@
 2. Nothing is sent that is not committed: the events come from the scheduler's feed, which sees commits only.
 3. A reader pulls. One that does not read is waited for, for `stall_s` and with about `PIECE_BYTES` on the way; then its
    connection is ended, with an `overflow` event if it can still hear it. It lost nothing: it may come back.
-4. A reader that goes away ends everything that was made for it, at once.
+4. A tenant's events are removed after their retention. A reader that comes back behind that is told `stream.reset` with
+   the numbers that it missed, before the first event that is left.
+5. A reader that goes away ends everything that was made for it, at once.
 """
 
 from __future__ import annotations
@@ -77,6 +79,23 @@ def _tenant_event(row: TenantEvent) -> Event:
     }
 
 
+class _TenantEncoder:
+    """A tenant's events on the wire. Their numbers have no gaps but where retention has removed some: that is said."""
+
+    def __init__(self, after: int | None) -> None:
+        """`after` None: from the next one on, whatever its number."""
+        self._last = after
+
+    def __call__(self, row: TenantEvent) -> bytes:
+        last, self._last = self._last, row.number
+        told = event_bytes(_tenant_event(row))
+        if last is None or row.number == last + 1:
+            return told
+        gone = {"from": last + 1, "to": row.number - 1, "reason": "retention"}
+        reset = {"type": "stream.reset", "scope": {}, "data": gone}
+        return b"event: stream.reset\ndata: %b\n\n%b" % (encode(reset), told)
+
+
 class EventEndpoints:
     """Opens streams, up to a limit."""
 
@@ -122,9 +141,7 @@ class EventEndpoints:
         if after is not None:
             _refuse_ahead(after, await self._scheduler.last_tenant_event(call.tenant))
         events = self._scheduler.follow_tenant(call.tenant, after)
-        return self._stream(
-            call.tenant, _encoded(events, lambda row: event_bytes(_tenant_event(row)))
-        )
+        return self._stream(call.tenant, _encoded(events, _TenantEncoder(after)))
 
     def _stream(
         self, tenant: str, pieces: AsyncGenerator[bytes, None], first: bytes = b""

@@ -23,6 +23,7 @@ _BY_STATUS: Final = {
 _KINDS: Final[dict[int, type[errors.AstraflowError]]] = {
     404: errors.NotFound,
     409: errors.Conflict,
+    410: errors.Conflict,
     429: errors.Unavailable,
     502: errors.Unavailable,
     503: errors.Unavailable,

@@ -14,6 +14,7 @@ from astraflow.packages import TrustedKeys
 from astraflow.scheduler.blob_place import BlobPlace
 from astraflow.scheduler.blobs import open_blobs
 from astraflow.scheduler.catalogs import Catalogs
+from astraflow.scheduler.confirmed_time import ConfirmedTime
 from astraflow.scheduler.copies import Copies
 from astraflow.scheduler.links import Links
 from astraflow.scheduler.repository import Repository, Rules
@@ -79,9 +80,10 @@ class Depot:
 
     async def tend(self) -> None:
         """Tidy up, now and then. A place that does not answer is tried again the next time."""
+        time = ConfirmedTime(self._clock)
         while True:
             try:
-                await self.tidy(self._clock.wall_ms() - int(KEPT_S * 1000))
+                await self.tidy(time.wall_ms() - int(KEPT_S * 1000))
             except errors.AstraflowError as error:
                 _log.warning("blobs were not tidied: %s", error.message)
             await asyncio.sleep(TIDY_EVERY_S)

@@ -91,7 +91,7 @@ class Scheduler(Reading, Workflows, Resources):
 
         Raises:
             InvalidDocument: with all problems of the definition.
-            Conflict: the idempotency key was used with another body.
+            Conflict: the idempotency key was used with another body, or its run has been removed.
             Unavailable: not ready, or too much is waiting.
         """
         definition, version = await self._definition_of(submission)
@@ -126,8 +126,18 @@ class Scheduler(Reading, Workflows, Resources):
         origins.pop(run_id, None)
         if made == run_id:
             return Accepted(made, "queued", at, True)
-        row = await self._get_row(submission.tenant, made)
-        return Accepted(made, row.status, row.created_at, False)
+        return await self._accepted_before(submission.tenant, made)
+
+    async def _accepted_before(self, tenant: str, run_id: str) -> Accepted:
+        """The run that the same key has made before (P3)."""
+        row = await within(self._store.find_run(tenant, run_id))
+        if row is None:
+            raise errors.Conflict(
+                errors.RUN_REMOVED,
+                f"the run of this Idempotency-Key was removed by retention: {run_id}",
+                detail={"runId": run_id},
+            )
+        return Accepted(run_id, row.status, row.created_at, False)
 
     async def _definition_of(self, submission: Submission) -> tuple[bytes, int | None]:
         if submission.definition is not None:

@@ -25,6 +25,7 @@ from astraflow.protocol.events import Authenticate, GatewaySettings, SessionToke
 from astraflow.protocol.gateway import Gateway
 from astraflow.runs.facts import Fact
 from astraflow.scheduler.archive import Archive
+from astraflow.scheduler.confirmed_time import ConfirmedTime
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.holdings import holding_of, wish_of
 from astraflow.scheduler.ledger import Ledger
@@ -76,6 +77,7 @@ class Serving:
         self.writer = writer
         self._parts = parts
         self._ownership = ownership
+        self._time = ConfirmedTime(parts.clock)
         self.is_full = False
         """Whether the store has passed its bound: then it takes no new run."""
 
@@ -127,7 +129,7 @@ class Serving:
         """Remove what is past its retention, and see whether there is room for more."""
         parts = self._parts
         while True:
-            swept = await parts.store.sweep(self.claim, parts.retention, parts.clock.wall_ms())
+            swept = await parts.store.sweep(self.claim, parts.retention, self._time.wall_ms())
             if not swept.more:
                 break
             await asyncio.sleep(SWEEP_PAUSE_S)
