@@ -55,6 +55,9 @@ SHARD_LEASE_RATIO: Final = 0.58
 so answered works for 0.6 of the attempt's; both must be over when the new owner gives the attempt away, on clocks that
 run 5 % apart: 0.6 x shard + 0.6 x attempt <= 0.95 x attempt (ADR 25)."""
 
+ROW_BYTES: Final = 1_024
+"""What an event or an audit row takes with its indexes, rounded up."""
+
 _PASSWORD: Final = re.compile(r"(://[^/@:]*:)[^@]*(@)")
 _SECRET_BYTES: Final = 32
 _MIN_TOKEN_CHARS: Final = 16
@@ -170,8 +173,15 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
             finished_runs=self.retention_runs,
             max_bytes=self.retention_bytes,
             tenant_events_s=float(self.retention_events_seconds),
+            tenant_events=_rows(self.retention_bytes),
             audit_s=float(self.retention_audit_seconds),
+            audits=_rows(self.retention_bytes),
         )
+
+
+def _rows(max_bytes: int) -> int:
+    """Tenant events, and audit rows, that fit into a tenth of the store each: so they never take the room of runs."""
+    return max(1_000, max_bytes // 10 // ROW_BYTES)
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -341,6 +341,29 @@ def test_a_store_that_has_reached_its_bound_takes_no_new_run_and_says_so(store_u
     with_real(store_url, test)
 
 
+def test_audits_take_no_room_of_runs(store_url: str) -> None:
+    """Their share is a tenth: what only age removed made every ended run go, and then refused every new one."""
+
+    async def test(rig: Rig) -> None:
+        ended = await rig.submit()
+        assert (await rig.post(f"{RUNS}/{ended}/cancel")).status_code in (200, 202)
+        now = rig.scheduler.serving
+        small = SchedulerSettings(retention_bytes=4 * 1024**2).retention()
+        now._parts = msgspec.structs.replace(now._parts, retention=small)
+        writer = now.writer
+        for number in range(12_000):
+            text = f"{number:0250}"
+            writer.act(
+                lambda mono, at, text=text: writer.engine.audit("default", text, "try", text)
+            )
+        await writer.barrier()
+        await now.sweep()
+        assert (await rig.get(f"{RUNS}/{ended}")).status_code == 200
+        await rig.submit()
+
+    with_real(store_url, test)
+
+
 def test_packages_are_there_after_a_restart_and_runs_keep_their_version(tmp_path: Path) -> None:
     """A version is chosen when a run is accepted; what is published or yanked later changes nothing for it."""
     url = f"sqlite:///{tmp_path / 'astra.db'}"

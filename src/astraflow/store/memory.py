@@ -15,7 +15,7 @@ from astraflow.errors import Conflict, StoreError
 from astraflow.store import retention as pieces
 from astraflow.store.content import check_changes, check_row, check_values, refused
 from astraflow.store.memory_holdings import MemoryHoldings
-from astraflow.store.retention import Finished, cutoff_ms, pick
+from astraflow.store.retention import Finished, Span, beyond, cutoff_ms, pick
 from astraflow.store.rows import (
     AuditRow,
     FactPage,
@@ -203,8 +203,10 @@ class MemoryStore(MemoryHoldings):
         self._remove_keys(now_ms - pieces.KEY_MS)
         self._remove_holdings(now_ms)
         events = self._remove_events(cutoff_ms(now_ms, retention.tenant_events_s))
-        audits = self._remove_audits(cutoff_ms(now_ms, retention.audit_s))
-        return Swept(len(picked), events, audits, more=has_more)
+        events += self._trim_events(retention.tenant_events)
+        audits = self._remove_audits(cutoff_ms(now_ms, retention.audit_s), retention.audits)
+        is_piece = max(events, audits) >= pieces.PIECE_ROWS
+        return Swept(len(picked), events, audits, more=has_more or is_piece)
 
     def _remove_keys(self, cutoff: int) -> None:
         for key in [key for key, one in self._submissions.items() if one.created_at < cutoff]:
@@ -220,8 +222,25 @@ class MemoryStore(MemoryHoldings):
                 removed += old[-1] + 1
         return removed
 
-    def _remove_audits(self, cutoff: int | None) -> int:
-        kept = [(number, row) for number, row in self._audits if not _is_old(row.at, cutoff)]
+    def _trim_events(self, keep: int | None) -> int:
+        spans = [
+            Span(tenant, events[0].number, events[-1].number)
+            for tenant, events in self._events.items()
+        ]
+        removed = 0
+        for tenant, up_to in beyond(spans, keep):
+            left = [event for event in self._events[tenant] if event.number > up_to]
+            removed += len(self._events[tenant]) - len(left)
+            self._events[tenant] = left
+        return removed
+
+    def _remove_audits(self, cutoff: int | None, keep: int | None) -> int:
+        oldest = 0 if keep is None else self._audit_number - keep
+        kept = [
+            (number, row)
+            for number, row in self._audits
+            if not _is_old(row.at, cutoff) and number > oldest
+        ]
         removed = len(self._audits) - len(kept)
         self._audits = kept
         return removed

@@ -23,7 +23,16 @@ from astraflow.store.postgres_link import connect, make_pool, migrate, part, rea
 from astraflow.store.postgres_rows import commit_arguments
 from astraflow.store.queries import load_queries
 from astraflow.store.reading import LAST, run_row, worker_row, workflow_row
-from astraflow.store.retention import PIECE_BYTES, PIECE_ROWS, PIECE_RUNS, Finished, cutoff_ms, pick
+from astraflow.store.retention import (
+    PIECE_BYTES,
+    PIECE_ROWS,
+    PIECE_RUNS,
+    Finished,
+    Span,
+    beyond,
+    cutoff_ms,
+    pick,
+)
 from astraflow.store.rows import AuditRow, FactPage, PlanRow, Submission, TenantEvent
 from astraflow.store.store import Claim, Swept, Usage
 
@@ -215,10 +224,24 @@ class PostgresStore(PostgresHoldings):
                 events = await value(queries["delete_events"], events_cutoff, PIECE_ROWS)
             if audit_cutoff is not None:
                 audits = await value(queries["delete_audits"], audit_cutoff, PIECE_ROWS)
+            trimmed, cut = await self._trim(connection, retention)
+            events, audits = events + trimmed, audits + cut
             keys = await value(queries["delete_submissions"], now_ms - pieces.KEY_MS, PIECE_ROWS)
             holdings = await self._remove_holdings(connection, now_ms)
         is_piece = max(events, audits, keys, holdings) >= PIECE_ROWS
         return Swept(runs, events, audits, more=has_more or has_pages or is_piece)
+
+    async def _trim(self, connection: Connection, retention: Retention) -> tuple[int, int]:
+        """Remove a piece of the events and audits that are too many; how many of each."""
+        queries = self._queries
+        spans = [Span(*row) for row in await connection.fetch(queries["event_spans"])]
+        events = audits = 0
+        for tenant, up_to in beyond(spans, retention.tenant_events):
+            events += await connection.fetchval(queries["trim_events"], tenant, up_to)
+        if retention.audits is not None:
+            piece = (retention.audits, PIECE_ROWS)
+            audits = await connection.fetchval(queries["trim_audits"], *piece)
+        return events, audits
 
     # -- reading ----------------------------------------------------------------------------
 

@@ -19,6 +19,8 @@ __all__ = [
     "ROLLOUT_MS",
     "WISH_MS",
     "Finished",
+    "Span",
+    "beyond",
     "cutoff_ms",
     "pick",
 ]
@@ -41,6 +43,18 @@ ROLLOUT_MS = 30 * 24 * 3600 * 1000
 """The story of a rollout that has ended."""
 
 
+class Span(NamedTuple):
+    """The stored events of one tenant, which have no gaps."""
+
+    tenant: str
+    first: int
+    last: int
+
+    @property
+    def rows(self) -> int:
+        return self.last - self.first + 1
+
+
 class Finished(NamedTuple):
     """A run that may be removed."""
 
@@ -52,6 +66,28 @@ class Finished(NamedTuple):
 
 def cutoff_ms(now_ms: int, keep_s: float | None) -> int | None:
     return None if keep_s is None else now_ms - int(keep_s * 1000)
+
+
+def beyond(spans: Sequence[Span], keep: int | None) -> list[tuple[str, int]]:
+    """The events that are too many: up to which number those of a tenant go, of the longest streams first.
+
+    The last of each tenant stays. At most a piece of them at once.
+    """
+    if keep is None or sum(span.rows for span in spans) <= keep:
+        return []
+    low, high = 1, max(span.rows for span in spans)
+    while low < high:  # the most that each may keep
+        middle = (low + high + 1) // 2
+        fits = sum(min(span.rows, middle) for span in spans) <= keep
+        low, high = (middle, high) if fits else (low, middle - 1)
+    picked: list[tuple[str, int]] = []
+    left = PIECE_ROWS
+    for span in spans:
+        too_many = min(span.rows - low, left)
+        if too_many > 0:
+            picked.append((span.tenant, span.first + too_many - 1))
+            left -= too_many
+    return picked
 
 
 def pick(

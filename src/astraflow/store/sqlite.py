@@ -10,6 +10,8 @@ import sqlite3
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
+
 from astraflow.errors import StoreError
 from astraflow.store import sqlite_reads as reads
 from astraflow.store.content import check_changes, check_row, check_values
@@ -167,7 +169,10 @@ class SqliteStore(SqliteHoldings):
     async def sweep(self, claim: Claim, retention: Retention, now_ms: int) -> Swept:
         # What to remove is found beside the writer; what is over stays over, so nothing changes in between.
         oldest, finished, held = await self._read(reads.finished)
-        runs, has_more = pick(oldest, retention, now_ms, finished, held)
+        has_excess = await self._read(reads.has_excess, retention)
+        # Before any run goes for the size of the file, what is too many of the rest must have gone.
+        limits = msgspec.structs.replace(retention, max_bytes=None) if has_excess else retention
+        runs, has_more = pick(oldest, limits, now_ms, finished, held)
         swept = await self._writes.call(
             lambda writer: writer.sweep(claim.epoch, runs, retention, now_ms)
         )

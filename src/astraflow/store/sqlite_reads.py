@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from astraflow.store.content import MAX_INTEGER
 from astraflow.store.reading import LAST, run_row, worker_row, workflow_row
-from astraflow.store.retention import PIECE_RUNS, Finished
+from astraflow.store.retention import PIECE_RUNS, Finished, Span, beyond
 from astraflow.store.rows import (
     AuditRow,
     FactPage,
@@ -24,6 +24,8 @@ from astraflow.store.store import Usage
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from astraflow.store.store import Retention
+
 __all__ = [
     "active_runs",
     "ask",
@@ -33,6 +35,7 @@ __all__ = [
     "find_run",
     "find_workflow",
     "finished",
+    "has_excess",
     "list_runs",
     "list_workflows",
     "owner",
@@ -186,6 +189,14 @@ def usage(reader: Reader) -> Usage:
         active_runs=reader.number("count_active_runs"),
         schema_version=reader.number("schema_version"),
     )
+
+
+def has_excess(reader: Reader, limits: Retention) -> bool:
+    """Whether there are more events or audits than may be. They are in the same file, but not in the room of runs."""
+    spans = [Span(*row) for row in reader.rows("event_spans")]
+    if beyond(spans, limits.tenant_events):
+        return True
+    return limits.audits is not None and reader.number("count_audits") > limits.audits
 
 
 def finished(reader: Reader) -> tuple[list[Finished], int, int]:

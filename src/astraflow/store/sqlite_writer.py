@@ -196,23 +196,32 @@ class SqliteWriter:
         return is_left
 
     def _remove_events(self, cursor: sqlite3.Cursor, limits: Retention, now_ms: int) -> int:
-        cutoff = retention.cutoff_ms(now_ms, limits.tenant_events_s)
-        if cutoff is None:
-            return 0
-        cursor.execute(self.queries["old_events"], (cutoff, retention.PIECE_ROWS))
         removed = 0
-        # From the front of each stream, so that what is left has no gap (P17).
-        for tenant, number in cursor.fetchall():
-            cursor.execute(self.queries["delete_events"], (tenant, number))
+        cutoff = retention.cutoff_ms(now_ms, limits.tenant_events_s)
+        if cutoff is not None:
+            cursor.execute(self.queries["old_events"], (cutoff, retention.PIECE_ROWS))
+            removed += self._cut_events(cursor, cursor.fetchall())
+        spans = [retention.Span(*row) for row in cursor.execute(self.queries["event_spans"])]
+        return removed + self._cut_events(cursor, retention.beyond(spans, limits.tenant_events))
+
+    def _cut_events(self, cursor: sqlite3.Cursor, up_to: list[tuple[str, int]]) -> int:
+        """From the front of each stream, so that what is left has no gap (P17)."""
+        removed = 0
+        for place in up_to:
+            cursor.execute(self.queries["delete_events"], place)
             removed += cursor.rowcount
         return removed
 
     def _remove_audits(self, cursor: sqlite3.Cursor, limits: Retention, now_ms: int) -> int:
+        removed = 0
         cutoff = retention.cutoff_ms(now_ms, limits.audit_s)
-        if cutoff is None:
-            return 0
-        cursor.execute(self.queries["delete_audits"], (retention.PIECE_ROWS, cutoff))
-        return cursor.rowcount
+        if cutoff is not None:
+            cursor.execute(self.queries["delete_audits"], (retention.PIECE_ROWS, cutoff))
+            removed += cursor.rowcount
+        if limits.audits is not None:
+            cursor.execute(self.queries["trim_audits"], (limits.audits, retention.PIECE_ROWS))
+            removed += cursor.rowcount
+        return removed
 
     def _give_back(self, cursor: sqlite3.Cursor) -> bool:
         """Shrink the file by a piece while much of it is free; what is free beyond that is used again."""

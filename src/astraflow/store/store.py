@@ -57,7 +57,10 @@ class Retention(msgspec.Struct, frozen=True):
     max_bytes: int | None = 10 * 1024**3
     """At most so many bytes in all; the oldest finished runs go first."""
     tenant_events_s: float | None = 7 * 24 * 3600.0
+    tenant_events: int | None = 1_000_000
+    """At most so many, of all tenants together; those of the longest streams go first."""
     audit_s: float | None = 365 * 24 * 3600.0
+    audits: int | None = 1_000_000
 
 
 class Swept(msgspec.Struct, frozen=True):

@@ -17,7 +17,13 @@ from tests.conformance.store.samples import (
 )
 
 FOREVER = Retention(
-    finished_runs_s=None, finished_runs=None, max_bytes=None, tenant_events_s=None, audit_s=None
+    finished_runs_s=None,
+    finished_runs=None,
+    max_bytes=None,
+    tenant_events_s=None,
+    tenant_events=None,
+    audit_s=None,
+    audits=None,
 )
 MONTH = Retention(finished_runs_s=30 * 24 * 3600.0, max_bytes=None)
 
@@ -198,3 +204,40 @@ async def test_workflows_are_kept_whatever_the_limits(backend: Backend) -> None:
         await desk.store.put_workflow(desk.claim, workflow("a", 1))
         await sweep(desk, Retention(finished_runs=0, max_bytes=0))
         assert await desk.store.find_workflow("default", "a") == workflow("a", 1)
+
+
+async def test_too_many_events_go_from_the_longest_stream_and_runs_stay(backend: Backend) -> None:
+    limits = Retention(tenant_events=6)
+    async with backend.desk() as desk:
+        await desk.write(plans=[PLAN], runs=[finished(1, NOW_MS)])
+        await desk.write(
+            events=[
+                *(event(number) for number in range(1, 11)),
+                *(event(number, "other") for number in range(1, 3)),
+                event(1, "third"),
+            ]
+        )
+        assert await sweep(desk, limits) == Swept(events=7)
+        assert await desk.store.tenant_events("default", 0, 10) == [event(8), event(9), event(10)]
+        assert len(await desk.store.tenant_events("other", 0, 10)) == 2
+        assert await sweep(desk, limits) == Swept()
+        assert await stored(desk) == ["1"]
+
+
+async def test_the_last_event_of_each_tenant_stays_however_few_may(backend: Backend) -> None:
+    async with backend.desk() as desk:
+        await desk.write(events=[event(1), event(2), event(1, "other"), event(2, "other")])
+        assert await sweep(desk, Retention(tenant_events=1)) == Swept(events=2)
+        assert await desk.store.event_heads() == {"default": 2, "other": 2}
+
+
+async def test_too_many_audits_go_oldest_first_in_pieces_and_runs_stay(backend: Backend) -> None:
+    limits = Retention(audits=5)
+    async with backend.desk() as desk:
+        await desk.write(plans=[PLAN], runs=[finished(1, NOW_MS)])
+        await desk.write(audits=[audit(number) for number in range(PIECE_ROWS + 10)])
+        while (await sweep(desk, limits)).more:
+            pass
+        left = [row for _, row in await desk.store.audit("default", limit=10)]
+        assert left == [audit(number) for number in range(PIECE_ROWS + 9, PIECE_ROWS + 4, -1)]
+        assert await stored(desk) == ["1"]

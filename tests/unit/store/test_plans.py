@@ -24,6 +24,8 @@ MAY_SCAN = {
     "doomed_pages",
     "forget_doomed",
     "event_heads",
+    "event_spans",
+    "count_audits",  # one constant row
     "old_events",
     "active_runs",
     "oldest_finished",

@@ -19,7 +19,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "sqlite_inspection",
         "sqlite_holdings",
     ),
-    "postgres": ("postgres", "postgres_link", "postgres_holdings"),
+    "postgres": ("postgres", "postgres_link", "postgres_holdings", "postgres_inspection"),
 }
 # A name of a query stands in quotes, in brackets after `queries`, or as an argument of what asks or changes.
 _ASKS = r"\.(?:all|one|rows|number)\(|_(?:all|one)\(|value\(|_read\(_all, |_change\(claim, |\((?=\"delete_ended_)"

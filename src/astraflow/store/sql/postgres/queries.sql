@@ -310,6 +310,32 @@ WITH gone AS (
 )
 SELECT count(*) FROM gone
 
+-- name: event_spans
+-- The first and the last number of each tenant; one step of the index per tenant, not per event.
+WITH RECURSIVE known (tenant) AS (
+    SELECT min(tenant) FROM tenant_events
+    UNION ALL
+    SELECT (SELECT min(e.tenant) FROM tenant_events AS e WHERE e.tenant > known.tenant)
+    FROM known WHERE known.tenant IS NOT NULL
+)
+SELECT tenant, (SELECT min(e.number) FROM tenant_events AS e WHERE e.tenant = known.tenant),
+    (SELECT max(e.number) FROM tenant_events AS e WHERE e.tenant = known.tenant)
+FROM known WHERE tenant IS NOT NULL ORDER BY tenant
+
+-- name: trim_events
+WITH gone AS (
+    DELETE FROM tenant_events WHERE tenant = $1 AND number <= $2 RETURNING true
+)
+SELECT count(*) FROM gone
+
+-- name: trim_audits
+WITH gone AS (
+    DELETE FROM audits WHERE number IN (
+        SELECT number FROM audits WHERE number <= (SELECT max(number) FROM audits) - $1 ORDER BY number LIMIT $2
+    ) RETURNING true
+)
+SELECT count(*) FROM gone
+
 -- name: delete_submissions
 WITH gone AS (
     DELETE FROM submissions WHERE (tenant, key) IN (

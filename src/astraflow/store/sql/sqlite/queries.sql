@@ -236,6 +236,26 @@ DELETE FROM tenant_events WHERE tenant = ? AND number <= ?
 DELETE FROM audits
 WHERE number IN (SELECT number FROM audits ORDER BY number LIMIT ?1) AND at < ?2
 
+-- name: event_spans
+-- The first and the last number of each tenant; one step of the index per tenant, not per event.
+WITH RECURSIVE known (tenant) AS (
+    SELECT min(tenant) FROM tenant_events
+    UNION ALL
+    SELECT (SELECT min(e.tenant) FROM tenant_events AS e WHERE e.tenant > known.tenant)
+    FROM known WHERE known.tenant IS NOT NULL
+)
+SELECT tenant, (SELECT min(e.number) FROM tenant_events AS e WHERE e.tenant = known.tenant),
+    (SELECT max(e.number) FROM tenant_events AS e WHERE e.tenant = known.tenant)
+FROM known WHERE tenant IS NOT NULL
+
+-- name: count_audits
+SELECT coalesce((SELECT max(number) FROM audits) - (SELECT min(number) FROM audits) + 1, 0)
+
+-- name: trim_audits
+DELETE FROM audits WHERE number IN (
+    SELECT number FROM audits WHERE number <= (SELECT max(number) FROM audits) - ?1 ORDER BY number LIMIT ?2
+)
+
 -- name: delete_submissions
 DELETE FROM submissions WHERE (tenant, key) IN (
     SELECT tenant, key FROM submissions WHERE created_at < ?1 ORDER BY created_at LIMIT ?2
