@@ -43,6 +43,7 @@ from astraflow.scheduler.holdings import (
     write_resource,
     write_wish,
 )
+from astraflow.scheduler.refusals import Refusals
 from astraflow.store.rows import (
     AuditRow,
     Changes,
@@ -98,6 +99,7 @@ class Ledger:
         self.workers = {(row.tenant, row.worker_id): row for row in workers}
         self.origins: dict[str, Origin] = {}
         self._heads = dict(heads)
+        self._refusals = Refusals()
         self._standing = {
             row.run_id: _Standing(row.tenant, row.status, row.cancel_requested, row.started_at)
             for row in runs
@@ -240,11 +242,11 @@ class Ledger:
             who = notice.subject or notice.worker
             named = {"worker": notice.worker, "session": notice.session_id}
             detail = _encode({name: value for name, value in named.items() if value})
-            changes.audits.append(
-                AuditRow(
-                    notice.tenant, view.at, who, notice.action, notice.frame_id, notice.code, detail
-                )
+            audit = AuditRow(
+                notice.tenant, view.at, who, notice.action, notice.frame_id, notice.code, detail
             )
+            is_refusal = notice.code is not None
+            changes.audits.extend(self._refusals.take(audit) if is_refusal else [audit])
 
     def _write_register(
         self, changes: Changes, workers: _Workers, event: RegisterArrived, view: View
