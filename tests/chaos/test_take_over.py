@@ -1,6 +1,6 @@
 """Two schedulers on one PostgreSQL, a worker that knows both: one dies or freezes, the other and the work go on.
 
-How long it took is printed, not asserted: the figures are in docs/performance.md.
+How long it took is printed, not asserted: the figures are in docs/chaos.md.
 """
 
 from __future__ import annotations
