@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, Raw
 
 from astraflow.protocol import limits
-from astraflow.protocol.wire import EMPTY_OBJECT, NULL, Count, Name, Text, Wire
+from astraflow.protocol.wire import EMPTY_OBJECT, NULL, Count, Name, Text, Time, Wire, check_time
 
 __all__ = [
     "CANCEL",
@@ -104,14 +104,20 @@ class ResourceRef(Wire, frozen=True):
     worker_id: Name
     type: Name
     scope: Name | None = None
-    expires_at: Name | None = None
+    expires_at: Time | None = None
     metadata: Raw = EMPTY_OBJECT
+
+    def __post_init__(self) -> None:
+        check_time("expires_at", self.expires_at)
 
 
 class Affinity(Wire, frozen=True):
     key: Name
     mode: Literal["sticky", "preferred"] = "preferred"
-    expires_at: Name | None = None
+    expires_at: Time | None = None
+
+    def __post_init__(self) -> None:
+        check_time("expires_at", self.expires_at)
 
 
 class Dispatch(Wire, frozen=True):
@@ -179,9 +185,12 @@ class Artifact(Wire, frozen=True):
     worker_id: Name
     type: Name
     size_bytes: Count | None = None
-    expires_at: Name | None = None
+    expires_at: Time | None = None
     inline: bool = False
     metadata: Raw = EMPTY_OBJECT
+
+    def __post_init__(self) -> None:
+        check_time("expires_at", self.expires_at)
 
 
 class TaskError(Wire, frozen=True):
@@ -294,7 +303,10 @@ class ResourceTouch(Wire, frozen=True):
     """Let the resource live until then. A worker that does not know it says so with an event."""
 
     resource_id: Name
-    expires_at: Name
+    expires_at: Time
+
+    def __post_init__(self) -> None:
+        check_time("expires_at", self.expires_at)
 
 
 class ResourceEvent(Wire, frozen=True):
@@ -303,17 +315,21 @@ class ResourceEvent(Wire, frozen=True):
     resource_id: Name
     state: Literal["ready", "touched", "evicting", "evicted", "released"]
     size_bytes: Count | None = None
-    expires_at: Name | None = None
+    expires_at: Time | None = None
     type: Name | None = None
     scope: Name | None = None
     run_id: Name | None = None
     node_id: Name | None = None
     package: PackageRef | None = None
     """Whose host holds it in memory; none for a file."""
-    created_at: Name | None = None
+    created_at: Time | None = None
     metadata: Raw = EMPTY_OBJECT
     error: Text | None = None
     """Why what was asked for, an export, could not be done."""
+
+    def __post_init__(self) -> None:
+        check_time("expires_at", self.expires_at)
+        check_time("created_at", self.created_at)
 
 
 TYPES: Final[dict[str, type[Wire]]] = {

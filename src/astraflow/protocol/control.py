@@ -12,7 +12,17 @@ import msgspec
 from msgspec import Meta
 
 from astraflow.protocol import limits
-from astraflow.protocol.wire import AttemptRef, Bitmap, Count, Int, Name, Text, Wire
+from astraflow.protocol.wire import (
+    AttemptRef,
+    Bitmap,
+    Count,
+    Int,
+    Name,
+    Text,
+    Time,
+    Wire,
+    check_time,
+)
 
 __all__ = [
     "ACK",
@@ -124,7 +134,7 @@ class SessionAccept(Wire, frozen=True, omit_defaults=False):
 
     session_id: Name
     session_token: Token
-    expires_at: Name
+    expires_at: Time
     resumed: bool
     worker_instance_id: Name
     window: Annotated[int, Meta(ge=1, le=limits.MAX_WINDOW)]
@@ -132,6 +142,9 @@ class SessionAccept(Wire, frozen=True, omit_defaults=False):
     heartbeat_interval_ms: Annotated[int, Meta(ge=1, le=limits.INT_MAX)]
     lease_ttl_ms: Annotated[int, Meta(ge=1, le=limits.INT_MAX)]
     last_seen_seq: Count | None = None
+
+    def __post_init__(self) -> None:
+        check_time("expires_at", self.expires_at)
 
 
 class Resume(Wire, frozen=True, omit_defaults=False):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from msgspec import Meta, Raw
 
+from astraflow.moments import parse_iso
 from astraflow.protocol import limits
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EMPTY_OBJECT",
+    "NOT_A_TIME",
     "NULL",
     "AckInfo",
     "AttemptRef",
@@ -33,9 +35,11 @@ __all__ = [
     "Name",
     "Sender",
     "Text",
+    "Time",
     "Unreadable",
     "WindowInfo",
     "Wire",
+    "check_time",
     "is_sequenced",
 ]
 
@@ -43,6 +47,8 @@ Name = Annotated[str, Meta(min_length=1, max_length=limits.NAME_CHARS)]
 """An id, name, version or code."""
 Text = Annotated[str, Meta(max_length=limits.TEXT_CHARS)]
 """A reason, message or stack."""
+Time = Name
+"""RFC 3339, within 1970-01-01 … 9999-12-30 UTC. A model that has one calls `check_time` for it when it is made."""
 Int = Annotated[int, Meta(ge=limits.INT_MIN, le=limits.INT_MAX)]
 """PROTOCOL §1: integers beyond ±2^53 are refused in protocol fields."""
 Count = Annotated[int, Meta(ge=0, le=limits.INT_MAX)]
@@ -50,12 +56,23 @@ Seq = Annotated[int, Meta(ge=0, le=limits.SEQ_MAX)]
 Bitmap = Annotated[str, Meta(max_length=limits.MAX_WINDOW // 4)]
 Flag = Annotated[str, Meta(min_length=1, max_length=limits.NAME_CHARS)]
 
+NOT_A_TIME = "not an RFC 3339 time with zone, from 1970-01-01 to 9999-12-30 UTC"
 EMPTY_OBJECT = Raw(b"{}")
 NULL = Raw(b"null")
 
 
 class Wire(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The base of all that goes over the wire."""
+
+
+def check_time(field: str, text: str | None) -> None:
+    """Refuse a payload whose time cannot be kept, shown and sent on.
+
+    Raises:
+        ValueError: which the decoder turns into its own refusal, with the place.
+    """
+    if text is not None and parse_iso(text) is None:
+        raise ValueError(f"{NOT_A_TIME}: `{field}`")
 
 
 class Sender(Wire, frozen=True):

@@ -48,9 +48,13 @@ def acked_through(raw: RawWorker) -> int | None:
 class TestResults:
     def test_a_result_is_committed_whole(self) -> None:
         rig, raw = leased()
-        artifact = business.Artifact("r1", "w1", "file", 7, "2030", True, msgspec.Raw(b'{"m":1}'))
+        artifact = business.Artifact(
+            "r1", "w1", "file", 7, "2030-01-01T00:00:00Z", True, msgspec.Raw(b'{"m":1}')
+        )
         raw.result("run1.0", result=msgspec.Raw(b'{"v":1}'), artifacts=(artifact,), duration_ms=12)
-        expected = ArtifactRef("r1", "w1", "file", 7, "2030", True, msgspec.Raw(b'{"m":1}'))
+        expected = ArtifactRef(
+            "r1", "w1", "file", 7, "2030-01-01T00:00:00Z", True, msgspec.Raw(b'{"m":1}')
+        )
         assert rig.new_facts() == [
             TaskSucceeded(0, 0, 1, msgspec.Raw(b'{"v":1}'), (expected,), 12),
             RunFinished(0, "succeeded"),

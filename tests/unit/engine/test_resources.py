@@ -96,7 +96,7 @@ class TestTold:
     def test_a_worker_of_another_make_may_tell_less(self) -> None:
         rig = Rig()
         worker = rig.worker("w1")
-        tell(worker, business.ResourceEvent("r1", "ready", expires_at="when I like"))
+        tell(worker, business.ResourceEvent("r1", "ready"))
         assert (holding(rig).type, holding(rig).expires_at) == ("resource", None)
 
     def test_touched_moves_its_end_and_evicting_its_state(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -15,6 +14,7 @@ import msgspec
 from astraflow import errors
 from astraflow.clock import Clock
 from astraflow.config import WorkerSettings
+from astraflow.moments import parse_iso
 from astraflow.protocol import business, control
 from astraflow.protocol.wire import Wire
 from astraflow.worker.addresses import Origin, absolute_url
@@ -115,8 +115,7 @@ class ResourceService:
 
     def on_touch(self, touch: business.ResourceTouch) -> None:
         try:
-            until = _wall_ms(touch.expires_at)
-            self.registry.touch(touch.resource_id, expires_at=until)
+            self.registry.touch(touch.resource_id, expires_at=parse_iso(touch.expires_at))
         except errors.AstraflowError as problem:
             _log.warning("a resource was not prolonged: %s", problem.message)
             self._tell_state(touch.resource_id)
@@ -190,16 +189,3 @@ class ResourceService:
             return
         key = f"resource/{event.resource_id}"
         self._tell_link(key, business.RESOURCE_EVENT, event, None)
-
-
-def _wall_ms(text: str) -> int:
-    """Raises Refused when it is no time with a zone."""
-    try:
-        at = datetime.fromisoformat(text)
-        if at.tzinfo is None:
-            raise ValueError("a zone is missing")
-        return int(at.astimezone(UTC).timestamp() * 1000)
-    except (ValueError, OverflowError) as problem:
-        raise errors.Refused(
-            errors.RESOURCE_INVALID, f"expires_at must be a time of RFC 3339: {text}"
-        ) from problem
