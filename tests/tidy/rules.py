@@ -24,6 +24,8 @@ NESTING = 4
 BOUNDARIES: frozenset[str] = frozenset(
     {
         "src/astraflow/cli/failing.py",  # the process ends there, and says so in JSON if that was asked for
+        "src/astraflow/engine/engine.py",  # says whose input it failed at, and is thrown away
+        "src/astraflow/scheduler/writer.py",  # throws a session or an engine away that failed
         "src/astraflow/store/threads.py",  # what a thread raised goes to the one who waits for it
     }
 )

@@ -1,86 +1,129 @@
 """The worker's end of the server: `/ws/worker` on the same port as everything else.
 
-picows speaks the WebSocket under uvicorn: uvicorn reads the upgrade request and hands the transport over. The class
-that picows has for this is not in its documentation, so its version is pinned and `tests/api/test_worker_socket.py` is
-the contract that an update must keep.
+uvicorn reads the upgrade request and hands the transport over. What arrives is cut into frames by
+`protocol.websocket`; what the scheduler needs of a socket is small (`scheduler.connections.Connection`), so that a
+socket in memory can take this one's place.
 
-What the scheduler needs of a socket is small (`scheduler.writer.Connection`), so that another library, or a socket in
-memory, can take this one's place.
+Rule 1: of one connection only so much is handled in one turn of the loop (`TURN_FRAMES`); the rest waits, unread, until
+        all others have had theirs.
+Rule 2: a peer that does not read is not read either, and closed in the end. What it is owed has a bound; of several
+        pings only the last is answered (RFC 6455 §5.5.3 allows it).
+Rule 3: who has said nothing readable yet may say little.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import logging
-from typing import TYPE_CHECKING, Any, Final
-
-from picows import (
-    WSCloseCode,
-    WSFrame,
-    WSListener,
-    WSMsgType,
-    WSTransport,
-    WSUpgradeRequest,
-    WSUpgradeResponse,
-    WSUpgradeResponseWithListener,
-)
-from picows.picows import WSAutoPingStrategy, WSProtocol  # type: ignore[attr-defined]
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from astraflow import errors
 from astraflow.protocol import limits
 from astraflow.protocol.codec import BadFrame
+from astraflow.protocol.websocket import (
+    CLOSE,
+    PING,
+    PONG,
+    TEXT,
+    FrameReader,
+    close_bytes,
+    text_head,
+)
 
 if TYPE_CHECKING:
     from astraflow.scheduler.service import Scheduler
     from astraflow.scheduler.writer import Writer
 
-__all__ = ["PATH", "SUBPROTOCOL", "frame_bytes", "socket_class"]
+__all__ = ["PATH", "SUBPROTOCOL", "socket_class"]
 
 PATH: Final = b"/ws/worker"
-SUBPROTOCOL: Final = "astraflow.v2"
+SUBPROTOCOL: Final = b"astraflow.v2"
+VERSION: Final = b"13"
 
 CLOSE_WAIT_S: Final = 2.0
 """How long a peer has to answer a close before the connection is dropped."""
 
-UPGRADE_TIMEOUT_S: Final = 10.0
-READ_BUFFER_BYTES: Final = 64 * 1024
-
-_log: Final = logging.getLogger("picows")
-"""The library's own: who connects is said by us, when it is known who it is."""
-_TEXT: Final = WSMsgType.TEXT
-_CONTINUATION: Final = WSMsgType.CONTINUATION
-_BINARY: Final = WSMsgType.BINARY
-_CLOSE: Final = WSMsgType.CLOSE
-_SHORT: Final = 126
-_MEDIUM: Final = 1 << 16
+_log: Final = logging.getLogger(__name__)
+_GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+_KEY_BYTES: Final = 16
 
 
-def frame_bytes(text: bytes) -> bytes:
-    """The header of one unmasked text frame; RFC 6455 §5.2."""
-    size = len(text)
-    if size < _SHORT:
-        return bytes((0x81, size))
-    if size < _MEDIUM:
-        return b"\x81\x7e" + size.to_bytes(2, "big")
-    return b"\x81\x7f" + size.to_bytes(8, "big")
-
-
-class _WorkerSocket(WSListener):
+class _WorkerSocket(asyncio.Protocol):
     """One connection of a worker, as the writer sees it."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
+        self._loop = asyncio.get_running_loop()
         self._writer: Writer | None = None
         self._conn = ""
-        self._transport: WSTransport | None = None
-        self._parts: list[bytes] = []
-        self._size = 0
+        self._transport: asyncio.Transport | None = None
+        self._reader: FrameReader | None = None
+        self._owed_bytes = limits.MAX_OWED_FIRST_BYTES
+        self._share = limits.TURN_FRAMES
+        self._is_turn_set = False
+        self._has_backlog = False
+        self._is_read = True
         self._is_closing = False
+        self._pong: bytes | None = None
+        self._unread_timer: asyncio.TimerHandle | None = None
 
-    # -- what picows calls ------------------------------------------------------------------
+    # -- what asyncio calls -----------------------------------------------------------------
 
-    def on_ws_connected(self, transport: WSTransport) -> None:
-        self._transport = transport
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # which uvloop's is not by its class
+        self._transport.set_write_buffer_limits(self._owed_bytes)
+
+    def data_received(self, raw: bytes) -> None:
+        if self._reader is None:
+            self._upgrade(raw)
+            return
+        self._reader.feed(raw)
+        if not self._has_backlog:
+            self._read()
+
+    def pause_writing(self) -> None:
+        self._unread_timer = self._loop.call_later(limits.UNREAD_TIMEOUT_S, self._give_up)
+        self._look()
+
+    def resume_writing(self) -> None:
+        self._cancel_timer()
+        self._look()
+        if self._writer is not None:
+            self._writer.drained(self._conn)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._cancel_timer()
+        self._is_closing = True
+        self._has_backlog = False
+        if self._writer is not None:
+            self._writer.closed(self._conn)
+
+    # -- the upgrade ------------------------------------------------------------------------
+
+    def _upgrade(self, raw: bytes) -> None:
+        """The request as uvicorn has read it, whole; with everything after it, the peer waits for our answer."""
+        assert self._transport is not None
+        line, headers = _headers_of(raw)
+        refusal = self._refusal(line, headers)
+        if refusal is not None:
+            self._is_closing = True
+            self._transport.write(refusal)
+            self._transport.close()
+            return
+        accept = base64.b64encode(_sha1(headers[b"sec-websocket-key"] + _GUID))
+        answer = [
+            b"HTTP/1.1 101 Switching Protocols",
+            b"Upgrade: websocket",
+            b"Connection: Upgrade",
+            b"Sec-WebSocket-Accept: " + accept,
+        ]
+        offered = headers.get(b"sec-websocket-protocol", b"").split(b",")
+        if SUBPROTOCOL in {name.strip() for name in offered}:
+            answer.append(b"Sec-WebSocket-Protocol: " + SUBPROTOCOL)
+        self._transport.write(b"\r\n".join([*answer, b"", b""]))
+        self._reader = FrameReader(limits.MAX_FIRST_BYTES, is_masked=True)
         try:
             serving, self._conn = self._scheduler.connect(self)
         except errors.Unavailable:
@@ -88,97 +131,179 @@ class _WorkerSocket(WSListener):
             return
         self._writer = serving.writer
 
-    def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
-        kind = frame.msg_type
-        if kind == _TEXT and frame.fin:
-            if self._writer is not None:
-                self._writer.received(self._conn, frame.get_payload_as_bytes())
-        elif kind in (_TEXT, _CONTINUATION):
-            self._gather(frame)
-        elif kind == _CLOSE:
-            self._answer_close(transport, frame)
-        elif kind == _BINARY:
-            self._refuse(BadFrame(limits.CLOSE_PROTOCOL_ERROR, "a binary message"))
+    def _refusal(self, line: bytes, headers: dict[bytes, bytes]) -> bytes | None:
+        method, _, rest = line.partition(b" ")
+        if rest.partition(b" ")[0].partition(b"?")[0] != PATH:
+            return _answer(b"404 Not Found", b"there is no such socket")
+        if not self._scheduler.is_ready():
+            return _answer(b"503 Service Unavailable", b"not ready", b"Retry-After: 1")
+        if headers.get(b"sec-websocket-version") != VERSION:
+            more = b"Sec-WebSocket-Version: " + VERSION
+            return _answer(b"426 Upgrade Required", b"this is version 13", more)
+        if method != b"GET" or not _is_key(headers.get(b"sec-websocket-key", b"")):
+            return _answer(b"400 Bad Request", b"this is no WebSocket request")
+        return None
 
-    def on_ws_disconnected(self, transport: WSTransport) -> None:
-        if self._writer is not None:
-            self._writer.closed(self._conn)
+    # -- reading ----------------------------------------------------------------------------
 
-    def _gather(self, frame: WSFrame) -> None:
-        """A message in fragments."""
-        self._size += frame.payload_size
-        if self._size > limits.MAX_FRAME_BYTES:
-            self._refuse(BadFrame(limits.CLOSE_TOO_BIG, "the message is larger than allowed"))
-            return
-        self._parts.append(frame.get_payload_as_bytes())
-        if frame.fin:
-            raw = b"".join(self._parts)
-            self._parts, self._size = [], 0
+    def _read(self) -> None:
+        """Handle what has arrived, up to the share of this turn."""
+        if not self._is_turn_set:
+            self._is_turn_set = True
+            self._loop.call_soon(self._next_turn)
+        reader = self._reader
+        assert reader is not None
+        self._has_backlog = False
+        try:
+            while (frame := reader.next()) is not None:
+                self._share -= 1 + len(frame[1]) // limits.TURN_BYTES
+                self._on_frame(*frame)
+                if self._share <= 0:
+                    self._has_backlog = True
+                    break
+        except BadFrame as error:
+            self._refuse(error)
+        self._look()
+
+    def _next_turn(self) -> None:
+        self._is_turn_set = False
+        self._share = limits.TURN_FRAMES
+        pong, self._pong = self._pong, None
+        if pong is not None and not self._is_closing and self.room() > 0:
+            self._write(bytes((0x80 | PONG, len(pong))) + pong)
+        if self._has_backlog:
+            self._read()
+
+    def _on_frame(self, kind: int, payload: bytes) -> None:
+        if kind == CLOSE:
+            self._on_close()
+        elif self._is_closing:
+            return  # it does not count any more
+        elif kind == TEXT:
             if self._writer is not None:
-                self._writer.received(self._conn, raw)
+                self._writer.received(self._conn, payload)
+        elif kind == PING:
+            self._pong = payload
+
+    def _on_close(self) -> None:
+        assert self._transport is not None
+        if not self._is_closing:
+            self._is_closing = True
+            self._write(close_bytes(limits.CLOSE_NORMAL))
+        self._transport.close()
 
     def _refuse(self, error: BadFrame) -> None:
-        self._parts, self._size = [], 0
-        if self._writer is not None:
+        """Its peer is told why, and closed; the rest of what it says is read and dropped, or it would not read that."""
+        self._reader = _Deaf(limits.MAX_FIRST_BYTES, is_masked=True)
+        if self._writer is not None and not self._is_closing:
             self._writer.refuse(self._conn, error)
 
-    def _answer_close(self, transport: WSTransport, frame: WSFrame) -> None:
-        if not self._is_closing:
-            transport.send_close(WSCloseCode.OK)
-        transport.disconnect()
+    def _look(self) -> None:
+        """Whether there is a reason not to read."""
+        assert self._transport is not None
+        is_read = self._unread_timer is None and not self._has_backlog
+        if is_read != self._is_read and not self._transport.is_closing():
+            self._is_read = is_read
+            if is_read:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+
+    def _give_up(self) -> None:
+        _log.warning("a peer does not read what it is sent: closing", extra={"conn": self._conn})
+        self.close(limits.CLOSE_POLICY)
+
+    def _cancel_timer(self) -> None:
+        if self._unread_timer is not None:
+            self._unread_timer.cancel()
+            self._unread_timer = None
 
     # -- what the writer calls --------------------------------------------------------------
 
     def send(self, frames: list[bytes]) -> None:
         """All in one write: a system call costs more than making a frame."""
-        transport = self._transport
-        if transport is None or transport.is_disconnected or self._is_closing:
+        if self._is_closing:
             return
         pieces: list[bytes] = []
         for text in frames:
-            pieces.append(frame_bytes(text))
+            pieces.append(text_head(len(text)))
             pieces.append(text)
-        transport.underlying_transport.write(b"".join(pieces))
+        self._write(b"".join(pieces))
+
+    def room(self) -> int:
+        """How many bytes may still wait to be sent."""
+        assert self._transport is not None
+        return self._owed_bytes - self._transport.get_write_buffer_size()
+
+    def admit(self) -> None:
+        """It is known who this is: more is allowed."""
+        assert self._transport is not None and self._reader is not None
+        self._reader.limit = limits.MAX_FRAME_BYTES
+        self._owed_bytes = limits.MAX_OWED_BYTES
+        self._transport.set_write_buffer_limits(self._owed_bytes)
 
     def close(self, code: int) -> None:
-        transport = self._transport
-        if transport is None or transport.is_disconnected or self._is_closing:
+        if self._is_closing:
             return
+        self._write(close_bytes(code))
         self._is_closing = True
-        transport.send_close(WSCloseCode(code))
         # Closing at once could discard what the peer has not read yet.
-        asyncio.get_running_loop().call_later(CLOSE_WAIT_S, transport.disconnect)
+        assert self._transport is not None
+        self._loop.call_later(CLOSE_WAIT_S, self._transport.abort)
+
+    def _write(self, raw: bytes) -> None:
+        assert self._transport is not None
+        if not self._transport.is_closing():
+            self._transport.write(raw)
+
+
+class _Deaf(FrameReader):
+    """After a refusal nothing that comes is looked at."""
+
+    __slots__ = ()
+
+    def feed(self, raw: bytes) -> None:
+        pass
+
+
+def _headers_of(raw: bytes) -> tuple[bytes, dict[bytes, bytes]]:
+    line, *rest = raw.split(b"\r\n")
+    headers: dict[bytes, bytes] = {}
+    for one in rest:
+        name, _, value = one.partition(b":")
+        name, value = name.strip().lower(), value.strip()
+        headers[name] = headers[name] + b"," + value if name in headers else value
+    return line, headers
+
+
+def _sha1(text: bytes) -> bytes:
+    """As RFC 6455 §4.2.2 has it: it proves that the answer is to this request, and no more."""
+    return hashlib.sha1(text, usedforsecurity=False).digest()
+
+
+def _is_key(key: bytes) -> bool:
+    try:
+        return len(base64.b64decode(key, validate=True)) == _KEY_BYTES
+    except ValueError:
+        return False
+
+
+def _answer(status: bytes, text: bytes, *more: bytes) -> bytes:
+    head = [
+        b"HTTP/1.1 " + status,
+        b"Content-Type: text/plain; charset=utf-8",
+        b"Content-Length: %d" % len(text),
+        b"Connection: close",
+        *more,
+    ]
+    return b"\r\n".join([*head, b"", text])
 
 
 def socket_class(scheduler: Scheduler) -> type[asyncio.Protocol]:
     """What uvicorn makes for each upgraded connection (its `ws` setting)."""
 
-    def listen(request: WSUpgradeRequest) -> WSUpgradeResponseWithListener | None:
-        if request.path.partition(b"?")[0] != PATH:
-            return None
-        if not scheduler.is_ready():
-            response = WSUpgradeResponse.create_error_response(
-                503, b"not ready", {"Retry-After": "1"}
-            )
-            return WSUpgradeResponseWithListener(response, None)
-        offered = request.headers.get("Sec-WebSocket-Protocol", "")
-        names = {name.strip() for name in offered.split(",")}
-        extra = {"Sec-WebSocket-Protocol": SUBPROTOCOL} if SUBPROTOCOL in names else None
-        response = WSUpgradeResponse.create_101_response(extra)
-        return WSUpgradeResponseWithListener(response, _WorkerSocket(scheduler))
-
-    class WorkerProtocol(WSProtocol):  # type: ignore[misc]
+    class WorkerSocket(_WorkerSocket):
         def __init__(self, **_: Any) -> None:
-            super().__init__(
-                None, None, False, listen, _log, True, UPGRADE_TIMEOUT_S,
-                False, 20.0, 20.0, WSAutoPingStrategy.PING_WHEN_IDLE, True,
-                limits.MAX_FRAME_BYTES, None, READ_BUFFER_BYTES,
-            )  # fmt: skip
+            super().__init__(scheduler)
 
-        def data_received(self, raw: bytes) -> None:
-            """The upgrade request, which uvicorn has read; all else comes by way of the buffer."""
-            buffer = self.get_buffer(len(raw))
-            buffer[: len(raw)] = raw
-            self.buffer_updated(len(raw))
-
-    return WorkerProtocol
+    return WorkerSocket

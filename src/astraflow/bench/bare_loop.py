@@ -29,8 +29,8 @@ from picows import (
     ws_create_server,
 )
 
-from astraflow.api.worker_socket import frame_bytes
 from astraflow.protocol import business
+from astraflow.protocol.websocket import text_head
 from astraflow.protocol.wire import Envelope, Sender
 from astraflow.runs.facts import AttemptStarted, TaskLeased, TaskSucceeded, encode_fact
 
@@ -115,7 +115,7 @@ class _Scheduler(WSListener):
         pieces: list[bytes] = []
         for task in tasks:
             frame = _encode(_dispatch(f"{RUN}.{task}"))
-            pieces += (frame_bytes(frame), frame)
+            pieces += (text_head(len(frame)), frame)
         self.transport.underlying_transport.write(b"".join(pieces))
 
     def commit(self, lines: list[bytes]) -> None:

@@ -15,6 +15,9 @@ Rule 3: one batch at a time, in order: the next is taken after `committed`. A ba
         follows from the one before it (the ack of a report that came twice), so it must not overtake that one.
 Rule 4: an engine whose batch could not be committed is thrown away, with all its sessions, and made anew from
         the store. A commit whose outcome is unknown is first read back (R16).
+Rule 5: an engine that fails in the middle of an input is thrown away, too, because what it holds may be half done
+        (`InputFailed` says whose input). One exception: when the session layer fails, before anything of a run is
+        touched, only that session is half done, and only it is thrown away (`SessionFailed`, `abandon`).
 """
 
 from __future__ import annotations
@@ -74,6 +77,7 @@ from astraflow.protocol.events import (
     Audited,
     CloseConnection,
     Delivered,
+    GatewayEvent,
     HeartbeatArrived,
     IdentityBound,
     Missed,
@@ -91,9 +95,23 @@ from astraflow.workflow.plan import Plan
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["Engine", "earliest"]
+__all__ = ["Engine", "InputFailed", "SessionFailed", "earliest"]
 
 _T = TypeVar("_T")
+
+
+class SessionFailed(Exception):
+    """The session layer failed at a frame of this connection; call `abandon`, and the engine is whole."""
+
+
+class InputFailed(Exception):
+    """The engine failed at something of this worker; it is of no use any more."""
+
+    def __init__(self, tenant: str, worker: str, frame_id: str | None) -> None:
+        super().__init__(f"input of worker {worker} of tenant {tenant}")
+        self.tenant = tenant
+        self.worker = worker
+        self.frame_id = frame_id
 
 
 def earliest(*times: float | None) -> float | None:
@@ -157,9 +175,26 @@ class Engine:
         self.gateway.opened(conn, now, certificate)
 
     def receive(self, conn: str, envelope: Envelope, now: float, at: int) -> None:
-        """A frame that the codec accepted."""
+        """A frame that the codec accepted.
+
+        Raises:
+            SessionFailed, InputFailed: Rule 5.
+        """
         self._enter(now, at)
-        self.gateway.feed(conn, envelope, now, at / 1000)
+        try:
+            self.gateway.feed(conn, envelope, now, at / 1000)
+        except Exception as error:
+            raise SessionFailed from error
+        self._take_events()
+
+    def abandon(self, conn: str, now: float, at: int) -> None:
+        """Throw away a connection at whose frame the session layer failed, and its session.
+
+        Raises: AssertionError, when there is more that is not whole; InputFailed.
+        """
+        self._enter(now, at)
+        self.gateway.abandon(conn, now)
+        self.gateway.check()
         self._take_events()
 
     def bad_frame(self, conn: str, error: errors.AstraflowError, now: float, at: int) -> None:
@@ -364,31 +399,38 @@ class Engine:
             self.view.decide(run, Fail(task, problem))
 
     def _take_events(self) -> None:
-        view = self.view
         for event in self.gateway.take_events():
-            if isinstance(event, Delivered):
-                on_delivered(view, event)
-            elif isinstance(event, Acked):
-                on_acked(view, event)
-                for owed in self._owed.pop(event.session_id, ()):
-                    view.batch.effects.append(owed)
-            elif isinstance(event, HeartbeatArrived):
-                stop = on_heartbeat(view, event)
-                self.gateway.answer_heartbeat(event.session_id, event.frame_id, stop, view.now)
-            elif isinstance(event, RegisterArrived):
-                on_register(view, event)
-            elif isinstance(event, SessionEnded):
-                on_session_ended(view, event)
-                self._owed.pop(event.session_id, None)
-            elif isinstance(event, Missed):
-                on_missed(view, event)
-            elif isinstance(event, Refused):
-                on_refused(view, event)
-            elif isinstance(event, IdentityBound | Audited):
-                view.batch.notices.append(event)
-            else:
-                view.count(f"event: {type(event).__name__}")
+            try:
+                self._on_event(event)
+            except Exception as error:
+                frame_id = event.envelope.id if isinstance(event, Delivered) else None
+                raise InputFailed(event.tenant, event.worker, frame_id) from error
         self._settle()
+
+    def _on_event(self, event: GatewayEvent) -> None:
+        view = self.view
+        if isinstance(event, Delivered):
+            on_delivered(view, event)
+        elif isinstance(event, Acked):
+            on_acked(view, event)
+            for owed in self._owed.pop(event.session_id, ()):
+                view.batch.effects.append(owed)
+        elif isinstance(event, HeartbeatArrived):
+            stop = on_heartbeat(view, event)
+            self.gateway.answer_heartbeat(event.session_id, event.frame_id, stop, view.now)
+        elif isinstance(event, RegisterArrived):
+            on_register(view, event)
+        elif isinstance(event, SessionEnded):
+            on_session_ended(view, event)
+            self._owed.pop(event.session_id, None)
+        elif isinstance(event, Missed):
+            on_missed(view, event)
+        elif isinstance(event, Refused):
+            on_refused(view, event)
+        elif isinstance(event, IdentityBound | Audited):
+            view.batch.notices.append(event)
+        else:
+            view.count(f"event: {type(event).__name__}")
 
     def _perform(self, effect: Effect, now: float, at: int) -> None:
         if isinstance(effect, SendDispatch):

@@ -191,6 +191,11 @@ class Metrics:
         self.heartbeats_missed = Counter(
             "ws_heartbeat_miss_total", "heartbeats that did not come", ("tenant", "worker")
         )
+        self.input_failures = Counter(
+            "astraflow_input_failures_total",
+            "sessions and engines that were given up because handling an input failed",
+            ("kind",),
+        )
         self.dispatches = Counter(
             "cmd_dispatch_total", "attempts sent to workers", ("tenant", "node_type")
         )

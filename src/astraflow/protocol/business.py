@@ -13,7 +13,17 @@ import msgspec
 from msgspec import Meta, Raw
 
 from astraflow.protocol import limits
-from astraflow.protocol.wire import EMPTY_OBJECT, NULL, Count, Name, Text, Time, Wire, check_time
+from astraflow.protocol.wire import (
+    EMPTY_OBJECT,
+    NULL,
+    Count,
+    Name,
+    Text,
+    Time,
+    Wire,
+    check_resource_id,
+    check_time,
+)
 
 __all__ = [
     "CANCEL",
@@ -190,6 +200,7 @@ class Artifact(Wire, frozen=True):
     metadata: Raw = EMPTY_OBJECT
 
     def __post_init__(self) -> None:
+        check_resource_id(self.resource_id)
         check_time("expires_at", self.expires_at)
 
 
@@ -328,6 +339,7 @@ class ResourceEvent(Wire, frozen=True):
     """Why what was asked for, an export, could not be done."""
 
     def __post_init__(self) -> None:
+        check_resource_id(self.resource_id)
         check_time("expires_at", self.expires_at)
         check_time("created_at", self.created_at)
 

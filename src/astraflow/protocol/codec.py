@@ -28,7 +28,14 @@ from astraflow import errors
 from astraflow.moments import parse_iso
 from astraflow.protocol import business, control, limits, scan
 from astraflow.protocol.shapes import Shape, known_only, shape_of
-from astraflow.protocol.wire import NOT_A_TIME, AckInfo, Envelope, Unreadable, Wire
+from astraflow.protocol.wire import (
+    NOT_A_RESOURCE_ID,
+    NOT_A_TIME,
+    AckInfo,
+    Envelope,
+    Unreadable,
+    Wire,
+)
 
 __all__ = [
     "BadFrame",
@@ -365,7 +372,8 @@ def _unreadable(code: errors.Code, pointer: str, message: str, value: object) ->
 _ERROR_PATH: Final = re.compile(r"^(?P<reason>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
 _PATH_STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 _NAMED: Final = re.compile(
-    rf"^(?:Object (?:missing required|contains unknown) field|{NOT_A_TIME}:) `(.*)`$"
+    r"^(?:Object (?:missing required|contains unknown) field|"
+    rf"{re.escape(NOT_A_TIME)}:|{re.escape(NOT_A_RESOURCE_ID)}:) `(.*)`$"
 )
 
 

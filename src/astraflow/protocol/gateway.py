@@ -97,7 +97,7 @@ class Gateway(Lobby):
     def opened(self, conn: Conn, now: float, certificate: object = None) -> None:
         """A connection was opened; `certificate` is what TLS verified, if anything."""
         self._now = now
-        connection = Connection(conn, certificate)
+        connection = Connection(conn, certificate, now)
         self._connections[conn] = connection
         if len(self._connections) > self._settings.max_connections:
             self._count("connections_turned_away")
@@ -129,6 +129,22 @@ class Gateway(Lobby):
         if isinstance(error, codec.BadFrame):
             close_code = error.close_code
         self._reset(connection, error.code, error.message, close_code=close_code)
+
+    def abandon(self, conn: Conn, now: float) -> None:
+        """`feed` has failed at a frame of this connection: end the connection and its session, whatever they hold."""
+        self._now = now
+        connection = self._connections.get(conn)
+        if connection is None:
+            return
+        self._count("sessions_abandoned")
+        session = connection.session
+        if session is not None:
+            # What it was about to tell may be half of it; its worker will send it again.
+            session_id = session.session_id
+            self._events = [event for event in self._events if event.session_id != session_id]
+            self._end(session, errors.INTERNAL, errors.INTERNAL.says)
+        else:
+            self._reset(connection, errors.INTERNAL, errors.INTERNAL.says)
 
     def feed(self, conn: Conn, envelope: Envelope, now: float, wall: float) -> None:
         """Take a frame off a connection."""
@@ -382,9 +398,7 @@ class Gateway(Lobby):
         now: float,
     ) -> None:
         session.heard(now)
-        is_flood = now < connection.last_heartbeat + limits.HEARTBEAT_MIN_GAP_S
-        connection.last_heartbeat = now
-        if is_flood:
+        if not connection.may_beat(now):
             self._count("heartbeats_too_fast")
             if self._is_abuse(connection, now):
                 return

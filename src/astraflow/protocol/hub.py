@@ -49,11 +49,12 @@ class Connection:
     """One connection: opening until it has a principal, greeted until it has a session."""
 
     __slots__ = (
+        "_beaten_at",
+        "_beats",
         "certificate",
         "conn",
         "greeting_id",
         "handshake",
-        "last_heartbeat",
         "principal",
         "refusals",
         "session",
@@ -62,7 +63,7 @@ class Connection:
         "worker",
     )
 
-    def __init__(self, conn: Conn, certificate: object) -> None:
+    def __init__(self, conn: Conn, certificate: object, now: float) -> None:
         self.conn = conn
         self.certificate = certificate
         self.tenant = _NO_TENANT
@@ -72,8 +73,23 @@ class Connection:
         self.greeting_id: str | None = None
         self.session: SchedulerSession | None = None
         self.took_over = False  # another connection of the identity was open when it was greeted
-        self.last_heartbeat = -limits.HEARTBEAT_INTERVAL_S
+        self._beats = 1.0
+        self._beaten_at = now
         self.refusals: deque[float] = deque()
+
+    def may_beat(self, now: float) -> bool:
+        """Whether a heartbeat that arrives now is one of a flood.
+
+        Counted over time, not from one to the next: those that came while the scheduler stood still, or the link was
+        slow, arrive all at once.
+        """
+        gained = (now - self._beaten_at) / limits.HEARTBEAT_MIN_GAP_S
+        self._beats = min(self._beats + gained, limits.HEARTBEAT_BURST)
+        self._beaten_at = now
+        if self._beats < 1.0:
+            return False
+        self._beats -= 1.0
+        return True
 
     @property
     def identity(self) -> Identity:

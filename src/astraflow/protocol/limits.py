@@ -36,6 +36,7 @@ __all__ = [
     "HEARTBEATS_MISSED_LOST",
     "HEARTBEATS_MISSED_WARN",
     "HEARTBEAT_ANSWER_TIMEOUT_S",
+    "HEARTBEAT_BURST",
     "HEARTBEAT_INTERVAL_S",
     "HEARTBEAT_JITTER",
     "HEARTBEAT_MIN_GAP_S",
@@ -47,10 +48,14 @@ __all__ = [
     "MAX_CHUNKS",
     "MAX_CONNECTIONS",
     "MAX_DEPTH",
+    "MAX_FIRST_BYTES",
     "MAX_FLAGS",
+    "MAX_FRAGMENTS",
     "MAX_FRAME_BYTES",
     "MAX_INVENTORY",
     "MAX_LABELS",
+    "MAX_OWED_BYTES",
+    "MAX_OWED_FIRST_BYTES",
     "MAX_PACKAGES",
     "MAX_PARALLEL",
     "MAX_RESOURCE_REFS",
@@ -71,6 +76,9 @@ __all__ = [
     "TEXT_CHARS",
     "TOKEN_RENEW_BEFORE_S",
     "TOKEN_RENEW_RETRY_S",
+    "TURN_BYTES",
+    "TURN_FRAMES",
+    "UNREAD_TIMEOUT_S",
     "USER_INT_MAX",
     "USER_INT_MIN",
     "WINDOW",
@@ -99,6 +107,22 @@ TEXT_CHARS: Final = 64 * 1024
 MAX_FLAGS: Final = 16
 # An inline result beyond this must be an artifact (seed 003: inline payload limit).
 INLINE_RESULT_BYTES: Final = 2 * 1024 * 1024
+
+# --- one connection (PROTOCOL §3: "A peer that does not read is owed nothing") ---
+
+# What may wait to be sent to a peer, before its session is open and after. Above it nothing more is read of it.
+MAX_OWED_FIRST_BYTES: Final = 1024**2
+MAX_OWED_BYTES: Final = 8 * 1024**2
+# So long may it owe us its reading; then the connection is closed (1008).
+UNREAD_TIMEOUT_S: Final = 10.0
+# A message before the credential is known: a handshake with the longest token has a sixth of it.
+MAX_FIRST_BYTES: Final = 64 * 1024
+# Of one message. The largest in pieces of 4 KiB has a quarter of them.
+MAX_FRAGMENTS: Final = 4096
+# What is handled of one connection before all others have their turn: about 5 ms.
+TURN_FRAMES: Final = 64
+# So many bytes count as one more frame.
+TURN_BYTES: Final = 16 * 1024
 
 # --- close codes (RFC 6455 §7.4.1) ---
 
@@ -186,6 +210,8 @@ HEARTBEAT_INTERVAL_S: Final = 5.0
 HEARTBEAT_JITTER: Final = 0.1
 # Heartbeats that come faster than this are dropped and counted: a flood is not liveness.
 HEARTBEAT_MIN_GAP_S: Final = 0.05
+# So many may come at once after a silence that was long enough for them.
+HEARTBEAT_BURST: Final = 1024.0
 # "A heartbeat unanswered for 3 s closes the link": a half-open connection is replaced long before
 # the fence.
 HEARTBEAT_ANSWER_TIMEOUT_S: Final = 3.0

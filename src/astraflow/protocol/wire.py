@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EMPTY_OBJECT",
+    "NOT_A_RESOURCE_ID",
     "NOT_A_TIME",
     "NULL",
     "AckInfo",
@@ -39,7 +40,9 @@ __all__ = [
     "Unreadable",
     "WindowInfo",
     "Wire",
+    "check_resource_id",
     "check_time",
+    "is_resource_id",
     "is_sequenced",
 ]
 
@@ -57,12 +60,27 @@ Bitmap = Annotated[str, Meta(max_length=limits.MAX_WINDOW // 4)]
 Flag = Annotated[str, Meta(min_length=1, max_length=limits.NAME_CHARS)]
 
 NOT_A_TIME = "not an RFC 3339 time with zone, from 1970-01-01 to 9999-12-30 UTC"
+NOT_A_RESOURCE_ID = "not printable, or with an empty, . or .. part"
+_NO_PARTS = frozenset({"", ".", ".."})
 EMPTY_OBJECT = Raw(b"{}")
 NULL = Raw(b"null")
 
 
 class Wire(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The base of all that goes over the wire."""
+
+
+def is_resource_id(text: str) -> bool:
+    """An id is never used as a path here, but others may do so, and it stands in the path of a request: it has no
+    parts that lead elsewhere, and nothing that cannot be seen."""
+    is_sized = 0 < len(text) <= limits.NAME_CHARS
+    return is_sized and text.isprintable() and not _NO_PARTS.intersection(text.split("/"))
+
+
+def check_resource_id(text: str) -> None:
+    """Raises: ValueError, as `check_time`."""
+    if not is_resource_id(text):
+        raise ValueError(f"{NOT_A_RESOURCE_ID}: `resource_id`")
 
 
 def check_time(field: str, text: str | None) -> None:

@@ -84,6 +84,9 @@ class SchedulerGauge:
     def lagged(self, seconds: float) -> None:
         self._metrics.loop_lag.observe(seconds)
 
+    def failed(self, kind: str) -> None:
+        self._metrics.input_failures.add(kind)
+
     def stored(self, size_bytes: int) -> None:
         self._metrics.store_bytes.set(to=float(size_bytes))
 

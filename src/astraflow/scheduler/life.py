@@ -3,6 +3,8 @@
 Rule 1: it serves under one claim at a time. When the store fails it lets everything go and starts over from what is
         stored; meanwhile it says that it is not ready, and why.
 Rule 2: a failure that an operator must look at ends it: a disk that cannot flush is not tried again.
+Rule 3: an engine that failed is made anew from what is stored. If it is known at what it failed, that is kept out
+        (`suspects.py`); if not, and it happens again and again, the scheduler ends.
 """
 
 from __future__ import annotations
@@ -18,13 +20,15 @@ from astraflow import errors
 from astraflow.engine.view import View
 from astraflow.scheduler.archive import Archive
 from astraflow.scheduler.catalogs import Catalogs
+from astraflow.scheduler.connections import Connection
 from astraflow.scheduler.depot import Depot
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.holdings import CopiesForEngine
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.rollouts import Rollouts
 from astraflow.scheduler.serving import Parts, Serving, open_serving
-from astraflow.scheduler.writer import Connection
+from astraflow.scheduler.suspects import Suspects
+from astraflow.scheduler.writer import EngineFailed
 from astraflow.store.store import Claim
 from astraflow.workflow import decode_manifest, validate_manifest
 
@@ -36,6 +40,11 @@ CLAIM_RETRY_S: Final = 0.25
 """How often a standby asks: the least that a take-over takes, and one statement that changes nothing."""
 START_OVER_S: Final = 1.0
 """Before a scheduler whose store failed tries again."""
+
+MAX_FAILURES: Final = 5
+"""Engines that may fail in a row for no known reason before the scheduler ends."""
+FAILURES_APART_S: Final = 60.0
+"""An engine that has served for so long begins a new row."""
 
 PASSING: Final = frozenset(
     {errors.STORE_UNAVAILABLE.code, errors.STORE_FENCED.code, errors.STORE_FULL.code}
@@ -61,6 +70,8 @@ class Life:
         self._archive = Archive(parts.store, self._plans)
         self._feed = Feed(parts.store)
         self._serving: Serving | None = None
+        self._suspects = Suspects()
+        self._failures = 0
         self._problem: str | None = "starting"
         self.ready = asyncio.Event()
 
@@ -81,6 +92,7 @@ class Life:
 
     async def _serve(self) -> None:
         parts = self._parts
+        began = parts.clock.now()
         try:
             claim = await self._store.claim(parts.scheduler_id)
             if claim is None:
@@ -88,7 +100,7 @@ class Life:
                 return
             if self._depot is not None:
                 await self._depot.begin(claim, self._audit)
-            serving = await open_serving(parts, claim, self._plans, self._feed)
+            serving = await open_serving(parts, claim, self._plans, self._feed, self._suspects)
             await self._equip(claim, serving)
             self._serving, self._problem = serving, None
             self._feed.begin()
@@ -106,6 +118,8 @@ class Life:
                 # One that cannot be given back runs out by itself; the failure, or the cancel, is what counts here.
                 with suppress(errors.StoreError):
                     await self._store.release(claim)
+        except EngineFailed as failure:
+            await self._after_failure(failure, parts.clock.now() - began)
         except errors.StoreError as error:
             if error.code.code not in PASSING:
                 raise
@@ -119,6 +133,16 @@ class Life:
             self._problem = problem
             _log.info("%s", problem)
         await asyncio.sleep(CLAIM_RETRY_S)
+
+    async def _after_failure(self, failure: EngineFailed, served_s: float) -> None:
+        """Go on with another engine, unless that leads nowhere."""
+        self._problem = "an engine failed: starting over"
+        if failure.is_known:
+            return
+        self._failures = 1 if served_s >= FAILURES_APART_S else self._failures + 1
+        if self._failures >= MAX_FAILURES:
+            raise failure
+        await asyncio.sleep(START_OVER_S)
 
     def end_streams(self) -> None:
         """Let everybody go who follows something: the process is about to end, and they can resume."""

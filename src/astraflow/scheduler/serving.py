@@ -30,6 +30,7 @@ from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.holdings import holding_of, wish_of
 from astraflow.scheduler.ledger import Ledger
 from astraflow.scheduler.plans import Plans
+from astraflow.scheduler.suspects import Suspects
 from astraflow.scheduler.waits import STALL_S
 from astraflow.scheduler.writer import Gauge, Reached, Writer
 from astraflow.store.rows import RunRow
@@ -158,7 +159,9 @@ async def _first_to_fail(endless: Sequence[Coroutine[None, None, None]]) -> None
     await first
 
 
-async def open_serving(parts: Parts, claim: Claim, plans: Plans, feed: Feed) -> Serving:
+async def open_serving(
+    parts: Parts, claim: Claim, plans: Plans, feed: Feed, suspects: Suspects | None = None
+) -> Serving:
     """Take up what is stored: active runs where they stand, workers, submissions."""
     store, clock = parts.store, parts.clock
     ownership = Ownership(claim.epoch, claim.ttl_s, clock.now())
@@ -187,7 +190,7 @@ async def open_serving(parts: Parts, claim: Claim, plans: Plans, feed: Feed) -> 
         engine.remember_submission(known.tenant, known.key, known.fingerprint, known.run_id)
     ledger = Ledger(rows, workers, await store.event_heads())
     await _hold(parts, claim, ownership)
-    writer = Writer(engine, store, claim, ledger, feed, clock, parts.gauge, parts.reached)
+    writer = Writer(engine, store, claim, ledger, feed, clock, parts.gauge, parts.reached, suspects)
     return Serving(parts, claim, writer, ownership)
 
 

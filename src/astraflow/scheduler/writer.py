@@ -6,12 +6,16 @@ itself, so that a busy scheduler commits in groups and an idle one at once.
 
 Heartbeats are answered without the writer (PROTOCOL §5.4): what the engine may say without a commit leaves in the same
 turn of the loop, whether or not a commit is under way.
+
+When the engine fails at something, nothing more of it is said: it is thrown away like one whose commit failed, and the
+frame that it failed at is remembered (`suspects.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -21,20 +25,22 @@ from astraflow import errors
 from astraflow.alarm import Alarm
 from astraflow.clock import Clock
 from astraflow.engine.batch import Answer, Batch
-from astraflow.engine.engine import Engine
+from astraflow.engine.engine import Engine, InputFailed, SessionFailed
 from astraflow.engine.intake import CancelRun, SubmitRun
 from astraflow.engine.view import View
 from astraflow.moments import iso
 from astraflow.protocol import limits
-from astraflow.protocol.codec import BadFrame, decode, encode
-from astraflow.protocol.events import CloseConnection, Conn, SendFrame
+from astraflow.protocol.codec import BadFrame, decode
+from astraflow.protocol.wire import Envelope, Unreadable
+from astraflow.scheduler.connections import Connection, Connections
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.ledger import Ledger
+from astraflow.scheduler.suspects import Key, Suspects, key_of
 from astraflow.scheduler.waits import STALL_S, Undecided, decided, refusal
 from astraflow.store.rows import Changes, TenantEvent
 from astraflow.store.store import Claim, Store
 
-__all__ = ["Connection", "Gauge", "Reached", "Writer", "pass_by"]
+__all__ = ["EngineFailed", "Gauge", "Reached", "Writer", "pass_by"]
 
 _log: Final = logging.getLogger(__name__)
 
@@ -42,14 +48,21 @@ READ_BACK_S: Final = 0.5
 """Between two tries to learn the outcome of a commit."""
 
 
-class Connection(Protocol):
-    """One socket of a worker."""
+LATE_S: Final = 0.05
+"""A timer that comes so late comes after a stall of this process, in which it has read nothing."""
+READ_TURNS: Final = 2
+"""Turns of the loop before anything expires: what is readable is read."""
+STALL_TURNS: Final = 8
+"""After a stall all is read in them that a worker can have sent meanwhile: a window, its acks and heartbeats."""
 
-    def send(self, frames: list[bytes]) -> None:
-        """Write these text messages, in order, in one go."""
 
-    def close(self, code: int) -> None:
-        """Close when what was sent is written."""
+class EngineFailed(Exception):
+    """The engine failed, and it is not the store's fault: make another from what is stored."""
+
+    def __init__(self, *, is_known: bool) -> None:
+        super().__init__("the engine failed")
+        self.is_known = is_known
+        """Whether it is known at what, so that it will not happen again."""
 
 
 class Gauge(Protocol):
@@ -59,6 +72,9 @@ class Gauge(Protocol):
     def frames(self, tenant: str, received_bytes: int, sent_bytes: int) -> None: ...
     def lagged(self, seconds: float) -> None:
         """So late did a timer of the engine come."""
+
+    def failed(self, kind: str) -> None:
+        """A session, or a whole engine, was given up because of an error in handling its input."""
 
     def stored(self, size_bytes: int) -> None: ...
     def forget(self) -> None: ...
@@ -85,6 +101,7 @@ class Writer:
         clock: Clock,
         gauge: Gauge,
         reached: Reached = pass_by,
+        suspects: Suspects | None = None,
     ) -> None:
         self.engine = engine
         self.ledger = ledger
@@ -95,11 +112,13 @@ class Writer:
         self._gauge = gauge
         self._reached = reached
         self._loop = asyncio.get_running_loop()
-        self._connections: dict[Conn, Connection] = {}
-        self._opened = 0
+        self._connections = Connections(gauge.frames)
+        self._suspects = Suspects() if suspects is None else suspects
+        self._inputs: list[Key] = []  # frames that went into the open batch
+        self._held: deque[tuple[str, Envelope]] = deque()  # of which each is committed alone
+        self._failure: EngineFailed | None = None
         self._commits = 0
         self._commit_seconds = 0.0
-        self._bytes_in: dict[str, int] = {}
         self._waiting: asyncio.Future[None] | None = None
         self._is_stirred = True
         self._committing_since: float | None = None
@@ -117,38 +136,91 @@ class Writer:
     def opened(self, connection: Connection, certificate: object = None) -> str:
         """A worker has connected; returns the name of the connection for `received` and `closed`."""
         self._check_serving()
-        self._opened += 1
-        conn = f"c{self._opened}"
-        self._connections[conn] = connection
-        self.engine.opened(conn, self._clock.now(), certificate)
-        self._stir()
+        conn = self._connections.open(connection)
+        self._let(lambda now, at: self.engine.opened(conn, now, certificate))
         return conn
 
     def received(self, conn: str, raw: bytes) -> None:
         """A text message."""
         if conn not in self._connections:
             return  # closed by us: what was still on its way does not count
-        clock = self._clock
         try:
             envelope = decode(raw)
         except BadFrame as error:
-            self.engine.bad_frame(conn, error, clock.now(), clock.wall_ms())
+            self.refuse(conn, error)
         else:
-            tenant = envelope.tenant
-            self._bytes_in[tenant] = self._bytes_in.get(tenant, 0) + len(raw)
-            self.engine.receive(conn, envelope, clock.now(), clock.wall_ms())
-        self._stir()
+            self._connections.received(conn, len(raw))
+            if self._suspects:
+                self._judge(conn, envelope)
+            else:
+                self._take(conn, envelope)
 
-    def refuse(self, conn: str, error: BadFrame) -> None:
+    def refuse(self, conn: str, error: errors.AstraflowError) -> None:
         """Something that cannot be a frame: binary, or larger than allowed."""
         if conn in self._connections:
-            self.engine.bad_frame(conn, error, self._clock.now(), self._clock.wall_ms())
-            self._stir()
+            self._let(lambda now, at: self.engine.bad_frame(conn, error, now, at))
+
+    def drained(self, conn: str) -> None:
+        """There is room again on a connection that had none."""
+        self._connections.drained(conn, iso(self._clock.wall_ms()))
 
     def closed(self, conn: str) -> None:
-        if self._connections.pop(conn, None) is not None:
-            self.engine.closed(conn, self._clock.now(), self._clock.wall_ms())
+        if self._connections.forget(conn):
+            self._let(lambda now, at: self.engine.closed(conn, now, at))
+
+    def _judge(self, conn: str, envelope: Envelope) -> None:
+        """While engines have failed lately: let nothing in at which one did."""
+        key = key_of(envelope)
+        if self._suspects.is_blocked(key[0], key[1], self._clock.now()):
+            self.refuse(conn, errors.Unavailable(errors.INTERNAL, errors.INTERNAL.says))
+        elif self._suspects.is_refused(key):
+            self._take(conn, _refused(envelope))
+        elif self._suspects.is_accused(key):
+            self._held.append((conn, envelope))
             self._stir()
+        else:
+            self._take(conn, envelope)
+
+    def _take(self, conn: str, envelope: Envelope) -> None:
+        """Feed a frame to the engine. Whatever happens, the sender of it pays for it alone, if at all possible."""
+        clock = self._clock
+        if envelope.seq is not None:
+            self._inputs.append(key_of(envelope))
+        try:
+            self.engine.receive(conn, envelope, clock.now(), clock.wall_ms())
+        except SessionFailed:
+            self._suspects.convict(key_of(envelope), clock.now())
+            _log.exception("a session failed at a frame: %s", envelope.type, extra=_who(envelope))
+            self._gauge.failed("session")
+            self._let(lambda now, at: self.engine.abandon(conn, now, at))
+        except Exception as error:
+            self._fail(error)
+        self._stir()
+
+    def _let(self, change: Callable[[float, int], None]) -> None:
+        """Let the engine take something that no caller waits for."""
+        try:
+            change(self._clock.now(), self._clock.wall_ms())
+        except Exception as error:
+            self._fail(error)
+        self._stir()
+
+    def _fail(self, error: Exception) -> None:
+        """The engine may be half done with something: nothing of it may be said, shown or committed any more."""
+        is_known = isinstance(error, InputFailed)
+        if isinstance(error, InputFailed):
+            if error.frame_id is not None:
+                key = (error.tenant, error.worker, error.frame_id)
+                self._suspects.convict(key, self._clock.now())
+            else:
+                self._suspects.block(error.tenant, error.worker, self._clock.now())
+        else:
+            self._suspects.accuse(self._inputs)
+            is_known = bool(self._inputs)
+        _log.error("the engine failed and is made anew: %s", error, exc_info=error)
+        self._gauge.failed("engine")
+        self._failure = self._failure or EngineFailed(is_known=is_known)
+        self._is_over = True
 
     async def submit(self, request: Callable[[object], SubmitRun]) -> tuple[str, int]:
         """Take a run in; returns its id, and when it was taken in, once that is durable (P1)."""
@@ -165,15 +237,25 @@ class Writer:
         answer: asyncio.Future[str] = self._loop.create_future()
         self._asked[answer] = None
         answer.add_done_callback(self._asked.pop)
-        method(request(answer), self._clock.now(), at)
+        try:
+            method(request(answer), self._clock.now(), at)
+        except Exception as error:
+            self._fail(error)
         self._stir()
         return await decided(answer)
 
     def act(self, change: Callable[[float, int], None]) -> None:
         """Let the engine be changed by a command of an operator."""
         self._check_serving()
-        change(self._clock.now(), self._clock.wall_ms())
-        self._stir()
+        try:
+            change(self._clock.now(), self._clock.wall_ms())
+        except errors.AstraflowError:
+            raise  # it is refused, and nothing has changed
+        except Exception as error:
+            self._fail(error)
+            raise refusal("the scheduler starts over; nothing was taken in") from error
+        finally:
+            self._stir()
 
     async def barrier(self) -> None:
         """Wait until everything that is decided now is durable, so that it may be shown."""
@@ -198,39 +280,85 @@ class Writer:
     # -- the loop ---------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Serve until the store fails; the engine is of no use after that (engine Rule 4).
+        """Serve until the store or the engine fails; the engine is of no use after that (engine Rule 4).
 
         Raises:
             StoreError: as the store gave it.
+            EngineFailed: it failed at an input, or the store could not take what it decided.
         """
         try:
             while True:
                 await self._stirred()
-                self._tick()
+                await self._tick()
+                self._check_whole()
                 await self._turn()
+        except EngineFailed:
+            raise
+        except errors.StoreError as error:
+            if error.code is not errors.STORE_REFUSED:
+                raise
+            self._fail(error)
+        except Exception as error:
+            self._fail(error)
         finally:
             self._end()
+        self._check_whole()
 
     async def _turn(self) -> None:
-        clock = self._clock
         self._passing, self._barriers = self._barriers, []
-        batch = self.engine.take_batch(clock.now(), clock.wall_ms())
-        if batch is not None:
-            if batch.facts or batch.notices:
-                changes = self.ledger.changes_of(batch, self.engine.view)
-                self._reached("before-commit")
-                await self._commit(changes)
-                self._reached("after-commit")
-                self._gauge.committed(self._commit_seconds, batch, self.engine.view)
-                self.feed.publish(changes.pages, changes.events)
-                _log_workers(changes.events)
-            self.engine.committed(batch, clock.now(), clock.wall_ms())
-            self._is_stirred = True  # what was committed may allow more to be decided
+        decided = self._decide()
+        if not self._held:
+            await self._settle(decided)
+        else:
+            # Nothing is awaited between the two: what is decided now is of this one frame.
+            conn, envelope = self._held.popleft()
+            if conn in self._connections:
+                self._take(conn, envelope)
+            self._check_whole()
+            alone = self._decide()
+            await self._settle(decided)
+            await self._settle(alone)
+            self._suspects.clear(key_of(envelope))
         self._speak()
         for passed in self._passing:
             if not passed.done():
                 passed.set_result(None)
         self._alarm.set(self.engine.deadline())
+
+    def _decide(self) -> _Decided:
+        """What is to be committed now, as the rows that it is."""
+        clock = self._clock
+        batch = self.engine.take_batch(clock.now(), clock.wall_ms())
+        changes = None
+        if batch is not None and (batch.facts or batch.notices):
+            changes = self.ledger.changes_of(batch, self.engine.view)
+        inputs, self._inputs = self._inputs, []
+        return _Decided(batch, changes, inputs)
+
+    async def _settle(self, decided: _Decided) -> None:
+        """Commit, then let it be said."""
+        batch, changes = decided.batch, decided.changes
+        if batch is None:
+            return
+        if changes is not None:
+            self._reached("before-commit")
+            try:
+                await self._commit(changes)
+            except errors.StoreError as error:
+                if error.code is errors.STORE_REFUSED:
+                    self._inputs = decided.inputs
+                raise
+            self._reached("after-commit")
+            self._check_whole()
+            self._gauge.committed(self._commit_seconds, batch, self.engine.view)
+            self.feed.publish(changes.pages, changes.events)
+            _log_workers(changes.events)
+        self.engine.committed(batch, self._clock.now(), self._clock.wall_ms())
+        self._is_stirred = True  # what was committed may allow more to be decided
+
+    def _check_whole(self) -> None:
+        if self._failure is not None:
+            raise self._failure
 
     async def _commit(self, changes: Changes) -> None:
         self._commits += 1
@@ -254,12 +382,17 @@ class Writer:
                     raise
                 await asyncio.sleep(READ_BACK_S)
 
-    def _tick(self) -> None:
+    async def _tick(self) -> None:
         deadline = self.engine.deadline()
         now = self._clock.now()
-        if deadline is not None and deadline <= now:
-            self._gauge.lagged(now - deadline)
-            self.engine.tick(now, self._clock.wall_ms())
+        if deadline is None or deadline > now:
+            return
+        self._gauge.lagged(now - deadline)
+        # PROTOCOL §5.4: "after its own stall a scheduler reads everything readable before it expires anything".
+        for _ in range(STALL_TURNS if now - deadline > LATE_S else READ_TURNS):
+            await asyncio.sleep(0)
+        self._check_whole()
+        self.engine.tick(self._clock.now(), self._clock.wall_ms())
 
     def _stir(self) -> None:
         """Something arrived: wake the writer, or, while it waits for the disk, say what may be said."""
@@ -285,48 +418,50 @@ class Writer:
 
     def _speak(self) -> None:
         self._is_speaking = False
+        if self._is_over:
+            return
         output = self.engine.take_output()
         if output:
             self._reached("before-send")
-            self._send(output)
+            self._connections.perform(output, iso(self._clock.wall_ms()))
             self._reached("after-send")
         for answer in self.engine.take_answers():
             _give(answer)
 
-    def _send(self, output: list[SendFrame | CloseConnection]) -> None:
-        ts = iso(self._clock.wall_ms())
-        frames: dict[Conn, list[bytes]] = {}
-        bytes_out: dict[str, int] = {}
-        for item in output:
-            if isinstance(item, SendFrame):
-                raw = encode(item.envelope, ts)
-                tenant = item.envelope.tenant
-                bytes_out[tenant] = bytes_out.get(tenant, 0) + len(raw)
-                frames.setdefault(item.conn, []).append(raw)
-                continue
-            connection = self._connections.pop(item.conn, None)
-            if connection is not None:
-                connection.send(frames.pop(item.conn, []))
-                connection.close(item.code)
-        for conn, batch in frames.items():
-            connection = self._connections.get(conn)
-            if connection is not None:
-                connection.send(batch)
-        bytes_in, self._bytes_in = self._bytes_in, {}
-        for tenant in bytes_in.keys() | bytes_out.keys():
-            self._gauge.frames(tenant, bytes_in.get(tenant, 0), bytes_out.get(tenant, 0))
-
     def _end(self) -> None:
         self._is_over = True
         self._alarm.cancel()
-        for connection in self._connections.values():
-            connection.close(limits.CLOSE_TRY_LATER)
-        self._connections.clear()
+        self._connections.close_all(limits.CLOSE_TRY_LATER)
         unanswered: list[asyncio.Future[Any]] = [*self._passing, *self._barriers, *self._asked]
         for waiting in unanswered:
             if not waiting.done():
                 waiting.set_exception(Undecided("the scheduler starts over"))
         self.feed.end()
+
+
+class _Decided(msgspec.Struct, frozen=True):
+    """A batch with its rows, and the frames that it came from."""
+
+    batch: Batch | None
+    changes: Changes | None
+    inputs: list[Key]
+
+
+def _refused(envelope: Envelope) -> Envelope:
+    """The same frame, as one that cannot be read."""
+    named = envelope.payload
+    unreadable = Unreadable(
+        errors.PROTOCOL_BAD_PAYLOAD,
+        "/payload",
+        "the scheduler failed at this frame",
+        getattr(named, "task_id", None),
+        getattr(named, "attempt", None),
+    )
+    return msgspec.structs.replace(envelope, payload=unreadable)
+
+
+def _who(envelope: Envelope) -> dict[str, str]:
+    return {"tenant": envelope.tenant, "worker": envelope.sender.id}
 
 
 def _log_workers(events: list[TenantEvent]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol
 
@@ -75,6 +76,7 @@ class Link:
         self._group: asyncio.TaskGroup | None = None
         self._over: asyncio.Future[Exit] = self._loop.create_future()
         self._socket: Socket | None = None
+        self._unsent: deque[Envelope] = deque()  # for want of room on the socket
         self._openings = 0
         self._closed_early: tuple[Socket, int | None] | None = None
         self._is_settling = False
@@ -141,6 +143,10 @@ class Link:
         else:
             self._closed_early = (socket, code)  # it may be the one that is just being opened
 
+    def drained(self, socket: Socket) -> None:
+        if socket is self._socket:
+            self._stir()
+
     # -- what the hosts tell ----------------------------------------------------------------
 
     def finished(self, result: business.Result) -> None:
@@ -178,12 +184,24 @@ class Link:
         while actions := agent.take_actions():
             for action in actions:
                 self._act(action)
-        frames = agent.take_frames()
-        if frames and self._socket is not None:
-            ts = iso(self._clock.wall_ms())
-            self._socket.send([encode(envelope, ts) for envelope in frames])
+        self._send()
         self._refence()
         self._alarm.set(self.agent.deadline())
+
+    def _send(self) -> None:
+        """As much as the socket has room for; what a connection left over is in the window of its session."""
+        frames = self.agent.take_frames()
+        socket = self._socket
+        if socket is None:
+            return
+        self._unsent += frames
+        if not self._unsent:
+            return
+        ts, room, texts = iso(self._clock.wall_ms()), socket.room(), list[bytes]()
+        while self._unsent and room > 0:
+            texts.append(encode(self._unsent.popleft(), ts))
+            room -= len(texts[-1])
+        socket.send(texts)
 
     def _act(self, action: Action) -> None:
         hosts = self._hosts
@@ -253,6 +271,7 @@ class Link:
         _log.info("connected to %s", url)
         self._schedulers.connected(url)
         self._socket = socket
+        self._unsent.clear()
         self.agent.connected(self._clock.now())
         self._notice_early_end(socket)
         self._stir()
@@ -265,10 +284,9 @@ class Link:
 
     def _close(self, code: int) -> None:
         """What the agent said before it asked for the end is still sent."""
+        self._send()
         socket, self._socket = self._socket, None
         if socket is not None:
-            ts = iso(self._clock.wall_ms())
-            socket.send([encode(envelope, ts) for envelope in self.agent.take_frames()])
             socket.close(code)
 
     def _refence(self) -> None:

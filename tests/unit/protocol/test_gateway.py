@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -599,6 +600,16 @@ def test_a_flood_of_heartbeats_is_abuse() -> None:
     door.denied(1, errors.SESSION_DENIED)
 
 
+def test_heartbeats_that_waited_for_a_scheduler_that_stood_still_are_no_flood() -> None:
+    door = Door()
+    door.enter(1)
+    door.now += 4.0
+    for _ in range(4 * limits.REFUSALS_MAX):
+        door.feed(1, control.HEARTBEAT, control.Heartbeat())
+    assert len(door.of(HeartbeatArrived)) == 4 * limits.REFUSALS_MAX
+    assert "heartbeats_too_fast" not in door.gateway.counters
+
+
 # --- frames of an open session ---
 
 
@@ -1012,3 +1023,39 @@ def test_busy_sessions_do_not_pile_up_timers() -> None:
         pair.sends(number)
         pair.wait(0.02, step=0.01)
     assert len(pair.gateway._timers) < 60
+
+
+# --- what fails inside ---
+
+
+def test_a_session_that_failed_inside_is_given_up_with_all_that_it_was_about_to_tell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    door = Door()
+    session_id = door.enter(1)
+    other = door.enter(2, worker="w-2")
+    deliver = Gateway._deliver
+
+    def failing(self: Gateway, *args: Any) -> None:
+        deliver(self, *args)
+        raise RuntimeError
+
+    monkeypatch.setattr(Gateway, "_deliver", failing)
+    with pytest.raises(RuntimeError):
+        door.feed(1, business.RESULT, result(1), seq=0, corr="task-1")
+    door.gateway.abandon(1, door.now)
+    door.drain()
+    door.denied(1, errors.INTERNAL)
+    assert not door.of(Delivered)
+    ended = door.last(SessionEnded)
+    assert (ended.session_id, door.gateway.session_of("acme", "w-2")) == (session_id, other)
+    door.gateway.abandon(1, door.now)
+    assert door.gateway.counters["sessions_abandoned"] == 1
+
+
+def test_a_connection_that_failed_before_it_had_a_session_is_closed() -> None:
+    door = Door()
+    door.greet(1)
+    door.gateway.abandon(1, door.now)
+    door.drain()
+    door.denied(1, errors.INTERNAL)

@@ -21,6 +21,9 @@ class Deaf:
     def closed(self, socket: Socket, code: int | None) -> None:
         raise AssertionError("it was never open")
 
+    def drained(self, socket: Socket) -> None:
+        raise AssertionError("it was never full")
+
 
 def test_a_connection_that_is_closed_before_its_handshake_is_refused_at_once() -> None:
     """As a proxy does whose scheduler is gone: it takes the connection, and drops it."""

@@ -11,6 +11,7 @@ from astraflow import errors
 from astraflow.moments import iso
 from astraflow.protocol import business
 from astraflow.protocol.limits import NAME_CHARS
+from astraflow.protocol.wire import is_resource_id
 
 __all__ = [
     "MAX_TTL_S",
@@ -150,14 +151,10 @@ _EventState = Literal["ready", "touched", "evicting", "evicted", "released"]
 
 
 def check_id(resource_id: str) -> None:
-    """An id is never used as a path here, but others may do so: it has no parts that lead elsewhere.
-
-    Raises:
-        Refused: it is none.
+    """Raises:
+    Refused: it is none, and no scheduler would take it.
     """
-    is_sized = 0 < len(resource_id) <= NAME_CHARS
-    parts = resource_id.split("/")
-    if is_sized and resource_id.isprintable() and not {"", ".", ".."}.intersection(parts):
+    if is_resource_id(resource_id):
         return
     raise errors.Refused(
         errors.RESOURCE_INVALID,

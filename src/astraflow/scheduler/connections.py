@@ -1,0 +1,132 @@
+"""The sockets of workers: what is put on them, and what waits because its worker does not read.
+
+Rule 1: a worker that does not read is sent no more than its socket has room for. The rest waits as it is, not yet
+        written out: of what is in a window the engine has the only copy anyhow.
+Rule 2: a tenant is counted when its worker has been let in; what somebody says of himself before that is no name.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from astraflow.protocol import control
+from astraflow.protocol.codec import encode
+from astraflow.protocol.events import CloseConnection, Conn, SendFrame
+from astraflow.protocol.wire import Envelope
+
+__all__ = ["Connection", "Connections"]
+
+_LETS_IN = frozenset({control.ACK, control.SESSION_ACCEPT})
+"""What nobody gets who has not proved who he is."""
+
+
+class Connection(Protocol):
+    """One socket of a worker."""
+
+    def send(self, frames: list[bytes]) -> None:
+        """Write these text messages, in order, in one go."""
+
+    def room(self) -> int:
+        """How many bytes may still wait to be written. At 0 or less nothing is sent, and `drained` tells of more."""
+
+    def admit(self) -> None:
+        """It is known who this is."""
+
+    def close(self, code: int) -> None:
+        """Close when what was sent is written."""
+
+
+class _Line:
+    """One connection, and what waits for it."""
+
+    __slots__ = ("bytes_in", "bytes_out", "connection", "tenant", "waiting")
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.tenant: str | None = None
+        self.waiting: deque[Envelope] = deque()
+        self.bytes_in = 0
+        self.bytes_out = 0
+
+    def send(self, ts: str) -> None:
+        """As much of what waits as there is room for."""
+        waiting = self.waiting
+        frames: list[bytes] = []
+        room = self.connection.room()
+        while waiting and room > 0:
+            envelope = waiting.popleft()
+            if self.tenant is None and envelope.type in _LETS_IN:
+                self.tenant = envelope.tenant
+                self.connection.admit()
+            raw = encode(envelope, ts)
+            room -= len(raw)
+            self.bytes_out += len(raw)
+            frames.append(raw)
+        if frames:
+            self.connection.send(frames)
+
+
+class Connections:
+    """All of one writer."""
+
+    def __init__(self, count: Callable[[str, int, int], None]) -> None:
+        self._lines: dict[Conn, _Line] = {}
+        self._count = count
+        self._opened = 0
+
+    def __contains__(self, conn: Conn) -> bool:
+        return conn in self._lines
+
+    def open(self, connection: Connection) -> str:
+        """Returns the name of the connection."""
+        self._opened += 1
+        conn = f"c{self._opened}"
+        self._lines[conn] = _Line(connection)
+        return conn
+
+    def received(self, conn: Conn, size: int) -> None:
+        self._lines[conn].bytes_in += size
+
+    def forget(self, conn: Conn) -> bool:
+        """It is closed; False if that is known."""
+        line = self._lines.pop(conn, None)
+        if line is not None:
+            self._tally(line)
+        return line is not None
+
+    def perform(self, output: list[SendFrame | CloseConnection], ts: str) -> None:
+        """Send and close as the gateway says, all frames of a connection in one write."""
+        touched: dict[Conn, _Line] = {}
+        for item in output:
+            line = self._lines.get(item.conn)
+            if line is None:
+                continue
+            if isinstance(item, SendFrame):
+                line.waiting.append(item.envelope)
+                touched[item.conn] = line
+                continue
+            line.send(ts)
+            line.connection.close(item.code)
+            touched.pop(item.conn, None)
+            self.forget(item.conn)
+        for line in touched.values():
+            line.send(ts)
+            self._tally(line)
+
+    def drained(self, conn: Conn, ts: str) -> None:
+        """There is room again."""
+        line = self._lines.get(conn)
+        if line is not None:
+            line.send(ts)
+
+    def close_all(self, code: int) -> None:
+        for line in self._lines.values():
+            line.connection.close(code)
+        self._lines.clear()
+
+    def _tally(self, line: _Line) -> None:
+        if line.tenant is not None:
+            self._count(line.tenant, line.bytes_in, line.bytes_out)
+        line.bytes_in = line.bytes_out = 0
