@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from astraflow.protocol import business, control
+from tests.sim.edges import edge_json, edge_time
 
 if TYPE_CHECKING:
     from astraflow.protocol.wire import Envelope, Wire
@@ -152,12 +153,15 @@ class Keeping:
         event = business.ResourceEvent(
             one.resource_id,
             state,  # type: ignore[arg-type]
-            size_bytes=1,
+            size_bytes=2**53 if one.is_memory else 1,
             type="thing",
             scope=one.scope,
             run_id=one.run_id,
             node_id=one.node_id,
             package=_MEMORY_OF if one.is_memory else None,
+            expires_at=edge_time(one.resource_id, state),
+            created_at=edge_time(one.resource_id),
+            metadata=edge_json(one.resource_id),
         )
         self._say(f"resource/{one.resource_id}", business.RESOURCE_EVENT, event)
 

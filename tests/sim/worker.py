@@ -24,6 +24,7 @@ from astraflow.protocol.worker_session import (
 )
 from tests.sim.clock import Clock
 from tests.sim.config import Config
+from tests.sim.edges import edge, edge_json, edge_time
 from tests.sim.keeping import Keeping, Kept
 from tests.sim.network import Connection, Network
 from tests.sim.wire import SimIds, through_codec
@@ -444,14 +445,25 @@ class WorkerProcess:
         if self.keeping.kept.get(made.resource_id) is not made or made.end is not None:
             return ()  # it went before it was listed
         made.is_listed = True
-        return (business.Artifact(made.resource_id, self.worker_id, "thing", 1),)
+        listed = business.Artifact(
+            made.resource_id,
+            self.worker_id,
+            "thing",
+            1,
+            edge_time(made.resource_id),
+            metadata=edge_json(made.resource_id),
+        )
+        return (listed,)
 
     def _poisons(self) -> bool:
         return self.config.has("poison") and self.world.chance(0.1)
 
     def _value(self, host: Host) -> dict[str, object]:
         """The result: who made it, and a reference to what it made, or handed on."""
-        value: dict[str, object] = {"v": [host.task_id, host.attempt]}
+        value: dict[str, object] = {
+            "v": [host.task_id, host.attempt],
+            "edge": edge(host.task_id, host.attempt),
+        }
         refs = host.dispatch.resource_refs
         if host.made is not None:
             value["r"] = host.made.ref(None if self.world.chance(0.2) else self.worker_id)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from astraflow.protocol import business
+from tests.sim.edges import edge, edge_json, edge_time
 
 if TYPE_CHECKING:
     import asyncio
@@ -114,7 +115,9 @@ class FakeHosts:
         host.timers.append(self.world.loop.call_later(seconds, act, host, *args))
 
     def _chat(self, host: _Host, index: int) -> None:
-        chunk = business.Chunk("log", index, f"line {index}")
+        chunk = business.Chunk(
+            "log", index, f"line {index} \x01\U0010ffff", metadata=edge_json(index)
+        )
         said = host.dispatch
         self.link.feedback(
             business.Feedback(
@@ -134,8 +137,17 @@ class FakeHosts:
     def _finish(self, host: _Host, status: str) -> None:
         said = host.dispatch
         if status == "SUCCEEDED":
-            value = msgspec.json.encode({"v": [said.task_id, said.attempt]})
-            self._report(host, status, value, None)
+            about = (said.task_id, said.attempt)
+            value = msgspec.json.encode({"v": [*about], "edge": edge(*about)})
+            artifact = business.Artifact(
+                f"{said.task_id}/{said.attempt}",
+                self.worker.worker_id,
+                "thing",
+                2**53,
+                edge_time(*about),
+                metadata=edge_json(*about),
+            )
+            self._report(host, status, value, None, (artifact,))
         else:
             error = business.TaskError("E.RUNNER.FAILURE", "USER_CODE", "it failed")
             self._report(host, status, b"{}", error)
@@ -148,7 +160,12 @@ class FakeHosts:
         self._report(host, "CANCELLED", b"{}", None)
 
     def _report(
-        self, host: _Host, status: str, value: bytes, error: business.TaskError | None
+        self,
+        host: _Host,
+        status: str,
+        value: bytes,
+        error: business.TaskError | None,
+        artifacts: tuple[business.Artifact, ...] = (),
     ) -> None:
         said = host.dispatch
         self._end(host)
@@ -158,6 +175,9 @@ class FakeHosts:
             said.attempt,
             status,  # type: ignore[arg-type]
             msgspec.Raw(value),
+            artifacts,
+            duration_ms=2**53,
+            metrics={"\x01": 1e308},
             error=error,
         )
         self.worker.site.checkers.attempt_finished(self.worker, result)

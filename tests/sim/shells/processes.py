@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from astraflow.agent.agent import RegisterOffer
 from astraflow.agent.holdings import Holdings
 from astraflow.engine.settings import EngineSettings
-from astraflow.protocol import control
+from astraflow.protocol import business, control
 from astraflow.protocol.events import GatewaySettings
 from astraflow.protocol.worker_session import Credential, WorkerIdentity, WorkerSettings
 from astraflow.scheduler.catalogs import Catalogs
@@ -165,7 +165,7 @@ class WorkerProcess:
             Schedulers(["ws://scheduler"]),
             lambda url, listener: site.network.connect(self.name, listener),
             site.clock,
-            _refuse,
+            lambda envelope: _let_go(link, envelope),
         )
         self.link = link
         self.hosts = FakeHosts(site.world, self, link)
@@ -205,5 +205,10 @@ class WorkerProcess:
             await asyncio.wait([self._task])
 
 
-def _refuse(envelope: Envelope) -> None:
-    raise AssertionError("nothing else is sent to workers here")
+def _let_go(link: Link, envelope: Envelope) -> None:
+    """Only what is about artifacts is sent to workers here: one whose result was not taken, or whose run is over."""
+    cleanup = envelope.payload
+    assert isinstance(cleanup, business.ResourceCleanup), "nothing else is sent to workers here"
+    if cleanup.resource_id is not None:
+        gone = business.ResourceEvent(cleanup.resource_id, "evicted")
+        link.tell(f"resource/{cleanup.resource_id}", business.RESOURCE_EVENT, gone)
