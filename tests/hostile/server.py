@@ -49,6 +49,7 @@ class Server:
     ) -> None:
         self.folder = folder
         self.port = free_port()
+        self.is_durable = database_url != "memory://"
         self._program = program or ["-m", "astraflow"]
         self._popen: subprocess.Popen[bytes] | None = None
         self._environ = {
