@@ -278,7 +278,8 @@ class Flood:
 
     def end(self) -> None:
         """Let `pour` return, in whatever thread it is."""
-        self._socket.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         self._socket.close()
