@@ -204,13 +204,13 @@ async def working(port: int, name: str, *, beat_s: float = 0.5) -> AsyncIterator
             if await worker.step() is None:
                 await worker._come_back()
 
-    tasks = [asyncio.create_task(beat()), asyncio.create_task(work())]
     try:
-        yield worker
+        async with asyncio.TaskGroup() as group:  # ends the test if one of them fails
+            tasks = [group.create_task(beat()), group.create_task(work())]
+            yield worker
+            for task in tasks:
+                task.cancel()
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
         await worker.close()
 
 

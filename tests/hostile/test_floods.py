@@ -27,10 +27,14 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 async def serve_runs(server: Server, worker: Foreign) -> None:
     """Some runs end, and their worker is online all the while."""
+
+    def has_ended(run_id: str) -> bool:
+        assert server.worker_status(worker.name) == "online"
+        return server.run_status(run_id) == "succeeded"
+
     for _ in range(RUNS):
         run_id = await asyncio.to_thread(server.submit)
-        while await asyncio.to_thread(server.run_status, run_id) != "succeeded":
-            assert await asyncio.to_thread(server.worker_status, worker.name) == "online"
+        await asyncio.to_thread(server.until, lambda run_id=run_id: has_ended(run_id))
         assert await asyncio.to_thread(server.status, "/healthz") == 200
     assert len(worker.accepts) == 1, "it never had to come back"
 
