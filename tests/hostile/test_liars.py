@@ -24,7 +24,7 @@ MAX_BYTES = 4 * 1024**2
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder: Path = tmp_path_factory.mktemp("liars")
-    with running(folder) as server:
+    with running(folder, heartbeat_ms=20_000) as server:
         yield server
 
 
@@ -153,12 +153,12 @@ def test_liars_and_those_who_die_leave_no_trace_with_others(server: Server) -> N
                 {"sender": {"role": "worker", "id": "honest"}},
                 {"sender": {"role": "scheduler", "id": "liar"}},
             ):
-                await liar.enter()
+                await liar.enter(register={"packages": []})
                 liar.say("control.heartbeat", {"attempts": []}, **lie)
                 while await liar.step() is not None:
                     pass
                 assert liar.errors.pop()["code"] == "E.SESSION.DENIED", lie
-            await liar.enter()
+            await liar.enter(register={"packages": []})
             liar.tell("biz.exec.result", run, "r.0")
             await liar.until_acked()
             # Dies in the middle of a frame, and before and after each step of an opening.

@@ -181,11 +181,11 @@ def test_values_at_the_edges_of_every_type_are_kept_and_shown(server: Server) ->
             await send(worker)
 
     async def send(worker: Foreign) -> None:
-        values = iter(VALUES)
-        worker.answer = lambda dispatch: result_of(dispatch, "edge", next(values))
         await worker.enter(register=REGISTER, incarnation=2**53)
         worker.say("control.heartbeat", HEARTBEAT)
         runs = [await asyncio.to_thread(server.submit) for _ in VALUES]
+        values = dict(zip(runs, VALUES, strict=True))
+        worker.answer = lambda dispatch: result_of(dispatch, "edge", values[dispatch["run_id"]])
         await worker.until(lambda: worker.done == len(VALUES))
         for event in resource_events():
             worker.tell("biz.resource.event", event)
