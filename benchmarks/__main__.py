@@ -15,6 +15,7 @@ import msgspec
 from benchmarks import (
     codec,
     hosts,
+    keys,
     memory,
     packages,
     plan_scaling,
@@ -34,6 +35,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "codec": codec.figures,
     "hosts": hosts.figures,
+    "keys": keys.figures,
     "memory": memory.figures,
     "packages": packages.figures,
     "plan_scaling": plan_scaling.figures,

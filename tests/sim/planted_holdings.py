@@ -61,8 +61,8 @@ def pinloose() -> Iterator[None]:
     """A task that needs a resource is sent wherever there is room (against P12)."""
     demand_of = view.demand_of
 
-    def broken(run: Any, task: int, refs: Any) -> Any:
-        return msgspec.structs.replace(demand_of(run, task, refs), pin=None)
+    def broken(run: Any, task: int, refs: Any, sticky: Any) -> Any:
+        return msgspec.structs.replace(demand_of(run, task, refs, sticky), pin=None)
 
     with (
         patch.object(view, "demand_of", broken),

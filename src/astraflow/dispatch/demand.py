@@ -1,4 +1,8 @@
-"""What a task needs of a worker. Tasks with equal demands are placed, and blocked, together."""
+"""What a task needs of a worker. Tasks with equal demands have a place, or none, together.
+
+A concurrency key is none of it, nor is an affinity key that binds to no worker: they differ from task to task, and do
+not decide which workers would do.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,9 @@ import msgspec
 from astraflow import errors
 from astraflow.runs.facts import Problem
 from astraflow.runs.run import Run
-from astraflow.workflow.plan import AffinityHint, ResourceRefValue, bind, find_resource_refs
+from astraflow.workflow.plan import ResourceRefValue, bind, find_resource_refs
 
-__all__ = ["Demand", "bound_parameters", "conflict_of", "demand_of", "refs_of"]
+__all__ = ["Demand", "bound_parameters", "conflict_of", "demand_of", "lock_of", "refs_of"]
 
 
 class Demand(msgspec.Struct, frozen=True, gc=False):
@@ -25,10 +29,13 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     labels: tuple[tuple[str, str], ...] = ()
     pin: str | None = None
     """The one worker that holds a resource which the task refers to."""
-    affinity: AffinityHint | None = None
-    concurrency_key: str | None = None
-    lent_by: str | None = None
-    """The chain whose key a call may use: for others of the same demand the key is not free."""
+    sticky: str | None = None
+    """The one worker that a sticky affinity key binds the task to."""
+
+    @property
+    def only(self) -> str | None:
+        """The one worker that will do, if it is only one."""
+        return self.pin if self.pin is not None else self.sticky
 
 
 def bound_parameters(run: Run, task: int) -> bytes:
@@ -82,7 +89,9 @@ def conflict_of(refs: Sequence[ResourceRefValue]) -> Problem | None:
     return Problem(errors.RESOURCE_CONFLICT.code, "CONFIGURATION", message)
 
 
-def demand_of(run: Run, task: int, refs: Sequence[ResourceRefValue]) -> Demand:
+def demand_of(
+    run: Run, task: int, refs: Sequence[ResourceRefValue], sticky: str | None = None
+) -> Demand:
     """The demand of a task whose references are known not to conflict."""
     node = run.node_of(task)
     pins = [ref.worker_id for ref in refs if ref.worker_id is not None]
@@ -94,12 +103,15 @@ def demand_of(run: Run, task: int, refs: Sequence[ResourceRefValue]) -> Demand:
         node.runtime,
         node.worker_labels,
         pins[0] if pins else None,
-        node.affinity,
-        node.concurrency_key,
-        run.task_id(run.host_of(task)) if _borrows(run, task) else None,
+        sticky if not pins else None,
     )
 
 
-def _borrows(run: Run, task: int) -> bool:
-    is_call = run.tasks[task].call is not None
-    return is_call and run.node_of(task).concurrency_key is not None
+def lock_of(run: Run, task: int) -> tuple[str, str | None] | None:
+    """The concurrency key that a task needs, and the chain that lends it: those that it waits for may use a key which
+    for others is taken."""
+    key = run.node_of(task).concurrency_key
+    if key is None:
+        return None
+    is_lent = any(run.node_of(caller).concurrency_key == key for caller in run.callers_of(task))
+    return key, run.task_id(run.host_of(task)) if is_lent else None

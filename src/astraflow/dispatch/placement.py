@@ -15,12 +15,11 @@ from typing import Final
 
 import msgspec
 
-from astraflow.dispatch.affinity import AffinityTable
 from astraflow.dispatch.demand import Demand
 from astraflow.dispatch.workers import WorkerEntry, WorkerTable
 from astraflow.runs.facts import WaitingFor
 
-__all__ = ["LOOKED_AT", "NoPlace", "choose", "find_place", "offers"]
+__all__ = ["LOOKED_AT", "NoPlace", "choose", "find_place", "is_offered", "offers"]
 
 LOOKED_AT: Final = 8
 """How many fitting free workers are compared by load; two already avoid most bad choices."""
@@ -43,57 +42,46 @@ def offers(worker: WorkerEntry, demand: Demand) -> bool:
     return all(offer.labels.get(name) == value for name, value in demand.labels)
 
 
-def choose(
-    demand: Demand, workers: WorkerTable, affinity: AffinityTable, bound_to: str | None = None
-) -> WorkerEntry | NoPlace:
-    """The worker for one task of this demand, or what it waits for."""
-    if demand.pin is not None:
-        return _only(demand.pin, demand, workers, "resource")
-    if demand.affinity is not None and demand.affinity.mode == "sticky":
-        record = affinity.lookup(demand.tenant, demand.affinity.key)
-        if record is not None:
-            return _only(record.worker_id, demand, workers, "affinity")
-    found = find_place(demand, workers, affinity, bound_to)
+def choose(demand: Demand, workers: WorkerTable) -> WorkerEntry | NoPlace:
+    """A worker for a task of this demand, or what it waits for."""
+    if demand.only is not None:
+        return _only(demand.only, demand, workers)
+    found = find_place(demand, workers)
     return found if found is not None else NoPlace(_why(demand, workers))
 
 
-def find_place(
-    demand: Demand, workers: WorkerTable, affinity: AffinityTable, bound_to: str | None = None
-) -> WorkerEntry | None:
-    """The worker for one task of this demand; `bound_to` is what its run used for the package.
+def find_place(demand: Demand, workers: WorkerTable, *preferred: str | None) -> WorkerEntry | None:
+    """The worker for one task of this demand: a preferred one, if it has a place.
 
     Nothing is said of why there is none: most tasks of a large run wait for a slot, over and over.
     """
-    record = None
-    if demand.pin is not None:
-        return _worker(_only(demand.pin, demand, workers, "resource"))
-    if demand.affinity is not None:
-        record = affinity.lookup(demand.tenant, demand.affinity.key)
-        if record is not None and demand.affinity.mode == "sticky":
-            return _worker(_only(record.worker_id, demand, workers, "affinity"))
+    if demand.only is not None:
+        found = _only(demand.only, demand, workers)
+        return None if isinstance(found, NoPlace) else found
     free = workers.available(demand.tenant, demand.package_name)
-    for preferred in (record.worker_id if record is not None else None, bound_to):
-        worker = free.get(preferred) if preferred is not None else None
+    for name in preferred:
+        worker = free.get(name) if name is not None else None
         if worker is not None and _fits(worker, demand):
             return worker
     fitting = islice((one for one in free.values() if _fits(one, demand)), LOOKED_AT)
     return min(fitting, key=lambda one: one.load, default=None)
 
 
-def _worker(found: WorkerEntry | NoPlace) -> WorkerEntry | None:
-    return None if isinstance(found, NoPlace) else found
+def is_offered(demand: Demand, workers: WorkerTable) -> bool:
+    """Whether some worker that is there could run it, if it had room."""
+    there = workers.offering(demand.tenant, demand.package_name)
+    return any(one.is_reachable and offers(one, demand) for one in there)
 
 
 def _fits(worker: WorkerEntry, demand: Demand) -> bool:
     return offers(worker, demand) and worker.has_room_for(demand.node_type)
 
 
-def _only(worker_id: str, demand: Demand, workers: WorkerTable, kind: str) -> WorkerEntry | NoPlace:
+def _only(worker_id: str, demand: Demand, workers: WorkerTable) -> WorkerEntry | NoPlace:
     """The one worker that will do, or why it will not now."""
     worker = workers.find(demand.tenant, worker_id)
     if worker is None or not worker.is_reachable:
-        gone = WaitingFor("resource" if kind == "resource" else "affinity", worker_id)
-        return NoPlace(gone)
+        return NoPlace(WaitingFor("affinity" if demand.pin is None else "resource", worker_id))
     if not offers(worker, demand):
         wanted = f"{demand.package_name} {demand.package_version} on worker {worker_id}"
         return NoPlace(WaitingFor("package", wanted))

@@ -3,107 +3,103 @@
 Start-time fair queueing: each tenant and each run has a tag, its virtual time. The smallest tag is
 served, and serving adds 1 / weight to it, so that a fan-out of fifty thousand tasks delays nobody
 else's small run. A flow that was idle begins at the present virtual time: waiting earns no credit.
+Within a run the highest priority is served, then the oldest.
 
-Rule 1: tasks are kept by *demand*. When a demand finds no place, the whole class sleeps until something
-        happens that could help it (`wake`), so that an attempt at placing costs nothing per waiting task.
-Rule 2: a task stands in the queue at most once. Queueing it again replaces its ticket, and an entry
-        with an old ticket is dropped when it is met.
-Rule 3: a task with a delay is not in any class before its time.
+Rule 1: a demand that finds no place sleeps until something happens that could help it (`wake`), and all its tasks
+        with it. A concurrency key that is taken lets those sleep that need it, until it is given back.
+Rule 2: nothing costs anything per waiting task. Tenants, runs, the demands of a run and the keys of a demand are
+        heaps in heaps (`ranking`); what sleeps is taken out when it is met (*hidden*). What is woken is not put
+        back as a whole: the hidden one that is first is shown, and guards the others. It gives way when its run
+        is served past them, or when it leaves.
+Rule 3: a task stands in the queue at most once. Queueing it again replaces its entry, and one that was
+        replaced is dropped when it is met.
+Rule 4: a task with a delay is in no demand before its time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from heapq import heapify, heappop, heappush, heapreplace
-from typing import Final
+from heapq import heappop, heappush
+
+import msgspec
 
 from astraflow.dispatch.demand import Demand
+from astraflow.dispatch.flows import Entry, Line, Lock, Pool, RunFlow, Share, TenantFlow
+from astraflow.dispatch.ranking import Node, Rank
+from astraflow.workflow.plan import AffinityHint
 
 __all__ = ["Entry", "ReadyQueue"]
-
-DEFAULT_WEIGHT: Final = 1.0
-
-
-class Entry:
-    """A queued task."""
-
-    __slots__ = ("demand", "priority", "run_id", "task", "tenant", "ticket")
-
-    def __init__(
-        self, tenant: str, run_id: str, task: int, demand: Demand, priority: int, ticket: int
-    ) -> None:
-        self.tenant = tenant
-        self.run_id = run_id
-        self.task = task
-        self.demand = demand
-        self.priority = priority
-        self.ticket = ticket
-
-
-class _Flow:
-    """The virtual time of a tenant or a run, and how many of its tasks are waiting."""
-
-    __slots__ = ("tag", "waiting", "weight")
-
-    def __init__(self, weight: float) -> None:
-        self.tag = 0.0
-        self.weight = weight
-        self.waiting = 0
-
-
-class _Class:
-    """The waiting tasks of one demand: runs by tag, tasks of a run by priority and age."""
-
-    __slots__ = ("demand", "runs", "sleeping", "tasks")
-
-    def __init__(self, demand: Demand) -> None:
-        self.demand = demand
-        self.runs: list[tuple[float, int, str]] = []  # (tag when pushed, ticket, run)
-        self.tasks: dict[str, list[tuple[int, int, Entry]]] = {}
-        self.sleeping: Hashable | None = None
 
 
 class ReadyQueue:
     """All tasks that may be placed, or may be after a delay."""
 
     def __init__(self) -> None:
-        self._tenants: dict[str, _Flow] = {}
-        self._runs: dict[str, _Flow] = {}
-        self._classes: dict[Demand, _Class] = {}
-        self._awake: dict[Demand, _Class] = {}
-        self._asleep: dict[Hashable, dict[Demand, _Class]] = {}
+        self._order = Node()
+        self._tenants: dict[str, TenantFlow] = {}
+        self._runs: dict[str, RunFlow] = {}
+        self._pools: dict[Demand, Pool] = {}
+        self._asleep: dict[Hashable, dict[Pool, None]] = {}
         self._delayed: list[tuple[float, int, Entry]] = []
-        self._tickets: dict[tuple[str, int], int] = {}
+        self._entries: dict[tuple[str, int], Entry] = {}
+        self._sticky: dict[tuple[str, str], dict[tuple[str, int], None]] = {}
         self._next_ticket = 0
         self._now_tenant = 0.0
-        self._now_run: dict[str, float] = {}
+        self.looks = 0
+        """How often a rank was looked at: what the queue's work is made of."""
 
     def __len__(self) -> int:
-        return len(self._tickets)
+        return len(self._entries)
+
+    # -- in and out ---------------------------------------------------------------------------
 
     def push(
         self,
-        tenant: str,
         run_id: str,
         task: int,
         demand: Demand,
         *,
         priority: int = 0,
         ready_at: float | None = None,
+        lock: Lock | None = None,
+        affinity: AffinityHint | None = None,
     ) -> None:
         """Queue a task, from `ready_at` on if given. Replaces an earlier entry of the task."""
+        self.forget(run_id, task)
         self._next_ticket += 1
-        ticket = self._next_ticket
-        self._tickets[run_id, task] = ticket
-        entry = Entry(tenant, run_id, task, demand, priority, ticket)
+        entry = Entry(run_id, task, demand, priority, self._next_ticket, lock, affinity)
+        self._entries[run_id, task] = entry
+        if affinity is not None and affinity.mode == "sticky":
+            self._sticky.setdefault((demand.tenant, affinity.key), {})[run_id, task] = None
         if ready_at is None:
             self._admit(entry)
         else:
-            heappush(self._delayed, (ready_at, ticket, entry))
+            heappush(self._delayed, (ready_at, entry.ticket, entry))
 
     def forget(self, run_id: str, task: int) -> None:
         """The task needs no place any more."""
-        self._tickets.pop((run_id, task), None)
+        entry = self._entries.pop((run_id, task), None)
+        if entry is not None and entry.affinity is not None and entry.affinity.mode == "sticky":
+            name = (entry.tenant, entry.affinity.key)
+            del self._sticky[name][run_id, task]
+            if not self._sticky[name]:
+                del self._sticky[name]
+
+    def set_demand(self, run_id: str, task: int, **changes: str | None) -> None:
+        """A queued task has another demand than it was queued with; a delay that it has is kept."""
+        entry = self._entries[run_id, task]
+        demand = msgspec.structs.replace(entry.demand, **changes)
+        if entry.line is None:
+            entry.demand = demand
+        elif demand != entry.demand:
+            self.push(
+                run_id,
+                task,
+                demand,
+                priority=entry.priority,
+                lock=entry.lock,
+                affinity=entry.affinity,
+            )
 
     def advance(self, now: float) -> None:
         """Admit the tasks whose delay has passed."""
@@ -124,162 +120,314 @@ class ReadyQueue:
         self._tenant(tenant).weight = weight
 
     def next(self) -> Entry | None:
-        """The entry to place now. Then call `served`, `sleep` (its demand has no place) or `drop`."""
-        best: tuple[float, float, int] | None = None
-        chosen: _Class | None = None
-        for one in list(self._awake.values()):
-            head = self._head(one)
-            if head is None:
-                self._discard(one)
-                continue
-            key = (self._tenants[one.demand.tenant].tag, head[0], head[1])
-            if best is None or key < best:
-                best, chosen = key, one
-        if chosen is None:
+        """The entry to place now. Then call `served`, `drop`, `sleep` (its demand has no place) or `lock` (its key
+        is taken)."""
+        tenant = self._order.first(self._rank_of_tenant)
+        if tenant is None:
             return None
-        return chosen.tasks[chosen.runs[0][2]][0][2]
+        entry: Entry = tenant.top.top.top.heap[0][2]
+        return entry
 
     def served(self, entry: Entry) -> None:
         """The entry got a place: take it out and charge its flows."""
-        tenant = self._tenants[entry.tenant]
-        run = self._runs[entry.run_id]
+        assert entry.line is not None
+        run = entry.line.run
+        tenant = run.tenant
         self._now_tenant = max(self._now_tenant, tenant.tag)
-        self._now_run[entry.tenant] = max(self._now_run.get(entry.tenant, 0.0), run.tag)
+        tenant.now_run = max(tenant.now_run, run.tag)
         tenant.tag += 1.0 / tenant.weight
-        run.tag += 1.0 / run.weight
+        run.tag += 1.0
         self.drop(entry)
+        while run.watch and run.watch[0][0] < run.tag:
+            pool = heappop(run.watch)[1]
+            del run.watched[pool]
+            if pool.guard is not None and pool.guard.run is run:
+                pool.guard = None
+                self._show_next(pool)
 
     def drop(self, entry: Entry) -> None:
         """The entry needs no place: take it out, uncharged."""
+        line = entry.line
+        assert line is not None
+        assert line.heap[0][2] is entry, "only the entry that `next` gave may be taken out"
         if self._is_live(entry):
-            del self._tickets[entry.run_id, entry.task]
-        one = self._classes[entry.demand]
-        tasks = one.tasks[entry.run_id]
-        assert tasks[0][2] is entry, "only the entry that `next` gave may be taken out"
-        heappop(tasks)
+            self.forget(entry.run_id, entry.task)
+        heappop(line.heap)
         self._left(entry)
-        if not tasks:
-            del one.tasks[entry.run_id]
-            heappop(one.runs)
+        if not line.heap:
+            self._end_line(line)
+
+    # -- sleeping -----------------------------------------------------------------------------
 
     def sleep(self, entry: Entry, until: Hashable) -> None:
         """No task of this demand has a place until `wake(until)`."""
-        one = self._classes[entry.demand]
-        self._awake.pop(entry.demand, None)
-        one.sleeping = until
-        self._asleep.setdefault(until, {})[entry.demand] = one
+        self._put_to_sleep(self._pools[entry.demand], until)
 
-    def wake(self, key: Hashable) -> None:
-        """Something happened that may give the demands that sleep on `key` a place."""
-        classes = self._asleep.pop(key, None)
-        if classes is None:
-            return
-        for demand, one in classes.items():
-            one.sleeping = None
-            self._awake[demand] = one
+    def lock(self, entry: Entry, until: Hashable) -> None:
+        """The key of this task is taken until `wake(until)`."""
+        assert entry.line is not None
+        assert entry.line.pool is not None, "only a task with a key waits for one"
+        self._put_to_sleep(entry.line.pool, until)
+
+    def wake(self, until: Hashable) -> None:
+        """Something happened that may give those that sleep on it a place."""
+        for pool in self._asleep.pop(until, ()):
+            pool.until = None
+            self._show_next(pool)
+
+    # -- looking ------------------------------------------------------------------------------
 
     @property
     def has_sleepers(self) -> bool:
-        """Whether some demand has no place."""
+        """Whether some demand has no place, or some key is taken."""
         return bool(self._asleep)
 
-    def sleepers(self) -> list[Entry]:
-        """The first waiting task of each run in each class that has no place: those that should say so."""
-        found: list[Entry] = []
-        for classes in self._asleep.values():
-            for one in classes.values():
-                for tasks in one.tasks.values():
-                    self._drop_dead(tasks)
-                    if self._is_live(tasks[0][2]):
-                        found.append(tasks[0][2])
-        return found
+    def sleeping_demands(self) -> list[Demand]:
+        """The demands that have no place."""
+        return [demand for demand, pool in self._pools.items() if pool.until is not None]
 
-    def _drop_dead(self, tasks: list[tuple[int, int, Entry]]) -> None:
-        """Let a task that still waits come first. The last one stays: with it the run would have to leave its class."""
-        while len(tasks) > 1 and not self._is_live(tasks[0][2]):
-            self._left(heappop(tasks)[2])
+    def first_of_runs(self, demand: Demand) -> list[Entry]:
+        """The first waiting task of each run with a demand: those that speak for the others."""
+        first: dict[str, tuple[int, int, Entry]] = {}
+        for line in self._lines_of(demand):
+            # The last one stays: with it the line would have to be taken out.
+            while len(line.heap) > 1 and not self._is_live(line.heap[0][2]):
+                self._left(heappop(line.heap)[2])
+            item = line.heap[0]
+            if self._is_live(item[2]):
+                run_id = line.run.run_id
+                first[run_id] = min(first.get(run_id, item), item)
+        return [entry for _, _, entry in first.values()]
 
     def demands(self) -> list[Demand]:
         """The demands that somebody may wait with."""
-        return list(self._classes)
+        return list(self._pools)
 
     def waiting_with(self, demand: Demand) -> list[Entry]:
         """All waiting tasks of one demand, oldest first."""
-        one = self._classes.get(demand)
-        if one is None:
+        lines = self._lines_of(demand)
+        entries = [item[2] for line in lines for item in line.heap if self._is_live(item[2])]
+        return sorted(entries, key=lambda entry: entry.ticket)
+
+    def sticky_to(self, tenant: str, key: str) -> list[tuple[str, int]]:
+        """The run and place of every queued task that must go where its affinity key is, also of those with a
+        delay."""
+        return list(self._sticky.get((tenant, key), ()))
+
+    def find(self, run_id: str, task: int) -> Entry | None:
+        """The entry of a task, if it is queued."""
+        return self._entries.get((run_id, task))
+
+    def _lines_of(self, demand: Demand) -> list[Line]:
+        pool = self._pools.get(demand)
+        if pool is None:
             return []
-        entries = [entry for tasks in one.tasks.values() for _, _, entry in tasks]
-        return sorted(filter(self._is_live, entries), key=lambda entry: entry.ticket)
+        plain = [share.plain for share in pool.members.values() if share.plain is not None]
+        return [*plain, *(line for lock in pool.locks.values() for line in lock.members.values())]
+
+    # -- taking in ----------------------------------------------------------------------------
 
     def _admit(self, entry: Entry) -> None:
         tenant = self._tenant(entry.tenant)
         run = self._runs.get(entry.run_id)
         if run is None:
-            run = self._runs[entry.run_id] = _Flow(DEFAULT_WEIGHT)
+            run = self._runs[entry.run_id] = RunFlow(entry.run_id, tenant)
+            run.tag = tenant.now_run
         if tenant.waiting == 0:
             tenant.tag = max(tenant.tag, self._now_tenant)
-        if run.waiting == 0:
-            run.tag = max(run.tag, self._now_run.get(entry.tenant, 0.0))
         tenant.waiting += 1
         run.waiting += 1
-        one = self._classes.get(entry.demand)
-        if one is None:
-            one = self._classes[entry.demand] = _Class(entry.demand)
-            self._awake[entry.demand] = one
-        tasks = one.tasks.get(entry.run_id)
-        if tasks is None:
-            tasks = one.tasks[entry.run_id] = []
-            heappush(one.runs, (run.tag, entry.ticket, entry.run_id))
-        heappush(tasks, (-entry.priority, entry.ticket, entry))
+        line = entry.line = self._line_of(run, entry)
+        item = (-entry.priority, entry.ticket, entry)
+        heappush(line.heap, item)
+        if line.heap[0] is item:
+            self._list_line(line, item[:2])
 
-    def _head(self, one: _Class) -> tuple[float, int] | None:
-        """The tag and age of the next entry of a class; drops dead entries and corrects old tags."""
-        while one.runs:
-            tag, ticket, run_id = one.runs[0]
-            tasks = one.tasks[run_id]
-            while tasks and not self._is_live(tasks[0][2]):
-                self._left(heappop(tasks)[2])
-            if not tasks:
-                del one.tasks[run_id]
-                heappop(one.runs)
-                continue
-            run = self._runs[run_id]
-            if run.tag != tag:  # it was served through another class since
-                heapreplace(one.runs, (run.tag, ticket, run_id))
-                continue
-            return tag, ticket
+    def _line_of(self, run: RunFlow, entry: Entry) -> Line:
+        pool = self._pools.get(entry.demand)
+        if pool is None:
+            pool = self._pools[entry.demand] = Pool(entry.demand)
+        share = pool.members.get(run.run_id)
+        if share is None:
+            share = pool.members[run.run_id] = Share(run, pool)
+        if entry.lock is None:
+            if share.plain is None:
+                share.plain = Line(share, None)
+                share.count += 1
+            return share.plain
+        lock = pool.locks.get(entry.lock)
+        if lock is None:
+            lock = pool.locks[entry.lock] = Pool(entry.demand, entry.lock)
+        line: Line | None = lock.members.get(run.run_id)
+        if line is None:
+            line = lock.members[run.run_id] = Line(share, lock)
+            share.count += 1
+        return line
+
+    def _list_line(self, line: Line, rank: Rank) -> None:
+        """The line has something to serve: list it, and all above it."""
+        pool = line.pool
+        if pool is not None and (pool.until is not None or line.home is pool):
+            pool.put(line, (line.run.tag, *rank))
+            return
+        line.share.put(line, rank)
+        self._list_share(line.share, rank)
+
+    def _list_share(self, share: Share, rank: Rank) -> None:
+        run, pool = share.run, share.pool
+        of_run = (run.tag, *rank)
+        if pool.until is not None or share.home is pool:
+            pool.put(share, of_run)
+            return
+        run.put(share, rank)
+        run.tenant.put(run, of_run)
+        self._order.put(run.tenant, (run.tenant.tag, *of_run))
+
+    # -- ranks ----------------------------------------------------------------------------------
+
+    def _rank_of_tenant(self, tenant: TenantFlow) -> Rank | None:
+        self.looks += 1
+        run = tenant.first(self._rank_of_run)
+        return None if run is None else (tenant.tag, *run.rank)
+
+    def _rank_of_run(self, run: RunFlow) -> Rank | None:
+        self.looks += 1
+        share = run.first(self._rank_of_share)
+        return None if share is None else (run.tag, *share.rank)
+
+    def _rank_of_share(self, share: Share) -> Rank | None:
+        """Also hides it, if its demand sleeps."""
+        self.looks += 1
+        pool = share.pool
+        line = share.first(self._rank_of_line)
+        if line is None:
+            self._give_way(pool, share)
+            return None
+        if pool.until is not None:
+            pool.put(share, (share.run.tag, *line.rank))
+            return None
+        rank: Rank = line.rank
+        return rank
+
+    def _rank_of_line(self, line: Line) -> Rank | None:
+        """Also hides it, if its key is taken."""
+        self.looks += 1
+        rank = self._head(line)
+        if rank is not None and line.pool is not None and line.pool.until is not None:
+            line.pool.put(line, (line.run.tag, *rank))
+            return None
+        return rank
+
+    def _rank_of_hidden(self, one: Share | Line) -> Rank | None:
+        self.looks += 1
+        if isinstance(one, Line):
+            rank = self._head(one)
+            return None if rank is None else (one.run.tag, *rank)
+        line = one.first(self._rank_of_line)
+        return None if line is None else (one.run.tag, *line.rank)
+
+    def _head(self, line: Line) -> Rank | None:
+        """The rank of its first live entry; drops those before it, and the line with its last."""
+        heap = line.heap
+        while heap:
+            item = heap[0]
+            if self._is_live(item[2]):
+                return (item[0], item[1])
+            heappop(heap)
+            self._left(item[2])
+            if not heap:
+                self._end_line(line)
         return None
 
+    # -- hiding and showing -----------------------------------------------------------------------
+
+    def _put_to_sleep(self, pool: Pool, until: Hashable) -> None:
+        assert pool.until is None, "what was met is awake"
+        pool.until = until
+        pool.guard = None
+        self._asleep.setdefault(until, {})[pool] = None
+
+    def _show_next(self, pool: Pool) -> None:
+        """Show the hidden member that is first; it guards those that come after it."""
+        if pool.until is not None or pool.guard is not None:
+            return
+        one = pool.first(self._rank_of_hidden)
+        if one is None:
+            return
+        one.home = None
+        pool.guard = one
+        if isinstance(one, Line):
+            self._list_line(one, one.rank[1:])
+        else:
+            self._list_share(one, one.rank[1:])
+        following = pool.first(self._rank_of_hidden)
+        if following is not None and pool not in one.run.watched:
+            one.run.watched[pool] = None
+            heappush(one.run.watch, (following.rank[0], pool))
+
+    def _give_way(self, pool: Pool, one: Share | Line) -> None:
+        if pool.guard is one:
+            pool.guard = None
+            self._show_next(pool)
+
+    # -- leaving ----------------------------------------------------------------------------------
+
     def _is_live(self, entry: Entry) -> bool:
-        return self._tickets.get((entry.run_id, entry.task)) == entry.ticket
+        return self._entries.get((entry.run_id, entry.task)) is entry
 
     def _left(self, entry: Entry) -> None:
-        self._tenants[entry.tenant].waiting -= 1
-        run = self._runs[entry.run_id]
+        assert entry.line is not None
+        run = entry.line.run
+        run.tenant.waiting -= 1
         run.waiting -= 1
         if run.waiting == 0:
             # Its tag is not worth remembering: coming back it starts at the present time anyway.
-            del self._runs[entry.run_id]
+            del self._runs[run.run_id]
 
-    def _discard(self, one: _Class) -> None:
-        del self._awake[one.demand]
-        del self._classes[one.demand]
+    def _end_line(self, line: Line) -> None:
+        """Its last entry has left."""
+        share = line.share
+        share.count -= 1
+        if line.pool is None:
+            share.plain = None
+        else:
+            self._leave(line.pool, line)
+        if share.count == 0:
+            self._leave(share.pool, share)
 
-    def _tenant(self, tenant: str) -> _Flow:
-        flow = self._tenants.get(tenant)
-        if flow is None:
-            flow = self._tenants[tenant] = _Flow(DEFAULT_WEIGHT)
-        return flow
+    def _leave(self, pool: Pool, one: Share | Line) -> None:
+        del pool.members[one.run.run_id]
+        one.home = None
+        if pool.members:
+            self._give_way(pool, one)
+            return
+        if pool.until is not None:
+            del self._asleep[pool.until][pool]
+            if not self._asleep[pool.until]:
+                del self._asleep[pool.until]
+        if pool.lock is None:
+            del self._pools[pool.demand]
+        else:
+            del self._pools[pool.demand].locks[pool.lock]
+
+    def _tenant(self, name: str) -> TenantFlow:
+        tenant = self._tenants.get(name)
+        if tenant is None:
+            tenant = self._tenants[name] = TenantFlow(name)
+        return tenant
 
     def check(self) -> None:
         """Assert that counts and indexes agree."""
         waiting: dict[str, int] = {}
-        for demand, one in self._classes.items():
-            assert (demand in self._awake) == (one.sleeping is None)
-            assert {run for _, _, run in one.runs} == set(one.tasks)
-            for run_id, tasks in one.tasks.items():
-                waiting[run_id] = waiting.get(run_id, 0) + len(tasks)
-        assert waiting == {run: flow.waiting for run, flow in self._runs.items()}
-        heap = list(self._delayed)
-        heapify(heap)
-        assert heap[:1] == self._delayed[:1]
+        for demand, pool in self._pools.items():
+            for one in (pool, *pool.locks.values()):
+                assert one.members, f"an empty pool was kept: {demand}"
+                assert (one.until is not None) == (one in self._asleep.get(one.until, ()))
+            for line in self._lines_of(demand):
+                assert line.heap, f"an empty line was kept: {demand}"
+                run_id = line.run.run_id
+                assert line.run is self._runs[run_id]
+                waiting[run_id] = waiting.get(run_id, 0) + len(line.heap)
+            assert len(self._lines_of(demand)) == sum(one.count for one in pool.members.values())
+        assert waiting == {run_id: run.waiting for run_id, run in self._runs.items()}
+        assert all(self._asleep.values()), "an empty list of sleepers was kept"

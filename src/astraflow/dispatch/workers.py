@@ -7,7 +7,7 @@ for the busy ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Literal
 
 import msgspec
@@ -104,6 +104,7 @@ class WorkerTable:
     def __init__(self) -> None:
         self._workers: dict[tuple[str, str], WorkerEntry] = {}
         self._available: dict[tuple[str, str], dict[str, WorkerEntry]] = {}
+        self._offering: dict[tuple[str, str], dict[str, WorkerEntry]] = {}
 
     def __iter__(self) -> Iterator[WorkerEntry]:
         return iter(self._workers.values())
@@ -118,6 +119,10 @@ class WorkerTable:
         """The available workers that offer the package, in any version."""
         return self._available.get((tenant, package), {})
 
+    def offering(self, tenant: str, package: str) -> Iterable[WorkerEntry]:
+        """The workers that offer the package, in any version, whether they are there or not."""
+        return self._offering.get((tenant, package), {}).values()
+
     def register(
         self, tenant: str, worker_id: str, session_id: str, incarnation: int, offer: Offer
     ) -> WorkerEntry:
@@ -127,6 +132,8 @@ class WorkerTable:
         worker.session_id = session_id
         worker.incarnation = incarnation
         worker.offer = offer
+        for package in offer.packages:
+            self._offering.setdefault((tenant, package), {})[worker_id] = worker
         worker.status = "online"
         worker.digest = ""
         worker.has_drifted = False
@@ -185,6 +192,7 @@ class WorkerTable:
     def _withdraw(self, worker: WorkerEntry) -> None:
         for package in worker.offer.packages:
             self._available.get((worker.tenant, package), {}).pop(worker.worker_id, None)
+            self._offering.get((worker.tenant, package), {}).pop(worker.worker_id, None)
 
     def check(self) -> None:
         """Assert that the lists name exactly the available workers."""
@@ -193,3 +201,4 @@ class WorkerTable:
             for package in worker.offer.packages:
                 listed = worker.worker_id in self.available(worker.tenant, package)
                 assert listed == worker.is_available, f"{worker.worker_id} is listed wrongly"
+                assert worker in self.offering(worker.tenant, package)

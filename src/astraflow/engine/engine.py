@@ -234,11 +234,13 @@ class Engine:
         if lease_end is not None and lease_end < self._listen_until:
             lease_end = self._listen_until
         due = earliest(
+            view.now if view.has_more_to_place else None,
             self.gateway.deadline(),
             lease_end,
             view.timers.deadline(),
             ack_deadline(view),
             view.queue.deadline(),
+            view.affinity.deadline(),
             None if self._is_silent else self.ownership.deadline(),
             self._say_waiting_at if view.queue.has_sleepers else None,
         )
@@ -322,6 +324,8 @@ class Engine:
         if self.ownership.may_speak(now):
             place(self.view)
             self._settle()
+        else:
+            self.view.has_more_to_place = False
         batch = self.view.batch
         if batch.is_empty:
             return None

@@ -19,7 +19,7 @@ from astraflow.dispatch import Demand, WorkerEntry
 from astraflow.dispatch.wishes import INSTALL_TRIES, Wish, WishKey
 from astraflow.engine.batch import PackageTold, WishChanged
 from astraflow.engine.timers import WishDue
-from astraflow.engine.view import View, package_key, worker_key
+from astraflow.engine.view import View, offer_key, package_key, worker_key
 from astraflow.protocol import business
 from astraflow.runs.commands import Fail
 from astraflow.runs.facts import Problem, WaitingFor
@@ -188,6 +188,7 @@ def _end(view: View, wish: Wish, code: errors.Code, message: str) -> None:
     # Tasks that wait for it may have it on another worker, or never.
     view.looked.clear()
     view.queue.wake(package_key(wish.tenant, wish.name))
+    view.queue.wake(offer_key(wish.tenant, wish.name))
     view.queue.wake(worker_key(wish.tenant, wish.worker_id))
 
 
@@ -226,24 +227,12 @@ def install_for(view: View, demand: Demand) -> None:
 
 def _candidates(view: View, demand: Demand) -> list[WorkerEntry]:
     """The workers that could run the task if they had the package."""
-    only = _only_worker(view, demand)
-    if only is not None:
-        bound = view.workers.find(demand.tenant, only)
+    if demand.only is not None:
+        bound = view.workers.find(demand.tenant, demand.only)
         workers = [bound] if bound is not None else []
     else:
         workers = view.workers.of_tenant(demand.tenant)
     return [one for one in workers if one.is_reachable and _could_run(one, demand)]
-
-
-def _only_worker(view: View, demand: Demand) -> str | None:
-    """The one that the task must go to, whoever else has the package: for its resource, or for its affinity key."""
-    if demand.pin is not None:
-        return demand.pin
-    hint = demand.affinity
-    if hint is None or hint.mode != "sticky":
-        return None
-    record = view.affinity.lookup(demand.tenant, hint.key)
-    return record.worker_id if record is not None else None
 
 
 def _could_run(worker: WorkerEntry, demand: Demand) -> bool:

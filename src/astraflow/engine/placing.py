@@ -8,14 +8,14 @@ import msgspec
 
 from astraflow.dispatch import Lease, NoPlace, WorkerEntry, choose
 from astraflow.dispatch.demand import Demand, bound_parameters, refs_of
-from astraflow.dispatch.placement import find_place
+from astraflow.dispatch.placement import find_place, is_offered
 from astraflow.dispatch.queue import Entry
 from astraflow.engine.batch import SendDispatch
 from astraflow.engine.calls import lenders_of
 from astraflow.engine.packages import install_for, why_no_package
 from astraflow.engine.resources import copy_metadata
 from astraflow.engine.timers import PinDue, TimeoutDue
-from astraflow.engine.view import View, package_key, worker_key
+from astraflow.engine.view import View, key_key, offer_key, package_key, worker_key
 from astraflow.protocol import business
 from astraflow.runs.calls import chain_index_of
 from astraflow.runs.commands import Lease as LeaseTask
@@ -24,7 +24,12 @@ from astraflow.runs.facts import WaitingFor
 from astraflow.runs.run import Run
 from astraflow.workflow.plan import ResourceRefValue
 
-__all__ = ["place", "say_what_is_waited_for"]
+__all__ = ["place", "say_what_is_waited_for", "why_no_place"]
+
+PLACE_BUDGET = 2_000
+"""How many tasks are looked at in one turn; then others have theirs: sessions, heartbeats, the API."""
+LEASE_COSTS = 7
+"""A task that is leased costs as much as so many that are only looked at."""
 
 SAID_AT_ONCE = 100
 """How many waiting tasks say why in one round: enough for a person, bounded for the store."""
@@ -33,34 +38,56 @@ UNTYPED = "resource"
 
 
 def place(view: View) -> None:
-    """Lease every task that has a place now."""
+    """Lease every task that has a place now, up to a budget: what is left is placed in the next turn."""
     view.queue.advance(view.now)
-    while (entry := view.queue.next()) is not None:
+    budget = PLACE_BUDGET
+    while budget > 0 and (entry := view.queue.next()) is not None:
+        budget -= 1
         run = view.runs.get(entry.run_id)
         if run is None or not _may_be_placed(run, entry.task):
             view.queue.drop(entry)
-            continue
-        if not run.is_simple and _needs_more(view, run, entry):
+        elif _is_elsewhere(view, run, entry):
             view.queue.drop(entry)
             view.enqueue(run, entry.task, 0.0)
-            continue
-        key = entry.demand.concurrency_key
-        if key is not None and not _key_is_free(view, run, entry):
-            view.queue.sleep(entry, ("key", entry.tenant, key))
-            continue
-        bound_to = view.bindings.get((entry.run_id, entry.demand.package_name))
-        chosen = find_place(entry.demand, view.workers, view.affinity, bound_to)
-        if chosen is None:
-            view.queue.sleep(entry, _wakes(view, entry.demand))
-            if entry.demand.pin is not None:
-                _watch_pin(view, entry.demand)
-            if entry.demand not in view.looked:
-                view.looked[entry.demand] = None
-                install_for(view, entry.demand)
-        else:
-            view.queue.served(entry)
-            view.pins.pop(entry.demand, None)
-            _lease(view, run, entry, chosen)
+        elif entry.lock is not None and not _key_is_free(view, run, entry):
+            view.queue.lock(entry, key_key(entry.tenant, entry.lock[0]))
+        elif _place_one(view, run, entry):
+            budget -= LEASE_COSTS
+    view.has_more_to_place = budget <= 0
+
+
+def _place_one(view: View, run: Run, entry: Entry) -> bool:
+    demand = entry.demand
+    chosen = find_place(demand, view.workers, *_preferred(view, entry))
+    if chosen is not None:
+        view.queue.served(entry)
+        view.pins.pop(demand, None)
+        _lease(view, run, entry, chosen)
+        return True
+    view.queue.sleep(entry, _wakes(view, demand))
+    if demand.pin is not None:
+        _watch_pin(view, demand)
+    if demand not in view.looked:
+        view.looked[demand] = None
+        install_for(view, demand)
+    return False
+
+
+def _preferred(view: View, entry: Entry) -> tuple[str | None, str | None]:
+    """The worker of its affinity key, and the one that its run used for the package."""
+    hint = entry.affinity
+    record = view.affinity.lookup(entry.tenant, hint.key) if hint is not None else None
+    bound_to = view.bindings.get((entry.run_id, entry.demand.package_name))
+    return (record.worker_id if record is not None else None, bound_to)
+
+
+def _is_elsewhere(view: View, run: Run, entry: Entry) -> bool:
+    """Whether the task has another place than when it was queued: its affinity key has found a worker, or has left
+    it, or an upstream task that a join did not wait for has ended since, and its result names a resource."""
+    demand = entry.demand
+    if demand.pin is None and view.sticky_worker(run.tenant, entry.affinity) != demand.sticky:
+        return True
+    return not run.is_simple and _needs_more(view, run, entry)
 
 
 def _may_be_placed(run: Run, task: int) -> bool:
@@ -69,33 +96,29 @@ def _may_be_placed(run: Run, task: int) -> bool:
 
 
 def _needs_more(view: View, run: Run, entry: Entry) -> bool:
-    """Whether an upstream task that a join did not wait for has ended since, and its result names a resource: then the
-    task has another place than when it was queued."""
     refs = refs_of(run, entry.task, bound_parameters(run, entry.task))
     pins = {ref.worker_id for ref in view.locate(run.tenant, refs) if ref.worker_id is not None}
     return bool(pins) and pins != {entry.demand.pin}
 
 
 def _key_is_free(view: View, run: Run, entry: Entry) -> bool:
-    key = entry.demand.concurrency_key
-    assert key is not None
-    return view.keys.is_free(entry.tenant, key, lenders_of(run, entry.task))
+    assert entry.lock is not None
+    return view.keys.is_free(entry.tenant, entry.lock[0], lenders_of(run, entry.task))
 
 
 def _wakes(view: View, demand: Demand) -> Hashable:
-    """What may give this demand a place: its one worker, or any with the package."""
-    if demand.pin is not None:
-        return worker_key(demand.tenant, demand.pin)
-    if demand.affinity is not None and demand.affinity.mode == "sticky":
-        record = view.affinity.lookup(demand.tenant, demand.affinity.key)
-        if record is not None:
-            return worker_key(demand.tenant, record.worker_id)
-    return package_key(demand.tenant, demand.package_name)
+    """What may give this demand a place: its one worker, room on any with the package, or another one."""
+    if demand.only is not None:
+        return worker_key(demand.tenant, demand.only)
+    name = demand.package_name
+    if view.workers.available(demand.tenant, name) and not is_offered(demand, view.workers):
+        return offer_key(demand.tenant, name)
+    return package_key(demand.tenant, name)
 
 
 def _watch_pin(view: View, demand: Demand) -> None:
     """A lost worker has the whole grace to come back, each time that it is lost."""
-    chosen = choose(demand, view.workers, view.affinity)
+    chosen = choose(demand, view.workers)
     if isinstance(chosen, NoPlace) and chosen.waiting_for.kind == "resource":
         assert demand.pin is not None
         worker = view.workers.expect(demand.tenant, demand.pin)
@@ -195,35 +218,30 @@ def say_what_is_waited_for(view: View) -> None:
     """Let tasks without a place say why (P2). Waiting for a slot is normal and is not said as a fact."""
     view.looked.clear()
     said = 0
-    for entry in view.queue.sleepers():
-        if said >= SAID_AT_ONCE:
-            return
-        run = view.runs.get(entry.run_id)
-        if run is None or not _may_be_placed(run, entry.task):
-            continue
-        waiting_for = _reason(view, entry)
-        if waiting_for.kind in ("slot", "key"):
-            continue
-        if waiting_for.kind == "package" and entry.demand not in view.looked:
+    for demand in view.queue.sleeping_demands():
+        waiting_for = why_no_place(view, demand)
+        if waiting_for.kind == "package":
             # A worker that could install it may have come meanwhile.
-            view.looked[entry.demand] = None
-            install_for(view, entry.demand)
-            if not _may_be_placed(run, entry.task):
-                continue  # no worker could
-            waiting_for = _reason(view, entry)
-        if run.tasks[entry.task].waiting_for != waiting_for:
-            view.decide(run, Wait(entry.task, waiting_for))
-            said += 1
+            install_for(view, demand)
+            waiting_for = why_no_place(view, demand)
+        if waiting_for.kind == "slot":
+            continue
+        for entry in view.queue.first_of_runs(demand):
+            run = view.runs.get(entry.run_id)
+            if run is None or not _may_be_placed(run, entry.task):
+                continue
+            if run.tasks[entry.task].waiting_for != waiting_for:
+                view.decide(run, Wait(entry.task, waiting_for))
+                said += 1
+            if said >= SAID_AT_ONCE:
+                return
 
 
-def _reason(view: View, entry: Entry) -> WaitingFor:
-    key = entry.demand.concurrency_key
-    run = view.runs[entry.run_id]
-    if key is not None and not _key_is_free(view, run, entry):
-        return WaitingFor("key", key)
-    chosen = choose(entry.demand, view.workers, view.affinity)
+def why_no_place(view: View, demand: Demand) -> WaitingFor:
+    """What the tasks of a demand wait for."""
+    chosen = choose(demand, view.workers)
     if not isinstance(chosen, NoPlace):
         return WaitingFor("slot", "")
     if chosen.waiting_for.kind == "package":
-        return why_no_package(view, entry.demand) or chosen.waiting_for
+        return why_no_package(view, demand) or chosen.waiting_for
     return chosen.waiting_for

@@ -246,18 +246,13 @@ def copy_metadata(view: View, tenant: str, ref: ResourceRefValue) -> msgspec.Raw
 
 def lose_sticky(view: View, tenant: str, key: str, worker_id: str) -> None:
     """The worker of an affinity key did not come back: nodes that say so fail rather than begin anew elsewhere."""
-    for demand in view.queue.demands():
-        hint = demand.affinity
-        if demand.tenant != tenant or hint is None or hint.key != key or hint.mode != "sticky":
-            continue
-        for entry in view.queue.waiting_with(demand):
-            run = view.runs[entry.run_id]
-            if run.node_of(entry.task).on_resource_lost != "fail":
-                continue
-            view.queue.forget(entry.run_id, entry.task)
-            message = f"the worker of the affinity key did not come back: {worker_id}: {key}"
-            error = Problem(errors.RESOURCE_LOST.code, "INFRASTRUCTURE", message, False)
-            view.decide(run, Fail(entry.task, error))
+    message = f"the worker of the affinity key did not come back: {worker_id}: {key}"
+    error = Problem(errors.RESOURCE_LOST.code, "INFRASTRUCTURE", message, False)
+    for run_id, task in view.queue.sticky_to(tenant, key):
+        run = view.runs.get(run_id)  # the end of another may have ended it
+        if run is not None and run.node_of(task).on_resource_lost == "fail":
+            view.queue.forget(run_id, task)
+            view.decide(run, Fail(task, error))
 
 
 def _lose(view: View, run: Run, task: int, resource_id: str, cause: str) -> None:

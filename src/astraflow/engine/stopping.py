@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from astraflow import errors
 from astraflow.dispatch import Lease
-from astraflow.engine.batch import AffinityChanged
 from astraflow.engine.packages import on_wish_due
 from astraflow.engine.resources import lose_pinned, lose_sticky, on_cleanup_due
 from astraflow.engine.timers import (
@@ -45,10 +44,8 @@ def expire_affinities(view: View) -> None:
     """Give up the keys that nobody used for long, or whose worker did not come back."""
     for tenant, key, worker_id in view.affinity.expire(view.now):
         view.count("affinity expired")
-        view.batch.notices.append(AffinityChanged(tenant, key))
         lose_sticky(view, tenant, key, worker_id)
-        # The others may go anywhere now.
-        view.queue.wake(worker_key(tenant, worker_id))
+        view.unbind(tenant, key)
 
 
 def on_timer(view: View, timer: Timer) -> None:

@@ -12,7 +12,14 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from astraflow.dispatch import AffinityTable, KeyTable, Lease, LeaseTable, ReadyQueue, WorkerTable
-from astraflow.dispatch.demand import Demand, bound_parameters, conflict_of, demand_of, refs_of
+from astraflow.dispatch.demand import (
+    Demand,
+    bound_parameters,
+    conflict_of,
+    demand_of,
+    lock_of,
+    refs_of,
+)
 from astraflow.dispatch.resources import Holding, ResourceTable
 from astraflow.dispatch.wishes import WishTable
 from astraflow.dispatch.workers import WorkerEntry
@@ -45,7 +52,7 @@ from astraflow.runs.effects import (
 )
 from astraflow.runs.facts import CallOpened, Problem, width
 from astraflow.runs.run import Run
-from astraflow.workflow.plan import ResourceRefValue
+from astraflow.workflow.plan import AffinityHint, ResourceRefValue
 
 if TYPE_CHECKING:
     from random import Random
@@ -53,7 +60,7 @@ if TYPE_CHECKING:
     from astraflow.engine.packages import Sources
     from astraflow.engine.resources import CopyLinks
 
-__all__ = ["View", "package_key", "split_task_id", "worker_key"]
+__all__ = ["View", "key_key", "offer_key", "package_key", "split_task_id", "worker_key"]
 
 
 def split_task_id(task_id: str) -> tuple[str, int] | None:
@@ -70,8 +77,18 @@ def worker_key(tenant: str, worker_id: str) -> Hashable:
 
 
 def package_key(tenant: str, package: str) -> Hashable:
-    """What tasks that any worker with the package can run sleep on."""
+    """What tasks that any worker with the package can run sleep on until one has room."""
     return ("package", tenant, package)
+
+
+def offer_key(tenant: str, package: str) -> Hashable:
+    """What tasks that no worker with the package can run sleep on until there is another one."""
+    return ("offer", tenant, package)
+
+
+def key_key(tenant: str, key: str) -> Hashable:
+    """What tasks that need a concurrency key sleep on until it is given back."""
+    return ("key", tenant, key)
 
 
 def nothing_published(tenant: str, name: str, version: str) -> None:
@@ -107,6 +124,7 @@ class View:
         self.watched: dict[tuple[str, str, str], list[int]] = {}  # versions whose ends are counted
         self.copies: CopyLinks | None = None
         self.looked: dict[Demand, None] = {}  # demands for which an install was thought of
+        self.has_more_to_place = False  # placing ended at its budget
         self.began = 0.0  # from when on workers can have been heard
         self.bindings: dict[tuple[str, str], str] = {}
         self.frames: dict[str, tuple[str, int]] = {}  # dispatch and cancel frames not yet acked
@@ -180,14 +198,23 @@ class View:
             # Failing it here would decide inside a decision; the engine does so right after it.
             self.unplaceable.append((run, task, conflict))
             return
+        node = run.node_of(task)
         self.queue.push(
-            run.tenant,
             run.run_id,
             task,
-            demand_of(run, task, refs),
-            priority=run.node_of(task).priority,
+            demand_of(run, task, refs, self.sticky_worker(run.tenant, node.affinity)),
+            priority=node.priority,
             ready_at=self.now + delay_s if delay_s > 0 else None,
+            lock=lock_of(run, task),
+            affinity=node.affinity,
         )
+
+    def sticky_worker(self, tenant: str, hint: AffinityHint | None) -> str | None:
+        """The one worker that a task must go to for its affinity key, whoever else could run it."""
+        if hint is None or hint.mode != "sticky":
+            return None
+        record = self.affinity.lookup(tenant, hint.key)
+        return record.worker_id if record is not None else None
 
     def locate(self, tenant: str, refs: Sequence[ResourceRefValue]) -> Sequence[ResourceRefValue]:
         """The references, each with the worker that holds it now.
@@ -239,7 +266,13 @@ class View:
 
     def release(self, tenant: str, key: str) -> None:
         self.affinity.release(tenant, key)
+        self.unbind(tenant, key)
+
+    def unbind(self, tenant: str, key: str) -> None:
+        """An affinity key is gone: what waited for its worker may go anywhere."""
         self.batch.notices.append(AffinityChanged(tenant, key))
+        for run_id, task in self.queue.sticky_to(tenant, key):
+            self.queue.set_demand(run_id, task, sticky=None)
 
     def end_scope(self, tenant: str, scope: str) -> None:
         """A run has ended: every worker that holds something of it may let it go."""
@@ -272,7 +305,7 @@ class View:
             self.workers.free_slot(worker, node.type)
         if node.concurrency_key is not None:
             self.keys.give_back(run.tenant, node.concurrency_key, lease.task_id)
-            self.queue.wake(("key", run.tenant, node.concurrency_key))
+            self.queue.wake(key_key(run.tenant, node.concurrency_key))
         if node.affinity is not None:
             ttl_s = self.settings.affinity_ttl_s
             self.affinity.settle(run.tenant, node.affinity.key, lease.worker_id, self.now, ttl_s)
@@ -281,6 +314,8 @@ class View:
     def reconsider(self, worker: WorkerEntry) -> None:
         """The worker was lost or came back: what only it can run waits for something else now."""
         self.queue.wake(worker_key(worker.tenant, worker.worker_id))
+        for package in worker.offer.packages:
+            self.queue.wake(offer_key(worker.tenant, package))
         self.wake_for(worker)
 
     def wake_for(self, worker: WorkerEntry) -> None:

@@ -140,3 +140,37 @@ def test_a_stored_key_keeps_the_tasks_that_use_it() -> None:
     record = affinity.lookup("acme", "model")
     assert record is not None
     assert (record.state, record.inflight, record.expires_at) == ("stale", 1, 5.0)
+
+
+def test_a_key_is_watched_once_however_often_it_is_used() -> None:
+    affinity = AffinityTable()
+    for now in range(1000):
+        affinity.acquire("acme", "model", "w1", float(now), 100.0)
+        affinity.settle("acme", "model", "w1", float(now), 100.0)
+        assert affinity.expire(float(now)) == []
+        affinity.check()
+    assert len(affinity._ends) == 1
+    assert affinity.expire(1098.9) == []
+    assert affinity.expire(1099.0) == [("acme", "model", "w1")]
+    assert affinity.deadline() is None
+
+
+def test_keys_that_live_cost_nothing_when_others_end() -> None:
+    affinity = table(*(f"long-{number}" for number in range(1000)), ttl_s=1000.0)
+    affinity.acquire("acme", "short", "w1", 0.0, 5.0)
+    affinity.settle("acme", "short", "w1", 0.0, 5.0)
+    assert affinity.deadline() == 5.0
+    assert affinity.expire(5.0) == [("acme", "short", "w1")]
+    # None of the others was looked at: each would have been watched anew.
+    assert affinity.deadline() == 1000.0
+    assert len(affinity) == 1000
+    affinity.check()
+
+
+def test_a_key_that_was_released_and_had_again_has_a_time_of_its_own() -> None:
+    affinity = table("model", ttl_s=10.0)
+    affinity.release("acme", "model")
+    affinity.acquire("acme", "model", "w2", 5.0, 10.0)
+    affinity.settle("acme", "model", "w2", 5.0, 10.0)
+    assert affinity.expire(10.0) == []
+    assert affinity.expire(15.0) == [("acme", "model", "w2")]

@@ -8,7 +8,14 @@ from typing import Any
 import msgspec
 
 from astraflow import errors
-from astraflow.dispatch.demand import Demand, bound_parameters, conflict_of, demand_of, refs_of
+from astraflow.dispatch.demand import (
+    Demand,
+    bound_parameters,
+    conflict_of,
+    demand_of,
+    lock_of,
+    refs_of,
+)
 from astraflow.runs.commands import Call, Lease, Report
 from astraflow.runs.decisions import decide
 from astraflow.runs.facts import Problem
@@ -27,18 +34,19 @@ def after_result(value: object) -> Run:
 
 
 def test_the_demand_is_everything_that_decides_where_a_task_can_go() -> None:
-    hint = AffinityHint("model", "sticky")
     node = {
         "runtime": "python3.11",
         "worker_labels": (("zone", "eu"),),
-        "affinity": hint,
+        "affinity": AffinityHint("model", "sticky"),
         "concurrency_key": "printer",
     }
     run = start(make_plan(1, nodes={0: node})).run
     refs = [ResourceRefValue("r0"), ResourceRefValue("r1", "w7")]
-    assert demand_of(run, 0, refs) == Demand(
-        "acme", "pkg", "1.0", "t.node", "python3.11", (("zone", "eu"),), "w7", hint, "printer"
-    )
+    common = ("acme", "pkg", "1.0", "t.node", "python3.11", (("zone", "eu"),))
+    assert demand_of(run, 0, refs) == Demand(*common, "w7")
+    assert demand_of(run, 0, [], "w8") == Demand(*common, None, "w8")
+    assert [demand_of(run, 0, refs, "w8").only, demand_of(run, 0, [], "w8").only] == ["w7", "w8"]
+    assert demand_of(run, 0, []).only is None
 
 
 def test_tasks_that_need_the_same_have_equal_demands() -> None:
@@ -114,9 +122,13 @@ class TestCalls:
     def test_a_call_with_a_key_borrows_it_of_its_chain_alone(self) -> None:
         key = {"concurrency_key": "printer"}
         run = self.called(n0=key, n1=key)
-        assert demand_of(run, 0, []).lent_by is None
-        assert demand_of(run, 2, []).lent_by == "run1.0"
+        assert lock_of(run, 0) == ("printer", None)
+        assert lock_of(run, 2) == ("printer", "run1.0")
 
     def test_a_call_without_a_key_borrows_nothing(self) -> None:
         run = self.called(n1={"concurrency_key": "printer"})
-        assert demand_of(run, 2, []).lent_by is None
+        assert lock_of(run, 2) is None
+
+    def test_a_call_whose_callers_have_another_key_or_none_borrows_nothing(self) -> None:
+        run = self.called(n0={"concurrency_key": "printer"}, n1={"concurrency_key": "plotter"})
+        assert lock_of(run, 2) == ("printer", None)

@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
-from astraflow.dispatch.affinity import AffinityTable
 from astraflow.dispatch.demand import Demand
-from astraflow.dispatch.placement import LOOKED_AT, NoPlace, choose, offers
+from astraflow.dispatch.placement import LOOKED_AT, NoPlace, choose, find_place, is_offered, offers
 from astraflow.dispatch.workers import Offer, WorkerEntry, WorkerTable
 from astraflow.runs.facts import WaitingFor
-from astraflow.workflow.plan import AffinityHint
 
 PKG = {"pkg": frozenset({"1.0"})}
 
@@ -21,11 +19,10 @@ def demand(**fields: Any) -> Demand:
 
 
 class Pool:
-    """Some workers and no affinities, until a test adds them."""
+    """Some workers."""
 
     def __init__(self, *names: str, slots: int = 4, **fields: Any) -> None:
         self.table = WorkerTable()
-        self.affinity = AffinityTable()
         for name in names:
             self.add(name, slots, **fields)
 
@@ -41,9 +38,13 @@ class Pool:
             self.table.take_slot(worker, "t.node")
 
     def chosen(self, wanted: Demand, bound_to: str | None = None) -> str | WaitingFor:
-        place = choose(wanted, self.table, self.affinity, bound_to)
+        place = find_place(wanted, self.table, bound_to)
         self.table.check()
-        return place.waiting_for if isinstance(place, NoPlace) else place.worker_id
+        if place is not None:
+            return place.worker_id
+        nowhere = choose(wanted, self.table)
+        assert isinstance(nowhere, NoPlace)
+        return nowhere.waiting_for
 
 
 class TestOffers:
@@ -131,39 +132,26 @@ class TestFreeChoice:
 
 
 class TestAffinity:
-    def test_a_preferred_affinity_comes_before_the_binding(self) -> None:
-        pool = Pool("w1", "w2", "w3")
-        pool.affinity.acquire("acme", "model", "w2", 0.0, 100.0)
-        pool.fill("w2", 3)
-        wanted = demand(affinity=AffinityHint("model", "preferred"))
-        assert pool.chosen(wanted, bound_to="w1") == "w2"
-
-    def test_a_preferred_affinity_gives_way_when_its_worker_is_busy(self) -> None:
-        pool = Pool("w1", "w2", slots=1)
-        pool.affinity.acquire("acme", "model", "w2", 0.0, 100.0)
+    def test_the_preferred_are_tried_in_their_order(self) -> None:
+        pool = Pool("w1", "w2", "w3", slots=1)
+        assert find_place(demand(), pool.table, "w2", "w1") is pool.table.find("acme", "w2")
         pool.fill("w2")
-        assert pool.chosen(demand(affinity=AffinityHint("model", "preferred"))) == "w1"
+        assert find_place(demand(), pool.table, "w2", "w1") is pool.table.find("acme", "w1")
+        assert find_place(demand(), pool.table, None, "w3") is pool.table.find("acme", "w3")
 
     def test_a_sticky_affinity_waits_for_its_busy_worker(self) -> None:
         pool = Pool("w1", "w2", slots=1)
-        pool.affinity.acquire("acme", "model", "w2", 0.0, 100.0)
-        wanted = demand(affinity=AffinityHint("model", "sticky"))
+        wanted = demand(sticky="w2")
         assert pool.chosen(wanted) == "w2"
         pool.fill("w2")
         assert pool.chosen(wanted) == WaitingFor("slot", "worker w2 is busy")
 
     def test_a_sticky_affinity_waits_for_its_lost_worker(self) -> None:
         pool = Pool("w1", "w2")
-        pool.affinity.acquire("acme", "model", "w2", 0.0, 100.0)
         worker = pool.table.find("acme", "w2")
         assert worker is not None
         pool.table.set_status(worker, "lost")
-        wanted = demand(affinity=AffinityHint("model", "sticky"))
-        assert pool.chosen(wanted) == WaitingFor("affinity", "w2")
-
-    def test_a_key_that_nobody_has_binds_nothing(self) -> None:
-        pool = Pool("w1")
-        assert pool.chosen(demand(affinity=AffinityHint("model", "sticky"))) == "w1"
+        assert pool.chosen(demand(sticky="w2")) == WaitingFor("affinity", "w2")
 
 
 class TestPins:
@@ -173,10 +161,7 @@ class TestPins:
         assert pool.chosen(demand(pin="w2"), bound_to="w1") == "w2"
 
     def test_a_pin_comes_before_a_sticky_affinity(self) -> None:
-        pool = Pool("w1", "w2")
-        pool.affinity.acquire("acme", "model", "w1", 0.0, 100.0)
-        wanted = demand(pin="w2", affinity=AffinityHint("model", "sticky"))
-        assert pool.chosen(wanted) == "w2"
+        assert Pool("w1", "w2").chosen(demand(pin="w2", sticky="w1")) == "w2"
 
     def test_a_pin_to_a_worker_that_is_gone_waits_for_the_resource(self) -> None:
         assert Pool("w1").chosen(demand(pin="w9")) == WaitingFor("resource", "w9")
@@ -221,3 +206,26 @@ class TestNoPlace:
         pool = Pool("w1", slots=1)
         pool.fill("w1")
         assert pool.chosen(demand()) == WaitingFor("slot", "all workers with pkg 1.0 are busy")
+
+
+class TestIsOffered:
+    def test_a_busy_worker_offers_what_it_has_no_room_for(self) -> None:
+        pool = Pool("w1", slots=1)
+        pool.fill("w1")
+        assert is_offered(demand(), pool.table)
+
+    def test_a_worker_without_the_labels_does_not(self) -> None:
+        assert not is_offered(demand(labels=(("zone", "eu"),)), Pool("w1").table)
+
+    def test_a_worker_that_is_away_does_not(self) -> None:
+        pool = Pool("w1")
+        worker = pool.table.find("acme", "w1")
+        assert worker is not None
+        pool.table.set_status(worker, "lost")
+        assert not is_offered(demand(), pool.table)
+
+    def test_a_worker_that_no_longer_has_the_package_does_not(self) -> None:
+        pool = Pool("w1")
+        pool.add("w1", packages={"other": frozenset({"1.0"})})
+        assert not is_offered(demand(), pool.table)
+        pool.table.check()

@@ -16,7 +16,7 @@ def demand(tenant: str = "acme", **fields: Any) -> Demand:
 
 def push(queue: ReadyQueue, run: str, task: int, tenant: str = "acme", **fields: Any) -> None:
     wanted = fields.pop("demand", None) or demand(tenant)
-    queue.push(tenant, run, task, wanted, **fields)
+    queue.push(run, task, wanted, **fields)
     queue.check()
 
 
@@ -73,7 +73,7 @@ class TestFairShare:
         """1,000 tasks of `big` are queued first; `small` then gets every second turn."""
         queue = ReadyQueue()
         for task in range(1000):
-            queue.push("acme", "big", task, demand())
+            queue.push("big", task, demand())
         for task in range(3):
             push(queue, "small", task)
         served = serve(queue, 7)
@@ -83,10 +83,10 @@ class TestFairShare:
     def test_a_run_that_comes_late_gets_its_share_and_no_credit_for_the_past(self) -> None:
         queue = ReadyQueue()
         for task in range(100):
-            queue.push("acme", "old", task, demand())
+            queue.push("old", task, demand())
         serve(queue, 50)
         for task in range(100):
-            queue.push("acme", "new", task, demand())
+            queue.push("new", task, demand())
         served = [run for run, _ in serve(queue, 20)]
         assert abs(served.count("new") - served.count("old")) <= 2
 
@@ -94,9 +94,9 @@ class TestFairShare:
         queue = ReadyQueue()
         for number in range(10):
             for task in range(10):
-                queue.push("acme", f"a{number}", task, demand())
+                queue.push(f"a{number}", task, demand())
         for task in range(20):
-            queue.push("other", "b", task, demand("other"))
+            queue.push("b", task, demand("other"))
         served = [run for run, _ in serve(queue, 40)]
         assert served.count("b") == 20
 
@@ -104,8 +104,8 @@ class TestFairShare:
         queue = ReadyQueue()
         queue.set_weight("acme", 2.0)
         for task in range(100):
-            queue.push("acme", "a", task, demand())
-            queue.push("other", "b", task, demand("other"))
+            queue.push("a", task, demand())
+            queue.push("b", task, demand("other"))
         served = [run for run, _ in serve(queue, 30)]
         assert served.count("a") == 20
 
@@ -160,7 +160,8 @@ class TestSleeping:
         queue.sleep(first(queue), "a place")
         push(queue, "r2", 0)
         assert queue.next() is None
-        assert [entry.run_id for entry in queue.sleepers()] == ["r1", "r2"]
+        assert queue.sleeping_demands() == [demand()]
+        assert [entry.run_id for entry in queue.first_of_runs(demand())] == ["r1", "r2"]
 
     def test_one_task_of_each_run_speaks_for_a_sleeping_class(self) -> None:
         queue = ReadyQueue()
@@ -168,9 +169,15 @@ class TestSleeping:
             push(queue, "r1", task)
             push(queue, "r2", task, priority=task)
         queue.sleep(first(queue), "a place")
-        assert [(one.run_id, one.task) for one in queue.sleepers()] == [("r1", 0), ("r2", 2)]
+        assert [(one.run_id, one.task) for one in queue.first_of_runs(demand())] == [
+            ("r1", 0),
+            ("r2", 2),
+        ]
         queue.forget("r1", 0)
-        assert [(one.run_id, one.task) for one in queue.sleepers()] == [("r1", 1), ("r2", 2)]
+        assert [(one.run_id, one.task) for one in queue.first_of_runs(demand())] == [
+            ("r1", 1),
+            ("r2", 2),
+        ]
 
     def test_waiting_with_a_demand_are_all_of_its_live_tasks_oldest_first(self) -> None:
         queue = ReadyQueue()
@@ -278,8 +285,9 @@ def test_a_task_behind_one_that_needs_no_place_any_more_is_among_the_sleepers() 
     push(queue, "run1", 1)
     queue.sleep(first(queue), "package")
     queue.forget("run1", 0)
-    assert [entry.task for entry in queue.sleepers()] == [1]
+    assert [entry.task for entry in queue.first_of_runs(demand())] == [1]
     queue.check()
     queue.forget("run1", 1)
-    assert queue.sleepers() == []
+    assert queue.first_of_runs(demand()) == []
+    assert queue.first_of_runs(demand("nobody")) == []
     queue.check()

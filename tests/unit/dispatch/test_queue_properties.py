@@ -1,24 +1,27 @@
-"""The ready queue against a model that looks at every entry each time.
+"""The ready queue against a model that looks at every entry each time, as a queue without heaps would.
 
-The model knows which tasks wait, in which order they were queued, and which demands sleep. What is next is
-then found by brute force: of all live tasks whose demand is awake, one whose tenant has the smallest tag,
-of those one whose run has, and of that run and demand the first by priority and age.
+The model knows which tasks wait, in which order they were queued, which demands sleep and which keys are taken. What is
+next is then found by brute force: of all live tasks whose demand is awake and whose key is free, one whose tenant has
+the smallest tag, of those one whose run has, and of that run the first by priority and age.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from astraflow.dispatch.demand import Demand
+from astraflow.dispatch.flows import Lock
 from astraflow.dispatch.queue import Entry, ReadyQueue
 
-RUNS = {"a1": "acme", "a2": "acme", "b1": "other", "b2": "other"}
+RUNS = {"a1": "acme", "a2": "acme", "a3": "acme", "b1": "other", "b2": "other"}
 PACKAGES = ("pkg", "tool")
 PLACES = ("here", "there")
+LOCKS = (None, None, ("k1", None), ("k2", None), ("k2", "chain"))
 
 runs = st.sampled_from(sorted(RUNS))
 tasks = st.integers(0, 5)
@@ -33,6 +36,11 @@ class Waiting(NamedTuple):
     demand: Demand
     priority: int
     ready_at: float | None
+    lock: Lock | None
+
+    @property
+    def locked(self) -> tuple[Demand, Lock | None]:
+        return self.demand, self.lock
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -43,6 +51,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue = ReadyQueue()
         self.waiting: dict[tuple[str, int], Waiting] = {}
         self.asleep: dict[Demand, str] = {}
+        self.taken: dict[tuple[Demand, Lock | None], str] = {}
         self.weights = dict.fromkeys(RUNS.values(), 1.0)
         self.pushed = 0
         self.now = 0.0
@@ -54,7 +63,9 @@ class QueueMachine(RuleBasedStateMachine):
         return {
             name: one
             for name, one in self.waiting.items()
-            if one.ready_at is None and one.demand not in self.asleep
+            if one.ready_at is None
+            and one.demand not in self.asleep
+            and one.locked not in self.taken
         }
 
     def tags_of(self, run_id: str) -> tuple[float, float]:
@@ -71,7 +82,7 @@ class QueueMachine(RuleBasedStateMachine):
         rivals = [
             (-one.priority, one.order)
             for (run_id, _), one in ready.items()
-            if run_id == entry.run_id and one.demand == entry.demand
+            if run_id == entry.run_id
         ]
         assert (-chosen.priority, chosen.order) == min(rivals)
 
@@ -91,13 +102,28 @@ class QueueMachine(RuleBasedStateMachine):
         package=packages,
         priority=st.integers(-1, 1),
         delay=st.none() | st.integers(1, 5),
+        lock=st.sampled_from(LOCKS),
     )
-    def push(self, run: str, task: int, package: str, priority: int, delay: int | None) -> None:
+    def push(
+        self, run: str, task: int, package: str, priority: int, delay: int | None, lock: Lock | None
+    ) -> None:
         demand = Demand(RUNS[run], package, "1.0", "t.node")
         ready_at = None if delay is None else self.now + delay
-        self.queue.push(RUNS[run], run, task, demand, priority=priority, ready_at=ready_at)
+        self.queue.push(run, task, demand, priority=priority, ready_at=ready_at, lock=lock)
         self.pushed += 1
-        self.waiting[run, task] = Waiting(self.pushed, demand, priority, ready_at)
+        self.waiting[run, task] = Waiting(self.pushed, demand, priority, ready_at, lock)
+
+    @rule(run=runs, task=tasks, worker=st.sampled_from((None, "w1", "w2")))
+    def set_demand(self, run: str, task: int, worker: str | None) -> None:
+        was = self.waiting.get((run, task))
+        if was is None:
+            return
+        self.queue.set_demand(run, task, sticky=worker)
+        demand = msgspec.structs.replace(was.demand, sticky=worker)
+        if was.ready_at is None and demand != was.demand:
+            self.pushed += 1
+            was = was._replace(order=self.pushed)
+        self.waiting[run, task] = was._replace(demand=demand)
 
     @rule(run=runs, task=tasks)
     def forget(self, run: str, task: int) -> None:
@@ -135,8 +161,16 @@ class QueueMachine(RuleBasedStateMachine):
             self.asleep[entry.demand] = place
 
     @rule(place=places)
+    def lock(self, place: str) -> None:
+        entry = self.take_next()
+        if entry is not None and entry.lock is not None:
+            self.queue.lock(entry, place)
+            self.taken[entry.demand, entry.lock] = place
+
+    @rule(place=places)
     def wake(self, place: str) -> None:
         self.queue.wake(place)
+        self.taken = {one: where for one, where in self.taken.items() if where != place}
         self.asleep = {one: where for one, where in self.asleep.items() if where != place}
 
     @rule(seconds=st.integers(1, 4))
@@ -170,6 +204,13 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def counts_and_indexes_agree(self) -> None:
         self.queue.check()
+        # What nobody waits for any more may have been forgotten, and is awake when it comes again.
+        self.asleep = {one: at for one, at in self.asleep.items() if one in self.queue._pools}
+        self.taken = {
+            (demand, lock): at
+            for (demand, lock), at in self.taken.items()
+            if demand in self.queue._pools and lock in self.queue._pools[demand].locks
+        }
         assert len(self.queue) == len(self.waiting)
 
     @invariant()

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from astraflow.engine import placing
+from astraflow.engine.intake import SubmitRun
 from astraflow.protocol import business
 from astraflow.runs.facts import (
     Problem,
@@ -104,6 +105,68 @@ class TestFairShare:
             done += 1
         assert done <= 2 + 2 * 3 + 2
         assert "big" in rig.active()
+
+
+class TestBudget:
+    def test_a_turn_places_so_much_and_the_engine_asks_for_another(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(placing, "PLACE_BUDGET", 10 * (1 + placing.LEASE_COSTS))
+        rig = Rig()
+        rig.worker(slots=25)
+        engine = rig.engine
+        engine.submit(SubmitRun(None, "acme", "run1", make_plan(25)), rig.now, rig.at)
+        leased = []
+        while (batch := engine.take_batch(rig.now, rig.at)) is not None:
+            leased.append(sum(isinstance(one.fact, TaskLeased) for one in batch.facts))
+            if engine.view.has_more_to_place:
+                assert engine.deadline() == rig.now, "it asks for its next turn at once"
+            engine.committed(batch, rig.now, rig.at)
+        assert leased[:3] == [10, 10, 5]
+        assert not engine.view.has_more_to_place
+
+    def test_what_is_only_looked_at_is_budgeted_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Tasks of a hundred different labels, which nobody has: each is looked at, none is leased."""
+        monkeypatch.setattr(placing, "PLACE_BUDGET", 10)
+        rig = Rig()
+        rig.worker()
+        nodes = {index: {"worker_labels": (("host", f"h{index}"),)} for index in range(100)}
+        rig.submit(make_plan(100, nodes=nodes))
+        assert not rig.engine.view.has_more_to_place
+        assert len(rig.engine.view.queue.sleeping_demands()) == 100
+
+    def test_a_scheduler_that_may_not_speak_asks_for_no_turn(self) -> None:
+        rig = Rig()
+        rig.engine.view.has_more_to_place = True
+        rig.engine.ownership.ttl_s = 1.0
+        rig.now += 100.0
+        rig.engine.take_batch(rig.now, rig.at)
+        assert not rig.engine.view.has_more_to_place
+
+
+class TestWhatIsLookedAt:
+    def test_labels_that_nobody_has_are_not_looked_at_when_a_slot_is_free(self) -> None:
+        rig = Rig()
+        worker = rig.worker("w1", slots=1)
+        nodes = {1: {"worker_labels": (("zone", "eu"),)}}
+        rig.submit(make_plan(2, nodes=nodes))
+        rig.submit(make_plan(20), "run2")
+        before = rig.engine.view.queue.looks
+        for _ in range(10):
+            worker.finish()
+        spent = rig.engine.view.queue.looks - before
+        assert spent <= 40 * 10
+        rig.worker("w2", labels={"zone": "eu"})
+        assert rig.task(1).attempt == 1
+
+    def test_a_task_whose_affinity_key_found_a_worker_since_it_was_queued_goes_there(self) -> None:
+        rig = Rig()
+        first = rig.worker("w1", slots=1)
+        rig.submit(make_plan(2, nodes={0: STICKY, 1: STICKY}))
+        assert first.tasks() == [("run1.0", 1)]
+        second = rig.worker("w2", slots=1)
+        first.finish()
+        assert (first.tasks(), second.tasks()) == ([("run1.0", 1), ("run1.1", 1)], [])
 
 
 class TestKeys:
