@@ -17,6 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 
 from tests.sim.demo import demo
+from tests.sim.features import missing_pairs
 from tests.sim.shells.simulation import simulate_shells
 from tests.sim.shrink import shrink
 from tests.sim.simulation import Outcome, simulate
@@ -32,6 +33,10 @@ TIERS: dict[str, Callable[..., Outcome]] = {
 """The core on a simulated store; the core on SQLite; the true shells in virtual time."""
 ENOUGH = {"A": 1000, "B": 1000, "C": 200}
 """So many seeds must have seen everything once."""
+
+
+ENOUGH_FOR_PAIRS = 1000
+"""So many seeds must have seen every two features meet in one run."""
 
 
 def _run_chunk(
@@ -83,6 +88,11 @@ def run_seeds(tier: str, first: int, count: int, jobs: int) -> int:
     )
     if is_enough:
         print(f"sometimes: {'all seen' if not unseen else 'NOT SEEN: ' + ', '.join(unseen)}")
+    unmet = missing_pairs(seen) if tier == "A" else []
+    if tier == "A":
+        print(f"pairs of features: {len(unmet)} not met{': ' if unmet else ''}{', '.join(unmet)}")
+    if count >= ENOUGH_FOR_PAIRS:
+        unseen += unmet
     return 1 if failures or unseen else 0
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from random import Random
 
+from tests.sim.features import mix
+
 __all__ = ["FAULTS", "HOLDING_FAULTS", "TENANTS", "Config", "draw"]
 
 TENANTS = ("acme", "globex")
@@ -76,6 +78,7 @@ class Config:
     resources: bool = False
     packages: bool = False
     handlers: tuple[str, ...] = ("ok",)
+    features: tuple[str, ...] = ()
 
     def tenant_of(self, number: int) -> str:
         """The tenant of the n-th run or worker."""
@@ -107,7 +110,14 @@ class Config:
 
 
 def draw(seed: int) -> Config:
-    """The world of a seed."""
+    """The world of a seed: one of four is a world of features (`features`)."""
+    third = Random(seed * 7919 + 19)
+    drawn = _draw(seed)
+    is_small = drawn.tasks <= 7 and drawn.workers <= 4
+    return mix(drawn, third) if is_small and third.random() < 0.25 else drawn
+
+
+def _draw(seed: int) -> Config:
     rng = Random(seed * 7919 + 17)
     # Of its own, so that what it decides leaves the rest of a world as it was.
     second = Random(seed * 7919 + 18)

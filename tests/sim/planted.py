@@ -427,6 +427,13 @@ PLANTED: dict[str, Planted] = {
     "wishonce": Planted(held.wishonce, ("scheduler_crash",), ("I19", "I24"), _INSTALLING),
     "pinloose": Planted(held.pinloose, (), ("I16",), {**_KEEPING, "workers": 3}),
     "rebuildbare": Planted(held.rebuildbare, ("evict", "worker_crash"), ("I25",), _KEEPING),
+    "rebuildcalls": Planted(
+        held.rebuildcalls,
+        (),
+        ("I24",),
+        {**_KEEPING, "chains": True, "features": ("calls", "rebuilds"), "handlers": ("slow",)},
+        only=True,
+    ),
     "rowsforgotten": Planted(held.rowsforgotten, ("scheduler_crash",), ("I18", "I20"), _KEEPING),
     "bootforgets": Planted(held.bootforgets, ("scheduler_crash",), ("I20",), _KEEPING),
     "listedstays": Planted(held.listedstays, ("worker_crash", "cancel"), ("I18",), _KEEPING),

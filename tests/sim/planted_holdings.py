@@ -12,7 +12,9 @@ import msgspec
 import astraflow.runs.rebuild as rebuilding
 from astraflow.agent.notices import Notices
 from astraflow.engine import engine, packages, placing, reports, sessions, stopping, view
-from astraflow.runs.states import Succeeded
+from astraflow.runs import decisions
+from astraflow.runs.effects import EnqueueTask
+from astraflow.runs.states import READY, Succeeded
 
 __all__ = [
     "bootforgets",
@@ -21,6 +23,7 @@ __all__ = [
     "noticelost",
     "pinloose",
     "rebuildbare",
+    "rebuildcalls",
     "rowsforgotten",
     "wishonce",
 ]
@@ -81,6 +84,27 @@ def rebuildbare() -> AbstractContextManager[Any]:
         return tuple(one for one in sorted(made) if type(run.tasks[one].state) is Succeeded)
 
     return patch.object(rebuilding, "makers_of", broken)
+
+
+@contextmanager
+def rebuildcalls() -> Iterator[None]:
+    """What an attempt called is not ended when its resource is made again, nor waited for (against §10)."""
+    right = decisions.take_up_answers
+
+    def broken(decision: Any) -> None:
+        before = len(decision.effects)
+        right(decision)
+        decision.effects[before:] = [
+            one
+            for one in decision.effects[before:]
+            if not (isinstance(one, EnqueueTask) and decision.run.tasks[one.task].state is READY)
+        ]
+
+    with (
+        patch.object(rebuilding, "end_calls", _nothing),
+        patch.object(decisions, "take_up_answers", broken),
+    ):
+        yield
 
 
 def rowsforgotten() -> AbstractContextManager[Any]:

@@ -216,6 +216,7 @@ class SchedulerProcess:
     def crash(self) -> None:
         """kill -9: every object in memory is gone, every socket breaks."""
         self.world.log(f"{self.name} crashes")
+        self.checkers.pairs.everywhere("restarts")
         self._drop()
         self.is_dead = True
         self.is_paused = False

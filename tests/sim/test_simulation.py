@@ -7,12 +7,14 @@ import json
 import os
 import subprocess
 import sys
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 from tests.sim.config import Config, draw
 from tests.sim.demo import demo
+from tests.sim.features import FEATURES, missing_pairs, pair
 from tests.sim.simulation import simulate
 from tests.sim.sometimes import SOMETIMES, missing
 
@@ -84,3 +86,19 @@ def test_what_was_not_seen_is_named() -> None:
 def test_each_seed_switches_off_about_half_of_the_faults() -> None:
     counts = [len(draw(seed).faults) for seed in range(200)]
     assert min(counts) < 7 < sum(counts) / len(counts) < 14 < max(counts)
+
+
+def test_a_pair_of_features_that_did_not_meet_is_named() -> None:
+    everything = {pair(*two): 1 for two in combinations(FEATURES, 2)}
+    assert missing_pairs(everything) == []
+    del everything[pair("rebuilds", "calls")]
+    assert missing_pairs(everything) == ["pair: calls and rebuilds"]
+
+
+def test_a_world_of_features_has_those_and_the_faults_that_they_need() -> None:
+    worlds = [one for one in map(draw, range(200)) if one.features]
+    assert 25 <= len(worlds) <= 75
+    for one in worlds:
+        assert 2 <= len(one.features) <= 4
+        assert one.chains == ("calls" in one.features)
+        assert one.has("evict") or "rebuilds" not in one.features

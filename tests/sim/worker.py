@@ -199,6 +199,7 @@ class WorkerProcess:
         """SIGTERM."""
         if self.agent is not None and not self.is_paused:
             self.drained_with_work = bool(self.agent.holdings.working())
+            self.checkers.pairs.everywhere("drains")
             self.agent.drain(self.clock.now(), 5.0)
             self._after()
 
@@ -361,6 +362,8 @@ class WorkerProcess:
             seconds = 8.0 + rng.random() * 18
         if kind == "sim.wrap":
             self.world.after(seconds, self._call_next, host)
+            if dispatch.resource_refs and rng.random() < 0.5:
+                self.world.after(seconds + rng.random(), self._lose_used, host)
             return
         if kind == "sim.chatty":
             for index in range(rng.randint(1, 6)):
@@ -386,6 +389,14 @@ class WorkerProcess:
         message = f"the resource is evicted: {resource_id}"
         error = business.TaskError("E.RESOURCE.LOST", "INFRASTRUCTURE", message, retryable=False)
         self._report(host, "FAILED", b"{}", error)
+
+    def _lose_used(self, host: Host) -> None:
+        """What a middleware uses breaks under its hands, while its call is open."""
+        one = self.keeping.kept.get(host.dispatch.resource_refs[0].resource_id)
+        if host.is_alive and one is not None:
+            self.checkers.seen("lost with an open call")
+            self.keeping.remove(one, "evicted")
+            self._fail_lost(host, one.resource_id)
 
     def _call_next(self, host: Host) -> None:
         """A middleware calls the rest of its chain, and goes on when it is answered."""

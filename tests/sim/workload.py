@@ -27,6 +27,7 @@ from astraflow.workflow.plan import (
     RetryPolicy,
 )
 from tests.sim.config import Config
+from tests.sim.features import decorate
 from tests.sim.keeping import EXTRA
 from tests.sim.store import Store
 from tests.sim.world import Violation, World
@@ -59,6 +60,8 @@ def draw_plan(world: World, config: Config) -> Plan:
         _want_extra(world, nodes)
     if config.chains:
         _wrap(world, nodes, parents)
+    if config.features:
+        decorate(world, config, nodes, parents)
     children: list[list[int]] = [[] for _ in nodes]
     for index, mine in enumerate(parents):
         for parent in mine:

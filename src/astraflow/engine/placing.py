@@ -83,11 +83,12 @@ def _preferred(view: View, entry: Entry) -> tuple[str | None, str | None]:
 
 def _is_elsewhere(view: View, run: Run, entry: Entry) -> bool:
     """Whether the task has another place than when it was queued: its affinity key has found a worker, or has left
-    it, or an upstream task that a join did not wait for has ended since, and its result names a resource."""
+    it; or an upstream task has ended since that a join did not wait for, or that made a resource again, and its
+    result names one."""
     demand = entry.demand
     if demand.pin is None and view.sticky_worker(run.tenant, entry.affinity) != demand.sticky:
         return True
-    return not run.is_simple and _needs_more(view, run, entry)
+    return (run.takes_back or not run.is_simple) and _needs_more(view, run, entry)
 
 
 def _may_be_placed(run: Run, task: int) -> bool:

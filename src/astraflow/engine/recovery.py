@@ -14,7 +14,7 @@ from astraflow.engine.timers import DeadlineDue, StopDue, TimeoutDue
 from astraflow.engine.view import View
 from astraflow.runs.facts import Fact
 from astraflow.runs.run import Run
-from astraflow.runs.states import Backoff, Leased, Lost, Ready, Running, Stopping
+from astraflow.runs.states import Leased, Running, Stopping
 from astraflow.runs.transitions import replay
 from astraflow.workflow.plan import Plan
 
@@ -39,9 +39,7 @@ def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> Run:
             view.bindings[run.run_id, run.node_of(index).package_name] = task.worker
         if isinstance(state, Leased | Running | Stopping):
             _restore_lease(view, run, index, state)
-        elif isinstance(state, Ready):
-            view.enqueue(run, index, 0.0)
-        elif isinstance(state, Backoff | Lost) and task.open_calls == 0:
+        elif task.is_waiting and task.open_calls == 0:
             view.enqueue(run, index, task.delay_s)
     return run
 

@@ -5,7 +5,8 @@ Rule 1: the request is recorded before it acts. One that comes again, after a ne
 Rule 2: a call is made by the current attempt of a task that is not being stopped, and only by a middleware: the
         host itself has nothing to call.
 Rule 3: when an attempt ends, its calls are stopped. All below it are proved to have ended before the task gets
-        another attempt, so that two attempts of one host never run at once through an orphaned chain.
+        another attempt, so that two attempts of one host never run at once through an orphaned chain. That holds
+        whatever the next attempt is for: a retry, a loss, or a resource that was made again.
 Rule 4: an attempt that waits for its calls lends its slot and its key: a chain must not block itself.
 """
 
@@ -19,7 +20,7 @@ from astraflow.runs.commands import Call
 from astraflow.runs.effects import AnswerCall, EnqueueTask, LendSlot, RefuseCall
 from astraflow.runs.facts import CallOpened, TaskCancelled
 from astraflow.runs.run import Run
-from astraflow.runs.states import Backoff, Lost, Stopping
+from astraflow.runs.states import Stopping
 
 if TYPE_CHECKING:
     from astraflow.runs.decisions import Decision
@@ -119,5 +120,5 @@ def take_up_answers(decision: Decision) -> None:
         task = run.tasks[caller]
         if task.open_calls == 0 and task.is_held:
             decision.effects.append(LendSlot(caller, False))
-        elif task.open_calls == 0 and isinstance(task.state, Backoff | Lost):
+        elif task.open_calls == 0 and task.is_waiting:
             decision.effects.append(EnqueueTask(caller, task.delay_s))

@@ -172,7 +172,7 @@ def take_up(decision: Decision) -> None:
             # A disabled host is not run, nor are its middlewares round nothing.
             if run.node_of(task).disabled or run.plan.nodes[run.host_of(task)].disabled:
                 decision.record(TaskSkipped(decision.at, task, errors.TASK_DISABLED.code))
-            else:
+            elif run.tasks[task].open_calls == 0:  # else the end of the last of them queues it
                 decision.effects.append(EnqueueTask(task))
     if run.open_tasks == 0 and not run.is_terminal:
         _finish_run(decision)
@@ -339,12 +339,17 @@ def _report_failed(decision: Decision, command: Report) -> None:
         if type(state) is not Lost:
             cause = "its resource is gone"
             decision.record(AttemptLost(decision.at, command.task, command.attempt, cause, 0.0))
-        rebuild(decision, Rebuild(command.task, command.lost, error.message))
+        _rebuild(decision, Rebuild(command.task, command.lost, error.message))
     elif error.code == errors.CANCEL_TIMEOUT.code and _why(state) not in (None, "cancel"):
         # It had to be killed. What it was stopped for decides what that means, not how it ended.
         _report_cancelled(decision, command)
     else:
         _fail_attempt(decision, command.task, error)
+
+
+def _rebuild(decision: Decision, command: Rebuild) -> None:
+    rebuild(decision, command)
+    take_up(decision)
 
 
 def _why(state: object) -> StopWhy | None:
@@ -517,7 +522,7 @@ _HANDLERS: Final[dict[type[Command], Callable[[Decision, Any], None]]] = {
     Lease: _lease,
     Wait: _wait,
     Fail: _fail_unplaceable,
-    Rebuild: rebuild,
+    Rebuild: _rebuild,
     Start: _start,
     Progress: _progress,
     Report: _report,

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from astraflow import errors
+from astraflow.runs.calls import end_calls
 from astraflow.runs.commands import Rebuild
-from astraflow.runs.effects import EnqueueTask, UnqueueTask
+from astraflow.runs.effects import UnqueueTask
 from astraflow.runs.facts import Problem, TaskFailed, TaskRebuilt
 from astraflow.runs.run import Run
 from astraflow.runs.states import Succeeded
@@ -27,7 +28,8 @@ REBUILDS: Final = 3
 
 
 def rebuild(decision: Decision, command: Rebuild) -> None:
-    """Have the resource made again, or fail the task that needs it and say why."""
+    """Have the resource made again, or fail the task that needs it and say why. What became ready is the caller's to
+    take up."""
     run = decision.run
     task = run.tasks[command.task]
     if run.cancel is not None or not task.is_waiting:
@@ -47,8 +49,7 @@ def rebuild(decision: Decision, command: Rebuild) -> None:
     for index in waiting:
         if not run.tasks[index].is_waiting:
             decision.effects.append(UnqueueTask(index))
-    ready, run.ready = run.ready, []
-    decision.effects.extend(EnqueueTask(index) for index in ready)
+    end_calls(decision, command.task)
 
 
 def _refusal(run: Run, task: int, again: tuple[int, ...]) -> str | None:

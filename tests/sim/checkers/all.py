@@ -24,6 +24,7 @@ from tests.sim.checkers.attempts import AttemptChecker
 from tests.sim.checkers.resources import ResourceChecker
 from tests.sim.checkers.session import SessionChecker
 from tests.sim.checkers.state import StateChecker
+from tests.sim.features import PairChecker
 from tests.sim.world import Violation
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ class Checkers:
         self.attempts = AttemptChecker(world, store, self.state)
         self.sessions = SessionChecker(world)
         self.resources = ResourceChecker(world, store, self.state)
+        self.pairs = PairChecker(world, store)
         self.accepted: dict[str, int] = {}
         self.cancelled: dict[str, None] = {}
         self.gateway_class: type[WatchedGateway] = WatchedGateway

@@ -8,13 +8,14 @@ import msgspec
 import pytest
 
 from astraflow import errors
-from astraflow.agent.actions import Answer
+from astraflow.agent.actions import Answer, Stop
 from astraflow.engine.calls import lenders_of
 from astraflow.protocol import business
 from astraflow.protocol.codec import Unsendable
 from astraflow.protocol.send_window import QueueFull
 from astraflow.runs import calls
 from astraflow.runs.facts import CallOpened
+from astraflow.workflow.plan import Feature, InEdge, InputEdge
 from tests.unit.engine.rig import RawWorker, Rig, Worker
 from tests.unit.engine.test_sessions import end_session
 from tests.unit.plans import make_plan, retrying, wrapped
@@ -462,3 +463,71 @@ class TestTheEndOfACaller:
         view = rig.engine.view
         assert (view.calls, view.runs, view.active_tasks) == ({}, {}, 0)
         assert (len(view.queue), len(view.leases)) == (0, 0)
+
+
+class TestRebuilds:
+    """n0 makes a page; n2, round n1, uses it and calls n1."""
+
+    def lost(self, rig: Rig) -> Worker:
+        """A worker on which n2 has failed for want of the page, while its call of n1 still runs."""
+        nodes = {
+            1: {"middlewares": (2,), "inputs": (), "edges_in": (InEdge(0, "control"),)},
+            2: {
+                "host": 1,
+                "inputs": (InputEdge(0, ("v",), ("page",)),),
+                "on_resource_lost": "rebuild",
+            },
+        }
+        features = frozenset({Feature.MIDDLEWARE})
+        worker = rig.worker(slots=4)
+        rig.submit(make_plan(3, [(0, 1)], nodes=nodes, features=features))
+        page = {"resourceRef": {"resourceId": "page", "workerId": "w1", "type": "page"}}
+        worker.finish(value=page)
+        call(worker)
+        assert [one.node_id for one in worker.started] == ["n0", "n2", "n1"]
+        error = business.TaskError(
+            errors.RESOURCE_LOST.code, "INFRASTRUCTURE", "it is gone: page", False
+        )
+        worker.finish(1, "FAILED", error=error)
+        return worker
+
+    def test_what_an_attempt_called_is_stopped_before_its_resource_is_made_again(self) -> None:
+        rig = Rig()
+        worker = self.lost(rig)
+        [stop] = worker.of(Stop)
+        assert stop.task_id == worker.started[2].task_id
+        worker.finish(3, value=None)  # the page is there again, the call has not ended
+        assert [one.node_id for one in worker.started] == ["n0", "n2", "n1", "n0"]
+        assert not rig.task(1).is_terminal
+
+    @pytest.mark.parametrize("first", ["call", "maker"])
+    def test_the_attempt_is_made_again_when_both_have_ended(self, first: str) -> None:
+        rig = Rig()
+        worker = self.lost(rig)
+
+        def end_call() -> None:
+            worker.finish(2, status="CANCELLED")
+
+        def end_maker() -> None:
+            page = {"resourceRef": {"resourceId": "page2", "workerId": "w1", "type": "page"}}
+            worker.finish(3, value=page)
+
+        for end in (end_call, end_maker) if first == "call" else (end_maker, end_call):
+            end()
+        rig.wait(1.0)
+        assert [one.node_id for one in worker.started] == ["n0", "n2", "n1", "n0", "n2"]
+        call(worker)
+        worker.finish(-1)
+        worker.finish(4)
+        assert rig.active() == []
+
+    def test_a_scheduler_that_starts_anew_waits_for_both_too(self) -> None:
+        rig = Rig()
+        worker = self.lost(rig)
+        worker.finish(3, value=None)
+        rig.restart()
+        rig.wait(1.0)
+        assert [one.node_id for one in worker.started] == ["n0", "n2", "n1", "n0"]
+        worker.finish(2, status="CANCELLED")
+        rig.wait(1.0)
+        assert worker.started[-1].node_id == "n2"
