@@ -79,6 +79,7 @@ class Config:
     packages: bool = False
     handlers: tuple[str, ...] = ("ok",)
     features: tuple[str, ...] = ()
+    gone: bool = False
 
     def tenant_of(self, number: int) -> str:
         """The tenant of the n-th run or worker."""

@@ -58,7 +58,13 @@ _FAULTS = {
     "losses": "worker_crash",
     "restarts": "scheduler_crash",
 }
-_HANDLERS = {"retries": "flaky", "timeouts": "hang", "losses": "slow", "rebuilds": "slow"}
+_HANDLERS = {
+    "retries": "flaky",
+    "timeouts": "hang",
+    "losses": "slow",
+    "rebuilds": "slow",
+    "sticky": "slow",
+}
 
 
 def mix(config: Config, rng: Random) -> Config:
@@ -66,6 +72,7 @@ def mix(config: Config, rng: Random) -> Config:
     features = tuple(rng.sample(FEATURES, rng.randint(2, 4)))
     needed = tuple(_FAULTS[one] for one in features if one in _FAULTS)
     others = tuple(one for one in config.faults if one not in _FAULTS.values())
+    keeps = {"packages", "resources", "rebuilds"} & set(features)
     handlers = ("ok", *(_HANDLERS[one] for one in features if one in _HANDLERS))
     return config.shrink(
         features=features,
@@ -76,6 +83,9 @@ def mix(config: Config, rng: Random) -> Config:
         packages="packages" in features,
         resources="resources" in features or "rebuilds" in features,
         pinned=False,
+        # Another worker of its tenant is left, and nothing is missed that only it had.
+        gone=config.workers_each > 1 and not keeps and rng.random() < 0.5,
+        missing_package=False,
         crash_every_s=5.0,
         runs=max(config.runs, 4),
         tasks=max(min(config.tasks, 7), 5),

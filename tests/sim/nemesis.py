@@ -55,6 +55,8 @@ class Nemesis:
         )
         if self.config.resources:
             plan += (("evict", 3.0, self._evict),)
+        if self.config.gone:
+            self.world.after(self.world.rng.random() * 30, self._lose_worker)
         for fault, mean, act in plan:
             if self.config.has(fault):
                 self.world.after(self.world.delay(mean), self._again, mean, act)
@@ -124,6 +126,12 @@ class Nemesis:
         worker = self._worker()
         worker.crash()
         self.world.after(0.05 + self.world.rng.random() * 5, worker.boot)
+
+    def _lose_worker(self) -> None:
+        """A machine that never comes back."""
+        worker = self._worker()
+        worker.is_gone = True
+        worker.crash()
 
     def _pause_worker(self) -> None:
         worker = self._worker()

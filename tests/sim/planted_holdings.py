@@ -11,6 +11,7 @@ import msgspec
 
 import astraflow.runs.rebuild as rebuilding
 from astraflow.agent.notices import Notices
+from astraflow.dispatch.affinity import AffinityTable
 from astraflow.engine import engine, packages, placing, reports, sessions, stopping, view
 from astraflow.runs import decisions
 from astraflow.runs.effects import EnqueueTask
@@ -25,6 +26,7 @@ __all__ = [
     "rebuildbare",
     "rebuildcalls",
     "rowsforgotten",
+    "stickystale",
     "wishonce",
 ]
 
@@ -105,6 +107,19 @@ def rebuildcalls() -> Iterator[None]:
         patch.object(decisions, "take_up_answers", broken),
     ):
         yield
+
+
+def stickystale() -> AbstractContextManager[Any]:
+    """The end of a task makes an affinity key live on, also one whose worker is lost."""
+    settle = AffinityTable.settle
+
+    def broken(self: Any, tenant: str, key: str, worker_id: str, now: float, ttl_s: float) -> None:
+        record = self.lookup(tenant, key)
+        if record is not None:
+            record.expires_at = now + ttl_s
+        settle(self, tenant, key, worker_id, now, ttl_s)
+
+    return patch.object(AffinityTable, "settle", broken)
 
 
 def rowsforgotten() -> AbstractContextManager[Any]:

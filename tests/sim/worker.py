@@ -93,6 +93,7 @@ class WorkerProcess:
         self.incarnation = 0  # kept in the data folder
         self.agent: Agent | None = None
         self.is_paused = False
+        self.is_gone = False  # it will never be back
         self.drained_with_work = False
         self.life = 0
         self.hosts: dict[tuple[str, int], Host] = {}
@@ -111,7 +112,7 @@ class WorkerProcess:
     # -- life -------------------------------------------------------------------------------
 
     def boot(self) -> None:
-        if self.agent is not None:
+        if self.agent is not None or self.is_gone:
             return
         self.life += 1
         self.incarnation += 1

@@ -2,7 +2,9 @@
 
 A record is *active* while its worker has a session, and *stale* from the moment the worker is lost until
 it comes back or the grace has passed. A stale record still binds sticky work: sending it elsewhere at once
-would throw the state away over a short break.
+would throw the state away over a short break. Nothing but its worker's return makes it live longer, and it
+ends when the last task that used it has: what that task says of a lost worker (fail, or begin anew) is decided
+by one who still knows that the key is lost.
 
 Records are watched in a heap by when they end. A time that has grown since is corrected when it comes, so that a key
 costs nothing while it lives.
@@ -63,6 +65,16 @@ class AffinityTable:
         record.expires_at = now + ttl_s
         return True
 
+    def expect(self, tenant: str, key: str, worker_id: str, now: float, until: float) -> None:
+        """A task that uses the key is known from its stored lease; whether its worker comes back will be seen."""
+        record = self._records.get((tenant, key))
+        if record is None:
+            record = AffinityRecord(worker_id, now, until)
+            record.state = "stale"
+            self._add(tenant, key, record)
+        if record.worker_id == worker_id:
+            record.inflight += 1
+
     def lookup(self, tenant: str, key: str) -> AffinityRecord | None:
         return self._records.get((tenant, key))
 
@@ -94,12 +106,13 @@ class AffinityTable:
             heappush(self._ends, (record.expires_at, tenant, key))
 
     def settle(self, tenant: str, key: str, worker_id: str, now: float, ttl_s: float) -> None:
-        """One task that used the key has ended; the key lives on for `ttl_s`."""
+        """One task that used the key has ended; the key lives on for `ttl_s`, unless its worker is lost."""
         record = self._records.get((tenant, key))
         if record is None or record.worker_id != worker_id:
             return
         record.inflight = max(0, record.inflight - 1)
-        record.expires_at = now + ttl_s
+        if record.state == "active":
+            record.expires_at = now + ttl_s
         self._watch(tenant, key, record)
 
     def release(self, tenant: str, key: str) -> None:
@@ -136,7 +149,7 @@ class AffinityTable:
             record.watched_at = None
             if record.expires_at > now:
                 self._watch(tenant, key, record)
-            elif record.inflight == 0 or record.state == "stale":
+            elif record.inflight == 0:
                 over.append((tenant, key, record.worker_id))
                 self.release(tenant, key)
             # Else it is in use: the end of the last task that uses it has it watched again.

@@ -62,7 +62,8 @@ def _restore_lease(view: View, run: Run, task: int, state: Leased | Running | St
         # Callers stand before their calls in a run, so that the key is lent in the right order.
         view.keys.take(run.tenant, node.concurrency_key, task_id, lenders_of(run, task))
     if node.affinity is not None:
-        view.acquire(run.tenant, node.affinity.key, state.worker)
+        until = view.lost_until(worker, view.settings.affinity_grace_s)
+        view.affinity.expect(run.tenant, node.affinity.key, state.worker, view.now, until)
     if isinstance(state, Stopping):
         overdue = view.now + state.grace_ms / 1000 + view.settings.stop_overdue_s
         view.timers.set(overdue, StopDue(task_id, state.attempt))

@@ -52,7 +52,8 @@ __all__ = [
 
 NOTHING: Final = msgspec.Raw(b"{}")
 UNHEARD: Final = 0
-"""The incarnation of a worker that has never registered here."""
+"""The incarnation of a worker that has never registered here: a scheduler that has just started is no reason to believe
+that the worker has, too."""
 
 
 # -- what workers tell ------------------------------------------------------------------------
@@ -169,10 +170,8 @@ class CopyLinks(Protocol):
         """Its worker could not deliver it."""
 
 
-def take_over_boot(view: View, worker: WorkerEntry, incarnation: int) -> None:
+def take_over_boot(view: View, worker: WorkerEntry) -> None:
     """The worker has started anew: what it held in memory is gone, whether it says so or not."""
-    if worker.incarnation in (UNHEARD, incarnation):
-        return  # a scheduler that has just started is no reason to believe that the worker has, too
     for holding in view.resources.of_worker(worker.tenant, worker.worker_id):
         if holding.package:
             _forget(view, holding, "evicted")
@@ -244,9 +243,9 @@ def copy_metadata(view: View, tenant: str, ref: ResourceRefValue) -> msgspec.Raw
     return msgspec.Raw(msgspec.json.encode(copy))
 
 
-def lose_sticky(view: View, tenant: str, key: str, worker_id: str) -> None:
-    """The worker of an affinity key did not come back: nodes that say so fail rather than begin anew elsewhere."""
-    message = f"the worker of the affinity key did not come back: {worker_id}: {key}"
+def lose_sticky(view: View, tenant: str, key: str, cause: str) -> None:
+    """What was behind an affinity key is gone with its worker: nodes that say so fail rather than begin anew."""
+    message = f"{cause}, and had the affinity key: {key}"
     error = Problem(errors.RESOURCE_LOST.code, "INFRASTRUCTURE", message, False)
     for run_id, task in view.queue.sticky_to(tenant, key):
         run = view.runs.get(run_id)  # the end of another may have ended it

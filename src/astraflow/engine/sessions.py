@@ -19,7 +19,7 @@ from astraflow.engine.batch import AcceptSession, SendStop, WorkerChanged
 from astraflow.engine.calls import answer_ended_calls
 from astraflow.engine.operations import owe_drain
 from astraflow.engine.packages import owe_packages
-from astraflow.engine.resources import owe_cleanups, take_over_boot
+from astraflow.engine.resources import UNHEARD, lose_sticky, owe_cleanups, take_over_boot
 from astraflow.engine.view import View
 from astraflow.protocol import business, control
 from astraflow.protocol.events import (
@@ -65,8 +65,9 @@ def offer_of(register: control.Register) -> Offer:
 
 def on_register(view: View, event: RegisterArrived) -> None:
     known = view.workers.find(event.tenant, event.worker)
-    if known is not None:
-        take_over_boot(view, known, event.incarnation)
+    is_new_boot = known is not None and known.incarnation not in (UNHEARD, event.incarnation)
+    if known is not None and is_new_boot:
+        take_over_boot(view, known)
     worker = view.workers.register(
         event.tenant, event.worker, event.session_id, event.incarnation, offer_of(event.register)
     )
@@ -83,6 +84,9 @@ def on_register(view: View, event: RegisterArrived) -> None:
         owe_drain(view, worker)
         owe_cleanups(view, worker)
         _reconcile(view, worker, event)
+    if is_new_boot:
+        for key in view.affinity.keys_of(event.tenant, event.worker):
+            lose_sticky(view, event.tenant, key, f"worker {event.worker} has started anew")
     owe_packages(view, worker, is_first=event.first)
     view.reconsider(worker)
 

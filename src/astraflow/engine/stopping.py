@@ -44,7 +44,7 @@ def expire_affinities(view: View) -> None:
     """Give up the keys that nobody used for long, or whose worker did not come back."""
     for tenant, key, worker_id in view.affinity.expire(view.now):
         view.count("affinity expired")
-        lose_sticky(view, tenant, key, worker_id)
+        lose_sticky(view, tenant, key, f"worker {worker_id} did not come back")
         view.unbind(tenant, key)
 
 

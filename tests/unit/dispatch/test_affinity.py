@@ -92,11 +92,38 @@ def test_the_grace_never_makes_a_key_live_longer() -> None:
     assert affinity.expire(5.0) == [("acme", "model", "w1")]
 
 
-def test_a_stale_key_expires_even_if_a_task_still_counts_as_using_it() -> None:
+def test_a_stale_key_ends_with_the_last_task_that_uses_it() -> None:
     affinity = AffinityTable()
     affinity.acquire("acme", "model", "w1", 0.0, 100.0)
     affinity.mark_stale("acme", "w1", 30.0)
+    assert affinity.expire(30.0) == []
+    affinity.check()
+    affinity.settle("acme", "model", "w1", 32.0, 100.0)
+    assert affinity.deadline() == 30.0
+    assert affinity.expire(32.0) == [("acme", "model", "w1")]
+    affinity.check()
+
+
+def test_the_end_of_a_task_does_not_make_a_stale_key_live_longer() -> None:
+    affinity = AffinityTable()
+    affinity.acquire("acme", "model", "w1", 0.0, 3600.0)
+    affinity.mark_stale("acme", "w1", 30.0)
+    affinity.settle("acme", "model", "w1", 20.0, 3600.0)
+    assert affinity.expire(29.0) == []
     assert affinity.expire(30.0) == [("acme", "model", "w1")]
+
+
+def test_a_key_that_a_stored_lease_uses_waits_for_its_worker() -> None:
+    affinity = AffinityTable()
+    affinity.expect("acme", "model", "w1", 0.0, 30.0)
+    affinity.expect("acme", "model", "w1", 0.0, 30.0)
+    affinity.expect("acme", "model", "w2", 0.0, 30.0)
+    record = affinity.lookup("acme", "model")
+    assert record is not None
+    assert (record.worker_id, record.state, record.inflight) == ("w1", "stale", 2)
+    affinity.revive("acme", "w1", 10.0, 100.0)
+    assert (record.state, record.expires_at) == ("active", 110.0)
+    affinity.check()
 
 
 def test_a_worker_that_comes_back_in_time_has_its_keys_again() -> None:

@@ -219,6 +219,74 @@ class TestAffinity:
         assert rig.counted("affinity expired") == 1
         assert second.tasks() == [("run2.0", 1)]
 
+    def test_a_worker_that_dies_with_sticky_work_delays_it_by_the_grace(self) -> None:
+        rig = Rig()
+        first, second = rig.worker("w1", slots=1), rig.worker("w2", slots=1)
+        rig.submit(make_plan(1, nodes={0: STICKY}), "run1")
+        first.crash()
+        rig.submit(make_plan(1, nodes={0: STICKY}), "run2")
+        rig.wait(29.0)
+        assert second.tasks() == []
+        rig.wait(8.0)  # the lease, the backoff of a loss
+        second.finish()
+        assert sorted(second.tasks()) == [("run1.0", 2), ("run2.0", 1)]
+        assert len(rig.engine.view.affinity) == 1
+
+    def test_sticky_work_that_says_so_fails_with_its_worker(self) -> None:
+        rig = Rig()
+        first, second = rig.worker("w1", slots=1), rig.worker("w2", slots=1)
+        node = {**STICKY, "on_resource_lost": "fail"}
+        rig.submit(make_plan(1, nodes={0: node}), "run1")
+        rig.submit(make_plan(1, nodes={0: node}), "run2")
+        first.crash()
+        rig.wait(40.0)
+        assert second.tasks() == []
+        for run_id in ("run1", "run2"):
+            *_, failed, finished = rig.facts(run_id)
+            assert isinstance(failed, TaskFailed)
+            assert failed.error.code == "E.RESOURCE.LOST"
+            assert isinstance(finished, RunFinished)
+
+    @pytest.mark.parametrize("policy", ["fail", "rebuild", None])
+    def test_a_worker_that_starts_anew_has_its_keys_without_what_was_behind_them(
+        self, policy: str | None
+    ) -> None:
+        rig = Rig()
+        worker = rig.worker("w1", slots=1)
+        node = {**STICKY, "on_resource_lost": policy}
+        rig.submit(make_plan(1, nodes={0: node}), "run1")
+        rig.submit(make_plan(1, nodes={0: node}), "run2")
+        worker.crash()
+        worker.boot()
+        rig.wait(5.0)
+        if policy == "fail":
+            assert rig.active() == []
+            assert worker.tasks() == [("run1.0", 1)]
+        else:
+            worker.finish()
+            assert sorted(worker.tasks()[1:]) == [("run1.0", 2), ("run2.0", 1)]
+
+    def test_a_link_that_breaks_for_a_moment_loses_no_key(self) -> None:
+        rig = Rig()
+        worker = rig.worker("w1", slots=1)
+        node = {**STICKY, "on_resource_lost": "fail"}
+        rig.submit(make_plan(1, nodes={0: node}), "run1")
+        rig.submit(make_plan(1, nodes={0: node}), "run2")
+        worker.cut()
+        rig.wait(5.0)
+        worker.finish()
+        assert worker.tasks() == [("run1.0", 1), ("run2.0", 1)]
+
+    def test_a_restarted_scheduler_gives_a_dead_workers_key_the_grace_and_no_more(self) -> None:
+        rig = Rig()
+        first = rig.worker("w1", slots=1)
+        rig.submit(make_plan(1, nodes={0: STICKY}), "run1")
+        first.crash()
+        rig.restart()
+        second = rig.worker("w2", slots=1)
+        rig.wait(40.0)
+        assert second.tasks() == [("run1.0", 2)]
+
     def test_a_worker_that_comes_back_in_time_gets_its_sticky_work(self) -> None:
         rig = Rig(affinity_grace_s=25.0)
         first, second = rig.worker("w1"), rig.worker("w2")

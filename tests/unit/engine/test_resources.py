@@ -18,7 +18,6 @@ from astraflow.engine.resources import (
     extend_resource,
     note_export,
     request_export,
-    take_over_boot,
 )
 from astraflow.moments import parse_iso
 from astraflow.protocol import business
@@ -158,18 +157,17 @@ class TestTold:
 
     def test_a_scheduler_that_starts_anew_does_not_take_its_workers_memory_for_lost(self) -> None:
         rig = Rig()
-        rig.worker("w1")
+        worker = rig.worker("w1")
         kept = Holding(TENANT, "w1", "r1", 0)
         kept.package, kept.scope = "web 1.0", "session"
         view = rig.engine.view
         view.resources.add(kept)
-        worker = view.workers.expect(TENANT, "w1")
-        worker.incarnation = UNHEARD
-        take_over_boot(view, worker, 7)
-        assert view.resources.find(TENANT, "r1", "w1") is kept
-        worker.incarnation = 7
-        take_over_boot(view, worker, 8)
-        assert view.resources.find(TENANT, "r1", "w1") is None
+        view.workers.expect(TENANT, "w1").incarnation = UNHEARD
+        for is_there in (True, False):
+            worker.crash()
+            worker.boot()
+            rig.wait(1.0)
+            assert (view.resources.find(TENANT, "r1", "w1") is kept) == is_there
 
     def test_the_boot_of_a_stored_worker_is_known_before_it_registers(self) -> None:
         rig = Rig()
