@@ -58,6 +58,17 @@ def test_a_run_and_a_node_are_shown(server: Up, finished: str) -> None:
     assert found["result"] == {"value": {"first": "Ada", "second": "Grace", "third": "Alan"}}
 
 
+def test_a_node_that_waits_says_for_what(server: Up) -> None:
+    """Two nodes of one concurrency key: one of them sleeps, whichever it is."""
+    keyed = {"parameters": {"seconds": 120}, "concurrencyKey": "printer"}
+    run_id = server.submit(
+        workflow(node(1, "sleep", "One", **keyed), node(2, "sleep", "Two", **keyed))
+    )
+    shown = server.astra("runs", "show", run_id).out
+    assert "waits for key" in " ".join(shown.split())
+    assert server.astra("runs", "cancel", run_id, "--yes").code == 0
+
+
 def test_watching_what_has_ended_replays_it(server: Up, finished: str) -> None:
     done = server.astra("runs", "watch", finished)
     assert done.code == 0

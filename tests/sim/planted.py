@@ -430,7 +430,7 @@ PLANTED: dict[str, Planted] = {
     "rebuildcalls": Planted(
         held.rebuildcalls,
         (),
-        ("I24",),
+        ("I24", "I26"),
         {**_KEEPING, "chains": True, "features": ("calls", "rebuilds"), "handlers": ("slow",)},
         only=True,
     ),

@@ -1,4 +1,4 @@
-"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S23)."""
+"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S24)."""
 
 from __future__ import annotations
 
@@ -29,6 +29,20 @@ SOMETIMES: Mapping[str, str] = {
     "S20 a package was installed on demand": "install on demand",
     "S21 an install failed and was tried elsewhere": "install failed and tried elsewhere",
     "S22 a notice was sent again": "notice resent",
+    **{
+        f"S24 a task waited for {kind}": f"waited for {kind}"
+        for kind in (
+            "slot",
+            "key",
+            "retry",
+            "dispatch",
+            "worker",
+            "package",
+            "resource",
+            "affinity",
+            "calls",
+        )
+    },
     "S23 a middleware lost what it used while its call was open": "lost with an open call",
 }
 

@@ -348,7 +348,14 @@ SCHEMAS: Final[Mapping[str, Schema]] = MappingProxyType(
         "Status": _object({"status": _TEXT}),
         "TaskError": _TASK_ERROR,
         "Validity": _object({"valid": {"const": True}, "errors": _list(_ANY_OBJECT)}),
-        "WaitingFor": _object({"kind": _TEXT, "detail": _TEXT}),
+        "WaitingFor": _object(
+            {"kind": _TEXT, "detail": _TEXT},
+            {
+                "until": _MOMENT,
+                "retryAt": _MOMENT,
+                "heldBy": _object({"runId": _TEXT, "nodeId": _TEXT}),
+            },
+        ),
         "Worker": _object(
             {
                 "workerId": _TEXT,

@@ -155,7 +155,9 @@ def _shown(nodes: list[Node]) -> list[Node]:
 def _row(node: Node, names: Mapping[str, str]) -> tuple[object, ...]:
     error = f"{node.error.code} {node.error.message}".strip() if node.error else ""
     if node.waiting_for is not None:
-        error = f"waits for {node.waiting_for.kind}: {node.waiting_for.detail}"
+        waiting = node.waiting_for
+        until = f", until {waiting.until}" if waiting.until is not None else ""
+        error = f"waits for {waiting.kind}: {waiting.detail}{until}"
     took = duration(node.started_at, node.finished_at)
     worker = names.get(node.worker_id or "") or node.worker_id
     return (node.label or node.node_id, node.status, node.attempt, took, worker, error)

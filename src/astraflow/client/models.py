@@ -50,11 +50,22 @@ class TaskError(Model, frozen=True, kw_only=True):
     stack: str | None = None
 
 
+class KeyHolder(Model, frozen=True, kw_only=True):
+    """The node that has a concurrency key."""
+
+    run_id: str
+    node_id: str
+
+
 class WaitingFor(Model, frozen=True, kw_only=True):
     """What a node that could run waits for."""
 
     kind: str
     detail: str = ""
+    until: str | None = None
+    """When it need not wait any longer, at the latest; of a wait for the next try, `retry_at` says the same."""
+    retry_at: str | None = None
+    held_by: KeyHolder | None = None
 
 
 class Artifact(Model, frozen=True, kw_only=True):

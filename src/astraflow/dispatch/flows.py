@@ -19,7 +19,17 @@ Lock = tuple[str, str | None]
 class Entry:
     """A queued task."""
 
-    __slots__ = ("affinity", "demand", "line", "lock", "priority", "run_id", "task", "ticket")
+    __slots__ = (
+        "affinity",
+        "demand",
+        "line",
+        "lock",
+        "priority",
+        "ready_at",
+        "run_id",
+        "task",
+        "ticket",
+    )
 
     def __init__(
         self,
@@ -39,6 +49,7 @@ class Entry:
         self.lock = lock
         self.affinity = affinity
         self.line: Line | None = None
+        self.ready_at: float | None = None  # it was queued with a delay, until then
 
     @property
     def tenant(self) -> str:

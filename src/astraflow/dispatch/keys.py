@@ -24,6 +24,11 @@ class KeyTable:
         holders = self._holders.get((tenant, key))
         return holders is None or holders[-1] in lenders
 
+    def holder(self, tenant: str, key: str) -> str | None:
+        """The task that works under the key."""
+        holders = self._holders.get((tenant, key))
+        return holders[-1] if holders is not None else None
+
     def take(self, tenant: str, key: str, task_id: str, lenders: Collection[str] = ()) -> None:
         assert self.is_free(tenant, key, lenders), f"the key is held by another task: {key}"
         self._holders.setdefault((tenant, key), []).append(task_id)

@@ -25,6 +25,10 @@ LOOKED_AT: Final = 8
 """How many fitting free workers are compared by load; two already avoid most bad choices."""
 
 
+NAMED: Final = 3
+"""So many workers are named when something is said of them; of more, their number is."""
+
+
 class NoPlace(msgspec.Struct, frozen=True):
     """Why there is no place, as the task will say it."""
 
@@ -81,19 +85,37 @@ def _only(worker_id: str, demand: Demand, workers: WorkerTable) -> WorkerEntry |
     """The one worker that will do, or why it will not now."""
     worker = workers.find(demand.tenant, worker_id)
     if worker is None or not worker.is_reachable:
-        return NoPlace(WaitingFor("affinity" if demand.pin is None else "resource", worker_id))
+        away = f"worker {worker_id} {_why_away(worker)}"
+        return NoPlace(WaitingFor("affinity" if demand.pin is None else "resource", away))
     if not offers(worker, demand):
         wanted = f"{demand.package_name} {demand.package_version} on worker {worker_id}"
         return NoPlace(WaitingFor("package", wanted))
     if not worker.is_available or not worker.has_room_for(demand.node_type):
-        return NoPlace(WaitingFor("slot", f"worker {worker_id} is busy"))
+        return NoPlace(WaitingFor("slot", f"worker {worker_id} {_why_full(worker, demand)}"))
     return worker
 
 
+def _why_away(worker: WorkerEntry | None) -> str:
+    if worker is None or worker.session_id is None:
+        return "is away"
+    return "is draining" if worker.is_draining else f"is {worker.status}"
+
+
+def _why_full(worker: WorkerEntry, demand: Demand) -> str:
+    if worker.is_pressed:
+        return "is short of memory or disk"
+    if worker.used < worker.offer.max_parallel:
+        return f"runs as many {demand.node_type} as it may"
+    return "is busy"
+
+
 def _why(demand: Demand, workers: WorkerTable) -> WaitingFor:
-    reachable = [one for one in workers.of_tenant(demand.tenant) if one.is_reachable]
+    known = workers.of_tenant(demand.tenant)
+    reachable = [one for one in known if one.is_reachable]
     if not reachable:
-        return WaitingFor("worker", "no worker is online")
+        there = [one for one in known if one.session_id is not None][:NAMED]
+        named = "; ".join(f"worker {one.worker_id} {_why_away(one)}" for one in there)
+        return WaitingFor("worker", named or "no worker is online")
     wanted = f"{demand.package_name} {demand.package_version}"
     with_package = [
         one
@@ -102,6 +124,17 @@ def _why(demand: Demand, workers: WorkerTable) -> WaitingFor:
     ]
     if not with_package:
         return WaitingFor("package", f"no worker online offers {wanted}")
-    if not any(offers(one, demand) for one in with_package):
-        return WaitingFor("worker", f"no worker with {wanted} has the runtime and labels asked for")
-    return WaitingFor("slot", f"all workers with {wanted} are busy")
+    fitting = [one for one in with_package if offers(one, demand)]
+    if not fitting:
+        return WaitingFor("worker", f"no worker with {wanted} has {_asked(demand)}")
+    if len(fitting) <= NAMED:
+        full = "; ".join(f"worker {one.worker_id} {_why_full(one, demand)}" for one in fitting)
+        return WaitingFor("slot", full)
+    return WaitingFor("slot", f"all {len(fitting)} workers with {wanted} are busy")
+
+
+def _asked(demand: Demand) -> str:
+    """The runtime and the labels that it needs, for people."""
+    asked = [f"the runtime {demand.runtime}"] if demand.runtime is not None else []
+    asked += [f"the label {name}={value}" for name, value in demand.labels]
+    return " and ".join(asked)

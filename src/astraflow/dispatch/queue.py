@@ -74,6 +74,7 @@ class ReadyQueue:
         if ready_at is None:
             self._admit(entry)
         else:
+            entry.ready_at = ready_at
             heappush(self._delayed, (ready_at, entry.ticket, entry))
 
     def forget(self, run_id: str, task: int) -> None:

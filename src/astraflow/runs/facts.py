@@ -59,7 +59,16 @@ StopWhy = Literal["withdraw", "cancel", "timeout", "rebind"]
 """Why a worker was asked to stop an attempt: it is what decides what its end means."""
 
 WaitKind = Literal[
-    "worker", "package", "resource", "slot", "key", "affinity", "retry_at", "approval"
+    "worker",
+    "package",
+    "resource",
+    "slot",
+    "key",
+    "affinity",
+    "retry",
+    "dispatch",
+    "calls",
+    "approval",
 ]
 
 

@@ -58,7 +58,7 @@ from astraflow.runs.states import (
 )
 from astraflow.workflow.plan import Plan
 
-__all__ = ["Event", "events_of", "node_status", "view_node", "view_run"]
+__all__ = ["Event", "events_of", "node_status", "shown_task", "view_node", "view_run"]
 
 Event = dict[str, Any]
 
@@ -278,7 +278,7 @@ def view_node(run: Run, index: int) -> dict[str, Any]:
     """
     node = run.plan.nodes[index]
     calls = _calls_of(run, index) if node.middlewares or node.host is not None else []
-    task = run.tasks[calls[-1]] if node.host is not None and calls else run.tasks[index]
+    task = run.tasks[calls[-1] if node.host is not None and calls else index]
     view: dict[str, Any] = {
         "nodeId": node.node_id,
         "type": node.type,
@@ -309,6 +309,12 @@ def view_node(run: Run, index: int) -> dict[str, Any]:
         view["chainIndex"] = host.middlewares.index(index)
         view["calls"] = len(calls)
     return view
+
+
+def shown_task(run: Run, index: int) -> int:
+    """The task that a node is shown with: its own, or, of a middleware, its last call."""
+    calls = _calls_of(run, index) if run.plan.nodes[index].host is not None else []
+    return calls[-1] if calls else index
 
 
 def _calls_of(run: Run, index: int) -> list[int]:

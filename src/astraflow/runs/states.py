@@ -19,6 +19,7 @@ __all__ = [
     "HOLDING",
     "PENDING",
     "READY",
+    "REFUSED",
     "SUBSUMED",
     "SUCCEEDED",
     "TERMINAL",
@@ -86,7 +87,9 @@ class Lost(State, frozen=True):
 
 
 class Backoff(State, frozen=True):
-    """Failed or refused, and to be tried again. Ready after its delay."""
+    """Failed, or refused, and to be tried again. Ready after its delay."""
+
+    is_refused: bool = False
 
 
 class Succeeded(State, frozen=True):
@@ -119,6 +122,7 @@ class Subsumed(State, frozen=True):
 PENDING: Final = Pending()
 READY: Final = Ready()
 BACKOFF: Final = Backoff()
+REFUSED: Final = Backoff(is_refused=True)
 SUBSUMED: Final = Subsumed()
 SUCCEEDED: Final = Succeeded()
 CANCELLED: Final = Cancelled()

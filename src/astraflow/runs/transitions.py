@@ -51,6 +51,7 @@ from astraflow.runs.states import (
     BACKOFF,
     PENDING,
     READY,
+    REFUSED,
     SUCCEEDED,
     TERMINAL,
     WAITING,
@@ -126,7 +127,7 @@ def _stopping(task: Task, fact: StopRequested) -> State:
 def _refused(task: Task, fact: AttemptRefused) -> State:
     task.tries += fact.counted
     task.delay_s = fact.delay_s
-    return BACKOFF
+    return REFUSED
 
 
 def _lost(task: Task, fact: AttemptLost) -> State:

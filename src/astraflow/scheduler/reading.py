@@ -6,12 +6,13 @@ makes everything in it durable.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from typing import Any
 
 from astraflow import errors
 from astraflow.engine.batch import NumberedFact
+from astraflow.engine.waiting import Reason, Reasons
 from astraflow.ids import NodeId
 from astraflow.moments import iso
 from astraflow.runs.facts import (
@@ -20,7 +21,7 @@ from astraflow.runs.facts import (
     RunFinished,
     RunStatus,
 )
-from astraflow.runs.projections import Event, events_of, view_node, view_run
+from astraflow.runs.projections import Event, events_of, shown_task, view_node, view_run
 from astraflow.runs.run import Run
 from astraflow.runs.story import concerns
 from astraflow.scheduler.archive import facts_of
@@ -43,6 +44,7 @@ class Reading(Life):
         if with_nodes:
             for task, deadline in self._unacked(run):
                 view["nodes"][task].update(pendingAck=True, ackDeadline=deadline)
+            self._say_waits(run, enumerate(view["nodes"]))
         await self._durable(run)
         return view
 
@@ -58,8 +60,21 @@ class Reading(Life):
         for task, deadline in self._unacked(run):
             if task == place:
                 view.update(pendingAck=True, ackDeadline=deadline)
+        self._say_waits(run, [(place, view)])
         await self._durable(run)
         return view
+
+    def _say_waits(self, run: Run, nodes: Iterable[tuple[int, dict[str, Any]]]) -> None:
+        """Say of each node that waits what it waits for at this moment."""
+        engine_view = self.serving.engine.view
+        if engine_view.runs.get(run.run_id) is not run:
+            return
+        clock, reasons = self._parts.clock, Reasons(engine_view)
+        now, wall_ms = clock.now(), clock.wall_ms()
+        for index, view in nodes:
+            reason = reasons.of(run, shown_task(run, index))
+            if reason is not None:
+                view["waitingFor"] = view_reason(reason, now, wall_ms)
 
     async def _find_run(self, tenant: str, run_id: str) -> Run:
         active = self.serving.engine.view.runs.get(run_id)
@@ -196,6 +211,20 @@ class Reading(Life):
                     found.append(numbered)
             after = pages[-1].last
         return found
+
+
+def view_reason(reason: Reason, now: float, wall_ms: int) -> dict[str, Any]:
+    """A reason as clients see it; its time is of the wall clock."""
+    view: dict[str, Any] = {"kind": reason.kind, "detail": reason.detail}
+    if reason.until is not None:
+        moment = iso(wall_ms + int((reason.until - now) * 1000))
+        view["until"] = moment
+        if reason.kind in ("retry", "dispatch"):
+            view["retryAt"] = moment
+    if reason.held_by is not None:
+        run_id, node_id = reason.held_by
+        view["heldBy"] = {"runId": run_id, "nodeId": node_id}
+    return view
 
 
 def _is_of(run: Run, call: int, place: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from astraflow.agent.agent import Agent
+from astraflow.engine.waiting import Reasons
 from astraflow.protocol import business
 from astraflow.protocol.duplex import Duplex
 from astraflow.protocol.events import Delivered as GatewayDelivered
@@ -30,6 +31,7 @@ from tests.sim.world import Violation
 if TYPE_CHECKING:
     from typing import Any
 
+    from astraflow.engine.view import View
     from tests.sim.config import Config
     from tests.sim.scheduler import SchedulerProcess
     from tests.sim.store import Store
@@ -181,11 +183,26 @@ class Checkers:
 
     # -- asked by the world -----------------------------------------------------------------
 
+    def _check_waits(self, view: View) -> None:
+        """I26: a task that waits for a worker says for what; one that cannot is in no queue, and waits for ever."""
+        reasons = Reasons(view)
+        for run in view.runs.values():
+            for index, task in enumerate(run.tasks):
+                if not task.is_waiting:
+                    continue
+                reason = reasons.of(run, index)
+                if reason is None:
+                    raise Violation(
+                        "I26", f"{run.run_id}.{index} waits for nothing: {task.state!r}"
+                    )
+                self.world.sometimes(f"waited for {reason.kind}")
+
     def check_all(self, schedulers: list[SchedulerProcess], workers: list[WorkerProcess]) -> None:
         """The invariants that every object can tell of itself (I2, I4, I6, I23)."""
         for scheduler in schedulers:
             if scheduler.engine is not None:
                 scheduler.engine.check()
+                self._check_waits(scheduler.engine.view)
         for worker in workers:
             if worker.agent is None:
                 continue

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Client"]
 
-_UNSTORED = ("pendingAck", "ackDeadline")
-"""What a node shows of the moment alone: whether its worker has answered yet."""
+_UNSTORED = ("pendingAck", "ackDeadline", "waitingFor")
+"""What a node shows of the moment alone: whether its worker has answered yet, what it waits for."""
 
 PAUSE_S = 0.3
 PATIENCE_S = 20.0
@@ -109,8 +109,10 @@ class Client:
             before = self.last_seen.get(run_id, 0)
             shown = await self._ask(lambda scheduler: scheduler.view_run(tenant, run_id))
             folded = self._check_shown(run_id, before, shown["lastEvent"])
-            shown["nodes"] = [_stored(node) for node in shown["nodes"]]
-            if shown != view_run(folded):
+            expected = view_run(folded)
+            for view in (shown, expected):
+                view["nodes"] = [_stored(node) for node in view["nodes"]]
+            if shown != expected:
                 raise Violation("I20", f"{run_id} is shown as its facts are not")
             await self._read_node(tenant, run_id)
             if folded.is_terminal:
@@ -126,7 +128,7 @@ class Client:
         # A node does not say at which event it was shown: it must be as some committed prefix has it.
         for size in range(len(facts), 0, -1):
             folded = replay(run.plan, [one.fact for one in facts[:size]])
-            if view_node(folded, place) == _stored(shown):
+            if _stored(view_node(folded, place)) == _stored(shown):
                 return
         raise Violation("I20", f"node {place} of {run_id} was never as it is shown: {shown}")
 

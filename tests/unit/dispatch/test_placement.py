@@ -151,7 +151,7 @@ class TestAffinity:
         worker = pool.table.find("acme", "w2")
         assert worker is not None
         pool.table.set_status(worker, "lost")
-        assert pool.chosen(demand(sticky="w2")) == WaitingFor("affinity", "w2")
+        assert pool.chosen(demand(sticky="w2")) == WaitingFor("affinity", "worker w2 is away")
 
 
 class TestPins:
@@ -164,7 +164,7 @@ class TestPins:
         assert Pool("w1", "w2").chosen(demand(pin="w2", sticky="w1")) == "w2"
 
     def test_a_pin_to_a_worker_that_is_gone_waits_for_the_resource(self) -> None:
-        assert Pool("w1").chosen(demand(pin="w9")) == WaitingFor("resource", "w9")
+        assert Pool("w1").chosen(demand(pin="w9")) == WaitingFor("resource", "worker w9 is away")
 
     def test_a_pin_to_a_worker_without_the_package_waits_for_the_package(self) -> None:
         pool = Pool("w1", packages={"other": frozenset({"1.0"})})
@@ -174,12 +174,13 @@ class TestPins:
     def test_a_pin_to_a_worker_full_of_that_type_waits_for_a_slot(self) -> None:
         pool = Pool("w1", per_node_limits={"t.node": 1})
         pool.fill("w1")
-        assert pool.chosen(demand(pin="w1")) == WaitingFor("slot", "worker w1 is busy")
+        waiting = WaitingFor("slot", "worker w1 runs as many t.node as it may")
+        assert pool.chosen(demand(pin="w1")) == waiting
 
     def test_the_worker_of_another_tenant_is_no_place(self) -> None:
         pool = Pool()
         pool.add("w1", tenant="other")
-        assert pool.chosen(demand(pin="w1")) == WaitingFor("resource", "w1")
+        assert pool.chosen(demand(pin="w1")) == WaitingFor("resource", "worker w1 is away")
 
 
 class TestNoPlace:
@@ -198,14 +199,36 @@ class TestNoPlace:
 
     def test_no_worker_with_the_package_has_runtime_and_labels(self) -> None:
         waiting = WaitingFor(
-            "worker", "no worker with pkg 1.0 has the runtime and labels asked for"
+            "worker", "no worker with pkg 1.0 has the runtime node and the label zone=eu"
         )
-        assert Pool("w1").chosen(demand(runtime="node")) == waiting
+        wanted = demand(runtime="node", labels=(("zone", "eu"),))
+        assert Pool("w1").chosen(wanted) == waiting
 
     def test_all_workers_are_busy(self) -> None:
-        pool = Pool("w1", slots=1)
-        pool.fill("w1")
-        assert pool.chosen(demand()) == WaitingFor("slot", "all workers with pkg 1.0 are busy")
+        pool = Pool("w1", "w2", "w3", slots=1)
+        for name in ("w1", "w2", "w3"):
+            pool.fill(name)
+        named = "worker w1 is busy; worker w2 is busy; worker w3 is busy"
+        assert pool.chosen(demand()) == WaitingFor("slot", named)
+        pool.add("w4", slots=1)
+        pool.fill("w4")
+        assert pool.chosen(demand()) == WaitingFor("slot", "all 4 workers with pkg 1.0 are busy")
+
+    def test_workers_that_are_there_and_take_nothing_are_named(self) -> None:
+        pool = Pool("w1", "w2", "w3")
+        one, two, three = (pool.table.find("acme", name) for name in ("w1", "w2", "w3"))
+        assert one is not None
+        assert two is not None
+        assert three is not None
+        pool.table.set_pressed(one, True)
+        pool.table.set_draining(two, True)
+        pool.table.set_status(three, "degraded")
+        short = WaitingFor("slot", "worker w1 is short of memory or disk")
+        assert pool.chosen(demand()) == short
+        pool.table.set_status(one, "lost")
+        named = "worker w2 is draining; worker w3 is degraded"
+        assert pool.chosen(demand()) == WaitingFor("worker", named)
+        assert pool.chosen(demand(pin="w2")) == WaitingFor("resource", "worker w2 is draining")
 
 
 class TestIsOffered:

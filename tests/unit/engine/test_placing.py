@@ -213,7 +213,7 @@ class TestAffinity:
         rig.new_facts()
         rig.submit(make_plan(1, nodes={0: STICKY}), "run2")
         rig.wait(2.0)
-        assert waits(rig) == [WaitingFor("affinity", "w1")]
+        assert waits(rig) == [WaitingFor("affinity", "worker w1 is away")]
         assert second.tasks() == []
         rig.wait(10.0)
         assert rig.counted("affinity expired") == 1
@@ -424,7 +424,7 @@ class TestWaiting:
             ({"package_name": "x"}, WaitingFor("package", "no worker online offers x 1.0")),
             (
                 {"runtime": "node"},
-                WaitingFor("worker", "no worker with pkg 1.0 has the runtime and labels asked for"),
+                WaitingFor("worker", "no worker with pkg 1.0 has the runtime node"),
             ),
         ],
         ids=["package", "runtime"],
@@ -444,7 +444,7 @@ class TestWaiting:
     def test_a_task_that_needs_what_a_lost_worker_holds_says_so(self) -> None:
         rig = _waiting_for("gone")
         rig.wait(1.1)
-        assert waits(rig) == [WaitingFor("resource", "gone")]
+        assert waits(rig) == [WaitingFor("resource", "worker gone is away")]
 
     def test_a_new_reason_is_said(self) -> None:
         rig = Rig()

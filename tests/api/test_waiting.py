@@ -1,0 +1,134 @@
+"""What a waiting node says through the API, with a foreign worker that takes work and keeps it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+
+from astraflow.workflow import core_manifest
+from tests.api.test_worker_socket import HELLO, TOKEN, connected, served
+from tests.rawsocket import RawSocket, envelope
+
+LOOKED_EVERY_S = 0.02
+
+
+def offer(slots: int) -> dict[str, Any]:
+    package = {"name": "core", "version": core_manifest().version, "status": "installed"}
+    concurrency = {"max_parallel": slots}
+    capabilities = {"concurrency": concurrency, "runtimes": ["python"], "features": []}
+    return {"capabilities": capabilities, "packages": [package]}
+
+
+class Site:
+    """A client of the API, and the socket of the one worker."""
+
+    def __init__(self, client: httpx.AsyncClient, socket: RawSocket) -> None:
+        self.client = client
+        self.socket = socket
+
+    async def dispatched(self) -> dict[str, Any]:
+        """The next dispatch that the worker is sent."""
+        while True:
+            frame = await self.socket.receive_json()
+            if frame["type"] == "biz.exec.dispatch":
+                payload: dict[str, Any] = frame["payload"]
+                return payload
+
+    async def submit(self, *nodes: dict[str, Any]) -> str:
+        made = [
+            {"id": f"00000000-0000-4000-8000-{number:012d}", "type": "core.noop", **node}
+            for number, node in enumerate(nodes)
+        ]
+        body = {"workflow": {"id": "00000000-0000-4000-8000-999999999999", "nodes": made}}
+        answer = await self.client.post("/api/v1/runs", json=body)
+        assert answer.status_code == 202, answer.text
+        run_id: str = answer.json()["runId"]
+        return run_id
+
+    async def until(self, run_id: str, holds: Callable[[list[Any]], bool]) -> list[Any]:
+        """The waits of the nodes of a run, once they are as they should be."""
+        while True:
+            view = (await self.client.get(f"/api/v1/runs/{run_id}")).json()
+            waits = [node["waitingFor"] for node in view["nodes"]]
+            if holds(waits):
+                return waits
+            await asyncio.sleep(LOOKED_EVERY_S)
+
+
+@asynccontextmanager
+async def site(port: int, slots: int) -> AsyncIterator[Site]:
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    async with (
+        connected(port) as socket,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers) as client,
+    ):
+        socket.send(envelope("control.handshake", HELLO))
+        socket.send(envelope("control.register", offer(slots)))
+        while (await socket.receive_json())["type"] != "control.session.accept":
+            pass
+        yield Site(client, socket)
+
+
+def test_a_node_without_a_slot_says_who_is_busy(tmp_path: Any) -> None:
+    async def test(port: int) -> None:
+        async with site(port, 1) as one:
+            run_id = await one.submit({}, {})
+            await one.dispatched()
+            waits = await one.until(run_id, any)
+            assert waits == [None, {"kind": "slot", "detail": "worker w-1 is busy"}]
+
+    served(test, tmp_path)
+
+
+def test_a_node_whose_key_is_taken_says_who_has_it(tmp_path: Any) -> None:
+    async def test(port: int) -> None:
+        async with site(port, 4) as one:
+            first = await one.submit({"concurrencyKey": "printer"})
+            holder = await one.dispatched()
+            second = await one.submit({"concurrencyKey": "printer"})
+            [wait] = await one.until(second, any)
+            assert wait["kind"] == "key"
+            assert wait["heldBy"] == {"runId": first, "nodeId": holder["node_id"]}
+            node = await one.client.get(f"/api/v1/runs/{second}/nodes/{holder['node_id']}")
+            assert node.json()["waitingFor"] == wait
+            assert node.json()["status"] == "ready"
+
+    served(test, tmp_path)
+
+
+def test_a_node_that_is_tried_again_says_when(tmp_path: Any) -> None:
+    async def test(port: int) -> None:
+        async with site(port, 4) as one:
+            retry = {"maxAttempts": 2, "backoff": {"initialSeconds": 60, "jitter": 0}}
+            run_id = await one.submit({"retry": retry})
+            task = await one.dispatched()
+            error = {"code": "E.RUNNER.FAILURE", "category": "USER_CODE", "message": "boom"}
+            report = {
+                **{name: task[name] for name in ("run_id", "task_id", "attempt")},
+                "status": "FAILED",
+                "error": error,
+            }
+            one.socket.send(envelope("biz.exec.result", report, seq=0))
+            [wait] = await one.until(run_id, any)
+            assert (wait["kind"], wait["detail"]) == ("retry", "attempt 1 failed; failure 1 of 2")
+            assert wait["retryAt"] == wait["until"]
+            view = (await one.client.get(f"/api/v1/runs/{run_id}")).json()
+            assert view["nodes"][0]["status"] == "retrying"
+            assert wait["retryAt"] > view["startedAt"]
+
+    served(test, tmp_path)
+
+
+def test_a_node_that_no_worker_fits_says_what_is_missing(tmp_path: Any) -> None:
+    async def test(port: int) -> None:
+        async with site(port, 1) as one:
+            run_id = await one.submit({"workerHints": {"labels": {"zone": "eu"}}})
+            [wait] = await one.until(run_id, any)
+            assert wait["kind"] == "worker"
+            assert "the label zone=eu" in wait["detail"], wait
+
+    served(test, tmp_path)
