@@ -1,9 +1,14 @@
 """Timers of the engine: what is to be looked at, and when. A timer that comes too late is harmless:
-whoever handles it first finds out whether there is still something to do."""
+whoever handles it first finds out whether there is still something to do.
+
+Those of attempts and runs end with them: a timeout of a day is no reason to keep a day's attempts in memory. They are
+taken out together, when there are more of them than of all others.
+"""
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from abc import abstractmethod
+from heapq import heapify, heappop, heappush
 
 import msgspec
 
@@ -26,24 +31,45 @@ class Timer(msgspec.Struct, frozen=True):
     """The base of all timers."""
 
 
-class TimeoutDue(Timer, frozen=True):
+Owner = tuple[str, int]
+"""What a timer is about: a task and its attempt; of a run, its id and 0."""
+
+
+class OwnedTimer(Timer, frozen=True):
+    """The base of those that mean nothing once what they are about has ended."""
+
+    @property
+    @abstractmethod
+    def owner(self) -> Owner: ...
+
+
+class AttemptTimer(OwnedTimer, frozen=True):
+    """The base of those of attempts."""
+
+    task_id: str
+    attempt: int
+
+    @property
+    def owner(self) -> Owner:
+        return self.task_id, self.attempt
+
+
+class TimeoutDue(AttemptTimer, frozen=True):
     """An attempt should have been ended by its worker by now."""
 
-    task_id: str
-    attempt: int
 
-
-class StopDue(Timer, frozen=True):
+class StopDue(AttemptTimer, frozen=True):
     """A stop should have been reported by now."""
 
-    task_id: str
-    attempt: int
 
-
-class DeadlineDue(Timer, frozen=True):
+class DeadlineDue(OwnedTimer, frozen=True):
     """A run should have ended by now."""
 
     run_id: str
+
+    @property
+    def owner(self) -> Owner:
+        return self.run_id, 0
 
 
 class PinDue(Timer, frozen=True):
@@ -74,6 +100,8 @@ class Timers:
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Timer]] = []
         self._count = 0
+        self._owned: dict[Owner, int] = {}  # how many each owner has
+        self._dead = 0  # how many are of owners that have ended
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -81,13 +109,35 @@ class Timers:
     def set(self, when: float, timer: Timer) -> None:
         self._count += 1
         heappush(self._heap, (when, self._count, timer))
+        if isinstance(timer, OwnedTimer):
+            self._owned[timer.owner] = self._owned.get(timer.owner, 0) + 1
+
+    def end(self, name: str, attempt: int = 0) -> None:
+        """The attempt of a task is over, or a run is, and so are its timers."""
+        self._dead += self._owned.pop((name, attempt), 0)
+        if self._dead > len(self._heap) // 2:
+            self._heap = [item for item in self._heap if self._is_live(item[2])]
+            heapify(self._heap)
+            self._dead = 0
+
+    def _is_live(self, timer: Timer) -> bool:
+        return not isinstance(timer, OwnedTimer) or timer.owner in self._owned
 
     def due(self, now: float) -> list[Timer]:
         """Take out what is due, in order."""
         over = []
         while self._heap and self._heap[0][0] <= now:
-            over.append(heappop(self._heap)[2])
+            timer = heappop(self._heap)[2]
+            if not self._is_live(timer):
+                self._dead -= 1
+                continue
+            over.append(timer)
+            if isinstance(timer, OwnedTimer):
+                left = self._owned.pop(timer.owner) - 1
+                if left:
+                    self._owned[timer.owner] = left
         return over
 
     def deadline(self) -> float | None:
+        """No timer is due before this time."""
         return self._heap[0][0] if self._heap else None

@@ -294,6 +294,7 @@ class View:
         lease = self.leases.end(run.task_id(task), attempt)
         if lease is None:
             return
+        self.timers.end(lease.task_id, attempt)
         if lease.frame_id is not None:
             self.frames.pop(lease.frame_id, None)
         if lease.cancel_frame is not None:
@@ -351,6 +352,7 @@ class View:
         for package in {node.package_name for node in run.plan.nodes}:
             self.bindings.pop((run.run_id, package), None)
         self.end_scope(run.tenant, run.run_id)
+        self.timers.end(run.run_id)
         del self.runs[run.run_id]
         self.active_tasks -= len(run.plan.nodes)
         self.batch.finished.append(run.run_id)
