@@ -102,6 +102,8 @@ def _why_away(worker: WorkerEntry | None) -> str:
 
 
 def _why_full(worker: WorkerEntry, demand: Demand) -> str:
+    if not worker.is_connected:
+        return "has lost its connection"
     if worker.is_pressed:
         return "is short of memory or disk"
     if worker.used < worker.offer.max_parallel:

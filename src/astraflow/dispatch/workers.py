@@ -43,6 +43,7 @@ class WorkerEntry:
         "heard_at",
         "heard_mono",
         "incarnation",
+        "is_connected",
         "is_draining",
         "is_pressed",
         "offer",
@@ -64,6 +65,7 @@ class WorkerEntry:
         self.incarnation = 0
         self.offer = Offer(0, {})
         self.status: WorkerStatus = "offline"
+        self.is_connected = True  # its session has a link; without one nothing reaches it
         self.is_draining = False
         self.says_draining = False  # by its own word; it may be draining because it was asked to
         self.is_pressed = (
@@ -87,7 +89,7 @@ class WorkerEntry:
     @property
     def is_available(self) -> bool:
         has_room = self.used < self.offer.max_parallel
-        return self.is_reachable and has_room and not self.is_pressed
+        return self.is_reachable and self.is_connected and has_room and not self.is_pressed
 
     @property
     def load(self) -> float:
@@ -132,6 +134,7 @@ class WorkerTable:
         worker.session_id = session_id
         worker.incarnation = incarnation
         worker.offer = offer
+        worker.is_connected = True
         for package in offer.packages:
             self._offering.setdefault((tenant, package), {})[worker_id] = worker
         worker.status = "online"
@@ -156,6 +159,10 @@ class WorkerTable:
 
     def set_draining(self, worker: WorkerEntry, is_draining: bool) -> None:
         worker.is_draining = is_draining
+        self.refresh(worker)
+
+    def set_connected(self, worker: WorkerEntry, is_connected: bool) -> None:
+        worker.is_connected = is_connected
         self.refresh(worker)
 
     def set_pressed(self, worker: WorkerEntry, is_pressed: bool) -> None:

@@ -67,7 +67,10 @@ from astraflow.engine.stopping import (
     ack_deadline,
     expire_affinities,
     expire_leases,
+    lose_link,
+    notice_links,
     on_timer,
+    take_back_unsent,
     withdraw_unacked,
 )
 from astraflow.engine.view import View
@@ -196,6 +199,7 @@ class Engine:
         self.gateway.abandon(conn, now)
         self.gateway.check()
         self._take_events()
+        notice_links(self.view, self.gateway)
 
     def bad_frame(self, conn: str, error: errors.AstraflowError, now: float, at: int) -> None:
         """A frame that the codec refused."""
@@ -205,8 +209,11 @@ class Engine:
 
     def closed(self, conn: str, now: float, at: int) -> None:
         self._enter(now, at)
-        self.gateway.closed(conn, now)
+        whose = self.gateway.closed(conn, now)
         self._take_events()
+        if whose is not None:
+            lose_link(self.view, self.gateway, *whose)
+            self._settle()
 
     def tick(self, now: float, at: int) -> None:
         """Let time pass. Call it when `deadline` is due, after everything readable was read."""
@@ -476,6 +483,8 @@ class Engine:
         lease.frame_id = frame_id
         lease.session_id = effect.session_id
         self.view.frames[frame_id] = (dispatch.task_id, dispatch.attempt)
+        if not self.gateway.is_connected(effect.session_id):
+            take_back_unsent(self.view, self.gateway, lease)
 
     def _send_answer(self, effect: SendAnswer, now: float) -> None:
         response = effect.response

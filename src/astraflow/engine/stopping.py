@@ -28,7 +28,10 @@ __all__ = [
     "ack_deadline",
     "expire_affinities",
     "expire_leases",
+    "lose_link",
+    "notice_links",
     "on_timer",
+    "take_back_unsent",
     "withdraw_unacked",
 ]
 
@@ -83,15 +86,46 @@ def ack_deadline(view: View) -> float | None:
 
 
 def _withdraw(view: View, gateway: Gateway, lease: Lease) -> None:
-    run = view.run_of(lease)
-    if lease.frame_id is not None and lease.session_id is not None:
-        never_left = gateway.withdraw(lease.session_id, lease.frame_id)
-        if never_left:
-            code = errors.DISPATCH_WITHDRAWN.code
-            message = "the dispatch never reached the socket"
-            view.decide(run, Refuse(lease.task, lease.attempt, lease.worker_id, code, message))
-            return
-    view.decide(run, Withdraw(lease.task, lease.attempt))
+    if not take_back_unsent(view, gateway, lease):
+        view.decide(view.run_of(lease), Withdraw(lease.task, lease.attempt))
+
+
+def take_back_unsent(view: View, gateway: Gateway, lease: Lease) -> bool:
+    """Give a dispatch away at once if it is proved that it never left; whether it is."""
+    if lease.frame_id is None or lease.session_id is None:
+        return False
+    if not gateway.withdraw(lease.session_id, lease.frame_id):
+        return False
+    code = errors.DISPATCH_WITHDRAWN.code
+    message = "the dispatch never reached the socket"
+    refuse = Refuse(lease.task, lease.attempt, lease.worker_id, code, message)
+    view.decide(view.run_of(lease), refuse)
+    return True
+
+
+def lose_link(view: View, gateway: Gateway, tenant: str, worker_id: str) -> None:
+    """A connection has closed: its worker gets nothing new until it is back, and what waited to be sent to it goes to
+    others. A worker that was killed is not known to be lost for some seconds more."""
+    worker = view.workers.find(tenant, worker_id)
+    if worker is None or worker.session_id is None or gateway.is_connected(worker.session_id):
+        return  # it has another one already
+    view.count("link lost")
+    view.workers.set_connected(worker, False)
+    view.unlinked[tenant, worker_id] = worker
+    for lease in view.leases.of_worker(tenant, worker_id):
+        if not lease.is_taken:
+            take_back_unsent(view, gateway, lease)
+
+
+def notice_links(view: View, gateway: Gateway) -> None:
+    """A session that was resumed has a connection again."""
+    for name, worker in list(view.unlinked.items()):
+        if worker.session_id is not None and not gateway.is_connected(worker.session_id):
+            continue
+        del view.unlinked[name]
+        if not worker.is_connected:
+            view.workers.set_connected(worker, True)
+            view.reconsider(worker)
 
 
 def _stop_due(view: View, timer: StopDue) -> None:

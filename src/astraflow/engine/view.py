@@ -125,6 +125,7 @@ class View:
         self.copies: CopyLinks | None = None
         self.looked: dict[Demand, None] = {}  # demands for which an install was thought of
         self.has_more_to_place = False  # placing ended at its budget
+        self.unlinked: dict[tuple[str, str], WorkerEntry] = {}  # in a session without a connection
         self.began = 0.0  # from when on workers can have been heard
         self.bindings: dict[tuple[str, str], str] = {}
         self.frames: dict[str, tuple[str, int]] = {}  # dispatch and cancel frames not yet acked

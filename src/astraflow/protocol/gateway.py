@@ -106,17 +106,23 @@ class Gateway(Lobby):
             return
         self._set_timer(now + self._settings.handshake_timeout_s, connection)
 
-    def closed(self, conn: Conn, now: float) -> None:
-        """A connection is gone. A session that was open on it can be resumed."""
+    def is_connected(self, session_id: str) -> bool:
+        """Whether a session has a connection: without one, what is sent waits until it is resumed."""
+        session = self._sessions.get(session_id)
+        return session is not None and session.conn is not None
+
+    def closed(self, conn: Conn, now: float) -> tuple[str, str] | None:
+        """A connection is gone. A session that was open on it can be resumed; returns whose it is (tenant, worker)."""
         self._now = now
         connection = self._connections.get(conn)
         if connection is None:
-            return
+            return None
         session = connection.session
         self._forget(connection)
         if session is not None and not session.is_accepted:
             # Its worker never learnt of it and will register anew.
             self._end(session, errors.SESSION_UNKNOWN, "the connection closed before the accept")
+        return None if session is None else (session.tenant, session.worker)
 
     def bad_frame(self, conn: Conn, error: errors.AstraflowError, now: float) -> None:
         """Something that is not a frame arrived: the connection ends, the session does not."""

@@ -402,3 +402,50 @@ class TestDeadline:
         rig.new_facts()
         rig.wait(11.0)
         assert rig.new_facts() == []
+
+
+class TestLinks:
+    def test_a_worker_whose_connection_is_gone_gets_nothing_new(self) -> None:
+        rig = Rig()
+        first, second = rig.worker("w1"), rig.worker("w2")
+        first.crash()
+        for number in range(4):
+            rig.submit(make_plan(1), f"run{number}")
+        assert len(second.tasks()) == 4
+        assert rig.counted("link lost") == 1
+
+    def test_what_waited_to_be_sent_to_it_goes_to_others_at_once(self) -> None:
+        """A window of one: the first dispatch is on its way, the others never left."""
+        rig = Rig(window=1)
+        raw = RawWorker(rig, "w1")
+        rig.submit(make_plan(3))
+        assert [one.task_id for one in raw.of(business.Dispatch)] == ["run1.0"]
+        second = rig.worker("w2")
+        rig.engine.closed(raw.conn, rig.now, rig.at)
+        rig.wait(1.0)
+        assert sorted(second.tasks()) == [("run1.1", 2), ("run1.2", 2)]
+        assert rig.task(0).is_held
+
+    def test_a_dispatch_whose_link_is_lost_before_its_commit_goes_to_others(self) -> None:
+        rig = Rig()
+        first = rig.worker("w1")
+        rig.commits = False
+        rig.submit(make_plan(1))
+        first.crash()
+        rig.commits = True
+        rig.commit()
+        second = rig.worker("w2")
+        rig.wait(1.0)
+        assert second.tasks() == [("run1.0", 2)]
+
+    def test_a_session_that_is_resumed_has_work_again(self) -> None:
+        rig = Rig()
+        worker = rig.worker("w1")
+        worker.cut()
+        entry = rig.engine.view.workers.find("acme", "w1")
+        assert entry is not None
+        rig.submit(make_plan(1))
+        rig.wait(3.0)
+        assert worker.tasks() == [("run1.0", 1)]
+        assert entry.is_connected
+        assert not rig.engine.view.unlinked
