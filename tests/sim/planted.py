@@ -60,7 +60,7 @@ class Planted:
         """The world of a seed, with the faults that the bug needs switched on."""
         drawn = draw(seed)
         faults = self.faults if self.only else (*drawn.faults, *self.faults)
-        return drawn.shrink(faults=faults, **self.overrides)
+        return drawn.shrink(faults=faults, **{"gone": False, **self.overrides})
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from astraflow.dispatch import Lease
+from astraflow.engine.batch import AffinityChanged
 from astraflow.engine.calls import lenders_of
 from astraflow.engine.timers import DeadlineDue, StopDue, TimeoutDue
 from astraflow.engine.view import View
@@ -63,7 +64,10 @@ def _restore_lease(view: View, run: Run, task: int, state: Leased | Running | St
         view.keys.take(run.tenant, node.concurrency_key, task_id, lenders_of(run, task))
     if node.affinity is not None:
         until = view.lost_until(worker, view.settings.affinity_grace_s)
-        view.affinity.expect(run.tenant, node.affinity.key, state.worker, view.now, until)
+        key = node.affinity.key
+        view.affinity.expect(run.tenant, key, state.worker, view.now, until)
+        # Another worker may have had it, and have lost it: then the store knows of no holder.
+        view.batch.notices.append(AffinityChanged(run.tenant, key))
     if isinstance(state, Stopping):
         overdue = view.now + state.grace_ms / 1000 + view.settings.stop_overdue_s
         view.timers.set(overdue, StopDue(task_id, state.attempt))
