@@ -189,6 +189,8 @@ class Engine:
         except Exception as error:
             raise SessionFailed from error
         self._take_events()
+        if self.view.unlinked:
+            notice_links(self.view, self.gateway)
 
     def abandon(self, conn: str, now: float, at: int) -> None:
         """Throw away a connection at whose frame the session layer failed, and its session.
@@ -199,7 +201,6 @@ class Engine:
         self.gateway.abandon(conn, now)
         self.gateway.check()
         self._take_events()
-        notice_links(self.view, self.gateway)
 
     def bad_frame(self, conn: str, error: errors.AstraflowError, now: float, at: int) -> None:
         """A frame that the codec refused."""
