@@ -58,6 +58,7 @@ class Server:
             "ASTRA_SCHEDULER_SECRET": "a secret for hostile peers, long enough to sign",
             "ASTRA_SCHEDULER_HEARTBEAT_INTERVAL_MS": str(heartbeat_ms),
             "ASTRA_SCHEDULER_LEASE_TTL_MS": str(6 * heartbeat_ms),
+            "ASTRA_SCHEDULER_SHARD_LEASE_MS": str(3 * heartbeat_ms),
         }
         if database_url is not None:
             self._environ["ASTRA_SCHEDULER_DATABASE_URL"] = database_url

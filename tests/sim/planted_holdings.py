@@ -54,9 +54,9 @@ def wishonce() -> AbstractContextManager[Any]:
     """A wish is told once, and not again after a new session (against §5.7)."""
     owe_packages = packages.owe_packages
 
-    def broken(view: Any, worker: Any) -> None:
+    def broken(view: Any, worker: Any, *, is_first: bool) -> None:
         with patch.object(packages, "_owe", _nothing):
-            owe_packages(view, worker)
+            owe_packages(view, worker, is_first=is_first)
 
     return patch.object(sessions, "owe_packages", broken)
 
