@@ -18,7 +18,7 @@ import msgspec
 from astraflow import errors
 from astraflow.packages.archive import check_archive, check_contents
 from astraflow.packages.building import build_archive
-from astraflow.protocol import codec
+from astraflow.protocol import codec, websocket
 from astraflow.protocol.wire import Unreadable
 from astraflow.workflow.catalog import StaticCatalog
 from astraflow.workflow.core_manifest import core_manifest
@@ -62,6 +62,36 @@ def run_codec(raw: bytes) -> None:
         return
     written = codec.encode(envelope, envelope.ts)
     assert _same(codec.decode(written), envelope), "what was written reads differently"
+
+
+def run_websocket(raw: bytes) -> None:
+    """Frames are cut or refused, and how the bytes were split on their way makes no difference."""
+    size = 1 + (raw[0] if raw else 0) % 7
+    whole = _cut([raw])
+    pieces = _cut([raw[at : at + size] for at in range(0, len(raw), size)])
+    assert whole == pieces, "the pieces were cut differently"
+
+
+def _cut(pieces: list[bytes]) -> tuple[list[tuple[int, bytes]], int | None]:
+    reader = websocket.FrameReader(1_000, is_masked=True)
+    found: list[tuple[int, bytes]] = []
+    for piece in pieces:
+        reader.feed(piece)
+        try:
+            while (frame := reader.next()) is not None:
+                found.append(frame)
+        except codec.BadFrame as refused:
+            return found, refused.close_code
+    return found, None
+
+
+def _websocket_seeds() -> list[bytes]:
+    text = b"\x81\x85\1\2\3\4" + bytes(a ^ b for a, b in zip(b"hello", b"\1\2\3\4\1", strict=True))
+    part = b"\x01\x82\0\0\0\0ab"
+    rest = b"\x80\x82\0\0\0\0cd"
+    ping, close = b"\x89\x80\0\0\0\0", b"\x88\x82\0\0\0\0\x03\xe8"
+    long = b"\x81\xfe\x01\0\0\0\0\0" + b"x" * 256
+    return [text, part + ping + rest, text + close, long, part + rest + text]
 
 
 def run_definition(raw: bytes) -> None:
@@ -201,6 +231,7 @@ def _examples(name: str) -> list[bytes]:
 
 TARGETS: Final[dict[str, Target]] = {
     "codec": Target(run_codec, frames),
+    "websocket": Target(run_websocket, _websocket_seeds),
     "worker_session": Target(sessions.run_worker_session, worker_inputs),
     "gateway": Target(sessions.run_gateway, gateway_inputs),
     "definition": Target(run_definition, definitions),
