@@ -1,4 +1,4 @@
-"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S24)."""
+"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S25)."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ SOMETIMES: Mapping[str, str] = {
             "calls",
         )
     },
+    "S25 a package was installed on one more worker": "install to spread",
     "S23 a middleware lost what it used while its call was open": "lost with an open call",
 }
 

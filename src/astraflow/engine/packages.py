@@ -6,6 +6,9 @@ Rule 2: a task whose package no worker has makes a wish, if the repository has t
         is bound to by a resource or a sticky key, else on the least loaded one that could run it.
 Rule 3: when every worker that could run it has failed to install it, the task fails and says why. It would wait for
         ever otherwise.
+Rule 4: while tasks wait for a slot and all workers that have the version are full, it is installed on one more worker
+        that has a free slot and could run it; one at a time for each version. Not where an operator has removed it,
+        and not for tasks that only one worker can run.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ __all__ = [
     "on_package_event",
     "on_wish_due",
     "owe_packages",
+    "spread",
     "why_no_package",
     "wish_installed",
     "wish_removed",
@@ -39,6 +43,8 @@ __all__ = [
 
 INSTALLS = "pkg.install"
 """The feature of a worker that installs what it is told to."""
+ON_DEMAND = "demand"
+"""Why a version was wished: tasks wait for it."""
 RETRY_S = 10.0
 """Before an install that failed is tried again on the same worker; doubling."""
 
@@ -208,7 +214,7 @@ def install_for(view: View, demand: Demand) -> None:
     name, version = demand.package_name, demand.package_version
     candidates = _candidates(view, demand)
     if any(version in one.offer.packages.get(name, ()) for one in candidates):
-        return  # they wait for a slot
+        return  # they wait for a slot: see `spread`
     if view.sources(demand.tenant, name, version) is None:
         return
     wishes = [
@@ -220,9 +226,33 @@ def install_for(view: View, demand: Demand) -> None:
     if untried:
         view.count("install on demand")
         least = min(untried, key=lambda one: one.load)
-        wish_installed(view, least, name, version, "demand")
+        wish_installed(view, least, name, version, ON_DEMAND)
     elif wishes:
         _give_up(view, demand, [wish for _, wish in wishes if wish is not None])
+
+
+def spread(view: View, demand: Demand) -> None:
+    """Tasks of this demand wait for a slot: have one more worker install their package, if one could take them."""
+    if demand.only is not None:
+        return
+    name, version, tenant = demand.package_name, demand.package_version, demand.tenant
+    idle: list[WorkerEntry] = []
+    for worker in view.workers.of_tenant(tenant):
+        if not worker.is_reachable:
+            continue
+        has_room = worker.is_available and worker.has_room_for(demand.node_type)
+        wish = view.wishes.find((tenant, worker.worker_id, name, version))
+        if wish is not None and wish.wish == "installed" and wish.is_open:
+            return  # under way
+        if not has_room or not _could_run(worker, demand):
+            continue
+        if version in worker.offer.packages.get(name, ()):
+            return  # it has a place now
+        if wish is None or (wish.state == "removed" and wish.why == ON_DEMAND):
+            idle.append(worker)
+    if idle and view.sources(tenant, name, version) is not None:
+        view.count("install to spread")
+        wish_installed(view, min(idle, key=lambda one: one.load), name, version, ON_DEMAND)
 
 
 def _candidates(view: View, demand: Demand) -> list[WorkerEntry]:

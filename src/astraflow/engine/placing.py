@@ -12,7 +12,7 @@ from astraflow.dispatch.placement import find_place, is_offered
 from astraflow.dispatch.queue import Entry
 from astraflow.engine.batch import SendDispatch
 from astraflow.engine.calls import lenders_of
-from astraflow.engine.packages import install_for, why_no_package
+from astraflow.engine.packages import install_for, spread, why_no_package
 from astraflow.engine.resources import copy_metadata
 from astraflow.engine.timers import PinDue, TimeoutDue
 from astraflow.engine.view import View, key_key, offer_key, package_key, worker_key
@@ -226,6 +226,7 @@ def say_what_is_waited_for(view: View) -> None:
             install_for(view, demand)
             waiting_for = why_no_place(view, demand)
         if waiting_for.kind == "slot":
+            spread(view, demand)
             continue
         for entry in view.queue.first_of_runs(demand):
             run = view.runs.get(entry.run_id)

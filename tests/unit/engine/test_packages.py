@@ -9,7 +9,7 @@ import pytest
 
 from astraflow import errors
 from astraflow.dispatch.wishes import INSTALL_TRIES, Wish
-from astraflow.engine.batch import PackageTold
+from astraflow.engine.batch import DrainWish, PackageTold
 from astraflow.engine.packages import (
     PackageSource,
     wish_installed,
@@ -236,7 +236,7 @@ class TestOnDemand:
         has_it(worker, "text")
         assert worker.tasks() == [("run1.0", 1)]
 
-    def test_one_worker_installs_it_not_all(self) -> None:
+    def test_one_worker_installs_it_first_not_all(self) -> None:
         rig = published()
         rig.worker("w1", features=INSTALLS)
         rig.worker("w2", features=INSTALLS)
@@ -281,14 +281,6 @@ class TestOnDemand:
         rig.submit(make_plan(1, nodes={0: sticky}))
         assert wish(rig, "w2").is_open
 
-    def test_while_workers_that_have_it_are_busy_nothing_is_installed(self) -> None:
-        rig = published()
-        rig.worker("w1", packages={"text": "2.0"}, slots=1, runtimes=("python",))
-        rig.worker("w2", features=INSTALLS)
-        rig.submit(make_plan(2, nodes=dict.fromkeys(range(2), TEXT)))
-        rig.wait(5.0)
-        assert frames(rig, business.PkgInstall) == []
-
     def test_the_next_worker_is_asked_when_one_has_failed_and_then_the_task_fails(self) -> None:
         rig = published()
         workers = [rig.worker(name, features=INSTALLS) for name in ("w1", "w2")]
@@ -320,6 +312,108 @@ class TestOnDemand:
         rig.wait(5.0)
         assert frames(rig, business.PkgInstall) == []
         assert rig.active() == ["run1"]
+
+
+class TestSpread:
+    """Tasks wait for a slot of the one worker that has their package."""
+
+    def busy(self, tasks: int = 6, **nodes: Any) -> Rig:
+        rig = published()
+        has = {"text": "2.0"}
+        rig.worker("w1", packages=has, slots=1, runtimes=("python",), features=INSTALLS)
+        rig.submit(make_plan(tasks, nodes=dict.fromkeys(range(tasks), {**TEXT, **nodes})))
+        return rig
+
+    def wished(self, rig: Rig) -> list[str]:
+        return [one.worker_id for one in rig.engine.view.wishes if one.is_open]
+
+    def test_a_worker_with_a_free_slot_installs_it_and_takes_its_share(self) -> None:
+        rig = self.busy()
+        second = rig.worker("w2", features=INSTALLS, slots=2)
+        rig.wait(1.1)
+        assert self.wished(rig) == ["w2"]
+        assert wish(rig, "w2").why == "demand"
+        has_it(second, "text")
+        assert len(second.tasks()) == 2
+
+    def test_one_worker_at_a_time_until_nobody_waits(self) -> None:
+        rig = self.busy(4)
+        others = {name: rig.worker(name, features=INSTALLS, slots=1) for name in ("w2", "w3", "w4")}
+        for count in (1, 2):
+            rig.wait(5.0)
+            [asked] = self.wished(rig)
+            assert len(frames(rig, business.PkgInstall)) == count
+            has_it(others.pop(asked), "text")
+        rig.workers[f"{TENANT}/w1"].finish()  # the last one has its place
+        rig.wait(5.0)
+        assert self.wished(rig) == []
+        assert len(frames(rig, business.PkgInstall)) == 2
+
+    def test_a_demand_of_another_node_type_does_not_begin_a_second_install(self) -> None:
+        rig = self.busy()
+        rig.submit(make_plan(1, nodes={0: {**TEXT, "type": "text.other"}}), "run2")
+        rig.worker("w2", features=INSTALLS)
+        rig.worker("w3", features=INSTALLS)
+        rig.wait(5.0)
+        assert len(self.wished(rig)) == 1
+
+    @pytest.mark.parametrize(
+        "offer",
+        [
+            {"features": ()},
+            {"features": ("pkg.install",)},  # no runtime
+            {"features": INSTALLS, "per_node_limits": {"t": 0}},
+        ],
+    )
+    def test_a_worker_that_could_not_run_it_is_not_asked(self, offer: dict[str, Any]) -> None:
+        rig = self.busy(type="t")
+        rig.worker("w2", **offer)
+        rig.wait(5.0)
+        assert self.wished(rig) == []
+
+    def test_labels_are_respected(self) -> None:
+        rig = published()
+        one = {"labels": {"gpu": "1"}, "runtimes": ("python",), "features": INSTALLS}
+        rig.worker("w1", packages={"text": "2.0"}, slots=1, **one)
+        node = {**TEXT, "worker_labels": (("gpu", "1"),)}
+        rig.submit(make_plan(3, nodes=dict.fromkeys(range(3), node)))
+        rig.worker("w2", features=INSTALLS)
+        rig.wait(5.0)
+        assert self.wished(rig) == []
+
+    def test_a_full_or_draining_worker_is_not_asked(self) -> None:
+        rig = self.busy()
+        rig.worker("w2", features=INSTALLS, slots=1)
+        rig.worker("w3", features=INSTALLS)
+        rig.engine.drain_worker(TENANT, "w3", DrainWish("", None), rig.now, rig.at)
+        rig.submit(make_plan(1), "run2")
+        rig.wait(5.0)
+        assert self.wished(rig) == []
+
+    def test_sticky_tasks_wait_for_their_worker(self) -> None:
+        rig = self.busy(affinity=AffinityHint("k", "sticky"))
+        rig.worker("w2", features=INSTALLS)
+        rig.wait(5.0)
+        assert self.wished(rig) == []
+
+    def test_nothing_is_put_where_it_failed_or_was_removed_by_command(self) -> None:
+        rig = self.busy()
+        second = rig.worker("w2", features=INSTALLS)
+        third = rig.worker("w3", features=INSTALLS, packages={"text": "2.0"})
+        wish_removed(rig.engine.view, entry(rig, "w3"), "text", "2.0", "command")
+        has_it(third)
+        rig.wait(1.1)
+        tell(second, "failed", code="E.PKG.INVALID", message="bad zip")
+        rig.wait(5.0)
+        assert self.wished(rig) == []
+        assert len(frames(rig, business.PkgInstall)) == 1
+
+    def test_what_is_not_published_cannot_spread(self) -> None:
+        rig = self.busy()
+        rig.engine.view.sources = lambda *_: None
+        rig.worker("w2", features=INSTALLS)
+        rig.wait(5.0)
+        assert self.wished(rig) == []
 
 
 def _is_open(rig: Rig, worker: Worker) -> bool:
