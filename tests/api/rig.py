@@ -14,6 +14,7 @@ import uvicorn
 from astraflow.api.app import Application, make_app
 from astraflow.api.events import Timing
 from astraflow.api.server import server_config
+from astraflow.api.worker_socket import socket_class
 from astraflow.clock import SystemClock
 from astraflow.config import SchedulerSettings, Secret
 from astraflow.observe.metrics import Metrics
@@ -124,7 +125,8 @@ async def serving(
     app = application(scheduler, metrics, timing, **settings)
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    config = server_config(app, "127.0.0.1", port)
+    sockets = None if isinstance(scheduler, FakeScheduler) else socket_class(scheduler)
+    config = server_config(app, "127.0.0.1", port, sockets=sockets)
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from astraflow.packages import SigningKey, TrustedKeys, build_archive, sign
+from astraflow.packages.shipped import build_shipped, find_shipped
 from astraflow.protocol import business
 from tests.packages.archives import HANDLERS, write_folder
 from tests.packages.rig import Rig, details, left_in_staging, package, served, worker
@@ -340,3 +341,18 @@ def test_signatures_are_judged_by_the_worker_before_anything_is_fetched(
 
     trusted = TrustedKeys({key.public: "ours"})
     installing(tmp_path, test, policy=policy, trusted=trusted)
+
+
+def test_a_package_of_the_installation_needs_no_signature(tmp_path: Path) -> None:
+    [folder] = [one for one in find_shipped() if one.name == "llm"]
+    ours = build_shipped(folder, tmp_path / "ours")
+    another = build_archive(folder, tmp_path / "another")
+
+    async def test(rig: Rig) -> None:
+        event = await rig.install(another.path.read_bytes(), name="llm")
+        assert (event.status, details(event)["code"]) == ("failed", "E.PKG.PERMISSION")
+        event = await rig.install(ours.path.read_bytes(), name="llm")
+        assert event.status == "installed", event.details
+        assert rig.offered() == [("llm", "1.0.0")]
+
+    installing(tmp_path, test, policy="require")

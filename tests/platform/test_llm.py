@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,3 +115,14 @@ def test_nothing_to_ask_is_said_before_anything_is_sent(site: Site, model: Model
     run = site.finished(site.submit(chat(model, prompt=None)))
     assert "nothing to ask" in run["nodes"][0]["error"]["message"]
     assert model.asked == []
+
+
+def test_a_package_of_the_installation_runs_where_signatures_are_required(
+    tmp_path: Path, model: ModelServer
+) -> None:
+    policy = {"ASTRA_SCHEDULER_PACKAGE_POLICY": "require", "ASTRA_WORKER_PACKAGE_POLICY": "require"}
+    model.open()
+    with running(tmp_path, 1, **QUICK, **policy) as site:
+        run = site.finished(site.submit(chat(model)))
+    assert run["status"] == "succeeded", run
+    assert run["nodes"][0]["result"]["text"] == "Hello, world!"

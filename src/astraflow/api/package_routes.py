@@ -67,7 +67,7 @@ class PackageEndpoints:
             _signature(call),
             call.bearer.subject,
         )
-        return answer_json(self._view(row), 201 if is_new else 200)
+        return answer_json(self._view(call.tenant, row), 201 if is_new else 200)
 
     async def list_packages(self, call: Call) -> ASGIApp:
         limit = call.limit()
@@ -88,7 +88,7 @@ class PackageEndpoints:
         repository, tenant = self._repository, call.tenant
         held = self._held(tenant, name)
         versions = [
-            {**self._view(row), "workers": held.get(row.version, [])}
+            {**self._view(tenant, row), "workers": held.get(row.version, [])}
             for row in repository.versions(tenant, name)
         ]
         return answer_json({**self._summary(tenant, name), "versions": versions})
@@ -98,7 +98,7 @@ class PackageEndpoints:
         signature = None if row.signature is None else msgspec.Raw(row.signature)
         held = self._held(call.tenant, row.name).get(row.version, [])
         more = {"workers": held, "manifest": msgspec.Raw(row.manifest), "signature": signature}
-        return answer_json({**self._view(row), **more})
+        return answer_json({**self._view(call.tenant, row), **more})
 
     async def yank(self, call: Call) -> ASGIApp:
         self._find(call)  # what is not there is told before anything about the body
@@ -118,7 +118,7 @@ class PackageEndpoints:
             reason=reason,
             by=call.bearer.subject,
         )
-        return answer_json(self._view(row))
+        return answer_json(self._view(call.tenant, row))
 
     async def activate(self, call: Call) -> ASGIApp:
         name: str = call.params["name"]
@@ -197,11 +197,11 @@ class PackageEndpoints:
             "publishedAt": iso(max(row.published_at for row in rows)),
         }
 
-    def _view(self, row: PackageRow) -> dict[str, Any]:
+    def _view(self, tenant: str, row: PackageRow) -> dict[str, Any]:
         return {
             "name": row.name,
             "version": row.version,
-            "active": self._repository.active(row.tenant, row.name) == row.version,
+            "active": self._repository.active(tenant, row.name) == row.version,
             "sha256": row.sha256,
             "sizeBytes": row.size_bytes,
             "publishedAt": iso(row.published_at),

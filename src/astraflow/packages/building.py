@@ -42,11 +42,13 @@ class Built(msgspec.Struct, frozen=True):
     manifest: Manifest
 
 
-def build_archive(folder: Path, out_dir: Path, *, version: str | None = None) -> Built:
+def build_archive(
+    folder: Path, out_dir: Path, *, version: str | None = None, is_compressed: bool = True
+) -> Built:
     """Pack a folder with a `manifest.json` into `{name}-{version}.cwx`. Next: `sign` it, publish it.
 
     Caches, tests, and everything whose name begins with a dot are left out: secrets and environments lie there.
-    `version` takes the place of the manifest's own.
+    `version` takes the place of the manifest's own. Without compression the bytes are the same on every machine.
 
     Raises:
         Refused: the folder is no package; the message names what is wrong.
@@ -62,10 +64,12 @@ def build_archive(folder: Path, out_dir: Path, *, version: str | None = None) ->
         with open(handle, "wb") as out, zipfile.ZipFile(out, "w") as packed:
             for name, path in sorted(_files(folder)):
                 if name == MANIFEST:
-                    packed.writestr(_info(name, False, zipfile.ZIP_DEFLATED), manifest.raw)
+                    method = zipfile.ZIP_DEFLATED if is_compressed else zipfile.ZIP_STORED
+                    packed.writestr(_info(name, False, method), manifest.raw)
                 else:
                     is_executable = name in listed or bool(path.stat().st_mode & 0o100)
-                    _write(packed, name, path, is_executable)
+                    method = _method(path) if is_compressed else zipfile.ZIP_STORED
+                    _write(packed, path, _info(name, is_executable, method))
         checked = check_archive(unfinished)
         final = out_dir / f"{manifest.name}-{manifest.version}{SUFFIX}"
         unfinished.chmod(0o644)
@@ -124,8 +128,7 @@ def _is_left_out(name: str, is_root: bool) -> bool:
     )
 
 
-def _write(packed: zipfile.ZipFile, name: str, path: Path, is_executable: bool) -> None:
-    info = _info(name, is_executable, _method(path))
+def _write(packed: zipfile.ZipFile, path: Path, info: zipfile.ZipInfo) -> None:
     info.file_size = path.stat().st_size
     with path.open("rb") as file, packed.open(info, "w") as out:
         shutil.copyfileobj(file, out, _CHUNK_BYTES)

@@ -1,9 +1,12 @@
 """Catalogs: which node types a tenant has, at this moment.
 
-A tenant has the core, its published packages that are not yanked, and what its workers say that they have installed.
-Its active versions decide where a node names no version; where there is none, the newest final release does.
+A tenant has the core, the packages of the installation, its published packages that are not yanked, and what its
+workers say that they have installed. Its active versions decide where a node names no version; where there is none, the
+newest final release does.
 
-Rule 1: a node type belongs to the package that first published it in the tenant; the types of `core` belong to `core`.
+Rule 1: a node type belongs to the package that first published it in the tenant; the types of `core` belong to `core`,
+        and those of the installation's packages to these, unless the tenant had published them before. Then it does not
+        get the package of the installation: what it has made keeps its meaning.
 Rule 2: a worker's word never outranks the repository. A manifest that a worker tells counts only while its name is not
         that of the core or of a published package, and while none of its types belongs to one of those.
 """
@@ -50,6 +53,11 @@ class _Tenant:
         self.learned_bytes = 0
         self.built: Catalog | None = None
 
+    def add(self, key: tuple[str, VersionKey], manifest: Manifest) -> None:
+        self.published[key] = manifest
+        for node in manifest.body.nodes:
+            self.owners.setdefault(node.type, manifest.name)
+
     def changed(self) -> None:
         self.generation += 1
         self.built = None
@@ -64,11 +72,14 @@ class Catalogs:
             node.type: manifest.name for manifest in self._core for node in manifest.body.nodes
         }
         self._tenants: dict[str, _Tenant] = {}
-        self._bare: Catalog = StaticCatalog(self._core)
+        self._shipped = _Tenant()
+        self._bare: Catalog | None = None
 
     def of(self, tenant: str) -> Catalog:
         found = self._tenants.get(tenant)
         if found is None:
+            if self._bare is None:
+                self._bare = StaticCatalog(known.manifest for known in self.known(tenant))
             return self._bare
         if found.built is None:
             manifests = (known.manifest for known in self.known(tenant))
@@ -80,14 +91,17 @@ class Catalogs:
     def generation(self, tenant: str) -> int:
         """Grows with every change of the tenant's catalog."""
         found = self._tenants.get(tenant)
-        return 0 if found is None else found.generation
+        return self._shipped.generation + (0 if found is None else found.generation)
 
     def known(self, tenant: str) -> list[Known]:
         """Everything that is not yanked: the core first, then what is published, then what workers may tell of."""
+        found = self._tenants.get(tenant) or _Tenant()
         rows = [Known(manifest, True) for manifest in self._core]
-        found = self._tenants.get(tenant)
-        if found is None:
-            return rows
+        rows += [
+            Known(manifest, True)
+            for key, manifest in self._shipped.published.items()
+            if key not in found.published and self._keeps_its_types(found, manifest)
+        ]
         seen: set[tuple[str, VersionKey]] = set()
         rows += [
             Known(manifest, True)
@@ -104,13 +118,22 @@ class Catalogs:
         """The package that a node type belongs to, if it belongs to one."""
         found = self._tenants.get(tenant)
         owners = {} if found is None else found.owners
-        return self._core_owners.get(node_type) or owners.get(node_type)
+        return (
+            self._core_owners.get(node_type)
+            or owners.get(node_type)
+            or self._shipped.owners.get(node_type)
+        )
+
+    def _keeps_its_types(self, found: _Tenant, manifest: Manifest) -> bool:
+        """Whether none of its types belongs to another package of the tenant."""
+        types = (node.type for node in manifest.body.nodes)
+        return all(found.owners.get(one, manifest.name) == manifest.name for one in types)
 
     def why_not(self, tenant: str, manifest: Manifest) -> str | None:
         """Why the word of a worker about this package does not count, if it does not (rule 2)."""
         name = manifest.name
-        found = self._tenants.get(tenant)
-        published = () if found is None else found.published
+        found = self._tenants.get(tenant) or _Tenant()
+        published = (*found.published, *self._shipped.published)
         if any(name == one.name for one in self._core) or any(name == of for of, _ in published):
             return f"the name belongs to the repository: {name}"
         for node in manifest.body.nodes:
@@ -125,13 +148,21 @@ class Catalogs:
         """Add a published version, or say anew whether it is yanked."""
         found = self._tenants.setdefault(tenant, _Tenant())
         key = _key(manifest)
-        found.published[key] = manifest
-        for node in manifest.body.nodes:
-            found.owners.setdefault(node.type, manifest.name)
+        found.add(key, manifest)
         found.yanked.discard(key)
         if is_yanked:
             found.yanked.add(key)
         found.changed()
+
+    def ship(self, manifest: Manifest) -> None:
+        """Add a package of the installation, for every tenant."""
+        self._shipped.add(_key(manifest), manifest)
+        self._all_changed()
+
+    def _all_changed(self) -> None:
+        self._bare = None
+        for found in (self._shipped, *self._tenants.values()):
+            found.changed()
 
     def activate(self, tenant: str, name: str, version: str) -> None:
         found = self._tenants.setdefault(tenant, _Tenant())
@@ -160,12 +191,12 @@ class Catalogs:
 
     def forget_published(self) -> None:
         """Before everything stored is read anew: another scheduler may have changed it."""
-        for found in self._tenants.values():
+        for found in (self._shipped, *self._tenants.values()):
             found.published.clear()
             found.owners.clear()
             found.yanked.clear()
             found.active.clear()
-            found.changed()
+        self._all_changed()
 
 
 class _TenantCatalog:

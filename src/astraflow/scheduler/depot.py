@@ -18,14 +18,13 @@ from astraflow.scheduler.confirmed_time import ConfirmedTime
 from astraflow.scheduler.copies import Copies
 from astraflow.scheduler.links import Links
 from astraflow.scheduler.repository import Repository, Rules
-from astraflow.scheduler.shipped import publish_shipped
+from astraflow.scheduler.shipping import publish_shipped
 from astraflow.store.store import Claim, Store
 
 __all__ = ["Depot", "open_depot"]
 
 _log: Final = logging.getLogger(__name__)
 
-FIRST_TENANT: Final = "default"
 TIDY_EVERY_S: Final = 3_600.0
 KEPT_S: Final = 24 * 3_600.0
 """What nobody refers to is kept for a day: an upload under way must never be taken for a lost one."""
@@ -41,11 +40,11 @@ class Depot:
         clock: Clock,
         *,
         place: BlobPlace | None = None,
-        ships_to: str | None = None,
+        ships: bool = False,
     ) -> None:
-        """`ships_to`: the tenant that gets the packages of the installation, if any."""
+        """`ships`: whether the packages of the installation are published."""
         self._place = place
-        self._ships_to = ships_to
+        self._ships = ships
         self.repository = repository
         self.copies = copies
         self._clock = clock
@@ -69,8 +68,8 @@ class Depot:
         if self._place is not None:
             await self._place.take(claim)
         await self.repository.load(claim)
-        if self._ships_to is not None:
-            await publish_shipped(self.repository, self._ships_to)
+        if self._ships:
+            await publish_shipped(self.repository)
         self.repository.on_change = audit
         self.copies.load(claim)
 
@@ -112,8 +111,7 @@ def open_depot(
     spool = settings.data_dir / "uploads"
     repository = Repository(store, blobs, links, clock, catalogs, spool=spool, rules=rules)
     copies = Copies(store, blobs, links, clock, max_bytes=settings.max_artifact_bytes)
-    ships_to = FIRST_TENANT if settings.shipped_packages else None
     place = BlobPlace(store, blobs, settings.blobs_url or str(settings.data_dir / "blobs"))
-    depot = Depot(repository, copies, clock, place=place, ships_to=ships_to)
+    depot = Depot(repository, copies, clock, place=place, ships=settings.shipped_packages)
     depot.origin = settings.public_url or ""
     return depot

@@ -4,7 +4,9 @@ Rule 1: what is published stays as it is. A version has one digest and one spell
         same version (PEP 440). Another archive needs another version, another spelling is a conflict.
 Rule 2: first the blob, then the row. A crash between the two leaves a blob that nobody refers to, which is swept.
 Rule 3: a yanked version is chosen for nothing new. Runs that were accepted before still get it.
-Rule 4: what is asked on the way of a dispatch is answered from memory; it is read from the store when serving begins.
+Rule 4: what comes with the installation is there for every tenant, beside what the tenant has published. It cannot be
+        changed: a tenant that yanks such a version withdraws it for itself alone.
+Rule 5: what is asked on the way of a dispatch is answered from memory; it is read from the store when serving begins.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from astraflow.packages.signing import Policy
 from astraflow.scheduler.blobs import Blobs
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.links import ArchiveLink, Links
+from astraflow.store.content import other_digest
 from astraflow.store.rows import ActiveRow, PackageRow
 from astraflow.store.store import Claim, Store
 from astraflow.workflow import core_manifest, decode_manifest
@@ -48,6 +51,9 @@ __all__ = ["Repository", "Rules"]
 _log: Final = logging.getLogger(__name__)
 
 PREFIX: Final = "packages"
+EVERY_TENANT: Final = "*"
+"""Whose rows those of the installation are. No credential is of this tenant."""
+SHIPPER: Final = "astraflow"
 LINK_S: Final = 3_600.0
 """How long a worker may take to begin a download; it asks again when it begins later."""
 
@@ -114,7 +120,14 @@ class Repository:
     def _take_in(self, row: PackageRow) -> None:
         self._rows.setdefault(row.tenant, {})[_key(row)] = row
         manifest = decode_manifest(row.manifest)
-        self.catalogs.publish(row.tenant, manifest, is_yanked=row.yanked_at is not None)
+        if row.tenant == EVERY_TENANT:
+            self.catalogs.ship(manifest)
+        else:
+            self.catalogs.publish(row.tenant, manifest, is_yanked=row.yanked_at is not None)
+
+    def _seen_by(self, tenant: str) -> dict[tuple[str, VersionKey], PackageRow]:
+        """All rows that there are for a tenant: its own come before those of the installation."""
+        return {**self._rows.get(EVERY_TENANT, {}), **self._rows.get(tenant, {})}
 
     def _writing(self) -> Claim:
         if self._claim is None:
@@ -129,36 +142,51 @@ class Repository:
         chunks: AsyncIterator[bytes],
         signature: str | None,
         by: str,
-        *,
-        is_shipped: bool = False,
     ) -> tuple[PackageRow, bool]:
         """Take an archive in. The row, and whether it is new; when this returns it is durable.
-
-        One that came with this installation is as trusted as the installation, and its lack of a signature no news.
 
         Raises:
             Refused: it is too large, no package, or not signed as it must be.
             Conflict: this version is published with another content.
             Unavailable: it cannot be kept now.
         """
+        assert tenant != EVERY_TENANT
+        row, is_new = await self._publish(tenant, chunks, signature, by, self._rules.policy)
+        if is_new:
+            self.on_change(tenant, by, "pkg.publish", f"{row.name} {row.version}")
+        return row, is_new
+
+    async def ship(self, chunks: AsyncIterator[bytes]) -> None:
+        """Take in an archive that came with this installation, for every tenant. It is as trusted as the installation,
+        and its lack of a signature no news.
+
+        Raises: as `publish`.
+        """
+        await self._publish(EVERY_TENANT, chunks, None, SHIPPER, "off")
+
+    async def _publish(
+        self,
+        tenant: str,
+        chunks: AsyncIterator[bytes],
+        signature: str | None,
+        by: str,
+        policy: Policy,
+    ) -> tuple[PackageRow, bool]:
         self._writing()
         path = await self._receive(chunks)
         try:
             limits = Limits(archive_bytes=self._rules.max_bytes)
             archive = await asyncio.to_thread(_checked, path, limits)
-            policy = "off" if is_shipped else self._rules.policy
             row = self._judge(tenant, archive, signature, by, policy)
             async with self._keeping:  # two uploads at once must not both find the version free
                 is_new = await self._keep(row, archive.manifest, path)
         finally:
             await asyncio.to_thread(path.unlink, missing_ok=True)
-        if is_new:
-            self.on_change(tenant, by, "pkg.publish", f"{row.name} {row.version}")
         return self.find(tenant, row.name, row.version), is_new
 
     async def _keep(self, row: PackageRow, manifest: Manifest, path: Path) -> bool:
         """Whether it is new. Raises: Conflict, Unavailable, StoreError."""
-        stored = self._rows.get(row.tenant, {}).get(_key(row))
+        stored = self._seen_by(row.tenant).get(_key(row))
         if stored is not None and stored.sha256 == row.sha256:
             return False
         if stored is not None and stored.version != row.version:
@@ -167,6 +195,8 @@ class Repository:
                 f"version {row.version} is published as {stored.version}: {row.name}",
                 pointer="/version",
             )
+        if stored is not None and stored.tenant != row.tenant:
+            raise other_digest(row, stored.sha256)
         self._check_types(row.tenant, manifest)
         if stored is None:  # else the store has the words for it
             await self._blobs.put_file(_blob(row.sha256), path)
@@ -252,6 +282,11 @@ class Repository:
             NotFound: no such version.
         """
         row = self.find(tenant, name, version)
+        if row.tenant != tenant:
+            if not is_yanked:
+                return row
+            row = msgspec.structs.replace(row, tenant=tenant)
+            await self._store.put_package(self._writing(), row)
         at = self._clock.wall_ms() if is_yanked else None
         await self._store.yank_package(
             self._writing(), tenant, row.name, row.version, at, reason if is_yanked else ""
@@ -288,11 +323,11 @@ class Repository:
     # -- finding ----------------------------------------------------------------------------
 
     def names(self, tenant: str) -> list[str]:
-        return sorted({row.name for row in self._rows.get(tenant, {}).values()})
+        return sorted({name for name, _ in self._seen_by(tenant)})
 
     def versions(self, tenant: str, name: str) -> list[PackageRow]:
         """Newest first. Raises: NotFound."""
-        found = [(key, row) for (of, key), row in self._rows.get(tenant, {}).items() if of == name]
+        found = [(key, row) for (of, key), row in self._seen_by(tenant).items() if of == name]
         if not found:
             raise errors.NotFound(errors.PKG_NOT_FOUND, f"no such package: {name[:80]}")
         return [row for _, row in sorted(found, key=lambda one: one[0], reverse=True)]
@@ -300,12 +335,19 @@ class Repository:
     def find(self, tenant: str, name: str, version: str) -> PackageRow:
         """Raises: NotFound."""
         key = parse_version(version)
-        row = None if key is None else self._rows.get(tenant, {}).get((name, key))
+        of_tenant, shipped = self._rows.get(tenant, {}), self._rows.get(EVERY_TENANT, {})
+        row = None
+        if key is not None:
+            row = of_tenant.get((name, key)) or shipped.get((name, key))
         if row is None:
             raise errors.NotFound(
                 errors.PKG_NOT_FOUND, f"no such package: {name[:80]} {version[:80]}"
             )
         return row
+
+    def has_shipped(self, name: str, version: str) -> bool:
+        key = parse_version(version)
+        return key is not None and (name, key) in self._rows.get(EVERY_TENANT, {})
 
     def active(self, tenant: str, name: str) -> str | None:
         """The version that nodes without one get: the active one, else the newest final release."""

@@ -321,7 +321,7 @@ class TestSpread:
         rig = published()
         has = {"text": "2.0"}
         rig.worker("w1", packages=has, slots=1, runtimes=("python",), features=INSTALLS)
-        rig.submit(make_plan(tasks, nodes=dict.fromkeys(range(tasks), {**TEXT, **nodes})))
+        rig.submit(make_plan(tasks, nodes={task: {**TEXT, **nodes} for task in range(tasks)}))
         return rig
 
     def wished(self, rig: Rig) -> list[str]:

@@ -1,0 +1,46 @@
+"""The packages of the installation are published for every tenant, so that a fresh scheduler has more than `core`.
+
+They are published like any other when a version is not there yet; what was published under the same version is left
+alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from astraflow import errors
+from astraflow.packages.shipped import build_shipped, find_shipped
+from astraflow.workflow import decode_manifest
+
+if TYPE_CHECKING:
+    from astraflow.scheduler.repository import Repository
+
+__all__ = ["publish_shipped"]
+
+_log: Final = logging.getLogger(__name__)
+
+
+async def publish_shipped(repository: Repository) -> None:
+    """Publish what is not there yet. One that cannot be published is a line in the log, not a scheduler that fails."""
+    for folder in find_shipped():
+        manifest = decode_manifest((folder / "manifest.json").read_bytes())
+        if not repository.has_shipped(manifest.name, manifest.version):
+            await _publish(repository, folder)
+
+
+async def _publish(repository: Repository, folder: Path) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        try:
+            built = await asyncio.to_thread(build_shipped, folder, Path(place))
+            await repository.ship(_pieces(built.path))
+        except errors.AstraflowError as error:
+            _log.warning("%s was not published: %s", folder.name, error.message)
+
+
+async def _pieces(path: Path) -> AsyncIterator[bytes]:
+    yield await asyncio.to_thread(path.read_bytes)  # a few thousand bytes
