@@ -84,11 +84,16 @@ class Site:
 
     def kill_worker(self, name: str) -> None:
         """kill -9, as the kernel does when memory is short. Its hosts end with it."""
+        self.workers[name].kill()
+        self.ended_worker(name)
+
+    def ended_worker(self, name: str) -> int:
+        """Wait for the end of a worker; its exit code."""
         process = self.workers.pop(name)
-        process.kill()
-        process.wait()
+        code = process.wait(60)
         assert process.stdout is not None
         process.stdout.close()
+        return code
 
     def stop(self) -> None:
         everybody = [*self.workers.values()]

@@ -214,6 +214,7 @@ class Engine:
         self._take_events()
         if whose is not None:
             lose_link(self.view, self.gateway, *whose)
+            self._take_events()
             self._settle()
 
     def tick(self, now: float, at: int) -> None:

@@ -2,7 +2,9 @@
 
 Rule 1: a drain is a wish that is kept until it is taken back. "Nothing S→W lives only in a window" (PROTOCOL §5.7): a
         worker that comes back is told again.
-Rule 2: rebinding forgets what ties work to a worker; it moves nothing that runs unless a restart is asked for, and a
+Rule 2: a worker that was draining, holds nothing and has closed its connection has ended: it is offline. Taking the
+        drain back does not change that; it gets work when it has a session again.
+Rule 3: rebinding forgets what ties work to a worker; it moves nothing that runs unless a restart is asked for, and a
         restarted attempt is given away only on proof that it has ended.
 """
 
@@ -46,7 +48,7 @@ def owe_drain(view: View, worker: WorkerEntry) -> None:
 
 
 def undrain_worker(view: View, tenant: str, worker_id: str) -> None:
-    """Take the wish back. A worker that was told already ends all the same; it gets work when it is back.
+    """Take the wish back. A worker that was told already ends all the same, or has ended; it gets work when it is back.
 
     Raises:
         NotFound: no such worker.

@@ -105,11 +105,17 @@ def take_back_unsent(view: View, gateway: Gateway, lease: Lease) -> bool:
 
 def lose_link(view: View, gateway: Gateway, tenant: str, worker_id: str) -> None:
     """A connection has closed: its worker gets nothing new until it is back, and what waited to be sent to it goes to
-    others. A worker that was killed is not known to be lost for some seconds more."""
+    others. A worker that was killed is not known to be lost for some seconds more.
+
+    One that was draining and holds nothing has ended: it is offline at once. If it was cut off before its end, it opens
+    a new session."""
     worker = view.workers.find(tenant, worker_id)
     if worker is None or worker.session_id is None or gateway.is_connected(worker.session_id):
         return  # it has another one already
     view.count("link lost")
+    if worker.is_draining and not view.leases.of_worker(tenant, worker_id):
+        gateway.end(worker.session_id, errors.SESSION_UNKNOWN, view.now, "the worker has drained")
+        return
     view.workers.set_connected(worker, False)
     view.unlinked[tenant, worker_id] = worker
     for lease in view.leases.of_worker(tenant, worker_id):

@@ -4,8 +4,9 @@ import pytest
 
 from astraflow import errors
 from astraflow.engine.batch import DrainWish, WorkerChanged
-from astraflow.protocol import control
-from astraflow.runs.facts import AttemptLost, StopRequested
+from astraflow.protocol import business, control
+from astraflow.runs.facts import AttemptLost, RunFinished, StopRequested
+from astraflow.scheduler.ledger import status_of
 from astraflow.workflow.plan import AffinityHint, Plan
 from tests.unit.engine.rig import TENANT, Rig
 from tests.unit.plans import make_plan
@@ -26,6 +27,12 @@ def drain(rig: Rig, worker: str = "w1", **wish: object) -> None:
 
 def drains_told(rig: Rig) -> list[control.Drain]:
     return [one.payload for one in rig.carried if isinstance(one.payload, control.Drain)]
+
+
+def status(rig: Rig) -> str:
+    worker = rig.engine.view.workers.find(TENANT, "w1")
+    assert worker is not None
+    return status_of(worker)
 
 
 class TestDrain:
@@ -67,6 +74,43 @@ class TestDrain:
         rig.submit(chain(1))
         rig.wait(3.0)
         assert len(worker.started) == 1
+
+    def test_a_worker_that_has_drained_is_offline_at_once(self) -> None:
+        rig = Rig()
+        worker = rig.worker()
+        rig.submit(chain(2))
+        drain(rig)
+        assert status(rig) == "draining"
+        worker.finish()
+        rig.wait(0.5)  # until its report is acknowledged
+        assert worker.agent is None
+        assert status(rig) == "offline"
+
+    def test_undraining_a_worker_that_has_ended_leaves_it_offline(self) -> None:
+        rig = Rig()
+        worker = rig.worker()
+        drain(rig)
+        assert worker.agent is None
+        rig.engine.undrain_worker(TENANT, "w1", rig.now, rig.at)
+        rig.submit(chain(1))
+        assert status(rig) == "offline"
+        assert rig.frames(business.DISPATCH) == []
+        assert rig.run_of().tasks[0].attempt == 0
+        worker.boot()
+        rig.wait(3.0)
+        assert len(worker.started) == 1
+
+    def test_a_draining_worker_that_holds_something_keeps_its_session(self) -> None:
+        rig = Rig()
+        worker = rig.worker()
+        rig.submit(chain(1))
+        drain(rig)
+        worker.cut()
+        assert status(rig) == "draining"
+        rig.wait(3.0)
+        worker.finish()
+        assert rig.active() == []
+        assert isinstance(rig.facts()[-1], RunFinished)
 
     def test_undraining_what_is_not_drained_changes_nothing(self) -> None:
         rig = Rig()
