@@ -22,6 +22,7 @@ def test_an_attempt_that_ends_when_asked_is_cancelled_and_its_host_lives_on(
     async def scene() -> None:
         async with staged(tmp_path) as stage:
             stage.start(node_type, {"seconds": 600})
+            await stage.until_ready()
             stage.pool.cancel("t1", 1, GRACE_S, "cancel")
             result = await stage.outcome()
             assert (result.status, result.error) == ("CANCELLED", None)
@@ -215,6 +216,35 @@ def test_an_attempt_that_waits_for_a_host_can_be_cancelled_and_killed(tmp_path: 
             assert (await stage.outcome("cancelled")).status == "CANCELLED"
             await stage.until(lambda: stage.goners == [("killed", 1)])
             assert stage.pool.stats().waiting == 0
+
+    play(scene)
+
+
+@pytest.mark.parametrize("spec", [NASTY, ISOLATED])
+@pytest.mark.parametrize("how", ["cancel", "kill"])
+def test_an_attempt_whose_host_is_not_ready_is_never_started(
+    tmp_path: Path, how: str, spec: HostSpec
+) -> None:
+    began = tmp_path / "began"
+
+    async def scene() -> None:
+        async with staged(tmp_path, spec) as stage:
+            stage.start("nasty.blocks_the_loop", {"started": str(began)})
+            assert stage.pool.stats().starting == 1
+            if how == "cancel":
+                stage.pool.cancel("t1", 1, GRACE_S, "cancel")
+                assert (await stage.outcome()).status == "CANCELLED"
+            else:
+                stage.pool.kill("t1", 1)
+                await stage.until(lambda: stage.goners == [("t1", 1)])
+            if spec is NASTY:
+                assert stage.pool.stats().starting == 1, "its end was told before it could begin"
+            assert value_of(await stage.outcome_of("nasty.environment", task="t2"))
+            assert not began.exists()
+            if spec is NASTY:
+                assert stage.pool.stats().died_total == 0, "the host serves the next one"
+            else:
+                await stage.until_no_hosts()
 
     play(scene)
 

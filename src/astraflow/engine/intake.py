@@ -90,7 +90,7 @@ def _submit(view: View, request: SubmitRun) -> str:
 
 
 def cancel_run(view: View, request: CancelRun) -> None:
-    """Stop the run. Once this is answered no new attempt starts (P9). A run that is not active is the
+    """Stop the run. Once this is answered no attempt is issued (P9). A run that is not active is the
     shell's to answer from the store: it knows whether it ended or never was."""
     run = view.runs.get(request.run_id)
     if run is None or run.tenant != request.tenant:

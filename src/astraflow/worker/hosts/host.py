@@ -91,7 +91,6 @@ class Host:
         self._owner = owner
         self._clock = clock
         self.kept: set[str] = set()  # tokens of objects that live in it
-        self._unsent: list[bytes] = []  # until it is ready
         self._load_error: TaskError | None = None
         self._cause: Cause = "itself"
         self._detail = ""
@@ -112,7 +111,7 @@ class Host:
     # -- from the owner ---------------------------------------------------------------------
 
     def add(self, running: Running) -> None:
-        """Give it an attempt. The fence stands before the frame leaves."""
+        """Give it an attempt, which is started when the host is ready. The fence stands before the frame leaves."""
         now = self._clock.now()
         armed = self.process.armed
         running.host = self
@@ -120,13 +119,23 @@ class Host:
         self.attempts[running.key] = running
         if running.fence_at < armed or armed < now + FENCE_SLACK_S:
             self.set_fence()
-        self.send(running.start_frame())
+        if self.is_ready:
+            self.process.send(running.start_frame())
+
+    def take_back(self, running: Running) -> bool:
+        """Take an attempt out that was never started; whether it was not."""
+        if self.is_ready:
+            return False
+        self.remove(running)
+        running.host = running.folder = None
+        return True
 
     def send(self, raw: bytes) -> None:
+        """To attempts that were started."""
         if self.is_ready:
             self.process.send(raw)
         else:
-            self._unsent.append(raw)
+            self._owner.on_strange("frame for an attempt that was not started")
 
     def set_fence(self) -> None:
         """Arm the guard to the earliest fence of what is in the host; disarm it when there is nothing."""
@@ -240,9 +249,8 @@ class Host:
             return
         self.process.greeted(hello.pid)
         self.is_ready = True
-        for raw in self._unsent:
-            self.process.send(raw)
-        self._unsent.clear()
+        for running in self.attempts.values():
+            self.process.send(running.start_frame())
         self._owner.on_ready(self)
 
     def _on_unreadable(self, raw: bytes, problem: str) -> None:

@@ -2,7 +2,8 @@
 
 Rule 1: every attempt given to `start` ends with exactly one `finished`, or with one `gone` if `kill` was called for it.
 Rule 2: events are told on the loop's thread and never from inside a call of the pool's own methods.
-Rule 3: a host ends by being killed, and its end is told only when everything it started is dead and everything it said
+Rule 3: an attempt that is not wanted any more before its host is ready is never started (P9).
+Rule 4: a host ends by being killed, and its end is told only when everything it started is dead and everything it said
         has been told.
 """
 
@@ -102,10 +103,10 @@ class HostPool:
         if running is None or running.grace_s is not None or running.is_killed:
             return
         running.grace_s = grace_s
-        host = running.host
-        if host is None:
-            self._later(self._end_unstarted, running)
+        if self._take_back(running):
             return
+        host = running.host
+        assert host is not None
         host.send(frames.encode(frames.CancelAttempt(task_id, attempt, reason)))
         wait_s = max(grace_s, self._settings.min_grace_s)
         loop = asyncio.get_running_loop()
@@ -118,10 +119,20 @@ class HostPool:
             self._later(self._events.gone, task_id, attempt)
             return
         running.is_killed = True
-        if running.host is None:
-            self._later(self._end_unstarted, running)
-        else:
+        if not self._take_back(running):
+            assert running.host is not None
             self._fleet.kill(running.host)
+
+    def _take_back(self, running: Running) -> bool:
+        """End an attempt that has no host, or whose host is not ready: its handler never begins. Whether it is so."""
+        host = running.host
+        if host is not None and not host.take_back(running):
+            return False
+        if host is not None and host.is_own and host.spec.isolation == "attempt":
+            self._fleet.kill(host)
+        self._fleet.waiting.pop(running.key, None)
+        self._later(self._end_unstarted, running)
+        return True
 
     def answer(self, response: business.NextResponse) -> None:
         """Give the answer of a call to the attempt that made it."""
@@ -208,7 +219,7 @@ class HostPool:
 
     def on_outcome(self, host: Host, running: Running, outcome: frames.Outcome) -> None:
         if running.is_killed:
-            return  # Rule 3: it is gone when its host is, which is on its way
+            return  # Rule 4: it is gone when its host is, which is on its way
         host.remove(running)
         outcome = self._custody.judged(running, outcome)
         dispatch = running.dispatch
@@ -291,12 +302,8 @@ class HostPool:
 
     def _end_unstarted(self, running: Running) -> None:
         """An attempt that waited for a host is not wanted any more."""
-        if self._running.get(running.key) is not running:
-            return
-        if running.host is not None:
-            self._fleet.kill(running.host)  # it got one meanwhile
-            return
-        self._end(running, outcome_of(running, Death(0, "ours"), True))
+        if self._running.get(running.key) is running:
+            self._end(running, outcome_of(running, Death(0, "ours"), True))
 
     def _end_unleased(self, running: Running) -> None:
         """A resource that it needs is not to be had: its handler is not started."""
