@@ -1,4 +1,4 @@
-"""python -m benchmarks [NAME …]
+"""python -m benchmarks [NAME …] [--minutes MINUTES]
 
 Prints every figure with its budget, and writes results/<name>.json beside this file. See README.md.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import platform
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -22,6 +23,7 @@ from benchmarks import (
     runs,
     scale,
     simulation,
+    soak,
     store,
     system,
     tokens,
@@ -42,6 +44,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "runs": runs.figures,
     "scale": scale.figures,
     "simulation": simulation.figures,
+    "soak": soak.figures,
     "store": store.figures,
     "system": system.figures,
     "tokens": tokens.figures,
@@ -68,7 +71,9 @@ def keep(name: str, found: list[Figure], reference: float) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     parser.add_argument("names", nargs="*", help=f"of: {', '.join(BENCHMARKS)}; all if left out")
+    parser.add_argument("--minutes", type=float, default=soak.MINUTES, help="how long soak takes")
     arguments = parser.parse_args()
+    BENCHMARKS["soak"] = partial(soak.figures, arguments.minutes)
     unknown = set(arguments.names) - BENCHMARKS.keys()
     if unknown:
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 from astraflow.engine.batch import NumberedFact
 from astraflow.runs.facts import CallOpened, Fact, decode_fact, width
 from astraflow.runs.run import Run
 from astraflow.runs.transitions import replay
+from astraflow.scheduler.kept import Kept
+from astraflow.scheduler.plans import plan_bytes
 
 if TYPE_CHECKING:
     from astraflow.scheduler.plans import Plans
@@ -17,8 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Archive", "facts_of"]
 
-KEPT_TASKS: Final = 50_000
-"""Tasks of ended runs that are kept for the next reader, about 60 MiB at the most."""
+KEPT_BYTES: Final = 32 * 1024**2
+"""What ended runs take that are kept for the next reader, with their plans, parameters and results."""
+LARGEST_BYTES: Final = KEPT_BYTES // 2
+RUN_BYTES: Final = 3_000
+TASK_BYTES: Final = 1_000
+"""What a run takes, and each of its tasks, beside their bytes."""
 
 
 def facts_of(page: FactPage) -> list[NumberedFact]:
@@ -39,41 +44,37 @@ class Archive:
     def __init__(self, store: Store, plans: Plans) -> None:
         self._store = store
         self._plans = plans
-        self._kept: OrderedDict[str, Run] = OrderedDict()
-        self._tasks = 0
+        self._kept: Kept[str, Run] = Kept(KEPT_BYTES, LARGEST_BYTES)
 
     async def facts(self, run_id: str) -> list[Fact]:
         """All facts of a run, in order."""
+        return (await self._facts(run_id))[0]
+
+    async def _facts(self, run_id: str) -> tuple[list[Fact], int]:
+        """The same, and their bytes."""
         facts: list[Fact] = []
-        after = 0
+        after = size = 0
         while pages := await self._store.read_pages(run_id, after):
             for page in pages:
                 facts.extend(map(decode_fact, page.body.split(b"\n")))
+                size += len(page.body)
             after = pages[-1].last
-        return facts
+        return facts, size
 
     async def run(self, row: RunRow) -> Run:
         """A stored run, folded."""
-        known = self._kept.get(row.run_id)
+        known = self._kept.find(row.run_id)
         if known is not None:
-            self._kept.move_to_end(row.run_id)
             return known
         plan = await self._plans.find(row.plan_id)
-        run = replay(plan, await self.facts(row.run_id))
+        facts, size = await self._facts(row.run_id)
+        run = replay(plan, facts)
         if run.is_terminal:
-            self._keep(run)
+            size += plan_bytes(plan) + RUN_BYTES + TASK_BYTES * len(run.tasks)
+            self._kept.keep(row.run_id, run, size)
         return run
 
     async def calls(self, run_id: str) -> dict[int, CallOpened]:
         """The calls of middlewares in a run, by task: later events name them."""
         facts = await self.facts(run_id)
         return {fact.task: fact for fact in facts if isinstance(fact, CallOpened)}
-
-    def _keep(self, run: Run) -> None:
-        if run.run_id in self._kept:
-            return  # two readers asked for it at once
-        self._kept[run.run_id] = run
-        self._tasks += len(run.tasks)
-        while self._tasks > KEPT_TASKS and len(self._kept) > 1:
-            _, dropped = self._kept.popitem(last=False)
-            self._tasks -= len(dropped.tasks)

@@ -30,7 +30,8 @@ KEPT_BYTES: Final = 1024**2
 
 READ_BYTES: Final = 1024**2
 TENANT_PAGE: Final = 500
-KEPT_EVENTS: Final = 2_000
+EVENT_BYTES: Final = 200
+"""What an event of a tenant takes, beside its body."""
 
 
 class Subscription:
@@ -77,13 +78,28 @@ class Subscription:
 
 
 class _TenantSubscription:
-    __slots__ = ("events", "has_overflown", "is_over", "wake")
+    __slots__ = ("events", "has_overflown", "is_over", "size", "wake")
 
     def __init__(self) -> None:
-        self.events: deque[TenantEvent] = deque()
+        self.events: list[TenantEvent] = []
+        self.size = 0
         self.wake = asyncio.Event()
         self.has_overflown = False
         self.is_over = False
+
+    def put(self, event: TenantEvent) -> None:
+        self.wake.set()
+        if self.has_overflown:
+            return
+        self.events.append(event)
+        self.size += EVENT_BYTES + len(event.body)
+        if self.size > KEPT_BYTES:
+            self.has_overflown = True
+            self.take()
+
+    def take(self) -> list[TenantEvent]:
+        events, self.events, self.size = self.events, [], 0
+        return events
 
 
 class Feed:
@@ -108,7 +124,7 @@ class Feed:
         if self._tenants:
             for event in events:
                 for listener in self._tenants.get(event.tenant, ()):
-                    _put(listener, event)
+                    listener.put(event)
 
     def begin(self) -> None:
         """What is committed from now on will be published."""
@@ -157,8 +173,7 @@ class Feed:
                         yield stored
                 await listener.wake.wait()
                 listener.wake.clear()
-                fresh = [event for event in listener.events if event.number > after]
-                listener.events.clear()
+                fresh = [event for event in listener.take() if event.number > after]
                 reads_store, listener.has_overflown = listener.has_overflown, False
                 if fresh and not reads_store:
                     after = fresh[-1].number
@@ -183,16 +198,6 @@ class Feed:
             yield listener
         finally:
             _remove(self._tenants, tenant, listener)
-
-
-def _put(listener: _TenantSubscription, event: TenantEvent) -> None:
-    listener.wake.set()
-    if listener.has_overflown:
-        return
-    listener.events.append(event)
-    if len(listener.events) > KEPT_EVENTS:
-        listener.has_overflown = True
-        listener.events.clear()
 
 
 def _remove(of: dict[str, list[_T]], key: str, one: _T) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from astraflow import errors
+from astraflow.scheduler.kept import Kept
 from astraflow.store.rows import PlanRow
 from astraflow.workflow import (
     InvalidDocument,
@@ -27,13 +27,17 @@ if TYPE_CHECKING:
     from astraflow.workflow.catalog import Catalog
     from astraflow.workflow.definition import Definition
 
-__all__ = ["Planned", "Plans"]
+__all__ = ["Planned", "Plans", "plan_bytes"]
 
 INLINE_BYTES: Final = 64 * 1024
 """A larger definition is planned in a thread: it would hold heartbeats up."""
 
-KEPT_NODES: Final = 200_000
-"""Nodes of plans that are kept beside those of active runs, about 100 MiB at the most."""
+KEPT_BYTES: Final = 32 * 1024**2
+"""What plans and their definitions take that are kept beside those of active runs."""
+LARGEST_BYTES: Final = KEPT_BYTES // 2
+PLAN_BYTES: Final = 2_000
+NODE_BYTES: Final = 500
+"""What a plan takes, and each of its nodes, beside their bytes."""
 
 _Key = tuple[str, int, bytes]
 """The tenant, the generation of its catalog, the digest of the definition."""
@@ -58,8 +62,7 @@ class Plans:
     def __init__(self, store: Store, catalogs: Catalogs) -> None:
         self._store = store
         self._catalogs = catalogs
-        self._kept: OrderedDict[_Key, Planned] = OrderedDict()
-        self._nodes = 0
+        self._kept: Kept[_Key, Planned] = Kept(KEPT_BYTES, LARGEST_BYTES)
 
     async def make(self, tenant: str, definition: bytes) -> Planned:
         """Plan a definition with the packages of a tenant.
@@ -69,16 +72,15 @@ class Plans:
         """
         digest = sha256(definition).digest()
         key = (tenant, self._catalogs.generation(tenant), digest)
-        known = self._kept.get(key)
+        known = self._kept.find(key)
         if known is not None:
-            self._kept.move_to_end(key)
             return known
         catalog = self._catalogs.of(tenant)
         if len(definition) <= INLINE_BYTES:
             planned = self._make(definition, catalog)
         else:
             planned = await asyncio.to_thread(self._make, definition, catalog)
-        self._keep(key, planned)
+        self._kept.keep(key, planned, _size(planned))
         return planned
 
     def _make(self, definition: bytes, catalog: Catalog) -> Planned:
@@ -99,14 +101,15 @@ class Plans:
             raise errors.Bug(errors.INTERNAL, f"the plan of a stored run is gone: {plan_id}")
         return decode_plan(row.plan)
 
-    def _keep(self, key: _Key, planned: Planned) -> None:
-        if key in self._kept:
-            return  # two submissions of it were planned at once
-        self._kept[key] = planned
-        self._nodes += len(planned.plan.nodes)
-        while self._nodes > KEPT_NODES and len(self._kept) > 1:
-            _, dropped = self._kept.popitem(last=False)
-            self._nodes -= len(dropped.plan.nodes)
+
+def plan_bytes(plan: Plan) -> int:
+    """What a plan takes in memory, by estimate."""
+    return PLAN_BYTES + sum(NODE_BYTES + len(node.parameters) for node in plan.nodes)
+
+
+def _size(planned: Planned) -> int:
+    row = planned.row
+    return len(row.definition) + len(row.plan) + plan_bytes(planned.plan)
 
 
 def _plan(definition: Definition, catalog: Catalog) -> Plan:
