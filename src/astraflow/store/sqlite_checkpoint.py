@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from astraflow.store.rows import Changes
-
 __all__ = ["Checkpointer"]
 
 LOG_PAGES = 2_000
@@ -44,12 +42,8 @@ class Checkpointer:
         self._thread = threading.Thread(target=self._run, name="store-checkpointer", daemon=True)
         self._thread.start()
 
-    def count(self, changes: Changes) -> None:
-        """These rows have been committed."""
-        rows = len(changes.pages) + len(changes.runs) + len(changes.run_changes)
-        rows += len(changes.resources) + len(changes.affinities) + len(changes.wishes)
-        size = sum(len(page.body) for page in changes.pages)
-        size += sum(len(plan.definition) + len(plan.plan) for plan in changes.plans)
+    def count(self, rows: int, size: int) -> None:
+        """A transaction has changed so many rows, and written so many bytes of large values."""
         # A row changes a page of its table or of an index; the counter of commits and the roots are always among them.
         self._written += 3 + rows + size // PAGE_BYTES
         if self._written >= LOG_PAGES and not self._is_copying:

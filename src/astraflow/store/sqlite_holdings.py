@@ -73,7 +73,7 @@ class SqliteHoldings:
         check_row(row)
 
         def put(writer: SqliteWriter) -> bool:
-            with writer.transaction() as cursor:
+            with writer.transaction(len(row.manifest)) as cursor:
                 writer.fence(claim.epoch)
                 cursor.execute(writer.queries["insert_package"], _row(row))
                 if cursor.rowcount:
@@ -110,8 +110,10 @@ class SqliteHoldings:
         """Whether there was a row to change."""
         check_values(*arguments)
 
+        size = sum(len(one) for one in arguments if isinstance(one, bytes))
+
         def change(writer: SqliteWriter) -> bool:
-            with writer.transaction() as cursor:
+            with writer.transaction(size) as cursor:
                 writer.fence(claim.epoch)
                 cursor.execute(writer.queries[name], arguments)
                 return cursor.rowcount > 0

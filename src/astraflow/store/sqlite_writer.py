@@ -34,6 +34,8 @@ __all__ = ["SqliteWriter"]
 _row = msgspec.structs.astuple
 SPARE_PAGES = 4_096
 """Free pages that are always kept: 16 MiB. To give them back and take them again would be twice the work."""
+VACUUM_PAGES = 1_024
+"""Pages that are given back at once (`give_pages_back`)."""
 _FINAL = frozenset({errors.STORE_BROKEN, errors.STORE_CORRUPT})
 
 
@@ -102,7 +104,7 @@ class SqliteWriter:
 
     def commit(self, epoch: int, number: int, changes: Changes) -> None:
         queries = self.queries
-        with self.transaction() as cursor:
+        with self.transaction(_size(changes)) as cursor:
             cursor.execute(queries["fence_commit"], (number, epoch))
             if cursor.rowcount == 0:
                 raise self._stale(epoch, number)
@@ -125,12 +127,10 @@ class SqliteWriter:
             write_holdings(cursor, queries, changes)
             if changes.audits:
                 cursor.executemany(queries["insert_audit"], map(_row, changes.audits))
-        if self._checkpointer is not None:
-            self._checkpointer.count(changes)
 
     def put_workflow(self, epoch: int, row: WorkflowRow) -> None:
         queries = self.queries
-        with self.transaction() as cursor:
+        with self.transaction(len(row.definition)) as cursor:
             self.fence(epoch)
             if row.version == 1:
                 key = (row.tenant, row.workflow_id, row.updated_at)
@@ -166,6 +166,8 @@ class SqliteWriter:
             keys = cursor.rowcount
             holdings = remove_holdings(cursor, self.queries, now_ms)
             is_shrinking = self._give_back(cursor)
+        if is_shrinking:
+            self._count(VACUUM_PAGES)
         is_piece = max(events, audits, keys, holdings) >= retention.PIECE_ROWS
         return Swept(removed, events, audits, more=has_pages or is_piece or is_shrinking)
 
@@ -235,11 +237,12 @@ class SqliteWriter:
     # -- one transaction --------------------------------------------------------------------
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Cursor]:
-        """Everything in the block, or nothing of it."""
+    def transaction(self, size: int = 0) -> Iterator[sqlite3.Cursor]:
+        """Everything in the block, or nothing of it. `size`: the bytes of large values in it, for the log's length."""
         if self._broken is not None:
             raise self._broken
         cursor = self.connection.cursor()
+        changed = self.connection.total_changes
         try:
             cursor.execute(self.queries["begin"])
             yield cursor
@@ -250,6 +253,11 @@ class SqliteWriter:
             cursor.close()
             if self.connection.in_transaction:
                 self._roll_back()
+        self._count(self.connection.total_changes - changed, size)
+
+    def _count(self, rows: int, size: int = 0) -> None:
+        if self._checkpointer is not None:
+            self._checkpointer.count(rows, size)
 
     def _roll_back(self) -> None:
         try:
@@ -279,6 +287,14 @@ class SqliteWriter:
                 errors.STORE_FENCED, f"epoch {epoch} has been followed by epoch {newest}"
             )
         return refused(f"commit {number} does not follow the last one: {last}")
+
+
+def _size(changes: Changes) -> int:
+    """The bytes of what may be large."""
+    size = sum(len(page.body) for page in changes.pages)
+    size += sum(len(plan.definition) + len(plan.plan) for plan in changes.plans)
+    size += sum(len(event.body) for event in changes.events)
+    return size + sum(len(resource.metadata) for resource in changes.resources)
 
 
 def _submissions(changes: Changes) -> Iterator[tuple[object, ...]]:

@@ -24,7 +24,7 @@ from astraflow.store.sqlite_file import APPLICATION_ID
 from astraflow.store.sqlite_writer import SqliteWriter
 from astraflow.store.store import Retention, Store
 from tests.conformance.store.backends import SqliteBackend
-from tests.conformance.store.samples import NOW_MS, PLAN, finished, page, run
+from tests.conformance.store.samples import NOW_MS, PLAN, finished, package, page, run, workflow
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 
@@ -317,6 +317,20 @@ async def test_the_log_is_copied_beside_the_writer_and_stays_bounded(
         assert log < written / 2
     assert not sqlite.path.with_name("store.db-wal").exists()
     assert sqlite.path.stat().st_size > written
+
+
+async def test_the_log_stays_bounded_whatever_writes(sqlite: SqliteBackend) -> None:
+    """Workflows and packages are saved past the commits of the engine."""
+    written = 0
+    async with sqlite.desk() as desk:
+        for number in range(1, 101):
+            body = bytes(2**19)
+            written += 2 * len(body)
+            row = workflow("a", number, definition=body)
+            await desk.store.put_workflow(desk.claim, row)
+            await desk.store.put_package(desk.claim, package(f"1.0.{number}", manifest=body))
+        log = sqlite.path.with_name("store.db-wal").stat().st_size
+    assert log < written / 2
 
 
 async def test_a_log_that_could_not_be_copied_stops_the_writer(sqlite: SqliteBackend) -> None:
