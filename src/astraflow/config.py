@@ -142,6 +142,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     retention_bytes: _Bytes = 10 * 1024**3
     retention_events_seconds: _Seconds = 7 * 86_400
     retention_audit_seconds: _Seconds = 365 * 86_400
+    retention_workflow_versions: _Count = 100
     log_level: _LogLevel = "info"
 
     @property
@@ -176,6 +177,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
             tenant_events=_rows(self.retention_bytes),
             audit_s=float(self.retention_audit_seconds),
             audits=_rows(self.retention_bytes),
+            workflow_versions=self.retention_workflow_versions,
         )
 
 

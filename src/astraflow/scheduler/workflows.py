@@ -33,6 +33,7 @@ class Workflows(Life):
         Raises:
             InvalidDocument: it is not a definition.
             Conflict: it was saved by somebody else since `expected_version`.
+            Unavailable: the store is full.
         """
         decoded = decode_definition(definition)
         own_id = decoded.workflow.id
@@ -62,7 +63,11 @@ class Workflows(Life):
             updated_at=now,
             updated_by=by,
         )
-        await self._store.put_workflow(self.serving.claim, row)
+        serving = self.serving
+        if serving.is_full:
+            raise errors.Unavailable(errors.STORE_FULL, "the store has reached retention_bytes")
+        keep = self._parts.retention.workflow_versions
+        await self._store.put_workflow(serving.claim, row, keep=keep)
         return row
 
     async def get_workflow(

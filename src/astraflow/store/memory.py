@@ -164,16 +164,19 @@ class MemoryStore(MemoryHoldings):
         self._fence(claim)
         return self._number >= number
 
-    async def put_workflow(self, claim: Claim, row: WorkflowRow) -> None:
+    async def put_workflow(
+        self, claim: Claim, row: WorkflowRow, *, keep: int | None = None
+    ) -> None:
         check_row(row)
         self._fence(claim)
         versions = self._workflows.get((row.tenant, row.workflow_id), [])
-        if row.version != len(versions) + 1:
+        if row.version != (versions[-1].version if versions else 0) + 1:
             raise Conflict(
                 errors.WORKFLOW_CONFLICT,
                 f"the stored version is not the one before {row.version}: {row.workflow_id}",
             )
-        self._workflows[row.tenant, row.workflow_id] = [*versions, row]
+        kept = [one for one in versions if keep is None or one.version > row.version - keep]
+        self._workflows[row.tenant, row.workflow_id] = [*kept, row]
 
     async def delete_workflow(self, claim: Claim, tenant: str, workflow_id: str) -> bool:
         check_values(tenant, workflow_id)
@@ -316,8 +319,9 @@ class MemoryStore(MemoryHoldings):
     ) -> WorkflowRow | None:
         check_values(tenant, workflow_id, version)
         versions = self._workflows.get((tenant, workflow_id), [])
-        index = len(versions) if version is None else version
-        return versions[index - 1] if 1 <= index <= len(versions) else None
+        if version is None:
+            return versions[-1] if versions else None
+        return next((one for one in versions if one.version == version), None)
 
     async def list_workflows(
         self, tenant: str, *, limit: int, before: tuple[int, str] | None = None

@@ -175,7 +175,9 @@ class PostgresStore(PostgresHoldings):
                     raise _fenced(claim)
                 yield connection
 
-    async def put_workflow(self, claim: Claim, row: WorkflowRow) -> None:
+    async def put_workflow(
+        self, claim: Claim, row: WorkflowRow, *, keep: int | None = None
+    ) -> None:
         check_row(row)
         async with self._transaction(claim) as connection:
             key = (row.tenant, row.workflow_id)
@@ -195,6 +197,10 @@ class PostgresStore(PostgresHoldings):
             await connection.execute(
                 self._queries["insert_workflow_version"], *msgspec.structs.astuple(row)
             )
+            if keep is not None:
+                await connection.execute(
+                    self._queries["delete_workflow_versions"], *key, row.version - keep
+                )
 
     async def delete_workflow(self, claim: Claim, tenant: str, workflow_id: str) -> bool:
         check_values(tenant, workflow_id)

@@ -156,9 +156,11 @@ class SqliteStore(SqliteHoldings):
     async def is_committed(self, claim: Claim, number: int) -> bool:
         return await self._writes.call(lambda writer: writer.is_committed(claim.epoch, number))
 
-    async def put_workflow(self, claim: Claim, row: WorkflowRow) -> None:
+    async def put_workflow(
+        self, claim: Claim, row: WorkflowRow, *, keep: int | None = None
+    ) -> None:
         check_row(row)
-        await self._writes.call(lambda writer: writer.put_workflow(claim.epoch, row))
+        await self._writes.call(lambda writer: writer.put_workflow(claim.epoch, row, keep))
 
     async def delete_workflow(self, claim: Claim, tenant: str, workflow_id: str) -> bool:
         check_values(tenant, workflow_id)

@@ -128,7 +128,7 @@ class SqliteWriter:
             if changes.audits:
                 cursor.executemany(queries["insert_audit"], map(_row, changes.audits))
 
-    def put_workflow(self, epoch: int, row: WorkflowRow) -> None:
+    def put_workflow(self, epoch: int, row: WorkflowRow, keep: int | None) -> None:
         queries = self.queries
         with self.transaction(len(row.definition)) as cursor:
             self.fence(epoch)
@@ -144,6 +144,9 @@ class SqliteWriter:
                     f"the stored version is not the one before {row.version}: {row.workflow_id}",
                 )
             cursor.execute(queries["insert_workflow_version"], _row(row))
+            if keep is not None:
+                oldest = (row.tenant, row.workflow_id, row.version - keep)
+                cursor.execute(queries["delete_workflow_versions"], oldest)
 
     def delete_workflow(self, epoch: int, tenant: str, workflow_id: str) -> bool:
         with self.transaction() as cursor:

@@ -61,6 +61,8 @@ class Retention(msgspec.Struct, frozen=True):
     """At most so many, of all tenants together; those of the longest streams go first."""
     audit_s: float | None = 365 * 24 * 3600.0
     audits: int | None = 1_000_000
+    workflow_versions: int | None = 100
+    """At most so many of each saved workflow; the oldest go when another is saved."""
 
 
 class Swept(msgspec.Struct, frozen=True):
@@ -127,8 +129,11 @@ class Store(Protocol):
             StoreError: a higher epoch has been claimed, or the store does not answer.
         """
 
-    async def put_workflow(self, claim: Claim, row: WorkflowRow) -> None:
-        """Save version `row.version`: 1 creates, n + 1 follows the stored version n.
+    async def put_workflow(
+        self, claim: Claim, row: WorkflowRow, *, keep: int | None = None
+    ) -> None:
+        """Save version `row.version`: 1 creates, n + 1 follows the stored version n. Of the versions that are stored
+        then, the newest `keep` stay.
 
         Raises:
             Conflict: the stored version is not the one before it.

@@ -34,6 +34,23 @@ async def test_a_save_that_does_not_follow_the_stored_version_is_a_conflict(
         assert await desk.store.find_workflow("default", "a") == workflow("a", 2)
 
 
+async def test_the_newest_versions_of_a_workflow_are_kept(backend: Backend) -> None:
+    async with backend.desk() as desk:
+        store = desk.store
+        await store.put_workflow(desk.claim, workflow("b", 1), keep=2)
+        for version in range(1, 6):
+            await store.put_workflow(desk.claim, workflow("a", version), keep=3)
+        found = [await store.find_workflow("default", "a", version) for version in range(1, 6)]
+        assert found == [None, None, *(workflow("a", version) for version in (3, 4, 5))]
+        assert await store.find_workflow("default", "a") == workflow("a", 5)
+        assert await store.find_workflow("default", "b") == workflow("b", 1)
+        await store.put_workflow(desk.claim, workflow("a", 6), keep=1)
+        found = [await store.find_workflow("default", "a", version) for version in range(1, 7)]
+        assert found == [*[None] * 5, workflow("a", 6)]
+        await store.put_workflow(desk.claim, workflow("a", 7))
+        assert await store.find_workflow("default", "a", 6) == workflow("a", 6)
+
+
 async def test_a_first_save_with_a_later_version_is_a_conflict(backend: Backend) -> None:
     async with backend.desk() as desk:
         with pytest.raises(Conflict):

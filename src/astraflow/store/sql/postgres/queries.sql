@@ -171,6 +171,9 @@ WHERE tenant = $1 AND workflow_id = $2 AND version = $3 - 1 RETURNING true
 -- name: insert_workflow_version
 INSERT INTO workflow_versions VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 
+-- name: delete_workflow_versions
+DELETE FROM workflow_versions WHERE tenant = $1 AND workflow_id = $2 AND version <= $3
+
 -- name: delete_workflow
 DELETE FROM workflows WHERE tenant = $1 AND workflow_id = $2 RETURNING true
 

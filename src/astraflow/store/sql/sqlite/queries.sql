@@ -121,6 +121,9 @@ WHERE tenant = ?1 AND workflow_id = ?2 AND version = ?3 - 1
 -- name: insert_workflow_version
 INSERT INTO workflow_versions VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 
+-- name: delete_workflow_versions
+DELETE FROM workflow_versions WHERE tenant = ? AND workflow_id = ? AND version <= ?
+
 -- name: delete_workflow
 DELETE FROM workflows WHERE tenant = ? AND workflow_id = ?
 
