@@ -44,17 +44,17 @@ class Load:
     """What some clients do at once until they are told to stop."""
 
     def __init__(self, system: System) -> None:
-        self._client = Client(system.port)
+        self._port = system.port
         self._ended: dict[str, asyncio.Future[None]] = {}
         self.is_over = False
         self.runs = 0
 
     async def run(self) -> None:
-        async with self._client.stream() as events:
+        client = Client(self._port)
+        async with client.stream() as events:
             listening = asyncio.create_task(self._listen(events))
             await asyncio.gather(*(self._lane() for _ in range(LANES)))
             listening.cancel()
-        await self._client.close()
 
     async def _listen(self, events: Any) -> None:
         async for kind, raw in events:
@@ -66,40 +66,42 @@ class Load:
                         waiting.set_result(None)
 
     async def _lane(self) -> None:
+        """With a client of its own: of those of a shared one, some would be idle for so long that they are closed."""
+        client = Client(self._port)
         for number in count():
             if self.is_over:
-                return
-            await self._finished(await self._client.submit(chain(1)))
-            await self._finished(await self._client.submit(fan_out(20)))
-            await self._finished(await self._client.submit(_failing()))
-            await self._saved()
-            await self._followed(await self._client.submit(chain(3)))
+                break
+            await self._finished(client, await client.submit(chain(1)))
+            await self._finished(client, await client.submit(fan_out(20)))
+            await self._finished(client, await client.submit(_failing()))
+            await self._saved(client)
+            await self._followed(client, await client.submit(chain(3)))
             if number % LARGE_EVERY == 0:
-                run_id = await self._client.submit(_large())
-                await self._finished(run_id)
-                await self._client.request("GET", f"/api/v1/runs/{run_id}")
+                await self._finished(client, await client.submit(_large()))
+        await client.close()
 
-    async def _finished(self, run_id: str) -> None:
+    async def _finished(self, client: Client, run_id: str) -> None:
         await self._ended.setdefault(run_id, asyncio.Future())
         del self._ended[run_id]
         self.runs += 1
-        await self._client.request("GET", f"/api/v1/runs/{run_id}")
+        await client.request("GET", f"/api/v1/runs/{run_id}")
 
-    async def _saved(self) -> None:
+    async def _saved(self, client: Client) -> None:
         """A workflow is saved twice, and run."""
         workflow = _decode(fan_out(5))["workflow"]
         path = f"/api/v1/workflows/{workflow['id']}"
-        await self._client.request("POST", "/api/v1/workflows", _encode(workflow))
-        await self._client.request("PUT", path, _encode(workflow))
-        await self._finished(await self._client.submit(_encode({"workflowId": workflow["id"]})))
+        await client.request("POST", "/api/v1/workflows", _encode(workflow))
+        await client.request("PUT", path, _encode(workflow))
+        run_id = await client.submit(_encode({"workflowId": workflow["id"]}))
+        await self._finished(client, run_id)
 
-    async def _followed(self, run_id: str) -> None:
+    async def _followed(self, client: Client, run_id: str) -> None:
         """Somebody watches from the beginning, and leaves at the end."""
-        async with self._client.stream(f"?runId={run_id}") as events:
+        async with client.stream(f"?runId={run_id}") as events:
             async for kind, raw in events:
                 if kind == "run.status" and _decode(raw)["data"]["status"] == "succeeded":
                     break
-        await self._finished(run_id)
+        await self._finished(client, run_id)
 
 
 async def _soak(system: System, minutes: float) -> tuple[list[float], int]:

@@ -143,6 +143,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     retention_events_seconds: _Seconds = 7 * 86_400
     retention_audit_seconds: _Seconds = 365 * 86_400
     retention_workflow_versions: _Count = 100
+    retention_workers_seconds: _Seconds = 30 * 86_400
     log_level: _LogLevel = "info"
 
     @property
@@ -178,6 +179,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
             audit_s=float(self.retention_audit_seconds),
             audits=_rows(self.retention_bytes),
             workflow_versions=self.retention_workflow_versions,
+            workers_s=float(self.retention_workers_seconds),
         )
 
 

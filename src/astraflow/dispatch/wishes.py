@@ -74,6 +74,10 @@ class WishTable:
         of_worker = self._by_worker.setdefault((wish.tenant, wish.worker_id), {})
         of_worker[wish.name, wish.version] = wish
 
+    def forget_worker(self, tenant: str, worker_id: str) -> list[Wish]:
+        """Drop what was wished of a worker; returns it."""
+        return list(self._by_worker.pop((tenant, worker_id), {}).values())
+
     def find(self, key: WishKey) -> Wish | None:
         tenant, worker_id, name, version = key
         return self._by_worker.get((tenant, worker_id), {}).get((name, version))

@@ -150,6 +150,12 @@ class WorkerTable:
             worker = self._workers[tenant, worker_id] = WorkerEntry(tenant, worker_id)
         return worker
 
+    def forget(self, worker: WorkerEntry) -> None:
+        """It is not expected back. It must hold nothing."""
+        assert worker.session_id is None and not worker.used, "a worker in use is not forgotten"
+        self._withdraw(worker)
+        del self._workers[worker.tenant, worker.worker_id]
+
     def set_status(self, worker: WorkerEntry, status: WorkerStatus) -> None:
         worker.status = status
         if status in ("lost", "offline"):

@@ -117,6 +117,13 @@ class WorkerChanged(msgspec.Struct, frozen=True):
     worker: str
 
 
+class WorkerForgotten(msgspec.Struct, frozen=True):
+    """A worker is no longer known: its row goes."""
+
+    tenant: str
+    worker: str
+
+
 class ResourceChanged(msgspec.Struct, frozen=True):
     """A resource is other than before; how it is now is in the table, or in `view.gone`."""
 
@@ -152,6 +159,7 @@ Notice = (
     | Audited
     | Missed
     | WorkerChanged
+    | WorkerForgotten
     | ResourceChanged
     | AffinityChanged
     | WishChanged

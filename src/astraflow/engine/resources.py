@@ -177,6 +177,12 @@ def take_over_boot(view: View, worker: WorkerEntry) -> None:
             _forget(view, holding, "evicted")
 
 
+def lose_resources(view: View, tenant: str, worker_id: str) -> None:
+    """The worker is not expected back: what it held is gone, but for copies."""
+    for holding in view.resources.of_worker(tenant, worker_id):
+        _forget(view, holding, "evicted")
+
+
 def _forget(view: View, holding: Holding, state: str) -> None:
     """The resource is gone; tasks that wait for it need not wait any longer."""
     holding.state = "evicted" if state == "evicted" else "released"

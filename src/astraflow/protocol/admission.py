@@ -53,6 +53,12 @@ class Admission:
         """Say whom an identity belongs to, as it was bound before a restart."""
         self._subjects[identity] = subject
 
+    def forget(self, identity: Identity) -> None:
+        """An identity belongs to nobody any more: who comes next with it, has it."""
+        self._subjects.pop(identity, None)
+        self._incarnations.pop(identity, None)
+        self._takeovers.pop(identity, None)
+
     def greet(
         self, envelope: Envelope, handshake: Handshake, certificate: object, wall: float
     ) -> Principal | Denial:

@@ -188,6 +188,15 @@ class Gateway(Lobby):
         """Say whom an identity belongs to, as `IdentityBound` told before a restart."""
         self._admission.bind(Identity(tenant, worker), subject)
 
+    def forget(self, tenant: str, worker: str) -> bool:
+        """Give an identity free that nobody uses; False if it has a connection or a session."""
+        identity = Identity(tenant, worker)
+        if identity in self._holders or identity in self._by_identity:
+            return False
+        self._admission.forget(identity)
+        self._seen.pop(identity, None)
+        return True
+
     def accept(self, session_id: str, now: float, wall: float) -> bool:
         """The register of this session is committed: acknowledge it, and open the session.
 

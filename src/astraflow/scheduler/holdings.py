@@ -167,7 +167,9 @@ def write_affinity(changes: Changes, notice: AffinityChanged, view: View) -> Non
 
 def write_wish(changes: Changes, notice: WishChanged, view: View) -> None:
     wish = view.wishes.find(notice.key)
-    if wish is not None:
+    if wish is None:
+        changes.wishes_gone.append(notice.key)
+    else:
         changes.wishes.append(wish_row(wish))
 
 

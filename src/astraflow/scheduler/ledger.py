@@ -23,6 +23,7 @@ from astraflow.engine.batch import (
     ResourceChanged,
     WishChanged,
     WorkerChanged,
+    WorkerForgotten,
 )
 from astraflow.engine.view import View
 from astraflow.protocol.events import Audited, IdentityBound, RegisterArrived
@@ -228,12 +229,17 @@ class Ledger:
             self._write_register(changes, workers, notice, view)
         elif isinstance(notice, WorkerChanged):
             self._write_worker(changes, workers, notice.tenant, notice.worker, view, {})
+        elif isinstance(notice, WorkerForgotten):
+            key = (notice.tenant, notice.worker)
+            self.workers.pop(key, None)
+            workers.pop(key, None)
+            changes.workers_gone.append(key)
         elif isinstance(notice, IdentityBound):
             key = (notice.tenant, notice.worker)
             row = self.workers.get(key) or WorkerRow(
                 tenant=notice.tenant, worker_id=notice.worker, subject=notice.subject
             )
-            row = msgspec.structs.replace(row, subject=notice.subject)
+            row = msgspec.structs.replace(row, subject=notice.subject, seen_at=view.at)
             self.workers[key] = workers[key] = row
         elif isinstance(notice, PackageTold):
             kind, body = tell_package(notice)

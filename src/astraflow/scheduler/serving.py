@@ -30,6 +30,7 @@ from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.holdings import holding_of, wish_of
 from astraflow.scheduler.ledger import Ledger
 from astraflow.scheduler.plans import Plans
+from astraflow.scheduler.stale_workers import forget_stale_workers
 from astraflow.scheduler.suspects import Suspects
 from astraflow.scheduler.waits import STALL_S
 from astraflow.scheduler.writer import Gauge, Reached, Writer
@@ -134,6 +135,7 @@ class Serving:
             if not swept.more:
                 break
             await asyncio.sleep(SWEEP_PAUSE_S)
+        forget_stale_workers(self.writer, parts.retention.workers_s, self._time.wall_ms())
         usage = await parts.store.usage()
         limit = parts.retention.max_bytes
         # What is active is never swept, so that the bound may be passed by it alone.

@@ -44,7 +44,12 @@ def check_changes(changes: Changes) -> None:
     _check_rows("resources", changes.resources)
     _check_rows("affinities", changes.affinities)
     _check_rows("wishes", changes.wishes)
-    check_values(*changes.resources_gone, *changes.affinities_gone, *changes.wishes_gone)
+    check_values(
+        *changes.workers_gone,
+        *changes.resources_gone,
+        *changes.affinities_gone,
+        *changes.wishes_gone,
+    )
 
 
 def check_row(row: msgspec.Struct) -> None:

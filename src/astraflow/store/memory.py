@@ -121,6 +121,8 @@ class MemoryStore(MemoryHoldings):
             self._runs[change.run_id] = msgspec.structs.replace(run, **fields)
         for page in changes.pages:
             self._pages.setdefault(page.run_id, []).append(page)
+        for forgotten in changes.workers_gone:
+            self._workers.pop(forgotten, None)
         for worker in changes.workers:
             self._workers[worker.tenant, worker.worker_id] = worker
         for event in changes.events:

@@ -49,6 +49,7 @@ def commit_arguments(changes: Changes) -> list[Any]:
     arguments += _columns(changes.events, 5)
     arguments += _columns(changes.audits, 7)
     arguments += _holdings(changes)
+    arguments += _keys(changes.workers_gone, workers, 2)
     return arguments
 
 

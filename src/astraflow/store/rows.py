@@ -266,6 +266,7 @@ class Changes:
         "wishes",
         "wishes_gone",
         "workers",
+        "workers_gone",
     )
 
     def __init__(self) -> None:
@@ -274,7 +275,8 @@ class Changes:
         self.run_changes: list[RunChange] = []
         self.pages: list[FactPage] = []
         self.workers: list[WorkerRow] = []
-        """Put: a row with the same tenant and worker id is replaced."""
+        """Put: a row with the same tenant and worker id is replaced. `workers_gone` as with resources."""
+        self.workers_gone: list[tuple[str, str]] = []
         self.events: list[TenantEvent] = []
         self.audits: list[AuditRow] = []
         self.resources: list[ResourceRow] = []

@@ -120,6 +120,8 @@ class SqliteWriter:
                     raise refused("a run that is changed does not exist", "/run_changes")
             if changes.pages:
                 cursor.executemany(queries["insert_page"], map(_row, changes.pages))
+            if changes.workers_gone:
+                cursor.executemany(queries["delete_worker"], changes.workers_gone)
             if changes.workers:
                 cursor.executemany(queries["put_worker"], map(_row, changes.workers))
             if changes.events:

@@ -61,6 +61,8 @@ class Retention(msgspec.Struct, frozen=True):
     """At most so many, of all tenants together; those of the longest streams go first."""
     audit_s: float | None = 365 * 24 * 3600.0
     audits: int | None = 1_000_000
+    workers_s: float | None = 30 * 24 * 3600.0
+    """Since a worker was last there."""
     workflow_versions: int | None = 100
     """At most so many of each saved workflow; the oldest go when another is saved."""
 

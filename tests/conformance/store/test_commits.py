@@ -140,6 +140,17 @@ async def test_of_two_changes_of_a_row_the_last_stays(backend: Backend) -> None:
         assert await desk.store.workers() == [worker("w-1", status="lost")]
 
 
+async def test_a_worker_that_is_gone_has_no_row_unless_it_is_put(backend: Backend) -> None:
+    async with backend.desk() as desk:
+        await desk.write(workers=[worker("w-1"), worker("w-2"), worker("w-1", tenant="other")])
+        gone = [("default", name) for name in ("w-1", "w-2", "nobody")]
+        await desk.write(workers=[worker("w-2", version="2")], workers_gone=gone)
+        assert await desk.store.workers() == [
+            worker("w-2", version="2"),
+            worker("w-1", tenant="other"),
+        ]
+
+
 async def test_a_worker_is_put_by_tenant_and_id(backend: Backend) -> None:
     async with backend.desk() as desk:
         await desk.write(workers=[worker("w-2", version="1"), worker("w-1")])

@@ -154,6 +154,9 @@ WITH fence AS (
     USING fence, unnest($98::text[], $99::text[], $100::text[], $101::text[]) AS g (tenant, worker_id, name, version)
     WHERE wishes.tenant = g.tenant AND wishes.worker_id = g.worker_id
         AND wishes.name = g.name AND wishes.version = g.version
+), workers_gone AS (
+    DELETE FROM workers USING fence, unnest($102::text[], $103::text[]) AS g (tenant, worker_id)
+    WHERE workers.tenant = g.tenant AND workers.worker_id = g.worker_id
 )
 SELECT CASE
     WHEN count(*) = 0 THEN false

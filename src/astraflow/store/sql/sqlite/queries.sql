@@ -105,6 +105,9 @@ ON CONFLICT (tenant, worker_id) DO UPDATE SET
     labels = excluded.labels, packages = excluded.packages, status = excluded.status,
     seen_at = excluded.seen_at, drain = excluded.drain
 
+-- name: delete_worker
+DELETE FROM workers WHERE tenant = ? AND worker_id = ?
+
 -- name: insert_event
 INSERT INTO tenant_events VALUES (?, ?, ?, ?, ?)
 
