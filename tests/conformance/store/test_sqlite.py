@@ -424,7 +424,10 @@ async def test_a_killed_process_leaves_every_acknowledged_commit_whole(
         told = [int(child.stdout.readline()) for _ in range(acknowledged)]
     finally:
         os.kill(child.pid, signal.SIGKILL)
-        rest, _ = child.communicate(timeout=30)
+        # Not `communicate`: it reads past what `readline` has buffered.
+        rest = child.stdout.read()
+        child.wait(30)
+        child.stdout.close()
     told += [int(line) for line in rest.splitlines() if line]
     async with sqlite.opened() as store:
         pages = await store.read_pages(run(1).run_id, max_bytes=10**9)
