@@ -333,10 +333,33 @@ def test_a_store_that_has_reached_its_bound_takes_no_new_run_and_says_so(store_u
         await now.sweep()
         refused = await rig.post(RUNS, json={"workflow": definition()})
         problem_of(refused, 507, "E.STORE.FULL")
+        saved = await rig.post("/api/v1/workflows", json=definition())
+        problem_of(saved, 507, "E.STORE.FULL")
         assert (await rig.get(f"{RUNS}/{kept}")).status_code == 200
         now._parts = msgspec.structs.replace(now._parts, retention=Retention())
         await now.sweep()
         await rig.submit()
+
+    with_real(store_url, test)
+
+
+def test_old_versions_of_a_workflow_go_and_their_runs_stay(store_url: str) -> None:
+    async def test(rig: Rig) -> None:
+        few = SchedulerSettings(retention_workflow_versions=2).retention()
+        parts = msgspec.structs.replace(rig.scheduler._parts, retention=few)
+        rig.scheduler._parts = parts
+        document = definition()
+        path = f"/api/v1/workflows/{document['id']}"
+        assert (await rig.post("/api/v1/workflows", json=document)).status_code == 201
+        made = await rig.post(RUNS, json={"workflowId": document["id"], "version": 1})
+        run_id = made.json()["runId"]
+        for _ in range(2):
+            assert (await rig.client.put(path, json=document)).status_code == 200
+        problem_of(await rig.get(f"{path}?version=1"), 404, "E.WORKFLOW.NOT_FOUND")
+        for version in (2, 3):
+            assert (await rig.get(f"{path}?version={version}")).status_code == 200
+        assert (await rig.get(f"{RUNS}/{run_id}")).status_code == 200
+        assert (await rig.get(f"{RUNS}/{run_id}/definition")).json()["id"] == document["id"]
 
     with_real(store_url, test)
 
