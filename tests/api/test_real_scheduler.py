@@ -343,6 +343,25 @@ def test_a_store_that_has_reached_its_bound_takes_no_new_run_and_says_so(store_u
     with_real(store_url, test)
 
 
+def test_a_key_that_memory_has_no_room_for_is_still_one_run(store_url: str) -> None:
+    """P3: what the engine had to forget is found in the store."""
+
+    async def test(rig: Rig) -> None:
+        async def submit(key: str, name: str = "one") -> Any:
+            body = {"workflow": definition(metadata={"name": name})}
+            return await rig.post(RUNS, json=body, headers={"idempotency-key": key})
+
+        rig.scheduler.serving.engine.view.submissions._max_bytes = 1_500
+        made = [(await submit(f"key-{number}")).json()["runId"] for number in range(6)]
+        assert len(set(made)) == 6
+        assert len(rig.scheduler.serving.engine.view.submissions) < 6
+        for number, run_id in enumerate(made):
+            assert (await submit(f"key-{number}")).json()["runId"] == run_id
+        problem_of(await submit("key-0", "another"), 409, "E.RUN.IDEMPOTENCY_CONFLICT")
+
+    with_real(store_url, test)
+
+
 def test_old_versions_of_a_workflow_go_and_their_runs_stay(store_url: str) -> None:
     async def test(rig: Rig) -> None:
         few = SchedulerSettings(retention_workflow_versions=2).retention()

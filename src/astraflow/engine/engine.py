@@ -157,10 +157,11 @@ class Engine:
         self._settle()
 
     def remember_submission(
-        self, tenant: str, key: str, fingerprint: str | None, run_id: str
+        self, tenant: str, key: str, fingerprint: str | None, run_id: str, age_s: float = 0.0
     ) -> None:
         """An idempotency key that is still good, of an active or a finished run."""
-        self.view.submissions.remember(tenant, key, fingerprint, run_id, self.view.now)
+        now = self.view.now
+        self.view.submissions.remember(tenant, key, fingerprint, run_id, now, age_s)
 
     # -- inputs -----------------------------------------------------------------------------
 

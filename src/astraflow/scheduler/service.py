@@ -6,6 +6,7 @@ import msgspec
 
 from astraflow import errors
 from astraflow.engine.batch import DrainWish
+from astraflow.engine.engine import Engine
 from astraflow.engine.intake import CancelRun, SubmitRun
 from astraflow.engine.packages import wish_installed, wish_removed
 from astraflow.engine.view import View
@@ -102,6 +103,7 @@ class Scheduler(Reading, Workflows, Resources):
             raise errors.Unavailable(
                 errors.STORE_FULL, "the store has reached retention_bytes; active runs go on"
             )
+        await self._recall(serving.engine, submission.tenant, submission.idempotency_key)
         run_id = self._parts.ids.new()
         origins = serving.writer.ledger.origins
         origins[run_id] = Origin(planned.row, planned.name, version)
@@ -127,6 +129,18 @@ class Scheduler(Reading, Workflows, Resources):
         if made == run_id:
             return Accepted(made, "queued", at, True)
         return await self._accepted_before(submission.tenant, made)
+
+    async def _recall(self, engine: Engine, tenant: str, key: str | None) -> None:
+        """Let the engine know of an earlier use of the key, if it may have had to forget it."""
+        clock, known = self._parts.clock, engine.view.submissions
+        if key is None or not known.may_be_missing(tenant, key, clock.now()):
+            return
+        used = await within(self._store.find_submission(tenant, key))
+        # Somebody else may have used it meanwhile: that is newer than what was stored.
+        if used is not None and known.may_be_missing(tenant, key, clock.now()):
+            age_s = (clock.wall_ms() - used.created_at) / 1000
+            if age_s < self._parts.engine.remember_submissions_s:
+                engine.remember_submission(tenant, key, used.fingerprint, used.run_id, age_s)
 
     async def _accepted_before(self, tenant: str, run_id: str) -> Accepted:
         """The run that the same key has made before (P3)."""

@@ -313,6 +313,10 @@ class MemoryStore(MemoryHoldings):
         found = (one for one in self._submissions.values() if one.created_at >= since_ms)
         return sorted(found, key=lambda one: (one.created_at, one.tenant, one.key))
 
+    async def find_submission(self, tenant: str, key: str) -> Submission | None:
+        check_values(tenant, key)
+        return self._submissions.get((tenant, key))
+
     async def workers(self) -> list[WorkerRow]:
         return [self._workers[key] for key in sorted(self._workers)]
 

@@ -307,6 +307,10 @@ class PostgresStore(PostgresHoldings):
     async def submissions(self, since_ms: int) -> list[Submission]:
         return [Submission(*row) for row in await self._all("submissions", since_ms)]
 
+    async def find_submission(self, tenant: str, key: str) -> Submission | None:
+        row = await self._one("find_submission", tenant, key)
+        return None if row is None else Submission(*row)
+
     async def workers(self) -> list[WorkerRow]:
         return [worker_row(row) for row in await self._all("workers")]
 

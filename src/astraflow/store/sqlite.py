@@ -210,6 +210,9 @@ class SqliteStore(SqliteHoldings):
     async def submissions(self, since_ms: int) -> list[Submission]:
         return await self._read(reads.submissions, since_ms)
 
+    async def find_submission(self, tenant: str, key: str) -> Submission | None:
+        return await self._read(reads.find_submission, tenant, key)
+
     async def workers(self) -> list[WorkerRow]:
         return await self._read(reads.workers)
 

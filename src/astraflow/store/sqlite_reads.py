@@ -33,6 +33,7 @@ __all__ = [
     "event_heads",
     "find_plan",
     "find_run",
+    "find_submission",
     "find_workflow",
     "finished",
     "has_excess",
@@ -134,6 +135,11 @@ def read_pages(reader: Reader, run_id: str, after: int, max_bytes: int) -> list[
         pages.append(page)
     rows.close()
     return pages
+
+
+def find_submission(reader: Reader, tenant: str, key: str) -> Submission | None:
+    row = reader.one("find_submission", tenant, key)
+    return None if row is None else Submission(*row)
 
 
 def submissions(reader: Reader, since_ms: int) -> list[Submission]:

@@ -208,6 +208,9 @@ class Store(Protocol):
         A key is kept for a day even if its run has been removed before.
         """
 
+    async def find_submission(self, tenant: str, key: str) -> Submission | None:
+        """The last use of an idempotency key, for as long as it is kept."""
+
     async def workers(self) -> list[WorkerRow]: ...
 
     async def find_workflow(

@@ -125,6 +125,9 @@ async def test_keys_are_listed_from_a_time_on(backend: Backend) -> None:
         ]
         assert await desk.store.submissions(1_003) == [third]
         assert await desk.store.submissions(1_004) == []
+        assert await desk.store.find_submission("default", "c") == third
+        assert await desk.store.find_submission("other", "c") is None
+        assert await desk.store.find_submission("default", "b") is None
 
 
 async def test_a_key_that_was_forgotten_may_be_used_anew(backend: Backend) -> None:

@@ -213,6 +213,9 @@ SELECT run_id, first, last, body FROM (
 ) AS counted
 WHERE upto <= $3 OR place = 1 ORDER BY last
 
+-- name: find_submission
+SELECT * FROM submissions WHERE tenant = $1 AND key = $2
+
 -- name: submissions
 SELECT * FROM submissions WHERE created_at >= $1 ORDER BY created_at, tenant, key
 

@@ -159,6 +159,9 @@ SELECT * FROM plans WHERE plan_id = ?
 -- name: read_pages
 SELECT * FROM pages WHERE run_id = ? AND last > ? ORDER BY last
 
+-- name: find_submission
+SELECT * FROM submissions WHERE tenant = ? AND key = ?
+
 -- name: submissions
 SELECT * FROM submissions WHERE created_at >= ? ORDER BY created_at, tenant, key
 
