@@ -133,15 +133,32 @@ class WorkerTable:
         self._withdraw(worker)
         worker.session_id = session_id
         worker.incarnation = incarnation
-        worker.offer = offer
+        self._offer(worker, offer)
         worker.is_connected = True
-        for package in offer.packages:
-            self._offering.setdefault((tenant, package), {})[worker_id] = worker
         worker.status = "online"
         worker.digest = ""
         worker.has_drifted = False
         self.refresh(worker)
         return worker
+
+    def set_package(self, worker: WorkerEntry, name: str, version: str, is_there: bool) -> bool:
+        """A worker has told what has become of one version. Whether that is news."""
+        held = worker.offer.packages.get(name, frozenset())
+        if (version in held) == is_there:
+            return False
+        left = held | {version} if is_there else held - {version}
+        packages = {**worker.offer.packages, name: left}
+        if not left:
+            del packages[name]
+        self._withdraw(worker)
+        self._offer(worker, msgspec.structs.replace(worker.offer, packages=packages))
+        self.refresh(worker)
+        return True
+
+    def _offer(self, worker: WorkerEntry, offer: Offer) -> None:
+        worker.offer = offer
+        for package in offer.packages:
+            self._offering.setdefault((worker.tenant, package), {})[worker.worker_id] = worker
 
     def expect(self, tenant: str, worker_id: str) -> WorkerEntry:
         """A worker that is known from stored leases and has not come back yet."""

@@ -144,6 +144,12 @@ def _fulfil(view: View, wish: Wish) -> None:
 
 def on_package_event(view: View, tenant: str, worker_id: str, event: business.PkgEvent) -> None:
     view.batch.notices.append(PackageTold(tenant, worker_id, event))
+    worker = view.workers.find(tenant, worker_id)
+    if worker is not None and event.status in ("installed", "removed"):
+        # Events are numbered, registers are not: an old register may have come after a newer one.
+        is_there = event.status == "installed"
+        if view.workers.set_package(worker, event.name, event.version, is_there):
+            view.reconsider(worker)
     wish = view.wishes.find((tenant, worker_id, event.name, event.version))
     if wish is None:
         return

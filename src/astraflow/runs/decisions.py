@@ -295,7 +295,9 @@ def _report(decision: Decision, command: Report) -> None:
         decision.ignored = "already counted as lost"
         return
     decision.effects.append(AttemptOver(command.task, command.attempt))
-    if command.status == "SUCCEEDED":
+    if command.status == "SUCCEEDED" and command.task in decision.run.stale:
+        _lose_attempt(decision, command.task, "what it was given is made again")
+    elif command.status == "SUCCEEDED":
         decision.finish_task(
             TaskSucceeded(
                 decision.at,

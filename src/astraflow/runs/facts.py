@@ -263,6 +263,9 @@ class TaskRebuilt(TaskFact, frozen=True, tag="task.rebuilt"):
     resource_id: str
     cause: str
     again: tuple[int, ...]
+    stale: tuple[int, ...] = ()
+    """Of those between, the ones that are under way with what is gone: their success would not count for what is made
+    again, so that they run once more."""
 
 
 class TaskFailed(TaskFact, frozen=True, tag="task.failed"):

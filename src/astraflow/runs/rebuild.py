@@ -2,7 +2,8 @@
 
 The tasks upstream whose results name the resource made it, or handed it on. They run again, and so does everything
 between them and the task that needs it: a session in which nobody has logged in is not the session that was lost. The
-same holds for every other task that has yet to end and will be given it. What has ended keeps its result.
+same holds for every other task that has yet to end and will be given it. What has ended keeps its result. What lies
+between and is under way has acted on what is gone: when it succeeds, it counts as lost and runs once more.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def rebuild(decision: Decision, command: Rebuild) -> None:
         decision.ignored = "task is not waiting for a place"
         return
     again = makers_of(run, command.task, command.resource_id)
-    refusal = _refusal(run, command.task, again)
+    on_the_way = _on_the_way(run, command.task, command.resource_id)
+    stale = tuple(index for index in on_the_way if run.tasks[index].is_held)
+    refusal = _refusal(run, command.task, again, stale)
     if refusal is not None:
         message = f"{command.cause}; {refusal}: {command.resource_id}"
         error = Problem(errors.RESOURCE_LOST.code, "INFRASTRUCTURE", message, retryable=False)
@@ -44,7 +47,7 @@ def rebuild(decision: Decision, command: Rebuild) -> None:
         return
     waiting = [index for index, one in enumerate(run.tasks) if one.is_waiting]
     decision.record(
-        TaskRebuilt(decision.at, command.task, command.resource_id, command.cause, again)
+        TaskRebuilt(decision.at, command.task, command.resource_id, command.cause, again, stale)
     )
     for index in waiting:
         if not run.tasks[index].is_waiting:
@@ -52,7 +55,7 @@ def rebuild(decision: Decision, command: Rebuild) -> None:
     end_calls(decision, command.task)
 
 
-def _refusal(run: Run, task: int, again: tuple[int, ...]) -> str | None:
+def _refusal(run: Run, task: int, again: tuple[int, ...], stale: tuple[int, ...]) -> str | None:
     """Why it cannot be made again."""
     if not again:
         return "no node of the run made it"
@@ -60,13 +63,19 @@ def _refusal(run: Run, task: int, again: tuple[int, ...]) -> str | None:
         return "it cannot be made again within a chain of middlewares"
     if run.tasks[task].rebuilds >= REBUILDS:
         return f"it was made again {REBUILDS} times"
-    if any(run.node_of(index).idempotency == "none" for index in again):
+    if any(run.node_of(index).idempotency == "none" for index in (*again, *stale)):
         return "a node that would make it again must not run twice"
     return None
 
 
 def makers_of(run: Run, task: int, resource_id: str) -> tuple[int, ...]:
     """The tasks that have to run again so that the task finds such a resource, in the order of the plan."""
+    on_the_way = _on_the_way(run, task, resource_id)
+    return tuple(index for index in on_the_way if type(run.tasks[index].state) is Succeeded)
+
+
+def _on_the_way(run: Run, task: int, resource_id: str) -> list[int]:
+    """The tasks that made it, and those between them and whoever has yet to use it, in the order of the plan."""
     host = run.host_of(task)
     upstream = _upstream(run, host)
     made = [index for index in upstream if _names(run, index, resource_id)]
@@ -75,7 +84,7 @@ def makers_of(run: Run, task: int, resource_id: str) -> tuple[int, ...]:
         if other not in again and other != host and not run.tasks[other].is_terminal:
             above = _upstream(run, other)
             again |= _between(run, [index for index in made if index in above], above)
-    return tuple(sorted(index for index in again if type(run.tasks[index].state) is Succeeded))
+    return sorted(again)
 
 
 def _between(run: Run, made: list[int], upstream: set[int]) -> set[int]:

@@ -126,6 +126,7 @@ class Run:
         "ready",
         "recent",
         "run_id",
+        "stale",
         "started_at",
         "status",
         "takes_back",
@@ -157,6 +158,7 @@ class Run:
         self.doomed: list[tuple[int, int]] = []  # (task that can never run, the task it is due to)
         self.recent: deque[Fact] = deque(maxlen=RECENT_FACTS)
         self.takes_back = False  # successes have been taken back: a task may wait upstream again
+        self.stale: set[int] = set()  # tasks whose attempt was given what has been taken back
         self.is_simple = not (plan.features & _JOINING)
         if Feature.MIDDLEWARE in plan.features:
             self._subsume_middlewares()

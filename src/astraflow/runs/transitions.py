@@ -247,6 +247,8 @@ def fold(run: Run, fact: Fact) -> None:
     if apply is None:
         raise InvalidTransition(run, fact.task, fact)
     task.state = apply(task, fact)
+    if run.stale and type(fact) is TaskLeased:
+        run.stale.discard(fact.task)
     if run.takes_back and task.is_waiting and task.call is None:
         _wait_again(run, fact.task)
     if type(task.state) in TERMINAL:
@@ -282,6 +284,7 @@ def _take_back(run: Run, fact: TaskRebuilt) -> None:
     middleware, which has no place upstream to wait at, is given the former result again.
     """
     run.takes_back = True
+    run.stale.update(fact.stale)
     for index in fact.again:
         task = run.tasks[index]
         if type(task.state) is not Succeeded:

@@ -75,7 +75,7 @@ FULL_FACTS: tuple[AnyFact, ...] = (
     AttemptFailed(AT, 0, 1, ERROR, 2.0),
     TaskSucceeded(AT, 0, 1, RESULT, (ARTIFACT,), 12),
     TaskReused(AT, 0, "run0", RESULT, (ARTIFACT,)),
-    TaskRebuilt(AT, 0, "run1/session", "its worker did not come back", (0,)),
+    TaskRebuilt(AT, 0, "run1/session", "its worker did not come back", (0,), (1,)),
     TaskFailed(AT, 0, 1, ERROR, False),
     TaskSkipped(AT, 0, "E.TASK.UPSTREAM_FAILED", 0, 1),
     TaskCancelled(AT, 0, 1, False),

@@ -77,7 +77,7 @@ OPTIONAL = {
     "attempt.failed": (),
     "task.succeeded": ("result", "artifacts", "duration_ms"),
     "task.reused": ("result", "artifacts"),
-    "task.rebuilt": (),
+    "task.rebuilt": ("stale",),
     "task.failed": ("confirmed",),
     "task.skipped": ("because", "attempt"),
     "task.cancelled": ("confirmed",),

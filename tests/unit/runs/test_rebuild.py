@@ -226,6 +226,44 @@ def test_another_task_that_is_given_it_finds_what_lies_between_done_as_well() ->
     assert makers_of(world.run, 3, "r1") == (0,)
 
 
+class TestUnderWay:
+    """open → (log in → look) and, of the same page, shop; the page is lost while somebody logs in."""
+
+    def world(self, **nodes: Any) -> tuple[World, int]:
+        world = World(4, [(0, 1), (0, 2), (1, 2), (0, 3)], **nodes)
+        world.succeed(0, SESSION)
+        return world, world.lease(1)
+
+    def test_what_lies_between_and_succeeds_late_runs_once_more(self) -> None:
+        world, attempt = self.world()
+        (rebuilt,) = world.decide(Rebuild(3, "r1", "gone")).facts
+        assert isinstance(rebuilt, TaskRebuilt)
+        assert (rebuilt.again, rebuilt.stale) == ((0,), (1,))
+        late = world.decide(Report(1, attempt, "w1", "SUCCEEDED", msgspec.Raw(b"{}")))
+        assert [type(fact) for fact in late.facts] == [AttemptLost]
+        assert world.states() == ["Ready", "Pending", "Pending", "Pending"]
+        world.succeed(0, SESSION)
+        world.succeed(1, {"in": True})  # its next attempt counts
+        assert world.states() == ["Succeeded", "Succeeded", "Ready", "Ready"]
+        world.assert_replays()
+
+    def test_what_lies_on_no_way_keeps_its_success(self) -> None:
+        world = World(3, [(0, 1), (0, 2)])
+        world.succeed(0, SESSION)
+        attempt = world.lease(1)
+        (rebuilt,) = world.decide(Rebuild(2, "r1", "gone")).facts
+        assert isinstance(rebuilt, TaskRebuilt)
+        assert rebuilt.stale == ()
+        world.decide(Report(1, attempt, "w1", "SUCCEEDED", msgspec.Raw(b"{}")))
+        assert world.states()[1] == "Succeeded"
+
+    def test_what_must_not_run_twice_is_not_run_once_more(self) -> None:
+        world, _ = self.world(nodes={1: {"idempotency": "none"}})
+        decision = world.decide(Rebuild(3, "r1", "gone"))
+        assert type(decision.facts[0]) is TaskFailed
+        assert world.states()[0] == "Succeeded"
+
+
 def test_a_task_whose_attempt_is_lost_waits_for_what_is_made_again() -> None:
     world = World(3, [(0, 1), (0, 2)])
     world.succeed(0, SESSION)
