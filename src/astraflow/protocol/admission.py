@@ -2,13 +2,14 @@
 
 PROTOCOL §2: "Identity is (tenant, instance id), bound at the first handshake to the credential's
 subject; another subject → `E.SESSION.DENIED`." A second connection with the same identity and a good
-credential takes over; more than five times a minute is flapping, and the newcomer must wait.
+credential takes over; more than five times a minute is flapping, and the newcomer must wait. "An
+incarnation lower than the last seen is refused": two folders with one id would take turns.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from astraflow import errors
 from astraflow.protocol import limits
@@ -16,10 +17,16 @@ from astraflow.protocol.events import Principal
 
 if TYPE_CHECKING:
     from astraflow.protocol.control import Handshake, Resume
-    from astraflow.protocol.events import Authenticate, SessionTokens
+    from astraflow.protocol.events import Authenticate, SessionClaims, SessionTokens
     from astraflow.protocol.wire import Envelope
 
 __all__ = ["Admission", "Denial", "Identity"]
+
+
+_OLD_BOOT: Final = (
+    "a later boot of this instance id has registered; "
+    "a data folder that was copied or put back needs a new id"
+)
 
 
 class Identity(NamedTuple):
@@ -49,9 +56,10 @@ class Admission:
         self._incarnations: dict[Identity, int] = {}
         self._takeovers: dict[Identity, deque[float]] = {}
 
-    def bind(self, identity: Identity, subject: str) -> None:
-        """Say whom an identity belongs to, as it was bound before a restart."""
+    def bind(self, identity: Identity, subject: str, incarnation: int) -> None:
+        """Say whom an identity belongs to and which boot of it registered last, as it was before a restart."""
         self._subjects[identity] = subject
+        self._incarnations[identity] = incarnation
 
     def forget(self, identity: Identity) -> None:
         """An identity belongs to nobody any more: who comes next with it, has it."""
@@ -75,6 +83,8 @@ class Admission:
         identity = Identity(envelope.tenant, worker)
         if self._subjects.setdefault(identity, principal.subject) != principal.subject:
             return Denial(errors.SESSION_DENIED, "the identity belongs to another subject")
+        if handshake.worker.incarnation < self._incarnations.get(identity, 0):
+            return Denial(errors.SESSION_DENIED, _OLD_BOOT)
         return principal
 
     def prove(
@@ -89,7 +99,9 @@ class Admission:
             return Denial(errors.AUTH_INVALID_TOKEN, errors.AUTH_INVALID_TOKEN.says)
         return principal
 
-    def check_resume(self, envelope: Envelope, resume: Resume, wall: float) -> Denial | None:
+    def check_resume(
+        self, envelope: Envelope, resume: Resume, wall: float
+    ) -> SessionClaims | Denial:
         """Check the token of a resume against the session and the sender that it names."""
         claims = self._tokens.verify(resume.session_token, wall)
         if isinstance(claims, errors.Code):
@@ -98,7 +110,7 @@ class Admission:
             return Denial(errors.SESSION_DENIED, "the token is for another session")
         if envelope.sender.role != "worker" or claims.wid != envelope.sender.id:
             return Denial(errors.SESSION_DENIED, "the token is for another worker")
-        return None
+        return claims
 
     def is_bound(self, identity: Identity) -> bool:
         return identity in self._subjects

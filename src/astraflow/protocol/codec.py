@@ -9,7 +9,8 @@ the slow way decides, which checks one rule after the other and says what is wro
 Why the cut is sound: if `head + "}"` is an object and `tail` is a value, then
 `head + ',"payload":' + tail + "}"` is an object with exactly those members. Why counting commas
 finds repeated keys: the members that were decoded account for so many, and a repeated one, or a
-comma inside of a string, can only add to them.
+comma inside of a string, can only add to them. Repeated keys are refused in payloads too; only what a
+workflow says (`parameters` of a dispatch) is carried as it was written.
 
 PROTOCOL §1: a bad *frame* ends the connection (`BadFrame`); a bad *payload* does not, so that its
 seq can be consumed: the payload becomes an `Unreadable`.
@@ -79,6 +80,9 @@ _skim: Final = msgspec.json.Decoder(Raw).decode
 _encode: Final = msgspec.json.Encoder().encode
 _set: Final = msgspec.structs.force_setattr
 _problem_in: Final = scan.problem_in
+_has_duplicate_key: Final = scan.has_duplicate_key
+# What a workflow says goes to its worker as it was written.
+_AS_AUTHORED: Final = {business.DISPATCH: "parameters"}
 _NUMBERS_ROUGHLY: Final = scan.NUMBERS_ROUGHLY
 _SUSPECT: Final = scan.SUSPECT
 
@@ -99,7 +103,6 @@ _AFTER_KEY: Final = len(_PAYLOAD_KEY)
 _CLOSING: Final = ord("}")
 _BACKSLASH: Final = ord("\\")
 _COMMA: Final = b","
-_PARAMETERS: Final = b'"parameters"'
 # `type id ts tenant sender`, and the two of the sender.
 _HEAD_COMMAS: Final = 4 + 1
 _SEQUENCED_COMMAS: Final = _HEAD_COMMAS + 2
@@ -155,9 +158,8 @@ def decode(raw: bytes, *, max_bytes: int = limits.MAX_FRAME_BYTES) -> Envelope:
             and given.isascii()
             and given.translate(_NUMBERS_ROUGHLY).find(_SUSPECT) < 0
         ) or _problem_in(given, _FIELD_LEVEL) is None
-        if is_sound and tail.count(_PARAMETERS) != 1:
-            # Of two, the decoder kept the last.
-            is_sound = _is_sound_text(tail)
+        # Exactly what we would write has no key twice.
+        is_sound = is_sound and _encode(payload) == tail
     else:
         is_sound = _is_sound(payload, envelope.type, tail)
     if not is_sound:
@@ -201,7 +203,7 @@ def check_outgoing(
     """
     given = _only_unknown(payload)
     # Half a frame leaves room enough for all that can stand beside it.
-    if given is not None and 2 * len(given) <= max_bytes and _is_sound_value(given):
+    if given is not None and 2 * len(given) <= max_bytes and _is_sound_value(frame_type, given):
         return
     try:
         text = _encode(payload)
@@ -223,12 +225,14 @@ def check_outgoing(
         raise Unsendable(errors.RESULT_INVALID, read.message, pointer=read.pointer)
 
 
-def _is_sound_value(given: bytes) -> bool:
+def _is_sound_value(frame_type: str, given: bytes) -> bool:
     try:
         _skim(given)
+        if _problem_in(given, _FIELD_LEVEL) is not None:
+            return False
+        return frame_type in _AS_AUTHORED or not _has_duplicate_key(given)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
-    return _problem_in(given, _FIELD_LEVEL) is None
 
 
 def _only_unknown(payload: object) -> bytes | None:
@@ -289,23 +293,24 @@ def _commas_written_out(envelope: Envelope, head: bytes) -> int:
     if envelope.corr is None and head.find(b'"corr":') >= 0:
         commas += 1
     ack = envelope.ack
-    # Two acks may have so many members between them as one.
+    # Two acks may have so many members between them as one; and a `seq` that is null may be the envelope's own.
+    at = head.find(b'"ack":')
     if ack is not None and head.count(b'"ack":') == 1:
         if not ack.request and head.find(b'"request":') >= 0:
             commas += 1
         if ack.bitmap == "0" and head.find(b'"bitmap":') >= 0:
             commas += 1
-        if ack.seq is None and head.find(b'"seq":null') >= 0:
+        if ack.seq is None and head.find(b'"seq":null', at, head.find(b"}", at)) >= 0:
             commas += 1
     return commas
 
 
 def _is_sound(payload: Wire, frame_type: str, tail: bytes) -> bool:
     """Whether a payload that fits its type hides nothing in what was skipped."""
-    if frame_type.startswith("control."):
+    if frame_type in _FULLY_TYPED:
         # Exactly what we would write has no key twice.
-        return _encode(payload) == tail or scan.duplicate_key(tail, payload_too=True) is None
-    return frame_type in _FULLY_TYPED or _is_sound_text(tail)
+        return _encode(payload) == tail or not _has_duplicate_key(tail)
+    return _is_sound_text(tail) and not _has_duplicate_key(tail)
 
 
 def _is_sound_text(tail: bytes) -> bool:
@@ -323,9 +328,10 @@ def _decode_slowly(raw: bytes) -> Envelope:
         raise BadFrame(limits.CLOSE_PROTOCOL_ERROR, reason, pointer=pointer) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadFrame(limits.CLOSE_BAD_TEXT, "not JSON") from error
-    repeated = scan.duplicate_key(raw, payload_too=read.type.startswith("control."))
+    is_control = read.type.startswith("control.")
+    repeated = scan.duplicate_key(raw, opaque=None if is_control else "payload")
     if repeated is not None:
-        raise BadFrame(limits.CLOSE_PROTOCOL_ERROR, f"a key stands twice: {repeated[:64]}")
+        raise BadFrame(limits.CLOSE_PROTOCOL_ERROR, _twice(repeated))
     if not _is_id(read.id):
         raise BadFrame(limits.CLOSE_PROTOCOL_ERROR, "not a ULID or UUID", pointer="/id")
     if parse_iso(read.ts) is None:
@@ -339,6 +345,12 @@ def _decode_slowly(raw: bytes) -> Envelope:
 
 def _read_payload(frame_type: str, text: Raw) -> object:
     """The model of the payload, an `Unreadable`, or for `ext.*` the text itself."""
+    opaque = _AS_AUTHORED.get(frame_type)
+    if opaque is not None or _has_duplicate_key(bytes(text)):
+        repeated = scan.duplicate_key(bytes(text), opaque=opaque)
+        if repeated is not None:
+            message = _twice(repeated)
+            return _unreadable(errors.PROTOCOL_BAD_PAYLOAD, "/payload", message, _decode_any(text))
     if frame_type.startswith("ext."):
         return text.copy()
     decoder = _DECODE_PAYLOAD.get(frame_type)
@@ -356,6 +368,10 @@ def _read_payload(frame_type: str, text: Raw) -> object:
     except msgspec.ValidationError as error:
         reason, pointer = _explain(error, "/payload")
         return _unreadable(errors.PROTOCOL_BAD_PAYLOAD, pointer, reason, value)
+
+
+def _twice(key: str) -> str:
+    return f"a key stands twice: {key[:64]}"
 
 
 def _unreadable(code: errors.Code, pointer: str, message: str, value: object) -> Unreadable:

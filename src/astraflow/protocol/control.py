@@ -16,6 +16,7 @@ from astraflow.protocol.wire import (
     AttemptRef,
     Bitmap,
     Count,
+    InstanceId,
     Int,
     Name,
     Text,
@@ -83,7 +84,7 @@ class Auth(Wire, frozen=True):
 class HandshakeWorker(Wire, frozen=True):
     """`incarnation` counts boots: the instance id alone cannot tell a restart from a reconnect."""
 
-    worker_instance_id: Name
+    worker_instance_id: InstanceId
     incarnation: Count
     worker_name: Name
     version: Name
@@ -172,13 +173,17 @@ class Drain(Wire, frozen=True):
 
 
 class ControlAck(Wire, frozen=True, rename={"for_": "for"}):
-    """The answer to `ack.request` (`for`), a window ack (`recv_window` is there), or both."""
+    """The answer to `ack.request` (`for`), a window ack, or both. Without `recv_window` the last one told stands."""
 
     for_: Name | None = None
     ack_seq: Int | None = None
     ack_bitmap: Bitmap = "0"
     recv_window: Int | None = None
     stop: Inventory = ()
+
+    @property
+    def is_window_ack(self) -> bool:
+        return self.recv_window is not None or self.ack_seq is not None
 
 
 class WindowAck(ControlAck, frozen=True, omit_defaults=False):

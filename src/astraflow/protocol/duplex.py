@@ -123,7 +123,7 @@ class Duplex:
         return AckInfo(request) if request else None
 
     def on_ack(
-        self, ack_seq: int | None, bitmap: str, recv_window: int, now: float
+        self, ack_seq: int | None, bitmap: str, recv_window: int | None, now: float
     ) -> tuple[str, ...]:
         """Take a window ack; returns the ids of the frames that may be forgotten."""
         forgotten = self.sending.on_ack(ack_seq, bitmap, recv_window, now)

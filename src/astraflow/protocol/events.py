@@ -60,7 +60,7 @@ Authenticate = Callable[["Handshake", str, object, float], "Principal | Code"]
 
 
 class SessionClaims(Protocol):
-    """PROTOCOL §2: "a signed JWT `{sid, wid, tenant, exp}`"."""
+    """PROTOCOL §2: "a signed JWT `{sid, wid, tenant, exp}`", and `jti`."""
 
     @property
     def sid(self) -> str: ...
@@ -68,13 +68,15 @@ class SessionClaims(Protocol):
     def wid(self) -> str: ...
     @property
     def tenant(self) -> str: ...
+    @property
+    def jti(self) -> str: ...
 
 
 class SessionTokens(Protocol):
     """Signs and verifies the tokens with which sessions are resumed."""
 
     def mint(
-        self, session_id: str, worker_id: str, tenant: str, wall: float
+        self, session_id: str, worker_id: str, tenant: str, token_id: str, wall: float
     ) -> tuple[str, float]: ...
 
     def verify(self, token: str, wall: float) -> SessionClaims | Code: ...
@@ -160,12 +162,13 @@ class Delivered(GatewayEvent, frozen=True):
 
 
 class Refused(GatewayEvent, frozen=True):
-    """A frame that cannot be used; the worker was told. The attempt that it names fails.
+    """A frame that cannot be used; the worker was told. The attempt that a result or a refusal names fails.
 
     If it has a seq, call `committed` as for any other.
     """
 
     seq: int | None
+    frame_type: str
     unreadable: Unreadable
 
 

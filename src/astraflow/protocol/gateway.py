@@ -184,9 +184,9 @@ class Gateway(Lobby):
         for connection in list(self._connections.values()):
             self._close(connection, code)
 
-    def bind(self, tenant: str, worker: str, subject: str) -> None:
-        """Say whom an identity belongs to, as `IdentityBound` told before a restart."""
-        self._admission.bind(Identity(tenant, worker), subject)
+    def bind(self, tenant: str, worker: str, subject: str, incarnation: int = 0) -> None:
+        """Say whom an identity belongs to, as `IdentityBound` told before a restart, and its last boot."""
+        self._admission.bind(Identity(tenant, worker), subject, incarnation)
 
     def forget(self, tenant: str, worker: str) -> bool:
         """Give an identity free that nobody uses; False if it has a connection or a session."""
@@ -380,7 +380,7 @@ class Gateway(Lobby):
     ) -> None:
         payload = envelope.payload
         if isinstance(payload, control.ControlAck):
-            if payload.recv_window is not None:
+            if payload.is_window_ack:
                 self._on_window_ack(
                     session, payload.ack_seq, payload.ack_bitmap, payload.recv_window, now
                 )
@@ -420,7 +420,7 @@ class Gateway(Lobby):
         ack = envelope.ack
         # A worker whose heartbeats say nothing of what it had taken had taken what it acked before:
         # the frames of a connection arrive in the order in which they were sent.
-        is_said = ack is not None and ack.window is not None
+        is_said = ack is not None and ack.is_window_ack
         taken = ack.seq if ack is not None and is_said else session.duplex.sending.acked
         self._events.append(
             HeartbeatArrived(
@@ -476,7 +476,7 @@ class Gateway(Lobby):
             self._put_new(connection, control.ACK, control.ControlAck(envelope.id))
 
     def _on_riding_ack(self, session: SchedulerSession, ack: AckInfo | None, now: float) -> None:
-        if ack is not None and ack.window is not None:
+        if ack is not None and ack.is_window_ack:
             self._on_window_ack(session, ack.seq, ack.bitmap, ack.window, now)
 
     def _on_window_ack(
@@ -484,7 +484,7 @@ class Gateway(Lobby):
         session: SchedulerSession,
         seq: int | None,
         bitmap: str,
-        window: int,
+        window: int | None,
         now: float,
     ) -> None:
         self._tell_acked(session, session.duplex.on_ack(seq, bitmap, window, now))

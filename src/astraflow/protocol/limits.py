@@ -10,6 +10,7 @@ from typing import Final
 
 __all__ = [
     "ACK_DELAY_S",
+    "ARRIVED_TIMEOUT_S",
     "AUTH_BACKOFF_MIN_S",
     "BACKOFF_BASE_S",
     "BACKOFF_BROKEN_CAP_S",
@@ -76,6 +77,8 @@ __all__ = [
     "TEXT_CHARS",
     "TOKEN_RENEW_BEFORE_S",
     "TOKEN_RENEW_RETRY_S",
+    "TOKEN_REPLACED_S",
+    "TOKEN_USES_KEPT",
     "TURN_BYTES",
     "TURN_FRAMES",
     "UNREAD_TIMEOUT_S",
@@ -155,6 +158,11 @@ REFUSALS_WINDOW_S: Final = 10.0
 TOKEN_RENEW_BEFORE_S: Final = 300.0
 TOKEN_RENEW_RETRY_S: Final = 30.0
 
+# "a replaced one stays good for 30 s after its successor was used": a resume that is under way ends well.
+TOKEN_REPLACED_S: Final = 30.0
+# Uses within that time that are told apart; of a session that resumes more often, older tokens end sooner.
+TOKEN_USES_KEPT: Final = 64
+
 # --- what a register may claim ("capabilities lying": clamped or refused) ---
 
 MAX_PARALLEL: Final = 1024
@@ -190,6 +198,9 @@ RETRANSMIT_CAP_S: Final = 5.0
 RETRANSMIT_JITTER: Final = 0.25
 # After the sixth transmission stayed unacknowledged the link is broken: close and resume.
 RETRANSMIT_ATTEMPTS: Final = 6
+# "A frame that the bitmap calls arrived but that `ack_seq` does not cover within 30 s is sent again": a peer that says
+# so and commits nothing must not hold a window for ever. Longer than any commit takes.
+ARRIVED_TIMEOUT_S: Final = 30.0
 # "Acks are coalesced: at the latest after 10 ms or a quarter window".
 ACK_DELAY_S: Final = 0.010
 # Frames that wait behind the window. A full queue pushes back on the producer.

@@ -124,18 +124,8 @@ class Lobby(Hub):
         now: float,
         wall: float,
     ) -> None:
-        denial = self._admission.check_resume(envelope, resume, wall)
         session = self._sessions.get(resume.session_id)
-        if denial is None and (session is None or not self._knows(session)):
-            denial = Denial(errors.SESSION_UNKNOWN, errors.SESSION_UNKNOWN.says)
-        elif denial is None:
-            assert session is not None
-            proof = self._admission.prove(
-                session.handshake, session.tenant, connection.certificate, wall
-            )
-            if isinstance(proof, Denial):
-                denial = proof
-                self._end(session, proof.code, proof.reason)
+        denial = self._may_resume(connection, envelope, resume, session, now, wall)
         if denial is not None:
             self._audit(connection, "resume", denial.code, envelope.id)
             self._reset(connection, denial.code, denial.reason)
@@ -145,6 +135,31 @@ class Lobby(Hub):
         self._displace(identity)
         self._hold(connection, identity, session.principal, session.handshake)
         self._carry_on(connection, session, resume.last_seen_seq, now, wall)
+
+    def _may_resume(
+        self,
+        connection: Connection,
+        envelope: Envelope,
+        resume: control.Resume,
+        session: SchedulerSession | None,
+        now: float,
+        wall: float,
+    ) -> Denial | None:
+        claims = self._admission.check_resume(envelope, resume, wall)
+        if isinstance(claims, Denial):
+            return claims
+        if session is None or not self._knows(session):
+            return Denial(errors.SESSION_UNKNOWN, errors.SESSION_UNKNOWN.says)
+        if not session.tokens.use(claims.jti, now):
+            self._count("tokens_replaced")
+            return Denial(errors.AUTH_INVALID_TOKEN, errors.AUTH_INVALID_TOKEN.says)
+        proof = self._admission.prove(
+            session.handshake, session.tenant, connection.certificate, wall
+        )
+        if isinstance(proof, Denial):
+            self._end(session, proof.code, proof.reason)
+            return proof
+        return None
 
     def _carry_on(
         self,
@@ -201,6 +216,8 @@ class Lobby(Hub):
         elif isinstance(payload, control.Register):
             if session is None:
                 self._begin(connection, envelope.id, payload, now)
+            elif envelope.id != session.register_id:
+                self._deny(connection, "a second register before the session is open")
             # Else it was sent again, because the commit takes its time.
         elif isinstance(payload, Unreadable) and not is_sequenced(envelope.type):
             self._refuse(connection, envelope, payload, now)
@@ -281,7 +298,7 @@ class Lobby(Hub):
     ) -> None:
         assert session.conn is not None
         token, expires_at = self._tokens.mint(
-            session.session_id, session.worker, session.tenant, wall
+            session.session_id, session.worker, session.tenant, session.tokens.new_id(), wall
         )
         session.token_minted(now, expires_at - wall)
         settings, committed = self._settings, session.duplex.receiving.committed
@@ -310,7 +327,12 @@ class Lobby(Hub):
         if session is not None and session.is_accepted:
             self._events.append(
                 Refused(
-                    session.session_id, session.tenant, session.worker, envelope.seq, unreadable
+                    session.session_id,
+                    session.tenant,
+                    session.worker,
+                    envelope.seq,
+                    envelope.type,
+                    unreadable,
                 )
             )
         self._is_abuse(connection, now)

@@ -17,7 +17,7 @@ import msgspec
 
 from astraflow.protocol import limits
 
-__all__ = ["NUMBERS_ROUGHLY", "SUSPECT", "duplicate_key", "problem_in"]
+__all__ = ["NUMBERS_ROUGHLY", "SUSPECT", "duplicate_key", "has_duplicate_key", "problem_in"]
 
 # For a first look: what may stand in a number becomes 0, and the shortest number that may be out of
 # range is 1e309.
@@ -39,7 +39,10 @@ _BACKSLASH: Final = ord("\\")
 _ESCAPED_NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _STRING_OR_BRACKET: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
 
+_ESCAPED_COLON: Final = b"\\u003"
+
 _decode_any = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
 
 
 def problem_in(text: bytes, levels_around: int) -> str | None:
@@ -71,8 +74,25 @@ def problem_in(text: bytes, levels_around: int) -> str | None:
     return None
 
 
-def duplicate_key(text: bytes, *, payload_too: bool) -> str | None:
-    """The first key that the envelope, or with `payload_too` anything in it, has twice."""
+def has_duplicate_key(text: bytes) -> bool:
+    """Whether any object in this JSON text has a key twice.
+
+    A decoder keeps one of them. Each that it drops takes a colon with it, and nothing else that is written in another
+    way does, but a colon that was escaped.
+
+    Raises:
+        msgspec.DecodeError: it is not JSON.
+    """
+    colons = text.count(b":")
+    if colons < 2:
+        return False
+    if _encode(_decode_any(text)).count(b":") == colons and text.find(_ESCAPED_COLON) < 0:
+        return False
+    return duplicate_key(text) is not None
+
+
+def duplicate_key(text: bytes, *, opaque: str | None = None) -> str | None:
+    """The first key that anything in this text has twice; what stands under `opaque` is not looked at."""
     top = json.loads(text, object_pairs_hook=_Pairs)
     waiting: list[object] = [top]
     while waiting:
@@ -86,7 +106,7 @@ def duplicate_key(text: bytes, *, payload_too: bool) -> str | None:
             if key in seen:
                 return key
             seen.add(key)
-            if value is not top or key != "payload" or payload_too:
+            if value is not top or key != opaque:
                 waiting.append(inner)
     return None
 

@@ -7,6 +7,7 @@ lost" (PROTOCOL §5.4), counted from the last heartbeat, on the monotonic clock.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from astraflow.protocol import limits
@@ -20,7 +21,41 @@ if TYPE_CHECKING:
     from astraflow.protocol.events import Conn, GatewaySettings, Principal
     from astraflow.protocol.frames import FrameMaker
 
-__all__ = ["SchedulerSession"]
+__all__ = ["IssuedTokens", "SchedulerSession"]
+
+
+class IssuedTokens:
+    """Which tokens of one session still open it. They are numbered in the order in which they were made.
+
+    PROTOCOL §2: "a replaced one stays good for 30 s after its successor was used, then it is refused": the worker may
+    not have got the successor, and only its use says that it has.
+    """
+
+    __slots__ = ("_first_good", "_made", "_session_id", "_uses")
+
+    def __init__(self, session_id: str) -> None:
+        self._session_id = session_id
+        self._made = 0
+        self._first_good = 0
+        self._uses: deque[tuple[int, float]] = deque()  # both grow
+
+    def new_id(self) -> str:
+        self._made += 1
+        return f"{self._session_id}.{self._made}"
+
+    def use(self, token_id: str, now: float) -> bool:
+        """Whether this token opens the session now; those before it are replaced from here on."""
+        number = int(token_id.rpartition(".")[2])
+        uses = self._uses
+        while uses and (
+            uses[0][1] + limits.TOKEN_REPLACED_S <= now or len(uses) >= limits.TOKEN_USES_KEPT
+        ):
+            self._first_good = uses.popleft()[0]
+        if number < self._first_good:
+            return False
+        if number > (uses[-1][0] if uses else self._first_good):
+            uses.append((number, now))
+        return True
 
 
 class SchedulerSession:
@@ -43,6 +78,7 @@ class SchedulerSession:
         "renew_at",
         "session_id",
         "tenant",
+        "tokens",
         "worker",
     )
 
@@ -71,6 +107,7 @@ class SchedulerSession:
         self.register_id: str | None = None
         self.missed = 0
         self.renew_at: float | None = None
+        self.tokens = IssuedTokens(session_id)
         # For when the gateway has set its timers; kept here to spare it a search.
         self.far_at: float | None = None
         self.near_at: float | None = None

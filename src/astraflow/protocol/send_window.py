@@ -36,7 +36,7 @@ class QueueFull(errors.Unavailable):
 class _Slot(Generic[F]):
     """A frame in the window: sent, and not yet under `ack_seq`."""
 
-    __slots__ = ("arrived", "due", "frame", "is_feedback", "is_sealed", "sends", "seq")
+    __slots__ = ("again", "arrived", "due", "frame", "is_feedback", "is_sealed", "sends", "seq")
 
     def __init__(self, seq: int, frame: F, is_feedback: bool) -> None:
         self.seq = seq
@@ -46,6 +46,7 @@ class _Slot(Generic[F]):
         self.sends = 0
         self.due = 0.0
         self.arrived = False
+        self.again = 0  # how often it was sent after it was said to have arrived
 
 
 # The wait after the n-th transmission; the last one ends in a broken link.
@@ -197,8 +198,15 @@ class SendWindow(Generic[F]):
             self._probe(now, out)
         return out
 
-    def on_ack(self, ack_seq: int | None, bitmap: str, recv_window: int, now: float) -> list[F]:
-        """Take the peer's ack; returns the frames that `ack_seq` now covers, to be forgotten."""
+    def on_ack(
+        self, ack_seq: int | None, bitmap: str, recv_window: int | None, now: float
+    ) -> list[F]:
+        """Take the peer's ack; returns the frames that `ack_seq` now covers, to be forgotten.
+
+        Without `recv_window` the last one told stands.
+        """
+        if recv_window is None:
+            recv_window = self._peer_window
         acked = -1 if ack_seq is None else ack_seq
         if acked < self._acked:
             self.counters["acks_late"] += 1
@@ -211,7 +219,7 @@ class SendWindow(Generic[F]):
         self._open(recv_window, now)
         forgotten = self._forget_through(acked)
         if arrived:
-            self._stop_resending(acked, arrived)
+            self._stop_resending(acked, arrived, now)
         if not self._slots:
             self._next_due = inf
         return forgotten
@@ -219,7 +227,7 @@ class SendWindow(Generic[F]):
     def resend_all(self, now: float) -> None:
         """After a resume: everything unacknowledged goes out again, as if for the first time."""
         for slot in self._slots:
-            slot.sends = 0
+            slot.sends = slot.again = 0
             slot.arrived = False
             slot.due = now
         self._next_due = now if self._slots else inf
@@ -263,7 +271,8 @@ class SendWindow(Generic[F]):
         assert len(self._feedback) <= limits.FEEDBACK_QUEUE
         assert self._feedback_inside == sum(slot.is_feedback for slot in self._slots)
         assert all(0 <= slot.sends <= limits.RETRANSMIT_ATTEMPTS for slot in self._slots)
-        waiting = [slot.due for slot in self._slots if not slot.arrived]
+        assert all(0 <= slot.again <= limits.RETRANSMIT_ATTEMPTS for slot in self._slots)
+        waiting = [slot.due for slot in self._slots]
         is_stopped = self.broken or self._peer_window == 0
         assert is_stopped or self._next_due <= min(waiting, default=inf)
 
@@ -304,12 +313,15 @@ class SendWindow(Generic[F]):
             # "0 = stop": only probes go out until the peer opens its window again.
             return
         for slot in self._slots:
-            if slot.arrived:
-                continue
             if slot.due > now:
                 self._next_due = min(self._next_due, slot.due)
-            elif slot.sends >= limits.RETRANSMIT_ATTEMPTS:
+            elif (slot.again if slot.arrived else slot.sends) >= limits.RETRANSMIT_ATTEMPTS:
                 self.broken = True
+            elif slot.arrived:
+                slot.again += 1
+                self._await_commit(slot, now)
+                self.counters["retransmitted"] += 1
+                self._give_out(slot, out)
             else:
                 self.counters["retransmitted"] += slot.sends > 0
                 self._send(slot, now, out)
@@ -357,10 +369,17 @@ class SendWindow(Generic[F]):
         self._acked = acked
         return forgotten
 
-    def _stop_resending(self, acked: int, arrived: int) -> None:
+    def _stop_resending(self, acked: int, arrived: int, now: float) -> None:
         for slot in self._slots:
-            if arrived >> (slot.seq - acked - 1) & 1:
+            if arrived >> (slot.seq - acked - 1) & 1 and not slot.arrived:
                 slot.arrived = True
+                self._await_commit(slot, now)
+
+    def _await_commit(self, slot: _Slot[F], now: float) -> None:
+        """PROTOCOL §3: a frame that has arrived "but that `ack_seq` does not cover within 30 s is sent again"."""
+        slot.due = now + limits.ARRIVED_TIMEOUT_S
+        if slot.due < self._next_due:
+            self._next_due = slot.due
 
     def _shed(self) -> None:
         self._feedback.popleft()

@@ -32,6 +32,7 @@ __all__ = [
     "AttemptRef",
     "Count",
     "Envelope",
+    "InstanceId",
     "Int",
     "Name",
     "Sender",
@@ -52,6 +53,8 @@ Text = Annotated[str, Meta(max_length=limits.TEXT_CHARS)]
 """A reason, message or stack."""
 Time = Name
 """RFC 3339, within 1970-01-01 … 9999-12-30 UTC. A model that has one calls `check_time` for it when it is made."""
+InstanceId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:-]{1,128}\Z")]
+"""Of a worker: it stands in paths of requests."""
 Int = Annotated[int, Meta(ge=limits.INT_MIN, le=limits.INT_MAX)]
 """PROTOCOL §1: integers beyond ±2^53 are refused in protocol fields."""
 Count = Annotated[int, Meta(ge=0, le=limits.INT_MAX)]
@@ -103,14 +106,18 @@ class Sender(Wire, frozen=True):
 class AckInfo(Wire, frozen=True):
     """`request` asks for `control.ack {for: id}`; the rest is a window ack that rides along.
 
-    It carries a window ack if and only if `window` is there; `seq` is then None before the first
-    committed frame. Numbers that make no sense are left to the window, which ignores them.
+    With `window`, `seq` is None before the first committed frame; without it, the last window told stands. Numbers that
+    make no sense are left to the window, which ignores them.
     """
 
     request: bool = False
     seq: Int | None = None
     bitmap: Bitmap = "0"
     window: Int | None = None
+
+    @property
+    def is_window_ack(self) -> bool:
+        return self.window is not None or self.seq is not None
 
 
 class WindowInfo(AckInfo, frozen=True, omit_defaults=False):

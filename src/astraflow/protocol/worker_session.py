@@ -369,17 +369,17 @@ class WorkerSession(WorkerLink):
         self._events.append(Refused(envelope, unreadable))
 
     def _on_riding_ack(self, ack: AckInfo | None, now: float) -> None:
-        if ack is not None and ack.window is not None:
+        if ack is not None and ack.is_window_ack:
             self._on_window_ack(ack.seq, ack.bitmap, ack.window, now)
 
-    def _on_window_ack(self, seq: int | None, bitmap: str, window: int, now: float) -> None:
+    def _on_window_ack(self, seq: int | None, bitmap: str, window: int | None, now: float) -> None:
         assert self._duplex is not None
         frame_ids = self._duplex.on_ack(seq, bitmap, window, now)
         if frame_ids:
             self._events.append(Acked(frame_ids))
 
     def _on_control_ack(self, ack: control.ControlAck, now: float) -> None:
-        if self.state in OPEN and ack.recv_window is not None:
+        if self.state in OPEN and ack.is_window_ack:
             self._on_window_ack(ack.ack_seq, ack.ack_bitmap, ack.recv_window, now)
         if ack.for_ is None:
             return

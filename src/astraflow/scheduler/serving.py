@@ -180,7 +180,7 @@ async def open_serving(
     rows = await store.active_runs()
     workers = await store.workers()
     for worker in workers:
-        gateway.bind(worker.tenant, worker.worker_id, worker.subject)
+        gateway.bind(worker.tenant, worker.worker_id, worker.subject, worker.incarnation)
         wish = worker.drain and msgspec.json.decode(worker.drain, type=DrainWish)
         engine.restore_worker(worker.tenant, worker.worker_id, wish or None, worker.incarnation)
     # Before the runs: where a task can go depends on where its resources are.

@@ -43,12 +43,13 @@ TASK_TTL_MAX_S: Final = 7_200
 
 
 class SessionClaims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """PROTOCOL §2: "a signed JWT {sid, wid, tenant, exp} (wid = instance id)"."""
+    """PROTOCOL §2: "a signed JWT {sid, wid, tenant, exp} (wid = instance id)". "Each token has its own `jti`"."""
 
     sid: str
     wid: str
     tenant: str
     exp: int
+    jti: str
 
 
 class TaskClaims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,9 +79,11 @@ class SessionTokens:
         self._ring = ring
         self._ttl_s = ttl_s
 
-    def mint(self, session_id: str, worker_id: str, tenant: str, wall: float) -> tuple[str, int]:
+    def mint(
+        self, session_id: str, worker_id: str, tenant: str, token_id: str, wall: float
+    ) -> tuple[str, int]:
         """Return a token and the second in which it expires."""
-        claims = SessionClaims(session_id, worker_id, tenant, int(wall) + self._ttl_s)
+        claims = SessionClaims(session_id, worker_id, tenant, int(wall) + self._ttl_s, token_id)
         return self._ring.sign(_ENCODER.encode(claims)), claims.exp
 
     def verify(self, token: str, wall: float) -> SessionClaims | errors.Code:

@@ -46,6 +46,7 @@ class Claims(NamedTuple):
     wid: str
     tenant: str
     exp: float
+    jti: str
 
 
 class PlainTokens:
@@ -54,14 +55,17 @@ class PlainTokens:
     def __init__(self, life_s: float = 3600.0) -> None:
         self.life_s = life_s
 
-    def mint(self, session_id: str, worker_id: str, tenant: str, wall: float) -> tuple[str, float]:
-        return f"{session_id}|{worker_id}|{tenant}|{wall + self.life_s}", wall + self.life_s
+    def mint(
+        self, session_id: str, worker_id: str, tenant: str, token_id: str, wall: float
+    ) -> tuple[str, float]:
+        until = wall + self.life_s
+        return f"{session_id}|{worker_id}|{tenant}|{until}|{token_id}", until
 
     def verify(self, token: str, wall: float) -> Claims | errors.Code:
         parts = token.split("|")
-        if len(parts) != 4 or float(parts[3]) < wall:
+        if len(parts) != 5 or float(parts[3]) < wall:
             return errors.AUTH_INVALID_TOKEN
-        return Claims(parts[0], parts[1], parts[2], float(parts[3]))
+        return Claims(parts[0], parts[1], parts[2], float(parts[3]), parts[4])
 
 
 class Doors:

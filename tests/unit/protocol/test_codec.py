@@ -252,6 +252,9 @@ def test_what_is_not_an_envelope_ends_the_connection_and_names_the_field(
         ),
         text().replace(b',"payload":{}', b',"flags":["a"],"flags":[],"payload":{}'),
         text().replace(b',"payload":{}', b',"seq":1,"seq":null,"payload":{}'),
+        text().replace(
+            b',"payload":{}', b',"seq":null,"seq":7,"ack":{"request":true},"payload":{}'
+        ),
         text().replace(b'"payload":{}', b'"payload":{"healthy":true,"healthy":false}'),
         text().replace(b'"payload":{}', b'"payload":{"metrics":{"cpu_pct":1,"cpu_pct":2}}'),
         text().replace(
@@ -264,7 +267,90 @@ def test_a_key_that_stands_twice_ends_the_connection(raw: bytes) -> None:
     assert refused(raw).close_code == 1002
 
 
-def test_user_data_may_have_a_key_twice_because_it_is_only_carried() -> None:
+def twice(frame_type: str, payload: bytes) -> Unreadable:
+    """What is read of this payload in a frame of our own spacing, and in one of another."""
+    written = [
+        text(type=frame_type, seq=0).replace(b'"payload":{}', b'"payload":' + payload),
+        text(type=frame_type, seq=0).replace(b'"payload":{}', b'"payload": ' + payload),
+    ]
+    first, second = (decode(each).payload for each in written)
+    assert first == second
+    assert isinstance(first, Unreadable)
+    assert first.code is errors.PROTOCOL_BAD_PAYLOAD
+    assert first.message.startswith("a key stands twice")
+    return first
+
+
+RESULT_HEAD = b'"run_id":"r","task_id":"r.0","attempt":1,"status":"SUCCEEDED"'
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"{" + RESULT_HEAD + b',"status":"FAILED"}',
+        b"{" + RESULT_HEAD + b',"result":{},"result":{}}',
+        b"{" + RESULT_HEAD + b',"result":{"a":1,"a":2}}',
+        b"{" + RESULT_HEAD + b',"result":[{"b":[{"a":1,"a":1e2}]}]}',
+        b"{" + RESULT_HEAD + b',"result":{"a:":1,"a\\u003a":2}}',
+        b"{" + RESULT_HEAD + b',"result":{"a":":","b":"\\u003a","a":1}}',
+        b"{"
+        + RESULT_HEAD
+        + b',"artifacts":[{"resource_id":"x","worker_id":"w","type":"t","type":"t"}]}',
+        b"{" + RESULT_HEAD + b',"unknown":1,"unknown":2}',
+    ],
+)
+def test_a_key_that_stands_twice_in_a_result_is_a_bad_payload(payload: bytes) -> None:
+    assert twice(business.RESULT, payload).task_id == "r.0"
+
+
+@pytest.mark.parametrize(
+    ("frame_type", "payload"),
+    [
+        (business.FEEDBACK, b'{"run_id":"r","task_id":"r.0","attempt":1,"metrics":{"a":1,"a":2}}'),
+        (business.PKG_UNINSTALL, b'{"name":"p","version":"1","version":"2"}'),
+        ("ext.vendor.thing", b'{"a":1,"a":2}'),
+    ],
+)
+def test_a_key_that_stands_twice_in_any_payload_is_a_bad_payload(
+    frame_type: str, payload: bytes
+) -> None:
+    twice(frame_type, payload)
+
+
+@pytest.mark.parametrize(
+    "value", [{"a:": ":", "b": {"a:": 1}}, [{"a": 1}, {"a": 1}], {"a": 1.5e300, "é": "\u003a"}]
+)
+def test_a_key_may_stand_in_two_objects(value: object) -> None:
+    for written in (
+        json.dumps(value),
+        json.dumps(value, ensure_ascii=False),
+        json.dumps(value, indent=1),
+    ):
+        payload = b"{" + RESULT_HEAD + b',"result":' + written.encode() + b"}"
+        frame = decode(
+            text(type=business.RESULT, seq=0).replace(b'"payload":{}', b'"payload":' + payload)
+        )
+        assert isinstance(frame.payload, business.Result)
+        assert bytes(frame.payload.result) == written.encode()
+
+
+def test_a_result_with_a_key_twice_is_not_sent() -> None:
+    for more in ({}, {"duration_ms": 5, "metrics": {"a": 1.0}}):
+        bad = business.Result("r", "r.0", 1, "SUCCEEDED", Raw(b'{"1":1,"1":2}'), **more)
+        with pytest.raises(Unsendable) as caught:
+            check_outgoing(business.RESULT, bad)
+        assert caught.value.code is errors.RESULT_INVALID
+
+
+def test_a_field_of_a_dispatch_that_stands_twice_is_a_bad_payload() -> None:
+    raw = dispatch_with(b"{}")
+    for field in (b'"parameters":{}', b'"attempt":'):
+        assert field in raw
+    again = decode(raw.replace(b'"parameters":{}', b'"parameters":{},"parameters":{}'))
+    assert isinstance(again.payload, Unreadable)
+
+
+def test_what_a_workflow_says_is_carried_as_it_was_written() -> None:
     frame = decode(dispatch_with(b'{"a":1,"a":2}'))
     assert isinstance(frame.payload, business.Dispatch)
     assert bytes(frame.payload.parameters) == b'{"a":1,"a":2}'

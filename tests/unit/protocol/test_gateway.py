@@ -257,6 +257,50 @@ def test_a_register_that_cannot_be_read_is_refused_and_may_be_sent_better() -> N
     assert len(door.of(RegisterArrived)) == 1
 
 
+def test_a_second_register_before_the_accept_ends_the_session() -> None:
+    door = Door()
+    door.greet(1)
+    sent = door.feed(1, control.REGISTER, register())
+    door.again(1, sent)
+    assert len(door.of(RegisterArrived)) == 1, "it was only sent again"
+    door.feed(1, control.REGISTER, register())
+    door.denied(1, errors.SESSION_DENIED)
+    assert len(door.of(SessionEnded)) == 1
+
+
+@pytest.mark.parametrize("kind", ["handshake", "heartbeat"])
+def test_a_second_handshake_or_a_heartbeat_before_the_accept_is_denied(kind: str) -> None:
+    door = Door()
+    door.greet(1)
+    door.feed(1, control.REGISTER, register())
+    payload = handshake() if kind == "handshake" else control.Heartbeat()
+    door.feed(1, f"control.{kind}", payload)
+    door.denied(1, errors.SESSION_DENIED)
+    assert len(door.of(SessionEnded)) == 1
+
+
+def test_a_lower_incarnation_than_the_last_is_denied() -> None:
+    door = Door()
+    door.enter(1, incarnation=3)
+    door.greet(2, incarnation=2)
+    assert "new id" in door.denied(2, errors.SESSION_DENIED).reason
+    door.enter(3, incarnation=3)
+    door.gateway.bind(TENANT, "w-2", "subject-1", 5)
+    door.greet(4, worker="w-2", incarnation=4)
+    door.denied(4, errors.SESSION_DENIED)
+
+
+def test_an_ack_without_recv_window_is_taken_and_keeps_the_window() -> None:
+    door = Door()
+    session_id = door.enter(1)
+    for _ in range(3):
+        door.gateway.send(session_id, business.CANCEL, cancel(), None, door.now)
+    door.drain()
+    door.feed(1, control.ACK, control.ControlAck(ack_seq=0))
+    door.feed(1, control.HEARTBEAT, control.Heartbeat(), ack=AckInfo(seq=1))
+    assert [event.ack_seq for event in door.of(Acked)] == [0, 1]
+
+
 def test_the_accept_says_what_the_worker_must_know() -> None:
     settings = GatewaySettings(window=8, heartbeat_interval_s=2.0, lease_ttl_s=12.0)
     door = Door(settings)
@@ -265,7 +309,7 @@ def test_the_accept_says_what_the_worker_must_know() -> None:
     assert isinstance(acked, control.ControlAck)
     assert accept == control.SessionAccept(
         session_id,
-        f"{session_id}|{WORKER}|{TENANT}|{door.wall + 3600}",
+        f"{session_id}|{WORKER}|{TENANT}|{door.wall + 3600}|{session_id}.1",
         "2027-01-15T09:00:00Z",
         False,
         WORKER,
@@ -461,7 +505,7 @@ def test_a_session_that_is_not_open_yet_cannot_be_resumed() -> None:
     door.greet(1)
     door.feed(1, control.REGISTER, register())
     session_id = door.last(RegisterArrived).session_id
-    token, _ = door.tokens.mint(session_id, WORKER, TENANT, door.wall)
+    token, _ = door.tokens.mint(session_id, WORKER, TENANT, f"{session_id}.1", door.wall)
     door.resume(2, session_id, token)
     door.denied(2, errors.SESSION_UNKNOWN)
 
@@ -470,13 +514,13 @@ def test_a_session_that_is_not_open_yet_cannot_be_resumed() -> None:
     ("token", "more", "code"),
     [
         ("rubbish", {}, errors.AUTH_INVALID_TOKEN),
-        ("{sid}|w-1|acme|1", {}, errors.AUTH_INVALID_TOKEN),
-        ("other|w-1|acme|9e9", {}, errors.SESSION_DENIED),
-        ("{sid}|w-1|other|9e9", {}, errors.SESSION_DENIED),
-        ("{sid}|w-2|acme|9e9", {}, errors.SESSION_DENIED),
-        ("{sid}|w-1|acme|9e9", {"worker": "w-2"}, errors.SESSION_DENIED),
-        ("{sid}|w-1|acme|9e9", {"role": "scheduler"}, errors.SESSION_DENIED),
-        ("{sid}|w-1|acme|9e9", {"tenant": "other"}, errors.SESSION_DENIED),
+        ("{sid}|w-1|acme|1|s.1", {}, errors.AUTH_INVALID_TOKEN),
+        ("other|w-1|acme|9e9|s.1", {}, errors.SESSION_DENIED),
+        ("{sid}|w-1|other|9e9|s.1", {}, errors.SESSION_DENIED),
+        ("{sid}|w-2|acme|9e9|s.1", {}, errors.SESSION_DENIED),
+        ("{sid}|w-1|acme|9e9|s.1", {"worker": "w-2"}, errors.SESSION_DENIED),
+        ("{sid}|w-1|acme|9e9|s.1", {"role": "scheduler"}, errors.SESSION_DENIED),
+        ("{sid}|w-1|acme|9e9|s.1", {"tenant": "other"}, errors.SESSION_DENIED),
     ],
 )
 def test_a_session_token_must_fit_the_session_and_the_sender(
@@ -488,6 +532,46 @@ def test_a_session_token_must_fit_the_session_and_the_sender(
     door.denied(2, code)
     door.feed(1, control.HEARTBEAT, control.Heartbeat())
     assert door.of(HeartbeatArrived), "the session it was after is untouched"
+
+
+def test_no_two_tokens_of_a_session_are_equal() -> None:
+    door = Door()
+    session_id = door.enter(1)
+    door.resume(2, session_id, door.token(1))
+    assert door.token(1) != door.token(2), "both were made in one second"
+
+
+def test_a_replaced_token_is_good_for_30_s_after_its_successor_was_used() -> None:
+    door = Door()
+    session_id = door.enter(1)
+    first = door.token(1)
+    door.resume(2, session_id, first)
+    second = door.token(2)
+    for _ in range(4):
+        door.tick(10.0)
+        door.feed(2, control.HEARTBEAT, control.Heartbeat())
+    door.resume(3, session_id, first)
+    assert door.token(3), "the successor was not used: nobody knows whether it arrived"
+    door.resume(4, session_id, second)
+    for conn, seconds in ((5, 14.0), (6, 14.0)):
+        door.tick(seconds)
+        door.resume(conn, session_id, first)
+        assert door.token(conn)
+    door.tick(2.0)
+    door.resume(7, session_id, first)
+    door.denied(7, errors.AUTH_INVALID_TOKEN)
+    door.resume(8, session_id, second)
+    assert door.token(8), "the one that was used stays good, and the session was not touched"
+
+
+def test_a_session_that_resumes_without_end_keeps_few_uses() -> None:
+    door = Door()
+    session_id = door.enter(1)
+    first = door.token(1)
+    for conn in range(2, 2 + limits.TOKEN_USES_KEPT + 2):
+        door.resume(conn, session_id, door.token(conn - 1))
+    door.resume(1000, session_id, first)
+    door.denied(1000, errors.AUTH_INVALID_TOKEN)
 
 
 def test_a_credential_that_was_revoked_cannot_resume() -> None:
@@ -702,7 +786,7 @@ def test_a_payload_that_cannot_be_read_is_refused_and_its_seq_is_the_engines() -
     session_id = door.enter(1)
     wrong = Unreadable(errors.PROTOCOL_BAD_PAYLOAD, "/payload/status", "no", "task-1", 1)
     frame = door.feed(1, business.RESULT, wrong, seq=0)
-    assert door.of(Refused) == [Refused(session_id, TENANT, WORKER, 0, wrong)]
+    assert door.of(Refused) == [Refused(session_id, TENANT, WORKER, 0, business.RESULT, wrong)]
     assert control.ControlError(
         frame.id, "E.PROTOCOL.BAD_PAYLOAD", "no", "/payload/status"
     ) in door.answers(1)

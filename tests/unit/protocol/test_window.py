@@ -84,6 +84,47 @@ def test_the_bitmap_stops_resending_and_forgets_nothing() -> None:
     window.check()
 
 
+def test_a_frame_that_arrived_and_is_never_committed_is_sent_again_until_the_link_is_broken() -> (
+    None
+):
+    window = pushed(sender(4), 2)
+    window.take(0.0)
+    window.on_ack(None, "3", 4, 1.0)
+    assert window.take(1.0) == []
+    now, sent = 1.0, 0
+    while not window.broken:
+        # The peer says so again and again: that does not put it off.
+        window.on_ack(None, "3", 4, now + 29.0)
+        due = window.deadline()
+        assert due == now + 30.0
+        now = due
+        sent += len(window.take(now))
+        window.check()
+    assert sent == 2 * limits.RETRANSMIT_ATTEMPTS
+    window.resend_all(now)
+    assert len(window.take(now)) == 2, "a new connection begins anew"
+    window.check()
+
+
+def test_an_ack_ends_the_wait_for_the_commit() -> None:
+    window = pushed(sender(4), 2)
+    window.take(0.0)
+    window.on_ack(None, "3", 4, 1.0)
+    assert window.on_ack(0, "1", 4, 2.0) == notes(1)
+    assert window.take(2.0) == []
+    assert window.deadline() == 31.0
+    assert window.on_ack(1, "0", 4, 3.0) == notes(2)[1:]
+    assert window.deadline() is None
+
+
+def test_an_ack_without_a_window_keeps_the_last_one_told() -> None:
+    window = pushed(sender(4), 9)
+    window.on_ack(None, "0", 1, 0.0)
+    assert ids(window.take(0.0)) == ["f0"]
+    assert window.on_ack(0, "0", None, 0.0) == notes(1)
+    assert ids(window.take(0.0)) == ["f1"]
+
+
 def test_an_unacknowledged_frame_is_sent_again_with_doubling_waits_until_the_link_is_broken() -> (
     None
 ):
