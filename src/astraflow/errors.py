@@ -203,6 +203,9 @@ DISPATCH_WITHDRAWN = _again("E.DISPATCH.WITHDRAWN", 409,
 
 # --- tasks ---
 
+TASK_UNKNOWN = _final("E.TASK.UNKNOWN", 404,
+    "the report is about a task that is unknown, of another tenant, or not given to this worker",
+    "nothing if it came late; else look for a worker that reports what it was not given")
 TASK_LOST = _again("E.TASK.LOST", 500,
     "the worker that held the attempt is gone, and the node may not run twice",
     "decide by hand whether the work was done, then run it again")
@@ -275,6 +278,9 @@ RESULT_UNKNOWN_TASK = _final("E.RESULT.UNKNOWN_TASK", 404,
 RESULT_INVALID = _final("E.RESULT.INVALID", 422,
     "the result cannot be written as a frame",
     "return plain JSON values: no NaN, no lone surrogates, not too deep")
+ARTIFACT_INLINE_LIMIT = _final("E.ARTIFACT.INLINE_LIMIT", 413,
+    "an inline artifact is larger than may travel inline",
+    "return a reference to it, and let its bytes stay on the worker")
 RESULT_TOO_LARGE = _final("E.RESULT.TOO_LARGE", 413,
     "the result is larger than may travel inline",
     "return an artifact instead")

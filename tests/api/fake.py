@@ -95,6 +95,7 @@ class FakeScheduler:
         self.workflows: dict[tuple[str, str], list[WorkflowRow]] = {}
         self.known_workers: dict[tuple[str, str], WorkerView] = {}
         self.commands: list[tuple[str, WorkerCommand, str]] = []
+        self.refusals: list[tuple[str, str, str, str]] = []
         self.rebound: list[tuple[str, bool]] = []
         self.audits: list[AuditRow] = []
         self.tenant_log: list[TenantEvent] = []
@@ -408,6 +409,9 @@ class FakeScheduler:
         if known is None:
             raise errors.NotFound(errors.WORKER_NOT_FOUND, f"no such worker: {worker_id[:64]}")
         return known
+
+    def audit_refusal(self, tenant: str, by: str, action: str, code: errors.Code) -> None:
+        self.refusals.append((tenant, by, action, code.code))
 
     async def command(self, tenant: str, worker_id: str, command: WorkerCommand, by: str) -> str:
         self.worker(tenant, worker_id)

@@ -51,6 +51,10 @@ def test_every_route_answers_every_role_as_the_table_says() -> None:
                     assert answer.status_code == 403  # and no body to say why
                 else:
                     problem_of(answer, 403, "E.AUTH.FORBIDDEN")
+                    if route.method != "GET":
+                        refused = rig.scheduler.refusals.pop()
+                        assert refused[2:] == (route.action, "E.AUTH.FORBIDDEN")
+        assert rig.scheduler.refusals == [], "what only reads is not audited"
 
     serve(test)
 

@@ -20,7 +20,7 @@ from astraflow.errors import Code, Refused
 from astraflow.security.bearer import ApiTokens, TokenRecord
 from astraflow.security.policy import PUBLIC, SIGNED, allows
 
-__all__ = ["NOT_LET_IN", "Doorkeeper", "host_name"]
+__all__ = ["NOT_LET_IN", "Doorkeeper", "Forbidden", "host_name"]
 
 NOT_LET_IN: Final = (
     "give a valid token as Authorization: Bearer <token>, or a link that is still valid"
@@ -30,6 +30,16 @@ NOT_LET_IN: Final = (
 _Raw = Iterable[tuple[bytes, bytes]]
 _LOOPBACK_NAMES: Final = frozenset({"localhost"})
 _ANY: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, not bound to
+
+
+class Forbidden(Refused):
+    """A good credential whose role may not do this."""
+
+    def __init__(self, bearer: TokenRecord) -> None:
+        super().__init__(
+            errors.AUTH_FORBIDDEN, f"the role of the token may not do this: {bearer.role}"
+        )
+        self.bearer = bearer
 
 
 class Doorkeeper:
@@ -47,7 +57,9 @@ class Doorkeeper:
     def admit(self, action: str, headers: _Raw) -> TokenRecord | None:
         """The credential that may take this action; None if it needs none, or has its own proof: a signed link.
 
-        Raises: Refused, with 401 or 403.
+        Raises:
+            Forbidden: its role may not do this.
+            Refused: with 401.
         """
         if action in PUBLIC:
             return None
@@ -55,9 +67,7 @@ class Doorkeeper:
             return None
         bearer = self._authenticate(headers)
         if not allows(bearer.role, action):
-            raise Refused(
-                errors.AUTH_FORBIDDEN, f"the role of the token may not do this: {bearer.role}"
-            )
+            raise Forbidden(bearer)
         return bearer
 
     def _authenticate(self, headers: _Raw) -> TokenRecord:

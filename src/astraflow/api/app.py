@@ -19,7 +19,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp, HTTPScope, Method, Receive, Scope, Send
 
 from astraflow import errors
-from astraflow.api.access import Doorkeeper
+from astraflow.api.access import Doorkeeper, Forbidden
 from astraflow.api.answers import Answer, answer_problem
 from astraflow.api.cursors import Cursors
 from astraflow.api.events import Timing
@@ -152,6 +152,9 @@ def _handler(
             bearer = doorkeeper.admit(action, scope["headers"])
             answer = await endpoint(Call(scope, request.receive, bearer))
         except AstraflowError as error:
+            if isinstance(error, Forbidden) and route.method not in ("GET", "HEAD"):
+                who = error.bearer
+                scheduler.audit_refusal(who.tenant, who.subject, action, error.code)
             # That it is not ready it has said once; a probe asks every second.
             is_said = error.code is errors.SCHEDULER_NOT_READY
             if error.code.http >= HTTPStatus.INTERNAL_SERVER_ERROR and not is_said:

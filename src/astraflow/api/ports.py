@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from astraflow.dispatch.rollout import Rollout
 from astraflow.engine.batch import NumberedFact
+from astraflow.errors import Code
 from astraflow.runs.facts import RunStatus
 from astraflow.runs.projections import Event
 from astraflow.scheduler.catalogs import Catalogs
@@ -215,6 +216,9 @@ class SchedulerPort(ResourcePort, Protocol):
 
     async def command(self, tenant: str, worker_id: str, command: WorkerCommand, by: str) -> str:
         """Give an order to a worker; returns the id of the order. Raises: NotFound; Unavailable."""
+
+    def audit_refusal(self, tenant: str, by: str, action: str, code: Code) -> None:
+        """Keep that somebody asked for what they may not do. Raises: Unavailable."""
 
     async def audit(
         self, tenant: str, *, limit: int, before: int | None = None

@@ -297,9 +297,19 @@ class Engine:
         finally:
             self._settle()
 
-    def audit(self, tenant: str, who: str, action: str, corr: str, worker: str = "") -> None:
-        """Keep who asked for what, with the facts of the same batch (PROTOCOL §6)."""
-        self.view.batch.notices.append(Audited("", tenant, worker, action, None, who, corr))
+    def audit(
+        self,
+        tenant: str,
+        who: str,
+        action: str,
+        corr: str | None,
+        worker: str = "",
+        *,
+        code: errors.Code | None = None,
+    ) -> None:
+        """Keep who asked for what, with the facts of the same batch (PROTOCOL §6); `code`: why it was refused."""
+        refused = None if code is None else code.code
+        self.view.batch.notices.append(Audited("", tenant, worker, action, refused, who, corr))
 
     def drain_worker(
         self, tenant: str, worker_id: str, wish: DrainWish, now: float, at: int

@@ -6,6 +6,8 @@ sender would repeat it for ever (PROTOCOL §5.9).
 
 from __future__ import annotations
 
+from typing import Final
+
 from astraflow import errors
 from astraflow.engine.batch import CommitFrame
 from astraflow.engine.packages import on_package_event
@@ -17,12 +19,15 @@ from astraflow.engine.resources import (
 )
 from astraflow.engine.view import View
 from astraflow.protocol import business
-from astraflow.protocol.events import Delivered, Refused
+from astraflow.protocol.events import Audited, Delivered, Refused
 from astraflow.runs.commands import Call, Progress, Refuse, Report
 from astraflow.runs.facts import NO_METADATA, ArtifactRef, Chunk, Problem
 from astraflow.runs.run import Run
 
 __all__ = ["on_delivered", "on_refused"]
+
+_DECISIVE: Final = frozenset({business.RESULT, business.EXEC_ERROR, business.NEXT_REQUEST})
+"""What an attempt cannot go on without: its outcome, or a call that it waits for."""
 
 
 def on_delivered(view: View, event: Delivered) -> None:
@@ -30,13 +35,13 @@ def on_delivered(view: View, event: Delivered) -> None:
     payload = event.envelope.payload
     tenant, worker = event.tenant, event.worker
     if isinstance(payload, business.Result):
-        _on_result(view, tenant, worker, payload)
+        _on_result(view, event, payload)
     elif isinstance(payload, business.Feedback):
-        _on_feedback(view, tenant, worker, payload)
+        _on_feedback(view, event, payload)
     elif isinstance(payload, business.ExecError):
-        _on_refusal(view, tenant, worker, payload)
+        _on_refusal(view, event, payload)
     elif isinstance(payload, business.NextRequest):
-        _on_call(view, tenant, worker, payload)
+        _on_call(view, event, payload)
     elif isinstance(payload, business.ResourceEvent):
         on_resource_event(view, tenant, worker, payload)
     elif isinstance(payload, business.PkgEvent):
@@ -49,10 +54,13 @@ def on_delivered(view: View, event: Delivered) -> None:
 
 
 def on_refused(view: View, event: Refused) -> None:
-    """A frame that cannot be read. "An attempt that the payload names fails" (PROTOCOL §1)."""
+    """A frame that cannot be read. "A bad *result* or refusal fails the attempt that it names; bad feedback is dropped
+    and counted, and costs the attempt nothing" (PROTOCOL §1)."""
     unreadable = event.unreadable
-    if unreadable.task_id is not None and unreadable.attempt is not None:
-        place = view.find_task(event.tenant, unreadable.task_id)
+    if event.frame_type not in _DECISIVE:
+        view.count(f"refused: {event.frame_type[:64]}")
+    elif unreadable.task_id is not None and unreadable.attempt is not None:
+        place = _find(view, event, unreadable.task_id)
         if place is not None:
             error = Problem(
                 errors.RESULT_INVALID.code,
@@ -66,10 +74,29 @@ def on_refused(view: View, event: Refused) -> None:
         view.batch.effects.append(CommitFrame(event.session_id, event.seq))
 
 
-def _on_result(view: View, tenant: str, worker: str, result: business.Result) -> None:
-    place = view.find_task(tenant, result.task_id)
+def _find(
+    view: View, event: Delivered | Refused, task_id: str, run_id: str | None = None
+) -> tuple[Run, int] | None:
+    """The task that a report is about, if it was given to this worker. "A report for a task not leased to that worker,
+    of another tenant, or unknown: acked, no effect, audited, the same answer for all three" (PROTOCOL §5.9)."""
+    place = view.find_task(event.tenant, task_id)
+    if place is not None:
+        run, task = place
+        is_of_run = run_id is None or run_id == run.run_id
+        if is_of_run and run.tasks[task].worker == event.worker:
+            return place
+    view.count("foreign report")
+    code = errors.TASK_UNKNOWN.code
+    view.batch.notices.append(
+        Audited(event.session_id, event.tenant, event.worker, "report.foreign", code, None, task_id)
+    )
+    return None
+
+
+def _on_result(view: View, event: Delivered, result: business.Result) -> None:
+    tenant, worker = event.tenant, event.worker
+    place = _find(view, event, result.task_id, result.run_id)
     if place is None:
-        view.count("report of an unknown task")
         close_unlisted(view, tenant, worker, result.artifacts)
         return
     run, task = place
@@ -118,6 +145,12 @@ def _refusal(view: View, worker: str, result: business.Result) -> Problem | None
             message = f"an artifact names another worker: {artifact.worker_id}"
         elif artifact.inline and artifact.type in view.settings.forced_reference_types:
             message = f"artifacts of this type must stay on their worker: {artifact.type}"
+        elif artifact.inline and _size(artifact) > view.settings.inline_limit_bytes:
+            code = errors.ARTIFACT_INLINE_LIMIT
+            message = (
+                f"the inline artifact {artifact.resource_id} has {_size(artifact)} bytes, "
+                f"allowed are {view.settings.inline_limit_bytes}: return a reference instead"
+            )
     if len(result.result) > view.settings.inline_limit_bytes:
         code = errors.RESULT_TOO_LARGE
         message = (
@@ -127,10 +160,14 @@ def _refusal(view: View, worker: str, result: business.Result) -> Problem | None
     return None if message is None else Problem(code.code, "USER_CODE", message, retryable=False)
 
 
-def _on_feedback(view: View, tenant: str, worker: str, feedback: business.Feedback) -> None:
-    place = view.find_task(tenant, feedback.task_id)
+def _size(artifact: business.Artifact) -> int:
+    """What is inside of an inline artifact stands in its metadata."""
+    return max(artifact.size_bytes or 0, len(artifact.metadata))
+
+
+def _on_feedback(view: View, event: Delivered, feedback: business.Feedback) -> None:
+    place = _find(view, event, feedback.task_id, feedback.run_id)
     if place is None:
-        view.count("feedback of an unknown task")
         return
     run, task = place
     chunks = tuple(_chunk(one) for one in feedback.chunks)
@@ -139,7 +176,7 @@ def _on_feedback(view: View, tenant: str, worker: str, feedback: business.Feedba
         Progress(
             task,
             feedback.attempt,
-            worker,
+            event.worker,
             feedback.progress,
             feedback.message,
             feedback.stage,
@@ -149,23 +186,21 @@ def _on_feedback(view: View, tenant: str, worker: str, feedback: business.Feedba
     )
 
 
-def _on_refusal(view: View, tenant: str, worker: str, refusal: business.ExecError) -> None:
-    place = view.find_task(tenant, refusal.task_id)
+def _on_refusal(view: View, event: Delivered, refusal: business.ExecError) -> None:
+    place = _find(view, event, refusal.task_id, refusal.run_id)
     if place is None:
-        view.count("refusal of an unknown task")
         return
     run, task = place
     if refusal.code == errors.DISPATCH_DRAINING.code:
-        entry = view.workers.find(tenant, worker)
+        entry = view.workers.find(event.tenant, event.worker)
         if entry is not None:
             view.workers.set_draining(entry, True)
-    view.decide(run, Refuse(task, refusal.attempt, worker, refusal.code, refusal.message))
+    view.decide(run, Refuse(task, refusal.attempt, event.worker, refusal.code, refusal.message))
 
 
-def _on_call(view: View, tenant: str, worker: str, request: business.NextRequest) -> None:
-    place = view.find_task(tenant, request.task_id)
+def _on_call(view: View, event: Delivered, request: business.NextRequest) -> None:
+    place = _find(view, event, request.task_id, request.run_id)
     if place is None:
-        view.count("call of an unknown task")
         return
     run, task = place
     view.decide(
@@ -173,7 +208,7 @@ def _on_call(view: View, tenant: str, worker: str, request: business.NextRequest
         Call(
             task,
             request.attempt,
-            worker,
+            event.worker,
             request.request_id,
             request.chain_index,
             request.payload,

@@ -15,6 +15,7 @@ from __future__ import annotations
 import msgspec
 
 from astraflow.dispatch import Lease, Offer, WorkerEntry
+from astraflow.dispatch.workers import WorkerStatus
 from astraflow.engine.batch import AcceptSession, SendStop, WorkerChanged
 from astraflow.engine.calls import answer_ended_calls
 from astraflow.engine.operations import owe_drain
@@ -68,6 +69,7 @@ def on_register(view: View, event: RegisterArrived) -> None:
     is_new_boot = known is not None and known.incarnation not in (UNHEARD, event.incarnation)
     if known is not None and is_new_boot:
         take_over_boot(view, known)
+    is_degraded = known is not None and known.status == "degraded" and not event.first
     worker = view.workers.register(
         event.tenant, event.worker, event.session_id, event.incarnation, offer_of(event.register)
     )
@@ -75,6 +77,9 @@ def on_register(view: View, event: RegisterArrived) -> None:
     worker.heard_at = view.at
     worker.heard_mono = view.now
     view.batch.notices.append(event)
+    if is_degraded:
+        # Only a heartbeat says that it is well again.
+        view.workers.set_status(worker, "degraded")
     if event.first:
         worker.says_draining = False
         view.workers.set_draining(worker, False)
@@ -153,8 +158,10 @@ def on_heartbeat(view: View, event: HeartbeatArrived) -> tuple[AttemptRef, ...]:
     worker.heard_at = view.at
     worker.heard_mono = view.now
     was = (worker.is_reachable, worker.is_available)
-    if worker.status == "degraded":
-        view.workers.set_status(worker, "online")
+    # "`healthy: false` in a heartbeat means degraded: nothing new is sent" (PROTOCOL §4).
+    status: WorkerStatus = "online" if event.heartbeat.healthy else "degraded"
+    if worker.status != status:
+        view.workers.set_status(worker, status)
     _notice_drift(view, worker, event.heartbeat.packages.digest)
     worker.resources = msgspec.structs.asdict(event.heartbeat.metrics.resource)
     worker.says_draining = event.heartbeat.draining

@@ -238,6 +238,11 @@ class Scheduler(Reading, Workflows, Resources):
         await writer.barrier()
         return order_id
 
+    def audit_refusal(self, tenant: str, by: str, action: str, code: errors.Code) -> None:
+        """Keep that somebody asked for what they may not do."""
+        writer = self.serving.writer
+        writer.act(lambda now, at: writer.engine.audit(tenant, by, action, None, code=code))
+
     async def audit(
         self, tenant: str, *, limit: int, before: int | None = None
     ) -> list[tuple[int, AuditRow]]:

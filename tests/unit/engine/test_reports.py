@@ -9,7 +9,7 @@ from astraflow import errors
 from astraflow.engine.batch import CommitFrame
 from astraflow.engine.reports import on_delivered
 from astraflow.protocol import business, control
-from astraflow.protocol.events import Delivered
+from astraflow.protocol.events import Audited, Delivered
 from astraflow.protocol.wire import Unreadable
 from astraflow.runs.facts import (
     ArtifactRef,
@@ -87,7 +87,7 @@ class TestResults:
         rig, raw = leased()
         raw.send(business.RESULT, business.Result("x", task_id, 1, "SUCCEEDED"), task_id)
         assert rig.new_facts() == []
-        assert rig.counted("report of an unknown task") == 1
+        assert rig.counted("foreign report") == 1
         assert acked_through(raw) == 0
 
     def test_the_report_of_another_tenant_has_no_effect(self) -> None:
@@ -95,7 +95,7 @@ class TestResults:
         foreign = RawWorker(rig, "w1", tenant="other")
         foreign.result("run1.0")
         assert rig.new_facts() == []
-        assert rig.counted("report of an unknown task") == 1
+        assert rig.counted("foreign report") == 1
         assert acked_through(foreign) == 0
 
     def test_the_report_of_a_worker_that_does_not_hold_the_attempt_has_no_effect(self) -> None:
@@ -103,7 +103,36 @@ class TestResults:
         other = RawWorker(rig, "w2")
         other.result("run1.0")
         assert rig.new_facts() == []
-        assert rig.counted("late report") == 1
+        assert rig.counted("foreign report") == 1
+        [row] = [one for one in rig.notices if isinstance(one, Audited) and one.code is not None]
+        assert row.action == "report.foreign"
+        assert (row.worker, row.code, row.frame_id) == ("w2", "E.TASK.UNKNOWN", "run1.0")
+
+    def test_a_report_that_names_another_run_has_no_effect(self) -> None:
+        rig, raw = leased()
+        made = business.Result("run2", "run1.0", 1, "FAILED")
+        raw.send(business.RESULT, made, "run1.0")
+        assert rig.new_facts() == []
+        assert rig.counted("foreign report") == 1
+        assert acked_through(raw) == 0
+
+    @pytest.mark.parametrize(
+        ("size", "metadata"), [(3 * 1024**2, b"{}"), (None, b'"' + b"x" * 3 * 1024**2 + b'"')]
+    )
+    def test_an_inline_artifact_above_the_limit_fails_the_attempt(
+        self, size: int | None, metadata: bytes
+    ) -> None:
+        rig, raw = leased()
+        large = business.Artifact("r1", "w1", "file", size, None, True, msgspec.Raw(metadata))
+        raw.result("run1.0", artifacts=(large,))
+        failed = rig.new_facts()[0]
+        assert isinstance(failed, TaskFailed)
+        assert failed.error.code == "E.ARTIFACT.INLINE_LIMIT"
+
+    def test_a_reference_may_be_to_something_of_any_size(self) -> None:
+        rig, raw = leased()
+        raw.result("run1.0", artifacts=(business.Artifact("r1", "w1", "file", 10**12),))
+        assert isinstance(rig.new_facts()[0], TaskSucceeded)
 
     def test_an_artifact_of_another_worker_fails_the_task(self) -> None:
         rig, raw = leased(nodes={0: retrying()})
@@ -151,7 +180,7 @@ class TestFeedback:
         rig, raw = leased()
         raw.send(business.FEEDBACK, business.Feedback("run9", "run9.0", 1), "run9.0")
         assert rig.new_facts() == []
-        assert rig.counted("feedback of an unknown task") == 1
+        assert rig.counted("foreign report") == 1
         assert acked_through(raw) == 0
 
 
@@ -181,7 +210,7 @@ class TestRefusals:
         rig, raw = leased()
         raw.refuse("run9.0")
         assert rig.new_facts() == []
-        assert rig.counted("refusal of an unknown task") == 1
+        assert rig.counted("foreign report") == 1
         assert acked_through(raw) == 0
 
 
@@ -195,6 +224,14 @@ class TestUnreadable:
         assert failed.error == Problem(
             "E.RESULT.INVALID", "USER_CODE", "is unknown at /status", False
         )
+        assert acked_through(raw) == 0
+
+    def test_a_bad_feedback_costs_the_attempt_nothing(self) -> None:
+        rig, raw = leased()
+        bad = Unreadable(errors.PROTOCOL_BAD_PAYLOAD, "/progress", "too large", "run1.0", 1)
+        raw.send(business.FEEDBACK, bad, "run1.0")
+        assert rig.new_facts() == []
+        assert rig.counted("refused: biz.exec.feedback") == 1
         assert acked_through(raw) == 0
 
     @pytest.mark.parametrize(

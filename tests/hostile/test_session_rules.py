@@ -1,0 +1,313 @@
+"""What the protocol says about sessions and reports, asked for by a worker that shares no code with the product."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hostile.foreign import Foreign, frame
+from tests.hostile.server import TOKEN, Server, running
+from tests.rawsocket import CLOSE, TEXT, RawSocket
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder: Path = tmp_path_factory.mktemp("rules")
+    with running(folder, heartbeat_ms=20_000) as server:
+        yield server
+
+
+def hello(worker: str, **changed: Any) -> dict[str, Any]:
+    about = {
+        "worker_instance_id": worker, "incarnation": 1, "worker_name": "n", "version": "0",
+        "hostname": "h", **changed,
+    }  # fmt: skip
+    return {"protocol": 2, "auth": {"mode": "token", "token": TOKEN}, "worker": about}
+
+
+OFFER = {"capabilities": {"concurrency": {"max_parallel": 1}}}
+
+
+def told(port: int, *frames: bytes) -> list[tuple[str, Any]]:
+    """Send these frames on one connection; what comes until it is closed, or until the session is accepted."""
+
+    async def scene() -> list[tuple[str, Any]]:
+        socket = await RawSocket.open(port)
+        for one in frames:
+            socket.send(one)
+        got: list[tuple[str, Any]] = []
+        while True:
+            kind, raw = await socket.receive()
+            if kind == CLOSE:
+                got.append(("close", int.from_bytes(raw[:2], "big")))
+                break
+            if kind == TEXT:
+                read = json.loads(raw)
+                got.append((read["type"], read["payload"]))
+                if read["type"] == "control.session.accept":
+                    break
+        await socket.close()
+        return got
+
+    return asyncio.run(scene())
+
+
+def assert_denied(got: list[tuple[str, Any]], code: str = "E.SESSION.DENIED") -> None:
+    (kind, reset), closed = got[-2:]
+    assert (kind, reset.get("code"), closed) == ("control.reset", code, ("close", 1008)), got
+
+
+def claims_of(token: str) -> dict[str, Any]:
+    body = token.split(".")[1]
+    return dict(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))))
+
+
+# --- tokens of a session ---
+
+
+def test_each_session_token_is_one_of_its_own(server: Server) -> None:
+    async def scene() -> list[str]:
+        tokens = []
+        async with Foreign(server.port, "tokens") as worker:
+            await worker.enter()
+            tokens.append(worker.accepts[0]["session_token"])
+            for _ in range(3):
+                resume = {
+                    "session_id": worker.accepts[0]["session_id"],
+                    "session_token": tokens[-1],
+                    "last_seen_seq": None,
+                }
+                answer = await asyncio.to_thread(
+                    told, server.port, frame("tokens", "control.resume", resume)
+                )
+                assert answer[-1][0] == "control.session.accept", answer
+                tokens.append(answer[-1][1]["session_token"])
+        return tokens
+
+    tokens = asyncio.run(scene())
+    assert len(set(tokens)) == 4
+    assert len({claims_of(token)["jti"] for token in tokens}) == 4
+
+
+# --- the opening ---
+
+
+@pytest.mark.parametrize("name", ["a/b", "a b", "..%2f", "ü", "x" * 129, "a\nb", "a?b"])
+def test_an_instance_id_that_no_path_can_hold_is_refused(server: Server, name: str) -> None:
+    got = told(
+        server.port,
+        frame(name, "control.handshake", hello(name)),
+        frame(name, "control.register", OFFER),
+    )
+    assert_denied(got)
+    assert "opening" not in got[-2][1]["reason"], "it was told at once"
+
+
+def test_an_instance_id_may_use_all_that_is_allowed(server: Server) -> None:
+    name = "A-z.0_9:" + "x" * 120
+    got = told(
+        server.port,
+        frame(name, "control.handshake", hello(name)),
+        frame(name, "control.register", OFFER),
+    )
+    assert got[-1][0] == "control.session.accept", got
+    assert server.get(f"workers/{name}")["workerId"] == name
+
+
+def test_a_lower_incarnation_is_refused_also_after_a_restart(tmp_path: Path) -> None:
+    def enter(incarnation: int) -> list[tuple[str, Any]]:
+        return told(
+            server.port,
+            frame("clone", "control.handshake", hello("clone", incarnation=incarnation)),
+            frame("clone", "control.register", OFFER),
+        )
+
+    with running(tmp_path) as server:
+        assert enter(7)[-1][0] == "control.session.accept"
+        assert_denied(enter(6))
+        server.restart()
+        assert_denied(enter(6))
+        assert enter(7)[-1][0] == "control.session.accept"
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        ("control.handshake", hello("twice")),
+        ("control.heartbeat", {"attempts": []}),
+    ],
+)
+def test_what_comes_too_early_ends_the_session(server: Server, second: tuple[str, Any]) -> None:
+    assert_denied(
+        told(
+            server.port,
+            frame("twice", "control.handshake", hello("twice")),
+            frame("twice", *second),
+        )
+    )
+
+
+def test_a_second_register_before_the_accept_ends_the_session(server: Server) -> None:
+    got = told(
+        server.port,
+        frame("again", "control.handshake", hello("again")),
+        frame("again", "control.register", OFFER),
+        frame("again", "control.register", OFFER),
+    )
+    assert_denied(got)
+
+
+# --- frames ---
+
+
+def test_a_key_that_stands_twice_is_refused_everywhere(server: Server) -> None:
+    async def scene() -> None:
+        async with Foreign(server.port, "keys") as worker:
+            await worker.enter()
+            text = frame("keys", "biz.pkg.event", {}, seq=0)
+            worker.send_raw(text.replace(b'"seq": 0', b'"seq": 0, "seq": 0'))
+            while await worker.step() is not None:
+                pass
+            assert [one["code"] for one in worker.errors] == ["E.PROTOCOL.BAD_FRAME"]
+            await worker.enter()
+            worker.errors.clear()
+            event = {"name": "p", "version": "1.0.0", "status": "failed", "details": {"k": 1}}
+            for there, twice in ((b'"name": "p"', b'"name": "p", "name": "p"'),
+                                 (b'{"k": 1}', b'{"k": 1, "k": 1}')):  # fmt: skip
+                text = frame("keys", "biz.pkg.event", event, seq=worker.seq)
+                assert there in text
+                worker.send_raw(text.replace(there, twice))
+                worker.seq += 1
+            await worker.until(lambda: worker.acked == 1)
+            assert [one["code"] for one in worker.errors] == ["E.PROTOCOL.BAD_PAYLOAD"] * 2
+            assert len(worker.accepts) == 2
+
+    asyncio.run(scene())
+
+
+# --- reports ---
+
+
+async def run_through(server: Server, name: str, before: Any) -> tuple[dict[str, Any], Foreign]:
+    """A run of one node on one foreign worker, which says `before(dispatch)` ahead of its good result."""
+    async with Foreign(server.port, name) as worker:
+        await worker.enter()
+
+        def answer(dispatch: dict[str, Any]) -> dict[str, Any]:
+            for kind, payload in before(dispatch):
+                worker.tell(kind, payload, dispatch["task_id"])
+            named = {key: dispatch[key] for key in ("run_id", "task_id", "attempt")}
+            return {**named, "status": "SUCCEEDED", "result": {"value": 1}}
+
+        worker.answer = answer
+        run_id = await asyncio.to_thread(server.submit)
+        await worker.until(lambda: worker.done == 1)
+        await worker.until_acked()
+        return await asyncio.to_thread(server.get, f"runs/{run_id}"), worker
+
+
+def audits(server: Server, action: str) -> list[dict[str, Any]]:
+    return [row for row in server.get("audit?limit=200")["items"] if row["action"] == action]
+
+
+def test_a_bad_feedback_costs_its_attempt_nothing(server: Server) -> None:
+    def before(dispatch: dict[str, Any]) -> list[tuple[str, Any]]:
+        named = {key: dispatch[key] for key in ("run_id", "task_id", "attempt")}
+        return [("biz.exec.feedback", {**named, "progress": 17})]
+
+    run, worker = asyncio.run(run_through(server, "feedback", before))
+    assert run["status"] == "succeeded", run
+    assert [one["code"] for one in worker.errors] == ["E.PROTOCOL.BAD_PAYLOAD"]
+
+
+def test_a_report_under_another_run_is_one_of_an_unknown_task(server: Server) -> None:
+    def before(dispatch: dict[str, Any]) -> list[tuple[str, Any]]:
+        named = {"run_id": "another", "task_id": dispatch["task_id"], "attempt": 1}
+        return [("biz.exec.result", {**named, "status": "FAILED"})]
+
+    run, worker = asyncio.run(run_through(server, "other-run", before))
+    assert run["status"] == "succeeded", run
+    assert worker.errors == []
+    assert [row["who"] for row in audits(server, "report.foreign")]
+
+
+def test_unknown_and_foreign_reports_are_audited_alike(server: Server) -> None:
+    async def scene() -> None:
+        async with Foreign(server.port, "owner") as owner, Foreign(server.port, "thief") as thief:
+            await owner.enter()
+            await thief.enter(register={"packages": []})
+            seen: list[dict[str, Any]] = []
+            owner.answer = lambda dispatch: seen.append(dispatch) or {}  # type: ignore[func-returns-value]
+            run_id = await asyncio.to_thread(server.submit)
+            await owner.until(lambda: bool(seen))
+            named = {key: seen[0][key] for key in ("run_id", "task_id", "attempt")}
+            for kind, payload in (
+                ("biz.exec.result", {**named, "status": "SUCCEEDED"}),
+                (
+                    "biz.exec.result",
+                    {"run_id": "r", "task_id": "r.0", "attempt": 1, "status": "FAILED"},
+                ),
+                ("biz.exec.feedback", {**named, "message": "m"}),
+                ("biz.exec.error", {**named, "code": "E.X"}),
+                ("biz.exec.next.request", {**named, "request_id": "q", "chain_index": 0}),
+            ):
+                thief.tell(kind, payload, payload["task_id"])
+            await thief.until_acked()
+            assert thief.errors == []
+            assert await asyncio.to_thread(server.run_status, run_id) == "running"
+
+    asyncio.run(scene())
+    rows = [row for row in audits(server, "report.foreign") if row["detail"]["worker"] == "thief"]
+    assert len(rows) == 5, rows
+    assert {row["code"] for row in rows} == {"E.TASK.UNKNOWN"}
+
+
+def test_an_inline_artifact_above_the_limit_fails_its_attempt(server: Server) -> None:
+    async def scene() -> dict[str, Any]:
+        async with Foreign(server.port, "inline") as worker:
+            await worker.enter()
+
+            def answer(dispatch: dict[str, Any]) -> dict[str, Any]:
+                named = {key: dispatch[key] for key in ("run_id", "task_id", "attempt")}
+                artifact = {
+                    "resource_id": "big", "worker_id": "inline", "type": "file", "inline": True,
+                    "metadata": {"data": "x" * 3 * 1024**2},
+                }  # fmt: skip
+                return {**named, "status": "SUCCEEDED", "artifacts": [artifact]}
+
+            worker.answer = answer
+            run_id = await asyncio.to_thread(server.submit)
+            await worker.until(lambda: worker.done == 1)
+            await worker.until_acked()
+            return await asyncio.to_thread(server.get, f"runs/{run_id}")
+
+    run = asyncio.run(scene())
+    assert run["status"] == "failed", run
+    assert run["error"]["code"] == "E.ARTIFACT.INLINE_LIMIT", run
+
+
+# --- heartbeats ---
+
+
+def test_a_worker_that_is_not_healthy_gets_nothing_new_until_it_is(server: Server) -> None:
+    async def scene() -> None:
+        async with Foreign(server.port, "ill") as ill:
+            await ill.enter()
+            ill.say("control.heartbeat", {"attempts": [], "healthy": False})
+            await asyncio.to_thread(server.until, lambda: server.worker_status("ill") == "degraded")
+            run_id = await asyncio.to_thread(server.submit)
+            ill.tell("biz.pkg.event", {"name": "p", "version": "1.0.0", "status": "failed"})
+            await ill.until_acked()
+            assert ill.done == 0
+            ill.say("control.heartbeat", {"attempts": []})
+            await ill.until(lambda: ill.done == 1)
+            await ill.until_acked()
+            assert await asyncio.to_thread(server.run_status, run_id) == "succeeded"
+
+    asyncio.run(scene())
