@@ -9,6 +9,7 @@ import msgspec
 from astraflow import errors
 from astraflow.engine.batch import SendAnswer
 from astraflow.protocol import business
+from astraflow.runs.calls import has_timed_out
 from astraflow.runs.effects import LendSlot, RefuseCall
 from astraflow.runs.facts import Category
 from astraflow.runs.run import Run
@@ -42,7 +43,12 @@ def answer_call(view: View, run: Run, task: int) -> None:
             problem.code, problem.category, problem.message, problem.retryable, problem.stack
         )
     elif not isinstance(state, Succeeded):
-        error = _error(errors.NEXT_CANCELLED, "CANCELLED")
+        is_late = has_timed_out(run, task)
+        error = (
+            _error(errors.NEXT_TIMEOUT, "TIMEOUT")
+            if is_late
+            else _error(errors.NEXT_CANCELLED, "CANCELLED")
+        )
     _answer(view, run, call.parent, call.request_id, run.tasks[task].result, error)
 
 

@@ -33,6 +33,8 @@ def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> Run:
     for index, task in enumerate(run.tasks):
         if task.call is not None:
             view.calls[task.call.call_id] = (run.run_id, index)
+            if not task.is_terminal:
+                view.watch_call(task.call)
     for index, task in enumerate(run.tasks):
         state = task.state
         if task.worker is not None:

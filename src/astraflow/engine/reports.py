@@ -212,6 +212,7 @@ def _on_call(view: View, event: Delivered, request: business.NextRequest) -> Non
             request.request_id,
             request.chain_index,
             request.payload,
+            request.timeout_ms,
         ),
     )
 

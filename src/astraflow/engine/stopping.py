@@ -12,6 +12,7 @@ from astraflow.dispatch import Lease
 from astraflow.engine.packages import on_wish_due
 from astraflow.engine.resources import lose_pinned, lose_sticky, on_cleanup_due
 from astraflow.engine.timers import (
+    CallDue,
     CleanupDue,
     DeadlineDue,
     PinDue,
@@ -22,7 +23,7 @@ from astraflow.engine.timers import (
 )
 from astraflow.engine.view import View, worker_key
 from astraflow.protocol.gateway import Gateway
-from astraflow.runs.commands import Cancel, Lose, Refuse, StopOverdue, TimeOut, Withdraw
+from astraflow.runs.commands import Cancel, EndCall, Lose, Refuse, StopOverdue, TimeOut, Withdraw
 
 __all__ = [
     "ack_deadline",
@@ -56,6 +57,8 @@ def on_timer(view: View, timer: Timer) -> None:
         _stop_due(view, timer)
     elif isinstance(timer, TimeoutDue):
         _timeout_due(view, timer)
+    elif isinstance(timer, CallDue):
+        _call_due(view, timer)
     elif isinstance(timer, PinDue):
         _pin_due(view, timer)
     elif isinstance(timer, CleanupDue):
@@ -150,6 +153,12 @@ def _timeout_due(view: View, timer: TimeoutDue) -> None:
     if lease is not None:
         grace_ms = view.settings.cancel_grace_ms
         view.decide(view.run_of(lease), TimeOut(lease.task, lease.attempt, grace_ms))
+
+
+def _call_due(view: View, timer: CallDue) -> None:
+    place = view.calls.get(timer.task_id)
+    if place is not None:
+        view.decide(view.runs[place[0]], EndCall(place[1]))
 
 
 def _pin_due(view: View, timer: PinDue) -> None:

@@ -16,6 +16,7 @@ from astraflow.dispatch.demand import Demand
 from astraflow.dispatch.wishes import WishKey
 
 __all__ = [
+    "CallDue",
     "CleanupDue",
     "DeadlineDue",
     "PinDue",
@@ -32,7 +33,7 @@ class Timer(msgspec.Struct, frozen=True):
 
 
 Owner = tuple[str, int]
-"""What a timer is about: a task and its attempt; of a run, its id and 0."""
+"""What a timer is about: a task and its attempt; of a run or a call, its id and 0."""
 
 
 class OwnedTimer(Timer, frozen=True):
@@ -60,6 +61,16 @@ class TimeoutDue(AttemptTimer, frozen=True):
 
 class StopDue(AttemptTimer, frozen=True):
     """A stop should have been reported by now."""
+
+
+class CallDue(OwnedTimer, frozen=True):
+    """A call of a middleware should have ended by now, whatever its attempts."""
+
+    task_id: str
+
+    @property
+    def owner(self) -> Owner:
+        return self.task_id, 0
 
 
 class DeadlineDue(OwnedTimer, frozen=True):

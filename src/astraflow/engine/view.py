@@ -34,7 +34,7 @@ from astraflow.engine.batch import (
 from astraflow.engine.calls import answer_call, lend_slot, refuse_call
 from astraflow.engine.settings import EngineSettings
 from astraflow.engine.submissions import Submissions
-from astraflow.engine.timers import CleanupDue, StopDue, Timers
+from astraflow.engine.timers import CallDue, CleanupDue, StopDue, Timers
 from astraflow.protocol.business import RESOURCE_CLEANUP, ResourceCleanup
 from astraflow.protocol.business import Cancel as CancelFrame
 from astraflow.protocol.wire import Wire
@@ -158,6 +158,7 @@ class View:
             first += width(fact)
             if isinstance(fact, CallOpened):
                 self.calls[fact.call_id] = (run.run_id, fact.task)
+                self.watch_call(fact)
         for effect in decision.effects:
             if isinstance(effect, EnqueueTask):
                 self.enqueue(run, effect.task, effect.delay_s)
@@ -169,6 +170,7 @@ class View:
                 self.queue.forget(run.run_id, effect.task)
             elif isinstance(effect, AnswerCall):
                 answer_call(self, run, effect.call)
+                self.timers.end(run.task_id(effect.call))
             elif isinstance(effect, RefuseCall):
                 refuse_call(self, run, effect)
             elif isinstance(effect, LendSlot):
@@ -176,6 +178,11 @@ class View:
             else:
                 assert isinstance(effect, FinishRun), f"unknown effect: {effect!r}"
                 self._finish(run)
+
+    def watch_call(self, call: CallOpened) -> None:
+        """Look at a call again when its caller waits no longer."""
+        if call.timeout_ms is not None:
+            self.timers.set(self.now + call.timeout_ms / 1000, CallDue(call.call_id))
 
     def find_task(self, tenant: str, task_id: str) -> tuple[Run, int] | None:
         """An active task of this tenant. Another tenant's looks the same as none (P15)."""
@@ -350,6 +357,7 @@ class View:
             self.queue.forget(run.run_id, index)
             if task.call is not None:
                 del self.calls[task.call.call_id]
+                self.timers.end(task.call.call_id)
         for package in {node.package_name for node in run.plan.nodes}:
             self.bindings.pop((run.run_id, package), None)
         self.end_scope(run.tenant, run.run_id)

@@ -7,7 +7,9 @@ Rule 2: a call is made by the current attempt of a task that is not being stoppe
 Rule 3: when an attempt ends, its calls are stopped. All below it are proved to have ended before the task gets
         another attempt, so that two attempts of one host never run at once through an orphaned chain. That holds
         whatever the next attempt is for: a retry, a loss, or a resource that was made again.
-Rule 4: an attempt that waits for its calls lends its slot and its key: a chain must not block itself.
+Rule 4: a call that takes longer than its caller allows is stopped as if it were cancelled; the caller is told
+        `E.NEXT.TIMEOUT` once it is proved to have ended, so that a second call never runs beside the first.
+Rule 5: an attempt that waits for its calls lends its slot and its key: a chain must not block itself.
 """
 
 from __future__ import annotations
@@ -25,7 +27,15 @@ from astraflow.runs.states import Stopping
 if TYPE_CHECKING:
     from astraflow.runs.decisions import Decision
 
-__all__ = ["MAX_CALLS", "chain_index_of", "end_calls", "open_call", "take_up_answers"]
+__all__ = [
+    "MAX_CALLS",
+    "chain_index_of",
+    "end_call",
+    "end_calls",
+    "has_timed_out",
+    "open_call",
+    "take_up_answers",
+]
 
 MAX_CALLS: Final = 10_000
 """Calls of one run: a loop that never ends must not fill the memory (P16)."""
@@ -77,6 +87,7 @@ def open_call(decision: Decision, command: Call) -> None:
             command.request_id,
             following if following < len(chain) else None,
             command.payload,
+            command.timeout_ms,
         )
     )
 
@@ -97,12 +108,25 @@ def end_calls(decision: Decision, parent: int) -> None:
     if run.tasks[parent].open_calls == 0:
         return
     for call in run.open_calls_of(parent):
-        task = run.tasks[call]
-        if not task.is_held:
-            decision.record(TaskCancelled(decision.at, call, task.attempt))
-            end_calls(decision, call)
-        elif not (isinstance(task.state, Stopping) and task.state.why == "cancel"):
-            decision.stop(call, "cancel", STOP_GRACE_MS)
+        end_call(decision, call)
+
+
+def end_call(decision: Decision, call: int) -> None:
+    """Stop a call that has not ended, and all below it."""
+    task = decision.run.tasks[call]
+    if not task.is_held:
+        decision.record(TaskCancelled(decision.at, call, task.attempt))
+        end_calls(decision, call)
+    elif not (isinstance(task.state, Stopping) and task.state.why == "cancel"):
+        decision.stop(call, "cancel", STOP_GRACE_MS)
+
+
+def has_timed_out(run: Run, call: int) -> bool:
+    """Whether a call that was cancelled was ended by its timeout: nothing else ends one while its caller goes on."""
+    opened = run.tasks[call].call
+    assert opened is not None
+    is_stopped = run.cancel is not None or isinstance(run.tasks[opened.parent].state, Stopping)
+    return opened.timeout_ms is not None and not is_stopped
 
 
 def take_up_answers(decision: Decision) -> None:

@@ -16,6 +16,7 @@ __all__ = [
     "Call",
     "Cancel",
     "Command",
+    "EndCall",
     "Fail",
     "Lease",
     "Lose",
@@ -133,6 +134,13 @@ class Call(Command, frozen=True):
     request_id: str
     chain_index: int
     payload: msgspec.Raw = msgspec.Raw(b"null")
+    timeout_ms: int | None = None
+
+
+class EndCall(Command, frozen=True):
+    """The call has taken longer than its caller allowed."""
+
+    task: int
 
 
 class Withdraw(Command, frozen=True):

@@ -18,11 +18,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from astraflow import errors
-from astraflow.runs.calls import end_calls, open_call, take_up_answers
+from astraflow.runs.calls import end_call, end_calls, open_call, take_up_answers
 from astraflow.runs.commands import (
     Call,
     Cancel,
     Command,
+    EndCall,
     Fail,
     Lease,
     Lose,
@@ -443,6 +444,14 @@ def _call(decision: Decision, command: Call) -> None:
     take_up(decision)
 
 
+def _end_call(decision: Decision, command: EndCall) -> None:
+    if decision.run.tasks[command.task].is_terminal:
+        decision.ignored = "call has ended"
+        return
+    end_call(decision, command.task)
+    take_up(decision)
+
+
 def _withdraw(decision: Decision, command: Withdraw) -> None:
     state = decision.run.tasks[command.task].state
     if type(state) is not Leased or state.attempt != command.attempt:
@@ -520,6 +529,7 @@ def _timeout_problem() -> Problem:
 
 _HANDLERS: Final[dict[type[Command], Callable[[Decision, Any], None]]] = {
     Call: _call,
+    EndCall: _end_call,
     Cancel: _cancel,
     Lease: _lease,
     Wait: _wait,

@@ -169,6 +169,7 @@ class CallOpened(TaskFact, frozen=True, tag="call.opened"):
     chain_index: int | None
     """Which middleware of the host runs; None: the host itself."""
     payload: msgspec.Raw = msgspec.Raw(b"null")
+    timeout_ms: int | None = None
 
 
 class TaskWaiting(TaskFact, frozen=True, tag="task.waiting"):

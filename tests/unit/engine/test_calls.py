@@ -111,6 +111,70 @@ class TestDispatches:
         assert lenders_of(run, 4) == [run.task_id(3), "run1.0"]
 
 
+class TestTimeouts:
+    def test_a_call_that_takes_too_long_is_stopped_and_answered_so(self) -> None:
+        rig = Rig()
+        worker = rig.worker()
+        rig.submit(wrapped(1))
+        call(worker, timeout_ms=4000)
+        rig.wait(3.9)
+        assert worker.of(Stop) == []
+        rig.wait(0.2)
+        assert len(worker.of(Stop)) == 1
+        assert answers(worker) == [], "the host may still run"
+        worker.finish(1, "CANCELLED")
+        assert codes(worker) == ["E.NEXT.TIMEOUT"]
+        assert answers(worker)[0].error.category == "TIMEOUT"
+        call(worker, 0, "b")
+        worker.finish(2, value=7)
+        worker.finish(0)
+        assert rig.active() == []
+
+    def test_a_call_that_has_no_place_is_answered_at_once(self) -> None:
+        rig = Rig()
+        worker = rig.worker(slots=1, per_node_limits={"acme.n0": 0})
+        rig.submit(wrapped(1, n0={"type": "acme.n0"}))
+        call(worker, timeout_ms=1000)
+        assert len(worker.started) == 1
+        rig.wait(1.1)
+        assert codes(worker) == ["E.NEXT.TIMEOUT"]
+
+    def test_a_call_that_ended_in_time_is_left_alone(self) -> None:
+        rig = Rig()
+        worker = rig.worker()
+        rig.submit(wrapped(1))
+        call(worker, timeout_ms=4000)
+        worker.finish(1, value=7)
+        rig.wait(5.0)
+        assert codes(worker) == []
+        assert len(answers(worker)) == 1
+
+    def test_the_timeout_outlives_a_restart_and_the_answer_a_new_session(self) -> None:
+        rig = Rig()
+        worker = rig.worker()
+        rig.submit(wrapped(1))
+        call(worker, timeout_ms=4000)
+        rig.restart()
+        rig.wait(4.5)
+        assert len(worker.of(Stop)) == 1
+        worker.finish(1, "CANCELLED")
+        assert codes(worker) == ["E.NEXT.TIMEOUT"]
+        rig.restart()
+        rig.wait(3.0)
+        assert set(codes(worker)) == {"E.NEXT.TIMEOUT"}
+
+    def test_a_run_that_is_cancelled_says_so_and_not_that_it_was_late(self) -> None:
+        rig = Rig()
+        worker = rig.worker()
+        rig.submit(wrapped(1))
+        call(worker, timeout_ms=4000)
+        rig.cancel()
+        worker.finish(1, "CANCELLED")
+        assert codes(worker) in ([], ["E.NEXT.CANCELLED"])
+        rig.wait(5.0)
+        assert "E.NEXT.TIMEOUT" not in codes(worker)
+
+
 class TestAnswers:
     def test_a_result_is_the_answer_to_the_call(self) -> None:
         rig = Rig()
@@ -330,18 +394,18 @@ class TestRefusals:
         rig.new_facts()
         made = business.NextRequest("run9", "run9.0", 1, "a", 0)
         raw.send(business.NEXT_REQUEST, made, "run9.0")
-        assert rig.counted("call of an unknown task") == 1
+        assert rig.counted("foreign report") == 1
         assert CallOpened not in rig.new_kinds()
         assert raw.of(business.NextResponse) == []
 
-    def test_a_call_of_another_worker_is_late(self) -> None:
+    def test_a_call_of_another_worker_is_foreign(self) -> None:
         rig = Rig()
         raw = RawWorker(rig)
         rig.submit(wrapped(1))
         other = RawWorker(rig, "w2")
         [dispatch] = raw.of(business.Dispatch)
         other.send(business.NEXT_REQUEST, request(dispatch), dispatch.task_id)
-        assert rig.counted("late call") == 1
+        assert rig.counted("foreign report") == 1
         assert other.of(business.NextResponse) == []
 
 

@@ -64,7 +64,7 @@ FULL_FACTS: tuple[AnyFact, ...] = (
     RunStarted(AT),
     CancelRequested(AT, "ann", "deadline"),
     RunFinished(AT, "failed", ERROR),
-    CallOpened(AT, 1, "call1", 0, 1, "req1", None, msgspec.Raw(b'{"p":1}')),
+    CallOpened(AT, 1, "call1", 0, 1, "req1", None, msgspec.Raw(b'{"p":1}'), 900),
     TaskWaiting(AT, 0, WaitingFor("package", "pkg 1.0")),
     TaskLeased(AT, 0, 1, "w1", 3, 30_000),
     AttemptStarted(AT, 0, 1),

@@ -66,7 +66,7 @@ OPTIONAL = {
     "run.started": (),
     "run.cancel_requested": ("by", "reason"),
     "run.finished": ("error",),
-    "call.opened": ("payload",),
+    "call.opened": ("payload", "timeout_ms"),
     "task.waiting": (),
     "task.leased": (),
     "attempt.started": (),
