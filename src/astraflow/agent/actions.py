@@ -7,7 +7,18 @@ import msgspec
 from astraflow.protocol.business import Dispatch, NextResponse
 from astraflow.protocol.wire import Envelope
 
-__all__ = ["Action", "Answer", "Close", "Exit", "HandUp", "Kill", "OpenConnection", "Start", "Stop"]
+__all__ = [
+    "Action",
+    "Answer",
+    "Close",
+    "Exit",
+    "HandUp",
+    "Kill",
+    "OpenConnection",
+    "Start",
+    "Stop",
+    "Warn",
+]
 
 
 class Action(msgspec.Struct, frozen=True):
@@ -60,6 +71,14 @@ class HandUp(Action, frozen=True):
     """A frame that concerns packages or resources, for the part of the worker that owns them."""
 
     envelope: Envelope
+
+
+class Warn(Action, frozen=True):
+    """Say in the log why there is no session, and when the next try is."""
+
+    code: str
+    reason: str
+    again_at: float
 
 
 class Exit(Action, frozen=True):

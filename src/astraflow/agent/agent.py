@@ -24,6 +24,7 @@ from astraflow.agent.actions import (
     OpenConnection,
     Start,
     Stop,
+    Warn,
 )
 from astraflow.agent.holdings import Held, Holdings
 from astraflow.agent.notices import Notices
@@ -46,6 +47,7 @@ from astraflow.protocol.worker_session import (
     SessionLost,
     State,
     Superseded,
+    TurnedAway,
     WorkerSession,
 )
 
@@ -304,6 +306,8 @@ class Agent:
                 self._actions.append(OpenConnection(at, location))
             case CloseConnection(code):
                 self._actions.append(Close(code))
+            case TurnedAway(code, reason, again_at):
+                self._actions.append(Warn(code, reason, again_at))
             case Superseded():
                 self._on_superseded()
             case Poisoned(frame_id):

@@ -235,6 +235,12 @@ class _WorkerSocket(asyncio.Protocol):
         assert self._transport is not None
         return self._owed_bytes - self._transport.get_write_buffer_size()
 
+    def peer(self) -> str:
+        """The address at the other end."""
+        assert self._transport is not None
+        address = self._transport.get_extra_info("peername")
+        return f"{address[0]}:{address[1]}" if isinstance(address, tuple) else str(address or "")
+
     def admit(self) -> None:
         """It is known who this is: more is allowed."""
         assert self._transport is not None and self._reader is not None

@@ -39,6 +39,7 @@ __all__ = [
     "SessionClaims",
     "SessionEnded",
     "SessionTokens",
+    "TurnedAway",
 ]
 
 Conn = Hashable
@@ -107,11 +108,21 @@ class SendFrame(msgspec.Struct, frozen=True):
     envelope: Envelope
 
 
+class TurnedAway(msgspec.Struct, frozen=True):
+    """Who was told to go, and why. Tenant and worker are what the peer says of itself."""
+
+    tenant: str
+    worker: str
+    code: str
+    reason: str
+
+
 class CloseConnection(msgspec.Struct, frozen=True):
     """Close that connection when the frames before this are written; feed nothing of it again."""
 
     conn: Conn
     code: int
+    turned_away: TurnedAway | None = None
 
 
 class GatewayEvent(msgspec.Struct, frozen=True):

@@ -27,6 +27,7 @@ from astraflow.protocol.events import (
     GatewaySettings,
     SendFrame,
     SessionEnded,
+    TurnedAway,
 )
 from astraflow.protocol.frames import FrameMaker
 from astraflow.protocol.scheduler_session import SchedulerSession
@@ -52,6 +53,7 @@ class Connection:
         "_beaten_at",
         "_beats",
         "certificate",
+        "claimed",
         "conn",
         "greeting_id",
         "handshake",
@@ -68,6 +70,7 @@ class Connection:
         self.certificate = certificate
         self.tenant = _NO_TENANT
         self.worker = ""
+        self.claimed = ""  # the worker that the first frame named
         self.principal: Principal | None = None
         self.handshake: Handshake | None = None
         self.greeting_id: str | None = None
@@ -223,9 +226,11 @@ class Hub:
 
     # --- endings ---
 
-    def _close(self, connection: Connection, code: int) -> None:
+    def _close(
+        self, connection: Connection, code: int, turned_away: TurnedAway | None = None
+    ) -> None:
         """Close a connection; its session lives on."""
-        self._output.append(CloseConnection(connection.conn, code))
+        self._output.append(CloseConnection(connection.conn, code, turned_away))
         self._forget(connection)
 
     def _forget(self, connection: Connection) -> None:
@@ -251,7 +256,8 @@ class Hub:
         retry_after_ms = int(retry_after_s * 1000) or None
         reset = control.Reset(code.code, reason, retry_after_ms, location)
         self._put_new(connection, control.RESET, reset)
-        self._close(connection, close_code)
+        who = connection.worker or connection.claimed
+        self._close(connection, close_code, TurnedAway(connection.tenant, who, code.code, reason))
 
     def _end(
         self,

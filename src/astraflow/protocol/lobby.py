@@ -71,6 +71,7 @@ class Lobby(Hub):
         self, connection: Connection, envelope: Envelope, now: float, wall: float
     ) -> None:
         connection.tenant = envelope.tenant
+        connection.claimed = envelope.sender.id
         payload = envelope.payload
         if not self._speaks(now):
             self._count("not_spoken")

@@ -32,6 +32,7 @@ __all__ = [
     "RegisterWanted",
     "SessionLost",
     "Superseded",
+    "TurnedAway",
     "WorkerEvent",
     "WorkerIdentity",
     "WorkerSettings",
@@ -159,6 +160,14 @@ class SessionLost(WorkerEvent, frozen=True):
     """The windows are gone with all that was in them. `code` is None if the worker dropped it."""
 
     code: str | None
+
+
+class TurnedAway(WorkerEvent, frozen=True):
+    """The scheduler ended the session, or refused to open one, and this is what it said. `again_at`: the next try."""
+
+    code: str
+    reason: str
+    again_at: float
 
 
 class Superseded(WorkerEvent, frozen=True):

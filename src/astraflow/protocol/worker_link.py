@@ -35,6 +35,7 @@ from astraflow.protocol.worker_events import (
     Ready,
     SessionLost,
     Superseded,
+    TurnedAway,
     WorkerEvent,
     WorkerIdentity,
     WorkerSettings,
@@ -243,6 +244,7 @@ class WorkerLink:
         )
         is_denied = was_opening and reset.code.startswith("E.AUTH.")
         self._lose_link(now, at_once=at_once, retry_after_s=retry_after_s, denied=is_denied)
+        self._events.append(TurnedAway(reset.code, reset.reason, self._retry_at))
 
     def _open_with(self, frame_type: str, payload: object, now: float) -> None:
         self._opening = self._maker.asking(frame_type, payload)

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from astraflow.protocol import control
 from astraflow.protocol.codec import encode
-from astraflow.protocol.events import CloseConnection, Conn, SendFrame
+from astraflow.protocol.events import CloseConnection, Conn, SendFrame, TurnedAway
 from astraflow.protocol.wire import Envelope
 
 __all__ = ["Connection", "Connections"]
@@ -30,6 +30,9 @@ class Connection(Protocol):
 
     def room(self) -> int:
         """How many bytes may still wait to be written. At 0 or less nothing is sent, and `drained` tells of more."""
+
+    def peer(self) -> str:
+        """The address at the other end."""
 
     def admit(self) -> None:
         """It is known who this is."""
@@ -71,9 +74,14 @@ class _Line:
 class Connections:
     """All of one writer."""
 
-    def __init__(self, count: Callable[[str, int, int], None]) -> None:
+    def __init__(
+        self,
+        count: Callable[[str, int, int], None],
+        turned_away: Callable[[str, TurnedAway], None],
+    ) -> None:
         self._lines: dict[Conn, _Line] = {}
         self._count = count
+        self._turned_away = turned_away
         self._opened = 0
 
     def __contains__(self, conn: Conn) -> bool:
@@ -108,6 +116,8 @@ class Connections:
                 touched[item.conn] = line
                 continue
             line.send(ts)
+            if item.turned_away is not None:
+                self._turned_away(line.connection.peer(), item.turned_away)
             line.connection.close(item.code)
             touched.pop(item.conn, None)
             self.forget(item.conn)

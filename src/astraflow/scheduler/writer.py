@@ -36,6 +36,7 @@ from astraflow.scheduler.connections import Connection, Connections
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.ledger import Ledger
 from astraflow.scheduler.suspects import Key, Suspects, key_of
+from astraflow.scheduler.turned_away import TurnedAwayLog
 from astraflow.scheduler.waits import STALL_S, Undecided, decided, refusal
 from astraflow.store.rows import Changes, TenantEvent
 from astraflow.store.store import Claim, Store
@@ -112,7 +113,10 @@ class Writer:
         self._gauge = gauge
         self._reached = reached
         self._loop = asyncio.get_running_loop()
-        self._connections = Connections(gauge.frames)
+        self._turned_away = TurnedAwayLog()
+        self._connections = Connections(
+            gauge.frames, lambda peer, who: self._turned_away.tell(peer, who, clock.now())
+        )
         self._suspects = Suspects() if suspects is None else suspects
         self._inputs: list[Key] = []  # frames that went into the open batch
         self._held: deque[tuple[str, Envelope]] = deque()  # of which each is committed alone

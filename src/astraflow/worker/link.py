@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol
 
+from astraflow import errors
 from astraflow.agent.actions import (
     Action,
     Answer,
@@ -22,6 +23,7 @@ from astraflow.agent.actions import (
     OpenConnection,
     Start,
     Stop,
+    Warn,
 )
 from astraflow.agent.agent import Agent
 from astraflow.alarm import Alarm
@@ -43,6 +45,24 @@ Connect = Callable[[str, Listener], Awaitable[Socket]]
 TRY_NEXT_S: Final = 2.0
 """How long one of several schedulers may take to answer. One that is frozen must not keep a worker from the one that
 took over; four round trips over half the world must fit."""
+
+
+_PASSING: Final = frozenset({errors.SESSION_UNKNOWN.code, errors.SESSION_MOVED.code})
+"""What is no trouble: a scheduler that has started again, or has given the tenant to another."""
+
+
+def _warn(code: str, reason: str, wait_s: float) -> None:
+    known = errors.CATALOGUE.get(code)
+    todo = f"; to do: {known.do}" if known is not None else ""
+    _log.log(
+        logging.INFO if code in _PASSING else logging.WARNING,
+        "the scheduler ended the session: %s: %s%s; next try in %.1f s",
+        code,
+        reason,
+        todo,
+        max(wait_s, 0.0),
+        extra={"code": code},
+    )
 
 
 class Hosts(Protocol):
@@ -225,6 +245,8 @@ class Link:
                 self._close(code)
             case HandUp(envelope):
                 self._hand_up(envelope)
+            case Warn(code, reason, again_at):
+                _warn(code, reason, again_at - self._clock.now())
             case Exit():
                 _log.info("worker ends: %s", action.reason)
                 if not self._over.done():

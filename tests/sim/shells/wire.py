@@ -43,6 +43,9 @@ class _End:
     def room(self) -> int:
         return 1 << 62
 
+    def peer(self) -> str:
+        return "simulated:0"
+
     def admit(self) -> None: ...
 
     def close(self, code: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from astraflow import errors
-from astraflow.agent.actions import Action, Close, Exit, OpenConnection, Start
+from astraflow.agent.actions import Action, Close, Exit, OpenConnection, Start, Warn
 from astraflow.agent.agent import Agent, RegisterOffer
 from astraflow.agent.holdings import Holdings
 from astraflow.protocol import business, control
@@ -77,6 +77,7 @@ class Desk:
         self.connect_at: float | None = None
         self.since = ""
         self.actions: list[Action] = []
+        self.warnings: list[Warn] = []
         self.events: list[GatewayEvent] = []
         self.exit: Exit | None = None
         session = WorkerSession(
@@ -201,7 +202,9 @@ class Desk:
     def _agent_step(self) -> bool:
         actions = self.agent.take_actions()
         for action in actions:
-            if isinstance(action, OpenConnection):
+            if isinstance(action, Warn):
+                self.warnings.append(action)
+            elif isinstance(action, OpenConnection):
                 self.connect_at = action.at
             elif isinstance(action, Close):
                 self._carry_up(self.agent.take_frames())

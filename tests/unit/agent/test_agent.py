@@ -301,6 +301,7 @@ class TestHosts:
         desk.dispatch(2)
         desk.is_online = False
         desk.lose_session()
+        assert desk.warnings[-1].code == "E.SESSION.UNKNOWN"
         desk.agent.feedback(business.Feedback("run1", "run1.2", 1), desk.now)
         assert desk.agent.counters == {"feedback dropped": 3}
         assert desk.delivered(business.Feedback) == []

@@ -26,6 +26,7 @@ from astraflow.protocol.worker_session import (
     RegisterWanted,
     SessionLost,
     Superseded,
+    TurnedAway,
     WorkerSettings,
 )
 from tests.unit.protocol.pair import TENANT, CountedIds, SessionPair, cancel, register, result
@@ -354,6 +355,9 @@ def test_retry_after_is_honoured() -> None:
     pair.connect()
     reset(pair, errors.SESSION_DENIED, retry_after_ms=12_000)
     assert wait_of(pair) == pytest.approx(12.0)
+    [told] = pair.of(TurnedAway)
+    assert isinstance(told, TurnedAway)
+    assert (told.code, told.again_at - pair.now) == ("E.SESSION.DENIED", pytest.approx(12.0))
 
 
 def test_a_moved_tenant_is_followed_and_a_dead_address_forgotten() -> None:

@@ -28,6 +28,9 @@ class Socket:
     def room(self) -> int:
         return self.left
 
+    def peer(self) -> str:
+        return "192.0.2.1:5"
+
     def admit(self) -> None:
         self.is_admitted = True
 
@@ -42,7 +45,7 @@ def frame(conn: str, kind: str = control.ACK) -> SendFrame:
 
 def counted() -> tuple[Connections, list[tuple[str, int, int]]]:
     counts: list[tuple[str, int, int]] = []
-    return Connections(lambda *one: counts.append(one)), counts
+    return Connections(lambda *one: counts.append(one), lambda peer, who: None), counts
 
 
 def test_all_frames_of_a_turn_are_one_write() -> None:
