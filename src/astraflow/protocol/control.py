@@ -53,6 +53,7 @@ __all__ = [
     "ResourceMetrics",
     "Resume",
     "SessionAccept",
+    "SessionLimits",
     "WindowAck",
 ]
 
@@ -67,6 +68,7 @@ HEARTBEAT: Final = "control.heartbeat"
 ERROR: Final = "control.error"
 
 Token = Annotated[str, Meta(min_length=1, max_length=8192)]
+Positive = Annotated[int, Meta(ge=1, le=limits.INT_MAX)]
 Percent = Annotated[float, Meta(ge=0, le=100)]
 Labels = Annotated[dict[Name, Text], Meta(max_length=limits.MAX_LABELS)]
 Names = Annotated[tuple[Name, ...], Meta(max_length=limits.MAX_PACKAGES)]
@@ -130,6 +132,26 @@ class Register(Wire, frozen=True):
     held_results: Inventory = ()
 
 
+class SessionLimits(Wire, frozen=True, omit_defaults=False):
+    """What a worker must keep to, beside the window and the size of a frame (PROTOCOL §3)."""
+
+    heartbeat_gap_ms: Positive
+    """Heartbeats may come at most this close on average."""
+    refusals: Positive
+    """So many refused frames within `refusals_ms` end the session."""
+    refusals_ms: Positive
+    takeovers_per_minute: Positive
+    """Of one instance id, by connections while another is open."""
+    inline_bytes: Positive
+    """Of a result, and of one inline artifact."""
+    inventory: Positive
+    """Attempts in a register or a heartbeat."""
+    packages: Positive
+    labels: Positive
+    artifacts: Positive
+    chunks: Positive
+
+
 class SessionAccept(Wire, frozen=True, omit_defaults=False):
     """The session is open. With the current `session_id` and `resumed` false it is a new token."""
 
@@ -140,9 +162,10 @@ class SessionAccept(Wire, frozen=True, omit_defaults=False):
     worker_instance_id: Name
     window: Annotated[int, Meta(ge=1, le=limits.MAX_WINDOW)]
     max_frame_bytes: Annotated[int, Meta(ge=1024, le=limits.INT_MAX)]
-    heartbeat_interval_ms: Annotated[int, Meta(ge=1, le=limits.INT_MAX)]
-    lease_ttl_ms: Annotated[int, Meta(ge=1, le=limits.INT_MAX)]
+    heartbeat_interval_ms: Positive
+    lease_ttl_ms: Positive
     last_seen_seq: Count | None = None
+    limits: SessionLimits | None = None
 
     def __post_init__(self) -> None:
         check_time("expires_at", self.expires_at)

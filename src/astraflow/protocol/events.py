@@ -95,6 +95,8 @@ class GatewaySettings:
     lease_ttl_s: float = limits.LEASE_TTL_S
     max_connections: int = limits.MAX_CONNECTIONS
     max_parallel: int = limits.MAX_PARALLEL
+    inline_bytes: int = limits.INLINE_RESULT_BYTES
+    """What a worker is told; who keeps it is the engine."""
     ext_types: tuple[str, ...] = ()
     """Prefixes of `ext.*` types for which the engine has a hook; others are dropped."""
     checks_outgoing: bool = True

@@ -314,6 +314,18 @@ class Lobby(Hub):
             int(settings.heartbeat_interval_s * 1000),
             int(settings.lease_ttl_s * 1000),
             committed if resumed and committed >= 0 else None,
+            control.SessionLimits(
+                int(limits.HEARTBEAT_MIN_GAP_S * 1000),
+                limits.REFUSALS_MAX,
+                int(limits.REFUSALS_WINDOW_S * 1000),
+                limits.FLAP_MAX_TAKEOVERS,
+                settings.inline_bytes,
+                limits.MAX_INVENTORY,
+                limits.MAX_PACKAGES,
+                limits.MAX_LABELS,
+                limits.MAX_ARTIFACTS,
+                limits.MAX_CHUNKS,
+            ),
         )
         self._put_new(self._connections[session.conn], control.SESSION_ACCEPT, accept)
 

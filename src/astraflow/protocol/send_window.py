@@ -64,8 +64,8 @@ class SendWindow(Generic[F]):
     window ack of the peer, and look at `broken` after `take`: then the link must be closed.
 
     `seal` turns a frame and its seq into what goes onto the wire. It is called once, at the first
-    transmission; every later one gives out that very object: PROTOCOL §3: "Retransmission …, same
-    bytes".
+    transmission; every later one gives out that very object: PROTOCOL §3: "same id, seq and payload (`ts` is
+    the time of sending)".
     """
 
     __slots__ = (

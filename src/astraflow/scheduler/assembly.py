@@ -93,7 +93,9 @@ def assemble(
         rng=rng or Random(os.urandom(32)),  # noqa: S311 - jitter only; ids and keys have their own source
         engine=engine,
         gateway=GatewaySettings(
-            heartbeat_interval_s=engine.heartbeat_interval_s, lease_ttl_s=engine.lease_ttl_s
+            inline_bytes=settings.inline_payload_limit_bytes,
+            heartbeat_interval_s=engine.heartbeat_interval_s,
+            lease_ttl_s=engine.lease_ttl_s,
         ),
         retention=settings.retention(),
         authenticate=authenticator(tokens),

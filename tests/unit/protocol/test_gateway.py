@@ -317,6 +317,10 @@ def test_the_accept_says_what_the_worker_must_know() -> None:
         limits.MAX_FRAME_BYTES,
         2000,
         12000,
+        None,
+        control.SessionLimits(
+            50, 10, 10_000, 5, limits.INLINE_RESULT_BYTES, 16_384, 1000, 64, 1000, 1000
+        ),
     )
 
 
