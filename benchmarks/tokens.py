@@ -20,7 +20,9 @@ def figures() -> list[Figure]:
 
 def operations() -> dict[str, Callable[[], object]]:
     tokens = SessionTokens(KeyRing({"k1": b"0123456789abcdef0123456789abcdef"}, "k1"))
-    token, _ = tokens.mint("01J8ZQ5T9GQ4X7V2N3M1K0HABC", "w-1", "acme", "01J8ZQ5T9GQ4X7V2N3M1K0HABC.1", NOW)
+    token, _ = tokens.mint(
+        "01J8ZQ5T9GQ4X7V2N3M1K0HABC", "w-1", "acme", "01J8ZQ5T9GQ4X7V2N3M1K0HABC.1", NOW
+    )
     records = [
         TokenRecord(digest_of(f"token {number}"), "acme", "ann", Role.VIEWER)
         for number in range(1_000)

@@ -137,6 +137,22 @@ class TestRegistering:
         filed = Filed(token, name, seen.st_size, seen.st_mtime_ns, "0" * 64)
         assert refusal(lambda: bench.registry.adopt("a", filed)) == "E.RESOURCE.INVALID"
 
+    @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+    def test_a_host_cannot_claim_what_is_no_plain_file(self, bench: Bench, kind: str) -> None:
+        """It stands where the file should, and its size and time are as they are said to be."""
+        token = "ab" * 16
+        path = bench.registry.files.path_of(token, "a")
+        path.parent.mkdir(parents=True)
+        if kind == "link":
+            path.symlink_to("/etc/hostname")
+        elif kind == "pipe":
+            os.mkfifo(path)
+        else:
+            path.mkdir()
+        seen = path.lstat()
+        filed = Filed(token, "a", seen.st_size, seen.st_mtime_ns, "0" * 64)
+        assert refusal(lambda: bench.registry.adopt("a", filed)) == "E.RESOURCE.INVALID"
+
     @pytest.mark.parametrize("type_name", ["", "9lives", "a b", "x" * 65, "../x"])
     def test_a_type_that_is_none_is_refused(self, bench: Bench, type_name: str) -> None:
         path = bench.source / "f"

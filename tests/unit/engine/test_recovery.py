@@ -66,6 +66,20 @@ def test_a_leased_attempt_is_not_withdrawn_by_an_owner_that_did_not_send_it() ->
     assert rig.new_facts() == [AttemptStarted(0, 0, 1)]
 
 
+def test_a_restored_lease_counts_as_taken() -> None:
+    """Nobody is waited for to acknowledge it: it is not shown as such, and its worker's loss does not give it away."""
+    rig = Rig()
+    RawWorker(rig)
+    rig.submit(make_plan(1))
+    rig.restart()
+    [lease] = rig.engine.view.leases
+    assert lease.is_taken
+    raw = RawWorker(rig, "w2")
+    rig.engine.closed(raw.conn, rig.now, rig.at)
+    rig.wait(6.0)
+    assert list(rig.engine.view.leases) == [lease]
+
+
 def test_every_stored_lease_runs_for_its_full_length_from_the_restart_on() -> None:
     rig = Rig()
     worker = rig.worker()

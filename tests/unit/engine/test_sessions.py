@@ -151,6 +151,22 @@ class TestFirstRegister:
         assert isinstance(lost, AttemptLost)
         assert lost.cause == "its lease ended"
 
+    def test_a_boot_beside_a_live_one_loses_nothing_at_once(self) -> None:
+        """The same, frame by frame: the first connection is open when the second boot registers without the attempt."""
+        rig = Rig()
+        first = RawWorker(rig)
+        rig.submit(make_plan(1))
+        first.take()
+        rig.new_facts()
+        [lease] = rig.engine.view.leases
+        RawWorker(rig, incarnation=2)
+        assert rig.new_facts() == [], "the first boot may still run it"
+        assert list(rig.engine.view.leases) == [lease]
+        rig.wait(lease.until - rig.now + 0.01)
+        [lost, *_] = rig.new_facts()
+        assert isinstance(lost, AttemptLost)
+        assert lost.cause == "its lease ended"
+
     def test_what_a_restarted_worker_had_is_lost_as_soon_as_it_registers(self) -> None:
         """P11: its connection is gone, and its next boot has killed what it left behind."""
         rig = Rig()
@@ -190,6 +206,36 @@ class TestFirstRegister:
         rig.wait(3.0)
         assert worker.of(Stop) == [Stop("run1.0", 1, 20.0, "cancel")]
         assert isinstance(rig.task().state, Stopping)
+
+    def test_a_stop_that_was_taken_in_an_old_session_proves_nothing_in_the_new_one(self) -> None:
+        """
+        session 1: takes the cancel of run2 as its frame 2
+        session 2: is sent the cancel of run1 as 0, 1 … and that of run2 after it; says it has taken fewer
+        """
+        rig = Rig()
+        first = RawWorker(rig, slots=8)
+        for number in (1, 2):
+            rig.submit(make_plan(1), f"run{number}")
+        first.take()
+        rig.cancel("run2", grace_ms=20_000)
+        end_session(rig)
+        held = (AttemptRef("run1.0", 1), AttemptRef("run2.0", 1))
+        second = RawWorker(rig, inflight=held, slots=8)
+        second.take()  # the cancel of run2 is frame 0 of this session
+        [stopped] = [one for one in rig.engine.view.leases if one.stop_taken_seq is not None]
+        assert (stopped.run_id, stopped.stop_taken_seq) == ("run2", 0)
+        rig.cancel("run1", grace_ms=20_000)
+        end_session(rig)
+        third = RawWorker(rig, inflight=held, slots=8)
+        cancels = [one.task_id for one in third.of(business.Cancel)]
+        assert cancels == ["run1.0", "run2.0"]
+        third.take(1)
+        rig.new_facts()
+        third.heartbeat(("run1.0", 1))
+        assert rig.new_facts() == [], "it has not taken the cancel of run2 in this session"
+        third.take(2)
+        third.heartbeat(("run1.0", 1))
+        assert rig.active() == ["run1"]
 
 
 class TestLaterRegister:
@@ -300,6 +346,27 @@ class TestHeartbeats:
             assert on_heartbeat(rig.engine.view, event) == ()
         [lease] = rig.engine.view.leases
         assert lease.until == 130.0
+
+
+class TestProofs:
+    def test_a_heartbeat_from_before_the_cancel_was_taken_proves_nothing(self) -> None:
+        """The worker made its list of attempts before it took the cancel, and the frames crossed."""
+        rig = Rig()
+        raw = RawWorker(rig)
+        rig.submit(make_plan(1))
+        raw.take()
+        rig.cancel(grace_ms=20_000)
+        raw.take()
+        rig.new_facts()
+        [lease] = rig.engine.view.leases
+        assert lease.stop_taken_seq == 1
+        raw.taken = 0
+        raw.heartbeat()
+        assert rig.new_facts() == []
+        assert list(rig.engine.view.leases) == [lease]
+        raw.taken = 1
+        raw.heartbeat()
+        assert rig.active() == [], "now it is proved that it does not run"
 
 
 class TestSilence:
