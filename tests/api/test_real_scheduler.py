@@ -406,6 +406,19 @@ def test_audits_take_no_room_of_runs(store_url: str) -> None:
     with_real(store_url, test)
 
 
+def test_a_command_that_a_role_may_not_give_is_audited(store_url: str) -> None:
+    async def test(rig: Rig) -> None:
+        for _ in range(30):
+            problem_of(await rig.as_("viewer", "POST", RUNS, json={}), 403, "E.AUTH.FORBIDDEN")
+        problem_of(await rig.as_("worker", "GET", RUNS), 403, "E.AUTH.FORBIDDEN")
+        await rig.scheduler.serving.writer.barrier()
+        rows = (await rig.get("/api/v1/audit")).json()["items"]
+        said = [(row["who"], row["action"], row["code"]) for row in rows]
+        assert said == [("viewer of default", f"POST {RUNS}", "E.AUTH.FORBIDDEN")] * 10
+
+    with_real(store_url, test)
+
+
 def test_packages_are_there_after_a_restart_and_runs_keep_their_version(tmp_path: Path) -> None:
     """A version is chosen when a run is accepted; what is published or yanked later changes nothing for it."""
     url = f"sqlite:///{tmp_path / 'astra.db'}"

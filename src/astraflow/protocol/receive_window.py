@@ -139,12 +139,15 @@ class ReceiveWindow(Generic[F]):
         return Ack(None if committed < 0 else committed, self._bitmap(), self._size)
 
     def check(self) -> None:
-        """Assert I1 and I2: in order, once, and no more buffered than the window holds."""
+        """Assert I1 and I2: in order, once, no more buffered than the window holds; the bitmap says what arrived."""
         assert -1 <= self.committed <= self.delivered
         assert self.delivered <= self.committed + self._size
         assert len(self._buffer) < self._size or not self._buffer
         assert all(self.delivered + 1 < seq <= self.committed + self._size for seq in self._buffer)
         assert all(self.committed + 1 < seq <= self.delivered for seq in self._done)
+        told, first = int(self._bitmap(), 16), self.committed + 1
+        arrived = {*range(first, self.delivered + 1), *self._buffer}
+        assert {first + bit for bit in range(told.bit_length()) if told >> bit & 1} == arrived
 
     def _is_duplicate(self, seq: int) -> bool:
         return seq <= self.delivered or seq in self._buffer
