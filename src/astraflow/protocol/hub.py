@@ -111,7 +111,6 @@ class Hub:
         self._settings = settings
         self._ids = ids
         self._sender = Sender("scheduler", scheduler_id)
-        self._makers: dict[str, FrameMaker] = {}
         self._connections: dict[Conn, Connection] = {}
         self._holders: dict[Identity, Connection] = {}
         self._sessions: dict[str, SchedulerSession] = {}
@@ -162,12 +161,8 @@ class Hub:
     # --- sending ---
 
     def _maker_for(self, tenant: str) -> FrameMaker:
-        maker = self._makers.get(tenant)
-        if maker is None:
-            maker = FrameMaker(tenant, self._sender, self._ids)
-            if len(self._makers) < limits.MAX_CONNECTIONS:
-                self._makers[tenant] = maker
-        return maker
+        # Not kept: a stranger may name any tenant. A session keeps its own.
+        return FrameMaker(tenant, self._sender, self._ids)
 
     def _put(self, connection: Connection, envelope: Envelope) -> None:
         self._output.append(SendFrame(connection.conn, envelope))
