@@ -297,7 +297,7 @@ def _report(decision: Decision, command: Report) -> None:
         return
     decision.effects.append(AttemptOver(command.task, command.attempt))
     if command.status == "SUCCEEDED" and command.task in decision.run.stale:
-        _lose_attempt(decision, command.task, "what it was given is made again")
+        _lose_attempt(decision, command.task, MADE_AGAIN)
     elif command.status == "SUCCEEDED":
         decision.finish_task(
             TaskSucceeded(
@@ -319,6 +319,8 @@ def _report(decision: Decision, command: Report) -> None:
         _report_cancelled(decision, command)
 
 
+MADE_AGAIN: Final = "what it was given is made again"
+"""The cause of the loss of an attempt that succeeded too late (`rebuild`)."""
 LOSSES: Final = {
     errors.TASK_DRAINED.code: "drained",
     errors.TASK_HOST_LOST.code: "its host died",

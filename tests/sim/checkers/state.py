@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from astraflow.runs.decisions import MADE_AGAIN
 from astraflow.runs.facts import (
     AttemptFailed,
     AttemptLost,
@@ -172,7 +173,7 @@ class StateChecker:
                 model.reported = fact.attempt
             else:
                 model.losses += 1
-                if self._waits_upstream(run_id, fact.task):
+                if fact.cause == MADE_AGAIN or self._waits_upstream(run_id, fact.task):
                     model.reported = fact.attempt  # its next attempt will have other inputs
             model.lost = fact.attempt
         elif isinstance(fact, AttemptRefused):
