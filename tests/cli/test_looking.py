@@ -131,7 +131,7 @@ def test_a_definition_is_validated(server: Up) -> None:
     assert "/nodes: " in wrong.err
 
 
-def test_workers_are_listed_drained_and_taken_back(server: Up) -> None:
+def test_workers_are_listed_drained_and_taken_back(server: Up, finished: str) -> None:
     (row,) = server.astra("workers", "list").out.splitlines()
     assert row.split("\t")[1:5] == ["worker-1", "online", "0/64", "core 1.0.0"]
     shown = server.astra("workers", "show", "worker-1", "--json").json

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from tests.platform.site import QUICK, ROOT, Site, running
+from tests.platform.site import QUICK, Site, running
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with running(tmp_path_factory.mktemp("models"), 2, **QUICK) as site:
-        version = site.publish(ROOT / "packages" / "embeddings")
-        site.install("embeddings", version)
+        site.install(
+            "embeddings", site.get("packages/embeddings")["active"]
+        )  # it came with the installation
         yield site
 
 
