@@ -22,6 +22,8 @@ from astraflow_sdk.current import CURRENT
 
 __all__ = ["end_children", "watch_children"]
 
+MAX_NOTED = 1_000
+"""Processes of an attempt that are noted before those that have ended are dropped; far fewer may live at once."""
 ROUNDS = 100
 """Of looking for what was started while we looked."""
 
@@ -54,9 +56,10 @@ def _note(pid: int) -> None:
     ctx = CURRENT.get()
     if ctx is None:
         return
-    if ctx.children is None:
-        ctx.children = []
-    ctx.children.append((pid, _start_time(pid)))
+    noted = ctx.children or []
+    if len(noted) >= MAX_NOTED:  # an attempt may start processes without end, one after the other
+        noted = [(one, since) for one, since in noted if since and _start_time(one) == since]
+    ctx.children = [*noted, (pid, _start_time(pid))]
 
 
 def end_children(ctx: Context) -> None:
