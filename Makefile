@@ -70,9 +70,9 @@ unit: setup ## the unit tests alone
 coverage: setup ## unit tests with branch coverage: at least 95 % of each core package
 	$(BIN)/coverage run -m pytest -q tests/unit
 	@set -e; for package in $(CORE); do \
-	  test -d src/astraflow/$$package || continue; \
+	  test -d src/astraflow/core/$$package || continue; \
 	  echo "coverage of $$package"; \
-	  $(BIN)/coverage report --include="src/astraflow/$$package/*" --fail-under=95 -m; \
+	  $(BIN)/coverage report --include="src/astraflow/core/$$package/*" --fail-under=95 -m; \
 	done
 
 sim: setup ## simulate SEEDS=2000 faulty worlds, FROM=0

@@ -22,8 +22,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from astraflow.protocol import business, codec, control, limits
-from astraflow.protocol.wire import AckInfo, Envelope, Sender
+from astraflow.core.protocol import business, codec, control, limits
+from astraflow.core.protocol.wire import AckInfo, Envelope, Sender
 from benchmarks.figures import Figure, best_us, operation_figures
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "schemas" / "examples" / "valid"

@@ -11,7 +11,7 @@ import msgspec
 import uvloop
 
 from astraflow.clock import SystemClock
-from astraflow.protocol import business
+from astraflow.core.protocol import business
 from astraflow.worker.hosts import HostPool, HostSettings, core_package
 from benchmarks.figures import Figure
 

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from astraflow.dispatch.workers import Offer
-from astraflow.engine.batch import Batch
-from astraflow.engine.placing import place
-from astraflow.engine.settings import EngineSettings
-from astraflow.engine.view import View
-from astraflow.runs import accept
-from astraflow.runs.facts import RunAccepted
-from astraflow.workflow import StaticCatalog, core_manifest, decode_definition, plan_workflow
+from astraflow.core.dispatch.workers import Offer
+from astraflow.core.engine.batch import Batch
+from astraflow.core.engine.placing import place
+from astraflow.core.engine.settings import EngineSettings
+from astraflow.core.engine.view import View
+from astraflow.core.runs import accept
+from astraflow.core.runs.facts import RunAccepted
+from astraflow.core.workflow import StaticCatalog, core_manifest, decode_definition, plan_workflow
 from benchmarks.figures import Figure
 from benchmarks.plan_scaling import document
 

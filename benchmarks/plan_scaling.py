@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from astraflow.workflow import StaticCatalog, core_manifest, decode_definition, plan_workflow
+from astraflow.core.workflow import StaticCatalog, core_manifest, decode_definition, plan_workflow
 from benchmarks.figures import Figure, cpu_seconds
 
 SIZES = (500, 5_000, 50_000)

@@ -7,11 +7,11 @@ from random import Random
 
 import msgspec
 
-from astraflow.runs import Run, accept, decide
-from astraflow.runs.commands import Lease, Report, Start
-from astraflow.runs.facts import Problem, RunAccepted, encode_fact
-from astraflow.workflow import StaticCatalog, core_manifest, decode_definition, plan_workflow
-from astraflow.workflow.plan import Plan
+from astraflow.core.runs import Run, accept, decide
+from astraflow.core.runs.commands import Lease, Report, Start
+from astraflow.core.runs.facts import Problem, RunAccepted, encode_fact
+from astraflow.core.workflow import StaticCatalog, core_manifest, decode_definition, plan_workflow
+from astraflow.core.workflow.plan import Plan
 from benchmarks.figures import Figure, cpu_seconds
 from benchmarks.plan_scaling import document
 

@@ -10,13 +10,13 @@ from time import perf_counter
 
 import uvloop
 
-from astraflow.agent.agent import Agent, RegisterOffer
-from astraflow.agent.holdings import Holdings
 from astraflow.bench.processes import TOKEN, Client, System, cpu_s, fan_out, rss_mib, running, wide
 from astraflow.clock import SystemClock
-from astraflow.protocol import control
-from astraflow.protocol.wire import Envelope
-from astraflow.protocol.worker_session import Credential, WorkerIdentity, WorkerSession
+from astraflow.core.agent.agent import Agent, RegisterOffer
+from astraflow.core.agent.holdings import Holdings
+from astraflow.core.protocol import control
+from astraflow.core.protocol.wire import Envelope
+from astraflow.core.protocol.worker_session import Credential, WorkerIdentity, WorkerSession
 from astraflow.ulids import Ulids
 from astraflow.worker.addresses import Schedulers
 from astraflow.worker.link import Link

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from astraflow.security.bearer import ApiTokens, TokenRecord, digest_of
-from astraflow.security.keys import KeyRing
-from astraflow.security.policy import Role
-from astraflow.security.tokens import SessionTokens
+from astraflow.core.security.bearer import ApiTokens, TokenRecord, digest_of
+from astraflow.core.security.keys import KeyRing
+from astraflow.core.security.policy import Role
+from astraflow.core.security.tokens import SessionTokens
 from benchmarks.figures import Figure, operation_figures
 
 NOW = 1_800_000_000.0

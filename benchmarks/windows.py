@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import NamedTuple
 
-from astraflow.protocol.window import ReceiveWindow, SendWindow
+from astraflow.core.protocol.window import ReceiveWindow, SendWindow
 from benchmarks.figures import Figure, best_us
 
 SIZE = 64

@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from astraflow.errors import CATALOGUE
-from astraflow.protocol import session_states
-from astraflow.runs.transitions import LEADS_TO, TRANSITIONS
-from astraflow.security.policy import PUBLIC, TABLE, Role
+from astraflow.core.errors import CATALOGUE
+from astraflow.core.protocol import session_states
+from astraflow.core.runs.transitions import LEADS_TO, TRANSITIONS
+from astraflow.core.security.policy import PUBLIC, TABLE, Role
 
 FOLDER: Final = Path(__file__).resolve().parent.parent / "docs" / "reference"
 MADE_BY: Final = "<!-- Made by scripts/make_reference.py. Do not edit. -->\n"

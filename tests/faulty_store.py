@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from astraflow import errors
-from astraflow.errors import OutcomeUnknown, StoreError
+from astraflow.core import errors
+from astraflow.core.errors import OutcomeUnknown, StoreError
 
 if TYPE_CHECKING:
     from astraflow.store.rows import Changes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from astraflow.workflow.core_manifest import core_manifest
+from astraflow.core.workflow.core_manifest import core_manifest
 
 
 def manifest_text() -> str:

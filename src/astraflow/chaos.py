@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from astraflow import errors
+from astraflow.core import errors
 
 __all__ = ["POINTS", "VARIABLE", "reached_from"]
 

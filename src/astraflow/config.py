@@ -24,11 +24,11 @@ from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_type_hi
 import msgspec
 from msgspec import Meta
 
-from astraflow import errors
-from astraflow.engine.settings import EngineSettings
-from astraflow.protocol.limits import FENCE_RATIO, INLINE_RESULT_BYTES, MAX_PARALLEL
-from astraflow.security.bearer import token_text
-from astraflow.security.keys import MIN_SECRET_BYTES
+from astraflow.core import errors
+from astraflow.core.engine.settings import EngineSettings
+from astraflow.core.protocol.limits import FENCE_RATIO, INLINE_RESULT_BYTES, MAX_PARALLEL
+from astraflow.core.security.bearer import token_text
+from astraflow.core.security.keys import MIN_SECRET_BYTES
 from astraflow.store.store import Retention
 
 __all__ = [

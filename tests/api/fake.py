@@ -14,12 +14,12 @@ from typing import Any
 import msgspec
 from obstore.store import MemoryStore as BlobsInMemory
 
-from astraflow import errors
 from astraflow.api.ports import WorkerCommand
 from astraflow.clock import SystemClock
-from astraflow.dispatch.rollout import Rollout
-from astraflow.engine.batch import NumberedFact
-from astraflow.runs.facts import (
+from astraflow.core import errors
+from astraflow.core.dispatch.rollout import Rollout
+from astraflow.core.engine.batch import NumberedFact
+from astraflow.core.runs.facts import (
     AttemptProgressed,
     AttemptStarted,
     CancelRequested,
@@ -36,9 +36,17 @@ from astraflow.runs.facts import (
     TaskLeased,
     TaskSucceeded,
 )
-from astraflow.runs.projections import Event, events_of, view_node, view_run
-from astraflow.runs.run import Run
-from astraflow.runs.transitions import fold
+from astraflow.core.runs.projections import Event, events_of, view_node, view_run
+from astraflow.core.runs.run import Run
+from astraflow.core.runs.transitions import fold
+from astraflow.core.workflow import (
+    check_inputs,
+    core_manifest,
+    decode_definition,
+    plan_workflow,
+    validate,
+)
+from astraflow.core.workflow.problems import Problem as DocumentProblem
 from astraflow.scheduler.blobs import Blobs
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.copies import Copies
@@ -49,14 +57,6 @@ from astraflow.scheduler.rollouts import RolloutRequest
 from astraflow.scheduler.service import Accepted, Submission, WorkerView
 from astraflow.store.memory import MemoryStore as StoreInMemory
 from astraflow.store.rows import AuditRow, Changes, ResourceRow, RunRow, TenantEvent, WorkflowRow
-from astraflow.workflow import (
-    check_inputs,
-    core_manifest,
-    decode_definition,
-    plan_workflow,
-    validate,
-)
-from astraflow.workflow.problems import Problem as DocumentProblem
 
 WORKER = "w1"
 CLOCK = SystemClock()

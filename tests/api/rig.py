@@ -17,9 +17,9 @@ from astraflow.api.server import server_config
 from astraflow.api.worker_socket import socket_class
 from astraflow.clock import SystemClock
 from astraflow.config import SchedulerSettings, Secret
+from astraflow.core.security.bearer import ApiTokens, TokenRecord, digest_of
+from astraflow.core.security.policy import Role
 from astraflow.observe.metrics import Metrics
-from astraflow.security.bearer import ApiTokens, TokenRecord, digest_of
-from astraflow.security.policy import Role
 from tests.api.fake import FakeScheduler
 
 TENANT = "default"

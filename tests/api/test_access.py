@@ -8,7 +8,7 @@ import pytest
 
 from astraflow.api.access import host_name
 from astraflow.api.routes import Route
-from astraflow.security.policy import PUBLIC, TABLE, Role, allows
+from astraflow.core.security.policy import PUBLIC, TABLE, Role, allows
 from tests.api.rig import NODE_A, OTHER, Rig, problem_of, serve, token_of
 
 BODY = {"content": b"{}", "headers": {"content-type": "application/json"}}

@@ -13,10 +13,10 @@ from typing import Any
 import httpx
 import pytest
 
-from astraflow import errors
 from astraflow.client import AsyncClient, Client
+from astraflow.core import errors
+from astraflow.core.security.policy import Role
 from astraflow.packages import SigningKey
-from astraflow.security.policy import Role
 from tests.api.rig import Rig, serve, token_of
 from tests.api.test_resources import row
 from tests.repository.packing import pack, signed

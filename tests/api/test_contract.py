@@ -19,8 +19,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from astraflow.api.openapi import document
+from astraflow.core.security.policy import Role
 from astraflow.observe.metrics import Metrics
-from astraflow.security.policy import Role
 from tests.api.fake import FakeScheduler
 from tests.api.rig import Rig, application, definition, serving, token_of
 from tests.api.test_real_scheduler import serving_real

@@ -233,7 +233,7 @@ def test_too_many_readers_are_told_to_come_back() -> None:
 
 
 def test_a_failure_of_the_store_ends_the_stream_with_its_code() -> None:
-    from astraflow import errors
+    from astraflow.core import errors
     from tests.api.fake import FakeScheduler
 
     class Failing(FakeScheduler):

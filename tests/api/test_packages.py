@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from astraflow.core.security.policy import Role
 from astraflow.packages import SigningKey
-from astraflow.security.policy import Role
 from tests.api.rig import NODE_A, OTHER, Rig, definition, problem_of, serve, token_of
 from tests.repository.packing import pack, signed
 

@@ -15,8 +15,8 @@ import httpx
 import msgspec
 import pytest
 
+from astraflow.core.security.policy import Role
 from astraflow.scheduler.blobs import open_blobs
-from astraflow.security.policy import Role
 from astraflow.store.rows import ResourceRow
 from tests.api.rig import OTHER, Rig, problem_of, serve, token_of
 

@@ -6,8 +6,8 @@ import pytest
 
 from astraflow.api import requests
 from astraflow.api.run_views import log_lines, node_history, summary
-from astraflow.engine.batch import NumberedFact
-from astraflow.runs.facts import (
+from astraflow.core.engine.batch import NumberedFact
+from astraflow.core.runs.facts import (
     AttemptFailed,
     AttemptLost,
     AttemptRefused,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from astraflow import errors
+from astraflow.core import errors
 from tests.api.rig import NODE_A, NODE_B, WORKFLOW, Rig, definition, problem_of, serve
 
 RUNS = "/api/v1/runs"
@@ -119,7 +119,7 @@ def test_a_node_tells_its_attempts_and_its_story() -> None:
 
 def test_a_dispatch_that_was_not_taken_yet_says_so() -> None:
     async def test(rig: Rig) -> None:
-        from astraflow.runs.facts import RunStarted, TaskLeased
+        from astraflow.core.runs.facts import RunStarted, TaskLeased
 
         run_id = await rig.submit()
         await rig.scheduler.tell(run_id, RunStarted(1), TaskLeased(2, 0, 1, "w1", 1, 30_000))

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from astraflow.security.policy import Role
+from astraflow.core.security.policy import Role
 from tests.api.rig import NODE_A, OTHER, WAIT_S, WORKFLOW, Rig, token_of
 from tests.api.test_real_scheduler import serving_real
 from tests.rawsocket import RawSocket, envelope

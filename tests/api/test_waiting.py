@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from astraflow.workflow import core_manifest
+from astraflow.core.workflow import core_manifest
 from tests.api.test_worker_socket import HELLO, TOKEN, connected, served
 from tests.rawsocket import RawSocket, envelope
 

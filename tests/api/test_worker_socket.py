@@ -9,7 +9,7 @@ from typing import Any
 
 from astraflow.api.process import listen, serve
 from astraflow.config import SchedulerSettings, Secret
-from astraflow.protocol.limits import MAX_FRAME_BYTES
+from astraflow.core.protocol.limits import MAX_FRAME_BYTES
 from tests.rawsocket import BINARY, CLOSE, PING, PONG, TEXT, RawSocket, envelope
 
 TOKEN = "a token for tests"

@@ -9,11 +9,11 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
+from astraflow.core.workflow import core_manifest
 from astraflow.scheduler.archive import Archive
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.plans import Plans
 from astraflow.store import open_store
-from astraflow.workflow import core_manifest
 from tests.chaos.truth import Line
 from tests.chaos.workload import TERMINAL, Told
 

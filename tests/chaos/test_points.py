@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from astraflow import errors
 from astraflow.chaos import POINTS, VARIABLE, reached_from
+from astraflow.core import errors
 
 PROGRAM = """
 from astraflow.chaos import reached_from

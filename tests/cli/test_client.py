@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import astraflow
-from astraflow import errors
 from astraflow.client import RunFailed
+from astraflow.core import errors
 from tests.cli.rig import EXAMPLES, FAILING, SLOW, Up, node, workflow
 
 RETRY = json.loads((EXAMPLES / "retry.json").read_text())

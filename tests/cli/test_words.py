@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from astraflow import errors
 from astraflow.client import calls
+from astraflow.core import errors
 from tests.cli.rig import Terminal, Up, astra, node, workflow
 
 BROKEN = workflow(

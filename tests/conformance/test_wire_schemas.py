@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from astraflow.protocol import business, codec, control
-from astraflow.protocol.wire import Unreadable
+from astraflow.core.protocol import business, codec, control
+from astraflow.core.protocol.wire import Unreadable
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent / "schemas"
 MODELS: Final = {**control.TYPES, **business.TYPES}

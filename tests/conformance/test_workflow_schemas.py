@@ -9,7 +9,7 @@ import jsonschema_rs
 import msgspec
 import pytest
 
-from astraflow.workflow import (
+from astraflow.core.workflow import (
     InvalidDocument,
     StaticCatalog,
     core_manifest,
@@ -17,7 +17,7 @@ from astraflow.workflow import (
     decode_manifest,
     validate_manifest,
 )
-from astraflow.workflow.analysis import Analysis
+from astraflow.core.workflow.analysis import Analysis
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 EXAMPLES = SCHEMAS / "examples"

@@ -21,14 +21,14 @@ from typing import Final
 
 from msgspec import Raw
 
-from astraflow import errors
-from astraflow.protocol import business, codec, control, events
-from astraflow.protocol import worker_events as worker
-from astraflow.protocol.gateway import Gateway
-from astraflow.protocol.wire import AttemptRef, Envelope, Unreadable
-from astraflow.protocol.worker_session import WorkerSession
-from astraflow.security.keys import KeyRing
-from astraflow.security.tokens import SessionTokens
+from astraflow.core import errors
+from astraflow.core.protocol import business, codec, control, events
+from astraflow.core.protocol import worker_events as worker
+from astraflow.core.protocol.gateway import Gateway
+from astraflow.core.protocol.wire import AttemptRef, Envelope, Unreadable
+from astraflow.core.protocol.worker_session import WorkerSession
+from astraflow.core.security.keys import KeyRing
+from astraflow.core.security.tokens import SessionTokens
 
 __all__ = ["conversation", "run_gateway", "run_worker_session"]
 

@@ -15,17 +15,17 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from astraflow import errors
+from astraflow.core import errors
+from astraflow.core.protocol import codec, websocket
+from astraflow.core.protocol.wire import Unreadable
+from astraflow.core.workflow.catalog import StaticCatalog
+from astraflow.core.workflow.core_manifest import core_manifest
+from astraflow.core.workflow.decoding import decode_definition, decode_manifest
+from astraflow.core.workflow.manifest_rules import validate_manifest
+from astraflow.core.workflow.planner import plan_workflow
+from astraflow.core.workflow.problems import InvalidDocument
 from astraflow.packages.archive import check_archive, check_contents
 from astraflow.packages.building import build_archive
-from astraflow.protocol import codec, websocket
-from astraflow.protocol.wire import Unreadable
-from astraflow.workflow.catalog import StaticCatalog
-from astraflow.workflow.core_manifest import core_manifest
-from astraflow.workflow.decoding import decode_definition, decode_manifest
-from astraflow.workflow.manifest_rules import validate_manifest
-from astraflow.workflow.planner import plan_workflow
-from astraflow.workflow.problems import InvalidDocument
 from tests.fuzz import sessions
 
 __all__ = ["TARGETS", "Target", "kept"]

@@ -11,10 +11,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from astraflow import errors
 from astraflow.__main__ import main
-from astraflow.engine import engine, reports
-from astraflow.protocol.gateway import Gateway
+from astraflow.core import errors
+from astraflow.core.engine import engine, reports
+from astraflow.core.protocol.gateway import Gateway
 from astraflow.scheduler import ledger
 from astraflow.store.sqlite import SqliteStore
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from astraflow.clock import SystemClock
-from astraflow.protocol import business
+from astraflow.core.protocol import business
 from astraflow.worker.hosts import HostPool, HostSettings, HostSpec, core_package
 from astraflow.worker.resources import ResourceKeeper, ResourceLimits, ResourceRegistry
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from astraflow.core.workflow.core_manifest import core_manifest
 from astraflow.worker.hosts import core_package
-from astraflow.workflow.core_manifest import core_manifest
 from tests.hosts.stage import error_of, play, staged, value_of
 
 

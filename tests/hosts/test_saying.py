@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from astraflow.protocol import business
+from astraflow.core.protocol import business
 from astraflow.worker.hosts import process
 from tests.hosts.stage import Stage, error_of, play, staged, value_of
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from astraflow.workflow.decoding import decode_manifest
-from astraflow.workflow.manifest_rules import validate_manifest
+from astraflow.core.workflow.decoding import decode_manifest
+from astraflow.core.workflow.manifest_rules import validate_manifest
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = """

@@ -15,9 +15,9 @@ import msgspec
 
 from astraflow.chaos import reached_from
 from astraflow.clock import SystemClock
+from astraflow.core.protocol import business
+from astraflow.core.protocol.wire import Wire
 from astraflow.packages import build_archive
-from astraflow.protocol import business
-from astraflow.protocol.wire import Wire
 from astraflow.worker.hosts import HostPool, HostSettings, core_package
 from astraflow.worker.packages import InstallSettings, Packages
 from tests.packages.archives import HANDLERS, manifest

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from astraflow import errors
+from astraflow.core import errors
 from astraflow.packages import Archive, Limits, check_archive, check_contents, unpack
 from tests.packages.archives import DEFLATED, STORED, Item, deflated, items, manifest, write_zip
 

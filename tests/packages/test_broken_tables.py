@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from astraflow import errors
+from astraflow.core import errors
+from astraflow.core.workflow.limits import MAX_MANIFEST_BYTES
 from astraflow.packages import check_archive
 from astraflow.packages.signing import MAX_SIGNATURE_CHARS, Signature, TrustedKeys
-from astraflow.workflow.limits import MAX_MANIFEST_BYTES
 from tests.packages.archives import Item, items, manifest, write_zip
 
 END = struct.Struct("<4s4H2LH")

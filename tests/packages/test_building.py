@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from astraflow import errors
+from astraflow.core import errors
 from astraflow.packages import build_archive, check_archive, check_contents, unpack
 from tests.packages.archives import manifest, write_folder
 

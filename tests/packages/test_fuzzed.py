@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astraflow import errors
+from astraflow.core import errors
 from astraflow.packages import check_archive, unpack
 from tests.packages.archives import DEFLATED, Item, items, write_zip
 

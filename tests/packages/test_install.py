@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from astraflow.core.protocol import business
 from astraflow.packages import SigningKey, TrustedKeys, build_archive, sign
 from astraflow.packages.shipped import build_shipped, find_shipped
-from astraflow.protocol import business
 from tests.packages.archives import HANDLERS, write_folder
 from tests.packages.rig import Rig, details, left_in_staging, package, served, worker
 

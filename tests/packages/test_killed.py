@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from astraflow.chaos import POINTS, VARIABLE
-from astraflow.protocol import business
+from astraflow.core.protocol import business
 from tests.packages.rig import Server, details, left_in_staging, package, served, worker
 
 INSTALLING = [point for point in POINTS if point.startswith("package-")][:7]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from astraflow.protocol import business
+from astraflow.core.protocol import business
 from tests.packages.archives import HANDLERS
 from tests.packages.rig import Rig, details, left_in_staging, package, served, worker
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from astraflow import errors
+from astraflow.core import errors
+from astraflow.core.workflow.decoding import decode_manifest
 from astraflow.packages import check_python
 from astraflow.packages.requirements import is_met
-from astraflow.workflow.decoding import decode_manifest
 
 
 @pytest.mark.parametrize(

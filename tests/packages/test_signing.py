@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 
-from astraflow import errors
+from astraflow.core import errors
 from astraflow.packages import (
     Signature,
     SigningKey,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from astraflow.protocol import business
+from astraflow.core.protocol import business
 from tests.packages.rig import Rig, Server, worker
 
 Request = business.PkgInstall | business.PkgUninstall

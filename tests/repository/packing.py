@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from astraflow.clock import SystemClock
+from astraflow.core.workflow import core_manifest
 from astraflow.packages import SigningKey, TrustedKeys, build_archive, sign
 from astraflow.scheduler.blobs import open_blobs
 from astraflow.scheduler.catalogs import Catalogs
@@ -16,7 +17,6 @@ from astraflow.scheduler.depot import Depot
 from astraflow.scheduler.links import Links
 from astraflow.scheduler.repository import Repository, Rules
 from astraflow.store.store import Store
-from astraflow.workflow import core_manifest
 from tests.packages.archives import manifest, write_folder
 
 CLOCK = SystemClock()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from astraflow import errors
 from astraflow.clock import SystemClock
+from astraflow.core import errors
 from astraflow.scheduler.blob_place import MARKER, BlobPlace
 from astraflow.scheduler.blobs import Blobs, open_blobs
 from astraflow.store.memory import MemoryStore

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from astraflow import errors
+from astraflow.core import errors
 from astraflow.scheduler import blobs as module
 from astraflow.scheduler.blobs import Blobs, open_blobs
 from tests.repository.bucket import s3_server

@@ -8,14 +8,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from astraflow import errors
+from astraflow.core import errors
+from astraflow.core.workflow import Miss, NodeType, core_manifest, decode_manifest
+from astraflow.core.workflow.manifest import Manifest
 from astraflow.scheduler.catalogs import MAX_LEARNED, Catalogs
 from astraflow.scheduler.copies import Copies, Copy, with_current_copy
 from astraflow.scheduler.links import ArchiveLink, ArtifactLink, Link, Links, UploadLink
 from astraflow.store.memory import MemoryStore
 from astraflow.store.rows import Changes, ResourceRow
-from astraflow.workflow import Miss, NodeType, core_manifest, decode_manifest
-from astraflow.workflow.manifest import Manifest
 from tests.packages.archives import manifest
 from tests.repository.packing import CLOCK, Place, chunks
 

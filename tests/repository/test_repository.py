@@ -10,12 +10,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from astraflow import errors
+from astraflow.core import errors
+from astraflow.core.workflow import Miss, NodeType, decode_manifest
 from astraflow.packages import SigningKey
 from astraflow.scheduler.repository import Rules
 from astraflow.store.memory import MemoryStore
 from astraflow.store.sqlite import SqliteStore
-from astraflow.workflow import Miss, NodeType, decode_manifest
 from tests.faulty_store import FaultyStore
 from tests.repository.packing import CLOCK, Place, chunks, pack, signed, trusting
 

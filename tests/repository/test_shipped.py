@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from astraflow import errors
+from astraflow.core import errors
+from astraflow.core.workflow import Miss, NodeType, decode_manifest
 from astraflow.packages import build_archive
 from astraflow.packages.shipped import NAMES, build_shipped, find_shipped, is_shipped
 from astraflow.scheduler.depot import Depot
 from astraflow.scheduler.repository import Rules
 from astraflow.store.memory import MemoryStore
 from astraflow.store.store import Store
-from astraflow.workflow import Miss, NodeType, decode_manifest
 from tests.repository.packing import CLOCK, Place, pack
 
 LLM = next(folder for folder in find_shipped() if folder.name == "llm")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from astraflow import errors
-from astraflow.protocol import business
+from astraflow.core import errors
+from astraflow.core.protocol import business
 from astraflow.worker.resources import (
     Lessee,
     Maker,

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from astraflow.protocol import business
+from astraflow.core.protocol import business
 from astraflow.worker.resources.copies import CopyFetcher
 from tests.resources.bench import WORKER, Bench
 

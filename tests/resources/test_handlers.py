@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from astraflow.protocol import business
+from astraflow.core.protocol import business
 from astraflow.worker.hosts import HostSpec
 from astraflow.worker.resources import ResourceLimits
 from tests.hosts.stage import Stage, error_of, play, staged, value_of

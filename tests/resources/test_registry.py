@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from astraflow import errors
+from astraflow.core import errors
 from astraflow.worker.resources import Lessee, Terms
 from astraflow.worker.resources.files import Filed
 from tests.resources.bench import Bench, FakeHolder, code_of, lessee, maker

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from astraflow import errors
 from astraflow.config import WorkerSettings
-from astraflow.protocol import business
-from astraflow.protocol.wire import Wire
+from astraflow.core import errors
+from astraflow.core.protocol import business
+from astraflow.core.protocol.wire import Wire
 from astraflow.worker.addresses import Schedulers, absolute_url, http_origin
 from astraflow.worker.resources import Resource, ResourceService
 from tests.resources.bench import Clock, FakeHolder, lessee, maker

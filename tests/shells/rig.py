@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from astraflow.errors import StoreError
+from astraflow.core.errors import StoreError
 from astraflow.scheduler.service import Scheduler, Submission
 from tests.sim.loop import VirtualLoop, run_virtual
 from tests.sim.shells.config import Config, node_uid

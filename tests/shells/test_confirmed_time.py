@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 import pytest
 
-from astraflow import errors
+from astraflow.core import errors
 from astraflow.scheduler.confirmed_time import CONFIRM_S, ConfirmedTime
 from astraflow.store.store import Retention
 from tests.shells.rig import TENANT, Rig, with_rig

@@ -6,8 +6,8 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
-from astraflow.engine.batch import Batch
-from astraflow.protocol.events import Audited
+from astraflow.core.engine.batch import Batch
+from astraflow.core.protocol.events import Audited
 from astraflow.scheduler.ledger import Ledger
 from astraflow.scheduler.refusals import IN_FULL, MAX_KINDS, WINDOW_MS
 from astraflow.store.rows import AuditRow

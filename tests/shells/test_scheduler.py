@@ -7,8 +7,8 @@ import asyncio
 import msgspec
 import pytest
 
-from astraflow import errors
-from astraflow.errors import StoreError
+from astraflow.core import errors
+from astraflow.core.errors import StoreError
 from astraflow.scheduler import feed as feeds
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.feed import Feed

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TextIO
 
-from astraflow.runs.facts import (
+from astraflow.core.runs.facts import (
     AttemptProgressed,
     CancelRequested,
     RunAccepted,
@@ -16,13 +16,13 @@ from astraflow.runs.facts import (
     RunStarted,
     TaskFact,
 )
-from astraflow.runs.story import tell_fact
+from astraflow.core.runs.story import tell_fact
 from tests.sim.config import Config
 from tests.sim.simulation import Simulation
 
 if TYPE_CHECKING:
-    from astraflow.engine.batch import Batch
-    from astraflow.runs.facts import Fact
+    from astraflow.core.engine.batch import Batch
+    from astraflow.core.runs.facts import Fact
 
 __all__ = ["demo"]
 

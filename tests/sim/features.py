@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from astraflow.runs.facts import (
+from astraflow.core.runs.facts import (
     AttemptFailed,
     AttemptLost,
     CallOpened,
@@ -23,12 +23,12 @@ from astraflow.runs.facts import (
     TaskLeased,
     TaskRebuilt,
 )
-from astraflow.workflow.plan import AffinityHint, InputEdge, PlanNode
+from astraflow.core.workflow.plan import AffinityHint, InputEdge, PlanNode
 from tests.sim.keeping import EXTRA
 
 if TYPE_CHECKING:
-    from astraflow.engine.batch import Batch
-    from astraflow.workflow.plan import Plan
+    from astraflow.core.engine.batch import Batch
+    from astraflow.core.workflow.plan import Plan
     from tests.sim.config import Config
     from tests.sim.store import Store
     from tests.sim.world import World

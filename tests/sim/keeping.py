@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from astraflow.protocol import business, control
+from astraflow.core.protocol import business, control
 from tests.sim.edges import edge_json, edge_time
 
 if TYPE_CHECKING:
-    from astraflow.protocol.wire import Envelope, Wire
+    from astraflow.core.protocol.wire import Envelope, Wire
     from tests.sim.worker import Host, WorkerProcess
 
 __all__ = ["EXTRA", "Keeping", "Kept"]

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from astraflow.runs.facts import (
+from astraflow.core.runs.facts import (
     CancelRequested,
     RunAccepted,
     RunFinished,
     RunStarted,
     TaskLeased,
 )
+from astraflow.core.workflow.plan import Plan, decode_plan
 from astraflow.scheduler.archive import facts_of
-from astraflow.workflow.plan import Plan, decode_plan
 from tests.sim.store import KeptRows, StoredRun
 from tests.sim.world import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from astraflow.engine.batch import NumberedFact
+    from astraflow.core.engine.batch import NumberedFact
     from astraflow.store.rows import Changes, FactPage, RunChange, RunRow
 
 __all__ = ["Mirror", "Row", "Written"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from astraflow.protocol.wire import Envelope
+from astraflow.core.protocol.wire import Envelope
 from tests.sim.config import Config
 from tests.sim.world import World
 

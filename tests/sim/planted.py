@@ -16,25 +16,25 @@ from unittest.mock import patch
 
 import msgspec
 
-from astraflow import errors
-from astraflow.agent import holdings
-from astraflow.agent.agent import Agent
-from astraflow.dispatch.leases import LeaseTable
-from astraflow.engine import engine, sessions, stopping
-from astraflow.engine.batch import CommitFrame
-from astraflow.engine.ownership import Ownership
-from astraflow.engine.settings import EngineSettings
-from astraflow.protocol import control
-from astraflow.protocol.admission import Identity
-from astraflow.protocol.events import Principal
-from astraflow.protocol.lobby import Lobby
-from astraflow.protocol.receive_window import ReceiveWindow
-from astraflow.protocol.scheduler_session import SchedulerSession
-from astraflow.protocol.send_window import SendWindow
-from astraflow.protocol.worker_session import WorkerSettings
-from astraflow.runs import decisions, transitions
-from astraflow.runs.commands import Refuse, Start
-from astraflow.runs.states import Leased, Lost, Running, Stopping
+from astraflow.core import errors
+from astraflow.core.agent import holdings
+from astraflow.core.agent.agent import Agent
+from astraflow.core.dispatch.leases import LeaseTable
+from astraflow.core.engine import engine, sessions, stopping
+from astraflow.core.engine.batch import CommitFrame
+from astraflow.core.engine.ownership import Ownership
+from astraflow.core.engine.settings import EngineSettings
+from astraflow.core.protocol import control
+from astraflow.core.protocol.admission import Identity
+from astraflow.core.protocol.events import Principal
+from astraflow.core.protocol.lobby import Lobby
+from astraflow.core.protocol.receive_window import ReceiveWindow
+from astraflow.core.protocol.scheduler_session import SchedulerSession
+from astraflow.core.protocol.send_window import SendWindow
+from astraflow.core.protocol.worker_session import WorkerSettings
+from astraflow.core.runs import decisions, transitions
+from astraflow.core.runs.commands import Refuse, Start
+from astraflow.core.runs.states import Leased, Lost, Running, Stopping
 from tests.sim import planted_holdings as held
 from tests.sim import scheduler as sim_scheduler
 from tests.sim import worker as sim_worker

@@ -9,13 +9,13 @@ from unittest.mock import patch
 
 import msgspec
 
-import astraflow.runs.rebuild as rebuilding
-from astraflow.agent.notices import Notices
-from astraflow.dispatch.affinity import AffinityTable
-from astraflow.engine import engine, packages, placing, reports, sessions, stopping, view
-from astraflow.runs import decisions
-from astraflow.runs.effects import EnqueueTask
-from astraflow.runs.states import READY, Succeeded
+import astraflow.core.runs.rebuild as rebuilding
+from astraflow.core.agent.notices import Notices
+from astraflow.core.dispatch.affinity import AffinityTable
+from astraflow.core.engine import engine, packages, placing, reports, sessions, stopping, view
+from astraflow.core.runs import decisions
+from astraflow.core.runs.effects import EnqueueTask
+from astraflow.core.runs.states import READY, Succeeded
 
 __all__ = [
     "bootforgets",

@@ -9,16 +9,16 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from astraflow.dispatch.resources import GONE
-from astraflow.engine.batch import AffinityChanged, Answer, Batch, ResourceChanged, WishChanged
-from astraflow.engine.engine import Engine
-from astraflow.engine.intake import CancelRun, SubmitRun
-from astraflow.engine.ownership import Ownership
-from astraflow.engine.packages import PackageSource
-from astraflow.engine.settings import EngineSettings
-from astraflow.protocol.codec import BadFrame
-from astraflow.protocol.events import GatewaySettings, RegisterArrived, SendFrame
-from astraflow.protocol.wire import Envelope
+from astraflow.core.dispatch.resources import GONE
+from astraflow.core.engine.batch import AffinityChanged, Answer, Batch, ResourceChanged, WishChanged
+from astraflow.core.engine.engine import Engine
+from astraflow.core.engine.intake import CancelRun, SubmitRun
+from astraflow.core.engine.ownership import Ownership
+from astraflow.core.engine.packages import PackageSource
+from astraflow.core.engine.settings import EngineSettings
+from astraflow.core.protocol.codec import BadFrame
+from astraflow.core.protocol.events import GatewaySettings, RegisterArrived, SendFrame
+from astraflow.core.protocol.wire import Envelope
 from astraflow.scheduler.holdings import (
     holding_of,
     wish_of,
@@ -36,7 +36,7 @@ from tests.sim.wire import SimIds, authenticate, through_codec, tokens_for
 from tests.sim.world import World
 
 if TYPE_CHECKING:
-    from astraflow.engine.view import View
+    from astraflow.core.engine.view import View
     from tests.sim.checkers import Checkers
 
 __all__ = ["SchedulerProcess"]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from astraflow.runs.facts import Fact
-from astraflow.runs.projections import node_status
-from astraflow.runs.story import tell
-from astraflow.runs.transitions import replay
+from astraflow.core.runs.facts import Fact
+from astraflow.core.runs.projections import node_status
+from astraflow.core.runs.story import tell
+from astraflow.core.runs.transitions import replay
 from tests.sim.checkers import Checkers
 from tests.sim.clock import Clock
 from tests.sim.config import Config, draw

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from enum import Enum
 
-from astraflow.engine.batch import Batch, NumberedFact
-from astraflow.runs.facts import Fact, RunAccepted, RunFinished
+from astraflow.core.engine.batch import Batch, NumberedFact
+from astraflow.core.runs.facts import Fact, RunAccepted, RunFinished
+from astraflow.core.workflow.plan import Plan
 from astraflow.store.rows import AffinityRow, Changes, ResourceRow, WishRow
-from astraflow.workflow.plan import Plan
 from tests.sim.config import Config
 from tests.sim.world import Violation, World
 

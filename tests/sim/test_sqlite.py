@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from astraflow.engine.engine import Engine
+from astraflow.core.engine.engine import Engine
 from astraflow.scheduler import serving
 from astraflow.scheduler.ledger import Ledger
 from tests.sim.config import Config, draw

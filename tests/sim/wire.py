@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from astraflow import errors
-from astraflow.protocol import codec
-from astraflow.protocol.control import Handshake
-from astraflow.protocol.events import Principal
-from astraflow.protocol.wire import Envelope
-from astraflow.security.keys import KeyRing
-from astraflow.security.tokens import SessionTokens
+from astraflow.core import errors
+from astraflow.core.protocol import codec
+from astraflow.core.protocol.control import Handshake
+from astraflow.core.protocol.events import Principal
+from astraflow.core.protocol.wire import Envelope
+from astraflow.core.security.keys import KeyRing
+from astraflow.core.security.tokens import SessionTokens
 from tests.sim.config import Config
 from tests.sim.world import World
 

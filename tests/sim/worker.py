@@ -12,12 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from astraflow.agent.actions import Answer, Close, Exit, HandUp, Kill, OpenConnection, Start, Stop
-from astraflow.agent.agent import Agent, RegisterOffer
-from astraflow.agent.holdings import Holdings
-from astraflow.protocol import business, control
-from astraflow.protocol.wire import Envelope, Wire
-from astraflow.protocol.worker_session import (
+from astraflow.core.agent.actions import (
+    Answer,
+    Close,
+    Exit,
+    HandUp,
+    Kill,
+    OpenConnection,
+    Start,
+    Stop,
+)
+from astraflow.core.agent.agent import Agent, RegisterOffer
+from astraflow.core.agent.holdings import Holdings
+from astraflow.core.protocol import business, control
+from astraflow.core.protocol.wire import Envelope, Wire
+from astraflow.core.protocol.worker_session import (
     Credential,
     WorkerIdentity,
     WorkerSettings,

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from astraflow import errors
-from astraflow.engine.batch import Answer
-from astraflow.engine.intake import CancelRun, SubmitRun
-from astraflow.ids import NodeId
-from astraflow.runs.facts import CallOpened
-from astraflow.runs.projections import events_of
-from astraflow.workflow.plan import (
+from astraflow.core import errors
+from astraflow.core.engine.batch import Answer
+from astraflow.core.engine.intake import CancelRun, SubmitRun
+from astraflow.core.ids import NodeId
+from astraflow.core.runs.facts import CallOpened
+from astraflow.core.runs.projections import events_of
+from astraflow.core.workflow.plan import (
     AffinityHint,
     Feature,
     InEdge,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from astraflow.errors import CATALOGUE
+from astraflow.core.errors import CATALOGUE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -24,7 +24,7 @@ NESTING = 4
 BOUNDARIES: frozenset[str] = frozenset(
     {
         "src/astraflow/cli/failing.py",  # the process ends there, and says so in JSON if that was asked for
-        "src/astraflow/engine/engine.py",  # says whose input it failed at, and is thrown away
+        "src/astraflow/core/engine/engine.py",  # says whose input it failed at, and is thrown away
         "src/astraflow/scheduler/writer.py",  # throws a session or an engine away that failed
         "src/astraflow/store/threads.py",  # what a thread raised goes to the one who waits for it
     }

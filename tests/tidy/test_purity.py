@@ -37,7 +37,7 @@ def copy(tmp_path: Path) -> Path:
 
 
 def plant(root: Path, module: str, line: str) -> None:
-    path = root / "src" / "astraflow" / module
+    path = root / "src" / "astraflow" / "core" / module
     path.write_text(path.read_text() + f"\n{line}\n")
 
 
@@ -49,19 +49,28 @@ def test_the_tree_keeps_its_layers(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "line", "named"),
     [
-        ("protocol/window.py", "import asyncio", "astraflow.protocol.window -> asyncio"),
-        ("security/tokens.py", "import time", "astraflow.security.tokens -> time"),
-        ("runs/transitions.py", "import random", "astraflow.runs.transitions -> random"),
-        ("workflow/plan.py", "import astraflow.runs", "astraflow.workflow.plan -> astraflow.runs"),
+        ("protocol/window.py", "import asyncio", "astraflow.core.protocol.window -> asyncio"),
         (
             "runs/states.py",
-            "import astraflow.dispatch",
-            "astraflow.runs.states -> astraflow.dispatch",
+            "import astraflow.clock",
+            "astraflow.core.runs.states -> astraflow.clock",
+        ),
+        ("security/tokens.py", "import time", "astraflow.core.security.tokens -> time"),
+        ("runs/transitions.py", "import random", "astraflow.core.runs.transitions -> random"),
+        (
+            "workflow/plan.py",
+            "import astraflow.core.runs",
+            "astraflow.core.workflow.plan -> astraflow.core.runs",
+        ),
+        (
+            "runs/states.py",
+            "import astraflow.core.dispatch",
+            "astraflow.core.runs.states -> astraflow.core.dispatch",
         ),
         (
             "protocol/window.py",
-            "import astraflow.runs",
-            "astraflow.protocol.window -> astraflow.runs",
+            "import astraflow.core.runs",
+            "astraflow.core.protocol.window -> astraflow.core.runs",
         ),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from tests.tidy import rules
 from tests.tidy.rules import Rule, Source
 
-PRODUCT = "src/astraflow/runs/states.py"
+PRODUCT = "src/astraflow/core/runs/states.py"
 HEADER = "from __future__ import annotations\n"
 TEST = "tests/unit/test_x.py"
 
@@ -27,7 +27,7 @@ OFFENDERS: list[tuple[Rule, str, str]] = [
         "                    if b:\n"
         "                        return\n",
     ),
-    (rules.module_with_no_meaning, "src/astraflow/runs/string_utils.py", ""),
+    (rules.module_with_no_meaning, "src/astraflow/core/runs/string_utils.py", ""),
     (rules.unfinished, PRODUCT, f"# {rules.MARKERS[0]}: later\n"),
     (rules.prints, PRODUCT, "print(1)\n"),
     (rules.reads_a_clock, PRODUCT, "import time\nx = time.monotonic()\n"),
@@ -81,7 +81,7 @@ def test_the_house_is_tidy(rule: Rule, sources: list[Source]) -> None:
 
 def test_the_rules_see_the_whole_house(sources: list[Source]) -> None:
     names = {source.name for source in sources}
-    assert {"README.md", "Makefile", "src/astraflow/errors.py", "tests/tidy/rules.py"} <= names
+    assert {"README.md", "Makefile", "src/astraflow/core/errors.py", "tests/tidy/rules.py"} <= names
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from astraflow.ids import NodeId
-from astraflow.runs.accept import accept
-from astraflow.runs.decisions import Decision
-from astraflow.runs.facts import RunAccepted
-from astraflow.workflow.plan import Feature, InEdge, InputEdge, Plan, PlanNode, RetryPolicy
+from astraflow.core.ids import NodeId
+from astraflow.core.runs.accept import accept
+from astraflow.core.runs.decisions import Decision
+from astraflow.core.runs.facts import RunAccepted
+from astraflow.core.workflow.plan import Feature, InEdge, InputEdge, Plan, PlanNode, RetryPolicy
 
 AT = 1_700_000_000_000
 

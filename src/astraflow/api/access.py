@@ -13,12 +13,12 @@ import ipaddress
 from collections.abc import Iterable
 from typing import Final
 
-from astraflow import errors
 from astraflow.clock import Clock
 from astraflow.config import SchedulerSettings
-from astraflow.errors import Code, Refused
-from astraflow.security.bearer import ApiTokens, TokenRecord
-from astraflow.security.policy import PUBLIC, SIGNED, allows
+from astraflow.core import errors
+from astraflow.core.errors import Code, Refused
+from astraflow.core.security.bearer import ApiTokens, TokenRecord
+from astraflow.core.security.policy import PUBLIC, SIGNED, allows
 
 __all__ = ["NOT_LET_IN", "Doorkeeper", "Forbidden", "host_name"]
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from litestar.types import Receive, Scope, Send
 
-from astraflow.errors import AstraflowError, Code
+from astraflow.core.errors import AstraflowError, Code
 
 __all__ = [
     "DROP",

@@ -18,7 +18,6 @@ from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFou
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp, HTTPScope, Method, Receive, Scope, Send
 
-from astraflow import errors
 from astraflow.api.access import Doorkeeper, Forbidden
 from astraflow.api.answers import Answer, answer_problem
 from astraflow.api.cursors import Cursors
@@ -31,9 +30,10 @@ from astraflow.api.system_routes import check_ready
 from astraflow.api.table import make_routes
 from astraflow.clock import Clock, SystemClock
 from astraflow.config import SchedulerSettings, Secret
-from astraflow.errors import AstraflowError, Refused
+from astraflow.core import errors
+from astraflow.core.errors import AstraflowError, Refused
+from astraflow.core.security.bearer import ApiTokens
 from astraflow.observe.metrics import Counter, Metrics
-from astraflow.security.bearer import ApiTokens
 
 __all__ = ["Application", "make_app"]
 

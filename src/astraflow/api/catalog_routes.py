@@ -7,14 +7,14 @@ from typing import Any, Final
 import msgspec
 from litestar.types import ASGIApp
 
-from astraflow import errors
 from astraflow.api.answers import answer_json
 from astraflow.api.requests import MAX_SEARCH_CHARS, Call
 from astraflow.api.routes import Parts
-from astraflow.errors import NotFound
-from astraflow.workflow import Miss
-from astraflow.workflow.catalog import Catalog
-from astraflow.workflow.manifest import Manifest
+from astraflow.core import errors
+from astraflow.core.errors import NotFound
+from astraflow.core.workflow import Miss
+from astraflow.core.workflow.catalog import Catalog
+from astraflow.core.workflow.manifest import Manifest
 
 __all__ = ["CatalogEndpoints"]
 

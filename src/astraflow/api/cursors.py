@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from astraflow import errors
+from astraflow.core import errors
 
 __all__ = ["MAX_CURSOR_CHARS", "Cursors"]
 

@@ -17,10 +17,10 @@ from urllib.parse import quote
 import msgspec
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from astraflow import errors
 from astraflow.api.answers import DROP, STALL_S, Answer, Headers, answer_problem
 from astraflow.api.requests import Call
-from astraflow.errors import AstraflowError, Refused
+from astraflow.core import errors
+from astraflow.core.errors import AstraflowError, Refused
 
 __all__ = ["Download", "answer_download"]
 

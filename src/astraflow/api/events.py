@@ -22,15 +22,15 @@ from typing import Any, Final
 from litestar.types import ASGIApp, Receive, Scope, Send
 from msgspec import Raw
 
-from astraflow import errors
 from astraflow.api.answers import DROP, NO_CONTENT, PIECE_BYTES, STALL_S, encode
 from astraflow.api.requests import MAX_ID_CHARS, Call, as_number
 from astraflow.api.routes import Parts
 from astraflow.api.run_views import bounded
-from astraflow.errors import AstraflowError, Refused, Unavailable
-from astraflow.moments import iso
+from astraflow.core import errors
+from astraflow.core.errors import AstraflowError, Refused, Unavailable
+from astraflow.core.runs.projections import Event
+from astraflow.core.timestamps import iso
 from astraflow.observe.metrics import Gauge
-from astraflow.runs.projections import Event
 from astraflow.store.rows import TenantEvent
 
 __all__ = ["EventEndpoints", "Timing", "event_bytes"]

@@ -6,7 +6,7 @@ import errno
 import socket
 from typing import Final
 
-from astraflow import errors
+from astraflow.core import errors
 
 __all__ = ["listen"]
 

@@ -11,7 +11,7 @@ import msgspec
 from astraflow.api.examples import PROBLEM
 from astraflow.api.routes import Doc, Reply, Route
 from astraflow.api.schemas import SCHEMAS
-from astraflow.security.policy import PUBLIC, SIGNED, TABLE
+from astraflow.core.security.policy import PUBLIC, SIGNED, TABLE
 
 __all__ = ["describe", "document"]
 

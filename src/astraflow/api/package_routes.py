@@ -9,15 +9,15 @@ from typing import Annotated, Any, Final
 import msgspec
 from litestar.types import ASGIApp
 
-from astraflow import errors
 from astraflow.api.access import NOT_LET_IN
 from astraflow.api.answers import answer_json
 from astraflow.api.downloads import Download, answer_download
 from astraflow.api.requests import Call, decode_json
 from astraflow.api.routes import Parts
-from astraflow.dispatch.rollout import Rollout
-from astraflow.errors import Refused
-from astraflow.moments import iso
+from astraflow.core import errors
+from astraflow.core.dispatch.rollout import Rollout
+from astraflow.core.errors import Refused
+from astraflow.core.timestamps import iso
 from astraflow.scheduler.repository import Repository
 from astraflow.scheduler.rollouts import RolloutRequest
 from astraflow.store.rows import PackageRow

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Protocol
 
-from astraflow.dispatch.rollout import Rollout
-from astraflow.engine.batch import NumberedFact
-from astraflow.errors import Code
-from astraflow.runs.facts import RunStatus
-from astraflow.runs.projections import Event
+from astraflow.core.dispatch.rollout import Rollout
+from astraflow.core.engine.batch import NumberedFact
+from astraflow.core.errors import Code
+from astraflow.core.runs.facts import RunStatus
+from astraflow.core.runs.projections import Event
+from astraflow.core.workflow.problems import Problem
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.depot import Depot
 from astraflow.scheduler.orders import (
@@ -27,7 +28,6 @@ from astraflow.scheduler.orders import (
 from astraflow.scheduler.rollouts import RolloutRequest
 from astraflow.scheduler.service import Accepted, Submission, WorkerView
 from astraflow.store.rows import AuditRow, ResourceRow, RunRow, TenantEvent, WorkflowRow
-from astraflow.workflow.problems import Problem
 
 __all__ = [
     "Drain",

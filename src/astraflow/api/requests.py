@@ -18,12 +18,12 @@ from urllib.parse import parse_qsl
 import msgspec
 from litestar.types import HTTPScope, Receive, Scope
 
-from astraflow import errors
-from astraflow.errors import Refused
-from astraflow.jsontext import place_in
-from astraflow.protocol.scan import problem_in
-from astraflow.security.bearer import TokenRecord
-from astraflow.workflow.limits import MAX_DEFINITION_BYTES
+from astraflow.core import errors
+from astraflow.core.errors import Refused
+from astraflow.core.jsontext import place_in
+from astraflow.core.protocol.scan import problem_in
+from astraflow.core.security.bearer import TokenRecord
+from astraflow.core.workflow.limits import MAX_DEFINITION_BYTES
 
 __all__ = [
     "DEFINITION_BODY_BYTES",

@@ -7,15 +7,15 @@ from typing import Annotated, Any, Final
 import msgspec
 from litestar.types import ASGIApp
 
-from astraflow import errors
 from astraflow.api.access import NOT_LET_IN
 from astraflow.api.answers import NO_CONTENT, answer_json
 from astraflow.api.downloads import Download, answer_download
 from astraflow.api.ports import ResourcePort
 from astraflow.api.requests import Call, decode_json
 from astraflow.api.routes import Parts
-from astraflow.errors import NotFound, Refused
-from astraflow.moments import iso
+from astraflow.core import errors
+from astraflow.core.errors import NotFound, Refused
+from astraflow.core.timestamps import iso
 from astraflow.scheduler.copies import Copies, Copy
 from astraflow.store.rows import ResourceRow
 

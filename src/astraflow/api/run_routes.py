@@ -12,7 +12,6 @@ import msgspec
 from litestar.types import ASGIApp
 from msgspec import UNSET, Raw, UnsetType
 
-from astraflow import errors
 from astraflow.api.answers import Answer, answer_json
 from astraflow.api.requests import (
     DEFINITION_BODY_BYTES,
@@ -23,9 +22,10 @@ from astraflow.api.requests import (
 )
 from astraflow.api.routes import Parts
 from astraflow.api.run_views import bounded, complete_node, log_lines, node_history, summary
-from astraflow.errors import Refused
-from astraflow.moments import iso
-from astraflow.runs.facts import RunStatus
+from astraflow.core import errors
+from astraflow.core.errors import Refused
+from astraflow.core.runs.facts import RunStatus
+from astraflow.core.timestamps import iso
 from astraflow.scheduler.service import Submission
 
 __all__ = ["RunEndpoints"]

@@ -7,9 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from astraflow.engine.batch import NumberedFact
-from astraflow.moments import iso
-from astraflow.runs.facts import (
+from astraflow.core.engine.batch import NumberedFact
+from astraflow.core.runs.facts import (
     AttemptFailed,
     AttemptLost,
     AttemptRefused,
@@ -22,8 +21,9 @@ from astraflow.runs.facts import (
     TaskSkipped,
     TaskSucceeded,
 )
-from astraflow.runs.projections import Event
-from astraflow.runs.story import tell_fact
+from astraflow.core.runs.projections import Event
+from astraflow.core.runs.story import tell_fact
+from astraflow.core.timestamps import iso
 from astraflow.store.rows import RunRow
 
 __all__ = ["bounded", "complete_node", "log_lines", "node_history", "summary"]

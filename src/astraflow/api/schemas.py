@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, get_args
 
-from astraflow.runs.facts import Category, RunStatus
-from astraflow.security.policy import Role
+from astraflow.core.runs.facts import Category, RunStatus
+from astraflow.core.security.policy import Role
 
 __all__ = ["SCHEMAS"]
 

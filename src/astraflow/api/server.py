@@ -12,9 +12,9 @@ from typing import Any, Final
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from astraflow import errors
 from astraflow.api.answers import DROP, PROBLEM, encode, problem_body
-from astraflow.errors import Code
+from astraflow.core import errors
+from astraflow.core.errors import Code
 
 __all__ = ["BACKLOG", "HttpProtocol", "server_config"]
 

@@ -7,15 +7,15 @@ from typing import Any, Final
 import msgspec
 from litestar.types import ASGIApp
 
-from astraflow import errors
 from astraflow.api.answers import Answer, answer_json
 from astraflow.api.docs_page import PAGE
 from astraflow.api.ports import SchedulerPort
 from astraflow.api.requests import Call
 from astraflow.api.routes import Parts
 from astraflow.api.sample_page import PAGE as SAMPLE
-from astraflow.errors import Unavailable
-from astraflow.moments import iso
+from astraflow.core import errors
+from astraflow.core.errors import Unavailable
+from astraflow.core.timestamps import iso
 
 __all__ = ["SystemEndpoints", "check_ready"]
 

@@ -11,7 +11,7 @@ from astraflow.api.answers import answer_json
 from astraflow.api.ports import WorkerCommand
 from astraflow.api.requests import Call, decode_json
 from astraflow.api.routes import Parts
-from astraflow.moments import iso
+from astraflow.core.timestamps import iso
 from astraflow.scheduler.service import WorkerView
 
 __all__ = ["WorkerEndpoints"]

@@ -19,10 +19,10 @@ import hashlib
 import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from astraflow import errors
-from astraflow.protocol import limits
-from astraflow.protocol.codec import BadFrame
-from astraflow.protocol.websocket import (
+from astraflow.core import errors
+from astraflow.core.protocol import limits
+from astraflow.core.protocol.codec import BadFrame
+from astraflow.core.protocol.websocket import (
     CLOSE,
     PING,
     PONG,

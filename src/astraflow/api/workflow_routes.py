@@ -13,14 +13,14 @@ from urllib.parse import quote
 
 from litestar.types import ASGIApp
 
-from astraflow import errors
 from astraflow.api.answers import JSON, NO_CONTENT, Answer, Headers, answer_json
 from astraflow.api.requests import DEFINITION_BODY_BYTES, Call
 from astraflow.api.routes import Parts
-from astraflow.errors import Conflict, Refused
-from astraflow.moments import iso
+from astraflow.core import errors
+from astraflow.core.errors import Conflict, Refused
+from astraflow.core.timestamps import iso
+from astraflow.core.workflow import refusal_of
 from astraflow.store.rows import WorkflowRow
-from astraflow.workflow import refusal_of
 
 __all__ = ["WorkflowEndpoints"]
 

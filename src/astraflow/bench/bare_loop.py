@@ -29,10 +29,10 @@ from picows import (
     ws_create_server,
 )
 
-from astraflow.protocol import business
-from astraflow.protocol.websocket import text_head
-from astraflow.protocol.wire import Envelope, Sender
-from astraflow.runs.facts import AttemptStarted, TaskLeased, TaskSucceeded, encode_fact
+from astraflow.core.protocol import business
+from astraflow.core.protocol.websocket import text_head
+from astraflow.core.protocol.wire import Envelope, Sender
+from astraflow.core.runs.facts import AttemptStarted, TaskLeased, TaskSucceeded, encode_fact
 
 __all__ = ["measure"]
 

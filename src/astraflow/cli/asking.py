@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from astraflow import errors
+from astraflow.core import errors
 
 __all__ = ["Yes", "confirm"]
 

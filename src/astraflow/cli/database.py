@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from astraflow import errors
 from astraflow.cli.asking import Yes, confirm
 from astraflow.cli.failing import FAILED, note
 from astraflow.cli.holding import file_of, holder_of, look_into, shown_store
@@ -16,6 +15,7 @@ from astraflow.cli.serving import Config, DataDir, run_loop
 from astraflow.cli.showing import AsJson, plain, show_json, show_table
 from astraflow.clock import SystemClock
 from astraflow.config import SchedulerSettings, load_scheduler
+from astraflow.core import errors
 from astraflow.store import open_store
 from astraflow.store.queries import load_migrations
 from astraflow.store.sqlite_inspection import check_file

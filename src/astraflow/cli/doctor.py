@@ -17,7 +17,6 @@ from typing import Any, Final, Literal
 import msgspec
 import typer
 
-from astraflow import errors
 from astraflow.api.listening import listen
 from astraflow.cli.failing import FAILED
 from astraflow.cli.holding import file_of, holder_of, look_into, shown_store
@@ -26,7 +25,8 @@ from astraflow.cli.showing import STYLES, AsJson, is_terminal, plain, show_json
 from astraflow.client.blocking import Client
 from astraflow.clock import SystemClock
 from astraflow.config import SchedulerSettings, load_scheduler, load_worker
-from astraflow.protocol import business
+from astraflow.core import errors
+from astraflow.core.protocol import business
 from astraflow.worker.hosts import HostPool, HostSettings, core_package
 from astraflow.worker.hosts.builtin import host_program
 

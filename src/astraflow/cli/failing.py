@@ -16,7 +16,7 @@ from typing import Any, Final, NoReturn
 
 import typer
 
-from astraflow import errors
+from astraflow.core import errors
 
 __all__ = [
     "FAILED",

@@ -6,10 +6,10 @@ import fcntl
 import os
 from pathlib import Path
 
-from astraflow import errors
 from astraflow.cli.serving import run_loop
 from astraflow.client.endpoint import place_of, read_endpoint
 from astraflow.config import SchedulerSettings
+from astraflow.core import errors
 from astraflow.store.inspection import Condition
 from astraflow.store.sqlite_inspection import inspect_file
 

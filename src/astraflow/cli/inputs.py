@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from astraflow import errors
-from astraflow.jsontext import place_in, place_of
+from astraflow.core import errors
+from astraflow.core.jsontext import place_in, place_of
 
 __all__ = ["MAX_FILE_BYTES", "Given", "pairs_of", "read_definition", "read_file"]
 

@@ -17,9 +17,10 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from astraflow import __version__, errors
+from astraflow import __version__
 from astraflow.cli.failing import ending, fail
 from astraflow.cli.parsing import spare
+from astraflow.core import errors
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter

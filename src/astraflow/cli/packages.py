@@ -7,7 +7,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from astraflow import errors
 from astraflow.cli.asking import Yes, confirm
 from astraflow.cli.failing import FAILED, note
 from astraflow.cli.listing import Cursor, Limit, show_list
@@ -27,6 +26,7 @@ from astraflow.client.asynchronous import AsyncClient
 from astraflow.client.blocking import Client
 from astraflow.client.models import NodeType, PackageSummary, PackageVersion
 from astraflow.clock import SystemClock
+from astraflow.core import errors
 
 __all__ = ["app"]
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from astraflow import errors
 from astraflow.cli.failing import FAILED, note
 from astraflow.cli.showing import AsJson, show_json, show_table
+from astraflow.core import errors
 
 if TYPE_CHECKING:
     from astraflow.packages.building import Built
@@ -194,7 +194,7 @@ def own_key() -> Path:
 def signature_of(archive: Path, key: Path, by: str) -> str:
     """Raises: Refused, when the archive is no package or the key no key."""
     from astraflow.clock import SystemClock
-    from astraflow.moments import iso
+    from astraflow.core.timestamps import iso
     from astraflow.packages.signing import SigningKey
     from astraflow.packages.signing import sign as make_signature
 

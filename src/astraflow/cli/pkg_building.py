@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from astraflow import errors
 from astraflow.cli.pkg_environment import environment_variables, python_for
+from astraflow.core import errors
 from astraflow.packages.archive import MANIFEST
 from astraflow.packages.building import Built, build_archive
 

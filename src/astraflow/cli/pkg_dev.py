@@ -18,7 +18,6 @@ from typing import Any, Final
 
 import typer
 
-from astraflow import errors
 from astraflow.cli.failing import note
 from astraflow.cli.pkg_building import DIST, build_package, read_manifest
 from astraflow.cli.pkg_installing import Fate, News, listening, online_workers, order, wait_for
@@ -26,6 +25,7 @@ from astraflow.cli.showing import plain, show_json
 from astraflow.client.asynchronous import AsyncClient
 from astraflow.client.models import Package
 from astraflow.clock import SystemClock
+from astraflow.core import errors
 from astraflow.packages.building import Built
 
 __all__ = ["Developing"]

@@ -19,8 +19,8 @@ from typing import Any, Final
 import msgspec
 import uv
 
-from astraflow import errors
 from astraflow.cli.failing import note
+from astraflow.core import errors
 from astraflow.worker.hosts.builtin import host_program
 
 __all__ = ["cache_folder", "environment_variables", "python_for"]

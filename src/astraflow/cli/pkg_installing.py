@@ -13,12 +13,12 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from astraflow import errors
 from astraflow.client.asynchronous import AsyncClient
 from astraflow.client.link import EVENTS, httpx, options
 from astraflow.client.models import Event, Worker
 from astraflow.client.stream import SILENCE_S, Cut, EventReader
 from astraflow.clock import Clock
+from astraflow.core import errors
 
 __all__ = [
     "Fate",

@@ -7,9 +7,9 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from astraflow import errors
-from astraflow.workflow.core_manifest import CORE_PACKAGE
-from astraflow.workflow.manifest_rules import is_package_name
+from astraflow.core import errors
+from astraflow.core.workflow.core_manifest import CORE_PACKAGE
+from astraflow.core.workflow.manifest_rules import is_package_name
 
 __all__ = ["write_package"]
 

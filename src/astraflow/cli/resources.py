@@ -8,7 +8,6 @@ from typing import Annotated
 import msgspec
 import typer
 
-from astraflow import errors
 from astraflow.cli.asking import Yes, confirm
 from astraflow.cli.failing import note
 from astraflow.cli.listing import Cursor, Limit, show_list
@@ -16,6 +15,7 @@ from astraflow.cli.showing import AsJson, show_json, show_table
 from astraflow.client import package_calls as calls
 from astraflow.client.blocking import Client
 from astraflow.client.models import Resource
+from astraflow.core import errors
 
 __all__ = ["app"]
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from astraflow import errors
 from astraflow.cli.failing import note
 from astraflow.cli.inputs import Given, pairs_of, read_definition
 from astraflow.cli.showing import AsJson, show_json
@@ -16,6 +15,7 @@ from astraflow.cli.watching import follow, show_end
 from astraflow.client.blocking import Client
 from astraflow.client.handles import RunHandle
 from astraflow.client.stream import PATIENCE_S
+from astraflow.core import errors
 
 __all__ = ["Patience", "run"]
 

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from astraflow import errors
 from astraflow.cli.asking import Yes, confirm
 from astraflow.cli.failing import note
 from astraflow.cli.listing import Cursor, Limit, show_list
@@ -18,6 +17,7 @@ from astraflow.client import calls
 from astraflow.client.blocking import Client
 from astraflow.client.models import Run, RunSummary
 from astraflow.client.stream import PATIENCE_S
+from astraflow.core import errors
 
 __all__ = ["app"]
 

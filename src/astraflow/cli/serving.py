@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import typer
 
-from astraflow import errors
 from astraflow.chaos import reached_from
 from astraflow.cli.failing import note
 from astraflow.config import (
@@ -21,6 +20,7 @@ from astraflow.config import (
     load_scheduler,
     load_worker,
 )
+from astraflow.core import errors
 from astraflow.observe.logs import Redaction, set_up_logging
 
 __all__ = [

@@ -19,7 +19,6 @@ from typing import Annotated, Final
 
 import typer
 
-from astraflow import errors
 from astraflow.api.listening import listen
 from astraflow.cli.crew import Crew, worker_environment
 from astraflow.cli.failing import FAILED, note
@@ -37,6 +36,7 @@ from astraflow.config import (
     load_scheduler,
     load_worker,
 )
+from astraflow.core import errors
 
 __all__ = ["up"]
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import typer
 
-from astraflow import errors
 from astraflow.cli.failing import FAILED, INTERRUPTED, exit_code_of, fail, note
 from astraflow.cli.picture import Picture
 from astraflow.cli.showing import console, plain, show_json, show_table
@@ -19,6 +18,7 @@ from astraflow.cli.viewers import JsonViewer, LineViewer, Viewer
 from astraflow.client import calls
 from astraflow.client.models import Node, NodeDetail, Run, RunSummary
 from astraflow.clock import SystemClock
+from astraflow.core import errors
 
 if TYPE_CHECKING:
     from astraflow.client.blocking import Client

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from astraflow import errors
 from astraflow.cli.failing import note
 from astraflow.cli.listing import Cursor, Limit, show_list
 from astraflow.cli.showing import AsJson, show_json, show_table
 from astraflow.client import calls
 from astraflow.client.blocking import Client
 from astraflow.client.models import Worker
+from astraflow.core import errors
 
 __all__ = ["app"]
 

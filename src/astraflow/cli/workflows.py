@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from astraflow import errors
 from astraflow.cli.asking import Yes, confirm
 from astraflow.cli.failing import note
 from astraflow.cli.inputs import read_definition
@@ -15,6 +14,7 @@ from astraflow.cli.showing import AsJson, show_json
 from astraflow.client import calls
 from astraflow.client.blocking import Client
 from astraflow.client.models import Workflow, WorkflowSummary
+from astraflow.core import errors
 
 __all__ = ["app"]
 

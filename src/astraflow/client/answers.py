@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from astraflow import errors
+from astraflow.core import errors
 
 __all__ = ["foreign", "raise_problem", "unanswered", "unreachable"]
 

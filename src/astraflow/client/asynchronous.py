@@ -9,7 +9,6 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from astraflow import errors
 from astraflow.client import calls
 from astraflow.client.answers import raise_problem
 from astraflow.client.asynchronous_parts import Catalog, Packages, Part, Resources
@@ -44,6 +43,7 @@ from astraflow.client.stream import PATIENCE_S, Cut, EventReader, Following
 from astraflow.client.transfers import Fetching, read_pieces
 from astraflow.client.tries import Tries
 from astraflow.clock import Clock, SystemClock
+from astraflow.core import errors
 
 __all__ = ["AsyncClient"]
 

@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from astraflow import errors
 from astraflow.client.models import (
     Accepted,
     LogLine,
@@ -23,6 +22,7 @@ from astraflow.client.models import (
     Workflow,
     WorkflowSummary,
 )
+from astraflow.core import errors
 
 __all__ = ["JSON", "Call", "Definition", "Reply", "as_kind", "as_nothing", "given", "part"]
 

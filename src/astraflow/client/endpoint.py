@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from astraflow import errors
+from astraflow.core import errors
 
 __all__ = [
     "DEFAULT_URL",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
-from astraflow import errors
 from astraflow.client.models import Event, Run
+from astraflow.core import errors
 
 if TYPE_CHECKING:
     from astraflow.client.asynchronous import AsyncClient

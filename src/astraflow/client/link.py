@@ -8,12 +8,13 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from astraflow import __version__, errors
+from astraflow import __version__
 from astraflow.client.answers import foreign, raise_problem, unanswered, unreachable
 from astraflow.client.calls import Call, Reply
 from astraflow.client.endpoint import Endpoint
 from astraflow.client.stream import SILENCE_S, Cut
 from astraflow.client.tries import Outcome
+from astraflow.core import errors
 
 if "httpx" not in sys.modules:
     # httpx loads its own command line together with a highlighter and all of rich, whether it is used or not:

@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from astraflow import errors
 from astraflow.client.models import TERMINAL, Event
+from astraflow.core import errors
 
 __all__ = ["PATIENCE_S", "SILENCE_S", "Cut", "EventReader", "Following"]
 

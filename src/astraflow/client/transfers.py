@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from astraflow import errors
+from astraflow.core import errors
 
 __all__ = ["PIECE_BYTES", "Fetching", "read_pieces"]
 

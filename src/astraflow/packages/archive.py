@@ -18,15 +18,15 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from astraflow import errors
+from astraflow.core import errors
+from astraflow.core.workflow.decoding import decode_manifest
+from astraflow.core.workflow.limits import MAX_MANIFEST_BYTES
+from astraflow.core.workflow.manifest import Manifest, ManifestBody
+from astraflow.core.workflow.manifest_rules import validate_manifest
+from astraflow.core.workflow.problems import InvalidDocument, Problems
 from astraflow.packages.entries import Entry, Limits, check_rows
 from astraflow.packages.requirements import without_unpinned
 from astraflow.packages.toc import STORED, read_rows, refuse
-from astraflow.workflow.decoding import decode_manifest
-from astraflow.workflow.limits import MAX_MANIFEST_BYTES
-from astraflow.workflow.manifest import Manifest, ManifestBody
-from astraflow.workflow.manifest_rules import validate_manifest
-from astraflow.workflow.problems import InvalidDocument, Problems
 
 __all__ = ["MANIFEST", "Archive", "check_archive", "check_contents", "digest_of", "unpack"]
 

@@ -13,11 +13,11 @@ from typing import Final
 
 import msgspec
 
-from astraflow import errors
+from astraflow.core import errors
+from astraflow.core.workflow.decoding import decode_manifest
+from astraflow.core.workflow.manifest import Manifest
 from astraflow.packages.archive import MANIFEST, check_archive
 from astraflow.packages.entries import Limits
-from astraflow.workflow.decoding import decode_manifest
-from astraflow.workflow.manifest import Manifest
 
 __all__ = ["SUFFIX", "Built", "build_archive"]
 

@@ -1,7 +1,7 @@
 """What a package needs of Python: the version, and how its dependencies are named.
 
-`astraflow.workflow.manifest_rules` wants every dependency pinned. Where the operator allows it, a dependency may leave
-its version open; options, URLs and paths stay refused, because they lead past the configured index.
+`core.workflow.manifest_rules` wants every dependency pinned. Where the operator allows it, a dependency may leave its
+version open; options, URLs and paths stay refused, because they lead past the configured index.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from astraflow import errors
-from astraflow.workflow.manifest import Manifest
-from astraflow.workflow.problems import Problem
-from astraflow.workflow.versions import is_specifier_set, parse_version
+from astraflow.core import errors
+from astraflow.core.workflow.manifest import Manifest
+from astraflow.core.workflow.problems import Problem
+from astraflow.core.workflow.versions import is_specifier_set, parse_version
 
 __all__ = ["check_python", "has_hashes", "is_met", "without_unpinned"]
 

@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
-from astraflow import errors
+from astraflow.core import errors
 from astraflow.packages.building import Built, build_archive
 
 __all__ = ["NAMES", "build_shipped", "find_shipped", "is_shipped"]

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from msgspec import Meta
 
-from astraflow import errors
+from astraflow.core import errors
 from astraflow.packages.archive import check_archive
 from astraflow.packages.building import Built
 

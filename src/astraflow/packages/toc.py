@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from typing import BinaryIO, Final, NamedTuple, NoReturn
 
-from astraflow import errors
+from astraflow.core import errors
 
 __all__ = ["DEFLATED", "STORED", "Row", "read_rows", "refuse"]
 

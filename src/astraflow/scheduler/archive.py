@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from astraflow.engine.batch import NumberedFact
-from astraflow.runs.facts import CallOpened, Fact, decode_fact, width
-from astraflow.runs.run import Run
-from astraflow.runs.transitions import replay
+from astraflow.core.engine.batch import NumberedFact
+from astraflow.core.runs.facts import CallOpened, Fact, decode_fact, width
+from astraflow.core.runs.run import Run
+from astraflow.core.runs.transitions import replay
 from astraflow.scheduler.kept import Kept
 from astraflow.scheduler.plans import plan_bytes
 

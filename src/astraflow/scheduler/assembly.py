@@ -7,25 +7,25 @@ import socket
 from random import Random
 from typing import Final
 
-from astraflow import errors
 from astraflow.clock import Clock
 from astraflow.config import SchedulerSettings, Secret
+from astraflow.core import errors
+from astraflow.core.protocol.control import Handshake
+from astraflow.core.protocol.events import Authenticate, GatewaySettings, Principal
+from astraflow.core.security.bearer import ApiTokens, TokenRecord, digest_of
+from astraflow.core.security.keys import KeyRing
+from astraflow.core.security.policy import Role, allows
+from astraflow.core.security.tokens import SessionTokens
+from astraflow.core.workflow import core_manifest
 from astraflow.observe.metrics import Metrics
-from astraflow.protocol.control import Handshake
-from astraflow.protocol.events import Authenticate, GatewaySettings, Principal
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.depot import open_depot
 from astraflow.scheduler.gauges import SchedulerGauge
 from astraflow.scheduler.service import Scheduler
 from astraflow.scheduler.serving import Parts
 from astraflow.scheduler.writer import Reached, pass_by
-from astraflow.security.bearer import ApiTokens, TokenRecord, digest_of
-from astraflow.security.keys import KeyRing
-from astraflow.security.policy import Role, allows
-from astraflow.security.tokens import SessionTokens
 from astraflow.store.store import Store
 from astraflow.ulids import Ulids
-from astraflow.workflow import core_manifest
 
 __all__ = ["assemble", "authenticator", "bootstrap_tokens"]
 

@@ -12,7 +12,7 @@ import secrets
 from collections.abc import AsyncIterator
 from typing import Final
 
-from astraflow import errors
+from astraflow.core import errors
 from astraflow.scheduler.blobs import Blobs
 from astraflow.store.store import Claim, Store
 

@@ -21,7 +21,7 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, S3Store
 
-from astraflow import errors
+from astraflow.core import errors
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore

@@ -19,10 +19,10 @@ from typing import Final
 
 import msgspec
 
-from astraflow import errors
-from astraflow.workflow import Catalog, Miss, NodeType, StaticCatalog
-from astraflow.workflow.manifest import Manifest
-from astraflow.workflow.versions import VersionKey, parse_version
+from astraflow.core import errors
+from astraflow.core.workflow import Catalog, Miss, NodeType, StaticCatalog
+from astraflow.core.workflow.manifest import Manifest
+from astraflow.core.workflow.versions import VersionKey, parse_version
 
 __all__ = ["Catalogs", "Known"]
 

@@ -11,10 +11,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from astraflow.protocol import control
-from astraflow.protocol.codec import encode
-from astraflow.protocol.events import CloseConnection, Conn, SendFrame, TurnedAway
-from astraflow.protocol.wire import Envelope
+from astraflow.core.protocol import control
+from astraflow.core.protocol.codec import encode
+from astraflow.core.protocol.events import CloseConnection, Conn, SendFrame, TurnedAway
+from astraflow.core.protocol.wire import Envelope
 
 __all__ = ["Connection", "Connections"]
 

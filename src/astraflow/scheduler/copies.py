@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from astraflow import errors
 from astraflow.clock import Clock
+from astraflow.core import errors
 from astraflow.scheduler.blobs import Blobs
 from astraflow.scheduler.links import ArtifactLink, Links, UploadLink
 from astraflow.store.rows import ResourceRow

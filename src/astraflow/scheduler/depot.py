@@ -7,9 +7,9 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from astraflow import errors
 from astraflow.clock import Clock
 from astraflow.config import SchedulerSettings, Secret
+from astraflow.core import errors
 from astraflow.packages import TrustedKeys
 from astraflow.scheduler.blob_place import BlobPlace
 from astraflow.scheduler.blobs import open_blobs

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from astraflow.engine.batch import Batch
-from astraflow.engine.view import View
-from astraflow.observe.metrics import Metrics
-from astraflow.protocol.events import Missed
-from astraflow.runs.facts import (
+from astraflow.core.engine.batch import Batch
+from astraflow.core.engine.view import View
+from astraflow.core.protocol.events import Missed
+from astraflow.core.runs.facts import (
     AttemptFailed,
     AttemptLost,
     AttemptRefused,
@@ -23,6 +22,7 @@ from astraflow.runs.facts import (
     TaskSucceeded,
     TaskWaiting,
 )
+from astraflow.observe.metrics import Metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable

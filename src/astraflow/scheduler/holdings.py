@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from astraflow.dispatch.resources import Holding
-from astraflow.dispatch.wishes import Wish
-from astraflow.engine.batch import AffinityChanged, PackageTold, ResourceChanged, WishChanged
-from astraflow.engine.view import View
-from astraflow.moments import iso
+from astraflow.core.dispatch.resources import Holding
+from astraflow.core.dispatch.wishes import Wish
+from astraflow.core.engine.batch import AffinityChanged, PackageTold, ResourceChanged, WishChanged
+from astraflow.core.engine.view import View
+from astraflow.core.timestamps import iso
 from astraflow.scheduler.copies import Copies
 from astraflow.store.rows import AffinityRow, Changes, ResourceRow, WishRow
 

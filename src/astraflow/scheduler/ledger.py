@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import msgspec
 
-from astraflow.dispatch import WorkerEntry
-from astraflow.engine.batch import (
+from astraflow.core.dispatch import WorkerEntry
+from astraflow.core.engine.batch import (
     AffinityChanged,
     Batch,
     NumberedFact,
@@ -25,9 +25,9 @@ from astraflow.engine.batch import (
     WorkerChanged,
     WorkerForgotten,
 )
-from astraflow.engine.view import View
-from astraflow.protocol.events import Audited, IdentityBound, RegisterArrived
-from astraflow.runs.facts import (
+from astraflow.core.engine.view import View
+from astraflow.core.protocol.events import Audited, IdentityBound, RegisterArrived
+from astraflow.core.runs.facts import (
     CancelRequested,
     Fact,
     Problem,

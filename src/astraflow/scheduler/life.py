@@ -16,8 +16,9 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Final
 
-from astraflow import errors
-from astraflow.engine.view import View
+from astraflow.core import errors
+from astraflow.core.engine.view import View
+from astraflow.core.workflow import decode_manifest, validate_manifest
 from astraflow.scheduler.archive import Archive
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.connections import Connection
@@ -30,7 +31,6 @@ from astraflow.scheduler.serving import Parts, Serving, open_serving
 from astraflow.scheduler.suspects import Suspects
 from astraflow.scheduler.writer import EngineFailed
 from astraflow.store.store import Claim
-from astraflow.workflow import decode_manifest, validate_manifest
 
 __all__ = ["Life"]
 

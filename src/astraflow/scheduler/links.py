@@ -12,8 +12,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from astraflow import errors
 from astraflow.clock import Clock
+from astraflow.core import errors
 
 __all__ = ["ArchiveLink", "ArtifactLink", "Link", "Links", "UploadLink"]
 

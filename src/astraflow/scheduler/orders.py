@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from astraflow.protocol.limits import DRAIN_DEADLINE_MAX_S, NAME_CHARS
+from astraflow.core.protocol.limits import DRAIN_DEADLINE_MAX_S, NAME_CHARS
 
 __all__ = [
     "Drain",

@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from astraflow import errors
-from astraflow.scheduler.kept import Kept
-from astraflow.store.rows import PlanRow
-from astraflow.workflow import (
+from astraflow.core import errors
+from astraflow.core.workflow import (
     InvalidDocument,
     decode_definition,
     plan_workflow,
     refusal_of,
     validate,
 )
-from astraflow.workflow.features import EXECUTED
-from astraflow.workflow.plan import Plan, decode_plan, encode_plan
+from astraflow.core.workflow.features import EXECUTED
+from astraflow.core.workflow.plan import Plan, decode_plan, encode_plan
+from astraflow.scheduler.kept import Kept
+from astraflow.store.rows import PlanRow
 
 if TYPE_CHECKING:
+    from astraflow.core.workflow.catalog import Catalog
+    from astraflow.core.workflow.definition import Definition
     from astraflow.scheduler.catalogs import Catalogs
     from astraflow.store.store import Store
-    from astraflow.workflow.catalog import Catalog
-    from astraflow.workflow.definition import Definition
 
 __all__ = ["Planned", "Plans", "plan_bytes"]
 

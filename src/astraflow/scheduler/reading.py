@@ -10,24 +10,24 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from typing import Any
 
-from astraflow import errors
-from astraflow.engine.batch import NumberedFact
-from astraflow.engine.waiting import Reason, Reasons
-from astraflow.ids import NodeId
-from astraflow.moments import iso
-from astraflow.runs.facts import (
+from astraflow.core import errors
+from astraflow.core.engine.batch import NumberedFact
+from astraflow.core.engine.waiting import Reason, Reasons
+from astraflow.core.ids import NodeId
+from astraflow.core.runs.facts import (
     CallOpened,
     CancelRequested,
     RunFinished,
     RunStatus,
 )
-from astraflow.runs.projections import Event, events_of, shown_task, view_node, view_run
-from astraflow.runs.run import Run
-from astraflow.runs.story import concerns
+from astraflow.core.runs.projections import Event, events_of, shown_task, view_node, view_run
+from astraflow.core.runs.run import Run
+from astraflow.core.runs.story import concerns
+from astraflow.core.timestamps import iso
+from astraflow.core.workflow.plan import Feature
 from astraflow.scheduler.archive import facts_of
 from astraflow.scheduler.life import Life
 from astraflow.store.rows import RunRow, TenantEvent
-from astraflow.workflow.plan import Feature
 
 __all__ = ["Reading"]
 

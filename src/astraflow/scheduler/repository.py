@@ -24,9 +24,12 @@ from urllib.parse import quote
 
 import msgspec
 
-from astraflow import errors
 from astraflow.clock import Clock
-from astraflow.engine.packages import PackageSource
+from astraflow.core import errors
+from astraflow.core.engine.packages import PackageSource
+from astraflow.core.workflow import core_manifest, decode_manifest
+from astraflow.core.workflow.manifest import Manifest
+from astraflow.core.workflow.versions import VersionKey, is_prerelease, parse_version
 from astraflow.packages import (
     Archive,
     Limits,
@@ -42,9 +45,6 @@ from astraflow.scheduler.links import ArchiveLink, Links
 from astraflow.store.content import other_digest
 from astraflow.store.rows import ActiveRow, PackageRow
 from astraflow.store.store import Claim, Store
-from astraflow.workflow import core_manifest, decode_manifest
-from astraflow.workflow.manifest import Manifest
-from astraflow.workflow.versions import VersionKey, is_prerelease, parse_version
 
 __all__ = ["Repository", "Rules"]
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from astraflow import errors
-from astraflow.dispatch.resources import Holding
-from astraflow.engine.resources import (
+from astraflow.core import errors
+from astraflow.core.dispatch.resources import Holding
+from astraflow.core.engine.resources import (
     close_resource,
     extend_resource,
     note_export,
     request_export,
 )
-from astraflow.engine.view import View
-from astraflow.moments import iso
+from astraflow.core.engine.view import View
+from astraflow.core.timestamps import iso
 from astraflow.scheduler.copies import with_current_copy
 from astraflow.scheduler.holdings import resource_row
 from astraflow.scheduler.life import Life

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from astraflow import errors
-from astraflow.dispatch import WorkerEntry
-from astraflow.dispatch.rollout import Health, Rollout, Standing, advance
-from astraflow.engine.packages import INSTALLS, wish_installed
+from astraflow.core import errors
+from astraflow.core.dispatch import WorkerEntry
+from astraflow.core.dispatch.rollout import Health, Rollout, Standing, advance
+from astraflow.core.engine.packages import INSTALLS, wish_installed
 from astraflow.store.rows import RolloutRow
 
 if TYPE_CHECKING:
     from astraflow.clock import Clock
-    from astraflow.engine.view import View
-    from astraflow.ids import IdSource
+    from astraflow.core.engine.view import View
+    from astraflow.core.ids import IdSource
     from astraflow.scheduler.repository import Repository
     from astraflow.scheduler.writer import Writer
     from astraflow.store.store import Claim, Store

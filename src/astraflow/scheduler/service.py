@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
-from astraflow import errors
-from astraflow.engine.batch import DrainWish
-from astraflow.engine.engine import Engine
-from astraflow.engine.intake import CancelRun, SubmitRun
-from astraflow.engine.packages import wish_installed, wish_removed
-from astraflow.engine.view import View
-from astraflow.runs.facts import (
+from astraflow.core import errors
+from astraflow.core.engine.batch import DrainWish
+from astraflow.core.engine.engine import Engine
+from astraflow.core.engine.intake import CancelRun, SubmitRun
+from astraflow.core.engine.packages import wish_installed, wish_removed
+from astraflow.core.engine.view import View
+from astraflow.core.runs.facts import (
     RunStatus,
 )
+from astraflow.core.workflow import check_inputs
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.depot import Depot
 from astraflow.scheduler.ledger import Origin, status_of
@@ -30,7 +31,6 @@ from astraflow.scheduler.serving import Parts
 from astraflow.scheduler.waits import Undecided, within
 from astraflow.scheduler.workflows import Workflows
 from astraflow.store.rows import AuditRow, RunRow, WorkerRow
-from astraflow.workflow import check_inputs
 
 __all__ = ["Accepted", "Scheduler", "Submission", "WorkerView"]
 

@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from astraflow import errors
 from astraflow.clock import Clock
-from astraflow.dispatch.resources import GONE
-from astraflow.engine.batch import DrainWish
-from astraflow.engine.engine import Engine
-from astraflow.engine.ownership import Ownership
-from astraflow.engine.settings import EngineSettings
-from astraflow.ids import IdSource
-from astraflow.protocol.events import Authenticate, GatewaySettings, SessionTokens
-from astraflow.protocol.gateway import Gateway
-from astraflow.runs.facts import Fact
+from astraflow.core import errors
+from astraflow.core.dispatch.resources import GONE
+from astraflow.core.engine.batch import DrainWish
+from astraflow.core.engine.engine import Engine
+from astraflow.core.engine.ownership import Ownership
+from astraflow.core.engine.settings import EngineSettings
+from astraflow.core.ids import IdSource
+from astraflow.core.protocol.events import Authenticate, GatewaySettings, SessionTokens
+from astraflow.core.protocol.gateway import Gateway
+from astraflow.core.runs.facts import Fact
+from astraflow.core.workflow.plan import Plan
 from astraflow.scheduler.archive import Archive
 from astraflow.scheduler.confirmed_time import ConfirmedTime
 from astraflow.scheduler.feed import Feed
@@ -36,7 +37,6 @@ from astraflow.scheduler.waits import STALL_S
 from astraflow.scheduler.writer import Gauge, Reached, Writer
 from astraflow.store.rows import RunRow
 from astraflow.store.store import Claim, Retention, Store
-from astraflow.workflow.plan import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence

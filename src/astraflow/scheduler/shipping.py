@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from astraflow import errors
+from astraflow.core import errors
+from astraflow.core.workflow import decode_manifest
 from astraflow.packages.shipped import build_shipped, find_shipped
-from astraflow.workflow import decode_manifest
 
 if TYPE_CHECKING:
     from astraflow.scheduler.repository import Repository

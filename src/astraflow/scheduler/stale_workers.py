@@ -9,9 +9,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from astraflow import errors
-from astraflow.engine.forgetting import forget_worker, note_worker
-from astraflow.engine.view import View
+from astraflow.core import errors
+from astraflow.core.engine.forgetting import forget_worker, note_worker
+from astraflow.core.engine.view import View
 from astraflow.store.retention import cutoff_ms
 
 if TYPE_CHECKING:

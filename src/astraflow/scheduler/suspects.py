@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from astraflow.protocol.wire import Envelope
+from astraflow.core.protocol.wire import Envelope
 
 __all__ = ["Key", "Suspects", "key_of"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from astraflow import errors
-from astraflow.protocol.events import TurnedAway
+from astraflow.core import errors
+from astraflow.core.protocol.events import TurnedAway
 
 __all__ = ["TurnedAwayLog"]
 

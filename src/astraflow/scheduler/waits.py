@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Final, TypeVar
 
-from astraflow import errors
+from astraflow.core import errors
 
 __all__ = ["ANSWER_S", "STALL_S", "Undecided", "decided", "refusal", "within"]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from astraflow import errors
+from astraflow.core import errors
+from astraflow.core.workflow import decode_definition, validate
+from astraflow.core.workflow.node_rules import UUID
+from astraflow.core.workflow.problems import Problem
 from astraflow.scheduler.life import Life
 from astraflow.store.rows import WorkflowRow
-from astraflow.workflow import decode_definition, validate
-from astraflow.workflow.node_rules import UUID
-from astraflow.workflow.problems import Problem
 
 __all__ = ["Workflows"]
 

@@ -21,17 +21,17 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from astraflow import errors
 from astraflow.alarm import Alarm
 from astraflow.clock import Clock
-from astraflow.engine.batch import Answer, Batch
-from astraflow.engine.engine import Engine, InputFailed, SessionFailed
-from astraflow.engine.intake import CancelRun, SubmitRun
-from astraflow.engine.view import View
-from astraflow.moments import iso
-from astraflow.protocol import limits
-from astraflow.protocol.codec import BadFrame, decode
-from astraflow.protocol.wire import Envelope, Unreadable
+from astraflow.core import errors
+from astraflow.core.engine.batch import Answer, Batch
+from astraflow.core.engine.engine import Engine, InputFailed, SessionFailed
+from astraflow.core.engine.intake import CancelRun, SubmitRun
+from astraflow.core.engine.view import View
+from astraflow.core.protocol import limits
+from astraflow.core.protocol.codec import BadFrame, decode
+from astraflow.core.protocol.wire import Envelope, Unreadable
+from astraflow.core.timestamps import iso
 from astraflow.scheduler.connections import Connection, Connections
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.ledger import Ledger

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from astraflow import errors
+from astraflow.core import errors
 
 if TYPE_CHECKING:
     from astraflow.store.store import Store

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from astraflow import errors
+from astraflow.core import errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from astraflow import errors
-from astraflow.errors import Conflict, StoreError
+from astraflow.core import errors
+from astraflow.core.errors import Conflict, StoreError
 from astraflow.store import retention as pieces
 from astraflow.store.content import check_changes, check_row, check_values, refused
 from astraflow.store.memory_holdings import MemoryHoldings
@@ -30,7 +30,7 @@ from astraflow.store.store import Claim, Swept, Usage
 
 if TYPE_CHECKING:
     from astraflow.clock import Clock
-    from astraflow.runs.facts import RunStatus
+    from astraflow.core.runs.facts import RunStatus
     from astraflow.store.rows import Changes
     from astraflow.store.store import Retention
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from astraflow import errors
-from astraflow.errors import Conflict, StoreError
+from astraflow.core import errors
+from astraflow.core.errors import Conflict, StoreError
 from astraflow.store import retention as pieces
 from astraflow.store.content import MAX_INTEGER, check_changes, check_row, check_values, refused
 from astraflow.store.postgres_holdings import PostgresHoldings
@@ -39,7 +39,7 @@ from astraflow.store.store import Claim, Swept, Usage
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from astraflow.runs.facts import RunStatus
+    from astraflow.core.runs.facts import RunStatus
     from astraflow.store.postgres_link import Connection
     from astraflow.store.rows import Changes, RunRow, WorkerRow, WorkflowRow
     from astraflow.store.store import Retention

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from astraflow import errors
-from astraflow.errors import StoreError
+from astraflow.core import errors
+from astraflow.core.errors import StoreError
 from astraflow.store.inspection import Condition
 from astraflow.store.postgres_link import check_session, connect, part, reading
 from astraflow.store.queries import load_migrations, load_queries

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import asyncpg  # type: ignore[import-untyped]
 
 import astraflow
-from astraflow import errors
-from astraflow.errors import OutcomeUnknown, StoreError
+from astraflow.core import errors
+from astraflow.core.errors import OutcomeUnknown, StoreError
 from astraflow.store.queries import load_migrations
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from astraflow.runs.facts import RunStatus
+from astraflow.core.runs.facts import RunStatus
 
 __all__ = [
     "ENDED_RESOURCES",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from astraflow.errors import StoreError
+from astraflow.core.errors import StoreError
 from astraflow.store import sqlite_reads as reads
 from astraflow.store.content import check_changes, check_row, check_values
 from astraflow.store.queries import load_queries
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from astraflow.runs.facts import RunStatus
+    from astraflow.core.runs.facts import RunStatus
     from astraflow.store.rows import (
         AuditRow,
         Changes,

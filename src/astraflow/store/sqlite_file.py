@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import astraflow
-from astraflow import errors
-from astraflow.errors import StoreError
+from astraflow.core import errors
+from astraflow.core.errors import StoreError
 from astraflow.store.queries import load_migrations
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from astraflow import errors
-from astraflow.errors import StoreError
+from astraflow.core import errors
+from astraflow.core.errors import StoreError
 from astraflow.store import sqlite_reads as reads
 from astraflow.store.inspection import Condition
 from astraflow.store.queries import load_migrations, load_queries

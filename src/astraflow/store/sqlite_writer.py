@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from astraflow import errors
-from astraflow.errors import Conflict, StoreError
+from astraflow.core import errors
+from astraflow.core.errors import Conflict, StoreError
 from astraflow.store import retention
 from astraflow.store.content import refused
 from astraflow.store.rows import Submission

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from astraflow.errors import OutcomeUnknown
-from astraflow.runs.facts import RunStatus
+from astraflow.core.errors import OutcomeUnknown
+from astraflow.core.runs.facts import RunStatus
 from astraflow.store.rows import (
     ActiveRow,
     AffinityRow,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
-from astraflow import errors
+from astraflow.core import errors
 
 __all__ = ["Origin", "Schedulers", "absolute_url", "http_origin", "shown_url"]
 

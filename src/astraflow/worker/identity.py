@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from astraflow import errors
+from astraflow.core import errors
 
 __all__ = ["INSTANCE_FILE", "DataFolder"]
 

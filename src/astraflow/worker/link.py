@@ -12,8 +12,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol
 
-from astraflow import errors
-from astraflow.agent.actions import (
+from astraflow.alarm import Alarm
+from astraflow.clock import Clock
+from astraflow.core import errors
+from astraflow.core.agent.actions import (
     Action,
     Answer,
     Close,
@@ -25,14 +27,12 @@ from astraflow.agent.actions import (
     Stop,
     Warn,
 )
-from astraflow.agent.agent import Agent
-from astraflow.alarm import Alarm
-from astraflow.clock import Clock
-from astraflow.moments import iso
-from astraflow.protocol import business
-from astraflow.protocol.codec import BadFrame, decode, encode
-from astraflow.protocol.limits import CLOSE_NORMAL
-from astraflow.protocol.wire import Envelope, Wire
+from astraflow.core.agent.agent import Agent
+from astraflow.core.protocol import business
+from astraflow.core.protocol.codec import BadFrame, decode, encode
+from astraflow.core.protocol.limits import CLOSE_NORMAL
+from astraflow.core.protocol.wire import Envelope, Wire
+from astraflow.core.timestamps import iso
 from astraflow.worker.addresses import Schedulers
 from astraflow.worker.socket import Listener, Socket
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from astraflow.protocol import control
+from astraflow.core.protocol import control
 
 __all__ = ["Machine"]
 

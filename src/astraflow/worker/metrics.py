@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
-from astraflow import errors
-from astraflow.agent.holdings import Holdings
+from astraflow.core import errors
+from astraflow.core.agent.holdings import Holdings
+from astraflow.core.protocol import business, control
 from astraflow.observe.metrics import WorkerMetrics
-from astraflow.protocol import business, control
 from astraflow.worker.hosts import HostEvents, HostPool
 
 __all__ = ["Counting", "serve_metrics", "watch_resources"]

@@ -19,17 +19,18 @@ from typing import Any, Final
 
 import msgspec
 
-from astraflow import __version__, errors
-from astraflow.agent.actions import Exit
-from astraflow.agent.agent import Agent, RegisterOffer
-from astraflow.agent.holdings import Holdings
+from astraflow import __version__
 from astraflow.chaos import reached_from
 from astraflow.clock import Clock, SystemClock
 from astraflow.config import WorkerSettings
+from astraflow.core import errors
+from astraflow.core.agent.actions import Exit
+from astraflow.core.agent.agent import Agent, RegisterOffer
+from astraflow.core.agent.holdings import Holdings
+from astraflow.core.protocol import business, control
+from astraflow.core.protocol.wire import Envelope, Wire
+from astraflow.core.protocol.worker_session import Credential, WorkerIdentity, WorkerSession
 from astraflow.observe.metrics import WorkerMetrics
-from astraflow.protocol import business, control
-from astraflow.protocol.wire import Envelope, Wire
-from astraflow.protocol.worker_session import Credential, WorkerIdentity, WorkerSession
 from astraflow.ulids import Ulids
 from astraflow.worker.addresses import Schedulers
 from astraflow.worker.hosts import HostPool, HostSettings, core_package, kill_left_overs

@@ -22,7 +22,7 @@ from picows import (
     ws_connect,
 )
 
-from astraflow.protocol import limits
+from astraflow.core.protocol import limits
 
 __all__ = ["Connect", "Listener", "Socket", "connect"]
 

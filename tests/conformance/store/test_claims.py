@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from astraflow import errors
-from astraflow.errors import StoreError
+from astraflow.core import errors
+from astraflow.core.errors import StoreError
 from astraflow.store.rows import Changes
 from astraflow.store.store import Retention
 from tests.conformance.store.backends import Backend

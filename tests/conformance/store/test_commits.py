@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from astraflow import errors
-from astraflow.errors import StoreError
+from astraflow.core import errors
+from astraflow.core.errors import StoreError
 from astraflow.store.rows import PlanRow
 from tests.conformance.store.backends import Backend
 from tests.conformance.store.samples import (

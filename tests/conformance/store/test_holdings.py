@@ -9,8 +9,8 @@ import asyncpg
 import msgspec
 import pytest
 
-from astraflow import errors
-from astraflow.errors import Conflict, StoreError
+from astraflow.core import errors
+from astraflow.core.errors import Conflict, StoreError
 from astraflow.store.queries import load_migrations
 from astraflow.store.rows import ActiveRow, AffinityRow, RolloutRow
 from astraflow.store.sqlite_file import APPLICATION_ID

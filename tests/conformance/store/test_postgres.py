@@ -10,8 +10,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from astraflow import errors
-from astraflow.errors import OutcomeUnknown, StoreError
+from astraflow.core import errors
+from astraflow.core.errors import OutcomeUnknown, StoreError
 from astraflow.store.postgres import PostgresStore
 from astraflow.store.rows import Changes
 from astraflow.store.store import Claim

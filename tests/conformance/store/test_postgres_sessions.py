@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import asyncpg
 import pytest
 
-from astraflow import errors
-from astraflow.errors import StoreError
+from astraflow.core import errors
+from astraflow.core.errors import StoreError
 from astraflow.store.postgres import PostgresStore
 from tests.conformance.store.backends import PostgresBackend
 from tests.conformance.store.samples import PLAN, run

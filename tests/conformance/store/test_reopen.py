@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from astraflow import errors
-from astraflow.errors import StoreError
+from astraflow.core import errors
+from astraflow.core.errors import StoreError
 from tests.conformance.store.backends import Backend, Desk
 from tests.conformance.store.samples import (
     PLAN,

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from astraflow import errors
-from astraflow.errors import StoreError
+from astraflow.core import errors
+from astraflow.core.errors import StoreError
 from astraflow.store.sqlite import SqliteStore
 from astraflow.store.sqlite_file import APPLICATION_ID
 from astraflow.store.sqlite_writer import SqliteWriter
@@ -139,7 +139,7 @@ async def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 READ_ONLY = """
 import asyncio, os, sys
-from astraflow.errors import StoreError
+from astraflow.core.errors import StoreError
 from astraflow.store.sqlite import SqliteStore
 store = SqliteStore(sys.argv[1])
 if os.geteuid() == 0:
@@ -350,7 +350,7 @@ async def test_a_log_that_could_not_be_copied_stops_the_writer(sqlite: SqliteBac
 
 NO_MORE_BYTES = """
 import asyncio, resource, sys
-from astraflow.errors import StoreError
+from astraflow.core.errors import StoreError
 from astraflow.store.rows import Changes
 from astraflow.store.sqlite import SqliteStore
 from tests.conformance.store.samples import PLAN, page, run

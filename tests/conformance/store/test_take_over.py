@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from astraflow import errors
-from astraflow.errors import StoreError
+from astraflow.core import errors
+from astraflow.core.errors import StoreError
 from astraflow.store.postgres import GONE_S, PostgresStore
 from astraflow.store.store import Store
 from tests.conformance.store.backends import Backend, PostgresBackend

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from astraflow import errors
-from astraflow.errors import Conflict
+from astraflow.core import errors
+from astraflow.core.errors import Conflict
 from tests.conformance.store.backends import Backend
 from tests.conformance.store.samples import workflow
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from astraflow.agent.agent import Agent
-from astraflow.engine.waiting import Reasons
-from astraflow.protocol import business
-from astraflow.protocol.duplex import Duplex
-from astraflow.protocol.events import Delivered as GatewayDelivered
-from astraflow.protocol.events import Refused as GatewayRefused
-from astraflow.protocol.events import RegisterArrived, SessionEnded
-from astraflow.protocol.gateway import Gateway
-from astraflow.protocol.worker_session import (
+from astraflow.core.agent.agent import Agent
+from astraflow.core.engine.waiting import Reasons
+from astraflow.core.protocol import business
+from astraflow.core.protocol.duplex import Duplex
+from astraflow.core.protocol.events import Delivered as GatewayDelivered
+from astraflow.core.protocol.events import Refused as GatewayRefused
+from astraflow.core.protocol.events import RegisterArrived, SessionEnded
+from astraflow.core.protocol.gateway import Gateway
+from astraflow.core.protocol.worker_session import (
     Acked,
     Delivered,
     DrainAsked,
@@ -31,7 +31,7 @@ from tests.sim.world import Violation
 if TYPE_CHECKING:
     from typing import Any
 
-    from astraflow.engine.view import View
+    from astraflow.core.engine.view import View
     from tests.sim.config import Config
     from tests.sim.scheduler import SchedulerProcess
     from tests.sim.store import Store

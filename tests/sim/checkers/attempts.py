@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from astraflow.protocol import business
-from astraflow.runs.facts import TaskSucceeded
+from astraflow.core.protocol import business
+from astraflow.core.runs.facts import TaskSucceeded
 from tests.sim.world import Violation
 
 if TYPE_CHECKING:

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from astraflow.dispatch.resources import GONE
-from astraflow.runs.facts import TaskFailed, TaskRebuilt
+from astraflow.core.dispatch.resources import GONE
+from astraflow.core.runs.facts import TaskFailed, TaskRebuilt
+from astraflow.core.workflow.plan import Feature, find_resource_refs
 from astraflow.scheduler.holdings import affinity_row, resource_row, wish_row
-from astraflow.workflow.plan import Feature, find_resource_refs
 from tests.sim.world import Violation
 
 if TYPE_CHECKING:
-    from astraflow.engine.batch import Batch
-    from astraflow.engine.view import View
-    from astraflow.protocol import business
-    from astraflow.workflow.plan import Plan
+    from astraflow.core.engine.batch import Batch
+    from astraflow.core.engine.view import View
+    from astraflow.core.protocol import business
+    from astraflow.core.workflow.plan import Plan
     from tests.sim.checkers.state import StateChecker
     from tests.sim.keeping import Kept
     from tests.sim.store import Store

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from astraflow.runs.decisions import MADE_AGAIN
-from astraflow.runs.facts import (
+from astraflow.core.runs.decisions import MADE_AGAIN
+from astraflow.core.runs.facts import (
     AttemptFailed,
     AttemptLost,
     AttemptRefused,
@@ -28,12 +28,12 @@ from astraflow.runs.facts import (
     encode_fact,
     width,
 )
-from astraflow.runs.retry import LOSS_BUDGET
-from astraflow.workflow.plan import Feature, Plan, PlanNode
+from astraflow.core.runs.retry import LOSS_BUDGET
+from astraflow.core.workflow.plan import Feature, Plan, PlanNode
 from tests.sim.world import Violation
 
 if TYPE_CHECKING:
-    from astraflow.engine.batch import Batch, NumberedFact
+    from astraflow.core.engine.batch import Batch, NumberedFact
     from tests.sim.config import Config
     from tests.sim.store import Store
     from tests.sim.world import World

@@ -6,10 +6,10 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from astraflow import errors
-from astraflow.runs.projections import view_node, view_run
-from astraflow.runs.run import Run
-from astraflow.runs.transitions import replay
+from astraflow.core import errors
+from astraflow.core.runs.projections import view_node, view_run
+from astraflow.core.runs.run import Run
+from astraflow.core.runs.transitions import replay
 from astraflow.scheduler.service import Submission
 from tests.sim.shells.config import draw_definition, node_uid
 from tests.sim.world import Violation

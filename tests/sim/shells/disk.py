@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from astraflow import errors
-from astraflow.errors import OutcomeUnknown, StoreError
+from astraflow.core import errors
+from astraflow.core.errors import OutcomeUnknown, StoreError
 from astraflow.store.memory import MemoryStore
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from astraflow.protocol import business
+from astraflow.core.protocol import business
 from tests.sim.edges import edge, edge_json, edge_time
 
 if TYPE_CHECKING:

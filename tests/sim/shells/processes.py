@@ -6,18 +6,18 @@ import asyncio
 from random import Random
 from typing import TYPE_CHECKING
 
-from astraflow.agent.agent import RegisterOffer
-from astraflow.agent.holdings import Holdings
-from astraflow.engine.settings import EngineSettings
-from astraflow.protocol import business, control
-from astraflow.protocol.events import GatewaySettings
-from astraflow.protocol.worker_session import Credential, WorkerIdentity, WorkerSettings
+from astraflow.core.agent.agent import RegisterOffer
+from astraflow.core.agent.holdings import Holdings
+from astraflow.core.engine.settings import EngineSettings
+from astraflow.core.protocol import business, control
+from astraflow.core.protocol.events import GatewaySettings
+from astraflow.core.protocol.worker_session import Credential, WorkerIdentity, WorkerSettings
+from astraflow.core.security.keys import KeyRing
+from astraflow.core.security.tokens import SessionTokens
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.service import Scheduler
 from astraflow.scheduler.serving import Parts
 from astraflow.scheduler.writer import pass_by
-from astraflow.security.keys import KeyRing
-from astraflow.security.tokens import SessionTokens
 from astraflow.store.store import Retention
 from astraflow.worker.addresses import Schedulers
 from astraflow.worker.link import Link
@@ -28,9 +28,9 @@ from tests.sim.wire import SimIds, authenticate
 if TYPE_CHECKING:
     from typing import Any
 
-    from astraflow.engine.batch import Batch
-    from astraflow.engine.view import View
-    from astraflow.protocol.wire import Envelope
+    from astraflow.core.engine.batch import Batch
+    from astraflow.core.engine.view import View
+    from astraflow.core.protocol.wire import Envelope
     from tests.sim.shells.disk import Handle
     from tests.sim.shells.site import Site
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from astraflow import errors
+from astraflow.core import errors
 from tests.sim.checkers import Checkers
 from tests.sim.loop import LoopClock, VirtualLoop
 from tests.sim.mirror import Mirror

@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
-from astraflow import errors
+from astraflow.core import errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable

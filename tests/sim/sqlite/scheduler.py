@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
-from astraflow import errors
-from astraflow.engine.batch import Batch
-from astraflow.engine.settings import EngineSettings
-from astraflow.protocol.events import GatewaySettings
+from astraflow.core import errors
+from astraflow.core.engine.batch import Batch
+from astraflow.core.engine.settings import EngineSettings
+from astraflow.core.protocol.events import GatewaySettings
+from astraflow.core.workflow.plan import encode_plan
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.ledger import Ledger, Origin
@@ -20,7 +21,6 @@ from astraflow.scheduler.serving import Parts, open_serving
 from astraflow.scheduler.writer import pass_by
 from astraflow.store.rows import PlanRow
 from astraflow.store.store import Claim, Retention
-from astraflow.workflow.plan import encode_plan
 from tests.sim.scheduler import SchedulerProcess
 from tests.sim.shells.processes import Gauge
 from tests.sim.shells.simulation import watched

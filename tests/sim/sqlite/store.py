@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from typing import Any, Generic, TypeVar
 
-from astraflow import errors
-from astraflow.engine.batch import Batch
+from astraflow.core import errors
+from astraflow.core.engine.batch import Batch
 from astraflow.store.rows import Changes
 from astraflow.store.sqlite import SqliteStore
 from astraflow.store.sqlite_file import MEMORY, connect_writer

@@ -9,8 +9,8 @@ import sys
 import pytest
 import typer
 
-from astraflow import errors
 from astraflow.cli.failing import ending, fail
+from astraflow.core import errors
 from tests.cli.rig import clean_environment
 
 LOADED = """
@@ -21,7 +21,7 @@ try:
     main()
 except SystemExit:
     pass
-heavy = {"litestar", "uvicorn", "pydantic", "rich", "asyncio", "astraflow.engine", "astraflow.store"}
+heavy = {"litestar", "uvicorn", "pydantic", "rich", "asyncio", "astraflow.core.engine", "astraflow.store"}
 print(*sorted(heavy & set(sys.modules)))
 """
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from astraflow import errors
 from astraflow.client import calls
 from astraflow.client.answers import raise_problem
 from astraflow.client.endpoint import (
@@ -17,6 +16,7 @@ from astraflow.client.endpoint import (
     keep_endpoint,
     place_of,
 )
+from astraflow.core import errors
 
 
 @pytest.fixture

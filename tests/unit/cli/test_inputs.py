@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from astraflow import errors
 from astraflow.cli import main as entry
 from astraflow.cli.crew import worker_environment
 from astraflow.cli.failing import exit_code_of
 from astraflow.cli.inputs import pairs_of, read_definition
 from astraflow.cli.serving import labels_of
 from astraflow.cli.watching import duration
-from astraflow.workflow import StaticCatalog, core_manifest, decode_definition, validate
+from astraflow.core import errors
+from astraflow.core.workflow import StaticCatalog, core_manifest, decode_definition, validate
 from tests.cli.rig import EXAMPLES
 
 

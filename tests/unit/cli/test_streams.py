@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astraflow import errors
 from astraflow.client.models import Event
 from astraflow.client.stream import Cut, EventReader, Following
 from astraflow.client.tries import RETRY_FOR_S, Tries
+from astraflow.core import errors
 
 
 def wire(number: int, kind: str = "node.state", **body: object) -> bytes:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from astraflow.protocol import control, limits
-from astraflow.protocol.events import CloseConnection, SendFrame
-from astraflow.protocol.wire import Envelope, Sender
+from astraflow.core.protocol import control, limits
+from astraflow.core.protocol.events import CloseConnection, SendFrame
+from astraflow.core.protocol.wire import Envelope, Sender
 from astraflow.scheduler.connections import Connections
 
 TS = "2026-01-15T10:00:00.000Z"

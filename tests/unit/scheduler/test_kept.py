@@ -13,9 +13,11 @@ from typing import Any
 
 import msgspec
 
-from astraflow.runs.commands import Lease, Report, Start
-from astraflow.runs.decisions import decide
-from astraflow.runs.facts import encode_fact
+from astraflow.core.runs.commands import Lease, Report, Start
+from astraflow.core.runs.decisions import decide
+from astraflow.core.runs.facts import encode_fact
+from astraflow.core.workflow import core_manifest
+from astraflow.core.workflow.plan import encode_plan
 from astraflow.scheduler import archive, feed, plans
 from astraflow.scheduler.archive import Archive
 from astraflow.scheduler.catalogs import Catalogs
@@ -24,8 +26,6 @@ from astraflow.scheduler.kept import Kept
 from astraflow.scheduler.plans import Plans
 from astraflow.store.memory import MemoryStore
 from astraflow.store.rows import FactPage, PlanRow, RunRow, TenantEvent
-from astraflow.workflow import core_manifest
-from astraflow.workflow.plan import encode_plan
 from tests.unit.plans import AT, make_plan, start
 
 MIB = 1024**2

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from astraflow.protocol.events import TurnedAway
+from astraflow.core.protocol.events import TurnedAway
 from astraflow.scheduler.turned_away import EVERY_S, MAX_KINDS, TurnedAwayLog
 
 

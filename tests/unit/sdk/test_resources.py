@@ -16,7 +16,7 @@ from astraflow_sdk.current import CURRENT
 from astraflow_sdk.host.outcome import encode_value
 from astraflow_sdk.resources import Defaults, LocalRegistry
 
-from astraflow import errors
+from astraflow.core import errors
 from astraflow.worker.resources.resource import check_id as worker_check_id
 from tests.unit.sdk.port import Ear, context
 

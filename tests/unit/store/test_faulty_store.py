@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from astraflow import errors
-from astraflow.errors import OutcomeUnknown, StoreError
+from astraflow.core import errors
+from astraflow.core.errors import OutcomeUnknown, StoreError
 from astraflow.store.memory import MemoryStore
 from astraflow.store.rows import Changes, PlanRow
 from tests.faulty_store import Fault, FaultyStore

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from astraflow import errors
-from astraflow.errors import StoreError
+from astraflow.core import errors
+from astraflow.core.errors import StoreError
 from astraflow.store.memory import MemoryStore
 from astraflow.store.rows import Changes
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from astraflow import errors
-from astraflow.errors import Refused
+from astraflow.core import errors
+from astraflow.core.errors import Refused
 from astraflow.store import open_store
 from astraflow.store.memory import MemoryStore
 from astraflow.store.postgres import PostgresStore

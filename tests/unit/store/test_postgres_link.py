@@ -7,7 +7,7 @@ import asyncio
 import asyncpg
 import pytest
 
-from astraflow import errors
+from astraflow.core import errors
 from astraflow.store.postgres_link import reading, writing
 
 

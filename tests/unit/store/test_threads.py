@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from astraflow import errors
-from astraflow.errors import StoreError
+from astraflow.core import errors
+from astraflow.core.errors import StoreError
 from astraflow.store.threads import CallQueue, CallThread
 
 

@@ -6,10 +6,10 @@ import socket
 import msgspec
 import pytest
 
-from astraflow import errors
-from astraflow.agent.holdings import Holdings
+from astraflow.core import errors
+from astraflow.core.agent.holdings import Holdings
+from astraflow.core.protocol import business
 from astraflow.observe.metrics import WorkerMetrics
-from astraflow.protocol import business
 from astraflow.worker.metrics import Counting, serve_metrics
 
 DISPATCH = business.Dispatch(

@@ -6,9 +6,9 @@ import sys
 from importlib import resources, util
 from pathlib import Path
 
-from astraflow import errors
+from astraflow.core import errors
+from astraflow.core.workflow.core_manifest import CORE_PACKAGE, core_manifest
 from astraflow.worker.hosts.settings import HostSpec
-from astraflow.workflow.core_manifest import CORE_PACKAGE, core_manifest
 
 __all__ = ["core_package", "host_program"]
 

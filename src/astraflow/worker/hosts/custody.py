@@ -13,8 +13,8 @@ from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from astraflow import errors
-from astraflow.protocol import business
+from astraflow.core import errors
+from astraflow.core.protocol import business
 from astraflow.worker.hosts import frames
 from astraflow.worker.hosts.host import Host
 from astraflow.worker.hosts.running import Running

@@ -14,8 +14,8 @@ from typing import Literal
 
 import msgspec
 
-from astraflow import errors
-from astraflow.protocol.business import Result, TaskError
+from astraflow.core import errors
+from astraflow.core.protocol.business import Result, TaskError
 from astraflow.worker.hosts.running import Running
 
 __all__ = ["Death", "failed", "outcome_of"]

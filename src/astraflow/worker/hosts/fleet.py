@@ -17,8 +17,8 @@ from pathlib import Path
 
 import msgspec
 
-from astraflow import errors
 from astraflow.clock import Clock
+from astraflow.core import errors
 from astraflow.worker.hosts.host import Host, HostOwner
 from astraflow.worker.hosts.running import Running
 from astraflow.worker.hosts.settings import HostSettings, HostSpec

@@ -11,9 +11,9 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta, Raw
 
-from astraflow.protocol import business, limits
-from astraflow.protocol.business import Artifact, Chunk, TaskError
-from astraflow.protocol.wire import EMPTY_OBJECT, NULL, Count, Name, Text
+from astraflow.core.protocol import business, limits
+from astraflow.core.protocol.business import Artifact, Chunk, TaskError
+from astraflow.core.protocol.wire import EMPTY_OBJECT, NULL, Count, Name, Text
 
 __all__ = [
     "FRAME_BYTES",

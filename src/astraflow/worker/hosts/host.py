@@ -11,9 +11,9 @@ from typing import Final, Protocol
 
 import msgspec
 
-from astraflow import errors
 from astraflow.clock import Clock
-from astraflow.protocol.business import TaskError
+from astraflow.core import errors
+from astraflow.core.protocol.business import TaskError
 from astraflow.worker.hosts import frames
 from astraflow.worker.hosts.endings import Cause, Death
 from astraflow.worker.hosts.process import EXIT_FENCED, HostProcess

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from astraflow import errors
+from astraflow.core import errors
 from astraflow.worker.hosts import proc
 
 __all__ = ["HOST_ENV", "HostRecord", "forget_host", "kill_left_overs", "record_host"]

@@ -16,9 +16,9 @@ from typing import Final
 
 import msgspec
 
-from astraflow import errors
 from astraflow.clock import Clock
-from astraflow.protocol import business
+from astraflow.core import errors
+from astraflow.core.protocol import business
 from astraflow.worker.hosts import frames
 from astraflow.worker.hosts.custody import Custody, Keeper
 from astraflow.worker.hosts.disk import DiskWatch

@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
-from astraflow import errors
 from astraflow.clock import Clock
-from astraflow.protocol.business import TaskError
+from astraflow.core import errors
+from astraflow.core.protocol.business import TaskError
 from astraflow.worker.hosts import frames
 from astraflow.worker.hosts.process import HostProcess
 from astraflow.worker.hosts.scratch import Scratch

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from astraflow.protocol import business
+from astraflow.core.protocol import business
 from astraflow.worker.hosts import frames
 from astraflow.worker.hosts.allowance import Allowance
 from astraflow.worker.hosts.settings import HostSettings

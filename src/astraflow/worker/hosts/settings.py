@@ -7,7 +7,7 @@ from typing import Final, Literal, Protocol
 
 import msgspec
 
-from astraflow.protocol import business
+from astraflow.core.protocol import business
 
 __all__ = ["HostEvents", "HostSettings", "HostSpec"]
 

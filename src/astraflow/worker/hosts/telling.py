@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from astraflow.clock import Clock
-from astraflow.protocol import business
+from astraflow.core.protocol import business
 from astraflow.worker.hosts import frames
 from astraflow.worker.hosts.running import PendingFeedback, Running
 from astraflow.worker.hosts.settings import HostSettings

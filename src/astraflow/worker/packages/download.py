@@ -15,7 +15,7 @@ from typing import Final
 
 import httpx
 
-from astraflow import errors
+from astraflow.core import errors
 from astraflow.worker.addresses import shown_url
 
 __all__ = ["download"]

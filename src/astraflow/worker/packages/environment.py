@@ -14,11 +14,11 @@ from typing import Final
 
 import uv
 
-from astraflow import errors
 from astraflow.clock import Clock
+from astraflow.core import errors
+from astraflow.core.workflow.manifest import PythonNeeds
 from astraflow.packages.requirements import has_hashes
 from astraflow.worker.packages.guarded import run_guarded
-from astraflow.workflow.manifest import PythonNeeds
 
 __all__ = ["make_environment"]
 

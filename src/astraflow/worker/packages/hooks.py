@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-from astraflow import errors
 from astraflow.clock import Clock
+from astraflow.core import errors
 from astraflow.worker.packages.guarded import run_guarded
 from astraflow.worker.packages.shelf import ENVIRONMENT
 

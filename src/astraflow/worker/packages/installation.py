@@ -22,11 +22,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from astraflow import errors
 from astraflow.clock import Clock
+from astraflow.core import errors
+from astraflow.core.protocol import business
+from astraflow.core.workflow.manifest import ResourceFile
 from astraflow.packages import Archive, Verdict, check_archive, check_python, judge, unpack
 from astraflow.packages.shipped import is_shipped
-from astraflow.protocol import business
 from astraflow.worker.addresses import absolute_url
 from astraflow.worker.hosts.probing import probe
 from astraflow.worker.hosts.settings import HostSettings, HostSpec
@@ -34,7 +35,6 @@ from astraflow.worker.packages.environment import make_environment
 from astraflow.worker.packages.hooks import run_hook
 from astraflow.worker.packages.settings import InstallSettings
 from astraflow.worker.packages.shelf import ENVIRONMENT, Installed, Shelf, to_the_end
-from astraflow.workflow.manifest import ResourceFile
 
 __all__ = ["Installation"]
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from astraflow.protocol import business
+from astraflow.core.protocol import business
 from astraflow.worker.packages.shelf import write_durably
 
 __all__ = ["MAX_ORDERS", "MAX_TRIES", "Order", "Orders"]

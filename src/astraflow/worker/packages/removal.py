@@ -6,12 +6,12 @@ import logging
 from pathlib import Path
 from typing import Final
 
-from astraflow import errors
 from astraflow.clock import Clock
+from astraflow.core import errors
+from astraflow.core.workflow.decoding import decode_manifest
 from astraflow.packages.archive import MANIFEST
 from astraflow.worker.packages.hooks import run_hook
 from astraflow.worker.packages.settings import InstallSettings
-from astraflow.workflow.decoding import decode_manifest
 
 __all__ = ["run_uninstall_hooks"]
 

@@ -20,9 +20,12 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from astraflow import errors
 from astraflow.clock import Clock
-from astraflow.protocol import business, control, limits
+from astraflow.core import errors
+from astraflow.core.protocol import business, control, limits
+from astraflow.core.workflow.core_manifest import CORE_PACKAGE, core_manifest
+from astraflow.core.workflow.manifest_rules import is_package_name
+from astraflow.core.workflow.versions import parse_version
 from astraflow.worker.hosts.settings import HostSettings, HostSpec
 from astraflow.worker.packages.installation import Installation
 from astraflow.worker.packages.orders import MAX_TRIES, Order, Orders
@@ -30,9 +33,6 @@ from astraflow.worker.packages.removal import run_uninstall_hooks
 from astraflow.worker.packages.settings import InstallSettings
 from astraflow.worker.packages.shelf import Installed, Shelf, to_the_end
 from astraflow.worker.packages.telling import PackageTeller, Tell
-from astraflow.workflow.core_manifest import CORE_PACKAGE, core_manifest
-from astraflow.workflow.manifest_rules import is_package_name
-from astraflow.workflow.versions import parse_version
 
 __all__ = ["PackageUsers", "Packages"]
 

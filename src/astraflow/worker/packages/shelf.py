@@ -20,9 +20,9 @@ from typing import Final, Literal, ParamSpec, TypeVar
 
 import msgspec
 
+from astraflow.core.workflow.manifest_rules import is_package_name
+from astraflow.core.workflow.versions import parse_version
 from astraflow.packages.archive import MANIFEST
-from astraflow.workflow.manifest_rules import is_package_name
-from astraflow.workflow.versions import parse_version
 
 __all__ = ["ENVIRONMENT", "RECORD", "Installed", "Shelf", "to_the_end", "write_durably"]
 

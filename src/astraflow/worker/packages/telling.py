@@ -6,10 +6,10 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
-from astraflow import errors
 from astraflow.clock import Clock
-from astraflow.protocol import business
-from astraflow.protocol.wire import Wire
+from astraflow.core import errors
+from astraflow.core.protocol import business
+from astraflow.core.protocol.wire import Wire
 from astraflow.worker.packages.shelf import Installed
 
 __all__ = ["PackageTeller", "Tell"]

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from astraflow import errors
-from astraflow.protocol import business
+from astraflow.core import errors
+from astraflow.core.protocol import business
 from astraflow.worker.addresses import Origin, absolute_url
 from astraflow.worker.resources.resource import Lessee, Maker
 from astraflow.worker.resources.terms import Terms

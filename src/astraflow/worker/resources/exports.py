@@ -9,7 +9,7 @@ from typing import Final
 
 import httpx
 
-from astraflow import errors
+from astraflow.core import errors
 
 __all__ = ["get_file", "put_file"]
 

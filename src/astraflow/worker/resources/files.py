@@ -16,7 +16,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from astraflow import errors
+from astraflow.core import errors
 
 __all__ = ["RESOURCES", "FileBackend", "FileState", "Filed", "empty_trash"]
 

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from astraflow import errors
-from astraflow.protocol import business
+from astraflow.core import errors
+from astraflow.core.protocol import business
 from astraflow.worker.hosts import frames
 from astraflow.worker.hosts.custody import LeasedAtStart
 from astraflow.worker.hosts.host import Host

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from astraflow import errors
+from astraflow.core import errors
 from astraflow.worker.resources.resource import Resource
 
 __all__ = ["Ledger"]

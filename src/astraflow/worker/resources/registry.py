@@ -21,9 +21,9 @@ from typing import Any, Final
 
 import msgspec
 
-from astraflow import errors
 from astraflow.clock import Clock
-from astraflow.protocol import business, control
+from astraflow.core import errors
+from astraflow.core.protocol import business, control
 from astraflow.worker.resources.files import RESOURCES, STRAY_S, FileBackend, Filed, FileState
 from astraflow.worker.resources.leases import Leases
 from astraflow.worker.resources.memory import Holder, MemoryBackend

@@ -7,11 +7,11 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from astraflow import errors
-from astraflow.moments import iso
-from astraflow.protocol import business
-from astraflow.protocol.limits import NAME_CHARS
-from astraflow.protocol.wire import is_resource_id
+from astraflow.core import errors
+from astraflow.core.protocol import business
+from astraflow.core.protocol.limits import NAME_CHARS
+from astraflow.core.protocol.wire import is_resource_id
+from astraflow.core.timestamps import iso
 
 __all__ = [
     "MAX_TTL_S",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from astraflow import errors
+from astraflow.core import errors
 from astraflow.worker.resources.resource import Kind, Resource, refused
 from astraflow.worker.resources.shelf import Shelf
 from astraflow.worker.resources.terms import ResourceLimits

@@ -11,12 +11,12 @@ from typing import Final
 
 import msgspec
 
-from astraflow import errors
 from astraflow.clock import Clock
 from astraflow.config import WorkerSettings
-from astraflow.moments import parse_iso
-from astraflow.protocol import business, control
-from astraflow.protocol.wire import Wire
+from astraflow.core import errors
+from astraflow.core.protocol import business, control
+from astraflow.core.protocol.wire import Wire
+from astraflow.core.timestamps import parse_iso
 from astraflow.worker.addresses import Origin, absolute_url
 from astraflow.worker.hosts import HostEvents
 from astraflow.worker.hosts.scratch import DATA_FOLDER

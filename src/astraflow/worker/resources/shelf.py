@@ -10,8 +10,8 @@ from collections.abc import Iterator, ValuesView
 from pathlib import Path
 from typing import Final
 
-from astraflow import errors
 from astraflow.clock import Clock
+from astraflow.core import errors
 from astraflow.worker.resources.ledger import Ledger
 from astraflow.worker.resources.resource import Kind, Resource, State
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from astraflow import errors
+from astraflow.core import errors
 from astraflow.worker.resources.resource import (
     MAX_TTL_S,
     SESSION_PREFIX,

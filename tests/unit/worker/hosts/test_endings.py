@@ -8,7 +8,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from astraflow.protocol import business
+from astraflow.core.protocol import business
 from astraflow.worker.hosts.endings import Cause, Death, outcome_of
 from astraflow.worker.hosts.running import Running
 

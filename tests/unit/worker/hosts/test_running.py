@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from astraflow.protocol import business
+from astraflow.core.protocol import business
 from astraflow.worker.hosts import HostSettings, frames
 from astraflow.worker.hosts.allowance import Allowance
 from astraflow.worker.hosts.running import (

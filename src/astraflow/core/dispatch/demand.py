@@ -1,0 +1,117 @@
+"""What a task needs of a worker. Tasks with equal demands have a place, or none, together.
+
+A concurrency key is none of it, nor is an affinity key that binds to no worker: they differ from task to task, and do
+not decide which workers would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from astraflow.core import errors
+from astraflow.core.runs.facts import Problem
+from astraflow.core.runs.run import Run
+from astraflow.core.workflow.plan import ResourceRefValue, bind, find_resource_refs
+
+__all__ = ["Demand", "bound_parameters", "conflict_of", "demand_of", "lock_of", "refs_of"]
+
+
+class Demand(msgspec.Struct, frozen=True, gc=False):
+    """The requirements of a task, as far as they decide where it can go."""
+
+    tenant: str
+    package_name: str
+    package_version: str
+    node_type: str
+    runtime: str | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    pin: str | None = None
+    """The one worker that holds a resource which the task refers to."""
+    sticky: str | None = None
+    """The one worker that a sticky affinity key binds the task to."""
+
+    @property
+    def only(self) -> str | None:
+        """The one worker that will do, if it is only one."""
+        return self.pin if self.pin is not None else self.sticky
+
+
+def bound_parameters(run: Run, task: int) -> bytes:
+    """The parameters of a ready task: as authored, with the committed results of its upstream (P4)."""
+    call = run.tasks[task].call
+    node = run.node_of(task)
+    if call is None and not node.inputs:
+        return node.parameters
+
+    def result_of(index: int) -> dict[str, object] | None:
+        raw = run.tasks[index].result or run.tasks[index].former
+        if raw is None:
+            return None
+        results: dict[str, object] = msgspec.json.decode(raw)
+        return results
+
+    if call is not None and call.chain_index is None:
+        given = _given_payload(run, task)
+        if given is not None:
+            return given
+    return bind(node, result_of)
+
+
+def _given_payload(run: Run, task: int) -> bytes | None:
+    """What a middleware gave its host in place of its parameters: the innermost that gave something."""
+    for link in (task, *run.callers_of(task)):
+        call = run.tasks[link].call
+        if call is not None and bytes(call.payload) != b"null":
+            return bytes(call.payload)
+    return None
+
+
+def refs_of(run: Run, task: int, parameters: bytes) -> Sequence[ResourceRefValue]:
+    """PROTOCOL §4: "After binding, every {"resourceRef": {…}} found in the parameters joins
+    `resource_refs`"."""
+    authored = run.node_of(task).resource_refs
+    bound = find_resource_refs(parameters)
+    if not bound and len(authored) < 2:
+        return authored
+    return list(dict.fromkeys((*authored, *bound)))
+
+
+def conflict_of(refs: Sequence[ResourceRefValue]) -> Problem | None:
+    """Resources on two workers cannot be used by one task."""
+    if len(refs) < 2:
+        return None
+    workers = sorted({ref.worker_id for ref in refs if ref.worker_id is not None})
+    if len(workers) < 2:
+        return None
+    message = f"the task refers to resources of several workers: {', '.join(workers)}"
+    return Problem(errors.RESOURCE_CONFLICT.code, "CONFIGURATION", message)
+
+
+def demand_of(
+    run: Run, task: int, refs: Sequence[ResourceRefValue], sticky: str | None = None
+) -> Demand:
+    """The demand of a task whose references are known not to conflict."""
+    node = run.node_of(task)
+    pins = [ref.worker_id for ref in refs if ref.worker_id is not None]
+    return Demand(
+        run.tenant,
+        node.package_name,
+        node.package_version,
+        node.type,
+        node.runtime,
+        node.worker_labels,
+        pins[0] if pins else None,
+        sticky if not pins else None,
+    )
+
+
+def lock_of(run: Run, task: int) -> tuple[str, str | None] | None:
+    """The concurrency key that a task needs, and the chain that lends it: those that it waits for may use a key which
+    for others is taken."""
+    key = run.node_of(task).concurrency_key
+    if key is None:
+        return None
+    is_lent = any(run.node_of(caller).concurrency_key == key for caller in run.callers_of(task))
+    return key, run.task_id(run.host_of(task)) if is_lent else None

@@ -1,0 +1,126 @@
+"""What the ready queue is made of: tenants, runs, and the tasks of a run that have a place, or none, together."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from astraflow.core.dispatch.demand import Demand
+from astraflow.core.dispatch.ranking import Node
+from astraflow.core.workflow.plan import AffinityHint
+
+__all__ = ["Entry", "Line", "Lock", "Pool", "RunFlow", "Share", "TenantFlow"]
+
+
+Lock = tuple[str, str | None]
+"""A concurrency key that a task needs, and the chain that lends it, if one does."""
+
+
+class Entry:
+    """A queued task."""
+
+    __slots__ = (
+        "affinity",
+        "demand",
+        "line",
+        "lock",
+        "priority",
+        "ready_at",
+        "run_id",
+        "task",
+        "ticket",
+    )
+
+    def __init__(
+        self,
+        run_id: str,
+        task: int,
+        demand: Demand,
+        priority: int,
+        ticket: int,
+        lock: Lock | None = None,
+        affinity: AffinityHint | None = None,
+    ) -> None:
+        self.run_id = run_id
+        self.task = task
+        self.demand = demand
+        self.priority = priority
+        self.ticket = ticket
+        self.lock = lock
+        self.affinity = affinity
+        self.line: Line | None = None
+        self.ready_at: float | None = None  # it was queued with a delay, until then
+
+    @property
+    def tenant(self) -> str:
+        return self.demand.tenant
+
+
+class TenantFlow(Node):
+    """The virtual time of a tenant; lists its runs that may be served."""
+
+    __slots__ = ("name", "now_run", "tag", "waiting", "weight")
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.tag = 0.0
+        self.weight = 1.0
+        self.waiting = 0
+        self.now_run = 0.0  # the virtual time of its runs
+
+
+class RunFlow(Node):
+    """The virtual time of a run; lists its shares that may be served."""
+
+    __slots__ = ("run_id", "tag", "tenant", "waiting", "watch", "watched")
+
+    def __init__(self, run_id: str, tenant: TenantFlow) -> None:
+        super().__init__()
+        self.run_id = run_id
+        self.tenant = tenant
+        self.tag = 0.0
+        self.waiting = 0
+        self.watch: list[tuple[float, Pool]] = []
+        """The pools in which others wait behind this run, by the tag after which they come before it."""
+        self.watched: dict[Pool, None] = {}  # those in `watch`
+
+
+class Pool(Node):
+    """Members that wait for the same thing: a place for their demand, or a concurrency key. Lists the hidden ones."""
+
+    __slots__ = ("demand", "guard", "lock", "locks", "members", "until")
+
+    def __init__(self, demand: Demand, lock: Lock | None = None) -> None:
+        super().__init__()
+        self.demand = demand
+        self.lock = lock  # the key that it is of; None: of the demand itself
+        self.locks: dict[Lock, Pool] = {}  # of a demand: its keys
+        self.members: dict[str, Any] = {}  # by run: shares, or lines if it is of a key
+        self.until: Hashable | None = None  # what it sleeps on
+        self.guard: Any = None  # the member that is shown, before all that are hidden
+
+
+class Share(Node):
+    """The tasks of one run with one demand; lists its lines that may be served."""
+
+    __slots__ = ("count", "plain", "pool", "run")
+
+    def __init__(self, run: RunFlow, pool: Pool) -> None:
+        super().__init__()
+        self.run = run
+        self.pool = pool
+        self.plain: Line | None = None  # the tasks without a key
+        self.count = 0  # all lines
+
+
+class Line(Node):
+    """The tasks of one run with one demand and one key, by priority and age (in `heap`)."""
+
+    __slots__ = ("pool", "run", "share")
+
+    def __init__(self, share: Share, pool: Pool | None) -> None:
+        super().__init__()
+        self.share = share
+        self.run = share.run
+        self.pool = pool  # of its key, if it has one

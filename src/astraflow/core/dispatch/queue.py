@@ -1,0 +1,434 @@
+"""The ready queue: who is next, fairly, over tenants and the runs of a tenant.
+
+Start-time fair queueing: each tenant and each run has a tag, its virtual time. The smallest tag is
+served, and serving adds 1 / weight to it, so that a fan-out of fifty thousand tasks delays nobody
+else's small run. A flow that was idle begins at the present virtual time: waiting earns no credit.
+Within a run the highest priority is served, then the oldest.
+
+Rule 1: a demand that finds no place sleeps until something happens that could help it (`wake`), and all its tasks
+        with it. A concurrency key that is taken lets those sleep that need it, until it is given back.
+Rule 2: nothing costs anything per waiting task. Tenants, runs, the demands of a run and the keys of a demand are
+        heaps in heaps (`ranking`); what sleeps is taken out when it is met (*hidden*). What is woken is not put
+        back as a whole: the hidden one that is first is shown, and guards the others. It gives way when its run
+        is served past them, or when it leaves.
+Rule 3: a task stands in the queue at most once. Queueing it again replaces its entry, and one that was
+        replaced is dropped when it is met.
+Rule 4: a task with a delay is in no demand before its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from heapq import heappop, heappush
+
+import msgspec
+
+from astraflow.core.dispatch.demand import Demand
+from astraflow.core.dispatch.flows import Entry, Line, Lock, Pool, RunFlow, Share, TenantFlow
+from astraflow.core.dispatch.ranking import Node, Rank
+from astraflow.core.workflow.plan import AffinityHint
+
+__all__ = ["Entry", "ReadyQueue"]
+
+
+class ReadyQueue:
+    """All tasks that may be placed, or may be after a delay."""
+
+    def __init__(self) -> None:
+        self._order = Node()
+        self._tenants: dict[str, TenantFlow] = {}
+        self._runs: dict[str, RunFlow] = {}
+        self._pools: dict[Demand, Pool] = {}
+        self._asleep: dict[Hashable, dict[Pool, None]] = {}
+        self._delayed: list[tuple[float, int, Entry]] = []
+        self._entries: dict[tuple[str, int], Entry] = {}
+        self._sticky: dict[tuple[str, str], dict[tuple[str, int], None]] = {}
+        self._next_ticket = 0
+        self._now_tenant = 0.0
+        self.looks = 0
+        """How often a rank was looked at: what the queue's work is made of."""
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    # -- in and out ---------------------------------------------------------------------------
+
+    def push(
+        self,
+        run_id: str,
+        task: int,
+        demand: Demand,
+        *,
+        priority: int = 0,
+        ready_at: float | None = None,
+        lock: Lock | None = None,
+        affinity: AffinityHint | None = None,
+    ) -> None:
+        """Queue a task, from `ready_at` on if given. Replaces an earlier entry of the task."""
+        self.forget(run_id, task)
+        self._next_ticket += 1
+        entry = Entry(run_id, task, demand, priority, self._next_ticket, lock, affinity)
+        self._entries[run_id, task] = entry
+        if affinity is not None and affinity.mode == "sticky":
+            self._sticky.setdefault((demand.tenant, affinity.key), {})[run_id, task] = None
+        if ready_at is None:
+            self._admit(entry)
+        else:
+            entry.ready_at = ready_at
+            heappush(self._delayed, (ready_at, entry.ticket, entry))
+
+    def forget(self, run_id: str, task: int) -> None:
+        """The task needs no place any more."""
+        entry = self._entries.pop((run_id, task), None)
+        if entry is not None and entry.affinity is not None and entry.affinity.mode == "sticky":
+            name = (entry.tenant, entry.affinity.key)
+            del self._sticky[name][run_id, task]
+            if not self._sticky[name]:
+                del self._sticky[name]
+
+    def set_demand(self, run_id: str, task: int, **changes: str | None) -> None:
+        """A queued task has another demand than it was queued with; a delay that it has is kept."""
+        entry = self._entries[run_id, task]
+        demand = msgspec.structs.replace(entry.demand, **changes)
+        if entry.line is None:
+            entry.demand = demand
+        elif demand != entry.demand:
+            self.push(
+                run_id,
+                task,
+                demand,
+                priority=entry.priority,
+                lock=entry.lock,
+                affinity=entry.affinity,
+            )
+
+    def advance(self, now: float) -> None:
+        """Admit the tasks whose delay has passed."""
+        while self._delayed and self._delayed[0][0] <= now:
+            entry = heappop(self._delayed)[2]
+            if self._is_live(entry):
+                self._admit(entry)
+
+    def deadline(self) -> float | None:
+        """When `advance` has something to do."""
+        while self._delayed and not self._is_live(self._delayed[0][2]):
+            heappop(self._delayed)
+        return self._delayed[0][0] if self._delayed else None
+
+    def set_weight(self, tenant: str, weight: float) -> None:
+        """A tenant with twice the weight gets twice the share while both have work waiting."""
+        assert weight > 0
+        self._tenant(tenant).weight = weight
+
+    def next(self) -> Entry | None:
+        """The entry to place now. Then call `served`, `drop`, `sleep` (its demand has no place) or `lock` (its key
+        is taken)."""
+        tenant = self._order.first(self._rank_of_tenant)
+        if tenant is None:
+            return None
+        entry: Entry = tenant.top.top.top.heap[0][2]
+        return entry
+
+    def served(self, entry: Entry) -> None:
+        """The entry got a place: take it out and charge its flows."""
+        assert entry.line is not None
+        run = entry.line.run
+        tenant = run.tenant
+        self._now_tenant = max(self._now_tenant, tenant.tag)
+        tenant.now_run = max(tenant.now_run, run.tag)
+        tenant.tag += 1.0 / tenant.weight
+        run.tag += 1.0
+        self.drop(entry)
+        while run.watch and run.watch[0][0] < run.tag:
+            pool = heappop(run.watch)[1]
+            del run.watched[pool]
+            if pool.guard is not None and pool.guard.run is run:
+                pool.guard = None
+                self._show_next(pool)
+
+    def drop(self, entry: Entry) -> None:
+        """The entry needs no place: take it out, uncharged."""
+        line = entry.line
+        assert line is not None
+        assert line.heap[0][2] is entry, "only the entry that `next` gave may be taken out"
+        if self._is_live(entry):
+            self.forget(entry.run_id, entry.task)
+        heappop(line.heap)
+        self._left(entry)
+        if not line.heap:
+            self._end_line(line)
+
+    # -- sleeping -----------------------------------------------------------------------------
+
+    def sleep(self, entry: Entry, until: Hashable) -> None:
+        """No task of this demand has a place until `wake(until)`."""
+        self._put_to_sleep(self._pools[entry.demand], until)
+
+    def lock(self, entry: Entry, until: Hashable) -> None:
+        """The key of this task is taken until `wake(until)`."""
+        assert entry.line is not None
+        assert entry.line.pool is not None, "only a task with a key waits for one"
+        self._put_to_sleep(entry.line.pool, until)
+
+    def wake(self, until: Hashable) -> None:
+        """Something happened that may give those that sleep on it a place."""
+        for pool in self._asleep.pop(until, ()):
+            pool.until = None
+            self._show_next(pool)
+
+    # -- looking ------------------------------------------------------------------------------
+
+    @property
+    def has_sleepers(self) -> bool:
+        """Whether some demand has no place, or some key is taken."""
+        return bool(self._asleep)
+
+    def sleeping_demands(self) -> list[Demand]:
+        """The demands that have no place."""
+        return [demand for demand, pool in self._pools.items() if pool.until is not None]
+
+    def first_of_runs(self, demand: Demand) -> list[Entry]:
+        """The first waiting task of each run with a demand: those that speak for the others."""
+        first: dict[str, tuple[int, int, Entry]] = {}
+        for line in self._lines_of(demand):
+            # The last one stays: with it the line would have to be taken out.
+            while len(line.heap) > 1 and not self._is_live(line.heap[0][2]):
+                self._left(heappop(line.heap)[2])
+            item = line.heap[0]
+            if self._is_live(item[2]):
+                run_id = line.run.run_id
+                first[run_id] = min(first.get(run_id, item), item)
+        return [entry for _, _, entry in first.values()]
+
+    def demands(self) -> list[Demand]:
+        """The demands that somebody may wait with."""
+        return list(self._pools)
+
+    def waiting_with(self, demand: Demand) -> list[Entry]:
+        """All waiting tasks of one demand, oldest first."""
+        lines = self._lines_of(demand)
+        entries = [item[2] for line in lines for item in line.heap if self._is_live(item[2])]
+        return sorted(entries, key=lambda entry: entry.ticket)
+
+    def sticky_to(self, tenant: str, key: str) -> list[tuple[str, int]]:
+        """The run and place of every queued task that must go where its affinity key is, also of those with a
+        delay."""
+        return list(self._sticky.get((tenant, key), ()))
+
+    def find(self, run_id: str, task: int) -> Entry | None:
+        """The entry of a task, if it is queued."""
+        return self._entries.get((run_id, task))
+
+    def _lines_of(self, demand: Demand) -> list[Line]:
+        pool = self._pools.get(demand)
+        if pool is None:
+            return []
+        plain = [share.plain for share in pool.members.values() if share.plain is not None]
+        return [*plain, *(line for lock in pool.locks.values() for line in lock.members.values())]
+
+    # -- taking in ----------------------------------------------------------------------------
+
+    def _admit(self, entry: Entry) -> None:
+        tenant = self._tenant(entry.tenant)
+        run = self._runs.get(entry.run_id)
+        if run is None:
+            run = self._runs[entry.run_id] = RunFlow(entry.run_id, tenant)
+            run.tag = tenant.now_run
+        if tenant.waiting == 0:
+            tenant.tag = max(tenant.tag, self._now_tenant)
+        tenant.waiting += 1
+        run.waiting += 1
+        line = entry.line = self._line_of(run, entry)
+        item = (-entry.priority, entry.ticket, entry)
+        heappush(line.heap, item)
+        if line.heap[0] is item:
+            self._list_line(line, item[:2])
+
+    def _line_of(self, run: RunFlow, entry: Entry) -> Line:
+        pool = self._pools.get(entry.demand)
+        if pool is None:
+            pool = self._pools[entry.demand] = Pool(entry.demand)
+        share = pool.members.get(run.run_id)
+        if share is None:
+            share = pool.members[run.run_id] = Share(run, pool)
+        if entry.lock is None:
+            if share.plain is None:
+                share.plain = Line(share, None)
+                share.count += 1
+            return share.plain
+        lock = pool.locks.get(entry.lock)
+        if lock is None:
+            lock = pool.locks[entry.lock] = Pool(entry.demand, entry.lock)
+        line: Line | None = lock.members.get(run.run_id)
+        if line is None:
+            line = lock.members[run.run_id] = Line(share, lock)
+            share.count += 1
+        return line
+
+    def _list_line(self, line: Line, rank: Rank) -> None:
+        """The line has something to serve: list it, and all above it."""
+        pool = line.pool
+        if pool is not None and (pool.until is not None or line.home is pool):
+            pool.put(line, (line.run.tag, *rank))
+            return
+        line.share.put(line, rank)
+        self._list_share(line.share, rank)
+
+    def _list_share(self, share: Share, rank: Rank) -> None:
+        run, pool = share.run, share.pool
+        of_run = (run.tag, *rank)
+        if pool.until is not None or share.home is pool:
+            pool.put(share, of_run)
+            return
+        run.put(share, rank)
+        run.tenant.put(run, of_run)
+        self._order.put(run.tenant, (run.tenant.tag, *of_run))
+
+    # -- ranks ----------------------------------------------------------------------------------
+
+    def _rank_of_tenant(self, tenant: TenantFlow) -> Rank | None:
+        self.looks += 1
+        run = tenant.first(self._rank_of_run)
+        return None if run is None else (tenant.tag, *run.rank)
+
+    def _rank_of_run(self, run: RunFlow) -> Rank | None:
+        self.looks += 1
+        share = run.first(self._rank_of_share)
+        return None if share is None else (run.tag, *share.rank)
+
+    def _rank_of_share(self, share: Share) -> Rank | None:
+        """Also hides it, if its demand sleeps."""
+        self.looks += 1
+        pool = share.pool
+        line = share.first(self._rank_of_line)
+        if line is None:
+            self._give_way(pool, share)
+            return None
+        if pool.until is not None:
+            pool.put(share, (share.run.tag, *line.rank))
+            return None
+        rank: Rank = line.rank
+        return rank
+
+    def _rank_of_line(self, line: Line) -> Rank | None:
+        """Also hides it, if its key is taken."""
+        self.looks += 1
+        rank = self._head(line)
+        if rank is not None and line.pool is not None and line.pool.until is not None:
+            line.pool.put(line, (line.run.tag, *rank))
+            return None
+        return rank
+
+    def _rank_of_hidden(self, one: Share | Line) -> Rank | None:
+        self.looks += 1
+        if isinstance(one, Line):
+            rank = self._head(one)
+            return None if rank is None else (one.run.tag, *rank)
+        line = one.first(self._rank_of_line)
+        return None if line is None else (one.run.tag, *line.rank)
+
+    def _head(self, line: Line) -> Rank | None:
+        """The rank of its first live entry; drops those before it, and the line with its last."""
+        heap = line.heap
+        while heap:
+            item = heap[0]
+            if self._is_live(item[2]):
+                return (item[0], item[1])
+            heappop(heap)
+            self._left(item[2])
+            if not heap:
+                self._end_line(line)
+        return None
+
+    # -- hiding and showing -----------------------------------------------------------------------
+
+    def _put_to_sleep(self, pool: Pool, until: Hashable) -> None:
+        assert pool.until is None, "what was met is awake"
+        pool.until = until
+        pool.guard = None
+        self._asleep.setdefault(until, {})[pool] = None
+
+    def _show_next(self, pool: Pool) -> None:
+        """Show the hidden member that is first; it guards those that come after it."""
+        if pool.until is not None or pool.guard is not None:
+            return
+        one = pool.first(self._rank_of_hidden)
+        if one is None:
+            return
+        one.home = None
+        pool.guard = one
+        if isinstance(one, Line):
+            self._list_line(one, one.rank[1:])
+        else:
+            self._list_share(one, one.rank[1:])
+        following = pool.first(self._rank_of_hidden)
+        if following is not None and pool not in one.run.watched:
+            one.run.watched[pool] = None
+            heappush(one.run.watch, (following.rank[0], pool))
+
+    def _give_way(self, pool: Pool, one: Share | Line) -> None:
+        if pool.guard is one:
+            pool.guard = None
+            self._show_next(pool)
+
+    # -- leaving ----------------------------------------------------------------------------------
+
+    def _is_live(self, entry: Entry) -> bool:
+        return self._entries.get((entry.run_id, entry.task)) is entry
+
+    def _left(self, entry: Entry) -> None:
+        assert entry.line is not None
+        run = entry.line.run
+        run.tenant.waiting -= 1
+        run.waiting -= 1
+        if run.waiting == 0:
+            # Its tag is not worth remembering: coming back it starts at the present time anyway.
+            del self._runs[run.run_id]
+
+    def _end_line(self, line: Line) -> None:
+        """Its last entry has left."""
+        share = line.share
+        share.count -= 1
+        if line.pool is None:
+            share.plain = None
+        else:
+            self._leave(line.pool, line)
+        if share.count == 0:
+            self._leave(share.pool, share)
+
+    def _leave(self, pool: Pool, one: Share | Line) -> None:
+        del pool.members[one.run.run_id]
+        one.home = None
+        if pool.members:
+            self._give_way(pool, one)
+            return
+        if pool.until is not None:
+            del self._asleep[pool.until][pool]
+            if not self._asleep[pool.until]:
+                del self._asleep[pool.until]
+        if pool.lock is None:
+            del self._pools[pool.demand]
+        else:
+            del self._pools[pool.demand].locks[pool.lock]
+
+    def _tenant(self, name: str) -> TenantFlow:
+        tenant = self._tenants.get(name)
+        if tenant is None:
+            tenant = self._tenants[name] = TenantFlow(name)
+        return tenant
+
+    def check(self) -> None:
+        """Assert that counts and indexes agree."""
+        waiting: dict[str, int] = {}
+        for demand, pool in self._pools.items():
+            for one in (pool, *pool.locks.values()):
+                assert one.members, f"an empty pool was kept: {demand}"
+                assert (one.until is not None) == (one in self._asleep.get(one.until, ()))
+            for line in self._lines_of(demand):
+                assert line.heap, f"an empty line was kept: {demand}"
+                run_id = line.run.run_id
+                assert line.run is self._runs[run_id]
+                waiting[run_id] = waiting.get(run_id, 0) + len(line.heap)
+            assert len(self._lines_of(demand)) == sum(one.count for one in pool.members.values())
+        assert waiting == {run_id: run.waiting for run_id, run in self._runs.items()}
+        assert all(self._asleep.values()), "an empty list of sleepers was kept"

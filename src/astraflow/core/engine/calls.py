@@ -1,0 +1,109 @@
+"""Calls of middlewares as the wire sees them: answers, refusals, and the slot that a waiting attempt lends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from astraflow.core import errors
+from astraflow.core.engine.batch import SendAnswer
+from astraflow.core.protocol import business
+from astraflow.core.runs.calls import has_timed_out
+from astraflow.core.runs.effects import LendSlot, RefuseCall
+from astraflow.core.runs.facts import Category
+from astraflow.core.runs.run import Run
+from astraflow.core.runs.states import Failed, Succeeded
+
+if TYPE_CHECKING:
+    from astraflow.core.engine.view import View
+
+__all__ = ["answer_call", "answer_ended_calls", "lend_slot", "lenders_of", "refuse_call"]
+
+
+def lenders_of(run: Run, task: int) -> list[str]:
+    """The ids of the tasks that wait for this one: those it was called by, directly or not."""
+    found = []
+    call = run.tasks[task].call
+    while call is not None:
+        found.append(run.task_id(call.parent))
+        call = run.tasks[call.parent].call
+    return found
+
+
+def answer_call(view: View, run: Run, task: int) -> None:
+    """Tell the attempt that waits for an ended call how it ended, if its worker has a session."""
+    call = run.tasks[task].call
+    assert call is not None
+    state = run.tasks[task].state
+    error: business.TaskError | None = None
+    if isinstance(state, Failed):
+        problem = state.error
+        error = business.TaskError(
+            problem.code, problem.category, problem.message, problem.retryable, problem.stack
+        )
+    elif not isinstance(state, Succeeded):
+        is_late = has_timed_out(run, task)
+        error = (
+            _error(errors.NEXT_TIMEOUT, "TIMEOUT")
+            if is_late
+            else _error(errors.NEXT_CANCELLED, "CANCELLED")
+        )
+    _answer(view, run, call.parent, call.request_id, run.tasks[task].result, error)
+
+
+def refuse_call(view: View, run: Run, effect: RefuseCall) -> None:
+    """Tell the attempt that its call was not taken."""
+    error = _error(errors.CATALOGUE[effect.code], "CONFIGURATION")
+    _answer(view, run, effect.task, effect.request_id, None, error)
+
+
+def answer_ended_calls(view: View, run: Run, parent: int, attempt: int) -> None:
+    """After a new session: "an unanswered one is … answered from the store" (PROTOCOL §10)."""
+    for (caller, of_attempt, _), task in run.calls.items():
+        if caller == parent and of_attempt == attempt and run.tasks[task].is_terminal:
+            answer_call(view, run, task)
+
+
+def lend_slot(view: View, run: Run, effect: LendSlot) -> None:
+    """Free the slot of an attempt that waits for its calls, or take it again."""
+    task = run.tasks[effect.task]
+    lease = view.leases.find(run.task_id(effect.task), task.attempt)
+    assert lease is not None, "an attempt that calls is leased"
+    assert lease.is_lent != effect.is_lent
+    lease.is_lent = effect.is_lent
+    worker = view.workers.find(run.tenant, lease.worker_id)
+    assert worker is not None, "a lease names a known worker"
+    node_type = run.node_of(effect.task).type
+    if effect.is_lent:
+        view.workers.free_slot(worker, node_type)
+        view.wake_for(worker)
+    else:
+        view.workers.take_slot(worker, node_type)
+
+
+def _answer(
+    view: View,
+    run: Run,
+    parent: int,
+    request_id: str,
+    result: msgspec.Raw | None,
+    error: business.TaskError | None,
+) -> None:
+    task = run.tasks[parent]
+    worker = view.workers.find(run.tenant, task.worker) if task.worker is not None else None
+    if worker is None or worker.session_id is None:
+        return
+    response = business.NextResponse(
+        run.run_id,
+        run.task_id(parent),
+        task.attempt,
+        request_id,
+        result if result is not None else msgspec.Raw(b"null"),
+        error,
+    )
+    view.batch.effects.append(SendAnswer(response, worker.session_id))
+
+
+def _error(code: errors.Code, category: Category) -> business.TaskError:
+    return business.TaskError(code.code, category, code.says)

@@ -1,0 +1,102 @@
+"""What the API asks of the engine: submit a run, cancel a run."""
+
+from __future__ import annotations
+
+import msgspec
+
+from astraflow.core import errors
+from astraflow.core.engine.batch import Answer
+from astraflow.core.engine.resources import check_refs
+from astraflow.core.engine.timers import DeadlineDue
+from astraflow.core.engine.view import View
+from astraflow.core.runs.accept import Kept, accept
+from astraflow.core.runs.commands import Cancel
+from astraflow.core.runs.facts import RunAccepted
+from astraflow.core.workflow.plan import Plan
+
+__all__ = ["CancelRun", "SubmitRun", "cancel_run", "submit_run"]
+
+
+class SubmitRun(msgspec.Struct, frozen=True):
+    """A run to take in. `token` is whatever the shell needs to find its caller again."""
+
+    token: object
+    tenant: str
+    run_id: str
+    plan: Plan
+    inputs: msgspec.Raw = msgspec.Raw(b"{}")
+    idempotency_key: str | None = None
+    fingerprint: str | None = None
+    deadline_s: float | None = None
+    rerun_of: str | None = None
+    kept: Kept | None = None
+
+
+class CancelRun(msgspec.Struct, frozen=True):
+    """A run to stop."""
+
+    token: object
+    tenant: str
+    run_id: str
+    by: str = ""
+    grace_ms: int | None = None
+
+
+def submit_run(view: View, request: SubmitRun) -> None:
+    """Take the run in, or answer a repeated submission with the run that it made (P3)."""
+    try:
+        run_id = _submit(view, request)
+    except errors.AstraflowError as error:
+        view.batch.effects.append(Answer(request.token, None, error))
+        return
+    view.batch.effects.append(Answer(request.token, run_id))
+
+
+def _submit(view: View, request: SubmitRun) -> str:
+    key = request.idempotency_key
+    if key is not None:
+        known = view.submissions.find(request.tenant, key, request.fingerprint, view.now)
+        if known is not None:
+            view.count("submission deduplicated")
+            return known
+    if view.active_tasks + len(request.plan.nodes) > view.settings.max_active_tasks:
+        raise errors.Unavailable(errors.OVERLOADED, "too many tasks are active")
+    for node in request.plan.nodes:
+        if node.resource_refs:
+            check_refs(view, request.tenant, node.resource_refs)
+    accepted = RunAccepted(
+        view.at,
+        request.run_id,
+        request.tenant,
+        request.plan.workflow_id,
+        request.inputs,
+        request.idempotency_key,
+        request.fingerprint,
+        request.deadline_s,
+        request.rerun_of,
+    )
+    decision = accept(request.plan, accepted, view.rng, request.kept)
+    view.runs[request.run_id] = decision.run
+    view.active_tasks += len(request.plan.nodes)
+    view.batch.plans[request.run_id] = request.plan
+    if key is not None:
+        view.submissions.remember(
+            request.tenant, key, request.fingerprint, request.run_id, view.now
+        )
+    if request.deadline_s is not None:
+        view.timers.set(view.now + request.deadline_s, DeadlineDue(request.run_id))
+    view.apply(decision)
+    return request.run_id
+
+
+def cancel_run(view: View, request: CancelRun) -> None:
+    """Stop the run. Once this is answered no attempt is issued (P9). A run that is not active is the
+    shell's to answer from the store: it knows whether it ended or never was."""
+    run = view.runs.get(request.run_id)
+    if run is None or run.tenant != request.tenant:
+        missing = errors.NotFound(errors.RUN_NOT_FOUND, f"no active run: {request.run_id}")
+        view.batch.effects.append(Answer(request.token, None, missing))
+        return
+    grace_ms = view.settings.cancel_grace_ms if request.grace_ms is None else request.grace_ms
+    view.decide(run, Cancel(request.by, grace_ms))
+    view.batch.effects.append(Answer(request.token, request.run_id))

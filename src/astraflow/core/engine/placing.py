@@ -1,0 +1,249 @@
+"""Giving ready tasks to workers: one lease fact and one dispatch effect each."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import msgspec
+
+from astraflow.core.dispatch import Lease, NoPlace, WorkerEntry, choose
+from astraflow.core.dispatch.demand import Demand, bound_parameters, refs_of
+from astraflow.core.dispatch.placement import find_place, is_offered
+from astraflow.core.dispatch.queue import Entry
+from astraflow.core.engine.batch import SendDispatch
+from astraflow.core.engine.calls import lenders_of
+from astraflow.core.engine.packages import install_for, spread, why_no_package
+from astraflow.core.engine.resources import copy_metadata
+from astraflow.core.engine.timers import PinDue, TimeoutDue
+from astraflow.core.engine.view import View, key_key, offer_key, package_key, worker_key
+from astraflow.core.protocol import business
+from astraflow.core.runs.calls import chain_index_of
+from astraflow.core.runs.commands import Lease as LeaseTask
+from astraflow.core.runs.commands import Wait
+from astraflow.core.runs.facts import WaitingFor
+from astraflow.core.runs.run import Run
+from astraflow.core.workflow.plan import ResourceRefValue
+
+__all__ = ["place", "say_what_is_waited_for", "why_no_place"]
+
+PLACE_BUDGET = 2_000
+"""How many tasks are looked at in one turn; then others have theirs: sessions, heartbeats, the API."""
+LEASE_COSTS = 7
+"""A task that is leased costs as much as so many that are only looked at."""
+
+SAID_AT_ONCE = 100
+"""How many waiting tasks say why in one round: enough for a person, bounded for the store."""
+UNTYPED = "resource"
+"""The type of a reference whose author named none; the wire wants one (seed 000 §3.1)."""
+
+
+def place(view: View) -> None:
+    """Lease every task that has a place now, up to a budget: what is left is placed in the next turn."""
+    view.queue.advance(view.now)
+    budget = PLACE_BUDGET
+    while budget > 0 and (entry := view.queue.next()) is not None:
+        budget -= 1
+        run = view.runs.get(entry.run_id)
+        if run is None or not _may_be_placed(run, entry.task):
+            view.queue.drop(entry)
+        elif _is_elsewhere(view, run, entry):
+            view.queue.drop(entry)
+            view.enqueue(run, entry.task, 0.0)
+        elif entry.lock is not None and not _key_is_free(view, run, entry):
+            view.queue.lock(entry, key_key(entry.tenant, entry.lock[0]))
+        elif _place_one(view, run, entry):
+            budget -= LEASE_COSTS
+    view.has_more_to_place = budget <= 0
+
+
+def _place_one(view: View, run: Run, entry: Entry) -> bool:
+    demand = entry.demand
+    chosen = find_place(demand, view.workers, *_preferred(view, entry))
+    if chosen is not None:
+        view.queue.served(entry)
+        view.pins.pop(demand, None)
+        _lease(view, run, entry, chosen)
+        return True
+    view.queue.sleep(entry, _wakes(view, demand))
+    if demand.pin is not None:
+        _watch_pin(view, demand)
+    if demand not in view.looked:
+        view.looked[demand] = None
+        install_for(view, demand)
+    return False
+
+
+def _preferred(view: View, entry: Entry) -> tuple[str | None, str | None]:
+    """The worker of its affinity key, and the one that its run used for the package."""
+    hint = entry.affinity
+    record = view.affinity.lookup(entry.tenant, hint.key) if hint is not None else None
+    bound_to = view.bindings.get((entry.run_id, entry.demand.package_name))
+    return (record.worker_id if record is not None else None, bound_to)
+
+
+def _is_elsewhere(view: View, run: Run, entry: Entry) -> bool:
+    """Whether the task has another place than when it was queued: its affinity key has found a worker, or has left
+    it; or an upstream task has ended since that a join did not wait for, or that made a resource again, and its
+    result names one."""
+    demand = entry.demand
+    if demand.pin is None and view.sticky_worker(run.tenant, entry.affinity) != demand.sticky:
+        return True
+    return (run.takes_back or not run.is_simple) and _needs_more(view, run, entry)
+
+
+def _may_be_placed(run: Run, task: int) -> bool:
+    state = run.tasks[task]
+    return run.cancel is None and state.is_waiting and state.open_calls == 0
+
+
+def _needs_more(view: View, run: Run, entry: Entry) -> bool:
+    refs = refs_of(run, entry.task, bound_parameters(run, entry.task))
+    pins = {ref.worker_id for ref in view.locate(run.tenant, refs) if ref.worker_id is not None}
+    return bool(pins) and pins != {entry.demand.pin}
+
+
+def _key_is_free(view: View, run: Run, entry: Entry) -> bool:
+    assert entry.lock is not None
+    return view.keys.is_free(entry.tenant, entry.lock[0], lenders_of(run, entry.task))
+
+
+def _wakes(view: View, demand: Demand) -> Hashable:
+    """What may give this demand a place: its one worker, room on any with the package, or another one."""
+    if demand.only is not None:
+        return worker_key(demand.tenant, demand.only)
+    name = demand.package_name
+    if view.workers.available(demand.tenant, name) and not is_offered(demand, view.workers):
+        return offer_key(demand.tenant, name)
+    return package_key(demand.tenant, name)
+
+
+def _watch_pin(view: View, demand: Demand) -> None:
+    """A lost worker has the whole grace to come back, each time that it is lost."""
+    chosen = choose(demand, view.workers)
+    if isinstance(chosen, NoPlace) and chosen.waiting_for.kind == "resource":
+        assert demand.pin is not None
+        worker = view.workers.expect(demand.tenant, demand.pin)
+        due = view.lost_until(worker, view.settings.resource_grace_s)
+        view.pins[demand] = due
+        view.timers.set(due, PinDue(demand, due))
+    else:
+        view.pins.pop(demand, None)
+
+
+def _lease(view: View, run: Run, entry: Entry, worker: WorkerEntry) -> None:
+    settings = view.settings
+    ttl_ms = int(settings.lease_ttl_s * 1000)
+    task = entry.task
+    decision = view.decide(run, LeaseTask(task, worker.worker_id, worker.incarnation, ttl_ms))
+    assert decision.facts, "a task that may be placed can be leased"
+    node = run.node_of(task)
+    attempt = run.tasks[task].attempt
+    task_id = run.task_id(task)
+    lease = Lease(
+        run.tenant,
+        run.run_id,
+        task,
+        task_id,
+        attempt,
+        worker.worker_id,
+        settings.lease_ttl_s,
+        view.now,
+    )
+    view.leases.grant(lease)
+    view.workers.take_slot(worker, node.type)
+    if node.concurrency_key is not None:
+        view.keys.take(run.tenant, node.concurrency_key, task_id, lenders_of(run, task))
+    if node.affinity is not None:
+        view.acquire(run.tenant, node.affinity.key, worker.worker_id)
+    view.bindings[run.run_id, node.package_name] = worker.worker_id
+    if node.timeout_s is not None:
+        when = view.now + node.timeout_s + settings.timeout_slack_s
+        view.timers.set(when, TimeoutDue(task_id, attempt))
+    view.unacked.append((view.now + settings.dispatch_ack_timeout_s, lease))
+    assert worker.session_id is not None
+    dispatch = _dispatch_frame(view, run, task, task_id, worker, ttl_ms)
+    view.batch.effects.append(SendDispatch(dispatch, worker.session_id))
+
+
+def _dispatch_frame(
+    view: View, run: Run, task: int, task_id: str, worker: WorkerEntry, ttl_ms: int
+) -> business.Dispatch:
+    node = run.node_of(task)
+    state = run.tasks[task]
+    host = node if state.call is None and node.host is None else run.plan.nodes[run.host_of(task)]
+    chain = tuple([run.plan.nodes[one].node_id for one in host.middlewares])
+    parameters = bound_parameters(run, task)
+    refs = refs_of(run, task, parameters)
+    if refs:
+        refs = view.locate(run.tenant, refs)
+    assert worker.since is not None, "a worker with a session has registered"
+    timeout_ms = int(node.timeout_s * 1000) if node.timeout_s is not None else None
+    return business.Dispatch(
+        run_id=run.run_id,
+        task_id=task_id,
+        attempt=state.attempt,
+        failures=state.failures,
+        node_id=node.node_id,
+        node_type=node.type,
+        package=business.PackageRef(node.package_name, node.package_version),
+        parameters=msgspec.Raw(parameters),
+        lease=business.Lease(ttl_ms, worker.since),
+        constraints=business.Constraints(timeout_ms),
+        concurrency_key=node.concurrency_key,
+        resource_refs=_wire_refs(view, run.tenant, refs, worker.worker_id) if refs else (),
+        affinity=business.Affinity(node.affinity.key, node.affinity.mode)
+        if node.affinity is not None
+        else None,
+        host_node_id=host.node_id if chain else None,
+        middleware_chain=chain,
+        chain_index=chain_index_of(run, task),
+    )
+
+
+def _wire_refs(
+    view: View, tenant: str, refs: Sequence[ResourceRefValue], worker_id: str
+) -> tuple[business.ResourceRef, ...]:
+    return tuple(
+        business.ResourceRef(
+            ref.resource_id,
+            worker_id,
+            ref.type or UNTYPED,
+            ref.scope,
+            metadata=copy_metadata(view, tenant, ref),
+        )
+        for ref in refs
+    )
+
+
+def say_what_is_waited_for(view: View) -> None:
+    """Let tasks without a place say why (P2). Waiting for a slot is normal and is not said as a fact."""
+    view.looked.clear()
+    said = 0
+    for demand in view.queue.sleeping_demands():
+        waiting_for = why_no_place(view, demand)
+        if waiting_for.kind == "package":
+            # A worker that could install it may have come meanwhile.
+            install_for(view, demand)
+            waiting_for = why_no_place(view, demand)
+        if waiting_for.kind == "slot":
+            spread(view, demand)
+            continue
+        for entry in view.queue.first_of_runs(demand):
+            run = view.runs.get(entry.run_id)
+            if run is None or not _may_be_placed(run, entry.task):
+                continue
+            if run.tasks[entry.task].waiting_for != waiting_for:
+                view.decide(run, Wait(entry.task, waiting_for))
+                said += 1
+            if said >= SAID_AT_ONCE:
+                return
+
+
+def why_no_place(view: View, demand: Demand) -> WaitingFor:
+    """What the tasks of a demand wait for."""
+    chosen = choose(demand, view.workers)
+    if not isinstance(chosen, NoPlace):
+        return WaitingFor("slot", "")
+    if chosen.waiting_for.kind == "package":
+        return why_no_package(view, demand) or chosen.waiting_for
+    return chosen.waiting_for

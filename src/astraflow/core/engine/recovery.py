@@ -1,0 +1,78 @@
+"""Starting from what is stored: a restarted scheduler, or one that took over.
+
+PROTOCOL §5.10: a new owner "lets every stored lease run for its full stored `ttl_ms` from the moment it has its
+epoch". It cannot know when the last owner heard of an attempt, but the worker's fence falls within that time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from astraflow.core.dispatch import Lease
+from astraflow.core.engine.batch import AffinityChanged
+from astraflow.core.engine.calls import lenders_of
+from astraflow.core.engine.timers import DeadlineDue, StopDue, TimeoutDue
+from astraflow.core.engine.view import View
+from astraflow.core.runs.facts import Fact
+from astraflow.core.runs.run import Run
+from astraflow.core.runs.states import Leased, Running, Stopping
+from astraflow.core.runs.transitions import replay
+from astraflow.core.workflow.plan import Plan
+
+__all__ = ["restore_run"]
+
+
+def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> Run:
+    """Fold the facts of one active run and take up its tasks where they stand."""
+    run = replay(plan, facts)
+    assert not run.is_terminal, "only active runs are restored"
+    view.runs[run.run_id] = run
+    view.active_tasks += len(run.plan.nodes)
+    if run.accepted.deadline_s is not None:
+        view.timers.set(view.now + run.accepted.deadline_s, DeadlineDue(run.run_id))
+    for index, task in enumerate(run.tasks):
+        if task.call is not None:
+            view.calls[task.call.call_id] = (run.run_id, index)
+            if not task.is_terminal:
+                view.watch_call(task.call)
+    for index, task in enumerate(run.tasks):
+        state = task.state
+        if task.worker is not None:
+            # A preference only: the last worker that the run used for the package.
+            view.bindings[run.run_id, run.node_of(index).package_name] = task.worker
+        if isinstance(state, Leased | Running | Stopping):
+            _restore_lease(view, run, index, state)
+        elif task.is_waiting and task.open_calls == 0:
+            view.enqueue(run, index, task.delay_s)
+    return run
+
+
+def _restore_lease(view: View, run: Run, task: int, state: Leased | Running | Stopping) -> None:
+    task_id = run.task_id(task)
+    node = run.node_of(task)
+    ttl_s = state.ttl_ms / 1000
+    lease = Lease(
+        run.tenant, run.run_id, task, task_id, state.attempt, state.worker, ttl_s, view.now
+    )
+    # Nobody here can say whether its frame left: only the worker, or the end of the lease, can.
+    lease.is_taken = True
+    view.leases.grant(lease)
+    worker = view.workers.expect(run.tenant, state.worker)
+    lease.is_lent = run.tasks[task].open_calls > 0
+    if not lease.is_lent:
+        view.workers.take_slot(worker, node.type)
+    if node.concurrency_key is not None:
+        # Callers stand before their calls in a run, so that the key is lent in the right order.
+        view.keys.take(run.tenant, node.concurrency_key, task_id, lenders_of(run, task))
+    if node.affinity is not None:
+        until = view.lost_until(worker, view.settings.affinity_grace_s)
+        key = node.affinity.key
+        view.affinity.expect(run.tenant, key, state.worker, view.now, until)
+        # Another worker may have had it, and have lost it: then the store knows of no holder.
+        view.batch.notices.append(AffinityChanged(run.tenant, key))
+    if isinstance(state, Stopping):
+        overdue = view.now + state.grace_ms / 1000 + view.settings.stop_overdue_s
+        view.timers.set(overdue, StopDue(task_id, state.attempt))
+    elif node.timeout_s is not None:
+        when = view.now + node.timeout_s + view.settings.timeout_slack_s
+        view.timers.set(when, TimeoutDue(task_id, state.attempt))

@@ -1,0 +1,238 @@
+"""What happens to sessions: registers, heartbeats, acks, ends.
+
+Rule 1: the first register of a session reconciles (R4). Leased attempts in its inventory are rebound; those not
+        in it are lost at once, because the worker itself says that it does not have them. What it has and should
+        not have is stopped. A later register only replaces what the worker offers.
+Rule 2: when another *incarnation* takes over a session that was alive, nothing is lost at once: two processes may be
+        running under one identity, and only the end of a lease proves that the old one stopped.
+Rule 3: a heartbeat renews what it names and is answered at once, outside any transaction. It also proves: an attempt
+        whose cancel the worker had taken when it made the heartbeat, and which it does not name, does not run.
+Rule 4: the end of a session ends no lease.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from astraflow.core.dispatch import Lease, Offer, WorkerEntry
+from astraflow.core.dispatch.workers import WorkerStatus
+from astraflow.core.engine.batch import AcceptSession, SendStop, WorkerChanged
+from astraflow.core.engine.calls import answer_ended_calls
+from astraflow.core.engine.operations import owe_drain
+from astraflow.core.engine.packages import owe_packages
+from astraflow.core.engine.resources import UNHEARD, lose_sticky, owe_cleanups, take_over_boot
+from astraflow.core.engine.view import View
+from astraflow.core.protocol import business, control
+from astraflow.core.protocol.events import (
+    Acked,
+    HeartbeatArrived,
+    Missed,
+    RegisterArrived,
+    SessionEnded,
+)
+from astraflow.core.protocol.wire import AttemptRef
+from astraflow.core.runs.commands import Lose, Start
+from astraflow.core.runs.effects import StopAttempt
+from astraflow.core.runs.states import Stopping
+
+__all__ = [
+    "offer_of",
+    "on_acked",
+    "on_heartbeat",
+    "on_missed",
+    "on_register",
+    "on_session_ended",
+]
+
+INSTALLED = "installed"
+
+
+def offer_of(register: control.Register) -> Offer:
+    """What a register says a worker offers; packages that are not whole do not count."""
+    packages: dict[str, set[str]] = {}
+    for package in register.packages:
+        if package.status == INSTALLED:
+            packages.setdefault(package.name, set()).add(package.version)
+    concurrency = register.capabilities.concurrency
+    return Offer(
+        concurrency.max_parallel,
+        {name: frozenset(versions) for name, versions in packages.items()},
+        frozenset(register.capabilities.runtimes),
+        frozenset(register.capabilities.features),
+        register.labels,
+        concurrency.per_node_limits,
+    )
+
+
+def on_register(view: View, event: RegisterArrived) -> None:
+    known = view.workers.find(event.tenant, event.worker)
+    is_new_boot = known is not None and known.incarnation not in (UNHEARD, event.incarnation)
+    if known is not None and is_new_boot:
+        take_over_boot(view, known)
+    is_degraded = known is not None and known.status == "degraded" and not event.first
+    worker = view.workers.register(
+        event.tenant, event.worker, event.session_id, event.incarnation, offer_of(event.register)
+    )
+    worker.since = event.frame_id
+    worker.heard_at = view.at
+    worker.heard_mono = view.now
+    view.batch.notices.append(event)
+    if is_degraded:
+        # Only a heartbeat says that it is well again.
+        view.workers.set_status(worker, "degraded")
+    if event.first:
+        worker.says_draining = False
+        view.workers.set_draining(worker, False)
+        view.affinity.revive(event.tenant, event.worker, view.now, view.settings.affinity_ttl_s)
+    view.batch.effects.append(AcceptSession(event.session_id))
+    if event.first:
+        owe_drain(view, worker)
+        owe_cleanups(view, worker)
+        _reconcile(view, worker, event)
+    if is_new_boot:
+        for key in view.affinity.keys_of(event.tenant, event.worker):
+            lose_sticky(view, event.tenant, key, f"worker {event.worker} has started anew")
+    owe_packages(view, worker, is_first=event.first)
+    view.reconsider(worker)
+
+
+def _reconcile(view: View, worker: WorkerEntry, event: RegisterArrived) -> None:
+    register = event.register
+    inventory = {(ref.task_id, ref.attempt) for ref in register.inflight}
+    inventory.update((ref.task_id, ref.attempt) for ref in register.held_results)
+    for lease in view.leases.of_worker(event.tenant, event.worker):
+        if (lease.task_id, lease.attempt) in inventory:
+            _rebind(view, worker, lease)
+        elif not event.displaced:
+            run = view.run_of(lease)
+            view.decide(run, Lose(lease.task, lease.attempt, "its worker registered without it"))
+    for ref in register.inflight:
+        lease_of_it = view.leases.find(ref.task_id, ref.attempt)
+        if lease_of_it is None or not _is_of(lease_of_it, event):
+            frame = business.Cancel(
+                _run_of(ref.task_id), ref.task_id, ref.attempt, "not current", 0
+            )
+            view.batch.effects.append(SendStop(frame, event.session_id))
+
+
+def _is_of(lease: Lease, event: RegisterArrived) -> bool:
+    return lease.tenant == event.tenant and lease.worker_id == event.worker
+
+
+def _run_of(task_id: str) -> str:
+    return task_id.rpartition(".")[0] or task_id
+
+
+def _rebind(view: View, worker: WorkerEntry, lease: Lease) -> None:
+    """The worker still has the attempt: its lease goes on under the new session, and what was asked of
+    it in the old one is asked again."""
+    lease.until = max(lease.until, view.now + lease.ttl_s)
+    lease.session_id = worker.session_id
+    lease.is_taken = True
+    lease.stop_taken_seq = None  # of the old session's numbers
+    run = view.run_of(lease)
+    view.decide(run, Start(lease.task, lease.attempt, lease.worker_id))
+    answer_ended_calls(view, run, lease.task, lease.attempt)
+    state = run.tasks[lease.task].state
+    if isinstance(state, Stopping):
+        again = StopAttempt(lease.task, lease.attempt, lease.worker_id, state.why, state.grace_ms)
+        view.owe_stop(run, lease.task_id, again)
+
+
+def _notice_drift(view: View, worker: WorkerEntry, digest: str) -> None:
+    """Packages that change without a register are somebody's hand in the worker's folder."""
+    if worker.digest and digest and digest != worker.digest and not worker.has_drifted:
+        worker.has_drifted = True
+        view.count("inventory drifted")
+        view.batch.notices.append(WorkerChanged(worker.tenant, worker.worker_id))
+    if digest:
+        worker.digest = digest
+
+
+def on_heartbeat(view: View, event: HeartbeatArrived) -> tuple[AttemptRef, ...]:
+    """Renew what is named; returns what the worker is to stop, for the answer."""
+    worker = view.workers.find(event.tenant, event.worker)
+    if worker is None or worker.session_id != event.session_id:
+        return ()
+    worker.since = event.frame_id
+    worker.heard_at = view.at
+    worker.heard_mono = view.now
+    was = (worker.is_reachable, worker.is_available)
+    # "`healthy: false` in a heartbeat means degraded: nothing new is sent" (PROTOCOL §4).
+    status: WorkerStatus = "online" if event.heartbeat.healthy else "degraded"
+    if worker.status != status:
+        view.workers.set_status(worker, status)
+    _notice_drift(view, worker, event.heartbeat.packages.digest)
+    worker.resources = msgspec.structs.asdict(event.heartbeat.metrics.resource)
+    worker.says_draining = event.heartbeat.draining
+    is_draining = worker.says_draining or (event.tenant, event.worker) in view.drains
+    if worker.is_draining != is_draining:
+        view.workers.set_draining(worker, is_draining)
+    is_pressed = _is_pressed(view, worker, event.heartbeat.metrics)
+    if worker.is_pressed != is_pressed:
+        view.count("worker pressed" if is_pressed else "worker relieved")
+        view.workers.set_pressed(worker, is_pressed)
+    if was != (worker.is_reachable, worker.is_available):
+        view.batch.notices.append(WorkerChanged(event.tenant, event.worker))
+        view.reconsider(worker)
+    named = [(ref.task_id, ref.attempt) for ref in event.heartbeat.attempts]
+    stop = view.leases.renew(event.tenant, event.worker, named, view.now)
+    _take_as_proof(view, event, named)
+    return tuple(AttemptRef(task_id, attempt) for task_id, attempt in stop)
+
+
+def _is_pressed(view: View, worker: WorkerEntry, metrics: control.HeartbeatMetrics) -> bool:
+    settings = view.settings
+    mark = settings.relieved_below if worker.is_pressed else settings.pressed_at
+    return metrics.mem_pct >= mark.mem_pct or metrics.disk_pct >= mark.disk_pct
+
+
+def _take_as_proof(view: View, event: HeartbeatArrived, named: list[tuple[str, int]]) -> None:
+    # Built only when it is needed: most workers have nothing to stop most of the time.
+    candidates = [
+        lease
+        for lease in view.leases.of_worker(event.tenant, event.worker)
+        if lease.stop_taken_seq is not None
+        and lease.session_id == event.session_id
+        and event.covers(lease.stop_taken_seq)
+    ]
+    for lease in candidates:
+        if (lease.task_id, lease.attempt) not in named:
+            cause = "its worker took the cancel and does not have it"
+            view.decide(view.run_of(lease), Lose(lease.task, lease.attempt, cause))
+
+
+def on_acked(view: View, event: Acked) -> None:
+    """The worker has taken frames: a dispatch is its attempt's start, a cancel begins to prove."""
+    for frame_id in event.frame_ids:
+        place = view.frames.pop(frame_id, None)
+        lease = view.leases.find(*place) if place is not None else None
+        if lease is None:
+            continue
+        if frame_id == lease.frame_id:
+            lease.is_taken = True
+            view.decide(view.run_of(lease), Start(lease.task, lease.attempt, lease.worker_id))
+        else:
+            lease.stop_taken_seq = event.ack_seq
+
+
+def on_missed(view: View, event: Missed) -> None:
+    """PROTOCOL §5.4: "One missed heartbeat → WARN, two → DEGRADED (nothing new is sent)"."""
+    view.count("heartbeat missed")
+    view.batch.notices.append(event)
+    worker = view.workers.find(event.tenant, event.worker)
+    if worker is not None and event.count >= 2 and worker.session_id == event.session_id:
+        view.workers.set_status(worker, "degraded")
+        view.batch.notices.append(WorkerChanged(event.tenant, event.worker))
+        view.reconsider(worker)
+
+
+def on_session_ended(view: View, event: SessionEnded) -> None:
+    worker = view.workers.find(event.tenant, event.worker)
+    if worker is None or worker.session_id != event.session_id:
+        return
+    view.workers.set_status(worker, "lost" if event.lost else "offline")
+    view.batch.notices.append(WorkerChanged(event.tenant, event.worker))
+    until = view.lost_until(worker, view.settings.affinity_grace_s)
+    view.affinity.mark_stale(event.tenant, event.worker, until)
+    view.reconsider(worker)

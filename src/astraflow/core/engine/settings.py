@@ -1,0 +1,63 @@
+"""The numbers of an engine, checked together."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from astraflow.core import errors
+from astraflow.core.protocol.limits import FENCE_RATIO, INLINE_RESULT_BYTES
+
+__all__ = ["EngineSettings", "Pressure"]
+
+
+class Pressure(msgspec.Struct, frozen=True):
+    """Shares of a worker's memory and disk that are in use, in percent."""
+
+    mem_pct: float
+    disk_pct: float
+
+
+class EngineSettings(msgspec.Struct, frozen=True):
+    """Durations in seconds unless the name says otherwise. Defaults: PROTOCOL §5."""
+
+    lease_ttl_s: float = 30.0
+    heartbeat_interval_s: float = 5.0
+    dispatch_ack_timeout_s: float = 5.0
+    cancel_grace_ms: int = 30_000
+    stop_overdue_s: float = 15.0
+    """After the grace: then a stop is ended without the worker's word (PROTOCOL §5.7)."""
+    timeout_slack_s: float = 5.0
+    """The worker ends an attempt at its timeout; the scheduler steps in only this much later."""
+    resource_grace_s: float = 30.0
+    """How long a task waits for the lost worker that holds its resource."""
+    resource_lost: Literal["fail", "rebuild"] = "fail"
+    """What a task does whose resource is gone, unless its node says so."""
+    cleanup_overdue_s: float = 10.0
+    """After a run: then a worker is asked for each thing that it has not said to be gone."""
+    inline_limit_bytes: int = INLINE_RESULT_BYTES
+    forced_reference_types: frozenset[str] = frozenset()
+    """Types of artifacts that must stay on their worker, whatever their size (seed 003 §6)."""
+    affinity_ttl_s: float = 3600.0
+    affinity_grace_s: float = 30.0
+    pressed_at: Pressure = Pressure(90.0, 95.0)
+    relieved_below: Pressure = Pressure(85.0, 90.0)
+    """PROTOCOL §7: auto-drain, "lifted below a lower mark", so that a worker at the mark does not flap."""
+    stall_s: float = 1.0
+    """A pause of the scheduler's own from which on it first listens before it expires anything."""
+    say_waiting_after_s: float = 1.0
+    remember_submissions_s: float = 24 * 3600.0
+    """P3: for so long a repeated submission is answered with the run that it made."""
+    max_active_tasks: int = 1_000_000
+    """Active tasks in memory; beyond it a submission is refused with a code (P16)."""
+
+    def __post_init__(self) -> None:
+        # R14: a lease of fewer than three heartbeats is renewed too late for its own fence (0.6).
+        if self.lease_ttl_s * FENCE_RATIO < 2 * self.heartbeat_interval_s:
+            raise errors.Refused(
+                errors.CONFIG_INVALID,
+                "the fence, 0.6 x lease_ttl_s, must cover two heartbeat intervals: "
+                f"{self.lease_ttl_s} s, {self.heartbeat_interval_s} s",
+                pointer="/lease_ttl_s",
+            )

@@ -1,0 +1,181 @@
+"""Time passing: leases that end, dispatches nobody took, stops nobody confirmed, deadlines.
+
+Rule 1: a lease that has ended is proof (with the worker's own fence) that its attempt does not run.
+Rule 2: a dispatch that was not acknowledged in time is *withdrawn*, and given away only on proof (R6, PROTOCOL §5.5).
+Rule 3: after a stall of its own the scheduler listens before it expires anything: heartbeats may be waiting to be read.
+"""
+
+from __future__ import annotations
+
+from astraflow.core import errors
+from astraflow.core.dispatch import Lease
+from astraflow.core.engine.packages import on_wish_due
+from astraflow.core.engine.resources import lose_pinned, lose_sticky, on_cleanup_due
+from astraflow.core.engine.timers import (
+    CallDue,
+    CleanupDue,
+    DeadlineDue,
+    PinDue,
+    StopDue,
+    TimeoutDue,
+    Timer,
+    WishDue,
+)
+from astraflow.core.engine.view import View, worker_key
+from astraflow.core.protocol.gateway import Gateway
+from astraflow.core.runs.commands import (
+    Cancel,
+    EndCall,
+    Lose,
+    Refuse,
+    StopOverdue,
+    TimeOut,
+    Withdraw,
+)
+
+__all__ = [
+    "ack_deadline",
+    "expire_affinities",
+    "expire_leases",
+    "lose_link",
+    "notice_links",
+    "on_timer",
+    "take_back_unsent",
+    "withdraw_unacked",
+]
+
+
+def expire_leases(view: View) -> None:
+    """Give up the attempts whose leases have run out."""
+    for lease in view.leases.expired(view.now):
+        view.count("lease expired")
+        view.decide(view.run_of(lease), Lose(lease.task, lease.attempt, "its lease ended"))
+
+
+def expire_affinities(view: View) -> None:
+    """Give up the keys that nobody used for long, or whose worker did not come back."""
+    for tenant, key, worker_id in view.affinity.expire(view.now):
+        view.count("affinity expired")
+        lose_sticky(view, tenant, key, f"worker {worker_id} did not come back")
+        view.unbind(tenant, key)
+
+
+def on_timer(view: View, timer: Timer) -> None:
+    if isinstance(timer, StopDue):
+        _stop_due(view, timer)
+    elif isinstance(timer, TimeoutDue):
+        _timeout_due(view, timer)
+    elif isinstance(timer, CallDue):
+        _call_due(view, timer)
+    elif isinstance(timer, PinDue):
+        _pin_due(view, timer)
+    elif isinstance(timer, CleanupDue):
+        on_cleanup_due(view, timer.tenant, timer.worker_id, timer.scope)
+    elif isinstance(timer, WishDue):
+        on_wish_due(view, timer.key)
+    else:
+        assert isinstance(timer, DeadlineDue), f"unknown timer: {timer!r}"
+        run = view.runs.get(timer.run_id)
+        if run is not None:
+            view.decide(run, Cancel("", view.settings.cancel_grace_ms, "deadline"))
+
+
+def withdraw_unacked(view: View, gateway: Gateway) -> None:
+    """Take back the dispatches that nobody has acknowledged in time."""
+    while view.unacked and view.unacked[0][0] <= view.now:
+        _, lease = view.unacked.popleft()
+        if not lease.is_taken and not lease.is_over:
+            _withdraw(view, gateway, lease)
+
+
+def ack_deadline(view: View) -> float | None:
+    """When the first of them is due; those that were acknowledged or have ended are not looked at again."""
+    unacked = view.unacked
+    while unacked and (unacked[0][1].is_taken or unacked[0][1].is_over):
+        unacked.popleft()
+    return unacked[0][0] if unacked else None
+
+
+def _withdraw(view: View, gateway: Gateway, lease: Lease) -> None:
+    if not take_back_unsent(view, gateway, lease):
+        view.decide(view.run_of(lease), Withdraw(lease.task, lease.attempt))
+
+
+def take_back_unsent(view: View, gateway: Gateway, lease: Lease) -> bool:
+    """Give a dispatch away at once if it is proved that it never left; whether it is."""
+    if lease.frame_id is None or lease.session_id is None:
+        return False
+    if not gateway.withdraw(lease.session_id, lease.frame_id):
+        return False
+    code = errors.DISPATCH_WITHDRAWN.code
+    message = "the dispatch never reached the socket"
+    refuse = Refuse(lease.task, lease.attempt, lease.worker_id, code, message)
+    view.decide(view.run_of(lease), refuse)
+    return True
+
+
+def lose_link(view: View, gateway: Gateway, tenant: str, worker_id: str) -> None:
+    """A connection has closed: its worker gets nothing new until it is back, and what waited to be sent to it goes to
+    others. A worker that was killed is not known to be lost for some seconds more.
+
+    One that was draining and holds nothing has ended: it is offline at once. If it was cut off before its end, it opens
+    a new session."""
+    worker = view.workers.find(tenant, worker_id)
+    if worker is None or worker.session_id is None or gateway.is_connected(worker.session_id):
+        return  # it has another one already
+    view.count("link lost")
+    if worker.is_draining and not view.leases.of_worker(tenant, worker_id):
+        gateway.end(worker.session_id, errors.SESSION_UNKNOWN, view.now, "the worker has drained")
+        return
+    view.workers.set_connected(worker, False)
+    view.unlinked[tenant, worker_id] = worker
+    for lease in view.leases.of_worker(tenant, worker_id):
+        if not lease.is_taken:
+            take_back_unsent(view, gateway, lease)
+
+
+def notice_links(view: View, gateway: Gateway) -> None:
+    """A session that was resumed has a connection again."""
+    for name, worker in list(view.unlinked.items()):
+        if worker.session_id is not None and not gateway.is_connected(worker.session_id):
+            continue
+        del view.unlinked[name]
+        if not worker.is_connected:
+            view.workers.set_connected(worker, True)
+            view.reconsider(worker)
+
+
+def _stop_due(view: View, timer: StopDue) -> None:
+    lease = view.leases.find(timer.task_id, timer.attempt)
+    if lease is None:
+        return
+    decision = view.decide(view.run_of(lease), StopOverdue(lease.task, lease.attempt))
+    if decision.ignored is not None:
+        # It waits for proof. The worker is told to kill it at every heartbeat, and the lease
+        # runs out because it is not renewed any more.
+        lease.is_revoked = True
+
+
+def _timeout_due(view: View, timer: TimeoutDue) -> None:
+    lease = view.leases.find(timer.task_id, timer.attempt)
+    if lease is not None:
+        grace_ms = view.settings.cancel_grace_ms
+        view.decide(view.run_of(lease), TimeOut(lease.task, lease.attempt, grace_ms))
+
+
+def _call_due(view: View, timer: CallDue) -> None:
+    place = view.calls.get(timer.task_id)
+    if place is not None:
+        view.decide(view.runs[place[0]], EndCall(place[1]))
+
+
+def _pin_due(view: View, timer: PinDue) -> None:
+    """P12: a reference to a resource that is gone fails within the grace; it is never sent elsewhere."""
+    demand = timer.demand
+    assert demand.pin is not None
+    if view.pins.get(demand) != timer.due:
+        return
+    del view.pins[demand]
+    lose_pinned(view, demand)
+    # One that comes later with the same demand is looked at anew, and has a watch of its own.
+    view.queue.wake(worker_key(demand.tenant, demand.pin))

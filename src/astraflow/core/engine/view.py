@@ -1,0 +1,374 @@
+"""The view: everything an engine knows about the runs that are active, and the open batch.
+
+Facts are folded into it as they are decided. What the facts demand of the tables (queue, leases, slots, keys)
+is done at once, because the next decision of the same batch builds on it: a task that became ready by a result
+is leased in the same transaction. What the outside sees of it waits for the commit.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING
+
+from astraflow.core.dispatch import (
+    AffinityTable,
+    KeyTable,
+    Lease,
+    LeaseTable,
+    ReadyQueue,
+    WorkerTable,
+)
+from astraflow.core.dispatch.demand import (
+    Demand,
+    bound_parameters,
+    conflict_of,
+    demand_of,
+    lock_of,
+    refs_of,
+)
+from astraflow.core.dispatch.resources import Holding, ResourceTable
+from astraflow.core.dispatch.wishes import WishTable
+from astraflow.core.dispatch.workers import WorkerEntry
+from astraflow.core.engine.batch import (
+    AffinityChanged,
+    AskWorker,
+    Batch,
+    DrainWish,
+    NumberedFact,
+    SendStop,
+)
+from astraflow.core.engine.calls import answer_call, lend_slot, refuse_call
+from astraflow.core.engine.settings import EngineSettings
+from astraflow.core.engine.submissions import Submissions
+from astraflow.core.engine.timers import CallDue, CleanupDue, StopDue, Timers
+from astraflow.core.protocol.business import RESOURCE_CLEANUP, ResourceCleanup
+from astraflow.core.protocol.business import Cancel as CancelFrame
+from astraflow.core.protocol.wire import Wire
+from astraflow.core.runs.commands import Command
+from astraflow.core.runs.decisions import Decision, decide
+from astraflow.core.runs.effects import (
+    AnswerCall,
+    AttemptOver,
+    EnqueueTask,
+    FinishRun,
+    LendSlot,
+    RefuseCall,
+    StopAttempt,
+    UnqueueTask,
+)
+from astraflow.core.runs.facts import CallOpened, Problem, width
+from astraflow.core.runs.run import Run
+from astraflow.core.workflow.plan import AffinityHint, ResourceRefValue
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from astraflow.core.engine.packages import Sources
+    from astraflow.core.engine.resources import CopyLinks
+
+__all__ = ["View", "key_key", "offer_key", "package_key", "split_task_id", "worker_key"]
+
+
+def split_task_id(task_id: str) -> tuple[str, int] | None:
+    """The run and the place of a task, or None if it is not one of our ids."""
+    run_id, _, number = task_id.rpartition(".")
+    if not run_id or not number.isascii() or not number.isdecimal() or len(number) > 9:
+        return None
+    return run_id, int(number)
+
+
+def worker_key(tenant: str, worker_id: str) -> Hashable:
+    """What tasks that only one worker can run sleep on."""
+    return ("worker", tenant, worker_id)
+
+
+def package_key(tenant: str, package: str) -> Hashable:
+    """What tasks that any worker with the package can run sleep on until one has room."""
+    return ("package", tenant, package)
+
+
+def offer_key(tenant: str, package: str) -> Hashable:
+    """What tasks that no worker with the package can run sleep on until there is another one."""
+    return ("offer", tenant, package)
+
+
+def key_key(tenant: str, key: str) -> Hashable:
+    """What tasks that need a concurrency key sleep on until it is given back."""
+    return ("key", tenant, key)
+
+
+def nothing_published(tenant: str, name: str, version: str) -> None:
+    """Without a repository nothing can be installed."""
+
+
+def learn_nothing(tenant: str, digest: str, manifest: bytes) -> None:
+    """Without a catalog nothing is learnt from workers."""
+
+
+class View:
+    """The state of one engine. `now` (monotonic) and `at` (wall, ms) are those of the present input."""
+
+    def __init__(self, settings: EngineSettings, rng: Random) -> None:
+        self.settings = settings
+        self.rng = rng
+        self.now = 0.0
+        self.at = 0
+        self.batch = Batch()
+        self.runs: dict[str, Run] = {}
+        self.active_tasks = 0
+        self.workers = WorkerTable()
+        self.queue = ReadyQueue()
+        self.leases = LeaseTable()
+        self.keys = KeyTable()
+        self.affinity = AffinityTable()
+        self.drains: dict[tuple[str, str], DrainWish] = {}  # by tenant and worker
+        self.resources = ResourceTable()
+        self.gone: dict[tuple[str, str, str], Holding] = {}  # to be written down as gone
+        self.wishes = WishTable()
+        self.sources: Sources = nothing_published
+        self.learn: Callable[[str, str, bytes], None] = learn_nothing
+        self.watched: dict[tuple[str, str, str], list[int]] = {}  # versions whose ends are counted
+        self.copies: CopyLinks | None = None
+        self.looked: dict[Demand, None] = {}  # demands for which an install was thought of
+        self.has_more_to_place = False  # placing ended at its budget
+        self.unlinked: dict[tuple[str, str], WorkerEntry] = {}  # in a session without a connection
+        self.began = 0.0  # from when on workers can have been heard
+        self.bindings: dict[tuple[str, str], str] = {}
+        self.frames: dict[str, tuple[str, int]] = {}  # dispatch and cancel frames not yet acked
+        self.unacked: deque[tuple[float, Lease]] = deque()  # until when their dispatch may be acked
+        self.calls: dict[str, tuple[str, int]] = {}  # the ids of calls → run, task
+        self.submissions = Submissions(settings.remember_submissions_s)
+        self.counters: dict[str, int] = {}
+        self.timers = Timers()
+        self.pins: dict[Demand, float] = {}  # waiting for a lost worker's resource → until when
+        self.unplaceable: list[tuple[Run, int, Problem]] = []
+
+    def count(self, what: str) -> None:
+        self.counters[what] = self.counters.get(what, 0) + 1
+
+    def decide(self, run: Run, command: Command) -> Decision:
+        """Decide, fold, and do what the decision demands of the tables."""
+        decision = decide(run, command, self.at, self.rng)
+        if decision.ignored is not None:
+            self.count(decision.ignored)
+        self.apply(decision)
+        return decision
+
+    def apply(self, decision: Decision) -> None:
+        """Put the facts of a decision into the batch and carry out its effects on the tables."""
+        run = decision.run
+        first = decision.first
+        facts = self.batch.facts
+        for fact in decision.facts:
+            facts.append(NumberedFact(run.run_id, first, fact))
+            first += width(fact)
+            if isinstance(fact, CallOpened):
+                self.calls[fact.call_id] = (run.run_id, fact.task)
+                self.watch_call(fact)
+        for effect in decision.effects:
+            if isinstance(effect, EnqueueTask):
+                self.enqueue(run, effect.task, effect.delay_s)
+            elif isinstance(effect, AttemptOver):
+                self.end_attempt(run, effect.task, effect.attempt)
+            elif isinstance(effect, StopAttempt):
+                self.stop_attempt(run, effect)
+            elif isinstance(effect, UnqueueTask):
+                self.queue.forget(run.run_id, effect.task)
+            elif isinstance(effect, AnswerCall):
+                answer_call(self, run, effect.call)
+                self.timers.end(run.task_id(effect.call))
+            elif isinstance(effect, RefuseCall):
+                refuse_call(self, run, effect)
+            elif isinstance(effect, LendSlot):
+                lend_slot(self, run, effect)
+            else:
+                assert isinstance(effect, FinishRun), f"unknown effect: {effect!r}"
+                self._finish(run)
+
+    def watch_call(self, call: CallOpened) -> None:
+        """Look at a call again when its caller waits no longer."""
+        if call.timeout_ms is not None:
+            self.timers.set(self.now + call.timeout_ms / 1000, CallDue(call.call_id))
+
+    def find_task(self, tenant: str, task_id: str) -> tuple[Run, int] | None:
+        """An active task of this tenant. Another tenant's looks the same as none (P15)."""
+        place = self.calls.get(task_id) or split_task_id(task_id)
+        run = self.runs.get(place[0]) if place is not None else None
+        if run is None or place is None or run.tenant != tenant or place[1] >= len(run.tasks):
+            return None
+        return run, place[1]
+
+    def run_of(self, lease: Lease) -> Run:
+        """The run of a lease: a lease never outlives its run."""
+        return self.runs[lease.run_id]
+
+    def enqueue(self, run: Run, task: int, delay_s: float) -> None:
+        """Queue a task that may run, or fail it if it can never have a place."""
+        refs = refs_of(run, task, bound_parameters(run, task))
+        if refs:
+            refs = self.locate(run.tenant, refs)
+        conflict = conflict_of(refs)
+        if conflict is not None:
+            # Failing it here would decide inside a decision; the engine does so right after it.
+            self.unplaceable.append((run, task, conflict))
+            return
+        node = run.node_of(task)
+        self.queue.push(
+            run.run_id,
+            task,
+            demand_of(run, task, refs, self.sticky_worker(run.tenant, node.affinity)),
+            priority=node.priority,
+            ready_at=self.now + delay_s if delay_s > 0 else None,
+            lock=lock_of(run, task),
+            affinity=node.affinity,
+        )
+
+    def sticky_worker(self, tenant: str, hint: AffinityHint | None) -> str | None:
+        """The one worker that a task must go to for its affinity key, whoever else could run it."""
+        if hint is None or hint.mode != "sticky":
+            return None
+        record = self.affinity.lookup(tenant, hint.key)
+        return record.worker_id if record is not None else None
+
+    def locate(self, tenant: str, refs: Sequence[ResourceRefValue]) -> Sequence[ResourceRefValue]:
+        """The references, each with the worker that holds it now.
+
+        That is the one it names, unless that one did not come back and the resource has a copy: then it is any worker
+        that has fetched the copy, or none yet. One that names no worker is where the resource is known to be.
+        """
+        return [self._located(tenant, ref) for ref in refs]
+
+    def _located(self, tenant: str, ref: ResourceRefValue) -> ResourceRefValue:
+        if ref.worker_id is not None:
+            named = self.resources.find(tenant, ref.resource_id, ref.worker_id)
+            if named is None or not named.is_adrift:
+                return ref
+        holders = self.resources.holders(tenant, ref.resource_id)
+        there = next((one for one in holders if not one.is_adrift), None)
+        if there is None and ref.worker_id is None and not holders:
+            return ref
+        kind = ref.type or (holders[0].type if holders else None)
+        worker_id = None if there is None else there.worker_id
+        return ResourceRefValue(ref.resource_id, worker_id, kind, ref.scope)
+
+    def copy_of(self, tenant: str, ref: ResourceRefValue) -> Holding | None:
+        """The resource behind a reference that no worker holds any more, if it has a copy."""
+        if ref.worker_id is not None:
+            return None
+        holders = self.resources.holders(tenant, ref.resource_id)
+        return next((one for one in holders if one.blob is not None), None)
+
+    def send(self, session_id: str, frame_type: str, payload: Wire) -> None:
+        """Ask a worker for something, after the commit."""
+        self.batch.effects.append(AskWorker(session_id, frame_type, payload))
+
+    def lost_until(self, worker: WorkerEntry, grace_s: float) -> float:
+        """Until when a worker that is away has time to come back: the grace counts from its last word."""
+        heard = worker.heard_mono if worker.heard_mono is not None else self.began
+        return max(self.now, heard + grace_s)
+
+    def acquire(self, tenant: str, key: str, worker_id: str) -> None:
+        """The key belongs to the worker, at least for as long as a key lives unused."""
+        ttl_s = self.settings.affinity_ttl_s
+        self.affinity.acquire(tenant, key, worker_id, self.now, ttl_s)
+        record = self.affinity.lookup(tenant, key)
+        assert record is not None
+        if record.stored_until < self.now + ttl_s / 2:
+            # A key in use is written again only now and then, so that it costs no row per attempt.
+            record.stored_until = record.expires_at
+            self.batch.notices.append(AffinityChanged(tenant, key))
+
+    def release(self, tenant: str, key: str) -> None:
+        self.affinity.release(tenant, key)
+        self.unbind(tenant, key)
+
+    def unbind(self, tenant: str, key: str) -> None:
+        """An affinity key is gone: what waited for its worker may go anywhere."""
+        self.batch.notices.append(AffinityChanged(tenant, key))
+        for run_id, task in self.queue.sticky_to(tenant, key):
+            self.queue.set_demand(run_id, task, sticky=None)
+
+    def end_scope(self, tenant: str, scope: str) -> None:
+        """A run has ended: every worker that holds something of it may let it go."""
+        holders = {one.worker_id for one in self.resources.of_scope(tenant, scope)}
+        for worker_id in sorted(holders):
+            self.owe_cleanup(tenant, worker_id, scope)
+
+    def owe_cleanup(self, tenant: str, worker_id: str, scope: str) -> None:
+        worker = self.workers.find(tenant, worker_id)
+        if worker is not None and worker.session_id is not None:
+            cleanup = ResourceCleanup(scope=scope, reason="its run has ended")
+            self.send(worker.session_id, RESOURCE_CLEANUP, cleanup)
+            due = self.now + self.settings.cleanup_overdue_s
+            self.timers.set(due, CleanupDue(tenant, worker_id, scope))
+
+    def end_attempt(self, run: Run, task: int, attempt: int) -> None:
+        """Give back what an attempt held."""
+        self.queue.forget(run.run_id, task)
+        lease = self.leases.end(run.task_id(task), attempt)
+        if lease is None:
+            return
+        self.timers.end(lease.task_id, attempt)
+        if lease.frame_id is not None:
+            self.frames.pop(lease.frame_id, None)
+        if lease.cancel_frame is not None:
+            self.frames.pop(lease.cancel_frame, None)
+        node = run.node_of(task)
+        worker = self.workers.find(run.tenant, lease.worker_id)
+        assert worker is not None, "a lease names a known worker"
+        if not lease.is_lent:
+            self.workers.free_slot(worker, node.type)
+        if node.concurrency_key is not None:
+            self.keys.give_back(run.tenant, node.concurrency_key, lease.task_id)
+            self.queue.wake(key_key(run.tenant, node.concurrency_key))
+        if node.affinity is not None:
+            ttl_s = self.settings.affinity_ttl_s
+            self.affinity.settle(run.tenant, node.affinity.key, lease.worker_id, self.now, ttl_s)
+        self.wake_for(worker)
+
+    def reconsider(self, worker: WorkerEntry) -> None:
+        """The worker was lost or came back: what only it can run waits for something else now."""
+        self.queue.wake(worker_key(worker.tenant, worker.worker_id))
+        for package in worker.offer.packages:
+            self.queue.wake(offer_key(worker.tenant, package))
+        self.wake_for(worker)
+
+    def wake_for(self, worker: WorkerEntry) -> None:
+        """The worker may have a place for tasks that had none."""
+        if not worker.is_available:
+            return
+        self.queue.wake(worker_key(worker.tenant, worker.worker_id))
+        for package in worker.offer.packages:
+            self.queue.wake(package_key(worker.tenant, package))
+
+    def stop_attempt(self, run: Run, effect: StopAttempt) -> None:
+        """Ask the worker after the commit, and look again when it should have answered."""
+        task_id = run.task_id(effect.task)
+        self.owe_stop(run, task_id, effect)
+        overdue = self.now + effect.grace_ms / 1000 + self.settings.stop_overdue_s
+        self.timers.set(overdue, StopDue(task_id, effect.attempt))
+
+    def owe_stop(self, run: Run, task_id: str, effect: StopAttempt) -> None:
+        """Send the cancel on the session that the worker has now. One without a session is told when it
+        comes back: "nothing S→W lives only in a window" (PROTOCOL §5.7)."""
+        worker = self.workers.find(run.tenant, effect.worker)
+        if worker is None or worker.session_id is None:
+            return
+        frame = CancelFrame(run.run_id, task_id, effect.attempt, effect.why, effect.grace_ms)
+        self.batch.effects.append(SendStop(frame, worker.session_id))
+
+    def _finish(self, run: Run) -> None:
+        """The run is over: nothing of it stays in memory but the answer to a repeated submission."""
+        for index, task in enumerate(run.tasks):
+            self.queue.forget(run.run_id, index)
+            if task.call is not None:
+                del self.calls[task.call.call_id]
+                self.timers.end(task.call.call_id)
+        for package in {node.package_name for node in run.plan.nodes}:
+            self.bindings.pop((run.run_id, package), None)
+        self.end_scope(run.tenant, run.run_id)
+        self.timers.end(run.run_id)
+        del self.runs[run.run_id]
+        self.active_tasks -= len(run.plan.nodes)
+        self.batch.finished.append(run.run_id)

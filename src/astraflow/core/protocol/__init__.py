@@ -1,0 +1,46 @@
+"""The session protocol: frames, codec, windows, and the session machines of both peers.
+
+The two peers are `worker_session.WorkerSession` and `gateway.Gateway`. Their events share names
+(`Delivered`, `Acked`, …), so take those from the module of the peer.
+"""
+
+from __future__ import annotations
+
+from astraflow.core.protocol.codec import BadFrame, Unsendable, check_outgoing, decode, encode
+from astraflow.core.protocol.duplex import NoSession
+from astraflow.core.protocol.gateway import Gateway, GatewaySettings, Principal
+from astraflow.core.protocol.session_states import State
+from astraflow.core.protocol.window import Ack, QueueFull, ReceiveWindow, SendWindow
+from astraflow.core.protocol.wire import AckInfo, AttemptRef, Envelope, Sender, Unreadable
+from astraflow.core.protocol.worker_session import (
+    Credential,
+    WorkerIdentity,
+    WorkerSession,
+    WorkerSettings,
+)
+
+__all__ = [
+    "Ack",
+    "AckInfo",
+    "AttemptRef",
+    "BadFrame",
+    "Credential",
+    "Envelope",
+    "Gateway",
+    "GatewaySettings",
+    "NoSession",
+    "Principal",
+    "QueueFull",
+    "ReceiveWindow",
+    "SendWindow",
+    "Sender",
+    "State",
+    "Unreadable",
+    "Unsendable",
+    "WorkerIdentity",
+    "WorkerSession",
+    "WorkerSettings",
+    "check_outgoing",
+    "decode",
+    "encode",
+]

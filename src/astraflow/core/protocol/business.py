@@ -1,0 +1,363 @@
+"""The payloads of `biz.*`: what a session carries (PROTOCOL §4).
+
+User data that is only carried (parameters, results, metadata, contexts) stays raw JSON, checked as
+a part of its frame and decoded by whoever looks into it. What the scheduler or the worker itself
+looks at is typed. `corr` of every frame about a task is its `task_id`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta, Raw
+
+from astraflow.core.protocol import limits
+from astraflow.core.protocol.wire import (
+    EMPTY_OBJECT,
+    NULL,
+    Count,
+    Name,
+    Text,
+    Time,
+    Wire,
+    check_resource_id,
+    check_time,
+)
+
+__all__ = [
+    "CANCEL",
+    "DISPATCH",
+    "EXEC_ERROR",
+    "FEEDBACK",
+    "NEXT_REQUEST",
+    "NEXT_RESPONSE",
+    "PKG_CATALOG",
+    "PKG_EVENT",
+    "PKG_INSTALL",
+    "PKG_UNINSTALL",
+    "RESOURCE_CLEANUP",
+    "RESOURCE_EVENT",
+    "RESOURCE_EXPORT",
+    "RESOURCE_TOUCH",
+    "RESULT",
+    "TYPES",
+    "Affinity",
+    "Artifact",
+    "Cancel",
+    "Chunk",
+    "Constraints",
+    "Dispatch",
+    "ExecError",
+    "Feedback",
+    "Lease",
+    "NextRequest",
+    "NextResponse",
+    "PackageRef",
+    "PkgCatalog",
+    "PkgEvent",
+    "PkgInstall",
+    "PkgUninstall",
+    "ResourceCleanup",
+    "ResourceEvent",
+    "ResourceExport",
+    "ResourceRef",
+    "ResourceTouch",
+    "Result",
+    "TaskError",
+]
+
+DISPATCH: Final = "biz.exec.dispatch"
+CANCEL: Final = "biz.exec.cancel"
+FEEDBACK: Final = "biz.exec.feedback"
+RESULT: Final = "biz.exec.result"
+EXEC_ERROR: Final = "biz.exec.error"
+NEXT_REQUEST: Final = "biz.exec.next.request"
+NEXT_RESPONSE: Final = "biz.exec.next.response"
+PKG_INSTALL: Final = "biz.pkg.install"
+PKG_UNINSTALL: Final = "biz.pkg.uninstall"
+PKG_EVENT: Final = "biz.pkg.event"
+PKG_CATALOG: Final = "biz.pkg.catalog"
+RESOURCE_CLEANUP: Final = "biz.resource.cleanup"
+RESOURCE_EXPORT: Final = "biz.resource.export"
+RESOURCE_TOUCH: Final = "biz.resource.touch"
+RESOURCE_EVENT: Final = "biz.resource.event"
+
+Attempt = Annotated[int, Meta(ge=1, le=limits.INT_MAX)]
+Url = Annotated[str, Meta(min_length=1, max_length=8192)]
+Fraction = Annotated[float, Meta(ge=0, le=1)]
+Gauges = Annotated[dict[Name, float], Meta(max_length=256)]
+# Base64 of the largest frame; the frame's own size is the true bound.
+Body = Annotated[str, Meta(max_length=limits.MAX_FRAME_BYTES)]
+
+
+class PackageRef(Wire, frozen=True):
+    name: Name
+    version: Name
+
+
+class Lease(Wire, frozen=True):
+    """`since` names the newest heartbeat or register of the worker that had been received."""
+
+    ttl_ms: Annotated[int, Meta(ge=1, le=limits.INT_MAX)]
+    since: Name
+
+
+class Constraints(Wire, frozen=True):
+    timeout_ms: Count | None = None
+
+
+class ResourceRef(Wire, frozen=True):
+    """Something that must already exist on the worker (seed 000 §3.1)."""
+
+    resource_id: Name
+    worker_id: Name
+    type: Name
+    scope: Name | None = None
+    expires_at: Time | None = None
+    metadata: Raw = EMPTY_OBJECT
+
+    def __post_init__(self) -> None:
+        check_time("expires_at", self.expires_at)
+
+
+class Affinity(Wire, frozen=True):
+    key: Name
+    mode: Literal["sticky", "preferred"] = "preferred"
+    expires_at: Time | None = None
+
+    def __post_init__(self) -> None:
+        check_time("expires_at", self.expires_at)
+
+
+class Dispatch(Wire, frozen=True):
+    """Run this attempt. `failures` is the retry budget's number, `attempt` the fence's."""
+
+    run_id: Name
+    task_id: Name
+    attempt: Attempt
+    failures: Count
+    node_id: Name
+    node_type: Name
+    package: PackageRef
+    parameters: Raw
+    lease: Lease
+    constraints: Constraints = Constraints()
+    concurrency_key: Name | None = None
+    resource_refs: Annotated[
+        tuple[ResourceRef, ...], Meta(max_length=limits.MAX_RESOURCE_REFS)
+    ] = ()
+    affinity: Affinity | None = None
+    host_node_id: Name | None = None
+    middleware_chain: Annotated[tuple[Name, ...], Meta(max_length=limits.NAME_CHARS)] = ()
+    chain_index: Count | None = None
+    traceparent: Name | None = None
+    secrets: dict[Name, Text] | None = None
+
+
+class Cancel(Wire, frozen=True):
+    run_id: Name
+    task_id: Name
+    attempt: Attempt
+    reason: Text = ""
+    grace_ms: Count = 0
+
+
+class Chunk(Wire, frozen=True):
+    """A fragment of a channel, as text or as base64 (seed 000 §3.3)."""
+
+    channel: Name
+    index: Count
+    text: Body | None = None
+    data_base64: Body | None = None
+    mime_type: Name | None = None
+    metadata: Raw = EMPTY_OBJECT
+
+
+class Feedback(Wire, frozen=True):
+    """Telemetry of a running attempt; `dropped` counts chunks that were shed before this one."""
+
+    run_id: Name
+    task_id: Name
+    attempt: Attempt
+    stage: Name | None = None
+    progress: Fraction | None = None
+    message: Text | None = None
+    chunks: Annotated[tuple[Chunk, ...], Meta(max_length=limits.MAX_CHUNKS)] = ()
+    metrics: Gauges = msgspec.field(default_factory=dict)
+    dropped: Count = 0
+
+
+class Artifact(Wire, frozen=True):
+    """A resource as a result returns it."""
+
+    resource_id: Name
+    worker_id: Name
+    type: Name
+    size_bytes: Count | None = None
+    expires_at: Time | None = None
+    inline: bool = False
+    metadata: Raw = EMPTY_OBJECT
+
+    def __post_init__(self) -> None:
+        check_resource_id(self.resource_id)
+        check_time("expires_at", self.expires_at)
+
+
+class TaskError(Wire, frozen=True):
+    """Why an attempt failed. The category is the retry table's key (PROTOCOL §9)."""
+
+    code: Name
+    category: Literal[
+        "USER_CODE", "DATA_QUALITY", "INFRASTRUCTURE", "CONFIGURATION", "TIMEOUT", "CANCELLED"
+    ]
+    message: Text = ""
+    retryable: bool | None = None
+    stack: Text | None = None
+    context: Raw = EMPTY_OBJECT
+
+
+class Result(Wire, frozen=True):
+    """The outcome of an attempt."""
+
+    run_id: Name
+    task_id: Name
+    attempt: Attempt
+    status: Literal["SUCCEEDED", "FAILED", "SKIPPED", "CANCELLED"]
+    result: Raw = EMPTY_OBJECT
+    artifacts: Annotated[tuple[Artifact, ...], Meta(max_length=limits.MAX_ARTIFACTS)] = ()
+    duration_ms: Count = 0
+    metrics: Gauges = msgspec.field(default_factory=dict)
+    error: TaskError | None = None
+
+
+class ExecError(Wire, frozen=True):
+    """The dispatch was refused; nothing started."""
+
+    run_id: Name
+    task_id: Name
+    attempt: Attempt
+    code: Name
+    message: Text = ""
+    context: Raw = EMPTY_OBJECT
+
+
+class NextRequest(Wire, frozen=True):
+    """A middleware calls the rest of its chain (PROTOCOL §10)."""
+
+    run_id: Name
+    task_id: Name
+    attempt: Attempt
+    request_id: Name
+    chain_index: Count
+    payload: Raw = NULL
+    timeout_ms: Count | None = None
+
+
+class NextResponse(Wire, frozen=True):
+    """The answer: `error` is there if and only if the call failed."""
+
+    run_id: Name
+    task_id: Name
+    attempt: Attempt
+    request_id: Name
+    result: Raw = NULL
+    error: TaskError | None = None
+
+
+class PkgInstall(Wire, frozen=True):
+    name: Name
+    version: Name
+    url: Url
+    sha256: Name
+    signature: Text | None = None
+
+
+class PkgUninstall(Wire, frozen=True):
+    name: Name
+    version: Name
+
+
+class PkgEvent(Wire, frozen=True):
+    name: Name
+    version: Name
+    status: Literal["downloading", "installing", "installed", "failed", "removed"]
+    progress: Fraction | None = None
+    details: Raw = EMPTY_OBJECT
+
+
+class PkgCatalog(Wire, frozen=True):
+    """One manifest, sent only when the scheduler lacks it."""
+
+    name: Name
+    version: Name
+    manifest_sha256: Name
+    manifest: Raw
+
+
+class ResourceCleanup(Wire, frozen=True):
+    """Let go of everything of a scope, or of one resource."""
+
+    scope: Name | None = None
+    resource_id: Name | None = None
+    reason: Text = ""
+
+
+class ResourceExport(Wire, frozen=True):
+    """Put the bytes on the data plane, never on this wire."""
+
+    resource_id: Name
+    upload_url: Url
+
+
+class ResourceTouch(Wire, frozen=True):
+    """Let the resource live until then. A worker that does not know it says so with an event."""
+
+    resource_id: Name
+    expires_at: Time
+
+    def __post_init__(self) -> None:
+        check_time("expires_at", self.expires_at)
+
+
+class ResourceEvent(Wire, frozen=True):
+    """How a resource is. What follows `expires_at` is told with `ready`, and may be missing from a foreign worker."""
+
+    resource_id: Name
+    state: Literal["ready", "touched", "evicting", "evicted", "released"]
+    size_bytes: Count | None = None
+    expires_at: Time | None = None
+    type: Name | None = None
+    scope: Name | None = None
+    run_id: Name | None = None
+    node_id: Name | None = None
+    package: PackageRef | None = None
+    """Whose host holds it in memory; none for a file."""
+    created_at: Time | None = None
+    metadata: Raw = EMPTY_OBJECT
+    error: Text | None = None
+    """Why what was asked for, an export, could not be done."""
+
+    def __post_init__(self) -> None:
+        check_resource_id(self.resource_id)
+        check_time("expires_at", self.expires_at)
+        check_time("created_at", self.created_at)
+
+
+TYPES: Final[dict[str, type[Wire]]] = {
+    DISPATCH: Dispatch,
+    CANCEL: Cancel,
+    FEEDBACK: Feedback,
+    RESULT: Result,
+    EXEC_ERROR: ExecError,
+    NEXT_REQUEST: NextRequest,
+    NEXT_RESPONSE: NextResponse,
+    PKG_INSTALL: PkgInstall,
+    PKG_UNINSTALL: PkgUninstall,
+    PKG_EVENT: PkgEvent,
+    PKG_CATALOG: PkgCatalog,
+    RESOURCE_CLEANUP: ResourceCleanup,
+    RESOURCE_EXPORT: ResourceExport,
+    RESOURCE_TOUCH: ResourceTouch,
+    RESOURCE_EVENT: ResourceEvent,
+}

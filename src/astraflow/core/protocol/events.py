@@ -1,0 +1,229 @@
+"""What a `Gateway` tells the engine, what it puts out, and what it is given.
+
+Every event names the tenant, the worker (its instance id) and the session it is about. They are
+taken with `take_events` and handled in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from astraflow.core.protocol import limits
+
+if TYPE_CHECKING:
+    from astraflow.core.errors import Code
+    from astraflow.core.protocol.control import Handshake, HandshakeWorker, Heartbeat, Register
+    from astraflow.core.protocol.wire import Envelope, Unreadable
+
+__all__ = [
+    "Acked",
+    "Audited",
+    "Authenticate",
+    "CloseConnection",
+    "Conn",
+    "Delivered",
+    "GatewayEvent",
+    "GatewaySettings",
+    "HeartbeatArrived",
+    "IdentityBound",
+    "Missed",
+    "PeerError",
+    "Principal",
+    "Refused",
+    "RegisterArrived",
+    "SendFrame",
+    "SessionClaims",
+    "SessionEnded",
+    "SessionTokens",
+    "TurnedAway",
+]
+
+Conn = Hashable
+"""How the shell names a connection; never reused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Whom a credential stands for."""
+
+    subject: str
+    tenant: str
+    role: str
+    expires_at: float | None = None
+
+
+Authenticate = Callable[["Handshake", str, object, float], "Principal | Code"]
+"""`(handshake, tenant, certificate, wall)`: who it is, or why nobody is let in."""
+
+
+class SessionClaims(Protocol):
+    """PROTOCOL §2: "a signed JWT `{sid, wid, tenant, exp}`", and `jti`."""
+
+    @property
+    def sid(self) -> str: ...
+    @property
+    def wid(self) -> str: ...
+    @property
+    def tenant(self) -> str: ...
+    @property
+    def jti(self) -> str: ...
+
+
+class SessionTokens(Protocol):
+    """Signs and verifies the tokens with which sessions are resumed."""
+
+    def mint(
+        self, session_id: str, worker_id: str, tenant: str, token_id: str, wall: float
+    ) -> tuple[str, float]: ...
+
+    def verify(self, token: str, wall: float) -> SessionClaims | Code: ...
+
+
+@dataclass(frozen=True, slots=True)
+class GatewaySettings:
+    """Times and sizes that a gateway gives to its workers."""
+
+    window: int = limits.WINDOW
+    queue_limit: int = limits.SEND_QUEUE
+    max_frame_bytes: int = limits.MAX_FRAME_BYTES
+    handshake_timeout_s: float = limits.HANDSHAKE_TIMEOUT_S
+    heartbeat_interval_s: float = limits.HEARTBEAT_INTERVAL_S
+    lease_ttl_s: float = limits.LEASE_TTL_S
+    max_connections: int = limits.MAX_CONNECTIONS
+    max_parallel: int = limits.MAX_PARALLEL
+    inline_bytes: int = limits.INLINE_RESULT_BYTES
+    """What a worker is told; who keeps it is the engine."""
+    ext_types: tuple[str, ...] = ()
+    """Prefixes of `ext.*` types for which the engine has a hook; others are dropped."""
+    checks_outgoing: bool = True
+    """Whether `send` runs the receiver's frame check; a simulation that has no bytes does not."""
+
+
+class SendFrame(msgspec.Struct, frozen=True):
+    """Put this frame on that connection."""
+
+    conn: Conn
+    envelope: Envelope
+
+
+class TurnedAway(msgspec.Struct, frozen=True):
+    """Who was told to go, and why. Tenant and worker are what the peer says of itself."""
+
+    tenant: str
+    worker: str
+    code: str
+    reason: str
+
+
+class CloseConnection(msgspec.Struct, frozen=True):
+    """Close that connection when the frames before this are written; feed nothing of it again."""
+
+    conn: Conn
+    code: int
+    turned_away: TurnedAway | None = None
+
+
+class GatewayEvent(msgspec.Struct, frozen=True):
+    """The base of all events."""
+
+    session_id: str
+    tenant: str
+    worker: str
+
+
+class RegisterArrived(GatewayEvent, frozen=True):
+    """Reconcile if `first`, store what the worker offers, and after the commit call `accept`.
+
+    `previous_incarnation` is the one seen before, if any. `displaced` says that another incarnation
+    had a live session: then its leases run out instead of being lost at once (PROTOCOL §2).
+    """
+
+    incarnation: int
+    register: Register
+    frame_id: str
+    first: bool
+    previous_incarnation: int | None
+    displaced: bool
+    description: HandshakeWorker
+
+
+class HeartbeatArrived(GatewayEvent, frozen=True):
+    """Renew what it names and call `answer_heartbeat`.
+
+    `ack_seq` is what the worker had taken of our frames when it made its list of attempts.
+    """
+
+    heartbeat: Heartbeat
+    frame_id: str
+    at: float
+    ack_seq: int | None
+
+    def covers(self, seq: int) -> bool:
+        """Whether the worker had taken our frame with this seq before it made this heartbeat."""
+        return self.ack_seq is not None and self.ack_seq >= seq
+
+
+class Delivered(GatewayEvent, frozen=True):
+    """A frame, in order, once per session. When its effect is committed, call `committed`."""
+
+    seq: int
+    envelope: Envelope
+
+
+class Refused(GatewayEvent, frozen=True):
+    """A frame that cannot be used; the worker was told. The attempt that a result or a refusal names fails.
+
+    If it has a seq, call `committed` as for any other.
+    """
+
+    seq: int | None
+    frame_type: str
+    unreadable: Unreadable
+
+
+class PeerError(GatewayEvent, frozen=True):
+    """The worker could not use the frame `frame_id` that was sent to it."""
+
+    frame_id: str
+    code: str
+    message: str
+    pointer: str | None
+
+
+class Acked(GatewayEvent, frozen=True):
+    """The worker has taken these frames; the last of them has the seq `ack_seq`."""
+
+    frame_ids: tuple[str, ...]
+    ack_seq: int
+
+
+class Missed(GatewayEvent, frozen=True):
+    """So many heartbeats in a row did not come: one is a warning, two mean degraded."""
+
+    count: int
+
+
+class SessionEnded(GatewayEvent, frozen=True):
+    """The session is over. `lost`: three heartbeats were missed; each lease ends at its own time."""
+
+    code: str
+    lost: bool
+
+
+class IdentityBound(GatewayEvent, frozen=True):
+    """The identity belongs to this subject from now on; keep it, and `bind` it after a restart."""
+
+    subject: str
+
+
+class Audited(GatewayEvent, frozen=True):
+    """A line for the audit log: a login, a refusal, a take-over, a revocation."""
+
+    action: str
+    code: str | None
+    subject: str | None
+    frame_id: str | None

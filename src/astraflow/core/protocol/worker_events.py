@@ -1,0 +1,196 @@
+"""What a `WorkerSession` tells the layer above it, and is told at its start.
+
+Events are taken with `take_events` and handled in order. The newest `Connect` replaces an older one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from astraflow.core.protocol import limits
+
+if TYPE_CHECKING:
+    from astraflow.core.protocol.wire import AttemptRef, Envelope, Unreadable
+
+__all__ = [
+    "Acked",
+    "CloseConnection",
+    "Connect",
+    "Credential",
+    "Delivered",
+    "DrainAsked",
+    "HeartbeatAnswered",
+    "HeartbeatDue",
+    "PeerError",
+    "Poisoned",
+    "Ready",
+    "Refused",
+    "RegisterAnswered",
+    "RegisterWanted",
+    "SessionLost",
+    "Superseded",
+    "TurnedAway",
+    "WorkerEvent",
+    "WorkerIdentity",
+    "WorkerSettings",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerIdentity:
+    """Who the worker is. The name is for display; (tenant, worker_id) is the identity."""
+
+    tenant: str
+    worker_id: str
+    incarnation: int
+    name: str
+    version: str
+    hostname: str
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """How the worker proves it."""
+
+    mode: Literal["token", "mtls"]
+    token: str | None = None
+    fingerprint: str | None = None
+
+    def __repr__(self) -> str:
+        # The token must not reach a log by way of a failed assertion.
+        return f"Credential({self.mode})"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """Times and sizes; the scheduler's accept decides about heartbeat, lease and window."""
+
+    window: int = limits.WINDOW
+    queue_limit: int = limits.SEND_QUEUE
+    max_frame_bytes: int = limits.MAX_FRAME_BYTES
+    handshake_timeout_s: float = limits.HANDSHAKE_TIMEOUT_S
+    opening_repeat_s: float = limits.OPENING_REPEAT_S
+    heartbeat_answer_timeout_s: float = limits.HEARTBEAT_ANSWER_TIMEOUT_S
+    backoff_base_s: float = limits.BACKOFF_BASE_S
+    backoff_cap_s: float = limits.BACKOFF_CAP_S
+    checks_outgoing: bool = True
+    """Whether `send` runs the receiver's frame check; a simulation that has no bytes does not."""
+
+
+class WorkerEvent(msgspec.Struct, frozen=True):
+    """The base of all events."""
+
+
+class Connect(WorkerEvent, frozen=True):
+    """Open a connection at `at`, to `location` if there is one, else to the configured address.
+
+    Then call `connected`; or `disconnected` if it cannot be opened.
+    """
+
+    at: float
+    location: str | None
+
+
+class CloseConnection(WorkerEvent, frozen=True):
+    """Send what `take_frames` gives, then close. Frames of this connection are no longer fed.
+
+    `disconnected` may confirm it, but not after the next connection was opened.
+    """
+
+    code: int
+
+
+class RegisterWanted(WorkerEvent, frozen=True):
+    """Take the inventory now and call `register`: the windows of the old session are gone."""
+
+
+class Ready(WorkerEvent, frozen=True):
+    """Frames flow. If not `resumed`, it is a new session: send all held results again (R3)."""
+
+    resumed: bool
+    session_id: str
+    lease_ttl_s: float
+    heartbeat_interval_s: float
+    max_frame_bytes: int
+
+
+class HeartbeatDue(WorkerEvent, frozen=True):
+    """Call `heartbeat` now."""
+
+
+class HeartbeatAnswered(WorkerEvent, frozen=True):
+    """The right to run what that heartbeat named counts from `sent_at` (R9); kill `stop` at once."""
+
+    frame_id: str
+    sent_at: float
+    stop: tuple[AttemptRef, ...]
+
+
+class RegisterAnswered(WorkerEvent, frozen=True):
+    """The scheduler knows what that later register of the open session offers."""
+
+    frame_id: str
+
+
+class Delivered(WorkerEvent, frozen=True):
+    """A command, in order, once per session. When it is *taken*, call `taken(seq)`."""
+
+    seq: int
+    envelope: Envelope
+
+
+class Acked(WorkerEvent, frozen=True):
+    """`ack_seq` covers these frames: what they carry is committed and may be forgotten."""
+
+    frame_ids: tuple[str, ...]
+
+
+class DrainAsked(WorkerEvent, frozen=True):
+    """Take nothing new, finish what runs; call `taken(seq)`, and `finished` at the end."""
+
+    seq: int
+    reason: str
+    deadline_s: float | None
+
+
+class SessionLost(WorkerEvent, frozen=True):
+    """The windows are gone with all that was in them. `code` is None if the worker dropped it."""
+
+    code: str | None
+
+
+class TurnedAway(WorkerEvent, frozen=True):
+    """The scheduler ended the session, or refused to open one, and this is what it said. `again_at`: the next try."""
+
+    code: str
+    reason: str
+    again_at: float
+
+
+class Superseded(WorkerEvent, frozen=True):
+    """Another process has this identity: kill all work and exit, do not fight back."""
+
+
+class Refused(WorkerEvent, frozen=True):
+    """A frame could not be used; the peer was told, and its seq is consumed."""
+
+    envelope: Envelope
+    unreadable: Unreadable
+
+
+class PeerError(WorkerEvent, frozen=True):
+    """The scheduler could not use the frame `frame_id` that was sent to it."""
+
+    frame_id: str
+    code: str
+    message: str
+    pointer: str | None
+
+
+class Poisoned(WorkerEvent, frozen=True):
+    """This frame closed the link twice: `replace` it by a failure."""
+
+    frame_id: str

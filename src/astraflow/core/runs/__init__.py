@@ -1,0 +1,19 @@
+"""Runs: what is true. Facts, the one transition table, `decide` and `fold`, and what readers see."""
+
+from __future__ import annotations
+
+from astraflow.core.runs.accept import accept, unsupported
+from astraflow.core.runs.decisions import Decision, decide
+from astraflow.core.runs.run import Run, Task
+from astraflow.core.runs.transitions import InvalidTransition, fold
+
+__all__ = [
+    "Decision",
+    "InvalidTransition",
+    "Run",
+    "Task",
+    "accept",
+    "decide",
+    "fold",
+    "unsupported",
+]

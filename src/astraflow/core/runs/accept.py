@@ -1,0 +1,61 @@
+"""Taking a run in: a fresh one, or one that repeats part of an earlier one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from astraflow.core import errors
+from astraflow.core.runs.decisions import Decision, take_up
+from astraflow.core.runs.facts import ArtifactRef, RunAccepted, TaskReused
+from astraflow.core.runs.run import Run
+from astraflow.core.workflow.features import EXECUTED
+from astraflow.core.workflow.plan import Feature, Plan
+
+if TYPE_CHECKING:
+    from random import Random
+
+    import msgspec
+
+__all__ = ["Kept", "accept", "downstream", "unsupported"]
+
+Kept = Mapping[int, tuple["msgspec.Raw", tuple[ArtifactRef, ...]]]
+"""Committed results that a re-run keeps, by task."""
+
+
+def unsupported(plan: Plan) -> list[Feature]:
+    """The features of a plan that cannot be carried out, in a stable order."""
+    return sorted(plan.features - EXECUTED, key=lambda feature: feature.value)
+
+
+def accept(plan: Plan, accepted: RunAccepted, rng: Random, kept: Kept | None = None) -> Decision:
+    """Start a run. With `kept`, the tasks named there are taken over from `accepted.rerun_of`.
+
+    Raises:
+        Refused: the plan needs something that is not carried out.
+    """
+    missing = unsupported(plan)
+    if missing:
+        names = ", ".join(feature.value for feature in missing)
+        raise errors.Refused(errors.WORKFLOW_UNSUPPORTED, f"the workflow needs: {names}")
+    run = Run(plan, accepted)
+    decision = Decision(run, accepted.at, rng)
+    decision.record(accepted)
+    for task, (result, artifacts) in sorted((kept or {}).items()):
+        assert accepted.rerun_of is not None
+        decision.record(TaskReused(accepted.at, task, accepted.rerun_of, result, artifacts))
+    run.ready = [task for task in run.ready if not run.tasks[task].is_terminal]
+    take_up(decision)
+    return decision
+
+
+def downstream(plan: Plan, tasks: Iterable[int]) -> set[int]:
+    """The given tasks and everything that depends on them: what a re-run from there repeats."""
+    found = set(tasks)
+    pending = sorted(found)
+    while pending:
+        for child in plan.children[pending.pop()]:
+            if child not in found:
+                found.add(child)
+                pending.append(child)
+    return found

@@ -1,0 +1,181 @@
+"""Commands: what somebody asks of a run, or reports about one of its attempts.
+
+Each is checked against the run when it is decided: a report of an attempt that is no longer the
+current one is a normal thing, not an error.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from astraflow.core.runs.facts import ArtifactRef, Chunk, Problem, WaitingFor
+
+__all__ = [
+    "Call",
+    "Cancel",
+    "Command",
+    "EndCall",
+    "Fail",
+    "Lease",
+    "Lose",
+    "OutcomeStatus",
+    "Progress",
+    "Rebuild",
+    "Refuse",
+    "Report",
+    "Restart",
+    "Start",
+    "StopOverdue",
+    "TimeOut",
+    "Wait",
+    "Withdraw",
+]
+
+OutcomeStatus = Literal["SUCCEEDED", "FAILED", "SKIPPED", "CANCELLED"]
+
+
+class Command(msgspec.Struct, frozen=True):
+    """The base of all commands."""
+
+
+class Cancel(Command, frozen=True):
+    """Somebody wants the run to stop; or its deadline has passed (`reason="deadline"`)."""
+
+    by: str
+    grace_ms: int
+    reason: str = "user_requested"
+
+
+class Lease(Command, frozen=True):
+    """Placement has chosen a worker for a task that may run."""
+
+    task: int
+    worker: str
+    incarnation: int
+    ttl_ms: int
+
+
+class Wait(Command, frozen=True):
+    """Placement has found no place for a task."""
+
+    task: int
+    waiting_for: WaitingFor
+
+
+class Fail(Command, frozen=True):
+    """Placement can never find a place for a task (a pinned resource is gone)."""
+
+    task: int
+    error: Problem
+
+
+class Rebuild(Command, frozen=True):
+    """What a task needs is gone: have it made again by the tasks upstream that made it."""
+
+    task: int
+    resource_id: str
+    cause: str
+
+
+class Start(Command, frozen=True):
+    """The worker has taken the dispatch."""
+
+    task: int
+    attempt: int
+    worker: str
+
+
+class Progress(Command, frozen=True):
+    """Feedback of a running attempt."""
+
+    task: int
+    attempt: int
+    worker: str
+    progress: float | None = None
+    message: str | None = None
+    stage: str | None = None
+    chunks: tuple[Chunk, ...] = ()
+    dropped: int = 0
+
+
+class Report(Command, frozen=True):
+    """A worker's terminal report of an attempt."""
+
+    task: int
+    attempt: int
+    worker: str
+    status: OutcomeStatus
+    result: msgspec.Raw = msgspec.Raw(b"{}")
+    artifacts: tuple[ArtifactRef, ...] = ()
+    duration_ms: int | None = None
+    error: Problem | None = None
+    lost: str | None = None
+    """The resource for want of which it failed, if it is to be made again."""
+
+
+class Refuse(Command, frozen=True):
+    """Nothing started: the worker refused the dispatch, or its frame never reached a socket."""
+
+    task: int
+    attempt: int
+    worker: str
+    code: str
+    message: str = ""
+
+
+class Call(Command, frozen=True):
+    """A middleware calls the rest of its chain. `chain_index` is its own place in it."""
+
+    task: int
+    attempt: int
+    worker: str
+    request_id: str
+    chain_index: int
+    payload: msgspec.Raw = msgspec.Raw(b"null")
+    timeout_ms: int | None = None
+
+
+class EndCall(Command, frozen=True):
+    """The call has taken longer than its caller allowed."""
+
+    task: int
+
+
+class Withdraw(Command, frozen=True):
+    """The dispatch was not acknowledged in time: take it back, but only on proof."""
+
+    task: int
+    attempt: int
+
+
+class Lose(Command, frozen=True):
+    """It is proved that the attempt does not run any more, and there was no report."""
+
+    task: int
+    attempt: int
+    cause: str
+
+
+class TimeOut(Command, frozen=True):
+    """The attempt has run longer than its node allows."""
+
+    task: int
+    attempt: int
+    grace_ms: int
+
+
+class Restart(Command, frozen=True):
+    """An operator wants the attempt to end and its task to run anew, on the loss budget."""
+
+    task: int
+    attempt: int
+    grace_ms: int
+
+
+class StopOverdue(Command, frozen=True):
+    """A stop was asked for, and grace and the time after it have passed without a report."""
+
+    task: int
+    attempt: int

@@ -1,0 +1,549 @@
+"""`decide`: one command against one run → the facts to store and the effects to perform after.
+
+Rule 1: a report counts only if it is of the current attempt, from the worker it was leased to, and the
+        task is not terminal (R7). All others change nothing; the decision says which kind it was.
+Rule 2: a new attempt is issued only for a task that no worker may be running. The way out of
+        `Leased`/`Running`/`Stopping` is a report, a refusal, or a proof (`Lose`).
+Rule 3: once a cancel is recorded no attempt is issued (P9): failures, losses and refusals then end the task.
+Rule 4: `Cancelled` needs a recorded cancel. Work that a worker stopped for its own reasons is lost.
+Rule 5: when the last task has ended, the run ends, in the same decision.
+
+The facts are folded into the run as they are made, because later ones follow from earlier ones (a failure
+skips what is downstream). A caller that cannot commit them throws the run away and folds the stored ones again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from astraflow.core import errors
+from astraflow.core.runs.calls import end_call, end_calls, open_call, take_up_answers
+from astraflow.core.runs.commands import (
+    Call,
+    Cancel,
+    Command,
+    EndCall,
+    Fail,
+    Lease,
+    Lose,
+    Progress,
+    Rebuild,
+    Refuse,
+    Report,
+    Restart,
+    Start,
+    StopOverdue,
+    TimeOut,
+    Wait,
+    Withdraw,
+)
+from astraflow.core.runs.effects import AttemptOver, Effect, EnqueueTask, FinishRun, StopAttempt
+from astraflow.core.runs.facts import (
+    AttemptFailed,
+    AttemptLost,
+    AttemptProgressed,
+    AttemptRefused,
+    AttemptStarted,
+    CancelRequested,
+    Fact,
+    Problem,
+    RunFinished,
+    RunStarted,
+    StopRequested,
+    StopWhy,
+    TaskCancelled,
+    TaskFact,
+    TaskFailed,
+    TaskLeased,
+    TaskSkipped,
+    TaskSucceeded,
+    TaskWaiting,
+)
+from astraflow.core.runs.rebuild import rebuild
+from astraflow.core.runs.retry import (
+    DISPATCH_TRIES,
+    LOSS_BUDGET,
+    dispatch_delay_s,
+    may_retry,
+    retry_delay_s,
+)
+from astraflow.core.runs.run import Run
+from astraflow.core.runs.states import (
+    ATTEMPTED,
+    Failed,
+    Leased,
+    Lost,
+    Running,
+    Stopping,
+)
+from astraflow.core.runs.transitions import fold
+
+if TYPE_CHECKING:
+    from random import Random
+
+__all__ = ["Decision", "decide", "is_current", "take_up"]
+
+UNCOUNTED_REFUSALS: Final = frozenset(
+    {errors.DISPATCH_DRAINING.code, errors.CMD_CONCURRENCY_VIOLATION.code}
+)
+"""PROTOCOL §5.5: "CONCURRENCY_VIOLATION and DRAINING wait without counting"."""
+
+
+class Decision:
+    """What a command came to. `ignored` names why a report had no effect, if it had none."""
+
+    __slots__ = ("at", "effects", "facts", "first", "ignored", "rng", "run")
+
+    def __init__(self, run: Run, at: int, rng: Random) -> None:
+        self.run = run
+        self.at = at
+        self.rng = rng
+        self.first = run.last_event + 1  # the number of the first event of the first fact
+        self.facts: list[Fact] = []
+        self.effects: list[Effect] = []
+        self.ignored: str | None = None
+
+    def record(self, fact: Fact) -> None:
+        fold(self.run, fact)
+        self.facts.append(fact)
+
+    def finish_task(self, fact: Fact) -> None:
+        """Record a terminal fact and everything that follows from it."""
+        self.record(fact)
+        assert isinstance(fact, TaskFact)
+        end_calls(self, fact.task)
+        take_up(self)
+
+    def stop(self, index: int, why: StopWhy, grace_ms: int) -> None:
+        """Ask the worker to stop the current attempt of a task."""
+        task = self.run.tasks[index]
+        assert task.worker is not None
+        self.record(StopRequested(self.at, index, task.attempt, why, grace_ms))
+        self.effects.append(StopAttempt(index, task.attempt, task.worker, why, grace_ms))
+
+    def try_again(self, fact: AttemptFailed | AttemptLost | AttemptRefused) -> None:
+        """Record the end of an attempt and queue the task, once all that the attempt called has ended."""
+        self.record(fact)
+        task = self.run.tasks[fact.task]
+        if task.open_calls:
+            end_calls(self, fact.task)
+        elif task.is_waiting:
+            self.effects.append(EnqueueTask(fact.task, fact.delay_s))
+        take_up(self)
+
+    def is_cancelled(self, index: int) -> bool:
+        """Whether a task gets no further attempt: its run is cancelled, or the call it is."""
+        state = self.run.tasks[index].state
+        is_stopped = isinstance(state, Stopping) and state.why == "cancel"
+        return self.run.cancel is not None or is_stopped
+
+
+def is_current(run: Run, task: int, attempt: int, worker: str) -> bool:
+    """Whether a report of this attempt by this worker still decides the task (R7)."""
+    state = run.tasks[task].state
+    if type(state) not in ATTEMPTED:
+        return False
+    held = cast("Leased", state)  # all of them name their attempt and their worker
+    return held.attempt == attempt and held.worker == worker
+
+
+def decide(run: Run, command: Command, at: int, rng: Random) -> Decision:
+    """Decide one command. Store `facts` (already folded), then perform `effects`."""
+    decision = Decision(run, at, rng)
+    if run.is_terminal:
+        decision.ignored = "run is terminal"
+        return decision
+    _HANDLERS[type(command)](decision, command)
+    return decision
+
+
+def take_up(decision: Decision) -> None:
+    """Skip what can no longer run, queue what now can, and end the run when all has ended."""
+    run = decision.run
+    while run.doomed or run.ready or run.answered:
+        take_up_answers(decision)
+        while run.doomed:
+            child, parent = run.doomed.pop()
+            if not run.tasks[child].is_terminal:
+                code = errors.TASK_UPSTREAM_FAILED.code
+                decision.record(TaskSkipped(decision.at, child, code, parent))
+        ready, run.ready = run.ready, []
+        for task in ready:
+            # A disabled host is not run, nor are its middlewares round nothing.
+            if run.node_of(task).disabled or run.plan.nodes[run.host_of(task)].disabled:
+                decision.record(TaskSkipped(decision.at, task, errors.TASK_DISABLED.code))
+            elif run.tasks[task].open_calls == 0:  # else the end of the last of them queues it
+                decision.effects.append(EnqueueTask(task))
+    if run.open_tasks == 0 and not run.is_terminal:
+        _finish_run(decision)
+
+
+def _finish_run(decision: Decision) -> None:
+    run = decision.run
+    error: Problem | None = None
+    if run.cancel is not None and run.cancel.reason == "deadline":
+        error = Problem(errors.TIMEOUT.code, "TIMEOUT", "the run did not end by its deadline")
+        finished = RunFinished(decision.at, "failed", error)
+    elif run.cancel is not None:
+        finished = RunFinished(decision.at, "cancelled")
+    elif run.failed is not None:
+        state = run.tasks[run.failed].state
+        assert isinstance(state, Failed)
+        finished = RunFinished(decision.at, "failed", state.error)
+    else:
+        finished = RunFinished(decision.at, "succeeded")
+    decision.record(finished)
+    decision.effects.append(FinishRun(finished.status))
+
+
+def _cancel(decision: Decision, command: Cancel) -> None:
+    run = decision.run
+    if run.cancel is not None:
+        decision.ignored = "cancel already requested"
+        return
+    decision.record(CancelRequested(decision.at, command.by, command.reason))
+    # What a worker may be running is stopped; all else ends at once. Tasks that become ready or doomed
+    # on the way are among those cancelled, so they are not taken up before the end.
+    for index, task in enumerate(run.tasks):
+        if task.is_held:
+            decision.stop(index, "cancel", command.grace_ms)
+        elif not task.is_terminal:
+            decision.record(TaskCancelled(decision.at, index, task.attempt))
+    run.ready.clear()
+    run.doomed.clear()
+    take_up(decision)
+
+
+def _lease(decision: Decision, command: Lease) -> None:
+    run = decision.run
+    task = run.tasks[command.task]
+    is_placeable = task.is_waiting and task.open_calls == 0
+    if run.cancel is not None or not is_placeable:
+        decision.ignored = "task is not waiting for a place"
+        return
+    if run.status == "queued":
+        decision.record(RunStarted(decision.at))
+    attempt = next_attempt(run, command.task)
+    decision.record(
+        TaskLeased(
+            decision.at, command.task, attempt, command.worker, command.incarnation, command.ttl_ms
+        )
+    )
+
+
+def next_attempt(run: Run, task: int) -> int:
+    """One more at *every* dispatch, also when the last one was never acknowledged (R6)."""
+    return run.tasks[task].attempt + 1
+
+
+def _wait(decision: Decision, command: Wait) -> None:
+    task = decision.run.tasks[command.task]
+    if not task.is_waiting:
+        decision.ignored = "task is not waiting for a place"
+    elif task.waiting_for == command.waiting_for:
+        decision.ignored = "already said"
+    else:
+        decision.record(TaskWaiting(decision.at, command.task, command.waiting_for))
+
+
+def _fail_unplaceable(decision: Decision, command: Fail) -> None:
+    task = decision.run.tasks[command.task]
+    if not task.is_waiting:
+        decision.ignored = "task is not waiting for a place"
+        return
+    decision.finish_task(TaskFailed(decision.at, command.task, task.attempt, command.error))
+
+
+def _start(decision: Decision, command: Start) -> None:
+    state = decision.run.tasks[command.task].state
+    if type(state) is not Leased or not is_current(
+        decision.run, command.task, command.attempt, command.worker
+    ):
+        decision.ignored = "attempt is not waiting for its start"
+        return
+    decision.record(AttemptStarted(decision.at, command.task, command.attempt))
+
+
+def _progress(decision: Decision, command: Progress) -> None:
+    run = decision.run
+    held = run.tasks[command.task].is_held
+    if not held or not is_current(run, command.task, command.attempt, command.worker):
+        decision.ignored = "late feedback"
+        return
+    if type(run.tasks[command.task].state) is Leased:
+        # Feedback may overtake the ack of the dispatch, and says the same: the worker has taken it.
+        decision.record(AttemptStarted(decision.at, command.task, command.attempt))
+    decision.record(
+        AttemptProgressed(
+            decision.at,
+            command.task,
+            command.attempt,
+            command.progress,
+            command.message,
+            command.stage,
+            command.chunks,
+            command.dropped,
+        )
+    )
+
+
+def _report(decision: Decision, command: Report) -> None:
+    if not is_current(decision.run, command.task, command.attempt, command.worker):
+        decision.ignored = "late report"
+        return
+    if type(decision.run.tasks[command.task].state) is Lost and _was_stopped(command):
+        decision.ignored = "already counted as lost"
+        return
+    decision.effects.append(AttemptOver(command.task, command.attempt))
+    if command.status == "SUCCEEDED" and command.task in decision.run.stale:
+        _lose_attempt(decision, command.task, MADE_AGAIN)
+    elif command.status == "SUCCEEDED":
+        decision.finish_task(
+            TaskSucceeded(
+                decision.at,
+                command.task,
+                command.attempt,
+                command.result,
+                command.artifacts,
+                command.duration_ms,
+            )
+        )
+    elif command.status == "SKIPPED":
+        decision.finish_task(
+            TaskSkipped(decision.at, command.task, errors.TASK_SKIPPED.code, None, command.attempt)
+        )
+    elif command.status == "FAILED":
+        _report_failed(decision, command)
+    else:
+        _report_cancelled(decision, command)
+
+
+MADE_AGAIN: Final = "what it was given is made again"
+"""The cause of the loss of an attempt that succeeded too late (`rebuild`)."""
+LOSSES: Final = {
+    errors.TASK_DRAINED.code: "drained",
+    errors.TASK_HOST_LOST.code: "its host died",
+}
+"""Failures that are none of the attempt's own, and the cause of the loss that they are. PROTOCOL §2: stopped at the
+drain's deadline, "requeued on the loss budget"."""
+
+
+def _was_stopped(command: Report) -> bool:
+    """Whether the report only says that the attempt ended on its worker, for reasons not its own."""
+    is_lost = command.error is not None and command.error.code in LOSSES
+    return command.status == "CANCELLED" or is_lost
+
+
+def _report_failed(decision: Decision, command: Report) -> None:
+    error = command.error or Problem(errors.RUNNER_FAILURE.code, "USER_CODE", "no error was given")
+    state = decision.run.tasks[command.task].state
+    if error.code in LOSSES:
+        _lose_attempt(decision, command.task, LOSSES[error.code])
+    elif command.lost is not None and not decision.is_cancelled(command.task):
+        if type(state) is not Lost:
+            cause = "its resource is gone"
+            decision.record(AttemptLost(decision.at, command.task, command.attempt, cause, 0.0))
+        _rebuild(decision, Rebuild(command.task, command.lost, error.message))
+    elif error.code == errors.CANCEL_TIMEOUT.code and _why(state) not in (None, "cancel"):
+        # It had to be killed. What it was stopped for decides what that means, not how it ended.
+        _report_cancelled(decision, command)
+    else:
+        _fail_attempt(decision, command.task, error)
+
+
+def _rebuild(decision: Decision, command: Rebuild) -> None:
+    rebuild(decision, command)
+    take_up(decision)
+
+
+def _why(state: object) -> StopWhy | None:
+    return state.why if isinstance(state, Stopping) else None
+
+
+def _report_cancelled(decision: Decision, command: Report) -> None:
+    why = _why(decision.run.tasks[command.task].state)
+    if why == "cancel":
+        decision.finish_task(TaskCancelled(decision.at, command.task, command.attempt))
+    elif why == "withdraw":
+        _refuse_attempt(decision, command.task, errors.DISPATCH_WITHDRAWN.code, "withdrawn")
+    elif why == "timeout":
+        _fail_attempt(decision, command.task, _timeout_problem())
+    else:
+        _lose_attempt(decision, command.task, "stopped by its worker")
+
+
+def _fail_attempt(decision: Decision, index: int, error: Problem, confirmed: bool = True) -> None:
+    run = decision.run
+    task = run.tasks[index]
+    policy = run.node_of(index).retry
+    failures = task.failures + 1
+    if decision.is_cancelled(index) or not may_retry(error, failures, policy):
+        decision.finish_task(TaskFailed(decision.at, index, task.attempt, error, confirmed))
+        return
+    delay_s = retry_delay_s(failures, policy, decision.rng)
+    decision.try_again(AttemptFailed(decision.at, index, task.attempt, error, delay_s))
+
+
+def _lose_attempt(decision: Decision, index: int, cause: str) -> None:
+    run = decision.run
+    task = run.tasks[index]
+    if decision.is_cancelled(index):
+        decision.finish_task(TaskCancelled(decision.at, index, task.attempt, confirmed=False))
+    elif run.node_of(index).idempotency == "none":
+        # Its package says that it must not run again once it may have started.
+        error = Problem(errors.TASK_LOST.code, "INFRASTRUCTURE", cause)
+        decision.finish_task(TaskFailed(decision.at, index, task.attempt, error))
+    elif task.losses + 1 >= LOSS_BUDGET:
+        error = Problem(errors.TASK_LOST_TOO_OFTEN.code, "INFRASTRUCTURE", cause)
+        decision.finish_task(TaskFailed(decision.at, index, task.attempt, error))
+    else:
+        delay_s = dispatch_delay_s(task.losses, decision.rng)
+        decision.try_again(AttemptLost(decision.at, index, task.attempt, cause, delay_s))
+
+
+def _refuse_attempt(decision: Decision, index: int, code: str, message: str) -> None:
+    run = decision.run
+    task = run.tasks[index]
+    row = errors.CATALOGUE.get(code)
+    is_counted = code not in UNCOUNTED_REFUSALS
+    if decision.is_cancelled(index):
+        decision.finish_task(TaskCancelled(decision.at, index, task.attempt))
+    elif row is not None and not row.retryable:
+        error = Problem(code, "CONFIGURATION", message)
+        decision.finish_task(TaskFailed(decision.at, index, task.attempt, error))
+    elif is_counted and task.tries + 1 >= DISPATCH_TRIES:
+        error = Problem(
+            errors.DISPATCH_UNAVAILABLE.code, "INFRASTRUCTURE", f"the last refusal was: {code}"
+        )
+        decision.finish_task(TaskFailed(decision.at, index, task.attempt, error))
+    else:
+        delay_s = dispatch_delay_s(task.tries, decision.rng)
+        decision.try_again(
+            AttemptRefused(
+                decision.at, index, task.attempt, code, delay_s, message, counted=is_counted
+            )
+        )
+
+
+def _refuse(decision: Decision, command: Refuse) -> None:
+    run = decision.run
+    held = run.tasks[command.task].is_held
+    if not held or not is_current(run, command.task, command.attempt, command.worker):
+        decision.ignored = "late refusal"
+        return
+    decision.effects.append(AttemptOver(command.task, command.attempt))
+    _refuse_attempt(decision, command.task, command.code, command.message)
+
+
+def _call(decision: Decision, command: Call) -> None:
+    run = decision.run
+    held = run.tasks[command.task].is_held
+    if not held or not is_current(run, command.task, command.attempt, command.worker):
+        decision.ignored = "late call"
+        return
+    open_call(decision, command)
+    take_up(decision)
+
+
+def _end_call(decision: Decision, command: EndCall) -> None:
+    if decision.run.tasks[command.task].is_terminal:
+        decision.ignored = "call has ended"
+        return
+    end_call(decision, command.task)
+    take_up(decision)
+
+
+def _withdraw(decision: Decision, command: Withdraw) -> None:
+    state = decision.run.tasks[command.task].state
+    if type(state) is not Leased or state.attempt != command.attempt:
+        decision.ignored = "attempt was taken or is over"
+        return
+    decision.stop(command.task, "withdraw", 0)
+
+
+def _lose(decision: Decision, command: Lose) -> None:
+    task = decision.run.tasks[command.task]
+    if not task.is_held or task.attempt != command.attempt:
+        decision.ignored = "attempt is over"
+        return
+    decision.effects.append(AttemptOver(command.task, command.attempt))
+    why = _why(task.state)
+    if why == "withdraw":
+        _refuse_attempt(
+            decision, command.task, errors.DISPATCH_WITHDRAWN.code, f"withdrawn: {command.cause}"
+        )
+    elif why == "timeout":
+        _fail_attempt(decision, command.task, _timeout_problem(), confirmed=False)
+    else:
+        _lose_attempt(decision, command.task, command.cause)
+
+
+def _time_out(decision: Decision, command: TimeOut) -> None:
+    state = decision.run.tasks[command.task].state
+    is_running = isinstance(state, Leased | Running) and state.attempt == command.attempt
+    if not is_running:
+        decision.ignored = "attempt is over or already stopping"
+        return
+    decision.stop(command.task, "timeout", command.grace_ms)
+
+
+def _restart(decision: Decision, command: Restart) -> None:
+    state = decision.run.tasks[command.task].state
+    is_running = isinstance(state, Leased | Running) and state.attempt == command.attempt
+    if not is_running:
+        decision.ignored = "attempt is over or already stopping"
+        return
+    decision.stop(command.task, "rebind", command.grace_ms)
+
+
+def _stop_overdue(decision: Decision, command: StopOverdue) -> None:
+    """PROTOCOL §5.7: ended by the scheduler with `confirmed: false`. A *new* attempt still needs proof,
+    so only a task that gets none is ended here; the others wait for their lease to run out."""
+    run = decision.run
+    task = run.tasks[command.task]
+    state = task.state
+    if not isinstance(state, Stopping) or state.attempt != command.attempt:
+        decision.ignored = "attempt is over"
+        return
+    # A call that is stopped in a run that goes on stands before its caller's next attempt.
+    if state.why == "cancel" and (task.call is None or run.cancel is not None):
+        error = Problem(errors.CANCEL_TIMEOUT.code, "CANCELLED", "the worker did not confirm")
+        decision.effects.append(AttemptOver(command.task, command.attempt))
+        decision.finish_task(
+            TaskFailed(decision.at, command.task, task.attempt, error, confirmed=False)
+        )
+        return
+    failures = task.failures + 1
+    problem = _timeout_problem()
+    if state.why == "timeout" and not may_retry(problem, failures, run.node_of(command.task).retry):
+        decision.effects.append(AttemptOver(command.task, command.attempt))
+        decision.finish_task(
+            TaskFailed(decision.at, command.task, task.attempt, problem, confirmed=False)
+        )
+        return
+    decision.ignored = "a new attempt needs proof that this one has ended"
+
+
+def _timeout_problem() -> Problem:
+    return Problem(errors.RUNNER_TIMEOUT.code, "TIMEOUT", "the attempt ran longer than allowed")
+
+
+_HANDLERS: Final[dict[type[Command], Callable[[Decision, Any], None]]] = {
+    Call: _call,
+    EndCall: _end_call,
+    Cancel: _cancel,
+    Lease: _lease,
+    Wait: _wait,
+    Fail: _fail_unplaceable,
+    Rebuild: _rebuild,
+    Start: _start,
+    Progress: _progress,
+    Report: _report,
+    Refuse: _refuse,
+    Withdraw: _withdraw,
+    Lose: _lose,
+    TimeOut: _time_out,
+    Restart: _restart,
+    StopOverdue: _stop_overdue,
+}

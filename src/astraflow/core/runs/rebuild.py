@@ -1,0 +1,119 @@
+"""Making again what was lost: which tasks run anew when a resource is gone that a later task needs.
+
+The tasks upstream whose results name the resource made it, or handed it on. They run again, and so does everything
+between them and the task that needs it: a session in which nobody has logged in is not the session that was lost. The
+same holds for every other task that has yet to end and will be given it. What has ended keeps its result. What lies
+between and is under way has acted on what is gone: when it succeeds, it counts as lost and runs once more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from astraflow.core import errors
+from astraflow.core.runs.calls import end_calls
+from astraflow.core.runs.commands import Rebuild
+from astraflow.core.runs.effects import UnqueueTask
+from astraflow.core.runs.facts import Problem, TaskFailed, TaskRebuilt
+from astraflow.core.runs.run import Run
+from astraflow.core.runs.states import Succeeded
+from astraflow.core.workflow.plan import find_resource_refs
+
+if TYPE_CHECKING:
+    from astraflow.core.runs.decisions import Decision
+
+__all__ = ["REBUILDS", "makers_of", "rebuild"]
+
+REBUILDS: Final = 3
+"""How often one task has what it needs made again. A resource that is lost more often is lost by being used."""
+
+
+def rebuild(decision: Decision, command: Rebuild) -> None:
+    """Have the resource made again, or fail the task that needs it and say why. What became ready is the caller's to
+    take up."""
+    run = decision.run
+    task = run.tasks[command.task]
+    if run.cancel is not None or not task.is_waiting:
+        decision.ignored = "task is not waiting for a place"
+        return
+    again = makers_of(run, command.task, command.resource_id)
+    on_the_way = _on_the_way(run, command.task, command.resource_id)
+    stale = tuple(index for index in on_the_way if run.tasks[index].is_held)
+    refusal = _refusal(run, command.task, again, stale)
+    if refusal is not None:
+        message = f"{command.cause}; {refusal}: {command.resource_id}"
+        error = Problem(errors.RESOURCE_LOST.code, "INFRASTRUCTURE", message, retryable=False)
+        decision.finish_task(TaskFailed(decision.at, command.task, task.attempt, error))
+        return
+    waiting = [index for index, one in enumerate(run.tasks) if one.is_waiting]
+    decision.record(
+        TaskRebuilt(decision.at, command.task, command.resource_id, command.cause, again, stale)
+    )
+    for index in waiting:
+        if not run.tasks[index].is_waiting:
+            decision.effects.append(UnqueueTask(index))
+    end_calls(decision, command.task)
+
+
+def _refusal(run: Run, task: int, again: tuple[int, ...], stale: tuple[int, ...]) -> str | None:
+    """Why it cannot be made again."""
+    if not again:
+        return "no node of the run made it"
+    if run.tasks[task].call is not None:
+        return "it cannot be made again within a chain of middlewares"
+    if run.tasks[task].rebuilds >= REBUILDS:
+        return f"it was made again {REBUILDS} times"
+    if any(run.node_of(index).idempotency == "none" for index in (*again, *stale)):
+        return "a node that would make it again must not run twice"
+    return None
+
+
+def makers_of(run: Run, task: int, resource_id: str) -> tuple[int, ...]:
+    """The tasks that have to run again so that the task finds such a resource, in the order of the plan."""
+    on_the_way = _on_the_way(run, task, resource_id)
+    return tuple(index for index in on_the_way if type(run.tasks[index].state) is Succeeded)
+
+
+def _on_the_way(run: Run, task: int, resource_id: str) -> list[int]:
+    """The tasks that made it, and those between them and whoever has yet to use it, in the order of the plan."""
+    host = run.host_of(task)
+    upstream = _upstream(run, host)
+    made = [index for index in upstream if _names(run, index, resource_id)]
+    again = _between(run, made, upstream)
+    for other in sorted({child for index in made for child in run.plan.children[index]}):
+        if other not in again and other != host and not run.tasks[other].is_terminal:
+            above = _upstream(run, other)
+            again |= _between(run, [index for index in made if index in above], above)
+    return sorted(again)
+
+
+def _between(run: Run, made: list[int], upstream: set[int]) -> set[int]:
+    """Everything on a way from there to a task, which is: both downstream of a maker and upstream of the task."""
+    again = set(made)
+    pending = list(made)
+    while pending:
+        for child in run.plan.children[pending.pop()]:
+            if child in upstream and child not in again:
+                again.add(child)
+                pending.append(child)
+    return again
+
+
+def _upstream(run: Run, task: int) -> set[int]:
+    found: set[int] = set()
+    pending = list(run.plan.parents[task])
+    while pending:
+        index = pending.pop()
+        if index not in found:
+            found.add(index)
+            pending.extend(run.plan.parents[index])
+    return found
+
+
+def _names(run: Run, index: int, resource_id: str) -> bool:
+    task = run.tasks[index]
+    if any(artifact.resource_id == resource_id for artifact in task.artifacts):
+        return True
+    return task.result is not None and any(
+        ref.resource_id == resource_id for ref in find_resource_refs(bytes(task.result))
+    )

@@ -1,0 +1,240 @@
+"""A run and its tasks in memory: the fold of the run's facts over its plan.
+
+Only `transitions.fold` changes these objects. Everything here is plain attributes with slots,
+because a scheduler holds a hundred thousand of them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from astraflow.core.runs.facts import (
+    ArtifactRef,
+    CallOpened,
+    CancelRequested,
+    Fact,
+    Problem,
+    RunAccepted,
+    RunStatus,
+    WaitingFor,
+)
+from astraflow.core.runs.states import (
+    HOLDING,
+    PENDING,
+    READY,
+    SUBSUMED,
+    TERMINAL,
+    WAITING,
+    Pending,
+    Ready,
+    State,
+)
+from astraflow.core.workflow.plan import Feature, Plan, PlanNode
+
+__all__ = ["RECENT_FACTS", "Run", "Task"]
+
+RECENT_FACTS: Final = 32
+"""How many of a run's last facts are kept for the story in an `InvalidTransition`."""
+
+_JOINING: Final = frozenset({Feature.JOIN_ANY, Feature.JOIN_ALL_DONE, Feature.ERROR_PORT})
+"""Without these, a task is ready when all upstream succeeded and doomed when one did not."""
+
+
+class Task:
+    """A node within a run."""
+
+    __slots__ = (
+        "artifacts",
+        "attempt",
+        "call",
+        "delay_s",
+        "failures",
+        "finished_at",
+        "former",
+        "losses",
+        "message",
+        "node",
+        "open_calls",
+        "progress",
+        "rebuilds",
+        "remaining",
+        "result",
+        "started_at",
+        "state",
+        "tries",
+        "waiting_for",
+        "worker",
+    )
+
+    def __init__(self, remaining: int, node: int, call: CallOpened | None = None) -> None:
+        self.state: State = PENDING if remaining else READY
+        self.node = node  # the place in the plan of the node that is executed
+        self.call = call
+        self.open_calls = 0  # calls below it that have not ended: its own, and theirs in turn
+        self.remaining = remaining  # upstream tasks that are not settled yet
+        self.attempt = 0  # the newest attempt ever issued; a fencing token that only grows (R6)
+        self.failures = 0  # counted by the retry budget
+        self.losses = 0  # counted by the loss budget
+        self.tries = 0  # dispatches in a row that nobody took
+        self.rebuilds = 0  # how often what it needs was made again for it
+        self.worker: str | None = None
+        self.delay_s = 0.0
+        self.progress: float | None = None
+        self.message: str | None = None
+        self.waiting_for: WaitingFor | None = None
+        self.started_at: int | None = None
+        self.finished_at: int | None = None
+        self.result: msgspec.Raw | None = None
+        self.former: msgspec.Raw | None = None  # while it runs anew: the result that was taken back
+        self.artifacts: Sequence[ArtifactRef] = ()
+
+    @property
+    def is_terminal(self) -> bool:
+        return type(self.state) in TERMINAL
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it may be given a place, once all that it called has ended."""
+        return type(self.state) in WAITING
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a worker may be running the current attempt."""
+        return type(self.state) in HOLDING
+
+
+class Run:
+    """One execution of a workflow."""
+
+    __slots__ = (
+        "accepted",
+        "answered",
+        "calls",
+        "cancel",
+        "doomed",
+        "error",
+        "failed",
+        "finished_at",
+        "is_simple",
+        "last_event",
+        "open_tasks",
+        "plan",
+        "ready",
+        "recent",
+        "run_id",
+        "stale",
+        "started_at",
+        "status",
+        "takes_back",
+        "tasks",
+        "tenant",
+    )
+
+    def __init__(self, plan: Plan, accepted: RunAccepted) -> None:
+        self.plan = plan
+        self.accepted = accepted
+        self.run_id = accepted.run_id
+        self.tenant = accepted.tenant
+        self.status: RunStatus = "queued"
+        self.error: Problem | None = None
+        self.cancel: CancelRequested | None = None
+        self.started_at: int | None = None
+        self.finished_at: int | None = None
+        self.last_event = 0
+        self.tasks = [
+            Task(len(parents), node.middlewares[0] if node.middlewares else index)
+            for index, (node, parents) in enumerate(zip(plan.nodes, plan.parents, strict=True))
+        ]
+        self.open_tasks = len(self.tasks)
+        self.calls: dict[tuple[int, int, str], int] = {}  # (parent, its attempt, request) → task
+        self.failed: int | None = None  # the first task that failed: it names the run's error
+        # What the last fold brought about, for `decide` to take up: never stored, always drained.
+        self.ready = [index for index, task in enumerate(self.tasks) if task.remaining == 0]
+        self.answered: list[int] = []  # calls that have ended
+        self.doomed: list[tuple[int, int]] = []  # (task that can never run, the task it is due to)
+        self.recent: deque[Fact] = deque(maxlen=RECENT_FACTS)
+        self.takes_back = False  # successes have been taken back: a task may wait upstream again
+        self.stale: set[int] = set()  # tasks whose attempt was given what has been taken back
+        self.is_simple = not (plan.features & _JOINING)
+        if Feature.MIDDLEWARE in plan.features:
+            self._subsume_middlewares()
+
+    def _subsume_middlewares(self) -> None:
+        for index, node in enumerate(self.plan.nodes):
+            if node.host is not None:
+                self.tasks[index].state = SUBSUMED
+                self.open_tasks -= 1
+                self.ready.remove(index)
+
+    def node_of(self, task: int) -> PlanNode:
+        """The node that a task executes: its own, or the link of a chain of middlewares."""
+        return self.plan.nodes[self.tasks[task].node]
+
+    def task_id(self, task: int) -> str:
+        """The id of a task on the wire; a call has one that follows from its request (PROTOCOL §10)."""
+        call = self.tasks[task].call
+        return f"{self.run_id}.{task}" if call is None else call.call_id
+
+    def host_of(self, task: int) -> int:
+        """The place in the plan that a task belongs to: for a call, its host's."""
+        for caller in self.callers_of(task):
+            task = caller
+        return task
+
+    def callers_of(self, task: int) -> Iterator[int]:
+        """The task that called this one, the one that called that, and so on up to the host's own."""
+        call = self.tasks[task].call
+        while call is not None:
+            yield call.parent
+            call = self.tasks[call.parent].call
+
+    def open_calls_of(self, parent: int) -> list[int]:
+        """The calls that a task made itself and that have not ended."""
+        return [
+            task
+            for (caller, _, _), task in self.calls.items()
+            if caller == parent and not self.tasks[task].is_terminal
+        ]
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.status not in ("queued", "running")
+
+    def check(self) -> None:
+        """Assert what must always hold; re-derives every count from scratch (I8)."""
+        open_tasks = 0
+        open_calls = self._count_open_calls()
+        for index, task in enumerate(self.tasks):
+            terminal = task.is_terminal
+            open_tasks += not terminal
+            assert task.open_calls == open_calls[index], f"task {index} waits for other calls"
+            if task.call is not None:
+                continue
+            unsettled = sum(not self.tasks[p].is_terminal for p in self.plan.parents[index])
+            if self.is_simple and type(task.state) is Ready:
+                assert unsettled == 0, f"task {index} is ready before its upstream is settled"
+            if type(task.state) is Pending:
+                assert task.remaining > 0, f"task {index} is pending on nothing"
+            # Apart, not their sum: an attempt that was lost and then reported its failure counts as both.
+            assert task.failures <= task.attempt, (
+                f"task {index} failed more often than it was tried"
+            )
+            assert task.losses <= task.attempt, (
+                f"task {index} was lost more often than it was tried"
+            )
+        assert open_tasks == self.open_tasks, "the count of open tasks is not that of the tasks"
+        assert not (self.is_terminal and open_tasks), "a finished run has open tasks"
+        assert not self.ready, "ready tasks were not taken up"
+        assert not self.doomed, "doomed tasks were not skipped"
+        assert not self.answered, "ended calls were not answered"
+
+    def _count_open_calls(self) -> list[int]:
+        counts = [0] * len(self.tasks)
+        for call in self.calls.values():
+            for caller in () if self.tasks[call].is_terminal else self.callers_of(call):
+                counts[caller] += 1
+        return counts

@@ -1,0 +1,138 @@
+"""The states of a task, each with exactly what is known in it.
+
+A task that belongs to a worker is `Leased(worker, attempt, …)`, not five optional fields that must
+agree. Who moves a task out of a state is said at the state.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from astraflow.core.runs.facts import Problem, StopWhy
+
+__all__ = [
+    "ATTEMPTED",
+    "BACKOFF",
+    "CANCELLED",
+    "HOLDING",
+    "PENDING",
+    "READY",
+    "REFUSED",
+    "SUBSUMED",
+    "SUCCEEDED",
+    "TERMINAL",
+    "WAITING",
+    "Backoff",
+    "Cancelled",
+    "Failed",
+    "Leased",
+    "Lost",
+    "Pending",
+    "Ready",
+    "Running",
+    "Skipped",
+    "State",
+    "Stopping",
+    "Subsumed",
+    "Succeeded",
+]
+
+
+class State(msgspec.Struct, frozen=True):
+    """The base of all states."""
+
+
+class Pending(State, frozen=True):
+    """Some task upstream is not settled. Moved by that task's end, or by cancel."""
+
+
+class Ready(State, frozen=True):
+    """May be leased now. Moved by placement, or by cancel."""
+
+
+class Leased(State, frozen=True):
+    """Given to a worker that has not said that it has it. Moved by its ack, report or silence."""
+
+    worker: str
+    attempt: int
+    ttl_ms: int
+
+
+class Running(State, frozen=True):
+    """Taken by its worker. Moved by its report, by silence, by its timeout, or by cancel."""
+
+    worker: str
+    attempt: int
+    ttl_ms: int
+
+
+class Stopping(State, frozen=True):
+    """The worker was asked to stop it. Moved by a report or by proof that it does not run."""
+
+    worker: str
+    attempt: int
+    ttl_ms: int
+    why: StopWhy
+    grace_ms: int
+
+
+class Lost(State, frozen=True):
+    """Proved not to run, without a report. Ready after its delay; a late report still counts,
+    as long as no newer attempt was issued (PROTOCOL §5.1)."""
+
+    worker: str
+    attempt: int
+
+
+class Backoff(State, frozen=True):
+    """Failed, or refused, and to be tried again. Ready after its delay."""
+
+    is_refused: bool = False
+
+
+class Succeeded(State, frozen=True):
+    """Terminal: its result is committed."""
+
+
+class Failed(State, frozen=True):
+    """Terminal."""
+
+    error: Problem
+    confirmed: bool = True
+
+
+class Skipped(State, frozen=True):
+    """Terminal: it did not run."""
+
+    code: str
+
+
+class Cancelled(State, frozen=True):
+    """Terminal: stopped by a committed cancel, or never started because of it."""
+
+    confirmed: bool = True
+
+
+class Subsumed(State, frozen=True):
+    """Terminal from the start: a middleware is not run for itself, only by calls round its host."""
+
+
+PENDING: Final = Pending()
+READY: Final = Ready()
+BACKOFF: Final = Backoff()
+REFUSED: Final = Backoff(is_refused=True)
+SUBSUMED: Final = Subsumed()
+SUCCEEDED: Final = Succeeded()
+CANCELLED: Final = Cancelled()
+
+TERMINAL: Final[frozenset[type[State]]] = frozenset(
+    {Succeeded, Failed, Skipped, Cancelled, Subsumed}
+)
+HOLDING: Final[frozenset[type[State]]] = frozenset({Leased, Running, Stopping})
+"""States in which a worker may be running the current attempt."""
+ATTEMPTED: Final[frozenset[type[State]]] = HOLDING | {Lost}
+"""States in which a report of the current attempt still decides: it may come after its loss was counted."""
+WAITING: Final[frozenset[type[State]]] = frozenset({Ready, Backoff, Lost})
+"""States in which a task may be given a place."""

@@ -1,0 +1,88 @@
+"""The story of a task: every fact that touched it, in words a person can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from astraflow.core.runs.facts import (
+    AttemptFailed,
+    AttemptLost,
+    AttemptProgressed,
+    AttemptRefused,
+    AttemptStarted,
+    CallOpened,
+    CancelRequested,
+    Fact,
+    StopRequested,
+    TaskCancelled,
+    TaskFact,
+    TaskFailed,
+    TaskLeased,
+    TaskRebuilt,
+    TaskReused,
+    TaskSkipped,
+    TaskSucceeded,
+    TaskWaiting,
+)
+from astraflow.core.timestamps import iso
+
+__all__ = ["concerns", "tell", "tell_fact"]
+
+
+def tell(facts: Iterable[Fact], task: int) -> list[str]:
+    """The lines of one task's story: its own facts, and those of the run that touched it."""
+    lines = []
+    for fact in facts:
+        if concerns(fact, (task,)) or isinstance(fact, CancelRequested):
+            lines.append(f"{iso(fact.at)} {tell_fact(fact)}")
+    return lines
+
+
+def concerns(fact: Fact, tasks: Collection[int]) -> bool:
+    """Whether a fact is about one of these tasks."""
+    if isinstance(fact, TaskRebuilt) and not set(fact.again).isdisjoint(tasks):
+        return True
+    return isinstance(fact, TaskFact) and fact.task in tasks
+
+
+def tell_fact(fact: Fact) -> str:
+    """One fact about a task as a sentence."""
+    match fact:
+        case CancelRequested(by=by, reason=reason):
+            return f"cancel of the run was requested by {by or 'the scheduler'} ({reason})"
+        case CallOpened(parent=parent, parent_attempt=attempt):
+            return f"was called by attempt {attempt} of task {parent}"
+        case TaskWaiting(waiting_for=waiting):
+            return f"waits for {waiting.kind}: {waiting.detail}"
+        case TaskLeased(attempt=attempt, worker=worker, incarnation=incarnation):
+            return f"attempt {attempt} was leased to {worker} (boot {incarnation})"
+        case AttemptStarted(attempt=attempt):
+            return f"attempt {attempt} was taken by its worker"
+        case AttemptProgressed(attempt=attempt, chunks=chunks):
+            return f"attempt {attempt} gave feedback with {len(chunks)} chunks"
+        case StopRequested(attempt=attempt, why=why):
+            return f"attempt {attempt} was asked to stop ({why})"
+        case AttemptRefused(attempt=attempt, code=code, delay_s=delay_s):
+            return f"attempt {attempt} did not start ({code}); next try in {delay_s:.1f} s"
+        case AttemptLost(attempt=attempt, cause=cause, delay_s=delay_s):
+            return f"attempt {attempt} was lost ({cause}); next try in {delay_s:.1f} s"
+        case AttemptFailed(attempt=attempt, error=error, delay_s=delay_s):
+            return f"attempt {attempt} failed with {error.code}; next try in {delay_s:.1f} s"
+        case TaskSucceeded(attempt=attempt):
+            return f"succeeded with attempt {attempt}"
+        case TaskReused(from_run=from_run):
+            return f"took over its result from run {from_run}"
+        case TaskRebuilt(resource_id=resource_id, cause=cause, again=again):
+            # Read at the node that needs it and at those that made it.
+            return (
+                f"{resource_id} is gone ({cause}): it is made again by {len(again)} nodes, "
+                "then the one that needs it goes on"
+            )
+        case TaskFailed(attempt=attempt, error=error):
+            return f"failed at attempt {attempt} with {error.code}: {error.message}"
+        case TaskSkipped(code=code):
+            return f"was skipped ({code})"
+        case TaskCancelled(attempt=attempt, confirmed=confirmed):
+            said = "confirmed" if confirmed else "not confirmed by its worker"
+            return f"was cancelled at attempt {attempt} ({said})"
+    return type(fact).__name__

@@ -1,0 +1,399 @@
+"""The one table of task transitions, and `fold`, the only function that changes a run.
+
+Rule 1: every task transition lives in this file, as a row of TRANSITIONS. No other module assigns a
+        state. A missing row is a bug of ours and raises `InvalidTransition` with the story.
+Rule 2: a row exists only if a fact can cause it; time passing is a fact too (`AttemptLost`).
+Rule 3: terminal states have no rows: they never change (P6). One fact goes past the table: `TaskRebuilt` takes back
+        successes whose outcome is gone with its worker, because a policy says so, and says so itself (P12).
+Rule 4: an attempt number is one more than the last, at every lease, whatever became of the last (R6).
+Rule 5: a call of a middleware is a task that a fact adds to the run. It has no edges: its end is an answer
+        to the task that called it, and that task gets no new attempt before all calls below it have ended.
+Rule 6: a task that waits upstream becomes `Ready` or doomed when an upstream task settles. Both follow
+        from the plan, so neither is stored; the skip of a doomed task is a fact of its own.
+
+Joins. `all` (default): every edge must be live; one dead edge dooms the task. `any`: the first live edge
+makes it ready; all dead doom it. `all_done`: ready when every upstream task is terminal. An edge is live
+when its source succeeded (or, for an error edge, failed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from astraflow.core.errors import INTERNAL, Bug
+from astraflow.core.runs.facts import (
+    AttemptFailed,
+    AttemptLost,
+    AttemptProgressed,
+    AttemptRefused,
+    AttemptStarted,
+    CallOpened,
+    CancelRequested,
+    Fact,
+    RunAccepted,
+    RunFinished,
+    RunStarted,
+    StopRequested,
+    TaskCancelled,
+    TaskFact,
+    TaskFailed,
+    TaskLeased,
+    TaskRebuilt,
+    TaskReused,
+    TaskSkipped,
+    TaskSucceeded,
+    TaskWaiting,
+    width,
+)
+from astraflow.core.runs.run import Run, Task
+from astraflow.core.runs.states import (
+    BACKOFF,
+    PENDING,
+    READY,
+    REFUSED,
+    SUCCEEDED,
+    TERMINAL,
+    WAITING,
+    Backoff,
+    Cancelled,
+    Failed,
+    Leased,
+    Lost,
+    Pending,
+    Ready,
+    Running,
+    Skipped,
+    State,
+    Stopping,
+    Succeeded,
+)
+from astraflow.core.workflow.plan import Plan
+
+__all__ = ["LEADS_TO", "TRANSITIONS", "InvalidTransition", "fold", "replay"]
+
+
+class InvalidTransition(Bug):
+    """A fact met a state that has no row for it: a bug of ours, told with its story."""
+
+    def __init__(self, run: Run, task: int, fact: Fact) -> None:
+        state = run.tasks[task].state
+        recent = "\n".join(f"  {one!r}" for one in run.recent)
+        super().__init__(
+            INTERNAL,
+            f"no transition from {state!r} by {fact!r} for task {task} of run {run.run_id}; "
+            f"the run's last facts:\n{recent}",
+        )
+
+
+def _leased(task: Task, fact: TaskLeased) -> State:
+    assert fact.attempt == task.attempt + 1, "an attempt number is issued once"
+    task.attempt = fact.attempt
+    task.worker = fact.worker
+    task.waiting_for = None
+    task.progress = None
+    task.message = None
+    task.delay_s = 0.0
+    return Leased(fact.worker, fact.attempt, fact.ttl_ms)
+
+
+def _running(task: Task, fact: AttemptStarted) -> State:
+    assert isinstance(task.state, Leased)
+    task.tries = 0
+    if task.started_at is None:
+        task.started_at = fact.at
+    return Running(task.state.worker, fact.attempt, task.state.ttl_ms)
+
+
+def _progressed(task: Task, fact: AttemptProgressed) -> State:
+    if fact.progress is not None:
+        task.progress = fact.progress
+    if fact.message is not None:
+        task.message = fact.message
+    return task.state
+
+
+def _waiting(task: Task, fact: TaskWaiting) -> State:
+    task.waiting_for = fact.waiting_for
+    return task.state
+
+
+def _stopping(task: Task, fact: StopRequested) -> State:
+    held = task.state
+    assert isinstance(held, Leased | Running | Stopping)
+    return Stopping(held.worker, fact.attempt, held.ttl_ms, fact.why, fact.grace_ms)
+
+
+def _refused(task: Task, fact: AttemptRefused) -> State:
+    task.tries += fact.counted
+    task.delay_s = fact.delay_s
+    return REFUSED
+
+
+def _lost(task: Task, fact: AttemptLost) -> State:
+    assert task.worker is not None
+    task.losses += 1
+    task.delay_s = fact.delay_s
+    return Lost(task.worker, fact.attempt)
+
+
+def _failed_attempt(task: Task, fact: AttemptFailed) -> State:
+    task.failures += 1
+    task.tries = 0
+    task.delay_s = fact.delay_s
+    task.waiting_for = None  # a lost attempt may have waited for its next place already
+    return BACKOFF
+
+
+def _ended(task: Task, at: int) -> None:
+    task.finished_at = at
+    task.waiting_for = None
+
+
+def _succeeded(task: Task, fact: TaskSucceeded) -> State:
+    _ended(task, fact.at)
+    if task.started_at is None:
+        task.started_at = fact.at - (fact.duration_ms or 0)
+    task.result = fact.result
+    task.artifacts = fact.artifacts
+    return SUCCEEDED
+
+
+def _reused(task: Task, fact: TaskReused) -> State:
+    _ended(task, fact.at)
+    task.result = fact.result
+    task.artifacts = fact.artifacts
+    return SUCCEEDED
+
+
+def _failed(task: Task, fact: TaskFailed) -> State:
+    _ended(task, fact.at)
+    return Failed(fact.error, fact.confirmed)
+
+
+def _skipped(task: Task, fact: TaskSkipped) -> State:
+    _ended(task, fact.at)
+    return Skipped(fact.code)
+
+
+def _cancelled(task: Task, fact: TaskCancelled) -> State:
+    _ended(task, fact.at)
+    return Cancelled(fact.confirmed)
+
+
+Apply = Callable[[Task, Any], State]
+"""A row: changes the counters of the task and returns its next state."""
+
+_HELD: Final = (Leased, Running, Stopping)
+_REPORTABLE: Final = (*_HELD, Lost)  # a report may still decide the current attempt
+_PLACEABLE: Final = (Ready, Backoff, Lost)
+_OPEN: Final = (Pending, *_PLACEABLE, *_HELD)
+
+
+def _rows(states: tuple[type[State], ...], fact: type[Fact], apply: Apply) -> dict[Any, Apply]:
+    return {(state, fact): apply for state in states}
+
+
+TRANSITIONS: Final[Mapping[tuple[type[State], type[Fact]], Apply]] = {
+    **_rows(_PLACEABLE, TaskLeased, _leased),
+    **_rows(_PLACEABLE, TaskWaiting, _waiting),
+    (Leased, AttemptStarted): _running,
+    **_rows(_HELD, AttemptProgressed, _progressed),
+    **_rows(_HELD, StopRequested, _stopping),
+    **_rows(_HELD, AttemptRefused, _refused),
+    **_rows(_HELD, AttemptLost, _lost),
+    **_rows(_REPORTABLE, AttemptFailed, _failed_attempt),
+    **_rows(_REPORTABLE, TaskSucceeded, _succeeded),
+    (Pending, TaskReused): _reused,
+    (Ready, TaskReused): _reused,
+    **_rows((Ready, Backoff, *_REPORTABLE), TaskFailed, _failed),
+    **_rows((Pending, Ready, *_REPORTABLE), TaskSkipped, _skipped),
+    **_rows(_OPEN, TaskCancelled, _cancelled),
+}
+
+LEADS_TO: Final[Mapping[type[Fact], type[State] | None]] = {
+    TaskLeased: Leased,
+    TaskWaiting: None,
+    AttemptStarted: Running,
+    AttemptProgressed: None,
+    StopRequested: Stopping,
+    AttemptRefused: Backoff,
+    AttemptLost: Lost,
+    AttemptFailed: Backoff,
+    TaskSucceeded: Succeeded,
+    TaskReused: Succeeded,
+    TaskFailed: Failed,
+    TaskSkipped: Skipped,
+    TaskCancelled: Cancelled,
+}
+"""Where a fact leads from any state that has a row for it; None: it stays. For the diagram."""
+
+
+def fold(run: Run, fact: Fact) -> None:
+    """Apply one fact. The caller then takes up `run.ready` and `run.doomed`."""
+    run.last_event += width(fact)
+    run.recent.append(fact)
+    if not isinstance(fact, TaskFact):
+        _fold_run(run, fact)
+        return
+    if type(fact) is CallOpened:
+        _open_call(run, fact)
+        return
+    if type(fact) is TaskRebuilt:
+        _take_back(run, fact)
+        return
+    task = run.tasks[fact.task]
+    apply = TRANSITIONS.get((type(task.state), type(fact)))
+    if apply is None:
+        raise InvalidTransition(run, fact.task, fact)
+    task.state = apply(task, fact)
+    if run.stale and type(fact) is TaskLeased:
+        run.stale.discard(fact.task)
+    if run.takes_back and task.is_waiting and task.call is None:
+        _wait_again(run, fact.task)
+    if type(task.state) in TERMINAL:
+        task.former = None
+        run.open_tasks -= 1
+        if task.call is not None:
+            for caller in run.callers_of(fact.task):
+                run.tasks[caller].open_calls -= 1
+            run.answered.append(fact.task)
+            return
+        if run.failed is None and type(task.state) is Failed:
+            run.failed = fact.task
+        _settle_children(run, fact.task)
+
+
+def _open_call(run: Run, fact: CallOpened) -> None:
+    assert fact.task == len(run.tasks), "calls are numbered in the order in which they are opened"
+    host = run.host_of(fact.parent)
+    middlewares = run.plan.nodes[host].middlewares
+    node = host if fact.chain_index is None else middlewares[fact.chain_index]
+    run.tasks.append(Task(0, node, fact))
+    run.calls[fact.parent, fact.parent_attempt, fact.request_id] = fact.task
+    for caller in run.callers_of(fact.task):
+        run.tasks[caller].open_calls += 1
+    run.open_tasks += 1
+    run.ready.append(fact.task)
+
+
+def _take_back(run: Run, fact: TaskRebuilt) -> None:
+    """Open tasks that had succeeded, and let everything that may not have begun without them wait for them.
+
+    What runs goes on with what it was given. If its attempt does not end it, it waits like the others; a call of a
+    middleware, which has no place upstream to wait at, is given the former result again.
+    """
+    run.takes_back = True
+    run.stale.update(fact.stale)
+    for index in fact.again:
+        task = run.tasks[index]
+        if type(task.state) is not Succeeded:
+            raise InvalidTransition(run, index, fact)
+        task.state = PENDING
+        task.former, task.result = task.result, None
+        task.artifacts = ()
+        task.finished_at = None
+        run.open_tasks += 1
+    waiting = run.tasks[fact.task]
+    if type(waiting.state) not in WAITING:
+        raise InvalidTransition(run, fact.task, fact)
+    waiting.state = PENDING
+    waiting.rebuilds += 1
+    touched = dict.fromkeys((fact.task, *fact.again))
+    for index in fact.again:
+        touched.update(dict.fromkeys(run.plan.children[index]))
+    for index in touched:
+        _wait_again(run, index)
+
+
+def _wait_again(run: Run, index: int) -> None:
+    task = run.tasks[index]
+    if type(task.state) is not Pending and type(task.state) not in WAITING:
+        return  # it runs or has ended: it had what it needed
+    parents = run.plan.parents[index]
+    task.remaining = sum(not run.tasks[parent].is_terminal for parent in parents)
+    is_any = task.is_waiting and run.plan.nodes[index].join == "any"
+    if is_any and any(_edges_live(run, parent, index) for parent in parents):
+        return  # one that is still there is enough
+    if task.remaining:
+        task.state = PENDING
+        task.waiting_for = None
+        task.delay_s = 0.0
+    elif type(task.state) is Pending:
+        task.state = READY
+        run.ready.append(index)
+
+
+def _fold_run(run: Run, fact: Fact) -> None:
+    if isinstance(fact, RunStarted):
+        run.status = "running"
+        run.started_at = fact.at
+    elif isinstance(fact, CancelRequested):
+        run.cancel = fact
+    elif isinstance(fact, RunFinished):
+        assert run.open_tasks == 0, "a run ends when all its tasks have"
+        run.status = fact.status
+        run.error = fact.error
+        run.finished_at = fact.at
+    else:
+        assert isinstance(fact, RunAccepted), f"not a fact of a run: {fact!r}"
+
+
+def _settle_children(run: Run, parent: int) -> None:
+    live = type(run.tasks[parent].state) is Succeeded
+    for child in run.plan.children[parent]:
+        task = run.tasks[child]
+        if type(task.state) is not Pending:
+            continue  # already ready (join any), cancelled or skipped
+        task.remaining -= 1
+        if not run.is_simple:
+            _settle_edges(run, parent, child)
+        elif not live:
+            run.doomed.append((child, parent))
+        elif task.remaining == 0:
+            task.state = READY
+            run.ready.append(child)
+
+
+def _settle_edges(run: Run, parent: int, child: int) -> None:
+    """The join rule for a child of a plan that has error edges or joins other than `all`."""
+    task = run.tasks[child]
+    node = run.plan.nodes[child]
+    live = _edges_live(run, parent, child)
+    if node.join == "all_done":
+        becomes_ready, is_doomed = task.remaining == 0, False
+    elif node.join == "any":
+        becomes_ready = live
+        is_doomed = not live and task.remaining == 0
+    else:
+        becomes_ready = live and task.remaining == 0
+        is_doomed = not live
+    if becomes_ready:
+        task.state = READY
+        run.ready.append(child)
+    elif is_doomed:
+        run.doomed.append((child, parent))
+
+
+def _edges_live(run: Run, parent: int, child: int) -> bool:
+    """Whether the edges between two tasks are live: all of them, or one where the child joins any."""
+    state = type(run.tasks[parent].state)
+    kinds = [edge.kind for edge in run.plan.nodes[child].edges_in if edge.source == parent]
+    lives = [state is Failed if kind == "error" else state is Succeeded for kind in kinds]
+    return any(lives) if run.plan.nodes[child].join == "any" else all(lives)
+
+
+def replay(plan: Plan, facts: Iterable[Fact]) -> Run:
+    """A run as its stored facts make it. The first of them is its `RunAccepted`."""
+    run: Run | None = None
+    for fact in facts:
+        if run is None:
+            assert isinstance(fact, RunAccepted), f"a run begins with its acceptance: {fact!r}"
+            run = Run(plan, fact)
+        fold(run, fact)
+    assert run is not None, "a run has at least one fact"
+    # What followed from each fact is stored as facts of its own.
+    run.ready.clear()
+    run.doomed.clear()
+    run.answered.clear()
+    return run

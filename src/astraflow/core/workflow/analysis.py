@@ -1,0 +1,125 @@
+"""One pass over a definition that serves both validation and planning.
+
+The rules of nodes, containers, edges and the whole are in their own modules. They report into one
+list of problems and note the features that the definition needs; what they find out on the way
+(node types, ports, links) is what the planner builds from, so nothing is looked at twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from astraflow.core.errors import (
+    WORKFLOW_CYCLE,
+    WORKFLOW_INVALID,
+    WORKFLOW_LIMIT,
+    WORKFLOW_UNKNOWN_NODE,
+)
+from astraflow.core.workflow.edge_rules import EdgeRules
+from astraflow.core.workflow.family import Family
+from astraflow.core.workflow.features import Needs
+from astraflow.core.workflow.graph import find_cycles, topological_order
+from astraflow.core.workflow.limits import MAX_EDGES, MAX_MEMBERS_NAMED, MAX_NODES
+from astraflow.core.workflow.node_rules import NodeRules
+from astraflow.core.workflow.parameters import find_expression
+from astraflow.core.workflow.plan import Feature
+from astraflow.core.workflow.problems import Problems
+from astraflow.core.workflow.settings_rules import SettingsRules
+from astraflow.core.workflow.workflow_rules import check_workflow
+
+if TYPE_CHECKING:
+    from astraflow.core.workflow.catalog import Catalog
+    from astraflow.core.workflow.definition import Node, Workflow
+    from astraflow.core.workflow.ports import PortSpec
+
+__all__ = ["Analysis"]
+
+
+class Analysis:
+    """What is known of a definition. Where `problems.count` is not 0, it cannot be planned."""
+
+    def __init__(self, workflow: Workflow, catalog: Catalog) -> None:
+        self.workflow = workflow
+        self.problems = Problems()
+        self.features = Needs()
+        self._settings = SettingsRules(self.problems, self.features)
+        self.nodes = NodeRules(workflow, catalog, self._settings, self.problems)
+        self.family = Family(workflow.nodes, self.nodes.index, self.problems)
+        self.outputs: list[tuple[str, int, PortSpec]] = []
+        self.order: list[int] = []
+        if self._is_within_limits():
+            self._run()
+
+    def _is_within_limits(self) -> bool:
+        """What is far too large is refused without a closer look."""
+        for name, count, limit in (
+            ("nodes", len(self.workflow.nodes), MAX_NODES),
+            ("edges", len(self.workflow.edges), MAX_EDGES),
+        ):
+            if count > limit:
+                message = f"there are more than {limit} {name}: {count}"
+                self.problems.add(f"/{name}", WORKFLOW_LIMIT, message)
+        if not self.workflow.nodes:
+            self.problems.add("/nodes", WORKFLOW_INVALID, "there is no node to run")
+        return self.problems.count == 0
+
+    def _run(self) -> None:
+        check_workflow(self.workflow, self._settings, self.problems, self.features)
+        self.nodes.check_all()
+        self._take_expressions()
+        self.family.check_all(self.features)
+        self.edges = EdgeRules(
+            self.workflow, self.nodes, self.family, self._settings, self.problems, self.features
+        )
+        self.edges.check_all()
+        self._take_outputs()
+        self._take_order()
+
+    def _take_expressions(self) -> None:
+        with_expression = self.nodes.parameters.with_expression
+        if not with_expression:
+            return
+        for place, text in enumerate(self.nodes.texts):
+            if text in with_expression:
+                pointer = f"/nodes/{place}/parameters{find_expression(text)}"
+                self.features.add(Feature.EXPRESSION, pointer)
+
+    def _take_order(self) -> None:
+        """The authored order where it is topological, which it mostly is; else a computed one."""
+        count = len(self.workflow.nodes)
+        if self.edges.is_ordered:
+            self.order = list(range(count))
+            return
+        successors = self.edges.successors()
+        self.order = topological_order(successors)
+        if len(self.order) < count:
+            self._report_cycles(successors)
+
+    def _take_outputs(self) -> None:
+        for name, output in self.workflow.outputs.items():
+            pointer = f"/outputs/{name}/source"
+            source = self.nodes.index.get(output.source.node)
+            if source is None:
+                message = f"there is no node with this id: {output.source.node[:80]!r}"
+                self.problems.add(f"{pointer}/node", WORKFLOW_UNKNOWN_NODE, message)
+                continue
+            port = self.edges.output_port(source, output.source.port, f"{pointer}/port")
+            if port is not None:
+                self.outputs.append((name, source, port))
+
+    def _report_cycles(self, successors: list[list[int]]) -> None:
+        nodes = self.workflow.nodes
+        ordered = set(self.order)
+        rest = [place for place in range(len(nodes)) if place not in ordered]
+        for cycle in find_cycles(successors, rest):
+            members = tuple(nodes[place].id for place in cycle[:MAX_MEMBERS_NAMED])
+            more = len(cycle) - len(members)
+            labels = [_named(nodes[place], place) for place in cycle[:MAX_MEMBERS_NAMED]]
+            named = " → ".join([*labels, f"{more} more" if more else labels[0]])
+            message = f"the edges go round in a circle: {named}"
+            self.problems.add(f"/nodes/{cycle[0]}", WORKFLOW_CYCLE, message, members)
+
+
+def _named(node: Node, place: int) -> str:
+    """A node as a person knows it."""
+    return node.label[:80] if node.label else f"{node.type[:80]} at /nodes/{place}"

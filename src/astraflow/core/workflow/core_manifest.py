@@ -1,0 +1,205 @@
+"""The manifest of package `core`, which is built into every scheduler and every worker of ours.
+
+The node types of WORKFLOWS "Package `core`", and those that the scheduler carries out itself:
+container, call, wait, approval, signal. It is a literal because the core reads no files.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from astraflow.core.workflow.decoding import decode_manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from astraflow.core.workflow.manifest import Manifest
+
+__all__ = [
+    "APPROVAL_TYPE",
+    "CALL_TYPE",
+    "CONTAINER_TYPE",
+    "CORE_PACKAGE",
+    "SIGNAL_TYPE",
+    "WAIT_TYPE",
+    "core_manifest",
+]
+
+CORE_PACKAGE: Final = "core"
+CONTAINER_TYPE: Final = "core.container"
+CALL_TYPE: Final = "core.call"
+WAIT_TYPE: Final = "core.wait"
+APPROVAL_TYPE: Final = "core.approval"
+SIGNAL_TYPE: Final = "core.signal"
+
+_RUNTIME: Final = "python"
+_TEXT: Final = {"type": "string"}
+_ANYTHING: Final[dict[str, Any]] = {}
+_OBJECT: Final = {"type": "object"}
+_NUMBER: Final = {"type": "number", "minimum": 0}
+_COUNT: Final = {"type": "integer", "minimum": 0}
+_CATEGORY: Final = {
+    "type": "string",
+    "enum": ["USER_CODE", "DATA_QUALITY", "INFRASTRUCTURE", "CONFIGURATION", "TIMEOUT"],
+    "default": "USER_CODE",
+}
+_LEVEL: Final = {
+    "type": "string",
+    "enum": ["debug", "info", "warning", "error"],
+    "default": "info",
+}
+_METHOD: Final = {
+    "type": "string",
+    "enum": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
+    "default": "GET",
+}
+_RESOURCE_REF: Final = {
+    "type": "object",
+    "properties": {"resourceRef": {"type": "object"}},
+    "required": ["resourceRef"],
+}
+_COMPONENTS: Final = {"string": "string", "number": "number", "integer": "number"}
+_MULTILINE: Final = frozenset({"code", "template", "text", "body"})
+
+
+def core_manifest() -> Manifest:
+    """The manifest of package `core`."""
+    return decode_manifest(msgspec.json.encode(_document()))
+
+
+def _document() -> dict[str, Any]:
+    nodes = [*_worker_nodes(), *_scheduler_nodes()]
+    by_worker = [node["type"] for node in nodes if "executedBy" not in node]
+    return {
+        "name": CORE_PACKAGE,
+        "version": "1.0.0",
+        "schemaVersion": "1.0.0",
+        "description": "The nodes that are always there.",
+        "adapters": [
+            {
+                "name": CORE_PACKAGE,
+                "runtime": _RUNTIME,
+                "entrypoint": "astraflow_core.adapter:CoreAdapter",
+                "capabilities": by_worker,
+            }
+        ],
+        "nodes": nodes,
+    }
+
+
+def _worker_nodes() -> list[dict[str, Any]]:
+    number, text = _NUMBER, _TEXT
+    http = {"method": _METHOD, "url": text, "headers": _OBJECT, "body": _ANYTHING}
+    fail = {"message": text, "category": _CATEGORY, "retryable": {"type": "boolean"}}
+    answer = {"status": {"type": "integer"}, "headers": _OBJECT, "body": _ANYTHING}
+    durable = {"type": "boolean"}
+    file = {"name": text, "sizeBytes": _COUNT, "text": text, "durable": durable}
+    digest = {"sizeBytes": _COUNT, "sha256": text}
+    script = {"code": text, "inputs": _OBJECT}
+    return [
+        _node("noop", "Do nothing", "Flow", {}, {}),
+        _node("echo", "Echo", "Flow", {"value": _ANYTHING}, {"value": _ANYTHING}, "value", "value"),
+        _node("sleep", "Sleep", "Flow", {"seconds": number}, {"seconds": number}),
+        _node("fail", "Fail", "Flow", {**fail, "times": _COUNT}, {}),
+        _node("log", "Log", "Flow", {"message": text, "level": _LEVEL}, {}, "message"),
+        _node(
+            "stream", "Stream", "Text", {"text": text, "delayMs": number}, {"text": text},
+            "text", "text",
+        ),
+        _node(
+            "template", "Template", "Text", {"template": text, "values": _OBJECT}, {"text": text},
+            "values", "text",
+        ),
+        _python(_node("python", "Python", "Code", script, {}, "inputs", "result")),
+        _node(
+            "http", "HTTP request", "Web", {**http, "timeoutSeconds": number}, answer,
+            "url body", "body",
+        ),
+        _node("file", "File", "Files", file, {"file": _RESOURCE_REF}, "", "file"),
+        _node("read_file", "Read file", "Files", {"file": _RESOURCE_REF}, digest, "file", "sha256"),
+    ]  # fmt: skip
+
+
+def _scheduler_nodes() -> list[dict[str, Any]]:
+    given = _ANYTHING
+    rows = [
+        _node("container", "Container", "Flow", {"input": given}, {"output": given}, "input",
+              "output"),
+        _node("call", "Call a workflow", "Flow", {"inputs": _OBJECT}, {"outputs": _OBJECT},
+              "inputs", "outputs"),
+        _node("wait", "Wait", "Flow", {}, {}),
+        _node("approval", "Approval", "People", {}, {"approved": {"type": "boolean"},
+              "comment": _TEXT}, "", "approved comment"),
+        _node("signal", "Signal", "Flow", {}, {"payload": given}, "", "payload"),
+    ]  # fmt: skip
+    for row in rows:
+        row["executedBy"] = "scheduler"
+        del row["runtimes"]
+    return rows
+
+
+def _python(node: dict[str, Any]) -> dict[str, Any]:
+    # WORKFLOWS: "what main(**inputs) returns (an object as it is, else {"result": v}; port
+    # `result` reads all of it or that `v`)".
+    node["ui"]["outputPorts"][0]["binding"] = {
+        "path": "results",
+        "mode": "read",
+        "unwrap": "result",
+    }
+    return node
+
+
+def _node(
+    name: str,
+    label: str,
+    category: str,
+    parameters: Mapping[str, Any],
+    results: Mapping[str, Any],
+    inputs: str = "",
+    outputs: str = "",
+) -> dict[str, Any]:
+    """A row of the table: `inputs` and `outputs` are the data ports, beside the control ports."""
+    return {
+        "type": f"{CORE_PACKAGE}.{name}",
+        "status": "published",
+        "category": category,
+        "label": label,
+        "runtimes": {_RUNTIME: {"handler": name}},
+        "schema": {
+            "parameters": {"type": "object", "properties": dict(parameters)},
+            "results": {"type": "object", "properties": dict(results)},
+        },
+        "ui": {
+            "inputPorts": [_control("trigger"), *(_input(key) for key in inputs.split())],
+            "outputPorts": [*(_output(key) for key in outputs.split()), _control("done")],
+            "widgets": [_widget(key, schema) for key, schema in parameters.items()],
+        },
+    }
+
+
+def _control(key: str) -> dict[str, Any]:
+    return {"key": key, "label": key.capitalize(), "kind": "control"}
+
+
+def _input(key: str) -> dict[str, Any]:
+    binding = {"path": f"parameters.{key}", "mode": "write"}
+    return {"key": key, "label": key.capitalize(), "binding": binding}
+
+
+def _output(key: str) -> dict[str, Any]:
+    binding = {"path": f"results.{key}", "mode": "read"}
+    return {"key": key, "label": key.capitalize(), "binding": binding}
+
+
+def _widget(key: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    component = _COMPONENTS.get(schema.get("type", ""), "json")
+    if "enum" in schema:
+        component = "enum"
+    elif schema.get("type") == "boolean":
+        component = "boolean"
+    elif key in _MULTILINE:
+        component = "text" if schema else "json"
+    binding = {"path": f"parameters.{key}", "mode": "two_way"}
+    return {"key": key, "label": key, "component": component, "binding": binding}

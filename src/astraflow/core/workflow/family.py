@@ -1,0 +1,90 @@
+"""Which node is inside which container, and which wraps which: relations that are not edges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from astraflow.core.errors import WORKFLOW_CYCLE, WORKFLOW_INVALID, WORKFLOW_UNKNOWN_NODE
+from astraflow.core.workflow.core_manifest import CONTAINER_TYPE
+from astraflow.core.workflow.plan import Feature
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from astraflow.core.workflow.definition import Node
+    from astraflow.core.workflow.features import Needs
+    from astraflow.core.workflow.problems import Problems
+
+__all__ = ["Family"]
+
+
+class Family:
+    """Containers and middlewares of a definition, by place.
+
+    Rules: a parent is a container and no node is inside itself; a middleware wraps one host, in
+    the same container, and is not wrapped itself.
+    """
+
+    def __init__(self, nodes: Sequence[Node], index: Mapping[str, int], problems: Problems) -> None:
+        self._nodes = nodes
+        self._index = index
+        self._problems = problems
+        self.parents: dict[int, int] = {}
+        self.hosts: dict[int, int] = {}
+        """The host of each middleware."""
+
+    def check_all(self, features: Needs) -> None:
+        for place, node in enumerate(self._nodes):
+            if node.parent is not None:
+                features.add(Feature.SUBGRAPH, f"/nodes/{place}/parent")
+                self._take_parent(node.parent, place)
+        if self.parents:
+            self._check_depth()
+        for place, node in enumerate(self._nodes):
+            if node.middlewares:
+                self._take_middlewares(node, place)
+
+    def _take_parent(self, parent_id: str, place: int) -> None:
+        pointer = f"/nodes/{place}/parent"
+        parent = self._index.get(parent_id)
+        if parent is None:
+            message = f"there is no node with this id: {parent_id[:80]!r}"
+            self._problems.add(pointer, WORKFLOW_UNKNOWN_NODE, message)
+        elif self._nodes[parent].type != CONTAINER_TYPE:
+            message = f"only a node of type {CONTAINER_TYPE} can hold others"
+            self._problems.add(pointer, WORKFLOW_INVALID, message)
+        else:
+            self.parents[place] = parent
+
+    def _check_depth(self) -> None:
+        """Report nodes that are inside themselves. A place is walked once, so this is linear."""
+        sound: set[int] = set()
+        for start in self.parents:
+            walked: set[int] = set()
+            here: int | None = start
+            while here is not None and here not in sound and here not in walked:
+                walked.add(here)
+                here = self.parents.get(here)
+            if here is not None and here in walked:
+                message = f"the container is inside itself: {self._nodes[here].id}"
+                self._problems.add(f"/nodes/{here}/parent", WORKFLOW_CYCLE, message)
+            sound |= walked
+
+    def _take_middlewares(self, host: Node, place: int) -> None:
+        for number, middleware_id in enumerate(host.middlewares):
+            pointer = f"/nodes/{place}/middlewares/{number}"
+            middleware = self._index.get(middleware_id)
+            if middleware is None:
+                message = f"there is no node with this id: {middleware_id[:80]!r}"
+                self._problems.add(pointer, WORKFLOW_UNKNOWN_NODE, message)
+                continue
+            if middleware == place or self._nodes[middleware].middlewares:
+                message = "a middleware cannot have middlewares of its own"
+                self._problems.add(pointer, WORKFLOW_INVALID, message)
+            elif middleware in self.hosts:
+                message = "a middleware wraps one host only"
+                self._problems.add(pointer, WORKFLOW_INVALID, message)
+            elif self.parents.get(middleware) != self.parents.get(place):
+                message = "a middleware is in the same container as its host"
+                self._problems.add(pointer, WORKFLOW_INVALID, message)
+            self.hosts.setdefault(middleware, place)

@@ -1,0 +1,153 @@
+"""The manifest of a package: what it provides and what it needs (seed 002 §3, seed 003 §6).
+
+As with a definition, the authored bytes are kept beside the typed view, so fields that we do not
+know survive. `resources` has two forms: the list of seed 002 (files to fetch and place) and the
+object of seed 003 (`defaults` for what handlers return), which may hold the list as `files`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+from astraflow.core.workflow.definition import Ui
+
+__all__ = [
+    "Adapter",
+    "Hooks",
+    "Manifest",
+    "ManifestBody",
+    "ManifestNode",
+    "NodeRuntime",
+    "PythonNeeds",
+    "ResourceDefaults",
+    "ResourceFile",
+    "Resources",
+    "Signature",
+]
+
+Objects = dict[str, Raw]
+
+
+class _Part(Struct, frozen=True, gc=False, rename="camel"):
+    pass
+
+
+class Adapter(_Part, frozen=True):
+    """Code that runs nodes: `entrypoint` is `module.path:Name`, `capabilities` are node types."""
+
+    name: str
+    runtime: str
+    entrypoint: str
+    capabilities: list[str] = []
+    idempotency: str | None = None
+    """`none`: a lost attempt that had started fails instead of running again."""
+    metadata: Objects | None = None
+
+
+class PythonNeeds(_Part, frozen=True):
+    requires: str | None = None
+    dependencies: list[str] = []
+    closed: bool = False
+    """The dependencies are all that is needed, theirs included: nothing is resolved at install."""
+
+
+class NodeRuntime(_Part, frozen=True):
+    handler: str | None = None
+    config: Objects | None = None
+
+
+class ManifestNode(_Part, frozen=True):
+    """A node type that the package provides."""
+
+    type: str
+    status: Literal["draft", "published", "deprecated"] | None = None
+    category: str | None = None
+    label: str | None = None
+    description: str | None = None
+    tags: list[str] = []
+    runtimes: dict[str, NodeRuntime] = {}
+    schema: Objects | None = None
+    ui: Ui | None = None
+    executed_by: Literal["worker", "scheduler"] = "worker"
+    conditions: Objects | None = None
+    extensions: Objects | None = None
+    metadata: Objects | None = None
+
+
+class ResourceFile(_Part, frozen=True):
+    path: str
+    type: str
+    sha256: str | None = None
+    url: str | None = None
+
+
+class ResourceDefaults(_Part, frozen=True):
+    inline_threshold_bytes: Annotated[int, Meta(ge=0, le=2**31)] | None = None
+    type: str | None = None
+    ttl_seconds: Annotated[int, Meta(ge=1, le=366 * 86_400)] | None = None
+
+
+class Resources(_Part, frozen=True):
+    defaults: ResourceDefaults | None = None
+    files: list[ResourceFile] = []
+
+
+class Hooks(_Part, frozen=True):
+    """Scripts inside the package, run at these moments, from an allow-list and under limits."""
+
+    install: list[str] = []
+    uninstall: list[str] = []
+
+
+class Signature(_Part, frozen=True):
+    sha256: str
+    signed_at: str | None = None
+    signed_by: str | None = None
+    algorithm: Literal["ed25519"] | None = None
+    value: str | None = None
+
+
+class ManifestBody(_Part, frozen=True):
+    """The typed view of a manifest."""
+
+    name: str
+    version: str
+    schema_version: str
+    description: str | None = None
+    adapters: list[Adapter] = []
+    python: PythonNeeds | None = None
+    nodes: list[ManifestNode] = []
+    resources: list[ResourceFile] | Resources | None = None
+    hooks: Hooks | None = None
+    signature: Signature | None = None
+    isolation: Literal["package", "attempt"] = "package"
+    permissions: list[str] = []
+
+    def resource_files(self) -> list[ResourceFile]:
+        """The files to fetch, whichever form the manifest uses."""
+        if isinstance(self.resources, Resources):
+            return self.resources.files
+        return self.resources or []
+
+
+class Manifest(Struct, frozen=True, gc=False):
+    """A manifest as authored, and the typed view of it. Made by `decode_manifest`."""
+
+    raw: bytes
+    body: ManifestBody
+
+    @property
+    def name(self) -> str:
+        return self.body.name
+
+    @property
+    def version(self) -> str:
+        return self.body.version
+
+    def document(self) -> dict[str, Any]:
+        """The whole document as plain JSON values, unknown fields included; yours to change."""
+        document: dict[str, Any] = msgspec.json.decode(self.raw)
+        return document

@@ -1,0 +1,304 @@
+"""The plan: what a run executes. Immutable, compact, and independent of the definition's bytes.
+
+Rules:
+1. Nodes are in topological order and are known by their index. `parents` and `children` are
+   distinct indexes, whatever the number of edges between two nodes.
+2. Packages are pinned: every node names one version (WORKFLOWS: "pinned when the run is
+   accepted"), so that a run does not change when a newer version is published.
+3. Equal parts are one object: policies, parameters, tuples. 50,000 nodes differ in little.
+4. `features` names all that the plan needs beyond a plain graph. An engine refuses a plan with a
+   feature that it does not execute; it never ignores one.
+5. A plan is stored with the run that executes it: every type in it has one encoding (`encode_plan`).
+6. `bind` makes the parameters of a task. Without data inputs these are the authored bytes, the
+   same object; with inputs, the results of the sources are written over them in edge order.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from astraflow.core.ids import NodeId
+from astraflow.core.workflow.bindings import MISSING, Path, read, write
+from astraflow.core.workflow.definition import Approval, Call, Category, Join, MapOver, Signal, Wait
+from astraflow.core.workflow.limits import MAX_PARAMETERS_DEPTH, MAX_RESOURCE_REFS
+
+__all__ = [
+    "DEFAULT_RETRY",
+    "UNSTATED",
+    "AffinityHint",
+    "ControlStep",
+    "Feature",
+    "InEdge",
+    "InputEdge",
+    "Plan",
+    "PlanNode",
+    "PlanOutput",
+    "ResourceRefValue",
+    "RetryPolicy",
+    "bind",
+    "decode_plan",
+    "encode_plan",
+    "find_resource_refs",
+]
+
+
+class Feature(enum.Enum):
+    """What a plan needs beyond nodes, order and bindings."""
+
+    CONDITION = "condition"
+    """`when` on an edge or a node."""
+    EXPRESSION = "expression"
+    """A string that begins with `=` in parameters, keys or settings."""
+    JOIN_ANY = "join_any"
+    JOIN_ALL_DONE = "join_all_done"
+    ERROR_PORT = "error_port"
+    MAP = "map"
+    SUBGRAPH = "subgraph"
+    CALL = "call"
+    MIDDLEWARE = "middleware"
+    WAIT = "wait"
+    APPROVAL = "approval"
+    SIGNAL = "signal"
+    RUN_INPUT = "run_input"
+    """The run takes declared inputs."""
+    RUN_OUTPUT = "run_output"
+    """The run has declared outputs."""
+    RUN_TIMEOUT = "run_timeout"
+
+
+class RetryPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
+    """How often failures may happen and how long to wait after one."""
+
+    max_attempts: int = 1
+    initial_s: float = 1.0
+    factor: float = 2.0
+    max_s: float = 60.0
+    jitter: float = 0.2
+    """The share of each delay that is drawn at random."""
+    categories: frozenset[Category] | None = None
+    """The error categories that are retried; None means the table of PROTOCOL §9."""
+
+
+DEFAULT_RETRY: Final = RetryPolicy()
+"""WORKFLOWS: "No `retry` = `maxAttempts` 1, counting failures, not losses"."""
+
+UNSTATED: Final = "unstated"
+"""The idempotency of a node whose manifest says nothing about it."""
+
+
+class AffinityHint(Struct, frozen=True, gc=False):
+    key: str
+    mode: Literal["sticky", "preferred"]
+
+
+class ResourceRefValue(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A reference to what a worker keeps, as authored or as it came with a result."""
+
+    resource_id: str
+    worker_id: str | None = None
+    type: str | None = None
+    scope: str | None = None
+
+
+class InEdge(Struct, frozen=True, gc=False, omit_defaults=True):
+    """An edge into a node, as order and condition; `source` is an index of the plan."""
+
+    source: int
+    kind: Literal["data", "control", "error"]
+    when: str | None = None
+
+
+class InputEdge(Struct, frozen=True, gc=False, omit_defaults=True):
+    """An edge that writes something: `read` from the source's results, `write` into parameters.
+
+    `read` is None for the `done` port, which reads as true. With `multiple` the values of all
+    edges with the same `write` become a list in edge order. With `unwrap`, an object that holds
+    this key alone is read as the key's value. `of_error`: it reads the source's error instead.
+    """
+
+    source: int
+    read: Path | None
+    write: Path
+    multiple: bool = False
+    unwrap: str | None = None
+    of_error: bool = False
+
+
+class ControlStep(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """What the scheduler itself does at a node: one of these."""
+
+    call: Call | None = None
+    wait: Wait | None = None
+    approval: Approval | None = None
+    signal: Signal | None = None
+
+
+class PlanNode(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """One node of the plan, with everything that dispatching its task needs."""
+
+    node_id: NodeId
+    type: str
+    label: str
+    package_name: str
+    package_version: str
+    runtime: str | None = None
+    parameters: bytes = b"{}"
+    inputs: tuple[InputEdge, ...] = ()
+    edges_in: tuple[InEdge, ...] = ()
+    join: Join = "all"
+    when: str | None = None
+    retry: RetryPolicy = DEFAULT_RETRY
+    timeout_s: float | None = None
+    concurrency_key: str | None = None
+    affinity: AffinityHint | None = None
+    resource_refs: tuple[ResourceRefValue, ...] = ()
+    """Those of `resourceRefs` and those found in the authored parameters."""
+    on_resource_lost: Literal["fail", "rebuild"] | None = None
+    middlewares: tuple[int, ...] = ()
+    """The nodes that wrap this one, outermost first."""
+    host: int | None = None
+    """The node that this one wraps, if it is a middleware."""
+    parent: int | None = None
+    """The container that this node is inside of."""
+    map_over: MapOver | None = None
+    control: ControlStep | None = None
+    """Set: the scheduler itself does this node, no worker."""
+    disabled: bool = False
+    priority: int = 0
+    idempotency: str = UNSTATED
+    worker_labels: tuple[tuple[str, str], ...] = ()
+    """Labels that a worker must carry, sorted."""
+
+
+class PlanOutput(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A declared output of the run: what `read` finds in the results of `source`."""
+
+    name: str
+    source: int
+    read: Path | None
+    unwrap: str | None = None
+
+
+class Plan(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """What one version of a workflow executes. Share it freely: nothing in it changes."""
+
+    workflow_id: str
+    nodes: tuple[PlanNode, ...]
+    index: dict[NodeId, int]
+    parents: tuple[tuple[int, ...], ...]
+    children: tuple[tuple[int, ...], ...]
+    features: frozenset[Feature] = frozenset()
+    outputs: tuple[PlanOutput, ...] = ()
+    timeout_s: float | None = None
+
+    def check(self) -> None:
+        """Assert what the rules of this module promise."""
+        count = len(self.nodes)
+        assert len(self.parents) == count
+        assert len(self.children) == count
+        assert len(self.index) == count
+        for here, node in enumerate(self.nodes):
+            assert self.index[node.node_id] == here
+            parents = self.parents[here]
+            assert len(set(parents)) == len(parents)
+            assert all(parent < here for parent in parents)
+            assert set(parents) == {edge.source for edge in node.edges_in}
+            assert {edge.source for edge in node.inputs} <= set(parents)
+            assert all(here in self.children[parent] for parent in parents)
+        assert sum(map(len, self.parents)) == sum(map(len, self.children))
+
+
+encode_plan: Final = msgspec.msgpack.Encoder().encode
+"""The stored form of a plan."""
+
+_decoder: Final = msgspec.msgpack.Decoder(Plan)
+
+
+def decode_plan(raw: bytes) -> Plan:
+    """Read a stored plan, of this release or an earlier one."""
+    plan: Plan = _decoder.decode(raw)
+    return plan
+
+
+def _nothing(source: int) -> None:
+    return None
+
+
+def bind(
+    node: PlanNode,
+    results: Callable[[int], Mapping[str, Any] | None],
+    errors: Callable[[int], Mapping[str, Any] | None] = _nothing,
+) -> bytes:
+    """The parameters of a task of this node, as JSON.
+
+    `results` gives the committed results of a node by index, or None when it has none; `errors`
+    the error of a failed one. A missing output leaves the target parameter as authored.
+    """
+    if not node.inputs:
+        return node.parameters
+    parameters = msgspec.json.decode(node.parameters)
+    lists: dict[Path, list[Any]] = {}
+    for edge in node.inputs:
+        value = _value(edge, (errors if edge.of_error else results)(edge.source))
+        if value is MISSING:
+            continue
+        if edge.multiple:
+            lists.setdefault(edge.write, []).append(value)
+        else:
+            parameters = write(edge.write, parameters, value)
+    for path, values in lists.items():
+        parameters = write(path, parameters, values)
+    return msgspec.json.encode(parameters)
+
+
+def _value(edge: InputEdge, document: Mapping[str, Any] | None) -> Any:
+    if document is None:
+        return MISSING
+    if edge.read is None:
+        return True
+    value = read(edge.read, document)
+    if edge.unwrap is not None and isinstance(value, dict) and len(value) == 1:
+        return value.get(edge.unwrap, value)
+    return value
+
+
+def find_resource_refs(parameters: bytes | Mapping[str, Any]) -> list[ResourceRefValue]:
+    """Every `{"resourceRef": {…}}` in the parameters, each once, in the order they stand.
+
+    PROTOCOL §4: "After binding, every {"resourceRef": {…}} found in the parameters joins
+    `resource_refs`". Depth and number are bounded by the limits of parameters.
+    """
+    if isinstance(parameters, bytes):
+        # A key can be spelt with escapes, so either the word or an escape is worth a look.
+        if b"resourceRef" not in parameters and b"\\u" not in parameters:
+            return []
+        parameters = msgspec.json.decode(parameters)
+    found: dict[ResourceRefValue, None] = {}
+    pending: list[tuple[Any, int]] = [(parameters, 0)]
+    while pending and len(found) < MAX_RESOURCE_REFS:
+        value, depth = pending.pop()
+        if isinstance(value, Mapping):
+            ref = _resource_ref(value.get("resourceRef"))
+            if ref is not None:
+                found[ref] = None
+            inner = list(value.values())
+        elif isinstance(value, list):
+            inner = value
+        else:
+            continue
+        if depth < MAX_PARAMETERS_DEPTH:
+            pending.extend((item, depth + 1) for item in reversed(inner))
+    return list(found)
+
+
+def _resource_ref(value: Any) -> ResourceRefValue | None:
+    if not isinstance(value, Mapping) or not isinstance(value.get("resourceId"), str):
+        return None
+    texts = [value.get(key) for key in ("workerId", "type", "scope")]
+    worker_id, kind, scope = (text if isinstance(text, str) else None for text in texts)
+    return ResourceRefValue(value["resourceId"], worker_id, kind, scope)

@@ -1,0 +1,186 @@
+"""What the optional settings of a node must keep, and which features they ask for.
+
+Types and ranges are part of the shape and checked when the definition is decoded; here is what a
+type cannot say: lengths, grammar, and settings that belong to certain node types only.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from astraflow.core.errors import (
+    WORKFLOW_BAD_PATH,
+    WORKFLOW_BAD_TEXT,
+    WORKFLOW_INVALID,
+    WORKFLOW_LIMIT,
+)
+from astraflow.core.workflow.bindings import BadPath, compile_path
+from astraflow.core.workflow.core_manifest import (
+    APPROVAL_TYPE,
+    CALL_TYPE,
+    CONTAINER_TYPE,
+    SIGNAL_TYPE,
+    WAIT_TYPE,
+)
+from astraflow.core.workflow.limits import (
+    MAX_DESCRIPTION_CHARS,
+    MAX_EXPRESSION_CHARS,
+    MAX_KEY_CHARS,
+    MAX_LIST_ITEMS,
+    MAX_MIDDLEWARES,
+    MAX_RESOURCE_REFS,
+)
+from astraflow.core.workflow.parameters import is_expression
+from astraflow.core.workflow.plan import Feature
+from astraflow.core.workflow.versions import parse_version
+
+if TYPE_CHECKING:
+    from astraflow.core.workflow.definition import Approval, MapOver, Node, Wait, WorkerHints
+    from astraflow.core.workflow.features import Needs
+    from astraflow.core.workflow.problems import Problems
+
+__all__ = ["SettingsRules"]
+
+_MAX_RESOURCE_ID_CHARS: Final = 1_024
+_TIME: Final = re.compile(
+    r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})", re.ASCII
+)
+
+# The setting that a node type of the scheduler's own needs, and that no other type may have.
+_CONTROLS: Final = (
+    ("call", CALL_TYPE, Feature.CALL),
+    ("wait", WAIT_TYPE, Feature.WAIT),
+    ("approval", APPROVAL_TYPE, Feature.APPROVAL),
+    ("signal", SIGNAL_TYPE, Feature.SIGNAL),
+)
+_CONTROL_TYPES: Final = frozenset(node_type for _, node_type, _ in _CONTROLS)
+_JOINS: Final = {"any": Feature.JOIN_ANY, "all_done": Feature.JOIN_ALL_DONE}
+
+
+class SettingsRules:
+    def __init__(self, problems: Problems, features: Needs) -> None:
+        self._problems = problems
+        self._features = features
+
+    def check(self, node: Node, place: int) -> None:
+        """Check one node. The questions are ordered so that a plain node answers them quickly."""
+        if node.when is not None:
+            self.check_condition(node.when, f"/nodes/{place}/when")
+        if node.join != "all":
+            self._features.add(_JOINS[node.join], f"/nodes/{place}/join")
+        if node.concurrency_key is not None:
+            self._check_key(node.concurrency_key, f"/nodes/{place}/concurrencyKey")
+        if node.affinity is not None:
+            self._check_key(node.affinity.key, f"/nodes/{place}/affinity/key")
+        if node.runtime is not None:
+            self._problems.check_key(f"/nodes/{place}/runtime", node.runtime, MAX_KEY_CHARS)
+        if node.worker_hints is not None:
+            self.check_hints(node.worker_hints, f"/nodes/{place}/workerHints")
+        if node.resource_refs or node.middlewares:
+            self._check_lists(node, f"/nodes/{place}")
+        if node.map is not None:
+            self._check_map(node.map, f"/nodes/{place}/map")
+        if node.type == CONTAINER_TYPE:
+            self._features.add(Feature.SUBGRAPH, f"/nodes/{place}/type")
+        if node.type in _CONTROL_TYPES or node.call or node.wait or node.approval or node.signal:
+            self._check_controls(node, f"/nodes/{place}")
+
+    def check_condition(self, text: str, pointer: str) -> None:
+        """Check the `when` of a node or an edge: an expression, with or without a leading `=`."""
+        self._problems.check_key(pointer, text, MAX_EXPRESSION_CHARS)
+        self._features.add(Feature.CONDITION, pointer)
+
+    def check_hints(self, hints: WorkerHints, pointer: str) -> None:
+        if hints.package is not None:
+            self._problems.check_key(f"{pointer}/package", hints.package, MAX_KEY_CHARS)
+        if hints.min_version is not None and parse_version(hints.min_version) is None:
+            message = f"not a version: {hints.min_version[:80]!r}"
+            self._problems.add(f"{pointer}/minVersion", WORKFLOW_BAD_TEXT, message)
+        if len(hints.labels) > MAX_LIST_ITEMS:
+            message = f"there are more than {MAX_LIST_ITEMS} labels: {len(hints.labels)}"
+            self._problems.add(f"{pointer}/labels", WORKFLOW_LIMIT, message)
+            return
+        for key, value in hints.labels.items():
+            self._problems.check_key(f"{pointer}/labels", key, MAX_KEY_CHARS)
+            self._problems.check_text(f"{pointer}/labels", value, MAX_KEY_CHARS)
+
+    def _check_key(self, text: str, pointer: str) -> None:
+        if is_expression(text):
+            self._features.add(Feature.EXPRESSION, pointer)
+            self._problems.check_key(pointer, text, MAX_EXPRESSION_CHARS)
+        else:
+            self._problems.check_key(pointer, text, MAX_KEY_CHARS)
+
+    def _check_lists(self, node: Node, pointer: str) -> None:
+        refs, middlewares = node.resource_refs, node.middlewares
+        if middlewares:
+            self._features.add(Feature.MIDDLEWARE, f"{pointer}/middlewares")
+        if len(middlewares) > MAX_MIDDLEWARES:
+            message = f"there are more than {MAX_MIDDLEWARES} middlewares: {len(middlewares)}"
+            self._problems.add(f"{pointer}/middlewares", WORKFLOW_LIMIT, message)
+        if len(refs) > MAX_RESOURCE_REFS:
+            message = f"there are more than {MAX_RESOURCE_REFS} resources: {len(refs)}"
+            self._problems.add(f"{pointer}/resourceRefs", WORKFLOW_LIMIT, message)
+            return
+        for number, ref in enumerate(refs):
+            here = f"{pointer}/resourceRefs/{number}/resourceId"
+            self._problems.check_key(here, ref.resource_id, _MAX_RESOURCE_ID_CHARS)
+
+    def _check_map(self, over: MapOver, pointer: str) -> None:
+        self._features.add(Feature.MAP, pointer)
+        if is_expression(over.over):
+            self._features.add(Feature.EXPRESSION, f"{pointer}/over")
+            self._problems.check_text(f"{pointer}/over", over.over, MAX_EXPRESSION_CHARS)
+        else:
+            try:
+                compile_path(over.over)
+            except BadPath as error:
+                self._problems.add(f"{pointer}/over", WORKFLOW_BAD_PATH, str(error))
+        self._problems.check_key(f"{pointer}/item", over.item, MAX_KEY_CHARS)
+        self._problems.check_key(f"{pointer}/collect", over.collect, MAX_KEY_CHARS)
+
+    def _check_controls(self, node: Node, pointer: str) -> None:
+        for name, node_type, feature in _CONTROLS:
+            is_set = getattr(node, name) is not None
+            if is_set and node.type != node_type:
+                message = f"only a node of type {node_type} has this setting"
+                self._problems.add(f"{pointer}/{name}", WORKFLOW_INVALID, message)
+            if node.type == node_type:
+                self._features.add(feature, f"{pointer}/type")
+                if not is_set and name != "approval":
+                    message = f"a node of type {node_type} needs the setting {name}"
+                    self._problems.add(pointer, WORKFLOW_INVALID, message)
+        if node.wait is not None:
+            self._check_wait(node.wait, f"{pointer}/wait")
+        if node.approval is not None:
+            self._check_approval(node.approval, f"{pointer}/approval")
+        if node.signal is not None:
+            self._problems.check_key(f"{pointer}/signal/name", node.signal.name, MAX_KEY_CHARS)
+        if node.call is not None:
+            here = f"{pointer}/call/workflowId"
+            self._problems.check_key(here, node.call.workflow_id, MAX_KEY_CHARS)
+
+    def _check_wait(self, wait: Wait, pointer: str) -> None:
+        if (wait.seconds is None) == (wait.until is None):
+            message = "a wait needs either seconds or until"
+            self._problems.add(pointer, WORKFLOW_INVALID, message)
+        if wait.until is None:
+            return
+        if is_expression(wait.until):
+            self._features.add(Feature.EXPRESSION, f"{pointer}/until")
+            self._problems.check_text(f"{pointer}/until", wait.until, MAX_EXPRESSION_CHARS)
+        elif not _TIME.fullmatch(wait.until):
+            message = "not a time as RFC 3339 writes it, nor an expression"
+            self._problems.add(f"{pointer}/until", WORKFLOW_INVALID, message)
+
+    def _check_approval(self, approval: Approval, pointer: str) -> None:
+        if approval.message is not None:
+            here = f"{pointer}/message"
+            self._problems.check_text(here, approval.message, MAX_DESCRIPTION_CHARS)
+        if len(approval.roles) > MAX_LIST_ITEMS:
+            message = f"there are more than {MAX_LIST_ITEMS} roles: {len(approval.roles)}"
+            self._problems.add(f"{pointer}/roles", WORKFLOW_LIMIT, message)
+            return
+        for number, role in enumerate(approval.roles):
+            self._problems.check_key(f"{pointer}/roles/{number}", role, MAX_KEY_CHARS)

@@ -1,0 +1,48 @@
+"""Validation: is this definition one that can be run, and if not, what all is wrong with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from astraflow.core.errors import WORKFLOW_INPUT, WORKFLOW_INVALID, WORKFLOW_UNSUPPORTED
+from astraflow.core.workflow.analysis import Analysis
+from astraflow.core.workflow.problems import InvalidDocument, Problems, pointer_token
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from astraflow.core.workflow.catalog import Catalog
+    from astraflow.core.workflow.definition import Definition
+    from astraflow.core.workflow.problems import Problem
+
+__all__ = ["check_inputs", "refusal_of", "validate"]
+
+
+def validate(definition: Definition, catalog: Catalog) -> list[Problem]:
+    """All problems of a decoded definition; an empty list means that it can be run."""
+    analysis = Analysis(definition.workflow, catalog)
+    analysis.features.report(analysis.problems)
+    return analysis.problems.found()
+
+
+def check_inputs(declared: Collection[str], given: bytes) -> None:
+    """Refuse inputs of a run that its workflow does not declare: they would vanish.
+
+    Raises:
+        InvalidDocument: with a pointer to each of them.
+    """
+    problems = Problems()
+    for name in msgspec.json.decode(given, type=dict[str, msgspec.Raw]):
+        if name not in declared:
+            message = f"the workflow declares no input of this name: {name[:80]!r}"
+            problems.add(f"/inputs/{pointer_token(name[:80])}", WORKFLOW_INPUT, message)
+    if problems.count:
+        raise InvalidDocument(WORKFLOW_INPUT, problems.found())
+
+
+def refusal_of(problems: Sequence[Problem]) -> InvalidDocument:
+    """The refusal of a definition with these problems, whoever asks."""
+    needs_only = all(problem.code == WORKFLOW_UNSUPPORTED.code for problem in problems)
+    return InvalidDocument(WORKFLOW_UNSUPPORTED if needs_only else WORKFLOW_INVALID, problems)

@@ -1,0 +1,127 @@
+"""What a definition must keep as a whole: its own id, texts, runtimes, inputs, triggers."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from astraflow.core.errors import WORKFLOW_BAD_ID, WORKFLOW_BAD_TEXT, WORKFLOW_LIMIT
+from astraflow.core.workflow.definition import CronTrigger, WebhookTrigger
+from astraflow.core.workflow.limits import (
+    MAX_DESCRIPTION_CHARS,
+    MAX_KEY_CHARS,
+    MAX_LABEL_CHARS,
+    MAX_LIST_ITEMS,
+)
+from astraflow.core.workflow.node_rules import UUID
+from astraflow.core.workflow.plan import Feature
+from astraflow.core.workflow.problems import pointer_token
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sized
+
+    from astraflow.core.workflow.definition import Metadata, Workflow
+    from astraflow.core.workflow.features import Needs
+    from astraflow.core.workflow.problems import Problems
+    from astraflow.core.workflow.settings_rules import SettingsRules
+
+__all__ = ["check_workflow"]
+
+_CRON: Final = re.compile(
+    r"@(?:hourly|daily|weekly|monthly|yearly)"
+    r"|[0-9A-Za-z*/,#?-]{1,64}(?: [0-9A-Za-z*/,#?-]{1,64}){4}",
+    re.ASCII,
+)
+_TIME_ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}", re.ASCII)
+_WEBHOOK_PATH: Final = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*", re.ASCII)
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
+
+
+def check_workflow(
+    workflow: Workflow, settings: SettingsRules, problems: Problems, features: Needs
+) -> None:
+    """Report the problems of everything but nodes and edges."""
+    if not UUID.fullmatch(workflow.id):
+        message = f"the id of a workflow must be a UUID: {workflow.id[:80]!r}"
+        problems.add("/id", WORKFLOW_BAD_ID, message)
+    if workflow.metadata is not None:
+        _check_metadata(workflow.metadata, problems)
+    _check_texts(workflow.tags, "/tags", problems)
+    if _bounded(workflow.runtimes, "/runtimes", problems):
+        for name, runtime in workflow.runtimes.items():
+            problems.check_key("/runtimes", name, MAX_KEY_CHARS)
+            if runtime.worker_hints is not None:
+                settings.check_hints(
+                    runtime.worker_hints, f"/runtimes/{pointer_token(name)}/workerHints"
+                )
+    _check_names(workflow.inputs, "/inputs", problems)
+    _check_names(workflow.outputs, "/outputs", problems)
+    if workflow.inputs:
+        features.add(Feature.RUN_INPUT, "/inputs")
+    if workflow.outputs:
+        features.add(Feature.RUN_OUTPUT, "/outputs")
+    if workflow.timeout_seconds is not None:
+        features.add(Feature.RUN_TIMEOUT, "/timeoutSeconds")
+    _check_triggers(workflow, problems)
+
+
+def _check_metadata(metadata: Metadata, problems: Problems) -> None:
+    if metadata.name is not None:
+        problems.check_text("/metadata/name", metadata.name, MAX_LABEL_CHARS)
+    if metadata.description is not None:
+        problems.check_text("/metadata/description", metadata.description, MAX_DESCRIPTION_CHARS)
+    if metadata.environment is not None:
+        problems.check_text("/metadata/environment", metadata.environment, MAX_LABEL_CHARS)
+    _check_texts(metadata.tags, "/metadata/tags", problems)
+
+
+def _bounded(items: Sized, pointer: str, problems: Problems) -> bool:
+    if len(items) <= MAX_LIST_ITEMS:
+        return True
+    message = f"there are more than {MAX_LIST_ITEMS} items: {len(items)}"
+    problems.add(pointer, WORKFLOW_LIMIT, message)
+    return False
+
+
+def _check_texts(texts: list[str], pointer: str, problems: Problems) -> None:
+    if _bounded(texts, pointer, problems):
+        for place, text in enumerate(texts):
+            problems.check_key(f"{pointer}/{place}", text, MAX_LABEL_CHARS)
+
+
+def _check_names(names: Collection[str], pointer: str, problems: Problems) -> None:
+    if not _bounded(names, pointer, problems):
+        return
+    for name in names:
+        if len(name) > MAX_KEY_CHARS or not _NAME.fullmatch(name):
+            problems.add(pointer, WORKFLOW_BAD_TEXT, f"not a name: {name[:80]!r}")
+
+
+def _check_triggers(workflow: Workflow, problems: Problems) -> None:
+    if not _bounded(workflow.triggers, "/triggers", problems):
+        return
+    for place, trigger in enumerate(workflow.triggers):
+        pointer = f"/triggers/{place}"
+        if isinstance(trigger, CronTrigger):
+            _check_cron(trigger, pointer, problems)
+        elif isinstance(trigger, WebhookTrigger):
+            _check_webhook(trigger, pointer, problems)
+
+
+def _check_cron(trigger: CronTrigger, pointer: str, problems: Problems) -> None:
+    if not _CRON.fullmatch(trigger.expression):
+        message = f"not a schedule of five fields: {trigger.expression[:80]!r}"
+        problems.add(f"{pointer}/expression", WORKFLOW_BAD_TEXT, message)
+    zone = trigger.time_zone
+    if len(zone) > MAX_KEY_CHARS or not _TIME_ZONE.fullmatch(zone):
+        message = f"not the name of a time zone: {zone[:80]!r}"
+        problems.add(f"{pointer}/timeZone", WORKFLOW_BAD_TEXT, message)
+
+
+def _check_webhook(trigger: WebhookTrigger, pointer: str, problems: Problems) -> None:
+    path = trigger.path
+    if path is None:
+        return
+    if len(path) > MAX_LABEL_CHARS or not _WEBHOOK_PATH.fullmatch(path):
+        message = f"not a path of plain words: {path[:80]!r}"
+        problems.add(f"{pointer}/path", WORKFLOW_BAD_TEXT, message)

@@ -1,0 +1,261 @@
+"""Where a task goes, in order of preference, and what it says when it goes nowhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from astraflow.core.dispatch.demand import Demand
+from astraflow.core.dispatch.placement import (
+    LOOKED_AT,
+    NoPlace,
+    choose,
+    find_place,
+    is_offered,
+    offers,
+)
+from astraflow.core.dispatch.workers import Offer, WorkerEntry, WorkerTable
+from astraflow.core.runs.facts import WaitingFor
+
+PKG = {"pkg": frozenset({"1.0"})}
+
+
+def demand(**fields: Any) -> Demand:
+    return Demand("acme", "pkg", "1.0", "t.node", **fields)
+
+
+class Pool:
+    """Some workers."""
+
+    def __init__(self, *names: str, slots: int = 4, **fields: Any) -> None:
+        self.table = WorkerTable()
+        for name in names:
+            self.add(name, slots, **fields)
+
+    def add(self, name: str, slots: int = 4, **fields: Any) -> WorkerEntry:
+        packages = fields.pop("packages", PKG)
+        tenant = fields.pop("tenant", "acme")
+        return self.table.register(tenant, name, f"s-{name}", 1, Offer(slots, packages, **fields))
+
+    def fill(self, name: str, count: int = 1) -> None:
+        worker = self.table.find("acme", name)
+        assert worker is not None
+        for _ in range(count):
+            self.table.take_slot(worker, "t.node")
+
+    def chosen(self, wanted: Demand, bound_to: str | None = None) -> str | WaitingFor:
+        place = find_place(wanted, self.table, bound_to)
+        self.table.check()
+        if place is not None:
+            return place.worker_id
+        nowhere = choose(wanted, self.table)
+        assert isinstance(nowhere, NoPlace)
+        return nowhere.waiting_for
+
+
+class TestOffers:
+    @pytest.mark.parametrize(
+        ("wanted", "fits"),
+        [
+            (demand(), True),
+            (demand(runtime="python"), True),
+            (demand(runtime="node"), False),
+            (demand(labels=(("zone", "eu"),)), True),
+            (demand(labels=(("zone", "us"),)), False),
+            (demand(labels=(("zone", "eu"), ("gpu", "yes"))), False),
+            (Demand("acme", "pkg", "2.0", "t.node"), False),
+            (Demand("acme", "other", "1.0", "t.node"), False),
+        ],
+    )
+    def test_package_version_runtime_and_labels_must_all_fit(
+        self, wanted: Demand, fits: bool
+    ) -> None:
+        worker = Pool().add("w1", runtimes=frozenset({"python"}), labels={"zone": "eu"})
+        assert offers(worker, wanted) == fits
+
+
+class TestFreeChoice:
+    def test_the_least_loaded_worker_is_chosen(self) -> None:
+        pool = Pool("w1", "w2", "w3")
+        pool.fill("w1", 2)
+        pool.fill("w3", 1)
+        assert pool.chosen(demand()) == "w2"
+
+    def test_load_is_the_share_of_slots_in_use(self) -> None:
+        pool = Pool()
+        pool.add("small", 2)
+        pool.add("large", 10)
+        pool.fill("small", 1)
+        pool.fill("large", 2)
+        assert pool.chosen(demand()) == "large"
+
+    def test_equally_loaded_workers_take_turns(self) -> None:
+        pool = Pool("w1", "w2", "w3")
+        order = []
+        for _ in range(6):
+            name = pool.chosen(demand())
+            assert isinstance(name, str)
+            order.append(name)
+            pool.fill(name)
+        assert order == ["w1", "w2", "w3", "w1", "w2", "w3"]
+
+    def test_only_the_next_few_are_compared(self) -> None:
+        pool = Pool(*(f"w{number}" for number in range(LOOKED_AT)))
+        for number in range(LOOKED_AT):
+            pool.fill(f"w{number}")
+        pool.add("idle")
+        # The idle one is the ninth in line: it is not looked at for this task, but is for the next.
+        assert pool.chosen(demand()) == "w0"
+        pool.fill("w0")
+        assert pool.chosen(demand()) == "idle"
+
+    def test_a_worker_without_room_for_the_node_type_is_passed_over(self) -> None:
+        pool = Pool()
+        pool.add("w1", per_node_limits={"t.node": 1})
+        pool.add("w2")
+        pool.fill("w1", 1)
+        pool.fill("w2", 2)
+        assert pool.chosen(demand()) == "w2"
+
+    def test_the_worker_that_the_run_used_for_the_package_comes_before_a_less_loaded_one(
+        self,
+    ) -> None:
+        pool = Pool("w1", "w2")
+        pool.fill("w1", 3)
+        assert pool.chosen(demand(), bound_to="w1") == "w1"
+
+    def test_a_binding_to_a_busy_or_unknown_worker_does_not_hold_a_task_up(self) -> None:
+        pool = Pool("w1", "w2", slots=1)
+        pool.fill("w1")
+        assert pool.chosen(demand(), bound_to="w1") == "w2"
+        assert pool.chosen(demand(), bound_to="w9") == "w2"
+
+    def test_a_binding_to_a_worker_that_does_not_fit_is_ignored(self) -> None:
+        pool = Pool()
+        pool.add("w1")
+        pool.add("w2", labels={"zone": "eu"})
+        assert pool.chosen(demand(labels=(("zone", "eu"),)), bound_to="w1") == "w2"
+
+
+class TestAffinity:
+    def test_the_preferred_are_tried_in_their_order(self) -> None:
+        pool = Pool("w1", "w2", "w3", slots=1)
+        assert find_place(demand(), pool.table, "w2", "w1") is pool.table.find("acme", "w2")
+        pool.fill("w2")
+        assert find_place(demand(), pool.table, "w2", "w1") is pool.table.find("acme", "w1")
+        assert find_place(demand(), pool.table, None, "w3") is pool.table.find("acme", "w3")
+
+    def test_a_sticky_affinity_waits_for_its_busy_worker(self) -> None:
+        pool = Pool("w1", "w2", slots=1)
+        wanted = demand(sticky="w2")
+        assert pool.chosen(wanted) == "w2"
+        pool.fill("w2")
+        assert pool.chosen(wanted) == WaitingFor("slot", "worker w2 is busy")
+
+    def test_a_sticky_affinity_waits_for_its_lost_worker(self) -> None:
+        pool = Pool("w1", "w2")
+        worker = pool.table.find("acme", "w2")
+        assert worker is not None
+        pool.table.set_status(worker, "lost")
+        assert pool.chosen(demand(sticky="w2")) == WaitingFor("affinity", "worker w2 is away")
+
+
+class TestPins:
+    def test_a_pinned_task_goes_to_the_holder_whatever_its_load(self) -> None:
+        pool = Pool("w1", "w2")
+        pool.fill("w2", 3)
+        assert pool.chosen(demand(pin="w2"), bound_to="w1") == "w2"
+
+    def test_a_pin_comes_before_a_sticky_affinity(self) -> None:
+        assert Pool("w1", "w2").chosen(demand(pin="w2", sticky="w1")) == "w2"
+
+    def test_a_pin_to_a_worker_that_is_gone_waits_for_the_resource(self) -> None:
+        assert Pool("w1").chosen(demand(pin="w9")) == WaitingFor("resource", "worker w9 is away")
+
+    def test_a_pin_to_a_worker_without_the_package_waits_for_the_package(self) -> None:
+        pool = Pool("w1", packages={"other": frozenset({"1.0"})})
+        waiting = WaitingFor("package", "pkg 1.0 on worker w1")
+        assert pool.chosen(demand(pin="w1")) == waiting
+
+    def test_a_pin_to_a_worker_full_of_that_type_waits_for_a_slot(self) -> None:
+        pool = Pool("w1", per_node_limits={"t.node": 1})
+        pool.fill("w1")
+        waiting = WaitingFor("slot", "worker w1 runs as many t.node as it may")
+        assert pool.chosen(demand(pin="w1")) == waiting
+
+    def test_the_worker_of_another_tenant_is_no_place(self) -> None:
+        pool = Pool()
+        pool.add("w1", tenant="other")
+        assert pool.chosen(demand(pin="w1")) == WaitingFor("resource", "worker w1 is away")
+
+
+class TestNoPlace:
+    def test_no_worker_is_online(self) -> None:
+        pool = Pool("w1")
+        worker = pool.table.find("acme", "w1")
+        assert worker is not None
+        pool.table.set_status(worker, "offline")
+        assert pool.chosen(demand()) == WaitingFor("worker", "no worker is online")
+        assert Pool().chosen(demand()) == WaitingFor("worker", "no worker is online")
+
+    def test_no_worker_offers_the_version(self) -> None:
+        pool = Pool("w1", packages={"pkg": frozenset({"2.0"})})
+        waiting = WaitingFor("package", "no worker online offers pkg 1.0")
+        assert pool.chosen(demand()) == waiting
+
+    def test_no_worker_with_the_package_has_runtime_and_labels(self) -> None:
+        waiting = WaitingFor(
+            "worker", "no worker with pkg 1.0 has the runtime node and the label zone=eu"
+        )
+        wanted = demand(runtime="node", labels=(("zone", "eu"),))
+        assert Pool("w1").chosen(wanted) == waiting
+
+    def test_all_workers_are_busy(self) -> None:
+        pool = Pool("w1", "w2", "w3", slots=1)
+        for name in ("w1", "w2", "w3"):
+            pool.fill(name)
+        named = "worker w1 is busy; worker w2 is busy; worker w3 is busy"
+        assert pool.chosen(demand()) == WaitingFor("slot", named)
+        pool.add("w4", slots=1)
+        pool.fill("w4")
+        assert pool.chosen(demand()) == WaitingFor("slot", "all 4 workers with pkg 1.0 are busy")
+
+    def test_workers_that_are_there_and_take_nothing_are_named(self) -> None:
+        pool = Pool("w1", "w2", "w3")
+        one, two, three = (pool.table.find("acme", name) for name in ("w1", "w2", "w3"))
+        assert one is not None
+        assert two is not None
+        assert three is not None
+        pool.table.set_pressed(one, True)
+        pool.table.set_draining(two, True)
+        pool.table.set_status(three, "degraded")
+        short = WaitingFor("slot", "worker w1 is short of memory or disk")
+        assert pool.chosen(demand()) == short
+        pool.table.set_status(one, "lost")
+        named = "worker w2 is draining; worker w3 is degraded"
+        assert pool.chosen(demand()) == WaitingFor("worker", named)
+        assert pool.chosen(demand(pin="w2")) == WaitingFor("resource", "worker w2 is draining")
+
+
+class TestIsOffered:
+    def test_a_busy_worker_offers_what_it_has_no_room_for(self) -> None:
+        pool = Pool("w1", slots=1)
+        pool.fill("w1")
+        assert is_offered(demand(), pool.table)
+
+    def test_a_worker_without_the_labels_does_not(self) -> None:
+        assert not is_offered(demand(labels=(("zone", "eu"),)), Pool("w1").table)
+
+    def test_a_worker_that_is_away_does_not(self) -> None:
+        pool = Pool("w1")
+        worker = pool.table.find("acme", "w1")
+        assert worker is not None
+        pool.table.set_status(worker, "lost")
+        assert not is_offered(demand(), pool.table)
+
+    def test_a_worker_that_no_longer_has_the_package_does_not(self) -> None:
+        pool = Pool("w1")
+        pool.add("w1", packages={"other": frozenset({"1.0"})})
+        assert not is_offered(demand(), pool.table)
+        pool.table.check()

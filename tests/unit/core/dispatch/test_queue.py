@@ -1,0 +1,293 @@
+"""The ready queue: fair shares, priorities, sleeping demands, replaced tickets, delays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from astraflow.core.dispatch.demand import Demand
+from astraflow.core.dispatch.queue import Entry, ReadyQueue
+
+
+def demand(tenant: str = "acme", **fields: Any) -> Demand:
+    return Demand(tenant, fields.pop("package", "pkg"), "1.0", "t.node", **fields)
+
+
+def push(queue: ReadyQueue, run: str, task: int, tenant: str = "acme", **fields: Any) -> None:
+    wanted = fields.pop("demand", None) or demand(tenant)
+    queue.push(run, task, wanted, **fields)
+    queue.check()
+
+
+def serve(queue: ReadyQueue, count: int = 1_000_000) -> list[tuple[str, int]]:
+    """Place up to so many tasks, in the queue's order."""
+    order = []
+    while len(order) < count and (entry := queue.next()) is not None:
+        order.append((entry.run_id, entry.task))
+        queue.served(entry)
+        queue.check()
+    return order
+
+
+def first(queue: ReadyQueue) -> Entry:
+    entry = queue.next()
+    assert entry is not None
+    return entry
+
+
+def test_an_empty_queue_has_nothing_next() -> None:
+    queue = ReadyQueue()
+    assert queue.next() is None
+    assert len(queue) == 0
+    assert queue.deadline() is None
+
+
+def test_tasks_of_a_run_are_served_oldest_first() -> None:
+    queue = ReadyQueue()
+    for task in (2, 0, 1):
+        push(queue, "r1", task)
+    assert serve(queue) == [("r1", 2), ("r1", 0), ("r1", 1)]
+    assert len(queue) == 0
+
+
+def test_a_higher_priority_is_served_before_an_older_task_of_its_run() -> None:
+    queue = ReadyQueue()
+    push(queue, "r1", 0)
+    push(queue, "r1", 1, priority=5)
+    push(queue, "r1", 2, priority=9)
+    assert serve(queue) == [("r1", 2), ("r1", 1), ("r1", 0)]
+
+
+def test_a_priority_gives_a_run_no_larger_share() -> None:
+    queue = ReadyQueue()
+    for task in range(3):
+        push(queue, "r1", task)
+        push(queue, "r2", task, priority=100)
+    served = serve(queue, 4)
+    assert sorted(run for run, _ in served) == ["r1", "r1", "r2", "r2"]
+
+
+class TestFairShare:
+    def test_a_small_run_is_not_delayed_by_a_large_one(self) -> None:
+        """1,000 tasks of `big` are queued first; `small` then gets every second turn."""
+        queue = ReadyQueue()
+        for task in range(1000):
+            queue.push("big", task, demand())
+        for task in range(3):
+            push(queue, "small", task)
+        served = serve(queue, 7)
+        assert [run for run, _ in served].count("small") == 3
+        assert len(queue) == 1000 + 3 - 7
+
+    def test_a_run_that_comes_late_gets_its_share_and_no_credit_for_the_past(self) -> None:
+        queue = ReadyQueue()
+        for task in range(100):
+            queue.push("old", task, demand())
+        serve(queue, 50)
+        for task in range(100):
+            queue.push("new", task, demand())
+        served = [run for run, _ in serve(queue, 20)]
+        assert abs(served.count("new") - served.count("old")) <= 2
+
+    def test_two_tenants_share_evenly_however_many_runs_each_has(self) -> None:
+        queue = ReadyQueue()
+        for number in range(10):
+            for task in range(10):
+                queue.push(f"a{number}", task, demand())
+        for task in range(20):
+            queue.push("b", task, demand("other"))
+        served = [run for run, _ in serve(queue, 40)]
+        assert served.count("b") == 20
+
+    def test_a_tenant_with_twice_the_weight_gets_twice_the_share(self) -> None:
+        queue = ReadyQueue()
+        queue.set_weight("acme", 2.0)
+        for task in range(100):
+            queue.push("a", task, demand())
+            queue.push("b", task, demand("other"))
+        served = [run for run, _ in serve(queue, 30)]
+        assert served.count("a") == 20
+
+    def test_runs_share_also_across_different_demands(self) -> None:
+        """`r1` is served through one class; its entry in the other is then found with an old tag."""
+        queue = ReadyQueue()
+        other = demand(package="other")
+        for task in range(4):
+            push(queue, "r1", task)
+        push(queue, "r1", 9, demand=other)
+        for task in range(3):
+            push(queue, "r2", task, demand=other)
+        served = [run for run, _ in serve(queue, 6)]
+        assert served.count("r1") == 3
+        assert served.count("r2") == 3
+
+    def test_what_is_dropped_is_not_charged(self) -> None:
+        queue = ReadyQueue()
+        for task in range(4):
+            push(queue, "r1", task)
+        for task in range(2):
+            push(queue, "r2", task)
+        for _ in range(2):
+            entry = first(queue)
+            assert entry.run_id == "r1"
+            queue.drop(entry)
+            queue.check()
+        assert sorted(serve(queue, 2)) == [("r1", 2), ("r2", 0)]
+
+
+class TestSleeping:
+    def test_a_class_without_a_place_is_passed_over_until_it_is_woken(self) -> None:
+        queue = ReadyQueue()
+        other = demand(package="other")
+        push(queue, "r1", 0)
+        push(queue, "r1", 1)
+        push(queue, "r1", 2, demand=other)
+        queue.sleep(first(queue), "a place")
+        queue.check()
+        assert queue.has_sleepers
+        assert serve(queue) == [("r1", 2)]
+        queue.wake("something else")
+        assert queue.next() is None
+        queue.wake("a place")
+        queue.check()
+        assert not queue.has_sleepers
+        assert serve(queue) == [("r1", 0), ("r1", 1)]
+
+    def test_a_task_that_joins_a_sleeping_class_sleeps_too(self) -> None:
+        queue = ReadyQueue()
+        push(queue, "r1", 0)
+        queue.sleep(first(queue), "a place")
+        push(queue, "r2", 0)
+        assert queue.next() is None
+        assert queue.sleeping_demands() == [demand()]
+        assert [entry.run_id for entry in queue.first_of_runs(demand())] == ["r1", "r2"]
+
+    def test_one_task_of_each_run_speaks_for_a_sleeping_class(self) -> None:
+        queue = ReadyQueue()
+        for task in range(3):
+            push(queue, "r1", task)
+            push(queue, "r2", task, priority=task)
+        queue.sleep(first(queue), "a place")
+        assert [(one.run_id, one.task) for one in queue.first_of_runs(demand())] == [
+            ("r1", 0),
+            ("r2", 2),
+        ]
+        queue.forget("r1", 0)
+        assert [(one.run_id, one.task) for one in queue.first_of_runs(demand())] == [
+            ("r1", 1),
+            ("r2", 2),
+        ]
+
+    def test_waiting_with_a_demand_are_all_of_its_live_tasks_oldest_first(self) -> None:
+        queue = ReadyQueue()
+        push(queue, "r2", 0)
+        push(queue, "r1", 0, priority=9)
+        push(queue, "r1", 1)
+        queue.forget("r1", 1)
+        waiting = queue.waiting_with(demand())
+        assert [(one.run_id, one.task) for one in waiting] == [("r2", 0), ("r1", 0)]
+        assert queue.waiting_with(demand(package="other")) == []
+
+
+class TestTickets:
+    def test_a_forgotten_task_is_not_served(self) -> None:
+        queue = ReadyQueue()
+        push(queue, "r1", 0)
+        push(queue, "r1", 1)
+        queue.forget("r1", 0)
+        queue.check()
+        assert len(queue) == 1
+        assert serve(queue) == [("r1", 1)]
+        queue.forget("r1", 7)
+
+    def test_queueing_again_replaces_the_ticket(self) -> None:
+        queue = ReadyQueue()
+        push(queue, "r1", 0)
+        push(queue, "r1", 1)
+        push(queue, "r1", 0)
+        assert len(queue) == 2
+        assert serve(queue) == [("r1", 1), ("r1", 0)]
+
+    def test_a_task_can_change_its_demand_by_being_queued_again(self) -> None:
+        queue = ReadyQueue()
+        push(queue, "r1", 0)
+        pinned = demand(pin="w1")
+        push(queue, "r1", 0, demand=pinned)
+        entry = first(queue)
+        assert entry.demand == pinned
+        assert serve(queue) == [("r1", 0)]
+        assert queue.next() is None
+
+    def test_a_class_whose_tasks_were_all_forgotten_leaves_nothing_behind(self) -> None:
+        queue = ReadyQueue()
+        push(queue, "r1", 0)
+        queue.sleep(first(queue), "a place")
+        queue.forget("r1", 0)
+        queue.wake("a place")
+        assert queue.next() is None
+        queue.check()
+        push(queue, "r1", 0)
+        assert serve(queue) == [("r1", 0)]
+
+    def test_an_entry_that_died_between_next_and_drop_is_dropped_all_the_same(self) -> None:
+        queue = ReadyQueue()
+        push(queue, "r1", 0)
+        entry = first(queue)
+        queue.forget("r1", 0)
+        queue.drop(entry)
+        queue.check()
+        assert queue.next() is None
+
+    def test_only_what_next_gave_may_be_taken_out(self) -> None:
+        queue = ReadyQueue()
+        push(queue, "r1", 0)
+        entry = first(queue)
+        push(queue, "r1", 1, priority=9)
+        with pytest.raises(AssertionError, match="only the entry that `next` gave"):
+            queue.drop(entry)
+
+
+class TestDelays:
+    def test_a_delayed_task_is_in_no_class_before_its_time(self) -> None:
+        queue = ReadyQueue()
+        push(queue, "r1", 0, ready_at=10.0)
+        push(queue, "r1", 1, ready_at=5.0)
+        assert len(queue) == 2
+        assert queue.deadline() == 5.0
+        queue.advance(4.9)
+        assert queue.next() is None
+        queue.advance(5.0)
+        queue.check()
+        assert queue.deadline() == 10.0
+        assert serve(queue) == [("r1", 1)]
+        queue.advance(10.0)
+        assert serve(queue) == [("r1", 0)]
+        assert queue.deadline() is None
+
+    def test_a_delay_that_was_replaced_or_forgotten_does_not_ring(self) -> None:
+        queue = ReadyQueue()
+        push(queue, "r1", 0, ready_at=5.0)
+        push(queue, "r1", 0, ready_at=8.0)
+        push(queue, "r1", 1, ready_at=6.0)
+        queue.forget("r1", 1)
+        assert queue.deadline() == 8.0
+        push(queue, "r1", 2, ready_at=9.0)
+        queue.forget("r1", 2)
+        queue.advance(20.0)
+        queue.check()
+        assert serve(queue) == [("r1", 0)]
+
+
+def test_a_task_behind_one_that_needs_no_place_any_more_is_among_the_sleepers() -> None:
+    queue = ReadyQueue()
+    push(queue, "run1", 0)
+    push(queue, "run1", 1)
+    queue.sleep(first(queue), "package")
+    queue.forget("run1", 0)
+    assert [entry.task for entry in queue.first_of_runs(demand())] == [1]
+    queue.check()
+    queue.forget("run1", 1)
+    assert queue.first_of_runs(demand()) == []
+    assert queue.first_of_runs(demand("nobody")) == []
+    queue.check()

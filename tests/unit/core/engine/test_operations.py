@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import pytest
+
+from astraflow.core import errors
+from astraflow.core.engine.batch import DrainWish, WorkerChanged
+from astraflow.core.protocol import business, control
+from astraflow.core.runs.facts import AttemptLost, RunFinished, StopRequested
+from astraflow.core.workflow.plan import AffinityHint, Plan
+from astraflow.scheduler.ledger import status_of
+from tests.unit.core.engine.rig import TENANT, Rig
+from tests.unit.plans import make_plan
+
+
+def chain(count: int) -> Plan:
+    return make_plan(count, [(one, one + 1) for one in range(count - 1)])
+
+
+def affine(key: str) -> Plan:
+    return make_plan(1, nodes={0: {"affinity": AffinityHint(key, "sticky")}})
+
+
+def drain(rig: Rig, worker: str = "w1", **wish: object) -> None:
+    rig.engine.drain_worker(TENANT, worker, DrainWish(**wish), rig.now, rig.at)  # type: ignore[arg-type]
+    rig.run()
+
+
+def drains_told(rig: Rig) -> list[control.Drain]:
+    return [one.payload for one in rig.carried if isinstance(one.payload, control.Drain)]
+
+
+def status(rig: Rig) -> str:
+    worker = rig.engine.view.workers.find(TENANT, "w1")
+    assert worker is not None
+    return status_of(worker)
+
+
+class TestDrain:
+    def test_a_drained_worker_is_told_and_gets_nothing_new(self) -> None:
+        rig = Rig()
+        worker = rig.worker()
+        rig.submit(chain(2))
+        drain(rig, reason="upgrade", deadline_s=60.0)
+        assert drains_told(rig) == [control.Drain("upgrade", 60_000)]
+        assert WorkerChanged(TENANT, "w1") in rig.notices
+        worker.finish()
+        rig.wait(3.0)
+        assert len(worker.started) == 1
+
+    def test_a_worker_that_comes_back_is_told_again(self) -> None:
+        rig = Rig()
+        worker = rig.worker()
+        drain(rig)
+        worker.crash()
+        worker.boot()
+        rig.wait(3.0)
+        assert len(drains_told(rig)) == 2
+
+    def test_a_stored_wish_is_told_when_the_worker_first_comes(self) -> None:
+        rig = Rig()
+        rig.engine.restore_worker(TENANT, "w1", DrainWish("kept"))
+        worker = rig.worker()
+        rig.submit(chain(1))
+        assert drains_told(rig) == [control.Drain("kept", None)]
+        assert worker.started == []
+
+    def test_undraining_lets_the_next_boot_work(self) -> None:
+        rig = Rig()
+        worker = rig.worker()
+        drain(rig)
+        worker.crash()
+        rig.engine.undrain_worker(TENANT, "w1", rig.now, rig.at)
+        worker.boot()
+        rig.submit(chain(1))
+        rig.wait(3.0)
+        assert len(worker.started) == 1
+
+    def test_a_worker_that_has_drained_is_offline_at_once(self) -> None:
+        rig = Rig()
+        worker = rig.worker()
+        rig.submit(chain(2))
+        drain(rig)
+        assert status(rig) == "draining"
+        worker.finish()
+        rig.wait(0.5)  # until its report is acknowledged
+        assert worker.agent is None
+        assert status(rig) == "offline"
+
+    def test_undraining_a_worker_that_has_ended_leaves_it_offline(self) -> None:
+        rig = Rig()
+        worker = rig.worker()
+        drain(rig)
+        assert worker.agent is None
+        rig.engine.undrain_worker(TENANT, "w1", rig.now, rig.at)
+        rig.submit(chain(1))
+        assert status(rig) == "offline"
+        assert rig.frames(business.DISPATCH) == []
+        assert rig.run_of().tasks[0].attempt == 0
+        worker.boot()
+        rig.wait(3.0)
+        assert len(worker.started) == 1
+
+    def test_a_draining_worker_that_holds_something_keeps_its_session(self) -> None:
+        rig = Rig()
+        worker = rig.worker()
+        rig.submit(chain(1))
+        drain(rig)
+        worker.cut()
+        assert status(rig) == "draining"
+        rig.wait(3.0)
+        worker.finish()
+        assert rig.active() == []
+        assert isinstance(rig.facts()[-1], RunFinished)
+
+    def test_undraining_what_is_not_drained_changes_nothing(self) -> None:
+        rig = Rig()
+        rig.worker()
+        rig.notices.clear()
+        rig.engine.undrain_worker(TENANT, "w1", rig.now, rig.at)
+        rig.run()
+        assert rig.notices == []
+
+    def test_a_drain_whose_session_has_just_ended_is_owed(self) -> None:
+        rig = Rig()
+        worker = rig.worker()
+        rig.commits = False
+        rig.engine.drain_worker(TENANT, "w1", DrainWish(), rig.now, rig.at)
+        batch = rig.engine.take_batch(rig.now, rig.at)
+        assert batch is not None
+        session = rig.engine.view.workers.find(TENANT, "w1")
+        assert session is not None and session.session_id is not None
+        rig.engine.gateway.end(session.session_id, errors.SESSION_UNKNOWN, rig.now)
+        rig.engine.committed(batch, rig.now, rig.at)
+        assert rig.counted("drain not sent") == 1
+        rig.commits = True
+        rig.wait(5.0)
+        assert len(drains_told(rig)) == 1
+        assert worker.started == []
+
+    @pytest.mark.parametrize("verb", ["drain_worker", "undrain_worker", "rebind_worker"])
+    def test_a_worker_that_nobody_knows_is_not_found(self, verb: str) -> None:
+        rig = Rig()
+        wish = (DrainWish(),) if verb == "drain_worker" else ()
+        with pytest.raises(errors.NotFound) as found:
+            getattr(rig.engine, verb)(TENANT, "nobody", *wish, rig.now, rig.at)
+        assert found.value.code is errors.WORKER_NOT_FOUND
+
+
+class TestRebind:
+    def test_rebinding_a_run_forgets_where_it_went(self) -> None:
+        rig = Rig()
+        worker = rig.worker()
+        rig.submit(chain(2))
+        assert rig.engine.view.bindings == {("run1", "pkg"): "w1"}
+        rig.engine.rebind_run(TENANT, "run1", rig.now, rig.at)
+        assert rig.engine.view.bindings == {}
+        assert worker.held() == [("run1.0", 1)]
+
+    def test_with_a_restart_what_runs_is_stopped_and_begins_anew(self) -> None:
+        rig = Rig()
+        worker = rig.worker()
+        rig.submit(make_plan(3, [(0, 1), (0, 2)]))
+        worker.finish()
+        rig.engine.rebind_run(TENANT, "run1", rig.now, rig.at, restart=True)
+        rig.run()
+        stops = [fact for fact in rig.facts() if isinstance(fact, StopRequested)]
+        assert [fact.why for fact in stops] == ["rebind"] * len(worker.held())
+        for number in range(1, len(worker.started)):
+            worker.finish(number, "CANCELLED")
+        lost = [fact for fact in rig.facts() if isinstance(fact, AttemptLost)]
+        assert len(lost) == len(stops) > 0
+        rig.wait(6.0)
+        assert {attempt for _, attempt in worker.held()} == {2}
+
+    def test_rebinding_a_run_lets_its_affinity_go(self) -> None:
+        rig = Rig()
+        worker = rig.worker()
+        rig.submit(affine("k"))
+        worker.finish()
+        assert rig.engine.view.affinity.keys_of(TENANT, "w1") == ["k"]
+        rig.submit(affine("k"), "run2")
+        rig.engine.rebind_run(TENANT, "run2", rig.now, rig.at)
+        assert rig.engine.view.affinity.keys_of(TENANT, "w1") == []
+
+    def test_rebinding_a_worker_forgets_all_that_is_tied_to_it(self) -> None:
+        rig = Rig()
+        rig.worker()
+        rig.submit(affine("k"))
+        rig.submit(chain(1), "other", tenant="globex")
+        rig.engine.view.bindings["other", "pkg"] = "w1"  # the same name in another tenant
+        rig.engine.rebind_worker(TENANT, "w1", rig.now, rig.at)
+        assert rig.engine.view.bindings == {("other", "pkg"): "w1"}
+        assert rig.engine.view.affinity.keys_of(TENANT, "w1") == []
+
+    def test_an_ended_run_is_not_found(self) -> None:
+        rig = Rig()
+        with pytest.raises(errors.NotFound):
+            rig.engine.rebind_run(TENANT, "run9", rig.now, rig.at)

@@ -1,0 +1,225 @@
+"""A scheduler that starts from its store takes up every task where it stands."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from astraflow.core.agent.actions import Stop
+from astraflow.core.protocol.wire import AttemptRef
+from astraflow.core.runs.facts import (
+    AttemptLost,
+    AttemptStarted,
+    CancelRequested,
+    RunFinished,
+    StopRequested,
+    TaskFailed,
+    TaskSucceeded,
+)
+from astraflow.core.workflow.plan import AffinityHint
+from tests.unit.core.engine.rig import RawWorker, Rig
+from tests.unit.plans import make_plan, retrying
+
+
+def test_a_ready_task_is_placed_after_the_restart() -> None:
+    rig = Rig()
+    rig.submit(make_plan(2, [(0, 1)]))
+    rig.restart()
+    worker = rig.worker()
+    assert worker.tasks() == [("run1.0", 1)]
+    worker.finish()
+    worker.finish()
+    assert rig.facts()[-1] == RunFinished(rig.at, "succeeded")
+
+
+def test_a_running_attempt_goes_on_and_its_report_counts() -> None:
+    """
+    worker                            scheduler
+    runs run1.0 #1                    dies, starts again with an empty memory
+    resume                  ─────▶    unknown session
+    register (inflight #1)  ─────▶    rebound
+    result                  ─────▶    succeeded, by attempt 1
+    """
+    rig = Rig()
+    worker = rig.worker()
+    rig.submit(make_plan(2, [(0, 1)], reads=True))
+    rig.wait(0.1)
+    rig.restart()
+    rig.wait(3.0)
+    assert len(rig.engine.view.leases) == 1
+    worker.finish(value="x")
+    assert worker.tasks() == [("run1.0", 1), ("run1.1", 1)]
+    assert msgspec.json.decode(worker.started[1].parameters) == {"from0": "x"}
+    worker.finish()
+    assert rig.facts()[-1] == RunFinished(rig.at, "succeeded")
+
+
+def test_a_leased_attempt_is_not_withdrawn_by_an_owner_that_did_not_send_it() -> None:
+    rig = Rig()
+    RawWorker(rig)
+    rig.submit(make_plan(1))
+    rig.new_facts()
+    rig.restart()
+    rig.wait(6.0)
+    assert rig.new_facts() == []
+    RawWorker(rig, inflight=(AttemptRef("run1.0", 1),))
+    assert rig.new_facts() == [AttemptStarted(0, 0, 1)]
+
+
+def test_a_restored_lease_counts_as_taken() -> None:
+    """Nobody is waited for to acknowledge it: it is not shown as such, and its worker's loss does not give it away."""
+    rig = Rig()
+    RawWorker(rig)
+    rig.submit(make_plan(1))
+    rig.restart()
+    [lease] = rig.engine.view.leases
+    assert lease.is_taken
+    raw = RawWorker(rig, "w2")
+    rig.engine.closed(raw.conn, rig.now, rig.at)
+    rig.wait(6.0)
+    assert list(rig.engine.view.leases) == [lease]
+
+
+def test_every_stored_lease_runs_for_its_full_length_from_the_restart_on() -> None:
+    rig = Rig()
+    worker = rig.worker()
+    rig.submit(make_plan(1))
+    rig.wait(25.0)
+    worker.crash()
+    rig.restart()
+    rig.new_facts()
+    restarted_at = rig.now
+    rig.wait(29.9)
+    assert rig.new_facts() == []
+    rig.wait(0.2)
+    [lost] = rig.new_facts()
+    assert isinstance(lost, AttemptLost)
+    assert rig.now >= restarted_at + 30.0
+
+
+def test_a_lost_attempt_waits_for_its_delay_again() -> None:
+    rig = Rig()
+    worker = rig.worker()
+    rig.submit(make_plan(1))
+    rig.wait(0.1)
+    worker.crash()
+    rig.wait(29.95)
+    assert isinstance(rig.facts()[-1], AttemptLost)
+    rig.restart()
+    other = rig.worker("w2")
+    assert other.tasks() == []
+    delay = next(fact.delay_s for fact in rig.facts() if isinstance(fact, AttemptLost))
+    rig.wait(delay + 0.01)
+    assert other.tasks() == [("run1.0", 2)]
+
+
+def test_a_failed_attempt_waits_for_its_back_off_again() -> None:
+    rig = Rig()
+    worker = rig.worker()
+    rig.submit(make_plan(1, nodes={0: retrying()}))
+    worker.fail()
+    rig.restart()
+    rig.wait(0.9)
+    assert worker.tasks() == [("run1.0", 1)]
+    rig.wait(3.0)
+    assert worker.tasks() == [("run1.0", 1), ("run1.0", 2)]
+    assert worker.started[1].failures == 1
+
+
+def test_a_stop_is_asked_for_again_and_is_overdue_at_its_time() -> None:
+    rig = Rig(stop_overdue_s=5.0)
+    worker = rig.worker()
+    rig.submit(make_plan(1))
+    rig.wait(0.1)
+    worker.hears = False
+    rig.cancel(grace_ms=4000)
+    worker.hears = True
+    rig.restart()
+    rig.new_facts()
+    rig.wait(3.0)
+    assert worker.of(Stop) == [Stop("run1.0", 1, 4.0, "cancel")]
+    rig.wait(5.9)
+    assert rig.new_facts() == []
+    rig.wait(0.2)
+    failed, finished = rig.new_facts()
+    assert isinstance(failed, TaskFailed)
+    assert not failed.confirmed
+    assert finished == RunFinished(0, "cancelled")
+
+
+def test_timeouts_and_deadlines_count_from_the_restart_on() -> None:
+    rig = Rig()
+    RawWorker(rig)
+    rig.submit(make_plan(1, nodes={0: {"timeout_s": 8.0}}), deadline_s=20.0)
+    rig.restart()
+    raw = RawWorker(rig, inflight=(AttemptRef("run1.0", 1),))
+    rig.new_facts()
+    for _ in range(4):
+        rig.wait(3.3)
+        raw.heartbeat(("run1.0", 1))
+    assert rig.new_facts() == [StopRequested(0, 0, 1, "timeout", 30_000)]
+    rig.wait(4.0)
+    raw.heartbeat(("run1.0", 1))
+    rig.wait(3.0)
+    kinds = rig.new_kinds()
+    assert kinds[0] is CancelRequested
+
+
+def test_keys_and_affinities_of_held_attempts_are_held_again() -> None:
+    rig = Rig()
+    rig.worker("w1")
+    node = {"concurrency_key": "k", "affinity": AffinityHint("a", "sticky")}
+    rig.submit(make_plan(2, nodes={0: node, 1: node}))
+    rig.restart()
+    view = rig.engine.view
+    assert not view.keys.is_free("acme", "k")
+    record = view.affinity.lookup("acme", "a")
+    assert record is not None
+    assert record.worker_id == "w1"
+    other = rig.worker("w2")
+    rig.wait(3.0)
+    assert other.tasks() == []
+    rig.workers["acme/w1"].finish()
+    assert rig.workers["acme/w1"].tasks() == [("run1.0", 1), ("run1.1", 1)]
+
+
+def test_a_batch_that_was_not_committed_never_happened() -> None:
+    """
+    result → decided, and the commit fails: nobody was told, the worker still holds its report
+    restart from the store → the report comes again and is committed once
+    """
+    rig = Rig()
+    worker = rig.worker()
+    rig.submit(make_plan(1))
+    rig.wait(0.1)
+    rig.commits = False
+    worker.finish()
+    rig.wait(1.0)
+    assert worker.live.holdings.reports() != []
+    rig.commits = True
+    rig.restart()
+    rig.wait(3.0)
+    succeeded = [fact for fact in rig.facts() if isinstance(fact, TaskSucceeded)]
+    assert len(succeeded) == 1
+    assert worker.live.holdings.is_empty
+
+
+def test_numbers_of_events_go_on_after_the_restart() -> None:
+    rig = Rig()
+    worker = rig.worker()
+    rig.submit(make_plan(1))
+    rig.wait(0.1)
+    rig.restart()
+    rig.wait(3.0)
+    worker.finish()
+    firsts = [one.first for one in rig.store]
+    assert firsts == [1, 2, 3, 4, 5, 7]
+
+
+def test_only_active_runs_are_restored() -> None:
+    rig = Rig()
+    worker = rig.worker()
+    rig.submit(make_plan(1))
+    worker.finish()
+    with pytest.raises(AssertionError, match="only active runs"):
+        rig.engine.restore(rig.plans["run1"], rig.facts(), rig.now, rig.at)

@@ -1,0 +1,81 @@
+"""The view: task ids, numbered facts, and what stays in memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from astraflow.core.engine.view import package_key, split_task_id, worker_key
+from astraflow.core.runs.facts import TaskFailed, TaskSkipped, width
+from astraflow.core.workflow.plan import AffinityHint
+from tests.unit.core.engine.rig import Rig
+from tests.unit.plans import make_plan, retrying
+
+
+class TestTaskIds:
+    def test_an_id_names_the_run_and_the_place_of_the_task(self) -> None:
+        assert split_task_id("run.with.dots.7") == ("run.with.dots", 7)
+
+    @pytest.mark.parametrize(
+        "task_id", ["", "run1", ".7", "run1.", "run1.x", "run1.-1", "run1.1234567890", "run1.٣"]
+    )
+    def test_other_ids_name_nothing(self, task_id: str) -> None:
+        assert split_task_id(task_id) is None
+
+    def test_a_task_is_found_by_its_own_tenant_only(self) -> None:
+        rig = Rig()
+        rig.submit(make_plan(2))
+        view = rig.engine.view
+        assert view.find_task("acme", "run1.1") == (rig.run_of(), 1)
+        assert view.find_task("other", "run1.1") is None
+        assert view.find_task("acme", "run1.2") is None
+        assert view.find_task("acme", "run2.0") is None
+        assert view.find_task("acme", "nonsense") is None
+
+
+def test_what_tasks_sleep_on_is_named_by_tenant() -> None:
+    assert worker_key("acme", "w1") != worker_key("other", "w1")
+    assert package_key("acme", "w1") != worker_key("acme", "w1")
+
+
+def test_the_events_of_a_run_are_numbered_without_gaps_over_all_batches() -> None:
+    rig = Rig()
+    worker = rig.worker()
+    rig.submit(make_plan(3, [(0, 1), (1, 2)], nodes={0: retrying()}))
+    worker.fail()
+    rig.wait(2.0)
+    worker.finish()
+    worker.fail()
+    expected = 1
+    for numbered in rig.store:
+        assert numbered.first == expected
+        expected += width(numbered.fact)
+    kinds = [type(one.fact) for one in rig.store]
+    assert TaskFailed in kinds
+    assert TaskSkipped in kinds
+
+
+def test_nothing_of_a_finished_run_stays_in_memory() -> None:
+    rig = Rig(max_active_tasks=2)
+    worker = rig.worker()
+    nodes = {0: {"concurrency_key": "k", "affinity": AffinityHint("a", "preferred")}}
+    rig.submit(make_plan(2, [(0, 1)], nodes=nodes))
+    worker.finish()
+    worker.finish()
+    rig.wait(1.0)
+    view = rig.engine.view
+    assert (view.runs, view.active_tasks, view.bindings, view.frames) == ({}, 0, {}, {})
+    assert (len(view.queue), len(view.leases), len(view.keys)) == (0, 0, 0)
+    assert rig.engine.view.batch.is_empty
+    rig.submit(make_plan(2), "run2")  # there is room again
+    assert rig.answers[-1].run_id == "run2"
+
+
+def test_a_frame_of_an_attempt_that_is_over_is_not_waited_for() -> None:
+    """A dispatch and a cancel are on the way, unacknowledged, when the report comes."""
+    rig = Rig()
+    worker = rig.worker()
+    rig.submit(make_plan(1))
+    rig.cancel()
+    assert len(rig.engine.view.frames) == 2
+    worker.finish(status="CANCELLED")
+    assert rig.engine.view.frames == {}

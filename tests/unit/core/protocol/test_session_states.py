@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pytest
+
+from astraflow.core import errors
+from astraflow.core.protocol.session_states import TRANSITIONS, State, Trigger, next_state
+
+
+def test_the_seeds_path_is_in_the_table() -> None:
+    state = State.NEW
+    seen = [state]
+    for trigger in (
+        Trigger.CONNECTED,
+        Trigger.GREETED,
+        Trigger.ACCEPTED,
+        Trigger.DRAIN,
+        Trigger.FINISHED,
+    ):
+        state = next_state(state, trigger)
+        seen.append(state)
+    assert [each.value for each in seen] == [
+        "NEW",
+        "HANDSHAKING",
+        "REGISTERED",
+        "READY",
+        "DRAINING",
+        "CLOSED",
+    ]
+
+
+def test_any_error_leads_to_backoff_and_from_there_to_new() -> None:
+    for state in State:
+        if state is not State.CLOSED:
+            assert next_state(state, Trigger.LINK_LOST) is State.BACKOFF
+    assert next_state(State.BACKOFF, Trigger.RETRY_DUE) is State.NEW
+
+
+def test_closed_is_the_end() -> None:
+    assert all(state is not State.CLOSED for state, _ in TRANSITIONS)
+
+
+def test_what_is_not_in_the_table_is_a_bug() -> None:
+    with pytest.raises(errors.Bug, match="READY"):
+        next_state(State.READY, Trigger.CONNECTED)
+
+
+def test_every_state_can_be_reached() -> None:
+    assert set(TRANSITIONS.values()) == set(State)

@@ -1,0 +1,119 @@
+"""One fact of every kind with all its fields set, and the shortest way into every state."""
+
+from __future__ import annotations
+
+import msgspec
+
+from astraflow.core.runs.facts import (
+    AnyFact,
+    ArtifactRef,
+    AttemptFailed,
+    AttemptLost,
+    AttemptProgressed,
+    AttemptRefused,
+    AttemptStarted,
+    CallOpened,
+    CancelRequested,
+    Chunk,
+    Fact,
+    Problem,
+    RunAccepted,
+    RunFinished,
+    RunStarted,
+    StopRequested,
+    TaskCancelled,
+    TaskFact,
+    TaskFailed,
+    TaskLeased,
+    TaskRebuilt,
+    TaskReused,
+    TaskSkipped,
+    TaskSucceeded,
+    TaskWaiting,
+    WaitingFor,
+)
+from astraflow.core.runs.run import Run
+from astraflow.core.runs.states import (
+    Backoff,
+    Cancelled,
+    Failed,
+    Leased,
+    Lost,
+    Pending,
+    Ready,
+    Running,
+    Skipped,
+    State,
+    Stopping,
+    Subsumed,
+    Succeeded,
+)
+from astraflow.core.runs.transitions import fold
+from tests.unit.plans import AT, accepted, make_plan, wrapped
+
+ERROR = Problem("E.RUNNER.FAILURE", "USER_CODE", "boom", False, "line 1")
+ARTIFACT = ArtifactRef(
+    "r1", "w1", "file", 12, "2026-01-01T00:00:00Z", True, msgspec.Raw(b'{"k":1}')
+)
+RESULT = msgspec.Raw(b'{"v":1}')
+
+FULL_FACTS: tuple[AnyFact, ...] = (
+    RunAccepted(
+        AT, "run1", "acme", "wf", msgspec.Raw(b'{"a":1}'), "key", "fingerprint", 60.0, "run0"
+    ),
+    RunStarted(AT),
+    CancelRequested(AT, "ann", "deadline"),
+    RunFinished(AT, "failed", ERROR),
+    CallOpened(AT, 1, "call1", 0, 1, "req1", None, msgspec.Raw(b'{"p":1}'), 900),
+    TaskWaiting(AT, 0, WaitingFor("package", "pkg 1.0")),
+    TaskLeased(AT, 0, 1, "w1", 3, 30_000),
+    AttemptStarted(AT, 0, 1),
+    AttemptProgressed(AT, 0, 1, 0.5, "half", "load", (Chunk("log", 0, "hello"),), 2),
+    StopRequested(AT, 0, 1, "timeout", 500),
+    AttemptRefused(AT, 0, 1, "E.DISPATCH.STALE", 0.2, "too late", False),
+    AttemptLost(AT, 0, 1, "lease ended", 0.3),
+    AttemptFailed(AT, 0, 1, ERROR, 2.0),
+    TaskSucceeded(AT, 0, 1, RESULT, (ARTIFACT,), 12),
+    TaskReused(AT, 0, "run0", RESULT, (ARTIFACT,)),
+    TaskRebuilt(AT, 0, "run1/session", "its worker did not come back", (0,), (1,)),
+    TaskFailed(AT, 0, 1, ERROR, False),
+    TaskSkipped(AT, 0, "E.TASK.UPSTREAM_FAILED", 0, 1),
+    TaskCancelled(AT, 0, 1, False),
+)
+
+LEASED = TaskLeased(AT, 0, 1, "w1", 1, 30_000)
+
+WAY_TO: dict[type[State], tuple[TaskFact, ...]] = {
+    Pending: (),
+    Ready: (),
+    Leased: (LEASED,),
+    Running: (LEASED, AttemptStarted(AT, 0, 1)),
+    Stopping: (LEASED, StopRequested(AT, 0, 1, "cancel", 500)),
+    Lost: (LEASED, AttemptLost(AT, 0, 1, "lease ended", 0.0)),
+    Backoff: (LEASED, AttemptFailed(AT, 0, 1, ERROR, 0.0)),
+    Succeeded: (LEASED, TaskSucceeded(AT, 0, 1)),
+    Failed: (TaskFailed(AT, 0, 0, ERROR),),
+    Skipped: (TaskSkipped(AT, 0, "E.TASK.DISABLED"),),
+    Cancelled: (TaskCancelled(AT, 0, 0),),
+    Subsumed: (),
+}
+"""The facts that bring the first task of a run into a state."""
+
+
+def run_in(state: type[State]) -> tuple[Run, int]:
+    """A run of two tasks in a row, and the task of it that is in `state`. A middleware and its host, if
+    it is the state that no fact leads to."""
+    run = Run(wrapped(1) if state is Subsumed else make_plan(2, [(0, 1)]), accepted())
+    fold(run, accepted())
+    for fact in WAY_TO[state]:
+        fold(run, fact)
+    task = 1 if state in (Pending, Subsumed) else 0
+    assert type(run.tasks[task].state) is state
+    return run, task
+
+
+def about(fact: Fact, task: int, attempt: int) -> Fact:
+    """The same fact of another task and attempt."""
+    changes = {"task": task, "attempt": attempt}
+    known = {name: value for name, value in changes.items() if name in fact.__struct_fields__}
+    return msgspec.structs.replace(fact, **known)

@@ -1,0 +1,91 @@
+"""Which committed results a re-run keeps."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from astraflow.core import errors
+from astraflow.core.ids import NodeId
+from astraflow.core.runs.accept import accept
+from astraflow.core.runs.commands import Lease, Report
+from astraflow.core.runs.decisions import decide
+from astraflow.core.runs.effects import EnqueueTask
+from astraflow.core.runs.facts import ArtifactRef, Problem
+from astraflow.core.runs.rerun import keep_for_rerun_from, keep_for_rerun_of_failed
+from astraflow.core.runs.run import Run
+from astraflow.core.workflow.plan import Plan
+from tests.unit.core.runs.examples import RESULT
+from tests.unit.plans import AT, accepted, make_plan, start
+
+CHAIN = make_plan(3, [(0, 1), (1, 2)])
+ERROR = Problem("E.RUNNER.FAILURE", "USER_CODE", "boom")
+
+
+def artifact_of(task: int) -> ArtifactRef:
+    return ArtifactRef(f"r{task}", "w1", "file")
+
+
+def finished(plan: Plan, failing: int | None = None) -> Run:
+    """A run that has ended: every task gave an artifact, or `failing` failed."""
+    run = start(plan).run
+    for task in range(len(plan.nodes)):
+        decide(run, Lease(task, "w1", 1, 1), AT, Random(1))
+        report = Report(task, 1, "w1", "SUCCEEDED", RESULT, (artifact_of(task),))
+        if task == failing:
+            report = Report(task, 1, "w1", "FAILED", error=ERROR)
+        decide(run, report, AT, Random(1))
+    assert run.is_terminal
+    return run
+
+
+class TestFromANode:
+    def test_what_is_not_downstream_of_it_is_kept(self) -> None:
+        kept = keep_for_rerun_from(finished(CHAIN), [NodeId("n1")])
+        assert kept == {0: (RESULT, (artifact_of(0),))}
+
+    def test_from_the_first_node_nothing_is_kept(self) -> None:
+        assert keep_for_rerun_from(finished(CHAIN), [NodeId("n0")]) == {}
+
+    def test_several_nodes_may_be_named(self) -> None:
+        base = finished(make_plan(4, [(0, 1), (2, 3)]))
+        assert set(keep_for_rerun_from(base, [NodeId("n1"), NodeId("n3")])) == {0, 2}
+
+    def test_what_failed_elsewhere_is_repeated_too(self) -> None:
+        base = finished(make_plan(4, [(0, 1), (2, 3)]), failing=2)
+        assert set(keep_for_rerun_from(base, [NodeId("n1")])) == {0}
+
+    def test_an_unknown_node_is_refused(self) -> None:
+        with pytest.raises(errors.NotFound, match="no such node: n9") as raised:
+            keep_for_rerun_from(finished(CHAIN), [NodeId("n9")])
+        assert raised.value.code == errors.WORKFLOW_UNKNOWN_NODE
+
+    def test_a_run_that_goes_on_is_not_repeated(self) -> None:
+        with pytest.raises(errors.Conflict, match="the run is still queued") as raised:
+            keep_for_rerun_from(start(CHAIN).run, [NodeId("n0")])
+        assert raised.value.code == errors.RUN_NOT_TERMINAL
+
+
+class TestOfWhatFailed:
+    def test_all_that_succeeded_is_kept(self) -> None:
+        assert set(keep_for_rerun_of_failed(finished(CHAIN, failing=1))) == {0}
+
+    def test_a_run_without_failures_keeps_everything(self) -> None:
+        assert set(keep_for_rerun_of_failed(finished(CHAIN))) == {0, 1, 2}
+
+    def test_what_lost_its_artifact_is_made_again_with_all_that_follows(self) -> None:
+        assert set(keep_for_rerun_of_failed(finished(CHAIN), frozenset({"r1"}))) == {0}
+
+    def test_a_run_that_goes_on_is_not_repeated(self) -> None:
+        with pytest.raises(errors.Conflict):
+            keep_for_rerun_of_failed(start(CHAIN).run)
+
+
+def test_a_rerun_begins_where_the_kept_results_end() -> None:
+    base = finished(CHAIN, failing=1)
+    kept = keep_for_rerun_of_failed(base)
+    decision = accept(base.plan, accepted(rerun_of=base.run_id), Random(1), kept)
+    decision.run.check()
+    assert decision.effects == [EnqueueTask(1)]
+    assert base.status == "failed"

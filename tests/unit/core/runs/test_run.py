@@ -1,0 +1,111 @@
+"""A run in memory: its own check finds what does not fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from astraflow.core.runs.run import Run, Task
+from astraflow.core.runs.states import PENDING, READY, SUCCEEDED
+from tests.unit.plans import JOINING, make_plan, start
+
+
+def accepted_run() -> Run:
+    run = start(make_plan(2, [(0, 1)])).run
+    run.check()
+    return run
+
+
+def open_task_of_ended_run(run: Run) -> None:
+    run.status = "succeeded"
+
+
+def wrong_count(run: Run) -> None:
+    run.open_tasks -= 1
+
+
+def changed_behind_its_back(run: Run) -> None:
+    run.tasks[0].state = SUCCEEDED
+
+
+def ready_too_early(run: Run) -> None:
+    run.tasks[1].state = READY
+
+
+def pending_on_nothing(run: Run) -> None:
+    run.tasks[0].state = PENDING
+
+
+def failed_untried(run: Run) -> None:
+    run.tasks[0].failures = 1
+
+
+def lost_untried(run: Run) -> None:
+    run.tasks[0].losses = 1
+
+
+def ready_left(run: Run) -> None:
+    run.ready.append(0)
+
+
+def doomed_left(run: Run) -> None:
+    run.doomed.append((1, 0))
+
+
+def answers_left(run: Run) -> None:
+    run.answered.append(0)
+
+
+def call_that_nobody_made(run: Run) -> None:
+    run.tasks[0].open_calls = 1
+
+
+@pytest.mark.parametrize(
+    ("plant", "told"),
+    [
+        (open_task_of_ended_run, "a finished run has open tasks"),
+        (wrong_count, "the count of open tasks"),
+        (changed_behind_its_back, "the count of open tasks"),
+        (ready_too_early, "task 1 is ready before its upstream is settled"),
+        (pending_on_nothing, "task 0 is pending on nothing"),
+        (failed_untried, "task 0 failed more often than it was tried"),
+        (lost_untried, "task 0 was lost more often than it was tried"),
+        (ready_left, "ready tasks were not taken up"),
+        (doomed_left, "doomed tasks were not skipped"),
+        (answers_left, "ended calls were not answered"),
+        (call_that_nobody_made, "task 0 waits for other calls"),
+    ],
+)
+def test_a_planted_inconsistency_is_noticed(plant: Callable[[Run], None], told: str) -> None:
+    run = accepted_run()
+    plant(run)
+    with pytest.raises(AssertionError, match=told):
+        run.check()
+
+
+def test_a_task_that_joins_any_may_be_ready_before_its_upstream_is_settled() -> None:
+    run = start(make_plan(2, [(0, 1)], nodes={1: {"join": "any"}}, features=JOINING)).run
+    run.tasks[1].state = READY
+    run.check()
+
+
+def test_a_task_without_an_upstream_begins_ready() -> None:
+    assert Task(0, 3).state is READY
+    assert Task(2, 3).state is PENDING
+
+
+@pytest.mark.parametrize(
+    ("status", "is_terminal"),
+    [
+        ("queued", False),
+        ("running", False),
+        ("succeeded", True),
+        ("failed", True),
+        ("cancelled", True),
+    ],
+)
+def test_a_run_has_ended_or_not(status: str, is_terminal: bool) -> None:
+    run = accepted_run()
+    run.status = status  # type: ignore[assignment]
+    assert run.is_terminal is is_terminal

@@ -1,0 +1,69 @@
+"""Package `core` is what docs/workflows.md says it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from astraflow.core.workflow import NodeType, StaticCatalog, bind, core_manifest, validate_manifest
+from astraflow.core.workflow.core_manifest import (
+    APPROVAL_TYPE,
+    CALL_TYPE,
+    CONTAINER_TYPE,
+    SIGNAL_TYPE,
+    WAIT_TYPE,
+)
+from tests.unit.core.workflow.drafts import edge, node, plan
+
+BY_SCHEDULER = {CONTAINER_TYPE, CALL_TYPE, WAIT_TYPE, APPROVAL_TYPE, SIGNAL_TYPE}
+
+# type, ports in, ports out: the control ports are on every node.
+TABLE = [
+    ("core.noop", "", ""),
+    ("core.echo", "value", "value"),
+    ("core.sleep", "", ""),
+    ("core.fail", "", ""),
+    ("core.log", "message", ""),
+    ("core.stream", "text", "text"),
+    ("core.template", "values", "text"),
+    ("core.python", "inputs", "result"),
+    ("core.http", "url body", "body"),
+    ("core.file", "", "file"),
+    ("core.read_file", "file", "sha256"),
+]
+
+
+def test_the_manifest_is_sound() -> None:
+    assert validate_manifest(core_manifest()) == []
+
+
+@pytest.mark.parametrize(("node_type", "inputs", "outputs"), TABLE)
+def test_a_node_of_core_has_its_ports(node_type: str, inputs: str, outputs: str) -> None:
+    found = StaticCatalog([core_manifest()]).find(node_type)
+    assert isinstance(found, NodeType)
+    assert found.ports.inputs is not None
+    assert set(found.ports.inputs) == {"trigger", *inputs.split()}
+    assert found.ports.outputs is not None
+    assert set(found.ports.outputs) == {"done", "error", *outputs.split()}
+    assert found.runtime == "python"
+    assert not found.executed_by_scheduler
+
+
+def test_core_has_these_types_and_those_of_the_scheduler_and_no_others() -> None:
+    body = core_manifest().body
+    assert {row.type for row in body.nodes} == {row[0] for row in TABLE} | BY_SCHEDULER
+    assert {row.type for row in body.nodes if row.executed_by == "scheduler"} == BY_SCHEDULER
+    assert set(body.adapters[0].capabilities) == {row[0] for row in TABLE}
+
+
+@pytest.mark.parametrize(
+    ("returned", "expected"),
+    [
+        ({"result": 5}, b'{"value":5}'),
+        ({"a": 1, "b": 2}, b'{"value":{"a":1,"b":2}}'),
+    ],
+)
+def test_the_result_of_python_is_all_of_it_or_the_bare_value(
+    returned: dict[str, int], expected: bytes
+) -> None:
+    made = plan([node(1, "core.python"), node(2, "core.echo")], [edge("1.result", "2.value")])
+    assert bind(made.nodes[1], lambda source: returned) == expected

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from astraflow.core.workflow import Feature
+from tests.unit.core.workflow.drafts import edge, found, node, plan, uid
+
+BOX = "core.container"
+
+
+def test_a_container_holds_nodes_and_containers() -> None:
+    nodes = [node(1, parent=uid(2)), node(2, BOX, parent=uid(3)), node(3, BOX)]
+    made = plan(nodes)
+    assert [row.parent for row in made.nodes] == [1, 2, None]
+    assert made.features == {Feature.SUBGRAPH}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ([node(1, parent=uid(9))], [("/nodes/0/parent", "UNKNOWN_NODE")]),
+        ([node(1, parent=uid(2)), node(2)], [("/nodes/0/parent", "INVALID")]),
+        ([node(1, BOX, parent=uid(1))], [("/nodes/0/parent", "CYCLE")]),
+        (
+            [node(1, BOX, parent=uid(2)), node(2, BOX, parent=uid(1)), node(3, parent=uid(2))],
+            [("/nodes/0/parent", "CYCLE")],
+        ),
+    ],
+)
+def test_a_parent_is_a_container_and_not_inside_itself(
+    nodes: list[dict[str, Any]], expected: list[tuple[str, str]]
+) -> None:
+    assert found(nodes) == expected
+
+
+def test_middlewares_wrap_their_host_in_order() -> None:
+    nodes = [node(1), node(2, middlewares=[uid(4), uid(3)]), node(3), node(4)]
+    made = plan(nodes, [edge(1, 2)])
+    host = made.nodes[made.index[uid(2)]]
+    assert [made.nodes[place].node_id for place in host.middlewares] == [uid(4), uid(3)]
+    assert [row.host for row in made.nodes] == [None, None, 1, 1]
+    assert made.features == {Feature.MIDDLEWARE}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ([node(1, middlewares=[uid(9)])], [("/nodes/0/middlewares/0", "UNKNOWN_NODE")]),
+        ([node(1, middlewares=[uid(1)])], [("/nodes/0/middlewares/0", "INVALID")]),
+        (
+            [node(1, middlewares=[uid(2)]), node(2, middlewares=[uid(3)]), node(3)],
+            [("/nodes/0/middlewares/0", "INVALID")],
+        ),
+        (
+            [node(1, middlewares=[uid(3)]), node(2, middlewares=[uid(3)]), node(3)],
+            [("/nodes/1/middlewares/0", "INVALID")],
+        ),
+        (
+            [node(1, middlewares=[uid(3)]), node(2, BOX), node(3, parent=uid(2))],
+            [("/nodes/0/middlewares/0", "INVALID")],
+        ),
+    ],
+)
+def test_a_middleware_wraps_one_host_beside_it(
+    nodes: list[dict[str, Any]], expected: list[tuple[str, str]]
+) -> None:
+    assert found(nodes) == expected
