@@ -16,32 +16,32 @@ from pathlib import Path
 
 import msgspec
 
-from astraflow.store.queries import load_queries
-from astraflow.store.rows import Changes, FactPage, PlanRow, RunRow
+from astraflow.store.rows import Changes, FactSegment, PlanRow, RunRow
 from astraflow.store.sqlite import SqliteStore
 from astraflow.store.sqlite_file import connect_writer
+from astraflow.store.statements import Statements
 from benchmarks.figures import Figure
 
 COMMITS = 400
 RUNS = 200
 BODY = b'{"type":"task_succeeded","task":"00000000-0000-4000-8000-000000000000"}\n' * 5
 SMALL_BUDGET_US = 500.0
-PAGE_BUDGET_US = 13.0
+SEGMENT_BUDGET_US = 13.0
 SMALL_RATIO = 1.5
-PAGE_RATIO = 1.3
+SEGMENT_RATIO = 1.3
 
 
-class Pages:
-    """Pages of many runs in turn, as a busy scheduler writes them."""
+class Segments:
+    """Segments of many runs in turn, as a busy scheduler writes them."""
 
     def __init__(self) -> None:
         self._last = 0
 
-    def take(self, count: int) -> list[FactPage]:
+    def take(self, count: int) -> list[FactSegment]:
         first = self._last + 1
         self._last += count
         return [
-            FactPage(f"01J8ZQ5T9GQ4X7V2N3M1K0H{number % RUNS:03}", number, number, BODY)
+            FactSegment(f"01J8ZQ5T9GQ4X7V2N3M1K0H{number % RUNS:03}", number, number, BODY)
             for number in range(first, first + count)
         ]
 
@@ -66,40 +66,47 @@ class Bare:
     """The floor: the same statements on the same tables, without threads, checks or answers."""
 
     def __init__(self, path: Path) -> None:
-        self._queries = load_queries("sqlite")
-        self.connection = connect_writer(str(path), self._queries)
+        statements = Statements("sqlite")
+        self.connection = connect_writer(str(path), statements)
         self.connection.execute("PRAGMA wal_autocheckpoint = 1000")
-        self.connection.execute(self._queries["claim"], ("bare",)).fetchall()
+        claim = statements["claim"]
+        self.connection.execute(
+            claim.text, claim.arguments({"shard": 0, "owner": "bare"})
+        ).fetchall()
+        self._begin, self._end = statements["begin"].text, statements["commit"].text
+        self._fence = statements["fence_commit"]
+        self._insert = statements.put[FactSegment].text
         self._number = 0
 
-    def commit(self, pages: list[FactPage]) -> None:
+    def commit(self, segments: list[FactSegment]) -> None:
         self._number += 1
-        queries, execute = self._queries, self.connection.execute
-        execute(queries["begin"])
-        execute(queries["fence_commit"], (self._number, 1))
+        execute = self.connection.execute
+        execute(self._begin)
+        fence = {"shard": 0, "epoch": 1, "number": self._number}
+        execute(self._fence.text, self._fence.arguments(fence))
         self.connection.executemany(
-            queries["insert_page"], [msgspec.structs.astuple(page) for page in pages]
+            self._insert, [msgspec.structs.astuple(segment) for segment in segments]
         )
-        execute(queries["commit"])
+        execute(self._end)
 
 
 async def measure(folder: Path, size: int) -> tuple[float, float]:
-    """Median microseconds of a commit of so many pages: ours, and bare."""
+    """Median microseconds of a commit of so many segments: ours, and bare."""
     store = SqliteStore(folder / f"ours-{size}.db")
     await store.open()
     claim = await store.claim("benchmark")
     assert claim is not None
     await store.commit(claim, 1, first_rows())
     ours, bare = [], []
-    our_pages, bare_pages = Pages(), Pages()
+    our_segments, bare_segments = Segments(), Segments()
     with closing((floor := Bare(folder / f"bare-{size}.db")).connection):
         for number in range(2, COMMITS + 2):
             changes = Changes()
-            changes.pages = our_pages.take(size)
+            changes.segments = our_segments.take(size)
             start = time.perf_counter()
             await store.commit(claim, number, changes)
             ours.append(time.perf_counter() - start)
-            rows = bare_pages.take(size)
+            rows = bare_segments.take(size)
             start = time.perf_counter()
             floor.commit(rows)
             bare.append(time.perf_counter() - start)
@@ -112,10 +119,10 @@ def figures() -> list[Figure]:
         small, small_floor = asyncio.run(measure(Path(name), 1))
         large, large_floor = asyncio.run(measure(Path(name), 100))
     return [
-        Figure("commit of 1 page, flushed", small, "µs", SMALL_BUDGET_US),
+        Figure("commit of 1 segment, flushed", small, "µs", SMALL_BUDGET_US),
         Figure("the same, bare sqlite3 in one thread", small_floor, "µs"),
         Figure("ratio", small / small_floor, "times", SMALL_RATIO),
-        Figure("commit of 100 pages, a page", large / 100, "µs", PAGE_BUDGET_US),
+        Figure("commit of 100 segments, a segment", large / 100, "µs", SEGMENT_BUDGET_US),
         Figure("the same, bare sqlite3 in one thread", large_floor / 100, "µs"),
-        Figure("ratio", large / large_floor, "times", PAGE_RATIO),
+        Figure("ratio", large / large_floor, "times", SEGMENT_RATIO),
     ]

@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from astraflow.store.queries import load_migrations
+from astraflow.store.statements import load_migrations
 from tests.chaos.postgres import postgres_server
 from tests.cli.rig import astra
 

@@ -16,7 +16,7 @@ from astraflow.core import errors
 from astraflow.core.engine import engine, reports
 from astraflow.core.protocol.gateway import Gateway
 from astraflow.scheduler import ledger
-from astraflow.store.sqlite import SqliteStore
+from astraflow.store.sqlite import SqliteDatabase
 
 
 def fail_at(owner: Any, name: str, prefix: str, resource_of: Any) -> None:
@@ -32,7 +32,7 @@ def fail_at(owner: Any, name: str, prefix: str, resource_of: Any) -> None:
     setattr(owner, name, failing)
 
 
-def refuse(self: SqliteStore, claim: Any, number: int, changes: Any) -> Any:
+def refuse(self: SqliteDatabase, claim: Any, number: int, changes: Any) -> Any:
     if any(row.resource_id.startswith("store-") for row in changes.resources):
         raise errors.StoreError(errors.STORE_REFUSED, "a fault of the test: store")
     return commit(self, claim, number, changes)
@@ -42,8 +42,8 @@ def _named(envelope: Any) -> list[object]:
     return [getattr(envelope.payload, "resource_id", "")]
 
 
-commit = SqliteStore.commit
-SqliteStore.commit = refuse  # type: ignore[method-assign]
+commit = SqliteDatabase.commit
+SqliteDatabase.commit = refuse  # type: ignore[method-assign]
 fail_at(
     reports, "on_resource_event", "engine-", lambda view, tenant, worker, event: [event.resource_id]
 )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from astraflow.core.engine.batch import NumberedFact
-    from astraflow.store.rows import Changes, FactPage, RunChange, RunRow
+    from astraflow.store.rows import Changes, FactSegment, RunChange, RunRow
 
 __all__ = ["Mirror", "Row", "Written"]
 
@@ -97,7 +97,7 @@ class Mirror(KeptRows):
             self.runs[row.run_id] = StoredRun(self._plans[row.plan_id])
             self.rows[row.run_id] = Row()
         by_run: dict[str, list[NumberedFact]] = {}
-        for page in changes.pages:
+        for page in changes.segments:
             by_run.setdefault(page.run_id, []).extend(self._add_page(page))
         for event in changes.events:
             head = self.heads.get(event.tenant, 0)
@@ -120,7 +120,7 @@ class Mirror(KeptRows):
             )
         self.epoch, self.number = epoch, number
 
-    def _add_page(self, page: FactPage) -> list[NumberedFact]:
+    def _add_page(self, page: FactSegment) -> list[NumberedFact]:
         run = self.runs.get(page.run_id)
         if run is None:
             raise Violation("I20", f"a page of a run that is not stored: {page.run_id}")

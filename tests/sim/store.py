@@ -7,7 +7,7 @@ from enum import Enum
 from astraflow.core.engine.batch import Batch, NumberedFact
 from astraflow.core.runs.facts import Fact, RunAccepted, RunFinished
 from astraflow.core.workflow.plan import Plan
-from astraflow.store.rows import AffinityRow, Changes, ResourceRow, WishRow
+from astraflow.store.rows import AffinityRow, Changes, InstallIntentRow, ResourceRow
 from tests.sim.config import Config
 from tests.sim.world import Violation, World
 
@@ -44,7 +44,7 @@ class KeptRows:
 
     def __init__(self) -> None:
         self.resources: dict[tuple[str, str, str], ResourceRow] = {}
-        self.wishes: dict[tuple[str, str, str, str], WishRow] = {}
+        self.wishes: dict[tuple[str, str, str, str], InstallIntentRow] = {}
         self.incarnations: dict[tuple[str, str], int] = {}
         self.affinities: dict[tuple[str, str], AffinityRow] = {}
         self.on_rows: list[object] = []
@@ -55,7 +55,7 @@ class KeptRows:
             self.incarnations[worker.tenant, worker.worker_id] = worker.incarnation
         for resource in rows.resources:
             self.resources[resource.tenant, resource.worker_id, resource.resource_id] = resource
-        for wish in rows.wishes:
+        for wish in rows.intents:
             self.wishes[wish.tenant, wish.worker_id, wish.name, wish.version] = wish
         for affinity in rows.affinities:
             self.affinities[affinity.tenant, affinity.key] = affinity

@@ -13,7 +13,7 @@ from astraflow.scheduler.plans import plan_bytes
 
 if TYPE_CHECKING:
     from astraflow.scheduler.plans import Plans
-    from astraflow.store.rows import FactPage, RunRow
+    from astraflow.store.rows import FactSegment, RunRow
     from astraflow.store.store import Store
 
 __all__ = ["Archive", "facts_of"]
@@ -26,7 +26,7 @@ TASK_BYTES: Final = 1_000
 """What a run takes, and each of its tasks, beside their bytes."""
 
 
-def facts_of(page: FactPage) -> list[NumberedFact]:
+def facts_of(page: FactSegment) -> list[NumberedFact]:
     """The facts of a page with the numbers of their first events."""
     first = page.first
     facts: list[NumberedFact] = []
@@ -54,7 +54,7 @@ class Archive:
         """The same, and their bytes."""
         facts: list[Fact] = []
         after = size = 0
-        while pages := await self._store.read_pages(run_id, after):
+        while pages := await self._store.read_segments(run_id, after):
             for page in pages:
                 facts.extend(map(decode_fact, page.body.split(b"\n")))
                 size += len(page.body)

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from astraflow.store.rows import FactPage, TenantEvent
+from astraflow.store.rows import FactSegment, TenantEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,13 +40,13 @@ class Subscription:
     __slots__ = ("_kept", "_size", "_wake", "has_overflown", "is_over")
 
     def __init__(self) -> None:
-        self._kept: deque[FactPage] = deque()
+        self._kept: deque[FactSegment] = deque()
         self._size = 0
         self._wake = asyncio.Event()
         self.has_overflown = False
         self.is_over = False
 
-    def put(self, page: FactPage) -> None:
+    def put(self, page: FactSegment) -> None:
         self._wake.set()
         if self.has_overflown:
             return
@@ -62,7 +62,7 @@ class Subscription:
         self.is_over = True
         self._wake.set()
 
-    async def take(self) -> list[FactPage]:
+    async def take(self) -> list[FactSegment]:
         """Wait for something; nothing if it has overflown or is over."""
         await self._wake.wait()
         self._wake.clear()
@@ -115,7 +115,7 @@ class Feed:
     def followers(self) -> int:
         return sum(map(len, self._runs.values())) + sum(map(len, self._tenants.values()))
 
-    def publish(self, pages: Iterable[FactPage], events: Iterable[TenantEvent]) -> None:
+    def publish(self, pages: Iterable[FactSegment], events: Iterable[TenantEvent]) -> None:
         """These are committed."""
         if self._runs:
             for page in pages:
@@ -142,14 +142,14 @@ class Feed:
                 listener.is_over = True
                 listener.wake.set()
 
-    async def pages(self, run_id: str, after: int) -> AsyncGenerator[list[FactPage], None]:
+    async def pages(self, run_id: str, after: int) -> AsyncGenerator[list[FactSegment], None]:
         """Pages of a run beyond event `after`, in order, as they are committed. Endless: the caller
         knows the last event of a run when it sees it. Ends early only when serving ends."""
         with self._subscribed(run_id) as subscription:
             reads_store = True
             while not subscription.is_over:
                 while reads_store:
-                    stored = await self._store.read_pages(run_id, after, READ_BYTES)
+                    stored = await self._store.read_segments(run_id, after, READ_BYTES)
                     reads_store = bool(stored)
                     if stored:
                         after = stored[-1].last

@@ -12,7 +12,7 @@ from astraflow.core.engine.batch import AffinityChanged, PackageTold, ResourceCh
 from astraflow.core.engine.view import View
 from astraflow.core.timestamps import iso
 from astraflow.scheduler.copies import Copies
-from astraflow.store.rows import AffinityRow, Changes, ResourceRow, WishRow
+from astraflow.store.rows import AffinityRow, Changes, InstallIntentRow, ResourceRow
 
 __all__ = [
     "CopiesForEngine",
@@ -67,14 +67,14 @@ def holding_of(row: ResourceRow) -> Holding:
     return holding
 
 
-def wish_row(wish: Wish) -> WishRow:
+def wish_row(wish: Wish) -> InstallIntentRow:
     error = wish.error and {"code": wish.error[0], "message": wish.error[1]}
-    return WishRow(
+    return InstallIntentRow(
         tenant=wish.tenant,
         worker_id=wish.worker_id,
         name=wish.name,
         version=wish.version,
-        wish=wish.wish,
+        intent=wish.wish,
         state=wish.state,
         why=wish.why,
         tries=wish.tries,
@@ -83,9 +83,9 @@ def wish_row(wish: Wish) -> WishRow:
     )
 
 
-def wish_of(row: WishRow) -> Wish:
+def wish_of(row: InstallIntentRow) -> Wish:
     key = (row.tenant, row.worker_id, row.name, row.version)
-    wish = Wish(key, row.wish, row.why, row.updated_at)
+    wish = Wish(key, row.intent, row.why, row.updated_at)
     wish.state = row.state
     wish.tries = row.tries
     if row.error is not None:
@@ -168,9 +168,9 @@ def write_affinity(changes: Changes, notice: AffinityChanged, view: View) -> Non
 def write_wish(changes: Changes, notice: WishChanged, view: View) -> None:
     wish = view.wishes.find(notice.key)
     if wish is None:
-        changes.wishes_gone.append(notice.key)
+        changes.intents_gone.append(notice.key)
     else:
-        changes.wishes.append(wish_row(wish))
+        changes.intents.append(wish_row(wish))
 
 
 def tell_package(notice: PackageTold) -> Told:

@@ -48,7 +48,7 @@ from astraflow.scheduler.refusals import Refusals
 from astraflow.store.rows import (
     AuditRow,
     Changes,
-    FactPage,
+    FactSegment,
     PlanRow,
     RunChange,
     RunRow,
@@ -146,12 +146,14 @@ class Ledger:
         for numbered in facts:
             line = encode_fact(numbered.fact)
             if size + len(line) > PAGE_BYTES and lines:
-                changes.pages.append(FactPage(run_id, first, numbered.first - 1, b"\n".join(lines)))
+                changes.segments.append(
+                    FactSegment(run_id, first, numbered.first - 1, b"\n".join(lines))
+                )
                 lines, size, first = [], 0, numbered.first
             lines.append(line)
             size += len(line)
         last = facts[-1].first + width(facts[-1].fact) - 1
-        changes.pages.append(FactPage(run_id, first, last, b"\n".join(lines)))
+        changes.segments.append(FactSegment(run_id, first, last, b"\n".join(lines)))
 
     def _write_run(self, changes: Changes, run_id: str, fact: Fact) -> RunChange | None:
         """Of several changes of one run in a transaction the last has it all."""

@@ -183,7 +183,7 @@ class Reading(Life):
         await self._get_row(tenant, run_id)
         found: list[NumberedFact] = []
         while len(found) < limit:
-            pages = await self._store.read_pages(run_id, after)
+            pages = await self._store.read_segments(run_id, after)
             if not pages:
                 break
             found += (one for page in pages for one in facts_of(page) if one.first > after)
@@ -204,7 +204,7 @@ class Reading(Life):
         tasks = {place} | {call for call in run.calls.values() if _is_of(run, call, place)}
         found: list[NumberedFact] = []
         after = 0
-        while pages := await self._store.read_pages(run_id, after):
+        while pages := await self._store.read_segments(run_id, after):
             for numbered in (one for page in pages for one in facts_of(page)):
                 fact = numbered.fact
                 if concerns(fact, tasks) or isinstance(fact, CancelRequested):

@@ -201,7 +201,7 @@ async def _restore_holdings(parts: Parts, engine: Engine) -> None:
     for row in await parts.store.resources():
         if row.state not in GONE:
             engine.restore_holding(holding_of(row))
-    for wish in await parts.store.wishes():
+    for wish in await parts.store.intents():
         engine.restore_wish(wish_of(wish))
 
 

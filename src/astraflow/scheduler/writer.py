@@ -355,7 +355,7 @@ class Writer:
             self._reached("after-commit")
             self._check_whole()
             self._gauge.committed(self._commit_seconds, batch, self.engine.view)
-            self.feed.publish(changes.pages, changes.events)
+            self.feed.publish(changes.segments, changes.events)
             _log_workers(changes.events)
         self.engine.committed(batch, self._clock.now(), self._clock.wall_ms())
         self._is_stirred = True  # what was committed may allow more to be decided

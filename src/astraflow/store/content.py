@@ -11,13 +11,28 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from astraflow.core import errors
+from astraflow.store.tables import REMOVED, WRITTEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from astraflow.store.rows import Changes, FactPage, PackageRow, RunChange, RunRow
+    from astraflow.store.rows import (
+        Changes,
+        FactSegment,
+        PackageRow,
+        RunChange,
+        RunRow,
+        WorkflowRow,
+    )
 
-__all__ = ["check_changes", "check_row", "check_values", "other_digest", "refused"]
+__all__ = [
+    "check_changes",
+    "check_row",
+    "check_values",
+    "other_digest",
+    "refused",
+    "stale_workflow",
+]
 
 MAX_INTEGER = 2**63 - 1
 MIN_INTEGER = -(2**63)
@@ -29,27 +44,14 @@ def check_changes(changes: Changes) -> None:
     Raises:
         StoreError: a row cannot be stored; the pointer says which value of which row.
     """
-    if changes.pages and not _are_storable(changes.pages):
-        _check_rows("pages", changes.pages)
-    if changes.runs:
-        _check_rows("runs", changes.runs)
-        _check_statuses("runs", changes.runs)
-    if changes.run_changes:
-        _check_rows("run_changes", changes.run_changes)
-        _check_statuses("run_changes", changes.run_changes)
-    _check_rows("plans", changes.plans)
-    _check_rows("workers", changes.workers)
-    _check_rows("events", changes.events)
-    _check_rows("audits", changes.audits)
-    _check_rows("resources", changes.resources)
-    _check_rows("affinities", changes.affinities)
-    _check_rows("wishes", changes.wishes)
-    check_values(
-        *changes.workers_gone,
-        *changes.resources_gone,
-        *changes.affinities_gone,
-        *changes.wishes_gone,
-    )
+    for name in WRITTEN:
+        rows = getattr(changes, name)
+        if rows and not (name == "segments" and _are_storable(rows)):
+            _check_rows(name, rows)
+    _check_statuses("runs", changes.runs)
+    _check_statuses("run_changes", changes.run_changes)
+    for name in REMOVED:
+        check_values(*getattr(changes, name))
 
 
 def check_row(row: msgspec.Struct) -> None:
@@ -63,7 +65,7 @@ def check_values(*values: object) -> None:
         StoreError: a value cannot be in any store.
     """
     for value in values:
-        if isinstance(value, tuple):
+        if isinstance(value, (tuple, list)):
             check_values(*value)
         elif isinstance(value, str) and not _is_storable(value):
             raise refused("a text holds U+0000 or a lone surrogate")
@@ -84,6 +86,13 @@ def other_digest(row: PackageRow, stored: str) -> errors.Conflict:
     )
 
 
+def stale_workflow(row: WorkflowRow) -> errors.Conflict:
+    return errors.Conflict(
+        errors.WORKFLOW_CONFLICT,
+        f"the stored version is not the one before {row.version}: {row.workflow_id}",
+    )
+
+
 def _check_rows(table: str, rows: Iterable[msgspec.Struct]) -> None:
     for index, row in enumerate(rows):
         for field, value in zip(row.__struct_fields__, msgspec.structs.astuple(row), strict=True):
@@ -98,11 +107,11 @@ def _check_rows(table: str, rows: Iterable[msgspec.Struct]) -> None:
                 raise refused(f"an integer is beyond 64 bits: {field}", f"/{table}/{index}/{field}")
 
 
-def _are_storable(pages: list[FactPage]) -> bool:
-    """Whether all of them surely are. Pages are most of what is written: all texts are looked at as one."""
-    ids = "".join([page.run_id for page in pages])
-    numbers = [page.first for page in pages]
-    numbers += [page.last for page in pages]
+def _are_storable(segments: list[FactSegment]) -> bool:
+    """Whether all of them surely are. Segments are most of what is written: all texts are looked at as one."""
+    ids = "".join([segment.run_id for segment in segments])
+    numbers = [segment.first for segment in segments]
+    numbers += [segment.last for segment in segments]
     is_inside = min(numbers) >= MIN_INTEGER and max(numbers) <= MAX_INTEGER
     return is_inside and ids.isascii() and "\0" not in ids
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from astraflow.core import errors
 from astraflow.core.errors import StoreError
 from astraflow.store.inspection import Condition
-from astraflow.store.postgres_link import check_session, connect, part, reading
-from astraflow.store.queries import load_migrations, load_queries
+from astraflow.store.postgres_connection import check_session, connect, part, reading
+from astraflow.store.statements import Statements, load_migrations
 from astraflow.store.store import Usage
 
 __all__ = ["inspect_database"]
@@ -18,24 +18,23 @@ async def inspect_database(url: str) -> Condition:
     Raises:
         StoreError: the server cannot be reached or does not let us in, or the schema belongs to another program.
     """
-    queries = load_queries("postgres")
+    statements = Statements("postgres")
     newest = len(load_migrations("postgres"))
     connection = await connect(url)
     try:
         async with reading(), connection.transaction(readonly=True):
-            await check_session(connection, queries)
-            if not await connection.fetchval(queries["has_migrations"]):
-                if await connection.fetchval(queries["count_tables"]):
+            await check_session(connection, statements)
+            if not await connection.fetchval(statements["has_migrations"].text):
+                if await connection.fetchval(statements["count_tables"].text):
                     raise StoreError(
                         errors.STORE_FOREIGN, "the schema astraflow belongs to another program"
                     )
                 return Condition(0, newest, "", None)
-            version, software = await connection.fetchrow(queries["schema_version"])
+            version, software = await connection.fetchrow(statements["schema_writer"].text)
             if version != newest:
                 return Condition(version, newest, software, None)
-            runs, active, _ = await connection.fetchrow(queries["usage"])
-            held = await connection.fetchval(queries["held_bytes"])
-            owner = await connection.fetchval(queries["held_by"])
-            return Condition(version, newest, software, Usage(held, runs, active, version), owner)
+            usage = Usage(*await connection.fetchrow(statements["usage"].text))
+            owner = await connection.fetchval(statements["held_by"].text, 0)
+            return Condition(version, newest, software, usage, owner)
     finally:
         await part(connection, None)

@@ -11,13 +11,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COPY_MS",
+    "INTENT_MS",
     "KEY_MS",
     "PIECE_BYTES",
     "PIECE_ROWS",
     "PIECE_RUNS",
+    "PIECE_SEGMENTS",
     "RESOURCE_MS",
     "ROLLOUT_MS",
-    "WISH_MS",
     "Finished",
     "Span",
     "beyond",
@@ -28,7 +29,9 @@ __all__ = [
 PIECE_RUNS = 200
 """Runs removed by one sweep: some ten milliseconds of the writer."""
 PIECE_BYTES = 8 * 1024**2
-"""Bytes of pages removed by one sweep; a larger run goes in several."""
+"""Bytes of segments removed by one sweep; a larger run goes in several."""
+PIECE_SEGMENTS = 20_000
+"""Segments that one sweep looks at for that."""
 PIECE_ROWS = 2_000
 """Events, audits and keys removed by one sweep, of each."""
 KEY_MS = 24 * 3600 * 1000
@@ -37,10 +40,10 @@ RESOURCE_MS = 24 * 3600 * 1000
 """A resource that is gone is told of for a day, so that who asks for it learns that it is gone."""
 COPY_MS = 30 * 24 * 3600 * 1000
 """The exported copy of a resource that is gone stays as long as runs do by default."""
-WISH_MS = 7 * 24 * 3600 * 1000
-"""What became of a wish, when its worker is no longer known."""
+INTENT_MS = 7 * 24 * 3600 * 1000
+"""An install intent that is settled, when its worker is no longer known."""
 ROLLOUT_MS = 30 * 24 * 3600 * 1000
-"""The story of a rollout that has ended."""
+"""The history of a rollout that has ended."""
 
 
 class Span(NamedTuple):

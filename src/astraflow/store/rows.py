@@ -1,49 +1,71 @@
-"""What is stored, as plain rows. Times are wall-clock milliseconds.
+"""The stored rows. A struct names its table, its key and its columns; nothing else repeats them.
 
-A run is the fold of its facts (`runs.facts`), and its facts are stored in *pages*: the facts of one transaction that
-belong to one run, as JSON lines in one row. A page carries the numbers of its first and last event, so that a reader
+A field is a column of the same name (`tables` makes the statements from it). Times are wall-clock milliseconds.
+
+A run is the fold of its facts (`runs.facts`), and its facts are stored in *segments*: the facts of one transaction that
+belong to one run, as JSON lines in one row. A segment carries the numbers of its first and last event, so that a reader
 that resumes finds its place by an index. The row of a run repeats what lists are asked for; it is written in the same
 transaction as the facts that it repeats.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import msgspec
 
 from astraflow.core.runs.facts import RunStatus
 
 __all__ = [
+    "ENDED_INTENTS",
     "ENDED_RESOURCES",
     "ENDED_ROLLOUTS",
-    "ENDED_WISHES",
     "ActiveRow",
     "AffinityRow",
     "AuditRow",
     "Changes",
-    "FactPage",
+    "FactSegment",
+    "InstallIntentRow",
     "PackageRow",
     "PlanRow",
     "ResourceRow",
     "RolloutRow",
+    "Row",
     "RunChange",
     "RunRow",
+    "SiteRow",
     "Submission",
     "TenantEvent",
-    "WishRow",
     "WorkerRow",
     "WorkflowRow",
+    "WriteMode",
+    "submissions_of",
 ]
 
 ENDED_RESOURCES = frozenset({"evicted", "released"})
-ENDED_WISHES = frozenset({"installed", "failed", "removed"})
+ENDED_INTENTS = frozenset({"installed", "failed", "removed"})
 ENDED_ROLLOUTS = frozenset({"succeeded", "failed", "rolled_back"})
-"""The states that retention may remove rows in; the queries of the databases repeat them."""
+"""The states that retention may remove rows in. The queries name these sets: `{ENDED_ROLLOUTS}`."""
+
+WriteMode = Literal["insert", "ignore", "replace", "change"]
+"""What a write does with a row whose key is stored: refuse, leave it, replace it. `change` updates the stored row."""
 
 
-class RunRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+class Row(msgspec.Struct, frozen=True, gc=False):
+    """A row of `table`. Its fields are the columns."""
+
+    table: ClassVar[str] = ""
+    primary_key: ClassVar[tuple[str, ...]] = ()
+    mode: ClassVar[WriteMode] = "insert"
+    kept: ClassVar[tuple[str, ...]] = ()
+    """Columns in which a row that replaces another with None keeps the stored value."""
+
+
+class RunRow(Row, frozen=True, gc=False, kw_only=True):
     """A run as lists show it."""
+
+    table = "runs"
+    primary_key = ("run_id",)
 
     run_id: str
     tenant: str
@@ -63,8 +85,12 @@ class RunRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     rerun_of: str | None = None
 
 
-class RunChange(msgspec.Struct, frozen=True, gc=False):
+class RunChange(Row, frozen=True, gc=False):
     """What a transaction changes in the row of a run: the whole of its changing half."""
+
+    table = "runs"
+    primary_key = ("run_id",)
+    mode = "change"
 
     run_id: str
     status: RunStatus
@@ -74,16 +100,23 @@ class RunChange(msgspec.Struct, frozen=True, gc=False):
     error: bytes | None
 
 
-class PlanRow(msgspec.Struct, frozen=True, gc=False):
+class PlanRow(Row, frozen=True, gc=False):
     """What runs execute; equal ones are one row. `definition` is as it was submitted."""
+
+    table = "plans"
+    primary_key = ("plan_id",)
+    mode = "ignore"
 
     plan_id: str
     definition: bytes
     plan: bytes
 
 
-class FactPage(msgspec.Struct, frozen=True, gc=False):
+class FactSegment(Row, frozen=True, gc=False):
     """Facts of one run in one transaction: JSON lines, events `first` … `last`."""
+
+    table = "fact_segments"
+    primary_key = ("run_id", "last")
 
     run_id: str
     first: int
@@ -91,8 +124,12 @@ class FactPage(msgspec.Struct, frozen=True, gc=False):
     body: bytes
 
 
-class Submission(msgspec.Struct, frozen=True, gc=False):
+class Submission(Row, frozen=True, gc=False):
     """Which run an idempotency key has made."""
+
+    table = "submissions"
+    primary_key = ("tenant", "key")
+    mode = "replace"
 
     tenant: str
     key: str
@@ -101,8 +138,12 @@ class Submission(msgspec.Struct, frozen=True, gc=False):
     created_at: int
 
 
-class WorkerRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+class WorkerRow(Row, frozen=True, gc=False, kw_only=True):
     """A worker instance as it was last seen. `subject` is the credential its identity is bound to."""
+
+    table = "workers"
+    primary_key = ("tenant", "worker_id")
+    mode = "replace"
 
     tenant: str
     worker_id: str
@@ -117,11 +158,14 @@ class WorkerRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     status: str = "offline"
     seen_at: int = 0
     drain: bytes | None = None
-    """What an operator wishes of it (`engine.batch.DrainWish` as JSON), until it is taken back."""
+    """The drain that an operator ordered (`engine.batch.DrainWish` as JSON), until the order is withdrawn."""
 
 
-class WorkflowRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+class WorkflowRow(Row, frozen=True, gc=False, kw_only=True):
     """A saved workflow. `version` grows by one at each save; a save names the one it was made from."""
+
+    table = "workflow_versions"
+    primary_key = ("tenant", "workflow_id", "version")
 
     tenant: str
     workflow_id: str
@@ -133,8 +177,11 @@ class WorkflowRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     updated_by: str = ""
 
 
-class TenantEvent(msgspec.Struct, frozen=True, gc=False):
+class TenantEvent(Row, frozen=True, gc=False):
     """An event of a tenant's own stream: workers, packages, run statuses. Numbered from 1 without gaps."""
+
+    table = "tenant_events"
+    primary_key = ("tenant", "number")
 
     tenant: str
     number: int
@@ -143,8 +190,10 @@ class TenantEvent(msgspec.Struct, frozen=True, gc=False):
     body: bytes
 
 
-class AuditRow(msgspec.Struct, frozen=True, gc=False):
+class AuditRow(Row, frozen=True, gc=False):
     """Who did what, and what came of it (PROTOCOL §6)."""
+
+    table = "audits"
 
     tenant: str
     at: int
@@ -155,8 +204,12 @@ class AuditRow(msgspec.Struct, frozen=True, gc=False):
     detail: bytes = b"{}"
 
 
-class PackageRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+class PackageRow(Row, frozen=True, gc=False, kw_only=True):
     """A published version of a package. Its archive is a blob named by its digest."""
+
+    table = "packages"
+    primary_key = ("tenant", "name", "version")
+    mode = "ignore"
 
     tenant: str
     name: str
@@ -176,8 +229,12 @@ class PackageRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     yanked_reason: str = ""
 
 
-class ActiveRow(msgspec.Struct, frozen=True, gc=False):
+class ActiveRow(Row, frozen=True, gc=False):
     """The version of a package that nodes without one get, and the one before it, for a rollback."""
+
+    table = "active_versions"
+    primary_key = ("tenant", "name")
+    mode = "replace"
 
     tenant: str
     name: str
@@ -187,8 +244,12 @@ class ActiveRow(msgspec.Struct, frozen=True, gc=False):
     updated_by: str = ""
 
 
-class RolloutRow(msgspec.Struct, frozen=True, gc=False):
-    """A rollout of a version, as JSON (`scheduler.rollouts`). One that has ended is kept for its story."""
+class RolloutRow(Row, frozen=True, gc=False):
+    """A rollout of a version, as JSON (`scheduler.rollouts`). One that has ended is kept for its history."""
+
+    table = "rollouts"
+    primary_key = ("tenant", "rollout_id")
+    mode = "replace"
 
     tenant: str
     rollout_id: str
@@ -198,25 +259,34 @@ class RolloutRow(msgspec.Struct, frozen=True, gc=False):
     updated_at: int
 
 
-class WishRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """What is wished of a worker about a version of a package, and how far it has come."""
+class InstallIntentRow(Row, frozen=True, gc=False, kw_only=True):
+    """Whether a version of a package shall be on a worker or not, and how far that has come."""
+
+    table = "install_intents"
+    primary_key = ("tenant", "worker_id", "name", "version")
+    mode = "replace"
 
     tenant: str
     worker_id: str
     name: str
     version: str
-    wish: Literal["installed", "removed"]
+    intent: Literal["installed", "removed"]
     state: Literal["wanted", "downloading", "installing", "installed", "failed", "removed"]
     why: str = ""
-    """Who wishes it: `command`, `demand`, or the id of a rollout."""
+    """The origin of the intent: `command`, `demand`, or the id of a rollout."""
     tries: int = 0
     error: bytes | None = None
     """Of the last failure: `{code, message}` as JSON."""
     updated_at: int
 
 
-class ResourceRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+class ResourceRow(Row, frozen=True, gc=False, kw_only=True):
     """A resource that a worker holds, or the exported copy of one."""
+
+    table = "resources"
+    primary_key = ("tenant", "worker_id", "resource_id")
+    mode = "replace"
+    kept = ("blob",)
 
     tenant: str
     worker_id: str
@@ -239,8 +309,12 @@ class ResourceRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Where the exported copy is, if there is one."""
 
 
-class AffinityRow(msgspec.Struct, frozen=True, gc=False):
+class AffinityRow(Row, frozen=True, gc=False):
     """Which worker an affinity key belongs to."""
+
+    table = "affinities"
+    primary_key = ("tenant", "key")
+    mode = "replace"
 
     tenant: str
     key: str
@@ -249,40 +323,43 @@ class AffinityRow(msgspec.Struct, frozen=True, gc=False):
     expires_at: int
 
 
-class Changes:
-    """One transaction's worth of rows. Filled by the scheduler, written by a store whole or not at all."""
+class SiteRow(Row, frozen=True, gc=False):
+    """A value that holds for all schedulers of this store."""
 
-    __slots__ = (
-        "affinities",
-        "affinities_gone",
-        "audits",
-        "events",
-        "pages",
-        "plans",
-        "resources",
-        "resources_gone",
-        "run_changes",
-        "runs",
-        "wishes",
-        "wishes_gone",
-        "workers",
-        "workers_gone",
-    )
+    table = "site"
+    primary_key = ("name",)
+    mode = "replace"
 
-    def __init__(self) -> None:
-        self.plans: list[PlanRow] = []
-        self.runs: list[RunRow] = []
-        self.run_changes: list[RunChange] = []
-        self.pages: list[FactPage] = []
-        self.workers: list[WorkerRow] = []
-        """Put: a row with the same tenant and worker id is replaced. `workers_gone` as with resources."""
-        self.workers_gone: list[tuple[str, str]] = []
-        self.events: list[TenantEvent] = []
-        self.audits: list[AuditRow] = []
-        self.resources: list[ResourceRow] = []
-        """Put, by tenant, worker and resource id. Their `…_gone` are keys of rows to remove; what is put stays."""
-        self.resources_gone: list[tuple[str, str, str]] = []
-        self.affinities: list[AffinityRow] = []
-        self.affinities_gone: list[tuple[str, str]] = []
-        self.wishes: list[WishRow] = []
-        self.wishes_gone: list[tuple[str, str, str, str]] = []
+    name: str
+    value: str
+
+
+class Changes(msgspec.Struct):
+    """One transaction's worth of rows, in the order of their references. A store writes all of them or none.
+
+    A list `x_gone` holds keys of rows of the list `x` to remove. A key that is both removed and put is put.
+    """
+
+    plans: list[PlanRow] = []
+    runs: list[RunRow] = []
+    run_changes: list[RunChange] = []
+    segments: list[FactSegment] = []
+    workers: list[WorkerRow] = []
+    workers_gone: list[tuple[str, str]] = []
+    events: list[TenantEvent] = []
+    resources: list[ResourceRow] = []
+    resources_gone: list[tuple[str, str, str]] = []
+    affinities: list[AffinityRow] = []
+    affinities_gone: list[tuple[str, str]] = []
+    intents: list[InstallIntentRow] = []
+    intents_gone: list[tuple[str, str, str, str]] = []
+    audits: list[AuditRow] = []
+
+
+def submissions_of(runs: list[RunRow]) -> list[Submission]:
+    """The idempotency keys of these runs, as rows: a key outlives its run."""
+    return [
+        Submission(run.tenant, run.idempotency_key, run.fingerprint, run.run_id, run.created_at)
+        for run in runs
+        if run.idempotency_key is not None
+    ]

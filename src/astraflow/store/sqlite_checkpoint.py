@@ -15,7 +15,9 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
+
+    from astraflow.store.statements import Statements
 
 __all__ = ["Checkpointer"]
 
@@ -30,11 +32,11 @@ class Checkpointer:
     def __init__(
         self,
         connection: sqlite3.Connection,
-        queries: Mapping[str, str],
+        statements: Statements,
         on_copied: Callable[[sqlite3.Error | None], None],
     ) -> None:
         self._connection = connection
-        self._query = queries["checkpoint"]
+        self._query = statements["checkpoint"].text
         self._on_copied = on_copied
         self._written = 0
         self._is_copying = False

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 import astraflow
 from astraflow.core import errors
 from astraflow.core.errors import StoreError
-from astraflow.store.queries import load_migrations
+from astraflow.store.statements import load_migrations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
+
+    from astraflow.store.statements import Statements
 
 __all__ = [
     "MEMORY",
@@ -23,7 +25,7 @@ __all__ = [
     "connect_copier",
     "connect_reader",
     "connect_writer",
-    "speaking",
+    "file_errors",
     "store_error",
 ]
 
@@ -52,7 +54,7 @@ def store_error(error: sqlite3.Error) -> StoreError:
 
 
 @contextmanager
-def speaking(path: str) -> Iterator[None]:
+def file_errors(path: str) -> Iterator[None]:
     """Errors of opening a file, with its name."""
     try:
         yield
@@ -84,9 +86,9 @@ class FileLock:
         os.close(self._fd)
 
 
-def connect_writer(path: str, queries: Mapping[str, str]) -> sqlite3.Connection:
+def connect_writer(path: str, statements: Statements) -> sqlite3.Connection:
     """Open the file for writing, make it if it is new, and bring its schema forward."""
-    with speaking(path), ExitStack() as undo:
+    with file_errors(path), ExitStack() as undo:
         if path != MEMORY:
             # SQLite gives its side files the mode of this one.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -94,66 +96,67 @@ def connect_writer(path: str, queries: Mapping[str, str]) -> sqlite3.Connection:
             path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=True
         )
         undo.callback(connection.close)
-        _prepare(connection, path, queries)
+        _prepare(connection, path, statements)
         undo.pop_all()
     return connection
 
 
-def connect_copier(path: str, queries: Mapping[str, str]) -> sqlite3.Connection:
+def connect_copier(path: str, statements: Statements) -> sqlite3.Connection:
     """A connection that only copies the log into the file; it may be used in another thread than it was made in."""
-    with speaking(path):
+    with file_errors(path):
         connection = sqlite3.connect(
             path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
         )
-        connection.execute(queries["flush_every_commit"])
+        connection.execute(statements["flush_every_commit"].text)
     return connection
 
 
-def connect_reader(path: str, queries: Mapping[str, str]) -> sqlite3.Connection:
-    with speaking(path):
+def connect_reader(path: str, statements: Statements) -> sqlite3.Connection:
+    with file_errors(path):
         connection = sqlite3.connect(
             f"{Path(path).absolute().as_uri()}?mode=ro",
             uri=True,
             timeout=BUSY_TIMEOUT_S,
             isolation_level=None,
         )
-        connection.execute(queries["only_read"])
+        connection.execute(statements["only_read"].text)
     return connection
 
 
-def _prepare(connection: sqlite3.Connection, path: str, queries: Mapping[str, str]) -> None:
+def _prepare(connection: sqlite3.Connection, path: str, statements: Statements) -> None:
     def value(name: str) -> int:
-        (found,) = connection.execute(queries[name]).fetchone()
+        (found,) = connection.execute(statements[name].text).fetchone()
         assert isinstance(found, int)
         return found
 
     if value("count_tables") == 0 and value("application_id") == 0:
-        connection.execute(queries["use_auto_vacuum"])  # only before the first table
-        connection.execute(queries["mark_as_ours"])
+        connection.execute(statements["use_auto_vacuum"].text)  # only before the first table
+        connection.execute(statements["mark_as_ours"].text)
     elif value("application_id") != APPLICATION_ID:
         raise StoreError(errors.STORE_FOREIGN, f"the database of another program: {path}")
     version = value("schema_version")
     migrations = load_migrations("sqlite")
     if version > len(migrations):
-        (software,) = connection.execute(queries["schema_writer"]).fetchone()
+        _, software = connection.execute(statements["schema_writer"].text).fetchone()
         raise StoreError(
             errors.STORE_NEWER,
             f"astraflow {software} wrote it with schema {version}, "
             f"this is {astraflow.__version__} with schema {len(migrations)}: {path}",
         )
-    connection.execute(queries["use_wal"])
-    connection.execute(queries["flush_every_commit"])
-    connection.execute(queries["checkpoint_by_hand"])
-    connection.execute(queries["enforce_references"])
+    connection.execute(statements["use_wal"].text)
+    connection.execute(statements["flush_every_commit"].text)
+    connection.execute(statements["checkpoint_by_hand"].text)
+    connection.execute(statements["enforce_references"].text)
     for migration in migrations[version:]:
-        connection.execute(queries["begin"])
-        for statement in _statements(migration.text):
-            connection.execute(statement)
-        connection.execute(
-            queries["record_migration"],
-            (migration.version, migration.name, astraflow.__version__),
-        )
-        connection.execute(queries["commit"])
+        connection.execute(statements["begin"].text)
+        for text in _statements(migration.text):
+            connection.execute(text)
+        record = statements["record_migration"]
+        step = {**migration._asdict(), "software": astraflow.__version__}
+        connection.execute(record.text, record.arguments(step))
+        # A pragma takes no parameter. Older versions of the program look at this number.
+        connection.execute(f"PRAGMA user_version = {migration.version:d}")
+        connection.execute(statements["commit"].text)
 
 
 def _statements(text: str) -> Iterator[str]:

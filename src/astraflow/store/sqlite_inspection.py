@@ -11,10 +11,10 @@ from typing import Final
 
 from astraflow.core import errors
 from astraflow.core.errors import StoreError
-from astraflow.store import sqlite_reads as reads
 from astraflow.store.inspection import Condition
-from astraflow.store.queries import load_migrations, load_queries
-from astraflow.store.sqlite_file import APPLICATION_ID, connect_reader, speaking
+from astraflow.store.sqlite_file import APPLICATION_ID, connect_reader, file_errors
+from astraflow.store.statements import Statements, load_migrations
+from astraflow.store.store import Usage
 
 __all__ = ["check_file", "inspect_file"]
 
@@ -27,12 +27,14 @@ def inspect_file(path: Path) -> Condition:
     Raises:
         StoreError: there is no such file, it is not ours, or it cannot be read.
     """
-    queries = load_queries("sqlite")
+    statements = Statements("sqlite")
     newest = len(load_migrations("sqlite"))
     with _reading(path) as connection:
-        (version,) = connection.execute(queries["schema_version"]).fetchone()
-        (software,) = connection.execute(queries["schema_writer"]).fetchone() or ("",)
-        usage = reads.ask(connection, queries, reads.usage, ()) if version == newest else None
+        (version,) = connection.execute(statements["schema_version"].text).fetchone()
+        _, software = connection.execute(statements["schema_writer"].text).fetchone() or (0, "")
+        usage = None
+        if version == newest:
+            usage = Usage(*connection.execute(statements["usage"].text).fetchone())
     return Condition(version, newest, software, usage)
 
 
@@ -42,13 +44,15 @@ def check_file(path: Path) -> list[str]:
     Raises:
         StoreError: as `inspect_file`.
     """
-    queries = load_queries("sqlite")
+    statements = Statements("sqlite")
     with _reading(path) as connection:
-        damage = [said for (said,) in connection.execute(queries["check_pages"]) if said != "ok"]
+        damage = [
+            said for (said,) in connection.execute(statements["check_pages"].text) if said != "ok"
+        ]
         broken = [
             f"row {row} of {table} refers to a row of {parent} that is not there"
             for table, row, parent, _ in islice(
-                connection.execute(queries["check_references"]), MAX_PROBLEMS
+                connection.execute(statements["check_references"].text), MAX_PROBLEMS
             )
         ]
     return damage + broken
@@ -58,9 +62,9 @@ def check_file(path: Path) -> list[str]:
 def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     if not path.is_file():
         raise StoreError(errors.STORE_READ_ONLY, f"there is no store yet: {path}")
-    queries = load_queries("sqlite")
-    with speaking(str(path)), closing(connect_reader(str(path), queries)) as connection:
-        (application,) = connection.execute(queries["application_id"]).fetchone()
+    statements = Statements("sqlite")
+    with file_errors(str(path)), closing(connect_reader(str(path), statements)) as connection:
+        (application,) = connection.execute(statements["application_id"].text).fetchone()
         if application != APPLICATION_ID:
             raise StoreError(errors.STORE_FOREIGN, f"the database of another program: {path}")
         yield connection

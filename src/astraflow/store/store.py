@@ -21,7 +21,8 @@ from astraflow.store.rows import (
     AffinityRow,
     AuditRow,
     Changes,
-    FactPage,
+    FactSegment,
+    InstallIntentRow,
     PackageRow,
     PlanRow,
     ResourceRow,
@@ -29,7 +30,6 @@ from astraflow.store.rows import (
     RunRow,
     Submission,
     TenantEvent,
-    WishRow,
     WorkerRow,
     WorkflowRow,
 )
@@ -41,11 +41,13 @@ __all__ = ["Claim", "OutcomeUnknown", "Retention", "Store", "Swept", "Usage"]
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """The right to write, until a higher epoch is claimed. `ttl_s` None: held by a lock of the operating system."""
+    """The right to write a shard, until a higher epoch is claimed. `ttl_s` None: held by a lock of the system."""
 
     owner: str
     epoch: int
     ttl_s: float | None
+    shard: int = 0
+    """A store has one shard today; every statement of a claim names it."""
 
 
 class Retention(msgspec.Struct, frozen=True):
@@ -194,10 +196,10 @@ class Store(Protocol):
 
     async def find_plan(self, plan_id: str) -> PlanRow | None: ...
 
-    async def read_pages(
+    async def read_segments(
         self, run_id: str, after: int = 0, max_bytes: int = 4 * 1024**2
-    ) -> list[FactPage]:
-        """Pages whose last event is beyond `after`, in order, at least one if there is any.
+    ) -> list[FactSegment]:
+        """Segments whose last event is beyond `after`, in order, at least one if there is any.
 
         Read on from the last one until none comes.
         """
@@ -235,7 +237,7 @@ class Store(Protocol):
 
     async def find_rollout(self, tenant: str, rollout_id: str) -> RolloutRow | None: ...
 
-    async def wishes(self) -> list[WishRow]: ...
+    async def intents(self) -> list[InstallIntentRow]: ...
 
     async def resources(
         self,

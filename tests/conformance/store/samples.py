@@ -6,14 +6,14 @@ from typing import Any
 
 from astraflow.store.rows import (
     AuditRow,
-    FactPage,
+    FactSegment,
+    InstallIntentRow,
     PackageRow,
     PlanRow,
     ResourceRow,
     RunChange,
     RunRow,
     TenantEvent,
-    WishRow,
     WorkerRow,
     WorkflowRow,
 )
@@ -50,8 +50,8 @@ def change(row: RunRow, **fields: Any) -> RunChange:
     return RunChange(row.run_id, **{**given, **fields})
 
 
-def page(row: RunRow, first: int, last: int, body: bytes = b"{}\n") -> FactPage:
-    return FactPage(row.run_id, first, last, body)
+def segment(row: RunRow, first: int, last: int, body: bytes = b"{}\n") -> FactSegment:
+    return FactSegment(row.run_id, first, last, body)
 
 
 def event(number: int, tenant: str = "default", at: int = NOW_MS) -> TenantEvent:
@@ -94,17 +94,17 @@ def package(version: str, name: str = "acme.texts", **fields: Any) -> PackageRow
     return PackageRow(**{**given, **fields})
 
 
-def wish(worker_id: str, version: str = "1.0.0", **fields: Any) -> WishRow:
+def intent(worker_id: str, version: str = "1.0.0", **fields: Any) -> InstallIntentRow:
     given = {
         "tenant": "default",
         "worker_id": worker_id,
         "name": "acme.texts",
         "version": version,
-        "wish": "installed",
+        "intent": "installed",
         "state": "wanted",
         "updated_at": NOW_MS,
     }
-    return WishRow(**{**given, **fields})
+    return InstallIntentRow(**{**given, **fields})
 
 
 def resource(number: int, worker_id: str = "w-1", **fields: Any) -> ResourceRow:

@@ -14,8 +14,8 @@ from tests.conformance.store.samples import (
     change,
     event,
     finished,
-    page,
     run,
+    segment,
     worker,
 )
 
@@ -37,7 +37,7 @@ async def test_everything_of_a_transaction_is_there_after_it(backend: Backend) -
         await desk.write(
             plans=[PLAN],
             runs=[row],
-            pages=[page(row, 1, 2, b"\x00\xff{}\n")],
+            segments=[segment(row, 1, 2, b"\x00\xff{}\n")],
             workers=[worker("w-1", labels=b'{"gpu":"1"}', seen_at=7)],
             events=[event(1)],
             audits=[audit(1)],
@@ -45,7 +45,7 @@ async def test_everything_of_a_transaction_is_there_after_it(backend: Backend) -
         store = desk.store
         assert await desk.find(row) == row
         assert await store.find_plan(PLAN.plan_id) == PLAN
-        assert await store.read_pages(row.run_id) == [page(row, 1, 2, b"\x00\xff{}\n")]
+        assert await store.read_segments(row.run_id) == [segment(row, 1, 2, b"\x00\xff{}\n")]
         assert await store.workers() == [worker("w-1", labels=b'{"gpu":"1"}', seen_at=7)]
         assert await store.tenant_events("default", 0, 10) == [event(1)]
         assert [kept for _, kept in await store.audit("default", limit=10)] == [audit(1)]
@@ -57,7 +57,7 @@ async def test_everything_of_a_transaction_is_there_after_it(backend: Backend) -
         {"runs": [run(1)]},
         {"runs": [run(2, plan_id="no such plan")]},
         {"run_changes": [change(run(3), status="running")]},
-        {"pages": [page(run(1), 1, 2)]},
+        {"segments": [segment(run(1), 1, 2)]},
         {"events": [event(1)]},
         {"runs": [run(4), run(4)]},
     ],
@@ -67,7 +67,9 @@ async def test_rows_that_contradict_the_stored_ones_are_refused_with_all_beside_
     backend: Backend, wrong: dict[str, list[object]]
 ) -> None:
     async with backend.desk() as desk:
-        await desk.write(plans=[PLAN], runs=[run(1)], pages=[page(run(1), 1, 2)], events=[event(1)])
+        await desk.write(
+            plans=[PLAN], runs=[run(1)], segments=[segment(run(1), 1, 2)], events=[event(1)]
+        )
         beside = {"plans": [PlanRow("plan-9", b"", b"")], "workers": [worker("w-9")]}
         with pytest.raises(StoreError) as caught:
             await desk.write(**beside, **wrong)
@@ -163,10 +165,10 @@ async def test_a_worker_is_put_by_tenant_and_id(backend: Backend) -> None:
 
 
 async def test_a_large_transaction_is_written(backend: Backend) -> None:
-    pages = [page(run(1), number, number, b"x" * 1_000) for number in range(1, 1_001)]
+    pages = [segment(run(1), number, number, b"x" * 1_000) for number in range(1, 1_001)]
     async with backend.desk() as desk:
-        await desk.write(plans=[PLAN], runs=[run(1)], pages=pages)
-        assert await desk.store.read_pages(run(1).run_id) == pages
+        await desk.write(plans=[PLAN], runs=[run(1)], segments=pages)
+        assert await desk.store.read_segments(run(1).run_id) == pages
 
 
 async def test_commits_asked_for_at_once_are_written_in_their_order(backend: Backend) -> None:
@@ -174,7 +176,7 @@ async def test_commits_asked_for_at_once_are_written_in_their_order(backend: Bac
         await desk.write(plans=[PLAN], runs=[run(1)])
         async with asyncio.TaskGroup() as group:
             for number in range(1, 21):
-                group.create_task(desk.write(pages=[page(run(1), number, number)]))
-        pages = await desk.store.read_pages(run(1).run_id)
+                group.create_task(desk.write(segments=[segment(run(1), number, number)]))
+        pages = await desk.store.read_segments(run(1).run_id)
         assert [one.last for one in pages] == list(range(1, 21))
         assert await desk.store.is_committed(desk.claim, 21)

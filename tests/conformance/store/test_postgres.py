@@ -16,7 +16,7 @@ from astraflow.store.postgres import PostgresStore
 from astraflow.store.rows import Changes
 from astraflow.store.store import Claim
 from tests.conformance.store.backends import Desk, PostgresBackend
-from tests.conformance.store.samples import PLAN, change, page, run
+from tests.conformance.store.samples import PLAN, change, run, segment
 
 
 @asynccontextmanager
@@ -85,7 +85,7 @@ async def test_a_commit_that_was_written_without_an_answer_is_read_back_as_writt
         store = desk.store
         assert isinstance(store, PostgresStore)
         await store.commit(desk.claim, 1, one_run())
-        store._connection.terminate()
+        store.database.shard.connection.terminate()
         assert await store.is_committed(desk.claim, 1)
         assert not await store.is_committed(desk.claim, 2)
 
@@ -101,12 +101,12 @@ async def test_a_commit_left_behind_on_a_lost_connection_cannot_be_written_later
     async with postgres.desk() as desk:
         store = desk.store
         assert isinstance(store, PostgresStore)
-        left_behind, writer = store._connection, store._writer
-        store._connection = None
+        left_behind, writer = store.database.shard.connection, store.database.shard.writer
+        store.database.shard.connection = None
         assert not await store.is_committed(desk.claim, 1)
         late = PostgresStore(postgres.url)
         await late.open()
-        late._connection, late._writer = left_behind, writer
+        late.database.shard.connection, late.database.shard.writer = left_behind, writer
         error = await outcome(Desk(late, desk.claim), 1, one_run())
         assert error is not None
         assert error.code is errors.STORE_FENCED
@@ -124,7 +124,7 @@ async def test_reading_back_waits_for_a_commit_that_is_still_under_way(
         under_way = other.transaction()
         await under_way.start()
         await other.execute("UPDATE shards SET commit_number = 1")
-        store._connection.terminate()
+        store.database.shard.connection.terminate()
         async with operator(postgres) as watch, asyncio.TaskGroup() as group:
             answer = group.create_task(store.is_committed(desk.claim, 1))
             await writers_waiting(watch)
@@ -137,7 +137,7 @@ async def test_a_statement_that_takes_too_long_wrote_nothing(postgres: PostgresB
     async with postgres.desk() as desk, operator(postgres) as other:
         store = desk.store
         assert isinstance(store, PostgresStore)
-        await store._connection.execute("SET statement_timeout = 50")
+        await store.database.shard.connection.execute("SET statement_timeout = 50")
         holding = other.transaction()
         await holding.start()
         await other.execute("SELECT * FROM shards FOR UPDATE")
@@ -206,7 +206,7 @@ async def test_one_that_lost_its_connection_and_its_claim_is_told_so(
     async with postgres.desk("one") as desk, postgres.opened() as other:
         store = desk.store
         assert isinstance(store, PostgresStore)
-        store._connection.terminate()
+        store.database.shard.connection.terminate()
         await other.claim("one")
         assert not await store.renew(desk.claim)
         await store.release(desk.claim)
@@ -223,7 +223,7 @@ async def test_a_server_that_became_a_standby_is_left_for_the_next_connection(
     async with postgres.desk() as desk:
         store = desk.store
         assert isinstance(store, PostgresStore)
-        await store._connection.execute("SET default_transaction_read_only = on")
+        await store.database.shard.connection.execute("SET default_transaction_read_only = on")
         error = await outcome(desk, 1, one_run())
         assert error is not None
         assert error.code is errors.STORE_UNAVAILABLE
@@ -281,7 +281,7 @@ async def test_stores_that_are_opened_at_once_migrate_once(postgres: PostgresBac
         for store in stores:
             group.create_task(store.open())
     async with operator(postgres) as other:
-        assert await other.fetchval("SELECT count(*) FROM migrations") == 3
+        assert await other.fetchval("SELECT count(*) FROM migrations") == 4
     for store in stores:
         await store.close()
 
@@ -327,12 +327,14 @@ async def test_a_user_that_may_only_read_is_refused(postgres: PostgresBackend) -
 
 async def test_the_size_counts_what_is_held_not_what_was_written(postgres: PostgresBackend) -> None:
     async with postgres.desk() as desk:
-        await desk.write(plans=[PLAN], runs=[run(1)], pages=[page(run(1), 1, 1, bytes(1_000))])
+        await desk.write(
+            plans=[PLAN], runs=[run(1)], segments=[segment(run(1), 1, 1, bytes(1_000))]
+        )
         before = (await desk.store.usage()).bytes
         for _ in range(3):
             with pytest.raises(StoreError):
                 await desk.write(
-                    pages=[page(run(1), 2, 2, bytes(1_000))],
+                    segments=[segment(run(1), 2, 2, bytes(1_000))],
                     run_changes=[change(run(9), status="running")],
                 )
         assert (await desk.store.usage()).bytes == before

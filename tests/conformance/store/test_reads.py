@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from astraflow.store.rows import Submission
 from tests.conformance.store.backends import Backend
-from tests.conformance.store.samples import PLAN, audit, change, event, finished, page, run
+from tests.conformance.store.samples import PLAN, audit, change, event, finished, run, segment
 
 
 async def test_what_is_not_there_is_not_found(backend: Backend) -> None:
     async with backend.opened() as store:
         assert await store.find_run("default", "run-0001") is None
         assert await store.find_plan("plan-1") is None
-        assert await store.read_pages("run-0001") == []
+        assert await store.read_segments("run-0001") == []
         assert await store.active_runs() == []
         assert await store.list_runs("default", limit=10) == []
         assert await store.submissions(0) == []
@@ -84,28 +84,30 @@ async def test_a_list_can_be_narrowed_to_a_status_and_a_workflow(backend: Backen
 
 
 async def test_pages_are_read_in_order_from_where_a_reader_stands(backend: Backend) -> None:
-    pages = [page(run(1), 1, 3), page(run(1), 4, 4), page(run(1), 5, 9)]
+    pages = [segment(run(1), 1, 3), segment(run(1), 4, 4), segment(run(1), 5, 9)]
     async with backend.desk() as desk:
-        await desk.write(plans=[PLAN], runs=[run(1), run(2)], pages=[*pages, page(run(2), 1, 1)])
+        await desk.write(
+            plans=[PLAN], runs=[run(1), run(2)], segments=[*pages, segment(run(2), 1, 1)]
+        )
         store, run_id = desk.store, run(1).run_id
-        assert await store.read_pages(run_id) == pages
-        assert await store.read_pages(run_id, after=2) == pages
-        assert await store.read_pages(run_id, after=3) == pages[1:]
-        assert await store.read_pages(run_id, after=7) == pages[2:]
-        assert await store.read_pages(run_id, after=9) == []
+        assert await store.read_segments(run_id) == pages
+        assert await store.read_segments(run_id, after=2) == pages
+        assert await store.read_segments(run_id, after=3) == pages[1:]
+        assert await store.read_segments(run_id, after=7) == pages[2:]
+        assert await store.read_segments(run_id, after=9) == []
 
 
 async def test_a_read_of_pages_stops_at_its_size_but_never_before_the_first(
     backend: Backend,
 ) -> None:
-    pages = [page(run(1), number, number, b"x" * 100) for number in range(1, 6)]
+    pages = [segment(run(1), number, number, b"x" * 100) for number in range(1, 6)]
     async with backend.desk() as desk:
-        await desk.write(plans=[PLAN], runs=[run(1)], pages=pages)
+        await desk.write(plans=[PLAN], runs=[run(1)], segments=pages)
         store, run_id = desk.store, run(1).run_id
-        assert await store.read_pages(run_id, max_bytes=250) == pages[:2]
-        assert await store.read_pages(run_id, max_bytes=300) == pages[:3]
-        assert await store.read_pages(run_id, max_bytes=1) == pages[:1]
-        assert await store.read_pages(run_id, after=2, max_bytes=200) == pages[2:4]
+        assert await store.read_segments(run_id, max_bytes=250) == pages[:2]
+        assert await store.read_segments(run_id, max_bytes=300) == pages[:3]
+        assert await store.read_segments(run_id, max_bytes=1) == pages[:1]
+        assert await store.read_segments(run_id, after=2, max_bytes=200) == pages[2:4]
 
 
 async def test_keys_are_listed_from_a_time_on(backend: Backend) -> None:
@@ -158,11 +160,11 @@ async def test_the_audit_goes_from_new_to_old_page_by_page(backend: Backend) -> 
 async def test_usage_counts_what_is_held(backend: Backend) -> None:
     async with backend.desk() as desk:
         empty = await desk.store.usage()
-        assert (empty.runs, empty.active_runs, empty.schema_version) == (0, 0, 3)
+        assert (empty.runs, empty.active_runs, empty.schema_version) == (0, 0, 4)
         await desk.write(
             plans=[PLAN],
             runs=[run(1), run(2), finished(3, 9)],
-            pages=[page(run(1), 1, 1, b"x" * 100_000)],
+            segments=[segment(run(1), 1, 1, b"x" * 100_000)],
         )
         held = await desk.store.usage()
         assert (held.runs, held.active_runs) == (3, 2)

@@ -13,8 +13,8 @@ from tests.conformance.store.samples import (
     change,
     event,
     finished,
-    page,
     run,
+    segment,
     worker,
     workflow,
 )
@@ -25,7 +25,7 @@ async def test_everything_is_there_after_a_restart(backend: Backend) -> None:
         await desk.write(
             plans=[PLAN],
             runs=[run(1, idempotency_key="key"), run(2)],
-            pages=[page(run(1), 1, 4)],
+            segments=[segment(run(1), 1, 4)],
             workers=[worker("w-1")],
             events=[event(1)],
             audits=[audit(1)],
@@ -35,7 +35,7 @@ async def test_everything_is_there_after_a_restart(backend: Backend) -> None:
     async with backend.opened() as store:
         assert await store.active_runs() == [run(1, idempotency_key="key")]
         assert await store.find_run("default", run(2).run_id) == finished(2, 9)
-        assert await store.read_pages(run(1).run_id) == [page(run(1), 1, 4)]
+        assert await store.read_segments(run(1).run_id) == [segment(run(1), 1, 4)]
         assert [one.key for one in await store.submissions(0)] == ["key"]
         assert await store.workers() == [worker("w-1")]
         assert await store.event_heads() == {"default": 1}
@@ -46,7 +46,7 @@ async def test_everything_is_there_after_a_restart(backend: Backend) -> None:
 async def test_opening_twice_in_a_row_changes_nothing(backend: Backend) -> None:
     for _ in range(3):
         async with backend.opened() as store:
-            assert (await store.usage()).schema_version == 3
+            assert (await store.usage()).schema_version == 4
 
 
 async def test_reads_go_on_beside_writes_and_see_whole_transactions(backend: Backend) -> None:
@@ -56,13 +56,15 @@ async def test_reads_go_on_beside_writes_and_see_whole_transactions(backend: Bac
 
     async def write(desk: Desk) -> None:
         for number in range(1, transactions + 1):
-            await desk.write(pages=[page(first, number, number), page(second, number, number)])
+            await desk.write(
+                segments=[segment(first, number, number), segment(second, number, number)]
+            )
 
     async def read(desk: Desk) -> None:
         ones = 0
         while ones < transactions:
-            ones = len(await desk.store.read_pages(first.run_id))
-            others = len(await desk.store.read_pages(second.run_id))
+            ones = len(await desk.store.read_segments(first.run_id))
+            others = len(await desk.store.read_segments(second.run_id))
             assert ones <= others <= transactions
             await asyncio.sleep(0)  # memory answers at once: let the writer have its turn
 

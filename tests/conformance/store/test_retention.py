@@ -11,8 +11,8 @@ from tests.conformance.store.samples import (
     audit,
     event,
     finished,
-    page,
     run,
+    segment,
     workflow,
 )
 
@@ -50,12 +50,17 @@ async def test_runs_go_by_the_age_of_their_end_with_their_pages(backend: Backend
         await desk.write(
             plans=[PLAN],
             runs=[old, young, run(3)],
-            pages=[page(old, 1, 1), page(old, 2, 2), page(young, 1, 1), page(run(3), 1, 1)],
+            segments=[
+                segment(old, 1, 1),
+                segment(old, 2, 2),
+                segment(young, 1, 1),
+                segment(run(3), 1, 1),
+            ],
         )
         assert await sweep(desk, MONTH) == Swept(runs=1)
         assert await stored(desk) == ["2", "3"]
-        assert await desk.store.read_pages(old.run_id) == []
-        assert await desk.store.read_pages(young.run_id) == [page(young, 1, 1)]
+        assert await desk.store.read_segments(old.run_id) == []
+        assert await desk.store.read_segments(young.run_id) == [segment(young, 1, 1)]
         assert await sweep(desk, MONTH) == Swept()
 
 
@@ -71,8 +76,8 @@ async def test_beyond_the_count_the_oldest_finished_runs_go(backend: Backend) ->
 async def test_beyond_the_bytes_the_oldest_finished_runs_go(backend: Backend) -> None:
     runs = [finished(number, NOW_MS - 100 + number) for number in range(1, 9)]
     async with backend.desk() as desk:
-        pages = [page(row, 1, 1, bytes(100_000)) for row in [*runs, run(9)]]
-        await desk.write(plans=[PLAN], runs=[*runs, run(9)], pages=pages)
+        pages = [segment(row, 1, 1, bytes(100_000)) for row in [*runs, run(9)]]
+        await desk.write(plans=[PLAN], runs=[*runs, run(9)], segments=pages)
         held = (await desk.store.usage()).bytes
         limits = Retention(finished_runs_s=None, finished_runs=None, max_bytes=held - 250_000)
         assert (await sweep(desk, limits)).runs == 3
@@ -87,11 +92,11 @@ async def test_active_runs_are_never_touched(backend: Backend) -> None:
         await desk.write(
             plans=[PLAN],
             runs=[run(1, created_at=1), run(2, created_at=1, status="running", started_at=1)],
-            pages=[page(run(1), 1, 1)],
+            segments=[segment(run(1), 1, 1)],
         )
         assert await sweep(desk, limits) == Swept()
         assert await stored(desk) == ["1", "2"]
-        assert await desk.store.read_pages(run(1).run_id) == [page(run(1), 1, 1)]
+        assert await desk.store.read_segments(run(1).run_id) == [segment(run(1), 1, 1)]
 
 
 async def test_a_plan_goes_with_the_last_run_that_uses_it(backend: Backend) -> None:
@@ -114,7 +119,7 @@ async def test_a_plan_goes_with_the_last_run_that_uses_it(backend: Backend) -> N
 async def test_a_sweep_is_bounded_and_says_when_there_is_more(backend: Backend) -> None:
     runs = [finished(number, number + 1) for number in range(PIECE_RUNS + 5)]
     async with backend.desk() as desk:
-        await desk.write(plans=[PLAN], runs=runs, pages=[page(row, 1, 1) for row in runs])
+        await desk.write(plans=[PLAN], runs=runs, segments=[segment(row, 1, 1) for row in runs])
         assert await sweep(desk, MONTH) == Swept(runs=PIECE_RUNS, more=True)
         assert await sweep(desk, MONTH) == Swept(runs=5)
         assert await desk.store.find_plan(PLAN.plan_id) is None
@@ -125,10 +130,10 @@ async def test_a_run_larger_than_a_piece_vanishes_at_once_and_goes_in_pieces(
 ) -> None:
     quarter = bytes(PIECE_BYTES // 4)
     large, small = finished(1, 1), finished(2, 2)
-    pages = [page(large, number, number, quarter) for number in range(1, 10)]
+    pages = [segment(large, number, number, quarter) for number in range(1, 10)]
     async with backend.desk() as desk:
         empty = (await desk.store.usage()).bytes
-        await desk.write(plans=[PLAN], runs=[large, small], pages=[*pages, page(small, 1, 1)])
+        await desk.write(plans=[PLAN], runs=[large, small], segments=[*pages, segment(small, 1, 1)])
         first = await sweep(desk, MONTH)
         assert first.more
         assert await desk.find(large) is None
@@ -136,7 +141,7 @@ async def test_a_run_larger_than_a_piece_vanishes_at_once_and_goes_in_pieces(
         while (swept := await sweep(desk, MONTH)).more:
             runs += swept.runs
         assert runs + swept.runs == 2
-        assert await desk.store.read_pages(large.run_id) == []
+        assert await desk.store.read_segments(large.run_id) == []
         assert (await desk.store.usage()).bytes < empty + PIECE_BYTES // 4
 
 

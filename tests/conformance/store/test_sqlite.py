@@ -24,7 +24,7 @@ from astraflow.store.sqlite_file import APPLICATION_ID
 from astraflow.store.sqlite_writer import SqliteWriter
 from astraflow.store.store import Retention, Store
 from tests.conformance.store.backends import SqliteBackend
-from tests.conformance.store.samples import NOW_MS, PLAN, finished, package, page, run, workflow
+from tests.conformance.store.samples import NOW_MS, PLAN, finished, package, run, segment, workflow
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 
@@ -88,7 +88,7 @@ async def test_every_commit_is_flushed(sqlite: SqliteBackend) -> None:
             names = ("synchronous", "journal_mode", "foreign_keys", "application_id")
             return [writer.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
 
-        assert await store._writes.call(settings) == [2, "wal", 1, APPLICATION_ID]
+        assert await store.database.writes.call(settings) == [2, "wal", 1, APPLICATION_ID]
 
 
 async def test_a_file_in_use_is_locked_and_says_by_whom(sqlite: SqliteBackend) -> None:
@@ -216,15 +216,15 @@ async def test_a_full_disk_refuses_the_commit_and_keeps_the_store(sqlite: Sqlite
     async with sqlite.desk() as desk:
         assert isinstance(desk.store, SqliteStore)
         await desk.write(plans=[PLAN], runs=[run(1)])
-        await desk.store._writes.call(limit(50))  # type: ignore[arg-type]
+        await desk.store.database.writes.call(limit(50))  # type: ignore[arg-type]
         with pytest.raises(StoreError) as caught:
-            await desk.write(pages=[page(run(1), 1, 1, bytes(1_000_000))])
+            await desk.write(segments=[segment(run(1), 1, 1, bytes(1_000_000))])
         assert caught.value.code is errors.STORE_FULL
         assert caught.value.retryable
         assert not await desk.store.is_committed(desk.claim, 2)
-        assert await desk.store.read_pages(run(1).run_id) == []
-        await desk.store._writes.call(limit(10_000))  # type: ignore[arg-type]
-        await desk.write(pages=[page(run(1), 1, 1, bytes(1_000_000))])
+        assert await desk.store.read_segments(run(1).run_id) == []
+        await desk.store.database.writes.call(limit(10_000))  # type: ignore[arg-type]
+        await desk.write(segments=[segment(run(1), 1, 1, bytes(1_000_000))])
         assert await desk.store.is_committed(desk.claim, 3)
 
 
@@ -237,7 +237,7 @@ async def test_a_foreign_program_that_holds_the_file_makes_it_unavailable(
         def hurry(writer: SqliteWriter) -> None:
             writer.connection.execute("PRAGMA busy_timeout = 1")
 
-        await desk.store._writes.call(hurry)
+        await desk.store.database.writes.call(hurry)
         with closing(sqlite3.connect(sqlite.path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(StoreError) as caught:
@@ -283,8 +283,8 @@ async def test_freed_space_is_used_again(sqlite: SqliteBackend) -> None:
         rounds = []
         for number in range(6):
             row = finished(number, number + 1)
-            pages = [page(row, one, one, bytes(40_000)) for one in range(1, 51)]
-            await desk.write(plans=[PLAN], runs=[row], pages=pages)
+            pages = [segment(row, one, one, bytes(40_000)) for one in range(1, 51)]
+            await desk.write(plans=[PLAN], runs=[row], segments=pages)
             while (await desk.store.sweep(desk.claim, Retention(), NOW_MS)).more:
                 pass
             rounds.append((await desk.store.usage()).bytes)
@@ -295,8 +295,8 @@ async def test_freed_space_is_used_again(sqlite: SqliteBackend) -> None:
 async def test_a_file_that_is_mostly_free_shrinks(sqlite: SqliteBackend) -> None:
     row = finished(1, 1)
     async with sqlite.desk() as desk:
-        pages = [page(row, one, one, bytes(2**20)) for one in range(1, 41)]
-        await desk.write(plans=[PLAN], runs=[row], pages=pages)
+        pages = [segment(row, one, one, bytes(2**20)) for one in range(1, 41)]
+        await desk.write(plans=[PLAN], runs=[row], segments=pages)
         while (await desk.store.sweep(desk.claim, Retention(), NOW_MS)).more:
             pass
     # What is kept to be used again, a piece that was on its way, and the empty tables.
@@ -312,7 +312,7 @@ async def test_the_log_is_copied_beside_the_writer_and_stays_bounded(
         for number in range(1, 201):
             body = bytes(2**19)
             written += len(body)
-            await desk.write(pages=[page(run(1), number, number, body)])
+            await desk.write(segments=[segment(run(1), number, number, body)])
         log = sqlite.path.with_name("store.db-wal").stat().st_size
         assert log < written / 2
     assert not sqlite.path.with_name("store.db-wal").exists()
@@ -338,7 +338,7 @@ async def test_a_log_that_could_not_be_copied_stops_the_writer(sqlite: SqliteBac
         assert isinstance(desk.store, SqliteStore)
         error = sqlite3.OperationalError("disk I/O error")
         error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
-        desk.store._writes.post(lambda writer: writer.finish_checkpoint(error))
+        desk.store.database.writes.post(lambda writer: writer.finish_checkpoint(error))
         for _ in range(2):
             with pytest.raises(StoreError) as caught:
                 await desk.write(plans=[PLAN])
@@ -353,7 +353,7 @@ import asyncio, resource, sys
 from astraflow.core.errors import StoreError
 from astraflow.store.rows import Changes
 from astraflow.store.sqlite import SqliteStore
-from tests.conformance.store.samples import PLAN, page, run
+from tests.conformance.store.samples import PLAN, segment, run
 
 async def main():
     store = SqliteStore(sys.argv[1])
@@ -367,7 +367,7 @@ async def main():
     resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, limit[1]))
     for number in (2, 3):
         changes = Changes()
-        changes.pages.append(page(run(1), number, number, bytes(1_000_000)))
+        changes.segments.append(segment(run(1), number, number, bytes(1_000_000)))
         try:
             await store.commit(claim, number, changes)
         except StoreError as error:
@@ -385,14 +385,14 @@ async def test_a_write_that_the_system_fails_is_the_last_one(sqlite: SqliteBacke
     assert answer.split() == [errors.STORE_BROKEN.code] * 2
     async with sqlite.opened() as store:
         assert await store.find_run("default", run(1).run_id) == run(1)
-        assert await store.read_pages(run(1).run_id) == []
+        assert await store.read_segments(run(1).run_id) == []
 
 
 WRITER = """
 import asyncio, sys
 from astraflow.store.sqlite import SqliteStore
 from astraflow.store.rows import Changes
-from tests.conformance.store.samples import PLAN, page, run
+from tests.conformance.store.samples import PLAN, segment, run
 
 async def main():
     store = SqliteStore(sys.argv[1])
@@ -405,8 +405,8 @@ async def main():
         if number == 1:
             changes.plans.append(PLAN)
             changes.runs.append(run(1))
-        changes.pages += [page(run(1), 2 * number - 1, 2 * number - 1, b"x" * 5000),
-                          page(run(1), 2 * number, 2 * number, b"y" * 5000)]
+        changes.segments += [segment(run(1), 2 * number - 1, 2 * number - 1, b"x" * 5000),
+                          segment(run(1), 2 * number, 2 * number, b"y" * 5000)]
         await store.commit(claim, number, changes)
         print(number, flush=True)
 
@@ -430,7 +430,7 @@ async def test_a_killed_process_leaves_every_acknowledged_commit_whole(
         child.stdout.close()
     told += [int(line) for line in rest.splitlines() if line]
     async with sqlite.opened() as store:
-        pages = await store.read_pages(run(1).run_id, max_bytes=10**9)
+        pages = await store.read_segments(run(1).run_id, max_bytes=10**9)
         assert len(pages) % 2 == 0
         assert len(pages) // 2 in (told[-1], told[-1] + 1)
         assert [one.last for one in pages] == list(range(1, len(pages) + 1))

@@ -24,8 +24,8 @@ async def renewed_ago(connection: Any, seconds: float) -> None:
 async def lose_connection(store: Store, other: Any) -> None:
     """End the owner's connection, as the server sees it when the owner is killed."""
     assert isinstance(store, PostgresStore)
-    pid = store._connection.get_server_pid()
-    store._connection.terminate()
+    pid = store.database.shard.connection.get_server_pid()
+    store.database.shard.connection.terminate()
     while await other.fetchval("SELECT true FROM pg_stat_activity WHERE pid = $1", pid):
         pass
 
@@ -110,7 +110,9 @@ async def test_an_owner_whose_connections_we_may_not_see_is_waited_for(
             )
             assert started is not None
             assert seen is None
-            assert await other.fetchrow(store._queries["claim"], "two", 8.0, GONE_S) is None
+            claim = store.database.statements["claim"]
+            values = {"shard": 0, "owner": "two", "ttl_s": 8.0, "gone_s": GONE_S}
+            assert await other.fetchrow(claim.text, *claim.arguments(values)) is None
         finally:
             await other.execute("RESET ROLE")
             await other.execute(f"DROP OWNED BY {role}")

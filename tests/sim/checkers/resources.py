@@ -101,7 +101,7 @@ class ResourceChecker:
                 self.world.sometimes("evicted while waited for")
 
     def on_rows(self, changes: object) -> None:
-        for row in changes.wishes:  # type: ignore[attr-defined]
+        for row in changes.intents:  # type: ignore[attr-defined]
             others = [
                 other
                 for other in self.store.wishes.values()

@@ -64,7 +64,7 @@ def publishfirst() -> AbstractContextManager[Any]:
     commit = Writer._commit
 
     async def broken(self: Writer, changes: Changes) -> None:
-        self.feed.publish(changes.pages, changes.events)
+        self.feed.publish(changes.segments, changes.events)
         await commit(self, changes)
 
     return patch.object(Writer, "_commit", broken)
@@ -85,7 +85,7 @@ def subscribelate() -> AbstractContextManager[Any]:
     """A follower reads the store first and subscribes afterwards."""
 
     async def broken(self: Feed, run_id: str, after: int) -> AsyncGenerator[Any, None]:
-        while stored := await self._store.read_pages(run_id, after, feeds.READ_BYTES):
+        while stored := await self._store.read_segments(run_id, after, feeds.READ_BYTES):
             after = stored[-1].last
             yield stored
         with self._subscribed(run_id) as subscription:

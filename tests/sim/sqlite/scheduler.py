@@ -115,4 +115,4 @@ class SqliteSchedulerProcess(SchedulerProcess):
 
     def _publish(self) -> None:
         assert self.feed is not None
-        self.feed.publish(self._changes.pages, self._changes.events)
+        self.feed.publish(self._changes.segments, self._changes.events)

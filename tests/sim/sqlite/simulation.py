@@ -115,7 +115,7 @@ class SqliteSimulation(Simulation):
             difference = store.mirror.rows[run_id].differs(row)
             if difference is not None:
                 raise Violation("I20", f"the row of {run_id}: {difference}")
-            pages = drive(sqlite.read_pages(run_id, 0, 1 << 40))
+            pages = drive(sqlite.read_segments(run_id, 0, 1 << 40))
             if [one for page in pages for one in facts_of(page)] != stored.facts:
                 raise Violation("I20", f"the pages of {run_id} are not its facts")
             if self.followers.last.get(run_id) != pages[-1].last:

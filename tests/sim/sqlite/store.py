@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator, Iterator
+from copy import copy
 from typing import Any, Generic, TypeVar
 
 from astraflow.core import errors
@@ -49,8 +50,9 @@ class InlineStore(SqliteStore):
 
     def __init__(self) -> None:
         super().__init__(MEMORY)
-        self.writer = SqliteWriter(connect_writer(MEMORY, self._queries), self._queries)
-        self._writes = _Inline(self.writer)  # type: ignore[assignment]
+        statements = self.database.statements
+        self.writer = SqliteWriter(connect_writer(MEMORY, statements), statements)
+        self.database.writes = _Inline(self.writer)  # type: ignore[assignment]
 
     def shut(self) -> None:
         self.writer.close()
@@ -123,14 +125,10 @@ class SqliteBackedStore(Store):
 
     def _tear(self, claim: Claim, number: int, changes: Changes) -> None:
         """Half of the rows are written when the process dies: the transaction must leave no trace."""
-        torn = Changes()
-        of_runs = ("plans", "runs", "run_changes", "pages")
-        of_workers = ("workers", "events", "resources", "wishes", "affinities", "affinities_gone")
-        for name in of_runs + of_workers:
-            setattr(torn, name, getattr(changes, name))
-        torn.audits = _Tearing()
+        torn = copy(changes)
+        torn.audits = _Tearing()  # audits are written last
         try:
-            self.sqlite.writer.commit(claim.epoch, number, torn)
+            self.sqlite.writer.commit(claim, number, torn)
         except _Torn:
             self.world.sometimes("transaction torn")
         except errors.StoreError as error:

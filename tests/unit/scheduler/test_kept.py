@@ -25,7 +25,7 @@ from astraflow.scheduler.feed import Feed, Subscription
 from astraflow.scheduler.kept import Kept
 from astraflow.scheduler.plans import Plans
 from astraflow.store.memory import MemoryStore
-from astraflow.store.rows import FactPage, PlanRow, RunRow, TenantEvent
+from astraflow.store.rows import FactSegment, PlanRow, RunRow, TenantEvent
 from tests.unit.plans import AT, make_plan, start
 
 MIB = 1024**2
@@ -154,8 +154,8 @@ class Shelf:
     async def find_plan(self, plan_id: str) -> PlanRow:
         return self.plan
 
-    async def read_pages(self, run_id: str, after: int, max_bytes: int = 0) -> list[FactPage]:
-        return [] if after else [FactPage(run_id, 1, self.last, self.body)]
+    async def read_segments(self, run_id: str, after: int, max_bytes: int = 0) -> list[FactSegment]:
+        return [] if after else [FactSegment(run_id, 1, self.last, self.body)]
 
 
 def test_ended_runs_with_large_results_are_bounded_in_bytes() -> None:
@@ -191,7 +191,7 @@ def row(number: int) -> RunRow:
 def test_a_follower_that_does_not_read_costs_a_bound_in_bytes() -> None:
     subscription = Subscription()
     for number in range(1, 1_000):
-        subscription.put(FactPage("run", number, number, b"x" * 100_000))
+        subscription.put(FactSegment("run", number, number, b"x" * 100_000))
         assert sum(len(page.body) for page in subscription._kept) <= feed.KEPT_BYTES
     assert subscription.has_overflown
 

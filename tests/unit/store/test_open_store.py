@@ -36,7 +36,7 @@ def test_a_url_names_a_store(url: str, kind: type) -> None:
 def test_three_slashes_are_a_relative_path_and_four_an_absolute_one(url: str, path: str) -> None:
     store = open_store(url)
     assert isinstance(store, SqliteStore)
-    assert store.path == path
+    assert store.database.path == path
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from astraflow.core import errors
-from astraflow.store.postgres_link import reading, writing
+from astraflow.store.postgres_connection import reading, writing
 
 
 class Wire:

@@ -11,10 +11,12 @@ import asyncpg  # type: ignore[import-untyped]
 import astraflow
 from astraflow.core import errors
 from astraflow.core.errors import OutcomeUnknown, StoreError
-from astraflow.store.queries import load_migrations
+from astraflow.store.statements import load_migrations
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
+
+    from astraflow.store.statements import Statements
 
 __all__ = [
     "Connection",
@@ -99,12 +101,12 @@ def _pooler(said: str) -> StoreError:
     )
 
 
-async def check_session(connection: Connection, queries: Mapping[str, str]) -> None:
+async def check_session(connection: Connection, statements: Statements) -> None:
     """
     Raises:
         StoreError: the settings of the session did not reach the server: a pooler that ignores them is in between.
     """
-    path = await connection.fetchval(queries["search_path"])
+    path = await connection.fetchval(statements["search_path"].text)
     if path != WRITE_SETTINGS["search_path"]:
         raise _pooler(f"the search_path is not ours: {path}")
 
@@ -173,41 +175,38 @@ async def part(connection: Connection, pool: Any) -> None:
             pool.terminate()
 
 
-async def migrate(url: str, queries: Mapping[str, str]) -> None:
+async def migrate(url: str, statements: Statements) -> None:
     """Bring the schema forward. Others who start at the same time wait until it is done."""
     settings = {**WRITE_SETTINGS, "statement_timeout": str(int(MIGRATION_TIMEOUT_S * 1000))}
     connection = await connect(url, settings)
     try:
         async with reading(), connection.transaction():
-            await check_session(connection, queries)
-            await connection.execute(queries["lock_schema"])
-            await connection.execute(queries["create_schema"])
-            await _step(connection, queries)
+            await check_session(connection, statements)
+            await connection.execute(statements["lock_schema"].text)
+            await connection.execute(statements["create_schema"].text)
+            await _step(connection, statements)
     finally:
         await part(connection, None)
 
 
-async def _step(connection: Connection, queries: Mapping[str, str]) -> None:
+async def _step(connection: Connection, statements: Statements) -> None:
     version = 0
     migrations = load_migrations("postgres")
-    if await connection.fetchval(queries["has_migrations"]):
-        version, software = await connection.fetchrow(queries["schema_version"])
+    if await connection.fetchval(statements["has_migrations"].text):
+        version, software = await connection.fetchrow(statements["schema_writer"].text)
         if version > len(migrations):
             raise StoreError(
                 errors.STORE_NEWER,
                 f"astraflow {software} wrote the database with schema {version}, "
                 f"this is {astraflow.__version__} with schema {len(migrations)}",
             )
-    elif await connection.fetchval(queries["count_tables"]):
+    elif await connection.fetchval(statements["count_tables"].text):
         raise StoreError(errors.STORE_FOREIGN, "the schema astraflow belongs to another program")
     for migration in migrations[version:]:
         await connection.execute(migration.text, timeout=MIGRATION_TIMEOUT_S)
-        await connection.execute(
-            queries["record_migration"],
-            migration.version,
-            migration.name,
-            astraflow.__version__,
-        )
+        record = statements["record_migration"]
+        step = {**migration._asdict(), "software": astraflow.__version__}
+        await connection.execute(record.text, *record.arguments(step))
 
 
 def _code(error: Exception) -> errors.Code:

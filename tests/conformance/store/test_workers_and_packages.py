@@ -1,29 +1,23 @@
-"""Packages, wishes, resources and affinities, on every back end."""
+"""Packages, install intents, resources and affinities, on every back end."""
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
-
-import asyncpg
 import msgspec
 import pytest
 
 from astraflow.core import errors
 from astraflow.core.errors import Conflict, StoreError
-from astraflow.store.queries import load_migrations
 from astraflow.store.rows import ActiveRow, AffinityRow, RolloutRow
-from astraflow.store.sqlite_file import APPLICATION_ID
 from astraflow.store.store import Retention
-from tests.conformance.store.backends import Backend, PostgresBackend, SqliteBackend
+from tests.conformance.store.backends import Backend
 from tests.conformance.store.samples import (
     DAY_MS,
     NOW_MS,
     PLAN,
+    intent,
     package,
     resource,
     run,
-    wish,
     worker,
 )
 
@@ -97,27 +91,27 @@ async def test_the_active_version_and_rollouts_are_replaced(backend: Backend) ->
 
 async def test_a_commit_puts_and_removes_what_is_held(backend: Backend) -> None:
     one = resource(1, run_id="run-1", node_id="n", package="acme.texts 1.0.0", size_bytes=3)
-    failed = wish("w-1", state="failed", tries=2, error=b'{"code":"E"}', why="demand")
+    failed = intent("w-1", state="failed", tries=2, error=b'{"code":"E"}', why="demand")
     async with backend.desk() as desk:
         store = desk.store
         await desk.write(
             resources=[resource(1), one, resource(2)],
             affinities=[replace(AFFINITY, worker_id="w-0"), AFFINITY],
-            wishes=[wish("w-1"), failed, wish("w-2")],
+            intents=[intent("w-1"), failed, intent("w-2")],
         )
         assert await store.resources() == [resource(2), one]
         assert await store.affinities() == [AFFINITY]
-        assert await store.wishes() == [failed, wish("w-2")]
+        assert await store.intents() == [failed, intent("w-2")]
         await desk.write(
             resources=[replace(resource(2), state="evicted")],
             resources_gone=[("default", "w-1", "res-1"), ("default", "w-1", "res-2")],
             affinities_gone=[("default", "session:7"), ("default", "nobody's")],
-            wishes=[wish("w-2", state="installed")],
-            wishes_gone=[("default", w, "acme.texts", "1.0.0") for w in ("w-1", "w-2")],
+            intents=[intent("w-2", state="installed")],
+            intents_gone=[("default", w, "acme.texts", "1.0.0") for w in ("w-1", "w-2")],
         )
         assert await store.resources() == [replace(resource(2), state="evicted")]
         assert await store.affinities() == []
-        assert await store.wishes() == [wish("w-2", state="installed")]
+        assert await store.intents() == [intent("w-2", state="installed")]
 
 
 async def test_a_commit_that_is_refused_leaves_what_is_held_alone(backend: Backend) -> None:
@@ -129,11 +123,11 @@ async def test_a_commit_that_is_refused_leaves_what_is_held_alone(backend: Backe
                 resources=[resource(2)],
                 resources_gone=[("default", "w-1", "res-1")],
                 affinities=[AFFINITY],
-                wishes=[wish("w-1")],
+                intents=[intent("w-1")],
             )
         assert await desk.store.resources() == [resource(1)]
         assert await desk.store.affinities() == []
-        assert await desk.store.wishes() == []
+        assert await desk.store.intents() == []
 
 
 async def test_resources_are_listed_newest_first_page_by_page_and_by_what_they_are(
@@ -199,13 +193,13 @@ async def test_what_has_ended_long_ago_goes_and_the_rest_stays(backend: Backend)
         resource(6, created_at=old, state="released", expires_at=old + 1),
         resource(7, created_at=NOW_MS - 31 * DAY_MS, state="evicted", blob="artifacts/y"),
     ]
-    known = wish("w-1", state="installed", updated_at=old)
-    wanted = wish("gone", "2.0.0", updated_at=old)
-    over = wish("gone", state="installed", updated_at=old)
+    known = intent("w-1", state="installed", updated_at=old)
+    wanted = intent("gone", "2.0.0", updated_at=old)
+    over = intent("gone", state="installed", updated_at=old)
     async with backend.desk() as desk:
         store = desk.store
         await desk.write(
-            resources=[*kept, *gone], wishes=[known, wanted, over], workers=[worker("w-1")]
+            resources=[*kept, *gone], intents=[known, wanted, over], workers=[worker("w-1")]
         )
         month = NOW_MS - 31 * DAY_MS
         for row in (
@@ -218,18 +212,18 @@ async def test_what_has_ended_long_ago_goes_and_the_rest_stays(backend: Backend)
         assert {row.resource_id for row in await store.resources()} == {
             row.resource_id for row in kept
         }
-        assert await store.wishes() == [wanted, known]
+        assert await store.intents() == [wanted, known]
         assert await store.rollouts() == [rollout(2, "running", month), rollout(3, "succeeded")]
 
 
 async def test_everything_held_is_there_after_a_restart(backend: Backend) -> None:
     async with backend.desk() as desk:
-        await desk.write(resources=[resource(1)], affinities=[AFFINITY], wishes=[wish("w-1")])
+        await desk.write(resources=[resource(1)], affinities=[AFFINITY], intents=[intent("w-1")])
         await desk.store.put_package(desk.claim, package("1.0.0"))
     async with backend.opened() as store:
         assert await store.resources() == [resource(1)]
         assert await store.affinities() == [AFFINITY]
-        assert await store.wishes() == [wish("w-1")]
+        assert await store.intents() == [intent("w-1")]
         assert await store.packages() == [package("1.0.0")]
 
 
@@ -259,40 +253,4 @@ async def test_what_cannot_be_stored_is_refused_with_its_place(backend: Backend)
             await desk.write(resources=[resource(1), resource(2, scope="a\0b")])
         assert caught.value.pointer == "/resources/1/scope"
         with pytest.raises(StoreError):
-            await desk.write(wishes_gone=[("default", "w\0", "a", "1")])
-
-
-async def test_a_file_of_the_first_schema_is_brought_forward_with_all_it_holds(
-    sqlite: SqliteBackend,
-) -> None:
-    first = load_migrations("sqlite")[0]
-    with closing(sqlite3.connect(sqlite.path)) as connection:
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.executescript(first.text)
-        connection.execute("INSERT INTO migrations VALUES (1, 'first', '0.1.0')")
-        connection.execute("INSERT INTO plans VALUES (?, ?, ?)", msgspec.structs.astuple(PLAN))
-        connection.commit()
-    async with sqlite.desk() as desk:
-        assert (await desk.store.usage()).schema_version == 3
-        assert await desk.store.find_plan(PLAN.plan_id) == PLAN
-        await desk.write(resources=[resource(1)])
-        assert await desk.store.resources() == [resource(1)]
-
-
-async def test_a_database_of_the_first_schema_is_brought_forward_with_all_it_holds(
-    postgres: PostgresBackend,
-) -> None:
-    first = load_migrations("postgres")[0]
-    connection = await asyncpg.connect(postgres.url, server_settings={"search_path": "astraflow"})
-    await connection.execute("CREATE SCHEMA astraflow")
-    await connection.execute(first.text)
-    await connection.execute("INSERT INTO migrations VALUES (1, 'first', '0.1.0')")
-    plan = msgspec.structs.astuple(PLAN)
-    await connection.execute("INSERT INTO plans VALUES ($1, $2, $3)", *plan)
-    await connection.close()
-    async with postgres.desk() as desk:
-        assert (await desk.store.usage()).schema_version == 3
-        assert await desk.store.find_plan(PLAN.plan_id) == PLAN
-        await desk.write(resources=[resource(1)])
-        assert await desk.store.resources() == [resource(1)]
+            await desk.write(intents_gone=[("default", "w\0", "a", "1")])

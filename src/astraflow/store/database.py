@@ -1,0 +1,88 @@
+"""What a SQL store asks of a database. `sqlite` and `postgres` have one each; the parts of a store know only this.
+
+A part names a query and gives its parameters by name; rows come back as they are. What changes rows is a function of a
+`Transaction`, which a database runs where it writes: SQLite in its thread, where nothing waits, PostgreSQL on its
+connection.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from astraflow.store.tables import table_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from astraflow.store.rows import Changes, Row
+    from astraflow.store.store import Claim
+
+__all__ = ["Database", "RawRow", "Reader", "Transaction", "all_rows", "first_row"]
+
+Answer = TypeVar("Answer")
+R = TypeVar("R", bound="Row")
+RawRow = Any
+"""The values of a row, in the order of the columns of the query."""
+
+
+class Reader(Protocol):
+    """What can be read."""
+
+    async def rows(self, name: str, /, **values: object) -> list[RawRow]: ...
+
+
+class Transaction(Reader, Protocol):
+    """Writes that become durable together, under a claim that is good."""
+
+    async def change(self, name: str, /, **values: object) -> int:
+        """Run a query that changes rows; how many it changed."""
+
+    async def put(self, row: Row) -> int:
+        """Write one row, as its mode says; 0 if nothing was written."""
+
+    async def give_space_back(self) -> bool:
+        """Return a piece of the unused space to the operating system; whether there may be more."""
+
+
+class Database(Reader, Protocol):
+    """Where the rows are, and who may write them."""
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def claim(self, owner: str) -> Claim | None: ...
+
+    async def owner(self) -> str: ...
+
+    async def renew(self, claim: Claim) -> bool: ...
+
+    async def release(self, claim: Claim) -> None: ...
+
+    async def commit(self, claim: Claim, number: int, changes: Changes) -> None: ...
+
+    async def is_committed(self, claim: Claim, number: int) -> bool: ...
+
+    async def rows_until(
+        self, name: str, take: Callable[[Iterable[RawRow]], list[RawRow]], /, **values: object
+    ) -> list[RawRow]:
+        """As `rows`, but only those that `take` takes; where rows are read one by one, no others are read."""
+
+    async def write(
+        self, claim: Claim, script: Callable[[Transaction], Awaitable[Answer]]
+    ) -> Answer:
+        """Run the script in one transaction. The script awaits nothing but the transaction.
+
+        Raises:
+            StoreError: nothing was written; a higher epoch has been claimed, for example.
+        """
+
+
+async def all_rows(reader: Reader, kind: type[R], name: str, /, **values: object) -> list[R]:
+    decode = table_of(kind).decode
+    return [decode(row) for row in await reader.rows(name, **values)]
+
+
+async def first_row(reader: Reader, kind: type[R], name: str, /, **values: object) -> R | None:
+    found = await all_rows(reader, kind, name, **values)
+    return found[0] if found else None

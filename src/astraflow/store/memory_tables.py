@@ -1,0 +1,101 @@
+"""The tables of the store in memory: dictionaries, keyed as the structs of the rows say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from astraflow.store.rows import (
+    AuditRow,
+    FactSegment,
+    PlanRow,
+    Row,
+    TenantEvent,
+    submissions_of,
+)
+from astraflow.store.tables import REMOVED, WRITTEN, table_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from astraflow.store.rows import Changes
+
+__all__ = ["MemoryTables"]
+
+R = TypeVar("R", bound=Row)
+
+
+class MemoryTables:
+    """Rows by the keys that their structs name. Segments, events and audits are lists: they are only added."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, dict[Any, Any]] = {
+            kind.table: {} for kind in Row.__subclasses__() if kind.primary_key
+        }
+        self.segments: dict[str, list[FactSegment]] = {}
+        self.events: dict[str, list[TenantEvent]] = {}
+        self.audits: list[tuple[int, AuditRow]] = []
+        self.audit_number = 0
+
+    def of(self, kind: type[R]) -> dict[Any, R]:
+        return self._rows[kind.table]
+
+    def sorted(self, kind: type[R]) -> list[R]:
+        rows = self.of(kind)
+        return [rows[key] for key in sorted(rows)]
+
+    def put(self, row: Row) -> bool:
+        """Write a row as its mode says; False if one with its key is there and stays."""
+        if isinstance(row, FactSegment):
+            self.segments.setdefault(row.run_id, []).append(row)
+        elif isinstance(row, TenantEvent):
+            self.events.setdefault(row.tenant, []).append(row)
+        elif isinstance(row, AuditRow):
+            self.audit_number += 1
+            self.audits.append((self.audit_number, row))
+        else:
+            return self._put_by_key(row)
+        return True
+
+    def _put_by_key(self, row: Row) -> bool:
+        table = table_of(type(row))
+        assert table.key_of is not None
+        key, rows = table.key_of(row), self._rows[table.name]
+        stored = rows.get(key)
+        if stored is not None and row.mode == "ignore":
+            return False
+        if stored is not None and row.mode == "change":
+            row = msgspec.structs.replace(stored, **msgspec.structs.asdict(row))
+        elif stored is not None:
+            kept = {name: getattr(stored, name) for name in row.kept if getattr(row, name) is None}
+            row = msgspec.structs.replace(row, **kept) if kept else row
+        rows[key] = row
+        return True
+
+    def write(self, changes: Changes) -> None:
+        put = {}
+        for name, kind in REMOVED.items():
+            key_of = table_of(kind).key_of
+            assert key_of is not None
+            put[name] = {key_of(row) for row in getattr(changes, name.removesuffix("_gone"))}
+            for key in getattr(changes, name):
+                if key not in put[name]:
+                    self.of(kind).pop(key, None)
+        for name in WRITTEN:
+            for row in getattr(changes, name):
+                self.put(row)
+        for submission in submissions_of(changes.runs):
+            self.put(submission)
+
+    def remove(self, kind: type[R], is_over: Callable[[R], bool]) -> None:
+        rows = self.of(kind)
+        for key in [key for key, row in rows.items() if is_over(row)]:
+            del rows[key]
+
+    def run_bytes(self, run_id: str) -> int:
+        return sum(len(segment.body) for segment in self.segments.get(run_id, ()))
+
+    def held_bytes(self) -> int:
+        plans = sum(len(plan.definition) + len(plan.plan) for plan in self.of(PlanRow).values())
+        return plans + sum(map(self.run_bytes, self.segments))

@@ -1,0 +1,122 @@
+"""The commit on PostgreSQL: one statement, made from the structs of the rows, and its arguments.
+
+Every list of `Changes` is one part of the statement, and every column of it is one array. All parts hang on the row
+that carries the epoch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from astraflow.store.rows import RunChange, Submission, submissions_of
+from astraflow.store.statements import compiled, conflict_text, load_queries
+from astraflow.store.tables import REMOVED, WRITTEN, Table, table_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from astraflow.store.rows import Changes, RunRow
+    from astraflow.store.store import Claim
+    from astraflow.store.tables import SqlType
+
+__all__ = ["CommitStatement"]
+
+_ARRAYS: dict[SqlType, str] = {
+    "text": "text[]",
+    "integer": "bigint[]",
+    "boolean": "boolean[]",
+    "bytes": "bytea[]",
+}
+_values = msgspec.structs.astuple
+
+
+class Fence(NamedTuple):
+    """The first parameters of the statement."""
+
+    shard: int
+    epoch: int
+    writer: int
+    number: int
+    held_bytes: int
+    changed: int
+    """Rows of runs that must be there to be changed."""
+
+
+class CommitStatement:
+    """Made once, from the query `commit` and the structs of the rows."""
+
+    def __init__(self) -> None:
+        self._puts = [(name, table_of(kind)) for name, kind in WRITTEN.items()]
+        self._puts.append(("submissions", table_of(Submission)))
+        self._removals = [(name, table_of(kind)) for name, kind in REMOVED.items()]
+        writes = [_put_part(name, table) for name, table in self._puts]
+        writes += [_removal_part(name, table) for name, table in self._removals]
+        query = load_queries("postgres")["commit"].replace("/* writes */", ", ".join(writes))
+        self.text, self.names, _ = compiled(query, "postgres", Fence._fields)
+
+    def arguments(self, claim: Claim, writer: int, number: int, changes: Changes) -> list[Any]:
+        """A statement sees the tables as they were before it: a run that is made and changed at once is made as it ends
+        up, and of several rows with one key only the last is written. A key that is both put and removed is put.
+        """
+        changed = {change.run_id: change for change in changes.run_changes}
+        runs = [_as_changed(run, changed.pop(run.run_id, None)) for run in changes.runs]
+        made: dict[str, Collection[Any]] = {
+            "run_changes": changed.values(),
+            "runs": runs,
+            "submissions": submissions_of(runs),
+        }
+        held_bytes = sum(len(segment.body) for segment in changes.segments)
+        fence = Fence(claim.shard, claim.epoch, writer, number, held_bytes, len(changed))
+        arguments: list[Any] = [*fence]
+        put: dict[str, Collection[Any]] = {}
+        for name, table in self._puts:
+            rows = made[name] if name in made else getattr(changes, name)
+            if rows and table.kind.mode == "replace":
+                assert table.key_of is not None
+                put[name] = last = {table.key_of(row): row for row in rows}
+                rows = last.values()
+            arguments += zip(*map(_values, rows), strict=True) if rows else table.no_columns
+        for name, table in self._removals:
+            kept = put.get(name.removesuffix("_gone"), ())
+            keys = [key for key in getattr(changes, name) if key not in kept]
+            arguments += zip(*keys, strict=True) if keys else table.no_keys
+        return arguments
+
+
+def _as_changed(run: RunRow, change: RunChange | None) -> RunRow:
+    if change is None:
+        return run
+    return msgspec.structs.replace(run, **msgspec.structs.asdict(change))
+
+
+def _arrays(name: str, table: Table[Any], columns: tuple[str, ...]) -> str:
+    """The rows of a list as a table `given`."""
+    arrays = ", ".join(f":{name}_{column}::{_ARRAYS[table.types[column]]}" for column in columns)
+    return f"unnest({arrays}) AS given ({', '.join(columns)})"
+
+
+def _is_given(table: Table[Any]) -> str:
+    return " AND ".join(f"{table.name}.{column} = given.{column}" for column in table.key)
+
+
+def _put_part(name: str, table: Table[Any]) -> str:
+    given = _arrays(name, table, table.columns)
+    if table.kind is RunChange:
+        changed = ", ".join(f"{column} = given.{column}" for column in table.others)
+        return (
+            f"put_{name} AS (UPDATE {table.name} SET {changed} FROM fence, {given} "  # noqa: S608
+            f"WHERE {_is_given(table)} RETURNING true)"
+        )
+    columns = ", ".join(table.columns)
+    values = ", ".join(f"given.{column}" for column in table.columns)
+    return (
+        f"put_{name} AS (INSERT INTO {table.name} ({columns}) "  # noqa: S608
+        f"SELECT {values} FROM fence, {given}{conflict_text(table)})"
+    )
+
+
+def _removal_part(name: str, table: Table[Any]) -> str:
+    given = _arrays(name, table, table.key)
+    return f"{name} AS (DELETE FROM {table.name} USING fence, {given} WHERE {_is_given(table)})"  # noqa: S608

@@ -1,0 +1,105 @@
+"""Runs in a SQL store: their rows, plans, facts and idempotency keys. Commits write them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from astraflow.store.content import MAX_INTEGER
+from astraflow.store.database import all_rows, first_row
+from astraflow.store.rows import FactSegment, PlanRow, RunRow, Submission
+from astraflow.store.tables import table_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from astraflow.core.runs.facts import RunStatus
+    from astraflow.store.database import Database, RawRow
+
+__all__ = ["FIRST_PAGE", "Runs"]
+
+FIRST_PAGE = (MAX_INTEGER, "")
+"""Beyond every (time, id): the place before the first row of a list that begins with the newest."""
+MAX_SEGMENTS = 10_000
+"""Segments that one read looks at."""
+_LISTS = {
+    (False, False): "list_runs",
+    (True, False): "list_runs_by_status",
+    (False, True): "list_runs_by_workflow",
+    (True, True): "list_runs_by_both",
+}
+_BODY = FactSegment.__struct_fields__.index("body")
+
+
+class Runs:
+    """Reads of what commits have written about runs."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def active_runs(self) -> list[RunRow]:
+        return await all_rows(self._database, RunRow, "active_runs")
+
+    async def find_run(self, tenant: str, run_id: str) -> RunRow | None:
+        return await first_row(self._database, RunRow, "find_run", tenant=tenant, run_id=run_id)
+
+    async def list_runs(
+        self,
+        tenant: str,
+        *,
+        limit: int,
+        before: tuple[int, str] | None = None,
+        status: RunStatus | None = None,
+        workflow_id: str | None = None,
+    ) -> list[RunRow]:
+        before_at, before_id = before or FIRST_PAGE
+        return await all_rows(
+            self._database,
+            RunRow,
+            _LISTS[status is not None, workflow_id is not None],
+            tenant=tenant,
+            limit=limit,
+            before_at=before_at,
+            before_id=before_id,
+            status=status,
+            workflow_id=workflow_id,
+        )
+
+    async def find_plan(self, plan_id: str) -> PlanRow | None:
+        return await first_row(self._database, PlanRow, "find_plan", plan_id=plan_id)
+
+    async def read_segments(
+        self, run_id: str, after: int = 0, max_bytes: int = 4 * 1024**2
+    ) -> list[FactSegment]:
+        found = await self._database.rows_until(
+            "read_segments",
+            _within(max_bytes),
+            run_id=run_id,
+            after=after,
+            max_bytes=max_bytes,
+            limit=MAX_SEGMENTS,
+        )
+        return list(map(table_of(FactSegment).decode, found))
+
+    async def submissions(self, since_ms: int) -> list[Submission]:
+        return await all_rows(self._database, Submission, "submissions", since=since_ms)
+
+    async def find_submission(self, tenant: str, key: str) -> Submission | None:
+        return await first_row(
+            self._database, Submission, "find_submission", tenant=tenant, key=key
+        )
+
+
+def _within(max_bytes: int) -> Callable[[Iterable[RawRow]], list[RawRow]]:
+    """Takes segments of so many bytes, and at least one."""
+
+    def take(rows: Iterable[RawRow]) -> list[RawRow]:
+        taken: list[RawRow] = []
+        size = 0
+        for row in rows:
+            size += len(row[_BODY])
+            if taken and size > max_bytes:
+                break
+            taken.append(row)
+        return taken
+
+    return take

@@ -1,0 +1,99 @@
+-- What only PostgreSQL is asked, or is asked in its own words.
+
+-- name: search_path
+SELECT current_setting('search_path')
+
+-- name: lock_schema
+SELECT pg_advisory_xact_lock(4713218465381)
+
+-- name: create_schema
+CREATE SCHEMA IF NOT EXISTS astraflow
+
+-- name: has_migrations
+SELECT to_regclass('astraflow.migrations') IS NOT NULL
+
+-- name: count_tables
+SELECT count(*) FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = 'astraflow'
+
+-- name: claim
+-- A claim is free when it has run out; or when the connection of its owner is gone and the owner has not come back with
+-- another. Of a role that we may not look at we do not know when its connections began: then they count as there.
+UPDATE shards AS s SET owner = :owner, epoch = epoch + 1, commit_number = 0, writer = writer + 1,
+    leased_until = clock_timestamp() + make_interval(secs => :ttl_s), renewed_at = clock_timestamp(),
+    backend_epoch = epoch + 1, backend_pid = pg_backend_pid(),
+    backend_start = (SELECT a.backend_start FROM pg_stat_activity AS a WHERE a.pid = pg_backend_pid())
+WHERE shard = :shard AND (
+    leased_until <= clock_timestamp() OR owner = :owner OR (
+        backend_epoch = epoch AND backend_start IS NOT NULL
+        AND renewed_at <= clock_timestamp() - make_interval(secs => :gone_s)
+        AND NOT EXISTS (
+            SELECT 1 FROM pg_stat_activity AS a
+            WHERE a.pid = s.backend_pid AND (a.backend_start IS NULL OR a.backend_start = s.backend_start)
+        )
+    )
+)
+RETURNING epoch, writer
+
+-- name: held_by
+SELECT owner FROM shards WHERE shard = :shard AND leased_until > clock_timestamp()
+
+-- name: renew
+UPDATE shards SET leased_until = clock_timestamp() + make_interval(secs => :ttl_s), renewed_at = clock_timestamp()
+WHERE shard = :shard AND epoch = :epoch
+RETURNING true
+
+-- name: release
+UPDATE shards SET leased_until = '-infinity' WHERE shard = :shard AND epoch = :epoch
+
+-- name: take_writer
+-- Waits for a transaction that is still under way, and shuts out every later one of the former connection.
+UPDATE shards SET writer = writer + 1, backend_epoch = epoch, backend_pid = pg_backend_pid(),
+    backend_start = (SELECT a.backend_start FROM pg_stat_activity AS a WHERE a.pid = pg_backend_pid())
+WHERE shard = :shard AND epoch = :epoch RETURNING writer
+
+-- name: fence
+SELECT true FROM shards WHERE shard = :shard AND epoch = :epoch FOR UPDATE
+
+-- name: commit
+-- Everything hangs on the fence. A statement sees the tables as they were before it, its own rows not among them.
+-- `postgres_commit.py` makes the writes of the rows from their structs.
+WITH fence AS (
+    UPDATE shards SET commit_number = :number, held_bytes = held_bytes + :held_bytes
+    WHERE shard = :shard AND epoch = :epoch AND writer = :writer AND commit_number < :number
+    RETURNING true
+), /* writes */
+SELECT CASE
+    WHEN count(*) = 0 THEN false
+    WHEN (SELECT count(*) FROM put_run_changes) = :changed THEN true
+    ELSE refuse('a run that is changed does not exist')
+END FROM fence
+
+-- name: read_segments
+SELECT {FactSegment} FROM (
+    SELECT {FactSegment}, sum(length(body)) OVER (ORDER BY last) AS upto, row_number() OVER (ORDER BY last) AS place
+    FROM (
+        SELECT {FactSegment} FROM fact_segments WHERE run_id = :run_id AND last > :after ORDER BY last LIMIT :limit
+    ) AS following
+) AS counted
+WHERE upto <= :max_bytes OR place = 1 ORDER BY last
+
+-- name: delete_segments
+WITH gone AS (
+    DELETE FROM fact_segments WHERE run_id IN (:run_ids[]) RETURNING length(body) AS size
+)
+UPDATE shards SET held_bytes = held_bytes - (SELECT coalesce(sum(size), 0) FROM gone) WHERE shard = :shard
+
+-- name: delete_first_segments
+WITH gone AS (
+    DELETE FROM fact_segments WHERE run_id = :run_id AND last <= :last RETURNING length(body) AS size
+)
+UPDATE shards SET held_bytes = held_bytes - (SELECT coalesce(sum(size), 0) FROM gone) WHERE shard = :shard
+
+-- name: usage
+-- The bytes of what is held: those of the files say little, because removed rows leave room that is used again later.
+SELECT CAST((SELECT sum(held_bytes) FROM shards)
+    + (SELECT coalesce(sum(length(definition) + length(plan)), 0) FROM plans)
+    + (SELECT coalesce(sum(length(definition)), 0) FROM workflow_versions) AS bigint),
+    (SELECT count(*) FROM runs), (SELECT count(*) FROM runs WHERE finished_at IS NULL),
+    (SELECT max(version) FROM migrations)

@@ -1,0 +1,241 @@
+-- The queries of both databases, each under its name. `statements.py` explains :name, (:names[]), {RunRow} and {STATES}.
+
+-- name: record_migration
+INSERT INTO migrations (version, name, software) VALUES (:version, :name, :software)
+
+-- name: schema_writer
+SELECT version, software FROM migrations ORDER BY version DESC LIMIT 1
+
+-- name: owner
+SELECT owner FROM shards WHERE shard = :shard
+
+-- name: shard
+SELECT epoch, commit_number FROM shards WHERE shard = :shard
+
+-- name: active_runs
+SELECT {RunRow} FROM runs WHERE finished_at IS NULL ORDER BY created_at, run_id
+
+-- name: find_run
+SELECT {RunRow} FROM runs WHERE run_id = :run_id AND tenant = :tenant
+
+-- name: list_runs
+SELECT {RunRow} FROM runs WHERE tenant = :tenant AND (created_at, run_id) < (:before_at, :before_id)
+ORDER BY created_at DESC, run_id DESC LIMIT :limit
+
+-- name: list_runs_by_status
+SELECT {RunRow} FROM runs
+WHERE tenant = :tenant AND status = :status AND (created_at, run_id) < (:before_at, :before_id)
+ORDER BY created_at DESC, run_id DESC LIMIT :limit
+
+-- name: list_runs_by_workflow
+SELECT {RunRow} FROM runs
+WHERE tenant = :tenant AND workflow_id = :workflow_id AND (created_at, run_id) < (:before_at, :before_id)
+ORDER BY created_at DESC, run_id DESC LIMIT :limit
+
+-- name: list_runs_by_both
+SELECT {RunRow} FROM runs
+WHERE tenant = :tenant AND status = :status AND workflow_id = :workflow_id
+    AND (created_at, run_id) < (:before_at, :before_id)
+ORDER BY created_at DESC, run_id DESC LIMIT :limit
+
+-- name: find_plan
+SELECT {PlanRow} FROM plans WHERE plan_id = :plan_id
+
+-- name: find_submission
+SELECT {Submission} FROM submissions WHERE tenant = :tenant AND key = :key
+
+-- name: submissions
+SELECT {Submission} FROM submissions WHERE created_at >= :since ORDER BY created_at, tenant, key
+
+-- name: workers
+SELECT {WorkerRow} FROM workers ORDER BY tenant, worker_id
+
+-- name: affinities
+SELECT {AffinityRow} FROM affinities ORDER BY tenant, key
+
+-- name: intents
+SELECT {InstallIntentRow} FROM install_intents ORDER BY tenant, worker_id, name, version
+
+-- name: create_workflow
+INSERT INTO workflows (tenant, workflow_id, version, updated_at) VALUES (:tenant, :workflow_id, :version, :updated_at)
+ON CONFLICT (tenant, workflow_id) DO NOTHING
+
+-- name: follow_workflow
+UPDATE workflows SET version = :version, updated_at = :updated_at
+WHERE tenant = :tenant AND workflow_id = :workflow_id AND version = :version - 1
+
+-- name: delete_workflow_versions
+DELETE FROM workflow_versions WHERE tenant = :tenant AND workflow_id = :workflow_id AND version <= :last
+
+-- name: delete_workflow
+DELETE FROM workflows WHERE tenant = :tenant AND workflow_id = :workflow_id
+
+-- name: find_workflow
+SELECT {v.WorkflowRow} FROM workflows AS w JOIN workflow_versions AS v USING (tenant, workflow_id, version)
+WHERE w.tenant = :tenant AND w.workflow_id = :workflow_id
+
+-- name: find_workflow_version
+SELECT {WorkflowRow} FROM workflow_versions
+WHERE tenant = :tenant AND workflow_id = :workflow_id AND version = :version
+
+-- name: list_workflows
+SELECT {v.WorkflowRow} FROM workflows AS w JOIN workflow_versions AS v USING (tenant, workflow_id, version)
+WHERE w.tenant = :tenant AND (w.updated_at, w.workflow_id) < (:before_at, :before_id)
+ORDER BY w.updated_at DESC, w.workflow_id DESC LIMIT :limit
+
+-- name: packages
+SELECT {PackageRow} FROM packages ORDER BY tenant, name, version
+
+-- name: packages_of_tenant
+SELECT {PackageRow} FROM packages WHERE tenant = :tenant ORDER BY name, version
+
+-- name: find_package
+SELECT {PackageRow} FROM packages WHERE tenant = :tenant AND name = :name AND version = :version
+
+-- name: yank_package
+UPDATE packages SET yanked_at = :yanked_at, yanked_reason = :yanked_reason
+WHERE tenant = :tenant AND name = :name AND version = :version
+
+-- name: active_versions
+SELECT {ActiveRow} FROM active_versions ORDER BY tenant, name
+
+-- name: rollouts
+SELECT {RolloutRow} FROM rollouts ORDER BY updated_at, tenant, rollout_id
+
+-- name: find_rollout
+SELECT {RolloutRow} FROM rollouts WHERE tenant = :tenant AND rollout_id = :rollout_id
+
+-- name: find_site
+SELECT value FROM site WHERE name = :name
+
+-- name: set_resource_blob
+UPDATE resources SET blob = :blob
+WHERE tenant = :tenant AND worker_id = :worker_id AND resource_id = :resource_id
+
+-- name: all_resources
+SELECT {ResourceRow} FROM resources
+ORDER BY tenant DESC, created_at DESC, worker_id DESC, resource_id DESC LIMIT :limit
+
+-- name: list_resources
+SELECT {ResourceRow} FROM resources
+WHERE tenant = :tenant AND (created_at, worker_id, resource_id) < (:before_at, :before_worker, :before_id)
+    AND (CAST(:worker_id AS text) IS NULL OR worker_id = :worker_id)
+    AND (CAST(:type AS text) IS NULL OR type = :type) AND (CAST(:state AS text) IS NULL OR state = :state)
+ORDER BY created_at DESC, worker_id DESC, resource_id DESC LIMIT :limit
+
+-- name: list_resources_of_run
+SELECT {ResourceRow} FROM resources
+WHERE tenant = :tenant AND run_id = :run_id
+    AND (created_at, worker_id, resource_id) < (:before_at, :before_worker, :before_id)
+    AND (CAST(:worker_id AS text) IS NULL OR worker_id = :worker_id)
+    AND (CAST(:type AS text) IS NULL OR type = :type) AND (CAST(:state AS text) IS NULL OR state = :state)
+ORDER BY created_at DESC, worker_id DESC, resource_id DESC LIMIT :limit
+
+-- name: find_resources
+SELECT {ResourceRow} FROM resources WHERE tenant = :tenant AND resource_id = :resource_id ORDER BY worker_id
+
+-- name: find_resource
+SELECT {ResourceRow} FROM resources
+WHERE tenant = :tenant AND worker_id = :worker_id AND resource_id = :resource_id
+
+-- name: blobs_of_resources
+SELECT blob FROM resources WHERE blob IS NOT NULL
+
+-- name: tenant_events
+SELECT {TenantEvent} FROM tenant_events WHERE tenant = :tenant AND number > :after ORDER BY number LIMIT :limit
+
+-- name: audit
+SELECT number, {AuditRow} FROM audits WHERE tenant = :tenant AND number < :before ORDER BY number DESC LIMIT :limit
+
+-- name: event_spans
+-- The first and the last number of each tenant; one step of the index per tenant, not per event.
+WITH RECURSIVE known (tenant) AS (
+    SELECT min(tenant) FROM tenant_events
+    UNION ALL
+    SELECT (SELECT min(e.tenant) FROM tenant_events AS e WHERE e.tenant > known.tenant)
+    FROM known WHERE known.tenant IS NOT NULL
+)
+SELECT tenant, (SELECT min(e.number) FROM tenant_events AS e WHERE e.tenant = known.tenant),
+    (SELECT max(e.number) FROM tenant_events AS e WHERE e.tenant = known.tenant)
+FROM known WHERE tenant IS NOT NULL
+
+-- name: oldest_finished
+SELECT run_id, plan_id, finished_at, (
+    SELECT CAST(coalesce(sum(length(body)), 0) AS bigint) FROM fact_segments WHERE fact_segments.run_id = runs.run_id
+)
+FROM runs WHERE finished_at IS NOT NULL ORDER BY finished_at, run_id LIMIT :limit
+
+-- name: doom_runs
+-- The segments of a removed run go in pieces.
+INSERT INTO doomed_runs (run_id)
+SELECT run_id FROM runs WHERE run_id IN (:run_ids[]) AND finished_at IS NOT NULL
+ON CONFLICT (run_id) DO NOTHING
+
+-- name: delete_runs
+DELETE FROM runs WHERE run_id IN (:run_ids[]) AND finished_at IS NOT NULL
+
+-- name: delete_unused_plans
+DELETE FROM plans
+WHERE plan_id IN (:plan_ids[]) AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.plan_id = plans.plan_id)
+
+-- name: doomed_segments
+SELECT s.run_id, s.last, length(s.body) FROM doomed_runs AS d JOIN fact_segments AS s USING (run_id)
+ORDER BY d.run_id, s.last LIMIT :limit
+
+-- name: forget_doomed
+DELETE FROM doomed_runs
+WHERE NOT EXISTS (SELECT 1 FROM fact_segments WHERE fact_segments.run_id = doomed_runs.run_id)
+
+-- name: delete_old_events
+-- From the front of each stream (P17). The last event of each tenant stays: it says where the numbers go on.
+DELETE FROM tenant_events WHERE (tenant, number) IN (
+    WITH old AS (
+        SELECT tenant, max(number) AS number FROM (
+            SELECT tenant, number FROM tenant_events AS e
+            WHERE at < :cutoff AND number < (SELECT max(h.number) FROM tenant_events AS h WHERE h.tenant = e.tenant)
+            ORDER BY at LIMIT :piece
+        ) AS oldest GROUP BY tenant
+    )
+    SELECT e.tenant, e.number FROM old JOIN tenant_events AS e ON e.tenant = old.tenant AND e.number <= old.number
+)
+
+-- name: delete_events
+DELETE FROM tenant_events WHERE tenant = :tenant AND number <= :last
+
+-- name: count_audits
+SELECT coalesce((SELECT max(number) FROM audits) - (SELECT min(number) FROM audits) + 1, 0)
+
+-- name: delete_old_audits
+DELETE FROM audits WHERE number IN (SELECT number FROM audits ORDER BY number LIMIT :piece) AND at < :cutoff
+
+-- name: trim_audits
+DELETE FROM audits WHERE number IN (
+    SELECT number FROM audits WHERE number <= (SELECT max(number) FROM audits) - :keep ORDER BY number LIMIT :piece
+)
+
+-- name: delete_submissions
+DELETE FROM submissions WHERE (tenant, key) IN (
+    SELECT tenant, key FROM submissions WHERE created_at < :cutoff ORDER BY created_at LIMIT :piece
+)
+
+-- name: delete_ended_resources
+DELETE FROM resources WHERE (tenant, worker_id, resource_id) IN (
+    SELECT tenant, worker_id, resource_id FROM resources
+    WHERE state IN ({ENDED_RESOURCES})
+        AND coalesce(expires_at, created_at) < :cutoff
+        AND (blob IS NULL OR coalesce(expires_at, created_at) < :copy_cutoff)
+    LIMIT :piece
+)
+
+-- name: delete_ended_intents
+DELETE FROM install_intents WHERE (tenant, worker_id, name, version) IN (
+    SELECT tenant, worker_id, name, version FROM install_intents AS i
+    WHERE updated_at < :cutoff AND state IN ({ENDED_INTENTS}) AND NOT EXISTS (
+        SELECT 1 FROM workers WHERE workers.tenant = i.tenant AND workers.worker_id = i.worker_id
+    ) LIMIT :piece
+)
+
+-- name: delete_ended_rollouts
+DELETE FROM rollouts WHERE (tenant, rollout_id) IN (
+    SELECT tenant, rollout_id FROM rollouts WHERE updated_at < :cutoff AND state IN ({ENDED_ROLLOUTS}) LIMIT :piece
+)

@@ -1,0 +1,143 @@
+"""Retention in a SQL store: what is held, and the removal of what is past its limits, a bounded piece at a time."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from astraflow.store import retention as limits_of
+from astraflow.store.content import check_values
+from astraflow.store.retention import (
+    PIECE_BYTES,
+    PIECE_ROWS,
+    PIECE_RUNS,
+    PIECE_SEGMENTS,
+    Finished,
+    Span,
+    beyond,
+    cutoff_ms,
+    pick,
+)
+from astraflow.store.store import Swept, Usage
+
+if TYPE_CHECKING:
+    from astraflow.store.database import Database, Reader, Transaction
+    from astraflow.store.store import Claim, Retention
+
+__all__ = ["Sweeping"]
+
+
+class Sweeping:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def usage(self) -> Usage:
+        ((held, runs, active, version),) = await self._database.rows("usage")
+        return Usage(held, runs, active, version)
+
+    async def sweep(self, claim: Claim, retention: Retention, now_ms: int) -> Swept:
+        check_values(now_ms)
+        # What to remove is found outside of the transaction: what is over stays over.
+        usage = await self.usage()
+        found = await self._database.rows("oldest_finished", limit=PIECE_RUNS + 1)
+        # Before a run goes for the size of the store, the surplus of everything else must have gone.
+        has_surplus = await _has_surplus(self._database, retention)
+        limits = msgspec.structs.replace(retention, max_bytes=None) if has_surplus else retention
+        oldest = [Finished(*row) for row in found]
+        finished = usage.runs - usage.active_runs
+        runs, has_more = pick(oldest, limits, now_ms, finished, usage.bytes)
+        script = partial(_remove, shard=claim.shard, runs=runs, limits=retention, now_ms=now_ms)
+        swept = await self._database.write(claim, script)
+        return msgspec.structs.replace(swept, more=swept.more or has_more)
+
+
+async def _has_surplus(reader: Reader, limits: Retention) -> bool:
+    """Whether there are more events or audits than may be."""
+    spans = [Span(*row) for row in await reader.rows("event_spans")]
+    if beyond(spans, limits.tenant_events):
+        return True
+    ((audits,),) = await reader.rows("count_audits")
+    return limits.audits is not None and audits > limits.audits
+
+
+async def _remove(
+    transaction: Transaction, *, shard: int, runs: list[Finished], limits: Retention, now_ms: int
+) -> Swept:
+    """Remove these runs, and a piece of everything else that is past its retention."""
+    removed = await _remove_runs(transaction, runs)
+    has_segments = await _remove_segments(transaction, shard)
+    events = await _remove_events(transaction, limits, now_ms)
+    audits = await _remove_audits(transaction, limits, now_ms)
+    most = max(events, audits, await _remove_ended(transaction, now_ms))
+    is_shrinking = await transaction.give_space_back()
+    more = has_segments or most >= PIECE_ROWS or is_shrinking
+    return Swept(removed, events, audits, more=more)
+
+
+async def _remove_runs(transaction: Transaction, runs: list[Finished]) -> int:
+    if not runs:
+        return 0
+    run_ids = [run.run_id for run in runs]
+    await transaction.change("doom_runs", run_ids=run_ids)
+    removed = await transaction.change("delete_runs", run_ids=run_ids)
+    plan_ids = sorted({run.plan_id for run in runs})
+    await transaction.change("delete_unused_plans", plan_ids=plan_ids)
+    return removed
+
+
+async def _remove_segments(transaction: Transaction, shard: int) -> bool:
+    """Remove a piece of the segments of removed runs; whether some are left."""
+    doomed = await transaction.rows("doomed_segments", limit=PIECE_SEGMENTS)
+    size = taken = 0
+    while taken < len(doomed) and size < PIECE_BYTES:
+        size += doomed[taken][2]
+        taken += 1
+    if taken:
+        run_id, last, _ = doomed[taken - 1]
+        whole = sorted({row[0] for row in doomed[:taken]} - {run_id})
+        await transaction.change("delete_segments", shard=shard, run_ids=whole)
+        await transaction.change("delete_first_segments", shard=shard, run_id=run_id, last=last)
+    await transaction.change("forget_doomed")
+    return taken < len(doomed) or len(doomed) == PIECE_SEGMENTS
+
+
+async def _remove_events(transaction: Transaction, limits: Retention, now_ms: int) -> int:
+    removed = 0
+    cutoff = cutoff_ms(now_ms, limits.tenant_events_s)
+    if cutoff is not None:
+        removed += await transaction.change("delete_old_events", cutoff=cutoff, piece=PIECE_ROWS)
+    spans = [Span(*row) for row in await transaction.rows("event_spans")]
+    for tenant, last in beyond(spans, limits.tenant_events):
+        removed += await transaction.change("delete_events", tenant=tenant, last=last)
+    return removed
+
+
+async def _remove_audits(transaction: Transaction, limits: Retention, now_ms: int) -> int:
+    removed = 0
+    cutoff = cutoff_ms(now_ms, limits.audit_s)
+    if cutoff is not None:
+        removed += await transaction.change("delete_old_audits", cutoff=cutoff, piece=PIECE_ROWS)
+    if limits.audits is not None:
+        removed += await transaction.change("trim_audits", keep=limits.audits, piece=PIECE_ROWS)
+    return removed
+
+
+async def _remove_ended(transaction: Transaction, now_ms: int) -> int:
+    """Remove a piece of what has its own term; the rows of the kind that had most of them."""
+    most = 0
+    for query, keep_ms in (
+        ("delete_submissions", limits_of.KEY_MS),
+        ("delete_ended_resources", limits_of.RESOURCE_MS),
+        ("delete_ended_intents", limits_of.INTENT_MS),
+        ("delete_ended_rollouts", limits_of.ROLLOUT_MS),
+    ):
+        removed = await transaction.change(
+            query,
+            cutoff=now_ms - keep_ms,
+            copy_cutoff=now_ms - limits_of.COPY_MS,
+            piece=PIECE_ROWS,
+        )
+        most = max(most, removed)
+    return most

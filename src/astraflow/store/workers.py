@@ -1,0 +1,87 @@
+"""Workers in a SQL store, and what belongs to them: install intents, affinities, resources. Commits write them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from astraflow.store.content import MAX_INTEGER, check_values
+from astraflow.store.database import all_rows
+from astraflow.store.rows import AffinityRow, InstallIntentRow, ResourceRow, WorkerRow
+
+if TYPE_CHECKING:
+    from astraflow.store.database import Database, Transaction
+    from astraflow.store.store import Claim
+
+__all__ = ["Workers"]
+
+_FIRST_PAGE = (MAX_INTEGER, "", "")
+
+
+class Workers:
+    """Reads, and the copies of resources: a worker does not know those of its own."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def workers(self) -> list[WorkerRow]:
+        return await all_rows(self._database, WorkerRow, "workers")
+
+    async def intents(self) -> list[InstallIntentRow]:
+        return await all_rows(self._database, InstallIntentRow, "intents")
+
+    async def affinities(self) -> list[AffinityRow]:
+        return await all_rows(self._database, AffinityRow, "affinities")
+
+    async def set_resource_blob(
+        self, claim: Claim, key: tuple[str, str, str], blob: str | None
+    ) -> bool:
+        check_values(*key, blob)
+        named = dict(zip(ResourceRow.primary_key, key, strict=True))
+
+        async def set_blob(transaction: Transaction) -> bool:
+            return await transaction.change("set_resource_blob", **named, blob=blob) > 0
+
+        return await self._database.write(claim, set_blob)
+
+    async def resources(
+        self,
+        tenant: str | None = None,
+        *,
+        limit: int | None = None,
+        before: tuple[int, str, str] | None = None,
+        run_id: str | None = None,
+        worker_id: str | None = None,
+        type: str | None = None,
+        state: str | None = None,
+    ) -> list[ResourceRow]:
+        query = "list_resources" if run_id is None else "list_resources_of_run"
+        before_at, before_worker, before_id = before or _FIRST_PAGE
+        return await all_rows(
+            self._database,
+            ResourceRow,
+            "all_resources" if tenant is None else query,
+            tenant=tenant,
+            limit=MAX_INTEGER if limit is None else limit,
+            before_at=before_at,
+            before_worker=before_worker,
+            before_id=before_id,
+            run_id=run_id,
+            worker_id=worker_id,
+            type=type,
+            state=state,
+        )
+
+    async def find_resource(
+        self, tenant: str, resource_id: str, worker_id: str | None = None
+    ) -> list[ResourceRow]:
+        return await all_rows(
+            self._database,
+            ResourceRow,
+            "find_resources" if worker_id is None else "find_resource",
+            tenant=tenant,
+            resource_id=resource_id,
+            worker_id=worker_id,
+        )
+
+    async def blobs_of_resources(self) -> set[str]:
+        return {blob for (blob,) in await self._database.rows("blobs_of_resources")}
