@@ -17,7 +17,10 @@ from astraflow.store.rows import (
     WorkerRow,
     WorkflowRow,
 )
+from astraflow.store.statements import load_migrations
 
+NEWEST = len(load_migrations("sqlite"))
+"""The version of the schema."""
 DAY_MS = 24 * 3600 * 1000
 NOW_MS = 1_800_000_000_000
 PLAN = PlanRow("plan-1", b'{"nodes":[]}', b"\x00\xff plan")

@@ -16,6 +16,7 @@ from astraflow.store.statements import load_migrations
 from astraflow.store.store import Retention, Store
 from tests.conformance.store.backends import Backend, PostgresBackend, SqliteBackend
 from tests.conformance.store.samples import (
+    NEWEST,
     NOW_MS,
     PLAN,
     audit,
@@ -32,7 +33,6 @@ from tests.conformance.store.samples import (
 
 SCHEMA_3 = Path(__file__).parent / "schema_3"
 """A store with a row in each table, as the version with schema 3 wrote it."""
-NEWEST = len(load_migrations("sqlite"))
 RUN = run(
     1, idempotency_key="k", fingerprint="f", name="Nightly", workflow_version=2, rerun_of="run-0"
 )

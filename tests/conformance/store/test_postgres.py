@@ -16,7 +16,7 @@ from astraflow.store.postgres import PostgresStore
 from astraflow.store.rows import Changes
 from astraflow.store.store import Claim
 from tests.conformance.store.backends import Desk, PostgresBackend
-from tests.conformance.store.samples import PLAN, change, run, segment
+from tests.conformance.store.samples import NEWEST, PLAN, change, run, segment
 
 
 @asynccontextmanager
@@ -281,7 +281,7 @@ async def test_stores_that_are_opened_at_once_migrate_once(postgres: PostgresBac
         for store in stores:
             group.create_task(store.open())
     async with operator(postgres) as other:
-        assert await other.fetchval("SELECT count(*) FROM migrations") == 4
+        assert await other.fetchval("SELECT count(*) FROM migrations") == NEWEST
     for store in stores:
         await store.close()
 

@@ -8,6 +8,7 @@ from astraflow.core import errors
 from astraflow.core.errors import StoreError
 from tests.conformance.store.backends import Backend, Desk
 from tests.conformance.store.samples import (
+    NEWEST,
     PLAN,
     audit,
     change,
@@ -46,7 +47,7 @@ async def test_everything_is_there_after_a_restart(backend: Backend) -> None:
 async def test_opening_twice_in_a_row_changes_nothing(backend: Backend) -> None:
     for _ in range(3):
         async with backend.opened() as store:
-            assert (await store.usage()).schema_version == 4
+            assert (await store.usage()).schema_version == NEWEST
 
 
 async def test_reads_go_on_beside_writes_and_see_whole_transactions(backend: Backend) -> None:
