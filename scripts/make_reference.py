@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from astraflow.config import SchedulerSettings, WorkerSettings, described
 from astraflow.core.errors import CATALOGUE
 from astraflow.core.protocol import session_states
 from astraflow.core.runs.transitions import LEADS_TO, TRANSITIONS
@@ -117,7 +118,25 @@ def session_states_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def settings_page() -> str:
+    """Every setting with its default and its meaning."""
+    lines = [
+        "# Settings",
+        "",
+        "[Configuration](../configuration.md) says where settings come from and how values are written. In the",
+        "environment a setting of the scheduler is `ASTRA_SCHEDULER_` and its name in capitals, one of a worker",
+        "`ASTRA_WORKER_` and its name. The unit of a number is in its name.",
+    ]
+    for title, kind in (("Scheduler", SchedulerSettings), ("Worker", WorkerSettings)):
+        lines += ["", f"## {title}", "", "| name | default | meaning |", "| --- | --- | --- |"]
+        for name, default, meaning in described(kind):
+            shown = f"`{default}`" if default else ""
+            lines.append(f"| `{name}` | {shown} | {meaning} |")
+    return "\n".join(lines) + "\n"
+
+
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "settings.md": settings_page,
     "errors.md": errors_page,
     "authorization.md": authorization_page,
     "session-states.md": session_states_page,

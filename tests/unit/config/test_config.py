@@ -4,6 +4,7 @@ import os
 import stat
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from astraflow.config import (
@@ -11,11 +12,16 @@ from astraflow.config import (
     ConfigError,
     SchedulerSettings,
     Secret,
+    WorkerSettings,
+    described,
     keep_secret,
     keep_token,
     load_scheduler,
     load_worker,
 )
+from astraflow.core.engine.settings import EngineSettings
+from astraflow.core.protocol import limits
+from astraflow.store.store import Retention
 
 STRONG = "a-token-that-nobody-will-guess"
 
@@ -330,9 +336,31 @@ def test_without_an_environment_given_that_of_the_process_counts(
     assert load_worker().settings.name == "otter"
 
 
-def test_every_setting_is_on_the_page_with_its_default() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text()
-    for loaded in (load_scheduler(environ={}), load_worker(environ={})):
-        for name, value, _ in loaded.shown():
-            shown = f"`{value}`" if value else ""
-            assert f"| `{name}` | {shown} |" in page, name
+@pytest.mark.parametrize("kind", [SchedulerSettings, WorkerSettings])
+def test_every_setting_says_its_default_and_its_meaning(
+    kind: type[SchedulerSettings | WorkerSettings],
+) -> None:
+    for name, _, meaning in described(kind):
+        assert meaning and not meaning.endswith("."), name
+    shown = {name: default for name, default, _ in described(kind)}
+    load = load_scheduler if kind is SchedulerSettings else load_worker
+    assert shown == {name: value for name, value, _ in load(environ={}).shown()}
+
+
+def test_a_number_of_the_wire_or_the_engine_is_said_in_one_place() -> None:
+    """The defaults of the settings are the defaults of the parts that use them."""
+    settings, engine = SchedulerSettings(), EngineSettings()
+    assert settings.engine() == engine
+    assert engine.heartbeat_interval_s == limits.HEARTBEAT_INTERVAL_S
+    assert engine.lease_ttl_s == limits.LEASE_TTL_S
+    kept = settings.retention()
+    rows = {"tenant_events": kept.tenant_events, "audits": kept.audits}
+    assert kept == msgspec.structs.replace(Retention(), **rows)
+
+
+def test_a_setting_that_has_gone_is_told_and_has_no_effect() -> None:
+    Path("astraflow.toml").write_text("[scheduler]\ndefault_resource_ttl_seconds = 60\n")
+    (note,) = load_scheduler(environ={}).notes
+    assert note.startswith("astraflow.toml: [scheduler] default_resource_ttl_seconds has no effect")
+    assert "resource_default_ttl_seconds of the workers" in note
+    assert load_worker(environ={}).notes == ()

@@ -30,6 +30,7 @@ from astraflow.core.protocol.events import (
     RegisterArrived,
     SessionEnded,
 )
+from astraflow.core.protocol.limits import HEARTBEATS_MISSED_DEGRADED
 from astraflow.core.protocol.wire import AttemptRef
 from astraflow.core.runs.commands import Lose, Start
 from astraflow.core.runs.effects import StopAttempt
@@ -220,8 +221,9 @@ def on_missed(view: View, event: Missed) -> None:
     """PROTOCOL §5.4: "One missed heartbeat → WARN, two → DEGRADED (nothing new is sent)"."""
     view.count("heartbeat missed")
     view.batch.notices.append(event)
+    is_degraded = event.count >= HEARTBEATS_MISSED_DEGRADED
     worker = view.workers.find(event.tenant, event.worker)
-    if worker is not None and event.count >= 2 and worker.session_id == event.session_id:
+    if worker is not None and is_degraded and worker.session_id == event.session_id:
         view.workers.set_status(worker, "degraded")
         view.batch.notices.append(WorkerChanged(event.tenant, event.worker))
         view.reconsider(worker)

@@ -7,7 +7,13 @@ from typing import Literal
 import msgspec
 
 from astraflow.core import errors
-from astraflow.core.protocol.limits import FENCE_RATIO, INLINE_RESULT_BYTES
+from astraflow.core.protocol.limits import (
+    DISPATCH_ACK_TIMEOUT_S,
+    FENCE_RATIO,
+    HEARTBEAT_INTERVAL_S,
+    INLINE_RESULT_BYTES,
+    LEASE_TTL_S,
+)
 
 __all__ = ["EngineSettings", "Pressure"]
 
@@ -22,9 +28,9 @@ class Pressure(msgspec.Struct, frozen=True):
 class EngineSettings(msgspec.Struct, frozen=True):
     """Durations in seconds unless the name says otherwise. Defaults: PROTOCOL §5."""
 
-    lease_ttl_s: float = 30.0
-    heartbeat_interval_s: float = 5.0
-    dispatch_ack_timeout_s: float = 5.0
+    lease_ttl_s: float = LEASE_TTL_S
+    heartbeat_interval_s: float = HEARTBEAT_INTERVAL_S
+    dispatch_ack_timeout_s: float = DISPATCH_ACK_TIMEOUT_S
     cancel_grace_ms: int = 30_000
     stop_overdue_s: float = 15.0
     """After the grace: then a stop is ended without the worker's word (PROTOCOL §5.7)."""
@@ -57,7 +63,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
         if self.lease_ttl_s * FENCE_RATIO < 2 * self.heartbeat_interval_s:
             raise errors.Refused(
                 errors.CONFIG_INVALID,
-                "the fence, 0.6 x lease_ttl_s, must cover two heartbeat intervals: "
+                f"the fence, {FENCE_RATIO} x lease_ttl_s, must cover two heartbeat intervals: "
                 f"{self.lease_ttl_s} s, {self.heartbeat_interval_s} s",
                 pointer="/lease_ttl_s",
             )

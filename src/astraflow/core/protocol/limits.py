@@ -35,7 +35,6 @@ __all__ = [
     "HANDSHAKE_TIMEOUT_S",
     "HEARTBEATS_MISSED_DEGRADED",
     "HEARTBEATS_MISSED_LOST",
-    "HEARTBEATS_MISSED_WARN",
     "HEARTBEAT_ANSWER_TIMEOUT_S",
     "HEARTBEAT_BURST",
     "HEARTBEAT_INTERVAL_S",
@@ -226,7 +225,6 @@ HEARTBEAT_BURST: Final = 1024.0
 # "A heartbeat unanswered for 3 s closes the link": a half-open connection is replaced long before
 # the fence.
 HEARTBEAT_ANSWER_TIMEOUT_S: Final = 3.0
-HEARTBEATS_MISSED_WARN: Final = 1
 HEARTBEATS_MISSED_DEGRADED: Final = 2
 HEARTBEATS_MISSED_LOST: Final = 3
 LEASE_TTL_S: Final = 30.0

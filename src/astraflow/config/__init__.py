@@ -1,0 +1,29 @@
+"""The settings of a process, where they come from, and the errors of wrong ones."""
+
+from astraflow.config.loading import (
+    CONFIG_FILE,
+    Loaded,
+    described,
+    keep_secret,
+    keep_token,
+    load_scheduler,
+    load_worker,
+)
+from astraflow.config.problems import ConfigError
+from astraflow.config.secret import Secret
+from astraflow.config.settings import DEFAULT_DATA_DIR, SchedulerSettings, WorkerSettings
+
+__all__ = [
+    "CONFIG_FILE",
+    "DEFAULT_DATA_DIR",
+    "ConfigError",
+    "Loaded",
+    "SchedulerSettings",
+    "Secret",
+    "WorkerSettings",
+    "described",
+    "keep_secret",
+    "keep_token",
+    "load_scheduler",
+    "load_worker",
+]

@@ -1,0 +1,81 @@
+"""What must hold of settings together. Each rule yields a sentence for each problem."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from astraflow.config.settings import SchedulerSettings, WorkerSettings
+from astraflow.core.protocol.limits import FENCE_RATIO
+from astraflow.core.security.keys import MIN_SECRET_BYTES
+
+__all__ = ["scheduler_rules", "worker_rules"]
+
+SHARD_LEASE_RATIO: Final = 0.58
+"""Of the attempt's lease. A scheduler that was replaced may answer heartbeats for 0.6 of its shard lease, and a worker
+so answered works for 0.6 of the attempt's; both must be over when the new owner gives the attempt away, on clocks that
+run 5 % apart: 0.6 x shard + 0.6 x attempt <= 0.95 x attempt (ADR 25)."""
+_MIN_TOKEN_CHARS: Final = 16
+"""What a token must have once others than this machine can try to guess it."""
+
+
+def scheduler_rules(settings: SchedulerSettings) -> Iterator[str]:
+    fence_ms = settings.lease_ttl_ms * FENCE_RATIO
+    if fence_ms < 2 * settings.heartbeat_interval_ms:
+        # R14. The lease is the heartbeat's timeout: this is stricter than "timeout >= 2 x interval".
+        yield (
+            f"lease_ttl_ms: the fence, {FENCE_RATIO} x lease_ttl_ms, must cover two heartbeat intervals of "
+            f"{settings.heartbeat_interval_ms} ms: {settings.lease_ttl_ms}"
+        )
+    token = settings.bootstrap_token
+    if token is not None and not token.reveal().strip():
+        yield "bootstrap_token: is blank; unset it to start closed"
+    if not settings.is_loopback:
+        if token is None:
+            yield f"host: others could connect, but no bootstrap_token is configured: {settings.host}"
+        elif len(token.reveal()) < _MIN_TOKEN_CHARS:
+            yield f"bootstrap_token: others could guess it; use at least {_MIN_TOKEN_CHARS} characters"
+    if settings.secret is not None and len(settings.secret.reveal().encode()) < MIN_SECRET_BYTES:
+        yield f"secret: can be guessed; use at least {MIN_SECRET_BYTES} bytes"
+    yield from _database_rules(settings)
+    yield from _folder_rules(settings.data_dir)
+
+
+def _database_rules(settings: SchedulerSettings) -> Iterator[str]:
+    url = settings.store_url
+    if not url.startswith(("sqlite:", "memory:", "postgresql:", "postgres:")):
+        scheme = url.partition(":")[0]  # the rest may hold a password
+        yield f"database_url: must begin with sqlite:/// or postgresql://: {scheme}"
+    elif url.startswith("postgres") and settings.secret is None:
+        yield "secret: must be set with PostgreSQL, the same for every scheduler"
+    if url.startswith("postgres"):
+        most_ms = int(SHARD_LEASE_RATIO * settings.lease_ttl_ms)
+        if settings.shard_lease_ms > most_ms:
+            yield (
+                f"shard_lease_ms: must not be above {SHARD_LEASE_RATIO} x lease_ttl_ms, which is {most_ms} ms: "
+                f"{settings.shard_lease_ms}"
+            )
+
+
+def worker_rules(settings: WorkerSettings) -> Iterator[str]:
+    if not settings.scheduler_ws_url:
+        yield "scheduler_ws_url: must not be empty"
+    for url in settings.scheduler_ws_url:
+        if not url.startswith(("ws://", "wss://")):
+            yield f"scheduler_ws_url: must begin with ws:// or wss://: {url}"
+    if settings.auth_mode == "mtls":
+        yield "auth_mode: this version connects with a token only: mtls"
+    if settings.auth_token is not None and not settings.auth_token.reveal().strip():
+        yield "auth_token: is blank"
+    yield from _folder_rules(settings.data_dir)
+
+
+def _folder_rules(folder: Path) -> Iterator[str]:
+    """It must be writable, or be possible to make. Nothing is made here: a check leaves no trace."""
+    nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not nearest.is_dir():
+        yield f"data_dir: not a folder: {nearest}"
+    elif not os.access(nearest, os.W_OK | os.X_OK):
+        yield f"data_dir: not writable: {nearest}"
