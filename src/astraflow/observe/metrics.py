@@ -204,7 +204,9 @@ class Metrics:
             "result_latency_ms", "dispatch to result", _LATENCY_MS, ("tenant", "node_type")
         )
         self.package_operations = Counter(
-            "pkg_ops_total", "package operations on workers", ("tenant", "op", "status")
+            "pkg_ops_total",
+            "ended package operations: op install or uninstall, status succeeded or failed",
+            ("tenant", "op", "status"),
         )
         self.runs_accepted = Counter("astraflow_runs_accepted_total", "runs accepted", tenant)
         self.runs_finished = Counter(
@@ -247,7 +249,8 @@ class WorkerMetrics:
         )
         self.heartbeats_sent = Counter("heartbeat_sent_total", "heartbeats sent")
         self.heartbeats_degraded = Counter(
-            "heartbeat_degraded_total", "heartbeats that said that the worker is not well"
+            "heartbeat_degraded_total",
+            "heartbeats that reported so much memory or disk in use that nothing new is sent",
         )
         self.hosts = Gauge("astraflow_hosts", "package hosts that run")
         self.resource_bytes = Gauge("astraflow_resource_bytes", "bytes held, by kind", ("kind",))

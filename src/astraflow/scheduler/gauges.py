@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from astraflow.core.engine.batch import Batch
+import msgspec
+
+from astraflow.core.engine.batch import Batch, PackageTold
 from astraflow.core.engine.view import View
+from astraflow.core.protocol.business import PkgEvent
 from astraflow.core.protocol.events import Missed
 from astraflow.core.runs.facts import (
     AttemptFailed,
@@ -76,6 +79,8 @@ class SchedulerGauge:
         for notice in batch.notices:
             if isinstance(notice, Missed):
                 metrics.heartbeats_missed.add(notice.tenant, notice.worker)
+            elif isinstance(notice, PackageTold):
+                self._told_of_package(notice.tenant, notice.event)
 
     def frames(self, tenant: str, received_bytes: int, sent_bytes: int) -> None:
         self._metrics.frame_bytes.add(tenant, "in", by=received_bytes)
@@ -119,6 +124,16 @@ class SchedulerGauge:
             tenant, node_type, leased_at = known
             self._metrics.result_latency.observe(fact.at - leased_at, tenant, node_type)
 
+    def _told_of_package(self, tenant: str, event: PkgEvent) -> None:
+        """Count an operation when it has ended."""
+        if event.status == "installed":
+            self._metrics.package_operations.add(tenant, "install", "succeeded")
+        elif event.status == "removed":
+            self._metrics.package_operations.add(tenant, "uninstall", "succeeded")
+        elif event.status == "failed":
+            operation = "uninstall" if _failed_step(event) == "remove" else "install"
+            self._metrics.package_operations.add(tenant, operation, "failed")
+
     # -- read at a scrape -------------------------------------------------------------------
 
     def _queue_depth(self) -> dict[tuple[str, ...], float]:
@@ -136,3 +151,14 @@ class SchedulerGauge:
             if worker.session_id is not None:
                 counts[worker.tenant,] = counts.get((worker.tenant,), 0.0) + 1
         return counts
+
+
+class _Details(msgspec.Struct):
+    step: str = ""
+
+
+def _failed_step(event: PkgEvent) -> str:
+    try:
+        return msgspec.json.decode(event.details, type=_Details).step
+    except msgspec.DecodeError:
+        return ""  # a worker may say anything there

@@ -13,11 +13,11 @@ from typing import Final
 
 from astraflow.core import errors
 from astraflow.core.agent.holdings import Holdings
-from astraflow.core.protocol import business, control
+from astraflow.core.protocol import business, control, limits
 from astraflow.observe.metrics import WorkerMetrics
 from astraflow.worker.hosts import HostEvents, HostPool
 
-__all__ = ["Counting", "serve_metrics", "watch_resources"]
+__all__ = ["Counting", "count_heartbeat", "serve_metrics", "watch_resources"]
 
 READ_TIMEOUT_S: Final = 5.0
 MAX_HEAD_BYTES: Final = 8 * 1024
@@ -50,6 +50,13 @@ class Counting:
 
     def watch(self, pool: HostPool) -> None:
         self._metrics.hosts.follow(lambda: {(): float(pool.stats().hosts)})
+
+
+def count_heartbeat(metrics: WorkerMetrics, told: control.HeartbeatMetrics) -> None:
+    """Count a heartbeat, and whether it makes the scheduler send nothing new."""
+    metrics.heartbeats_sent.add()
+    if told.mem_pct >= limits.PRESSED_MEM_PCT or told.disk_pct >= limits.PRESSED_DISK_PCT:
+        metrics.heartbeats_degraded.add()
 
 
 def watch_resources(metrics: WorkerMetrics, read: Callable[[], control.ResourceMetrics]) -> None:

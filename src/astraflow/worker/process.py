@@ -39,7 +39,7 @@ from astraflow.worker.hosts.scratch import Scratch
 from astraflow.worker.identity import DataFolder
 from astraflow.worker.link import Link
 from astraflow.worker.machine import Machine
-from astraflow.worker.metrics import Counting, serve_metrics, watch_resources
+from astraflow.worker.metrics import Counting, count_heartbeat, serve_metrics, watch_resources
 from astraflow.worker.packages import InstallSettings, Packages
 from astraflow.worker.resources import ResourceService
 from astraflow.worker.resources.copies import CopyFetcher
@@ -220,8 +220,9 @@ def _link(
     machine = Machine(folder.path)
 
     def measure() -> control.HeartbeatMetrics:
-        metrics.heartbeats_sent.add()
-        return machine.metrics(len(holdings.working()), resources.metrics())
+        told = machine.metrics(len(holdings.working()), resources.metrics())
+        count_heartbeat(metrics, told)
+        return told
 
     agent = Agent(
         session,

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+import astraflow
 from astraflow.observe import metrics as module
 from astraflow.observe.metrics import Counter, Gauge, Histogram, Metrics, WorkerMetrics
 
@@ -38,7 +42,7 @@ def test_the_names_and_labels_of_the_older_documents_are_kept() -> None:
     metrics.retries.add("lost")
     metrics.result_latency.observe(3, "t", "core.noop")
     metrics.frame_bytes.add("t", "in", by=10)
-    metrics.package_operations.add("t", "install", "done")
+    metrics.package_operations.add("t", "install", "succeeded")
     found = families(metrics.text())
     for name, labels in SCHEDULER_NAMES.items():
         _, given, _ = found[name][0]
@@ -124,3 +128,14 @@ def test_a_tenant_sees_its_own_and_what_belongs_to_none() -> None:
     assert 'tenant="b"' not in text
     assert 'cmd_retry_total{reason="lost"} 1.0' in text
     assert 'tenant="b"' in metrics.text().decode()
+
+
+@pytest.mark.parametrize("kind", [Metrics, WorkerMetrics])
+def test_every_declared_metric_is_fed_by_the_product(kind: type[Metrics | WorkerMetrics]) -> None:
+    """A number that nothing counts tells an operator that nothing happens."""
+    folder = Path(astraflow.__file__).parent
+    sources = [file for file in folder.rglob("*.py") if "observe" not in file.parts]
+    text = "".join(file.read_text() for file in sources)
+    fed = set(re.findall(r"metrics\.(\w+)", text))
+    declared = {name for name, one in vars(kind()).items() if not name.startswith("_")}
+    assert declared - fed == set()

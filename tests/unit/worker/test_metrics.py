@@ -8,9 +8,9 @@ import pytest
 
 from astraflow.core import errors
 from astraflow.core.agent.holdings import Holdings
-from astraflow.core.protocol import business
+from astraflow.core.protocol import business, control, limits
 from astraflow.observe.metrics import WorkerMetrics
-from astraflow.worker.metrics import Counting, serve_metrics
+from astraflow.worker.metrics import Counting, count_heartbeat, serve_metrics
 
 DISPATCH = business.Dispatch(
     "run", "run.0", 1, 0, "node", "core.noop", business.PackageRef("core", "1.0.0"),
@@ -106,3 +106,21 @@ def test_a_port_that_is_taken_is_a_wrong_setting() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(errors.Refused) as refused:
         asyncio.run(main(taken.getsockname()[1]))
     assert refused.value.pointer == "/metrics_port"
+
+
+@pytest.mark.parametrize(
+    ("told", "is_degraded"),
+    [
+        (control.HeartbeatMetrics(), False),
+        (control.HeartbeatMetrics(mem_pct=limits.PRESSED_MEM_PCT - 1), False),
+        (control.HeartbeatMetrics(mem_pct=limits.PRESSED_MEM_PCT), True),
+        (control.HeartbeatMetrics(disk_pct=limits.PRESSED_DISK_PCT), True),
+    ],
+)
+def test_a_heartbeat_that_stops_new_work_is_counted(
+    told: control.HeartbeatMetrics, is_degraded: bool
+) -> None:
+    metrics = WorkerMetrics()
+    count_heartbeat(metrics, told)
+    assert metrics.heartbeats_sent.value() == 1
+    assert metrics.heartbeats_degraded.value() == is_degraded

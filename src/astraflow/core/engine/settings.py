@@ -13,6 +13,8 @@ from astraflow.core.protocol.limits import (
     HEARTBEAT_INTERVAL_S,
     INLINE_RESULT_BYTES,
     LEASE_TTL_S,
+    PRESSED_DISK_PCT,
+    PRESSED_MEM_PCT,
 )
 
 __all__ = ["EngineSettings", "Pressure"]
@@ -47,7 +49,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
     """Types of artifacts that must stay on their worker, whatever their size (seed 003 §6)."""
     affinity_ttl_s: float = 3600.0
     affinity_grace_s: float = 30.0
-    pressed_at: Pressure = Pressure(90.0, 95.0)
+    pressed_at: Pressure = Pressure(PRESSED_MEM_PCT, PRESSED_DISK_PCT)
     relieved_below: Pressure = Pressure(85.0, 90.0)
     """PROTOCOL §7: auto-drain, "lifted below a lower mark", so that a worker at the mark does not flap."""
     stall_s: float = 1.0

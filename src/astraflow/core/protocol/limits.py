@@ -63,6 +63,8 @@ __all__ = [
     "NAME_CHARS",
     "OPENING_REPEAT_S",
     "POISON_STRIKES",
+    "PRESSED_DISK_PCT",
+    "PRESSED_MEM_PCT",
     "PROTOCOLS_SUPPORTED",
     "REFUSALS_MAX",
     "REFUSALS_WINDOW_S",
@@ -228,6 +230,9 @@ HEARTBEAT_ANSWER_TIMEOUT_S: Final = 3.0
 HEARTBEATS_MISSED_DEGRADED: Final = 2
 HEARTBEATS_MISSED_LOST: Final = 3
 LEASE_TTL_S: Final = 30.0
+# PROTOCOL §7: a worker that reports so much of its memory or disk in use is drained by itself.
+PRESSED_MEM_PCT: Final = 90.0
+PRESSED_DISK_PCT: Final = 95.0
 # "0.6 x ttl after the send time": a clock rate off by 5 % and a kill within 2 s still fit.
 FENCE_RATIO: Final = 0.6
 # Send times that are remembered for `lease.since`: heartbeats and registers of one lease time.
