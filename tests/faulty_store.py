@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 from astraflow.core import errors
 from astraflow.core.errors import OutcomeUnknown, StoreError
@@ -78,6 +78,8 @@ class FaultyStore:
                 raise OutcomeUnknown(errors.STORE_UNAVAILABLE, "planted: no answer")
             case Fault.UNKNOWN_LOST:
                 raise OutcomeUnknown(errors.STORE_UNAVAILABLE, "planted: no answer")
+            case other:
+                assert_never(other)
 
     async def is_committed(self, claim: Claim, number: int) -> bool:
         if self.silent > 0:

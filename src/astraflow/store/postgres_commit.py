@@ -103,7 +103,7 @@ def _is_given(table: Table[Any]) -> str:
 
 def _put_part(name: str, table: Table[Any]) -> str:
     given = _arrays(name, table, table.columns)
-    if table.kind is RunChange:
+    if table.kind.mode == "change":
         changed = ", ".join(f"{column} = given.{column}" for column in table.others)
         return (
             f"put_{name} AS (UPDATE {table.name} SET {changed} FROM fence, {given} "  # noqa: S608

@@ -13,8 +13,9 @@ Nothing from outside ever becomes part of a text: values are parameters.
 from __future__ import annotations
 
 import re
+from functools import partial
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, assert_never
 
 import msgspec
 
@@ -171,18 +172,24 @@ def _is_key(table: Table[Any]) -> str:
 
 def conflict_text(table: Table[Any]) -> str:
     """What an insert does when the key is stored."""
-    kind = table.kind
-    if kind.mode == "insert":
-        return ""
-    if kind.mode == "ignore":
-        return f" ON CONFLICT ({_joined(table.key)}) DO NOTHING"
-    replaced = _joined(
-        f"{name} = coalesce(excluded.{name}, {table.name}.{name})"
-        if name in kind.kept
-        else f"{name} = excluded.{name}"
-        for name in table.others
-    )
-    return f" ON CONFLICT ({_joined(table.key)}) DO UPDATE SET {replaced}"
+    key = f" ON CONFLICT ({_joined(table.key)})"
+    match table.kind.mode:
+        case "insert":
+            return ""
+        case "ignore":
+            return f"{key} DO NOTHING"
+        case "replace":
+            return f"{key} DO UPDATE SET {_joined(map(partial(_replaced, table), table.others))}"
+        case "change":
+            raise AssertionError("a change is no insert")
+        case other:
+            assert_never(other)
+
+
+def _replaced(table: Table[Any], name: str) -> str:
+    if name in table.kind.kept:
+        return f"{name} = coalesce(excluded.{name}, {table.name}.{name})"
+    return f"{name} = excluded.{name}"
 
 
 def _joined(parts: Iterable[str]) -> str:

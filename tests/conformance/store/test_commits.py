@@ -61,7 +61,14 @@ async def test_everything_of_a_transaction_is_there_after_it(backend: Backend) -
         {"events": [event(1)]},
         {"runs": [run(4), run(4)]},
     ],
-    ids=["known run", "unknown plan", "unknown run", "known page", "known event", "twice in one"],
+    ids=[
+        "known run",
+        "unknown plan",
+        "unknown run",
+        "known segment",
+        "known event",
+        "twice in one",
+    ],
 )
 async def test_rows_that_contradict_the_stored_ones_are_refused_with_all_beside_them(
     backend: Backend, wrong: dict[str, list[object]]
@@ -165,10 +172,10 @@ async def test_a_worker_is_put_by_tenant_and_id(backend: Backend) -> None:
 
 
 async def test_a_large_transaction_is_written(backend: Backend) -> None:
-    pages = [segment(run(1), number, number, b"x" * 1_000) for number in range(1, 1_001)]
+    segments = [segment(run(1), number, number, b"x" * 1_000) for number in range(1, 1_001)]
     async with backend.desk() as desk:
-        await desk.write(plans=[PLAN], runs=[run(1)], segments=pages)
-        assert await desk.store.read_segments(run(1).run_id) == pages
+        await desk.write(plans=[PLAN], runs=[run(1)], segments=segments)
+        assert await desk.store.read_segments(run(1).run_id) == segments
 
 
 async def test_commits_asked_for_at_once_are_written_in_their_order(backend: Backend) -> None:
@@ -177,6 +184,6 @@ async def test_commits_asked_for_at_once_are_written_in_their_order(backend: Bac
         async with asyncio.TaskGroup() as group:
             for number in range(1, 21):
                 group.create_task(desk.write(segments=[segment(run(1), number, number)]))
-        pages = await desk.store.read_segments(run(1).run_id)
-        assert [one.last for one in pages] == list(range(1, 21))
+        segments = await desk.store.read_segments(run(1).run_id)
+        assert [one.last for one in segments] == list(range(1, 21))
         assert await desk.store.is_committed(desk.claim, 21)

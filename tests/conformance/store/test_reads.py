@@ -93,30 +93,30 @@ async def test_a_list_can_be_narrowed_to_a_status_and_a_workflow(backend: Backen
 
 
 async def test_pages_are_read_in_order_from_where_a_reader_stands(backend: Backend) -> None:
-    pages = [segment(run(1), 1, 3), segment(run(1), 4, 4), segment(run(1), 5, 9)]
+    segments = [segment(run(1), 1, 3), segment(run(1), 4, 4), segment(run(1), 5, 9)]
     async with backend.desk() as desk:
         await desk.write(
-            plans=[PLAN], runs=[run(1), run(2)], segments=[*pages, segment(run(2), 1, 1)]
+            plans=[PLAN], runs=[run(1), run(2)], segments=[*segments, segment(run(2), 1, 1)]
         )
         store, run_id = desk.store, run(1).run_id
-        assert await store.read_segments(run_id) == pages
-        assert await store.read_segments(run_id, after=2) == pages
-        assert await store.read_segments(run_id, after=3) == pages[1:]
-        assert await store.read_segments(run_id, after=7) == pages[2:]
+        assert await store.read_segments(run_id) == segments
+        assert await store.read_segments(run_id, after=2) == segments
+        assert await store.read_segments(run_id, after=3) == segments[1:]
+        assert await store.read_segments(run_id, after=7) == segments[2:]
         assert await store.read_segments(run_id, after=9) == []
 
 
 async def test_a_read_of_pages_stops_at_its_size_but_never_before_the_first(
     backend: Backend,
 ) -> None:
-    pages = [segment(run(1), number, number, b"x" * 100) for number in range(1, 6)]
+    segments = [segment(run(1), number, number, b"x" * 100) for number in range(1, 6)]
     async with backend.desk() as desk:
-        await desk.write(plans=[PLAN], runs=[run(1)], segments=pages)
+        await desk.write(plans=[PLAN], runs=[run(1)], segments=segments)
         store, run_id = desk.store, run(1).run_id
-        assert await store.read_segments(run_id, max_bytes=250) == pages[:2]
-        assert await store.read_segments(run_id, max_bytes=300) == pages[:3]
-        assert await store.read_segments(run_id, max_bytes=1) == pages[:1]
-        assert await store.read_segments(run_id, after=2, max_bytes=200) == pages[2:4]
+        assert await store.read_segments(run_id, max_bytes=250) == segments[:2]
+        assert await store.read_segments(run_id, max_bytes=300) == segments[:3]
+        assert await store.read_segments(run_id, max_bytes=1) == segments[:1]
+        assert await store.read_segments(run_id, after=2, max_bytes=200) == segments[2:4]
 
 
 async def test_keys_are_listed_from_a_time_on(backend: Backend) -> None:

@@ -51,7 +51,7 @@ async def test_opening_twice_in_a_row_changes_nothing(backend: Backend) -> None:
 
 
 async def test_reads_go_on_beside_writes_and_see_whole_transactions(backend: Backend) -> None:
-    """A writer adds a page to two runs at a time; who sees one sees the other."""
+    """A writer adds a segment to two runs at a time; who sees one sees the other."""
     transactions = 50
     first, second = run(1), run(2)
 

@@ -76,8 +76,8 @@ async def test_beyond_the_count_the_oldest_finished_runs_go(backend: Backend) ->
 async def test_beyond_the_bytes_the_oldest_finished_runs_go(backend: Backend) -> None:
     runs = [finished(number, NOW_MS - 100 + number) for number in range(1, 9)]
     async with backend.desk() as desk:
-        pages = [segment(row, 1, 1, bytes(100_000)) for row in [*runs, run(9)]]
-        await desk.write(plans=[PLAN], runs=[*runs, run(9)], segments=pages)
+        segments = [segment(row, 1, 1, bytes(100_000)) for row in [*runs, run(9)]]
+        await desk.write(plans=[PLAN], runs=[*runs, run(9)], segments=segments)
         held = (await desk.store.usage()).bytes
         limits = Retention(finished_runs_s=None, finished_runs=None, max_bytes=held - 250_000)
         assert (await sweep(desk, limits)).runs == 3
@@ -130,10 +130,12 @@ async def test_a_run_larger_than_a_piece_vanishes_at_once_and_goes_in_pieces(
 ) -> None:
     quarter = bytes(PIECE_BYTES // 4)
     large, small = finished(1, 1), finished(2, 2)
-    pages = [segment(large, number, number, quarter) for number in range(1, 10)]
+    segments = [segment(large, number, number, quarter) for number in range(1, 10)]
     async with backend.desk() as desk:
         empty = (await desk.store.usage()).bytes
-        await desk.write(plans=[PLAN], runs=[large, small], segments=[*pages, segment(small, 1, 1)])
+        await desk.write(
+            plans=[PLAN], runs=[large, small], segments=[*segments, segment(small, 1, 1)]
+        )
         first = await sweep(desk, MONTH)
         assert first.more
         assert await desk.find(large) is None

@@ -283,8 +283,8 @@ async def test_freed_space_is_used_again(sqlite: SqliteBackend) -> None:
         rounds = []
         for number in range(6):
             row = finished(number, number + 1)
-            pages = [segment(row, one, one, bytes(40_000)) for one in range(1, 51)]
-            await desk.write(plans=[PLAN], runs=[row], segments=pages)
+            segments = [segment(row, one, one, bytes(40_000)) for one in range(1, 51)]
+            await desk.write(plans=[PLAN], runs=[row], segments=segments)
             while (await desk.store.sweep(desk.claim, Retention(), NOW_MS)).more:
                 pass
             rounds.append((await desk.store.usage()).bytes)
@@ -295,8 +295,8 @@ async def test_freed_space_is_used_again(sqlite: SqliteBackend) -> None:
 async def test_a_file_that_is_mostly_free_shrinks(sqlite: SqliteBackend) -> None:
     row = finished(1, 1)
     async with sqlite.desk() as desk:
-        pages = [segment(row, one, one, bytes(2**20)) for one in range(1, 41)]
-        await desk.write(plans=[PLAN], runs=[row], segments=pages)
+        segments = [segment(row, one, one, bytes(2**20)) for one in range(1, 41)]
+        await desk.write(plans=[PLAN], runs=[row], segments=segments)
         while (await desk.store.sweep(desk.claim, Retention(), NOW_MS)).more:
             pass
     # What is kept to be used again, a piece that was on its way, and the empty tables.
@@ -430,9 +430,9 @@ async def test_a_killed_process_leaves_every_acknowledged_commit_whole(
         child.stdout.close()
     told += [int(line) for line in rest.splitlines() if line]
     async with sqlite.opened() as store:
-        pages = await store.read_segments(run(1).run_id, max_bytes=10**9)
-        assert len(pages) % 2 == 0
-        assert len(pages) // 2 in (told[-1], told[-1] + 1)
-        assert [one.last for one in pages] == list(range(1, len(pages) + 1))
+        segments = await store.read_segments(run(1).run_id, max_bytes=10**9)
+        assert len(segments) % 2 == 0
+        assert len(segments) // 2 in (told[-1], told[-1] + 1)
+        assert [one.last for one in segments] == list(range(1, len(segments) + 1))
     with closing(sqlite3.connect(sqlite.path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
