@@ -8,11 +8,11 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from astraflow.core.dispatch.workers import Offer
 from astraflow.core.engine.batch import Batch
 from astraflow.core.engine.placing import place
 from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.engine.view import View
+from astraflow.core.fleet.workers import Offer
 from astraflow.core.runs import accept
 from astraflow.core.runs.facts import RunAccepted
 from astraflow.core.workflow import StaticCatalog, core_manifest, decode_definition, plan_workflow

@@ -17,8 +17,10 @@ from typing import Final
 
 from astraflow.config import SchedulerSettings, WorkerSettings, described
 from astraflow.core.errors import CATALOGUE
+from astraflow.core.fleet import affinity, installs, resources, rollouts, versions, workers
+from astraflow.core.fleet.facts import ABSENT, Table
 from astraflow.core.protocol import session_states
-from astraflow.core.runs.transitions import LEADS_TO, TRANSITIONS
+from astraflow.core.runs.transitions import DERIVED, LEADS_TO, TRANSITIONS
 from astraflow.core.security.policy import PUBLIC, TABLE, Role
 
 FOLDER: Final = Path(__file__).resolve().parent.parent / "docs" / "reference"
@@ -75,17 +77,21 @@ def task_states_page() -> str:
             stays.setdefault(state.__name__, []).append(fact.__name__)
         else:
             moves.setdefault((state.__name__, target.__name__), []).append(fact.__name__)
+    for (state, upstream), after in DERIVED.items():
+        if type(after) is not state:
+            pair = (state.__name__, type(after).__name__)
+            moves.setdefault(pair, []).append(upstream.value)
     lines = [
         "# The states of a task",
         "",
         "A task is in one state, and only a fact moves it. A pair of state and fact that is not in",
-        "the picture cannot happen; if it does, it is a bug and is reported with its story. That a",
-        "task became ready follows from the facts about the tasks before it, and is not stored.",
+        "the picture cannot happen; if it does, it is a bug and is reported with the last facts of",
+        "the run. Moves in lower case follow from facts about other tasks, and are not stored. A",
+        "task that can never become ready stays Pending until the fact of its skip.",
         "",
         "```mermaid",
         "stateDiagram-v2",
         "    [*] --> Pending",
-        "    Pending --> Ready: what it waits for has settled",
         *(f"    {a} --> {b}: {', '.join(facts)}" for (a, b), facts in moves.items()),
         "```",
         "",
@@ -135,9 +141,42 @@ def settings_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+_FLEET: Final[Mapping[str, Table]] = {
+    "Worker": workers.TRANSITIONS,
+    "Resource": resources.TRANSITIONS,
+    "Install intent": installs.TRANSITIONS,
+    "Rollout": rollouts.TRANSITIONS,
+    "Active version": versions.TRANSITIONS,
+    "Affinity key": affinity.TRANSITIONS,
+}
+
+
+def fleet_states_page() -> str:
+    """The lives of what is known about workers, drawn from the tables that the code itself obeys."""
+    lines = [
+        "# The states of workers and of what they keep",
+        "",
+        "Only a fact moves a record. A pair of state and fact that is not in a picture cannot",
+        "happen. Facts that leave the state as it is are not drawn.",
+    ]
+    for name, table in _FLEET.items():
+        moves: dict[tuple[str, str], list[str]] = {}
+        for (state, fact), move in table.items():
+            for target in move.to:
+                if target != state:
+                    moves.setdefault((state, target), []).append(fact.__name__)
+        lines += ["", f"## {name}", "", "```mermaid", "stateDiagram-v2"]
+        for (before, after), facts in moves.items():
+            start, end = ("[*]" if one == ABSENT else one for one in (before, after))
+            lines.append(f"    {start} --> {end}: {', '.join(facts)}")
+        lines.append("```")
+    return "\n".join(lines) + "\n"
+
+
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "settings.md": settings_page,
     "errors.md": errors_page,
+    "fleet-states.md": fleet_states_page,
     "authorization.md": authorization_page,
     "session-states.md": session_states_page,
     "task-states.md": task_states_page,

@@ -17,8 +17,8 @@ from obstore.store import MemoryStore as BlobsInMemory
 from astraflow.api.ports import WorkerCommand
 from astraflow.clock import SystemClock
 from astraflow.core import errors
-from astraflow.core.dispatch.rollout import Rollout
 from astraflow.core.engine.batch import NumberedFact
+from astraflow.core.fleet.rollouts import Rollout
 from astraflow.core.runs.facts import (
     AttemptProgressed,
     AttemptStarted,
@@ -54,7 +54,7 @@ from astraflow.scheduler.depot import Depot
 from astraflow.scheduler.links import Links
 from astraflow.scheduler.repository import Repository
 from astraflow.scheduler.rollouts import RolloutRequest
-from astraflow.scheduler.service import Accepted, Submission, WorkerView
+from astraflow.scheduler.runs import Accepted, Submission, WorkerView
 from astraflow.store.memory import MemoryStore as StoreInMemory
 from astraflow.store.rows import AuditRow, Changes, ResourceRow, RunRow, TenantEvent, WorkflowRow
 

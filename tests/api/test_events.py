@@ -111,7 +111,7 @@ def test_events_arrive_as_they_happen() -> None:
 def test_a_reader_that_comes_back_misses_none_and_sees_none_twice(by_header: bool) -> None:
     async def test(rig: Rig) -> None:
         run_id = await ended(rig)
-        last, _ = await rig.scheduler.last_event("default", run_id)
+        last, _ = await rig.scheduler.reader.last_event("default", run_id)
         for after in range(last):
             headers = {"last-event-id": str(after)} if by_header else {}
             query = f"?runId={run_id}" + ("" if by_header else f"&lastEventId={after}")
@@ -125,7 +125,7 @@ def test_a_reader_that_comes_back_misses_none_and_sees_none_twice(by_header: boo
 def test_coming_back_at_the_end_is_answered_with_no_content() -> None:
     async def test(rig: Rig) -> None:
         run_id = await ended(rig)
-        last, _ = await rig.scheduler.last_event("default", run_id)
+        last, _ = await rig.scheduler.reader.last_event("default", run_id)
         answer = await rig.get(f"{PATH}?runId={run_id}", headers={"last-event-id": str(last)})
         assert (answer.status_code, answer.content) == (204, b"")
         answer = await rig.get(f"{PATH}?runId={run_id}&lastEventId={last}")
@@ -137,7 +137,7 @@ def test_coming_back_at_the_end_is_answered_with_no_content() -> None:
 def test_the_header_wins_over_the_parameter() -> None:
     async def test(rig: Rig) -> None:
         run_id = await ended(rig)
-        last, _ = await rig.scheduler.last_event("default", run_id)
+        last, _ = await rig.scheduler.reader.last_event("default", run_id)
         query = f"?runId={run_id}&lastEventId=1"
         answer = await rig.get(PATH + query, headers={"last-event-id": str(last)})
         assert answer.status_code == 204

@@ -284,7 +284,7 @@ def test_a_tenants_stream_that_goes_on_behind_retention_says_what_is_missing(
     async def test(rig: Rig) -> None:
         for _ in range(5):
             await rig.submit()
-        last = await rig.scheduler.last_tenant_event("default")
+        last = await rig.scheduler.events.last("default")
         now = rig.scheduler.serving
         old = Retention(tenant_events_s=0.0)
         far = SystemClock().wall_ms() + 1_000

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from astraflow.core.workflow import core_manifest
-from astraflow.scheduler.archive import Archive
 from astraflow.scheduler.catalogs import Catalogs
+from astraflow.scheduler.ended_runs import Archive
 from astraflow.scheduler.plans import Plans
 from astraflow.store import open_store
 from tests.chaos.truth import Line

@@ -7,15 +7,20 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from astraflow.clock import SystemClock
+from astraflow.core import errors
+from astraflow.core.fleet.versions import ActiveVersion, PublishedVersion
 from astraflow.core.workflow import core_manifest
 from astraflow.packages import SigningKey, TrustedKeys, build_archive, sign
+from astraflow.scheduler.blob_services import BlobServices
 from astraflow.scheduler.blobs import open_blobs
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.copies import Copies
-from astraflow.scheduler.depot import Depot
 from astraflow.scheduler.links import Links
 from astraflow.scheduler.repository import Repository, Rules
+from astraflow.store.rows import ActiveRow, Changes
 from astraflow.store.store import Store
 from tests.packages.archives import manifest, write_folder
 
@@ -57,18 +62,45 @@ class Place:
             CLOCK,
             self.catalogs,
             spool=self.spool,
+            announce=self._announce,
             rules=rules,
             origin="https://astra.example",
         )
-        self.copies = Copies(store, self.blobs, self.links, CLOCK, origin="https://astra.example")
-        self.depot = Depot(self.repository, self.copies, CLOCK)
+        self.copies = Copies(
+            store, self.blobs, self.links, CLOCK, self._note, origin="https://astra.example"
+        )
+        self.services = BlobServices(self.repository, self.copies, CLOCK)
         self.changes: list[tuple[str, str, str, str]] = []
+        self.copied: dict[tuple[str, str, str], str] = {}
+        self.known: set[tuple[str, str, str]] = set()  # the resources that the engine knows
+        self._commits = 0
+
+    def _announce(self, version: PublishedVersion, by: str, action: str) -> None:
+        self.changes.append((version.tenant, by, action, f"{version.name} {version.version}"))
+
+    async def _note(self, key: tuple[str, str, str], blob: str) -> None:
+        """As the engine does."""
+        if key not in self.known:
+            raise errors.NotFound(errors.RESOURCE_MISSING, f"not known any more: {key[2]}")
+        self.copied[key] = blob
 
     async def begin(self) -> None:
         claim = await self.store.claim("one")
         assert claim is not None
         self.claim = claim
-        await self.depot.begin(claim, lambda *change: self.changes.append(change))
+        await self.services.begin(claim)
+
+    async def activate(self, tenant: str, name: str, version: str) -> ActiveVersion:
+        """As the engine does, with its commit."""
+        row = self.repository.find(tenant, name, version)
+        before = self.repository.pointer(tenant, name)
+        previous = None if before is None else before.version
+        active = ActiveVersion(tenant, name, row.version, previous, CLOCK.wall_ms(), "ann")
+        self._commits += 1
+        changes = Changes(active_versions=[ActiveRow(*msgspec.structs.astuple(active))])
+        await self.store.commit(self.claim, self._commits, changes)
+        self.repository.note_active(active)
+        return active
 
     async def publish(
         self, archive: bytes, signature: str | None = None, tenant: str = "default"

@@ -13,7 +13,7 @@ import pytest
 from astraflow.core import errors
 from astraflow.core.workflow import Miss, NodeType, decode_manifest
 from astraflow.packages import SigningKey
-from astraflow.scheduler.repository import Rules
+from astraflow.scheduler.repository import Rules, published_version
 from astraflow.store.memory import MemoryStore
 from astraflow.store.sqlite import SqliteStore
 from tests.faulty_store import FaultyStore
@@ -60,7 +60,6 @@ def test_a_package_belongs_to_its_tenant(tmp_path: Path) -> None:
     async def test(place: Place) -> None:
         await place.publish(pack(), tenant="other")
         assert found(place) is Miss.PACKAGE
-        assert place.repository.find_source("default", "demo", "1.0.0") is None
         with pytest.raises(errors.NotFound):
             place.repository.find("default", "demo", "1.0.0")
 
@@ -116,9 +115,8 @@ def test_who_must_be_signed_is_published_with_a_trusted_signature_only(tmp_path:
         signature = signed(archive, KEY)
         assert await place.publish(archive, signature)
         assert place.repository.find("default", "demo", "1.0.0").signed_by == "acme"
-        source = place.repository.find_source("default", "demo", "1.0.0")
-        assert source is not None
-        assert source.signature == signature
+        row = place.repository.find("default", "demo", "1.0.0")
+        assert published_version(row).signature == signature
 
     with_place(test, tmp_path, trusting(KEY))
 
@@ -128,12 +126,12 @@ def test_nodes_without_a_version_get_the_active_one_else_the_newest_final(tmp_pa
         for version in ("1.0.0", "1.10.0", "1.9.0", "2.0.0rc1"):
             await place.publish(pack(version))
         assert found(place) == "1.10.0" == place.repository.active("default", "demo")
-        await place.repository.activate("default", "demo", "1.9.0", "ann")
+        await place.activate("default", "demo", "1.9.0")
         assert found(place) == "1.9.0" == place.repository.active("default", "demo")
         assert found(place, least="1.10") == "1.10.0"
         assert found(place, least="1.2") == "1.9.0"
         assert found(place, version="1.0.0") == "1.0.0"
-        active = await place.repository.activate("default", "demo", "2.0.0rc1", "ann")
+        active = await place.activate("default", "demo", "2.0.0rc1")
         assert active.previous == "1.9.0"
         assert found(place) == "2.0.0rc1"
 
@@ -147,14 +145,11 @@ def test_a_yanked_version_is_chosen_for_nothing_new_but_can_still_be_fetched(
         repository = place.repository
         for version in ("1.0.0", "2.0.0"):
             await place.publish(pack(version))
-        await repository.activate("default", "demo", "2.0.0", "ann")
+        await place.activate("default", "demo", "2.0.0")
         await repository.yank("default", "demo", "2.0.0", is_yanked=True, reason="bad", by="ann")
         assert found(place) == "1.0.0" == repository.active("default", "demo")
         assert found(place, version="2.0.0") is Miss.YANKED
-        assert repository.find_source("default", "demo", "2.0.0") is not None
-        with pytest.raises(errors.Conflict) as caught:
-            await repository.activate("default", "demo", "2.0.0", "ann")
-        assert caught.value.code is errors.PKG_YANKED
+        assert published_version(repository.find("default", "demo", "2.0.0")).is_yanked
         await repository.yank("default", "demo", "2.0.0", is_yanked=False)
         assert found(place) == "2.0.0"
 
@@ -182,7 +177,7 @@ def test_every_change_makes_a_new_generation_of_the_tenants_catalog(tmp_path: Pa
 
         await place.publish(pack())
         assert changed()
-        await place.repository.activate("default", "demo", "1.0.0", "ann")
+        await place.activate("default", "demo", "1.0.0")
         assert changed()
         await place.repository.yank("default", "demo", "1.0.0", is_yanked=True)
         assert changed()
@@ -196,13 +191,12 @@ def test_a_link_leads_to_its_archive_and_to_no_other(tmp_path: Path) -> None:
     async def test(place: Place) -> None:
         for version in ("1.0.0", "2.0.0"):
             await place.publish(pack(version))
-        source = place.repository.find_source("default", "demo", "1.0.0")
-        assert source is not None
-        parts = urlsplit(source.url)
+        row = place.repository.find("default", "demo", "1.0.0")
+        parts = urlsplit(place.repository.archive_url("default", "demo", "1.0.0"))
         assert f"{parts.scheme}://{parts.netloc}" == "https://astra.example"
         assert parts.path == "/api/v1/packages/demo/1.0.0/archive"
         (token,) = parse_qs(parts.query)["token"]
-        assert place.repository.open_link(token, "demo", "1.0.0").sha256 == source.sha256
+        assert place.repository.open_link(token, "demo", "1.0.0") == row
         for wrong, version in ((token, "2.0.0"), (token[:-2] + "AA", "1.0.0"), ("", "1.0.0")):
             with pytest.raises(errors.Refused) as caught:
                 place.repository.open_link(wrong, "demo", version)
@@ -222,7 +216,7 @@ def test_everything_is_there_for_the_next_scheduler(tmp_path: Path) -> None:
             if attempt == 0:
                 await place.publish(archive, signed(archive, KEY))
                 await place.publish(pack("2.0.0"))
-                await place.repository.activate("default", "demo", "1.0.0", "ann")
+                await place.activate("default", "demo", "1.0.0")
             assert found(place) == "1.0.0"
             assert [row.version for row in place.repository.versions("default", "demo")] == [
                 "2.0.0",
@@ -236,11 +230,10 @@ def test_everything_is_there_for_the_next_scheduler(tmp_path: Path) -> None:
 def test_a_scheduler_that_serves_nothing_changes_nothing(tmp_path: Path) -> None:
     async def test(place: Place) -> None:
         await place.publish(pack())
-        place.depot.end()
+        place.services.end()
         for change in (
             place.publish(pack("2.0.0")),
             place.repository.yank("default", "demo", "1.0.0", is_yanked=True),
-            place.repository.activate("default", "demo", "1.0.0", "ann"),
         ):
             with pytest.raises(errors.Unavailable):
                 await change
@@ -266,8 +259,8 @@ def test_a_crash_between_blob_and_row_leaves_only_what_is_swept(tmp_path: Path) 
         assert broken.repository.names("default") == ["demo"]
         assert len(broken.held() - kept) == 1
         (broken.spool / "upload-left").write_bytes(b"half")
-        assert await whole.depot.tidy(0) == 0  # what is young may be under way
-        assert await whole.depot.tidy(CLOCK.wall_ms() + 60_000) == 2
+        assert await whole.services.tidy(0) == 0  # what is young may be under way
+        assert await whole.services.tidy(CLOCK.wall_ms() + 60_000) == 2
         assert whole.held() == kept
         assert not list(broken.spool.iterdir())
 

@@ -12,7 +12,7 @@ from astraflow.core import errors
 from astraflow.core.workflow import Miss, NodeType, decode_manifest
 from astraflow.packages import build_archive
 from astraflow.packages.shipped import NAMES, build_shipped, find_shipped, is_shipped
-from astraflow.scheduler.depot import Depot
+from astraflow.scheduler.blob_services import BlobServices
 from astraflow.scheduler.repository import Rules
 from astraflow.store.memory import MemoryStore
 from astraflow.store.store import Store
@@ -25,7 +25,7 @@ TENANTS = ("default", "umbrella")
 class Shipping(Place):
     def __init__(self, store: Store, folder: Path, rules: Rules | None = None) -> None:
         super().__init__(store, folder, rules)
-        self.depot = Depot(self.repository, self.copies, CLOCK, ships=True)
+        self.services = BlobServices(self.repository, self.copies, CLOCK, ships=True)
 
     def found(self, tenant: str, node_type: str = "llm.chat", version: str | None = None) -> object:
         package = None if version is None else "llm"
@@ -49,7 +49,7 @@ async def again(place: Shipping) -> Shipping:
     """The scheduler has ended, and another one serves."""
     later = Shipping(place.store, place.spool.parent)
     later.claim = place.claim
-    await later.depot.begin(place.claim, lambda *change: None)
+    await later.services.begin(place.claim)
     return later
 
 
@@ -75,9 +75,8 @@ def test_every_tenant_has_them_whatever_the_policy(tmp_path: Path, policy: str) 
             assert is_shipped(row.sha256)
             assert place.repository.active(tenant, "llm") == "1.0.0"
             assert place.found(tenant) == "llm"
-            source = place.repository.find_source(tenant, "llm", "1.0.0")
-            assert source is not None and source.sha256 == row.sha256
-            token = source.url.rpartition("token=")[2]
+            url = place.repository.archive_url(tenant, "llm", "1.0.0")
+            token = url.rpartition("token=")[2]
             assert place.repository.open_link(token, "llm", "1.0.0") == row
         assert place.changes == []
 
@@ -135,7 +134,7 @@ def test_the_same_archive_is_nothing_new_and_a_later_version_is_the_tenants_own(
         versions = [row.version for row in place.repository.versions("umbrella", "llm")]
         assert versions == ["2.0.0", "1.0.0"]
         assert len(place.repository.versions("default", "llm")) == 1
-        await place.repository.activate("umbrella", "llm", "1.0.0", "ann")
+        await place.activate("umbrella", "llm", "1.0.0")
         assert place.repository.active("umbrella", "llm") == "1.0.0"
 
     shipping(test, tmp_path)
@@ -162,7 +161,7 @@ def test_a_tenant_that_had_the_type_first_keeps_it(tmp_path: Path) -> None:
             node = {"type": "llm.chat", "runtimes": {"python": {"handler": "say"}}}
             await before.publish(pack(nodes=[node]), tenant="umbrella")
             place = Shipping(before.store, tmp_path)
-            await place.depot.begin(before.claim, lambda *change: None)
+            await place.services.begin(before.claim)
             assert place.found("umbrella") == "demo"
             assert place.found("default") == "llm"
             assert await place.publish(pack("1.1.0", nodes=[node]), tenant="umbrella")

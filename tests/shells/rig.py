@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from astraflow.core.errors import StoreError
-from astraflow.scheduler.service import Scheduler, Submission
+from astraflow.scheduler.runs import Submission
+from astraflow.scheduler.service import Scheduler
 from tests.sim.loop import VirtualLoop, run_virtual
 from tests.sim.shells.config import Config, node_uid
 from tests.sim.shells.disk import Handle
@@ -47,7 +48,7 @@ class Rig:
 
     async def submit(self, *kinds: str, key: str | None = None) -> str:
         """Ask for a run with a node of each kind, one after the other."""
-        accepted = await self.scheduler.submit(self.submission(*kinds, key=key))
+        accepted = await self.scheduler.runs.submit(self.submission(*kinds, key=key))
         return accepted.run_id
 
     def submission(self, *kinds: str, key: str | None = None) -> Submission:
@@ -92,12 +93,12 @@ class Rig:
         raise AssertionError("it did not come about")
 
     async def status(self, run_id: str) -> Any:
-        return (await self.scheduler.view_run(TENANT, run_id))["status"]
+        return (await self.scheduler.reader.view_run(TENANT, run_id))["status"]
 
     async def events(self, run_id: str, after: int = 0) -> list[int]:
         """The numbers of all events to the end of the run, or of the stream."""
         numbers: list[int] = []
-        async for batch in self.scheduler.follow_run(TENANT, run_id, after):
+        async for batch in self.scheduler.reader.follow_run(TENANT, run_id, after):
             numbers += [event["id"] for event in batch]
         return numbers
 

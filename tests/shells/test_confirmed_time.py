@@ -122,7 +122,7 @@ def test_what_is_too_many_goes_whatever_the_time_is() -> None:
     """And the key of a run that is gone is still used: it answers that, and runs nothing again (P3)."""
 
     async def test(rig: Rig) -> None:
-        made = await rig.scheduler.submit(rig.submission("ok", key="once"))
+        made = await rig.scheduler.runs.submit(rig.submission("ok", key="once"))
         await rig.until(lambda: rig.site.mirror.runs[made.run_id].is_finished)
         await asyncio.sleep(1.0)
         serving = rig.scheduler.serving
@@ -130,9 +130,9 @@ def test_what_is_too_many_goes_whatever_the_time_is() -> None:
         serving._parts = msgspec.structs.replace(serving._parts, retention=few)
         await serving.sweep()
         with pytest.raises(errors.NotFound):
-            await rig.scheduler.view_run(TENANT, made.run_id)
+            await rig.scheduler.reader.view_run(TENANT, made.run_id)
         with pytest.raises(errors.Conflict) as caught:
-            await rig.scheduler.submit(rig.submission("ok", key="once"))
+            await rig.scheduler.runs.submit(rig.submission("ok", key="once"))
         assert caught.value.code is errors.RUN_REMOVED
         assert caught.value.detail == {"runId": made.run_id}
 

@@ -11,6 +11,7 @@ from astraflow.core import errors
 from astraflow.core.errors import StoreError
 from astraflow.scheduler import feed as feeds
 from astraflow.scheduler.catalogs import Catalogs
+from astraflow.scheduler.current import Current
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.service import Scheduler
 from astraflow.scheduler.waits import ANSWER_S, Undecided
@@ -20,7 +21,7 @@ from tests.sim.loop import Hang, VirtualLoop, run_virtual
 
 def test_nothing_is_said_before_it_is_committed() -> None:
     async def test(rig: Rig) -> None:
-        await rig.until(lambda: bool(rig.scheduler.workers(TENANT)))
+        await rig.until(lambda: bool(rig.scheduler.workers.of_tenant(TENANT)))
         rig.hold()
         asked = asyncio.create_task(rig.submit("ok"))
         await asyncio.sleep(ANSWER_S - 1.0)
@@ -48,7 +49,7 @@ def test_heartbeats_are_answered_while_a_commit_hangs() -> None:
         assert len(worker.hosts.running) == 1, "it was fenced, though its scheduler lives"
         rig.let_go()
         await rig.until(scheduler.is_ready)
-        await scheduler.cancel(TENANT, run_id, "somebody")
+        await scheduler.runs.cancel(TENANT, run_id, "somebody")
         await rig.until(lambda: not worker.hosts.running)
 
     with_rig(test)
@@ -60,9 +61,9 @@ def test_a_view_waits_until_what_it_shows_is_durable() -> None:
         await rig.until(lambda: rig.site.checkers.attempts.executions == 1)
         await rig.until(lambda: rig.site.mirror.rows[run_id].status == "running")
         rig.hold()
-        cancelling = asyncio.create_task(rig.scheduler.cancel(TENANT, run_id, "somebody"))
+        cancelling = asyncio.create_task(rig.scheduler.runs.cancel(TENANT, run_id, "somebody"))
         await asyncio.sleep(0)
-        looking = asyncio.create_task(rig.scheduler.view_run(TENANT, run_id))
+        looking = asyncio.create_task(rig.scheduler.reader.view_run(TENANT, run_id))
         await asyncio.sleep(ANSWER_S - 1.0)
         assert not looking.done()
         rig.let_go()
@@ -85,7 +86,7 @@ def test_a_failing_store_makes_the_scheduler_unready_and_then_ready_again() -> N
         await rig.until(lambda: not scheduler.is_ready())
         assert "the store failed" in (scheduler.problem() or "")
         with pytest.raises(errors.Unavailable):
-            await scheduler.view_run(TENANT, run_id)
+            await scheduler.reader.view_run(TENANT, run_id)
         seen = await following  # it was let go
         rig.fault = None
         await rig.until(scheduler.is_ready)
@@ -108,14 +109,14 @@ def test_a_store_that_does_not_answer_is_not_waited_for_for_ever() -> None:
         assert not scheduler.is_ready()
         assert "the store has not answered a commit for 5 s" in (scheduler.problem() or "")
         with pytest.raises(errors.Unavailable) as refused:
-            await scheduler.submit(rig.submission("ok", key="second"))
+            await scheduler.runs.submit(rig.submission("ok", key="second"))
         assert refused.value.detail == {"outcome": "refused"}
         with pytest.raises(Undecided):
-            await scheduler.last_tenant_event(TENANT)
+            await scheduler.events.last(TENANT)
         rig.let_go()
         await rig.until(scheduler.is_ready)
-        first = await scheduler.submit(rig.submission("ok", key="first"))
-        second = await scheduler.submit(rig.submission("ok", key="second"))
+        first = await scheduler.runs.submit(rig.submission("ok", key="first"))
+        second = await scheduler.runs.submit(rig.submission("ok", key="second"))
         assert (first.is_new, second.is_new) == (False, True)
         assert set(rig.site.mirror.runs) == {first.run_id, second.run_id}
         await rig.until(lambda: rig.site.mirror.runs[first.run_id].is_finished)
@@ -134,7 +135,7 @@ def test_a_caller_that_gives_up_does_not_harm_the_run_it_asked_for() -> None:
         await asyncio.wait([asked])
         rig.let_go()
         await first
-        again = await rig.scheduler.submit(rig.submission("ok", key="second"))
+        again = await rig.scheduler.runs.submit(rig.submission("ok", key="second"))
         assert not again.is_new
         await rig.until(lambda: rig.site.mirror.runs[again.run_id].is_finished)
 
@@ -149,7 +150,7 @@ def test_a_slow_follower_reads_the_store_again_without_a_gap(
     async def test(rig: Rig) -> None:
         run_id = await rig.submit("ok", "ok", "ok", "ok")
         seen: list[int] = []
-        async for batch in rig.scheduler.follow_run(TENANT, run_id, 0):
+        async for batch in rig.scheduler.reader.follow_run(TENANT, run_id, 0):
             seen += [event["id"] for event in batch]
             await asyncio.sleep(3.0)
         assert seen == list(range(1, rig.site.mirror.runs[run_id].last_event + 1))
@@ -190,14 +191,14 @@ def test_a_scheduler_that_cannot_give_its_claim_back_ends_all_the_same() -> None
 def test_a_broken_disk_ends_the_scheduler_even_if_its_claim_cannot_be_given_back() -> None:
     async def test(rig: Rig) -> None:
         store = rig.site.handle_class(rig.site.disk)
-        parts = msgspec.structs.replace(rig.scheduler._parts, store=store)
+        parts = msgspec.structs.replace(rig.scheduler._lifecycle._parts, store=store)
         await rig.site.schedulers[0].stop()  # the fault is for the other one
-        other = Scheduler(parts, Catalogs([]))
+        other = Scheduler(parts, Catalogs([]), Current())
         running = asyncio.create_task(other.run())
         await rig.until(other.is_ready)
         rig.fault = StoreError(errors.STORE_BROKEN, "planted: the disk is broken")
         rig.hold()
-        asked = asyncio.create_task(other.submit(rig.submission("ok")))
+        asked = asyncio.create_task(other.runs.submit(rig.submission("ok")))
         await asyncio.sleep(1.0)
         rig.site.disk.out_until = 10**6
         rig.let_go()

@@ -18,7 +18,7 @@ from astraflow.core.runs.facts import (
     TaskLeased,
 )
 from astraflow.core.workflow.plan import Plan, decode_plan
-from astraflow.scheduler.archive import facts_of
+from astraflow.scheduler.ended_runs import facts_of
 from tests.sim.store import KeptRows, StoredRun
 from tests.sim.world import Violation
 

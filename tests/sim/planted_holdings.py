@@ -11,10 +11,10 @@ import msgspec
 
 import astraflow.core.runs.rebuild as rebuilding
 from astraflow.core.agent.notices import Notices
-from astraflow.core.dispatch.affinity import AffinityTable
 from astraflow.core.engine import engine, packages, placing, reports, sessions, stopping, view
+from astraflow.core.fleet.affinity import AffinityTable
 from astraflow.core.runs import decisions
-from astraflow.core.runs.effects import EnqueueTask
+from astraflow.core.runs.consequences import EnqueueTask
 from astraflow.core.runs.states import READY, Succeeded
 
 __all__ = [
@@ -55,7 +55,7 @@ def wishonce() -> AbstractContextManager[Any]:
     owe_packages = packages.owe_packages
 
     def broken(view: Any, worker: Any, *, is_first: bool) -> None:
-        with patch.object(packages, "_owe", _nothing):
+        with patch.object(packages, "_tell", _nothing):
             owe_packages(view, worker, is_first=is_first)
 
     return patch.object(sessions, "owe_packages", broken)
@@ -94,11 +94,11 @@ def rebuildcalls() -> Iterator[None]:
     right = decisions.take_up_answers
 
     def broken(decision: Any) -> None:
-        before = len(decision.effects)
+        before = len(decision.consequences)
         right(decision)
-        decision.effects[before:] = [
+        decision.consequences[before:] = [
             one
-            for one in decision.effects[before:]
+            for one in decision.consequences[before:]
             if not (isinstance(one, EnqueueTask) and decision.run.tasks[one.task].state is READY)
         ]
 
@@ -111,20 +111,20 @@ def rebuildcalls() -> Iterator[None]:
 
 def stickystale() -> AbstractContextManager[Any]:
     """The end of a task makes an affinity key live on, also one whose worker is lost."""
-    settle = AffinityTable.settle
+    end_use = AffinityTable.end_use
 
-    def broken(self: Any, tenant: str, key: str, worker_id: str, now: float, ttl_s: float) -> None:
+    def broken(self: Any, tenant: str, key: str, worker_id: str, ends_at: float) -> None:
         record = self.lookup(tenant, key)
         if record is not None:
-            record.expires_at = now + ttl_s
-        settle(self, tenant, key, worker_id, now, ttl_s)
+            record.expires_at = ends_at
+        end_use(self, tenant, key, worker_id, ends_at)
 
-    return patch.object(AffinityTable, "settle", broken)
+    return patch.object(AffinityTable, "end_use", broken)
 
 
 def rowsforgotten() -> AbstractContextManager[Any]:
     """A scheduler that starts does not read what workers hold."""
-    return patch.object(engine.Engine, "restore_holding", _nothing)
+    return patch.object(engine.Engine, "restore_resource", _nothing)
 
 
 def bootforgets() -> AbstractContextManager[Any]:

@@ -9,23 +9,21 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from astraflow.core.dispatch.resources import GONE
-from astraflow.core.engine.batch import AffinityChanged, Answer, Batch, ResourceChanged, WishChanged
+import msgspec
+
+from astraflow.core.engine.batch import Batch
+from astraflow.core.engine.commands import CancelRun, SubmitRun
+from astraflow.core.engine.effects import Effect, Reply, SendInstall
 from astraflow.core.engine.engine import Engine
-from astraflow.core.engine.intake import CancelRun, SubmitRun
 from astraflow.core.engine.ownership import Ownership
-from astraflow.core.engine.packages import PackageSource
 from astraflow.core.engine.settings import EngineSettings
+from astraflow.core.fleet.resources import GONE
+from astraflow.core.fleet.versions import EVERY_TENANT, PublishedVersion
+from astraflow.core.fleet.workers import WorkerRegistered
 from astraflow.core.protocol.codec import BadFrame
-from astraflow.core.protocol.events import GatewaySettings, RegisterArrived, SendFrame
+from astraflow.core.protocol.events import GatewaySettings, SendFrame
 from astraflow.core.protocol.wire import Envelope
-from astraflow.scheduler.holdings import (
-    holding_of,
-    wish_of,
-    write_affinity,
-    write_resource,
-    write_wish,
-)
+from astraflow.scheduler.fleet_rows import install_of, resource_of, write_fleet
 from astraflow.store.rows import Changes, WorkerRow
 from tests.sim.clock import Clock
 from tests.sim.config import Config
@@ -36,35 +34,29 @@ from tests.sim.wire import SimIds, authenticate, through_codec, tokens_for
 from tests.sim.world import World
 
 if TYPE_CHECKING:
-    from astraflow.core.engine.view import View
     from tests.sim.checkers import Checkers
 
 __all__ = ["SchedulerProcess"]
 
-_OF_HOLDINGS = (ResourceChanged, AffinityChanged, WishChanged)
+PUBLISHED = PublishedVersion(EVERY_TENANT, *EXTRA, "0" * 64)
+"""What the repository of the simulation has."""
 
 
-def published(tenant: str, name: str, version: str) -> PackageSource | None:
-    """What the repository of the simulation has."""
-    return PackageSource(version, "sim://package", "0" * 64) if version == EXTRA[1] else None
-
-
-def rows_of(batch: Batch, view: View) -> Changes:
-    """The rows of what workers hold, as the ledger writes them."""
+def rows_of(batch: Batch) -> Changes:
+    """The rows of what workers keep, as the row writer makes them."""
     changes = Changes()
-    for one in batch.notices:
-        if isinstance(one, RegisterArrived):
+    for change in batch.fleet:
+        fact = change.fact
+        if isinstance(fact, WorkerRegistered):
             row = WorkerRow(
-                tenant=one.tenant, worker_id=one.worker, subject="", incarnation=one.incarnation
+                tenant=fact.tenant,
+                worker_id=fact.worker_id,
+                subject="",
+                incarnation=fact.incarnation,
             )
             changes.workers.append(row)
-    for notice in dict.fromkeys(one for one in batch.notices if isinstance(one, _OF_HOLDINGS)):
-        if isinstance(notice, ResourceChanged):
-            write_resource(changes, notice, view)
-        elif isinstance(notice, AffinityChanged):
-            write_affinity(changes, notice, view)
-        else:
-            write_wish(changes, notice, view)
+    if batch.fleet:
+        list(write_fleet(changes, batch.fleet))
     return changes
 
 
@@ -152,22 +144,19 @@ class SchedulerProcess:
         at = self.clock.wall_ms()
         for (tenant, worker_id), incarnation in self.store.incarnations.items():
             self.engine.restore_worker(tenant, worker_id, None, incarnation)
-        self._restore_holdings(self.engine)
+        self._restore_fleet(self.engine, at)
         for run in self.store.active():
             self.engine.restore(run.plan, run.bare_facts(), now, at)
-        self._restore_affinities(self.engine, at)
         for (tenant, key), (fingerprint, run_id) in self.store.submissions.items():
             self.engine.remember_submission(tenant, key, fingerprint, run_id)
         self._serve()
 
-    def _restore_holdings(self, engine: Engine) -> None:
+    def _restore_fleet(self, engine: Engine, at: int) -> None:
         for row in self.store.resources.values():
             if row.state not in GONE:
-                engine.restore_holding(holding_of(row))
-        for wish in self.store.wishes.values():
-            engine.restore_wish(wish_of(wish))
-
-    def _restore_affinities(self, engine: Engine, at: int) -> None:
+                engine.restore_resource(resource_of(row))
+        for intent in self.store.intents.values():
+            engine.restore_install(install_of(intent))
         for key in self.store.affinities.values():
             age_s, left_s = (at - key.acquired_at) / 1000, (key.expires_at - at) / 1000
             engine.restore_affinity(key.tenant, key.key, key.worker_id, age_s, left_s)
@@ -186,7 +175,7 @@ class SchedulerProcess:
 
     def _serve(self) -> None:
         assert self.engine is not None
-        self.engine.view.sources = published
+        self.engine.publish(PUBLISHED)
         self._committing = False
         self._tick_at = None
         self.world.after(0.0, self._renew, self.life)
@@ -362,6 +351,7 @@ class SchedulerProcess:
             self.close(outcome.value)
             return
         self._publish()
+        batch.effects[:] = map(_signed, batch.effects)
         self.engine.committed(batch, self.clock.now(), self.clock.wall_ms())
         if was_committing:
             self._pump()
@@ -369,13 +359,10 @@ class SchedulerProcess:
     # What another store does otherwise.
 
     def _is_stored(self, batch: Batch) -> bool:
-        kept = (*_OF_HOLDINGS, RegisterArrived) if self.config.resources else _OF_HOLDINGS
-        return bool(batch.facts) or any(isinstance(one, kept) for one in batch.notices)
+        return batch.has_facts
 
     def _write_down(self, batch: Batch) -> None:
-        """Make the rows of a batch, by what the view is when it is taken."""
-        assert self.engine is not None
-        self._changes = rows_of(batch, self.engine.view)
+        self._changes = rows_of(batch)
 
     def _store(self, batch: Batch) -> CommitOutcome:
         assert self.engine is not None
@@ -405,11 +392,9 @@ class SchedulerProcess:
             else:
                 del self._conns[output.conn]
                 self.network.close(conn)
-        for answer in self.engine.take_answers():
-            self._answer(answer)
-
-    def _answer(self, answer: Answer) -> None:
-        answer.token(answer)  # type: ignore[operator]
+        for effect in self.engine.take_shell_effects():
+            if isinstance(effect, Reply):
+                effect.token(effect)  # type: ignore[operator]
 
     def _schedule_tick(self) -> None:
         if self.engine is None:
@@ -431,3 +416,10 @@ class SchedulerProcess:
             return  # waking ticks
         self.engine.tick(self.clock.now(), self.clock.wall_ms())
         self._pump()
+
+
+def _signed(effect: Effect) -> Effect:
+    """As the shell does: add the URL."""
+    if isinstance(effect, SendInstall):
+        return msgspec.structs.replace(effect, url="sim://package")
+    return effect

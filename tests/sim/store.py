@@ -44,7 +44,7 @@ class KeptRows:
 
     def __init__(self) -> None:
         self.resources: dict[tuple[str, str, str], ResourceRow] = {}
-        self.wishes: dict[tuple[str, str, str, str], InstallIntentRow] = {}
+        self.intents: dict[tuple[str, str, str, str], InstallIntentRow] = {}
         self.incarnations: dict[tuple[str, str], int] = {}
         self.affinities: dict[tuple[str, str], AffinityRow] = {}
         self.on_rows: list[object] = []
@@ -55,8 +55,8 @@ class KeptRows:
             self.incarnations[worker.tenant, worker.worker_id] = worker.incarnation
         for resource in rows.resources:
             self.resources[resource.tenant, resource.worker_id, resource.resource_id] = resource
-        for wish in rows.intents:
-            self.wishes[wish.tenant, wish.worker_id, wish.name, wish.version] = wish
+        for intent in rows.intents:
+            self.intents[intent.tenant, intent.worker_id, intent.name, intent.version] = intent
         for affinity in rows.affinities:
             self.affinities[affinity.tenant, affinity.key] = affinity
         for key in rows.affinities_gone:
@@ -123,8 +123,8 @@ class Store(KeptRows):
         if epoch < self.epoch:
             raise Violation("I21", f"epoch {epoch} committed after epoch {self.epoch}")
         self.commits += 1
-        for run_id, plan in batch.plans.items():
-            self.runs[run_id] = StoredRun(plan)
+        for run_id, request in batch.submitted.items():
+            self.runs[run_id] = StoredRun(request.plan)
         for one in batch.facts:
             run = self.runs[one.run_id]
             run.facts.append(one)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from astraflow.core.engine.engine import Engine
 from astraflow.scheduler import serving
-from astraflow.scheduler.ledger import Ledger
+from astraflow.scheduler.row_writer import RowWriter
 from tests.sim.config import Config, draw
 from tests.sim.sqlite.simulation import simulate_sqlite
 from tests.sim.sqlite.store import SqliteBackedStore
@@ -40,13 +42,13 @@ def test_torn_transactions_and_unknown_outcomes_are_survived() -> None:
 
 
 def test_a_row_that_does_not_repeat_its_facts_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    write = Ledger._write_run
+    write = RowWriter._write_run
 
-    def broken(self: Ledger, changes: object, run_id: str, fact: object) -> object:
-        change = write(self, changes, run_id, fact)  # type: ignore[arg-type]
+    def broken(self: RowWriter, *args: object) -> object:
+        change = write(self, *args)  # type: ignore[arg-type]
         return None if change is not None and change.finished_at is not None else change
 
-    monkeypatch.setattr(Ledger, "_write_run", broken)
+    monkeypatch.setattr(RowWriter, "_write_run", broken)
     violation = simulate_sqlite(3, Config(seed=3)).violation
     assert violation is not None
     assert violation.invariant == "I20"
@@ -66,17 +68,17 @@ def test_an_unknown_outcome_that_is_not_read_back_is_noticed(
 def test_a_start_that_places_tasks_before_it_knows_where_resources_are_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    holdings, affinities = serving._restore_holdings, serving._restore_affinities
+    fleet, runs = serving._restore_fleet, serving._restore
 
     async def nothing(parts: serving.Parts, engine: Engine) -> None:
         """Not yet."""
 
-    async def late(parts: serving.Parts, engine: Engine) -> None:
-        await holdings(parts, engine)
-        await affinities(parts, engine)
+    async def late(parts: serving.Parts, engine: Engine, *args: Any) -> None:
+        await runs(parts, engine, *args)
+        await fleet(parts, engine)
 
-    monkeypatch.setattr(serving, "_restore_holdings", nothing)
-    monkeypatch.setattr(serving, "_restore_affinities", late)
+    monkeypatch.setattr(serving, "_restore_fleet", nothing)
+    monkeypatch.setattr(serving, "_restore", late)
     many = {"runs": 5, "tasks": 6, "tenants": 1, "workers": 3, "slots": 1, "crash_every_s": 5.0}
     for seed in range(70):
         drawn = draw(seed)

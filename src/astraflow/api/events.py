@@ -116,19 +116,19 @@ class EventEndpoints:
         return await self._open_run(call, run_id, after)
 
     async def _open_run(self, call: Call, run_id: str, after: int | None) -> ASGIApp:
-        last, is_over = await self._scheduler.last_event(call.tenant, run_id)
+        last, is_over = await self._scheduler.reader.last_event(call.tenant, run_id)
         _refuse_ahead(after, last)
         if is_over and after == last:
             return NO_CONTENT
         first = b""
         if after is None and call.flag("snapshot", False):
             first, after = await self._snapshot(call.tenant, run_id)
-        events = self._scheduler.follow_run(call.tenant, run_id, after or 0)
+        events = self._scheduler.reader.follow_run(call.tenant, run_id, after or 0)
         return self._stream(call.tenant, _encoded(events, event_bytes), first)
 
     async def _snapshot(self, tenant: str, run_id: str) -> tuple[bytes, int]:
         """The run as it is, without a number, and where its events go on."""
-        view = bounded(await self._scheduler.view_run(tenant, run_id))
+        view = bounded(await self._scheduler.reader.view_run(tenant, run_id))
         after = view["lastEvent"]
         if view["finishedAt"] is not None:
             after -= (
@@ -139,8 +139,8 @@ class EventEndpoints:
 
     async def _open_tenant(self, call: Call, after: int | None) -> ASGIApp:
         if after is not None:
-            _refuse_ahead(after, await self._scheduler.last_tenant_event(call.tenant))
-        events = self._scheduler.follow_tenant(call.tenant, after)
+            _refuse_ahead(after, await self._scheduler.events.last(call.tenant))
+        events = self._scheduler.events.follow(call.tenant, after)
         return self._stream(call.tenant, _encoded(events, _TenantEncoder(after)))
 
     def _stream(

@@ -15,11 +15,11 @@ from astraflow.api.downloads import Download, answer_download
 from astraflow.api.requests import Call, decode_json
 from astraflow.api.routes import Parts
 from astraflow.core import errors
-from astraflow.core.dispatch.rollout import Rollout
 from astraflow.core.errors import Refused
+from astraflow.core.fleet.rollouts import Rollout
 from astraflow.core.timestamps import iso
+from astraflow.scheduler.packages import RolloutRequest
 from astraflow.scheduler.repository import Repository
-from astraflow.scheduler.rollouts import RolloutRequest
 from astraflow.store.rows import PackageRow
 
 __all__ = ["PackageEndpoints"]
@@ -52,7 +52,7 @@ class PackageEndpoints:
 
     @property
     def _repository(self) -> Repository:
-        return self._scheduler.depot.repository
+        return self._scheduler.packages.repository
 
     async def publish(self, call: Call) -> ASGIApp:
         kind = (call.header(b"content-type") or "").partition(";")[0].strip().lower()
@@ -124,14 +124,16 @@ class PackageEndpoints:
         name: str = call.params["name"]
         self._repository.versions(call.tenant, name)
         version = decode_json(await call.json_body(), _version).version
-        active = await self._repository.activate(call.tenant, name, version, call.bearer.subject)
+        active = await self._scheduler.packages.activate(
+            call.tenant, name, version, call.bearer.subject
+        )
         return answer_json({"name": name, "version": active.version, "previous": active.previous})
 
     async def start_rollout(self, call: Call) -> ASGIApp:
         name: str = call.params["name"]
         self._repository.versions(call.tenant, name)
         request = decode_json(await call.json_body(), _rollout)
-        rollout = await self._scheduler.rollouts.start(
+        rollout = await self._scheduler.packages.roll_out(
             call.tenant, name, request, call.bearer.subject
         )
         return answer_json(_rollout_view(rollout), 202)
@@ -139,14 +141,14 @@ class PackageEndpoints:
     async def list_rollouts(self, call: Call) -> ASGIApp:
         name: str = call.params["name"]
         self._repository.versions(call.tenant, name)
-        found = await self._scheduler.rollouts.of(call.tenant, name)
+        found = await self._scheduler.packages.rollouts(call.tenant, name)
         return answer_json({"items": [_rollout_view(one) for one in found], "nextCursor": None})
 
     async def roll_back(self, call: Call) -> ASGIApp:
         name: str = call.params["name"]
         self._repository.versions(call.tenant, name)
         before = self._repository.active(call.tenant, name)
-        version = await self._scheduler.rollouts.roll_back(call.tenant, name, call.bearer.subject)
+        version = await self._scheduler.packages.roll_back(call.tenant, name, call.bearer.subject)
         return answer_json({"name": name, "version": version, "previous": before})
 
     async def archive(self, call: Call) -> ASGIApp:
@@ -174,7 +176,7 @@ class PackageEndpoints:
     def _held(self, tenant: str, name: str) -> dict[str, list[str]]:
         """Which workers have which version of a package."""
         held: dict[str, list[str]] = {}
-        for worker in self._scheduler.workers(tenant):
+        for worker in self._scheduler.workers.of_tenant(tenant):
             for package in worker.packages:
                 if package.get("name") == name and package.get("status") == "installed":
                     held.setdefault(package.get("version", ""), []).append(worker.worker_id)

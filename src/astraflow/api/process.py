@@ -72,7 +72,7 @@ async def serve(
         metrics=metrics,
         reached=reached,
     )
-    scheduler.depot.origin = settings.public_url or _linked(sock)
+    scheduler.blobs.origin = settings.public_url or _linked(sock)
     app = make_app(scheduler, settings, tokens=tokens, secret=secret, metrics=metrics, clock=clock)
     host, port = sock.getsockname()[:2]
     server = _Server(server_config(app, host, port, sockets=socket_class(scheduler)))

@@ -10,7 +10,6 @@ from litestar.types import ASGIApp
 from astraflow.api.access import NOT_LET_IN
 from astraflow.api.answers import NO_CONTENT, answer_json
 from astraflow.api.downloads import Download, answer_download
-from astraflow.api.ports import ResourcePort
 from astraflow.api.requests import Call, decode_json
 from astraflow.api.routes import Parts
 from astraflow.core import errors
@@ -39,12 +38,12 @@ class ResourceEndpoints:
 
     def __init__(self, parts: Parts) -> None:
         self._scheduler = parts.scheduler
-        self._resources: ResourcePort = parts.scheduler
+        self._resources = parts.scheduler.resources
         self._cursors = parts.cursors
 
     @property
     def _copies(self) -> Copies:
-        return self._scheduler.depot.copies
+        return self._scheduler.blobs.copies
 
     # -- resources --------------------------------------------------------------------------
 
@@ -54,7 +53,7 @@ class ResourceEndpoints:
         before = cursor and self._cursors.read(
             "resources", call.tenant, cursor, tuple[int, str, str]
         )
-        rows = await self._resources.resources(
+        rows = await self._resources.search(
             call.tenant,
             limit=limit + 1,
             before=before or None,
@@ -81,7 +80,7 @@ class ResourceEndpoints:
     async def extend(self, call: Call) -> ASGIApp:
         found = await self._find(call, RESOURCES)
         ttl_s = decode_json(await call.json_body(), _extension).ttl_seconds
-        row = await self._resources.extend_resource(
+        row = await self._resources.extend(
             call.tenant,
             found.resource_id,
             found.worker_id,
@@ -91,13 +90,13 @@ class ResourceEndpoints:
         return answer_json(_view(row))
 
     async def close(self, call: Call) -> ASGIApp:
-        await self._resources.close_resource(
+        await self._resources.close(
             call.tenant, call.rest_of_path(RESOURCES), call.text("workerId"), call.bearer.subject
         )
         return NO_CONTENT
 
     async def _find(self, call: Call, prefix: str) -> ResourceRow:
-        return await self._resources.resource(
+        return await self._resources.get(
             call.tenant, call.rest_of_path(prefix), call.text("workerId")
         )
 
@@ -107,7 +106,7 @@ class ResourceEndpoints:
         """Have a copy made if there is none, and hand out a link to it."""
         row = await self._exported(call)
         copy = _copy(row)
-        url, expires_at = self._copies.download_url(row)
+        url, expires_at = self._copies.download_url((row.tenant, row.worker_id, row.resource_id))
         size = await self._copies.size(copy)
         view = {
             "url": url,
@@ -134,7 +133,7 @@ class ResourceEndpoints:
         row = await self._find(call, ARTIFACTS)
         if row.blob is not None:
             return row
-        return await self._resources.export_artifact(
+        return await self._resources.export(
             call.tenant, row.resource_id, row.worker_id, call.bearer.subject
         )
 
@@ -143,7 +142,7 @@ class ResourceEndpoints:
         if token is None:
             raise Refused(errors.AUTH_INVALID_TOKEN, NOT_LET_IN)
         link = self._copies.open_download(token, call.rest_of_path(ARTIFACTS))
-        return await self._resources.resource(link.tenant, link.resource_id, link.worker_id)
+        return await self._resources.get(link.tenant, link.resource_id, link.worker_id)
 
     # -- uploads ----------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from astraflow.core import errors
 from astraflow.core.errors import Refused
 from astraflow.core.runs.facts import RunStatus
 from astraflow.core.timestamps import iso
-from astraflow.scheduler.service import Submission
+from astraflow.scheduler.runs import Submission
 
 __all__ = ["RunEndpoints"]
 
@@ -70,7 +70,7 @@ class RunEndpoints:
         body = await call.json_body(DEFINITION_BODY_BYTES)
         request = decode_json(body, _run_request)
         definition = _check_request(request)
-        accepted = await self._scheduler.submit(
+        accepted = await self._scheduler.runs.submit(
             Submission(
                 tenant=call.tenant,
                 by=call.bearer.subject,
@@ -91,7 +91,7 @@ class RunEndpoints:
 
     async def show(self, call: Call) -> ASGIApp:
         with_nodes = call.flag("nodes", True)
-        view = await self._scheduler.view_run(
+        view = await self._scheduler.reader.view_run(
             call.tenant, _id(call, "runId"), with_nodes=with_nodes
         )
         return answer_json(bounded(view))
@@ -103,7 +103,7 @@ class RunEndpoints:
             raise Refused(errors.REQUEST_INVALID, f"unknown status: {status[:80]}")
         cursor = call.text("cursor", 512)
         before = cursor and self._cursors.read("runs", call.tenant, cursor, tuple[int, str])
-        rows = await self._scheduler.list_runs(
+        rows = await self._scheduler.reader.list_runs(
             call.tenant,
             limit=limit + 1,
             before=before or None,
@@ -121,29 +121,29 @@ class RunEndpoints:
 
     async def show_node(self, call: Call) -> ASGIApp:
         run_id, node_id = _id(call, "runId"), _id(call, "nodeId")
-        view = await self._scheduler.view_node(call.tenant, run_id, node_id)
+        view = await self._scheduler.reader.view_node(call.tenant, run_id, node_id)
         complete_node(run_id, view)
-        facts = await self._scheduler.node_facts(call.tenant, run_id, node_id)
+        facts = await self._scheduler.reader.node_facts(call.tenant, run_id, node_id)
         return answer_json({**view, **node_history(facts)})
 
     async def show_definition(self, call: Call) -> ASGIApp:
-        return Answer(await self._scheduler.get_definition(call.tenant, _id(call, "runId")))
+        return Answer(await self._scheduler.reader.get_definition(call.tenant, _id(call, "runId")))
 
     async def list_artifacts(self, call: Call) -> ASGIApp:
-        view = await self._scheduler.view_run(call.tenant, _id(call, "runId"))
+        view = await self._scheduler.reader.view_run(call.tenant, _id(call, "runId"))
         return answer_json({"items": view["artifacts"], "nextCursor": None})
 
     async def cancel(self, call: Call) -> ASGIApp:
         run_id = _id(call, "runId")
         await call.optional_body()
-        await self._scheduler.cancel(call.tenant, run_id, call.bearer.subject)
-        return answer_json(bounded(await self._scheduler.view_run(call.tenant, run_id)))
+        await self._scheduler.runs.cancel(call.tenant, run_id, call.bearer.subject)
+        return answer_json(bounded(await self._scheduler.reader.view_run(call.tenant, run_id)))
 
     async def rebind(self, call: Call) -> ASGIApp:
         run_id = _id(call, "runId")
         body = await call.optional_body()
         request = decode_json(body, _rebind_request) if body else _RebindRequest()
-        await self._scheduler.rebind(
+        await self._scheduler.runs.rebind(
             call.tenant, run_id, restart=request.running == "restart", by=call.bearer.subject
         )
         return answer_json({"runId": run_id, "running": request.running}, 202)
@@ -154,7 +154,7 @@ class RunEndpoints:
         cursor = call.text("cursor", 512)
         place = f"logs {run_id}"
         after = self._cursors.read(place, call.tenant, cursor, int) if cursor else 0
-        last, _ = await self._scheduler.last_event(call.tenant, run_id)
+        last, _ = await self._scheduler.reader.last_event(call.tenant, run_id)
         lines, reached = await self._gather_lines(call, run_id, node_id, after, last, limit)
         goes_on = reached < last
         return answer_json(
@@ -172,7 +172,9 @@ class RunEndpoints:
         if after >= last:
             return lines, after
         reached = after
-        async with aclosing(self._scheduler.follow_run(call.tenant, run_id, after)) as batches:
+        async with aclosing(
+            self._scheduler.reader.follow_run(call.tenant, run_id, after)
+        ) as batches:
             async for events in batches:
                 lines.extend(log_lines(events, node_id))
                 if len(lines) >= limit:

@@ -12,7 +12,7 @@ from astraflow.api.ports import WorkerCommand
 from astraflow.api.requests import Call, decode_json
 from astraflow.api.routes import Parts
 from astraflow.core.timestamps import iso
-from astraflow.scheduler.service import WorkerView
+from astraflow.scheduler.workers import WorkerView
 
 __all__ = ["WorkerEndpoints"]
 
@@ -30,7 +30,9 @@ class WorkerEndpoints:
         limit = call.limit()
         cursor = call.text("cursor", 512)
         after = self._cursors.read("workers", call.tenant, cursor, str) if cursor else ""
-        known = sorted(self._scheduler.workers(call.tenant), key=lambda one: one.worker_id)
+        known = sorted(
+            self._scheduler.workers.of_tenant(call.tenant), key=lambda one: one.worker_id
+        )
         rest = [one for one in known if one.worker_id > after]
         page = rest[:limit]
         last = page[-1].worker_id if len(rest) > limit else None
@@ -42,12 +44,12 @@ class WorkerEndpoints:
         )
 
     async def show(self, call: Call) -> ASGIApp:
-        return answer_json(_view(self._scheduler.worker(call.tenant, _id(call))))
+        return answer_json(_view(self._scheduler.workers.get(call.tenant, _id(call))))
 
     async def command(self, call: Call) -> ASGIApp:
         worker_id = _id(call)
         command = decode_json(await call.json_body(), _command)
-        command_id = await self._scheduler.command(
+        command_id = await self._scheduler.workers.command(
             call.tenant, worker_id, command, call.bearer.subject
         )
         kind = type(command).__struct_config__.tag

@@ -42,14 +42,14 @@ class WorkflowEndpoints:
         definition = await call.json_body(DEFINITION_BODY_BYTES)
         if not is_draft:
             await self._check(call.tenant, definition)
-        row = await self._scheduler.save_workflow(
+        row = await self._scheduler.workflows.save(
             call.tenant, definition, by=call.bearer.subject, expected_version=0
         )
         location = (b"location", f"/api/v1/workflows/{quote(row.workflow_id, safe='')}".encode())
         return Answer(row.definition, 201, JSON, [location, *_version_headers(row)])
 
     async def show(self, call: Call) -> ASGIApp:
-        row = await self._scheduler.get_workflow(
+        row = await self._scheduler.workflows.get(
             call.tenant, _id(call), _positive(call.number("version"))
         )
         return Answer(row.definition, 200, JSON, _version_headers(row))
@@ -60,10 +60,10 @@ class WorkflowEndpoints:
         definition = await call.json_body(DEFINITION_BODY_BYTES)
         if expected is None:
             # Not found is told before anything is saved: PUT changes what is there, POST makes what is not.
-            await self._scheduler.get_workflow(call.tenant, workflow_id)
+            await self._scheduler.workflows.get(call.tenant, workflow_id)
         if not is_draft:
             await self._check(call.tenant, definition)
-        row = await self._scheduler.save_workflow(
+        row = await self._scheduler.workflows.save(
             call.tenant,
             definition,
             by=call.bearer.subject,
@@ -75,19 +75,19 @@ class WorkflowEndpoints:
     async def delete(self, call: Call) -> ASGIApp:
         workflow_id, expected = _id(call), _expected(call)
         if expected is not None:
-            row = await self._scheduler.get_workflow(call.tenant, workflow_id)
+            row = await self._scheduler.workflows.get(call.tenant, workflow_id)
             if row.version != expected:
                 raise Conflict(
                     errors.WORKFLOW_CONFLICT, f"the workflow is at version {row.version} by now"
                 )
-        await self._scheduler.delete_workflow(call.tenant, workflow_id)
+        await self._scheduler.workflows.delete(call.tenant, workflow_id)
         return NO_CONTENT
 
     async def list_workflows(self, call: Call) -> ASGIApp:
         limit = call.limit()
         cursor = call.text("cursor", 512)
         before = cursor and self._cursors.read("workflows", call.tenant, cursor, tuple[int, str])
-        rows = await self._scheduler.list_workflows(
+        rows = await self._scheduler.workflows.search(
             call.tenant, limit=limit + 1, before=before or None
         )
         page = rows[:limit]
@@ -106,9 +106,11 @@ class WorkflowEndpoints:
     async def _check(self, tenant: str, definition: bytes) -> None:
         """Raises InvalidDocument with all that keeps the definition from being run."""
         if len(definition) <= INLINE_BYTES:
-            problems = self._scheduler.validate(tenant, definition)
+            problems = self._scheduler.workflows.validate(tenant, definition)
         else:
-            problems = await asyncio.to_thread(self._scheduler.validate, tenant, definition)
+            problems = await asyncio.to_thread(
+                self._scheduler.workflows.validate, tenant, definition
+            )
         if problems:
             raise refusal_of(problems)
 

@@ -7,6 +7,8 @@ import socket
 from random import Random
 from typing import Final
 
+import msgspec
+
 from astraflow.clock import Clock
 from astraflow.config import SchedulerSettings, Secret
 from astraflow.core import errors
@@ -18,8 +20,9 @@ from astraflow.core.security.policy import Role, allows
 from astraflow.core.security.tokens import SessionTokens
 from astraflow.core.workflow import core_manifest
 from astraflow.observe.metrics import Metrics
+from astraflow.scheduler.blob_services import open_blob_services
 from astraflow.scheduler.catalogs import Catalogs
-from astraflow.scheduler.depot import open_depot
+from astraflow.scheduler.current import Current
 from astraflow.scheduler.gauges import SchedulerGauge
 from astraflow.scheduler.service import Scheduler
 from astraflow.scheduler.serving import Parts
@@ -81,9 +84,9 @@ def assemble(
     Raises:
         Refused: a setting about packages or blobs cannot be used.
     """
-    engine = settings.engine()
-    made: list[Scheduler] = []
-    gauge = SchedulerGauge(metrics, lambda: made[0].view if made else None)
+    engine = msgspec.structs.replace(settings.engine(), keeps_copies=True)
+    current = Current()
+    gauge = SchedulerGauge(metrics, current)
     parts = Parts(
         # Two containers may have one host name and one pid: the claim on the store must not be taken for its own.
         scheduler_id=f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}",
@@ -104,7 +107,5 @@ def assemble(
         reached=reached,
     )
     catalogs = Catalogs([core_manifest()])
-    depot = open_depot(settings, store, secret, clock, catalogs)
-    scheduler = Scheduler(parts, catalogs, depot)
-    made.append(scheduler)
-    return scheduler
+    blobs = open_blob_services(settings, store, secret, clock, catalogs, current)
+    return Scheduler(parts, catalogs, current, blobs)

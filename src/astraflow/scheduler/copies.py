@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 from urllib.parse import quote
 
@@ -20,7 +20,7 @@ from astraflow.core import errors
 from astraflow.scheduler.blobs import Blobs
 from astraflow.scheduler.links import ArtifactLink, Links, UploadLink
 from astraflow.store.rows import ResourceRow
-from astraflow.store.store import Claim, Store
+from astraflow.store.store import Store
 
 __all__ = ["Copies", "Copy", "Key", "with_current_copy"]
 
@@ -57,28 +57,21 @@ class Copies:
         blobs: Blobs,
         links: Links,
         clock: Clock,
+        note: Callable[[Key, str], Awaitable[None]],
         *,
         max_bytes: int = 64 * 1024**3,
         origin: str = "",
     ) -> None:
+        """`note` keeps the name of a copy that has arrived; when it returns, that is durable. It raises NotFound for a
+        resource that is not known any more."""
         self.origin = origin
-        self.on_copy: Callable[[Key, str], None] = _pass_by
-        """Told of each copy that has arrived, and of its name."""
+        self._note = note
         self._store = store
         self._blobs = blobs
         self._links = links
         self._clock = clock
         self._max_bytes = max_bytes
-        self._claim: Claim | None = None
         self._waiting: dict[Key, set[asyncio.Future[None]]] = {}
-
-    def load(self, claim: Claim) -> None:
-        """From here on copies are noted under this claim."""
-        self._claim = claim
-
-    def let_go(self) -> None:
-        """Nothing is served now, so nothing may be noted."""
-        self._claim = None
 
     # -- uploads ----------------------------------------------------------------------------
 
@@ -106,21 +99,15 @@ class Copies:
             NotFound: the resource is not known any more.
             Unavailable: it cannot be kept now.
         """
-        if self._claim is None:
-            raise errors.Unavailable(errors.STORE_UNAVAILABLE, "not ready: nothing is served now")
         place = f"{PREFIX}/{os.urandom(16).hex()}"
         written = await self._blobs.put_stream(place, chunks, link.max_bytes)
         copy = Copy(place, written.sha256)
         key = (link.tenant, link.worker_id, link.resource_id)
-        if self._claim is None or not await self._store.set_resource_blob(
-            self._claim, key, copy.text()
-        ):
+        try:
+            await self._note(key, copy.text())
+        except errors.NotFound:
             await self._blobs.delete(place)
-            raise errors.NotFound(
-                errors.RESOURCE_MISSING,
-                f"the resource is not known any more: {link.resource_id[:80]}",
-            )
-        self.on_copy(key, copy.text())
+            raise
         for arrival in self._waiting.pop(key, ()):
             if not arrival.done():
                 arrival.set_result(None)
@@ -158,15 +145,16 @@ class Copies:
 
     # -- downloads --------------------------------------------------------------------------
 
-    def download_url(self, row: ResourceRow, ttl_s: float = DOWNLOAD_S) -> tuple[str, int]:
+    def download_url(self, key: Key, ttl_s: float = DOWNLOAD_S) -> tuple[str, int]:
         """A link to the copy, and when it ends."""
+        tenant, worker_id, resource_id = key
         link = ArtifactLink(
-            tenant=row.tenant,
-            resource_id=row.resource_id,
-            worker_id=row.worker_id,
+            tenant=tenant,
+            resource_id=resource_id,
+            worker_id=worker_id,
             exp=self._links.expiry(ttl_s),
         )
-        path = f"/api/v1/artifacts/{quote(row.resource_id, safe='/')}"
+        path = f"/api/v1/artifacts/{quote(resource_id, safe='/')}"
         return f"{self.origin}{path}?token={self._links.make(link)}", link.exp
 
     def open_download(self, token: str, resource_id: str) -> ArtifactLink:
@@ -198,10 +186,6 @@ class Copies:
                 await self._blobs.delete(key)
                 removed += 1
         return removed
-
-
-def _pass_by(key: Key, blob: str) -> None:
-    """Nobody listens."""
 
 
 class _Digest(msgspec.Struct):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
-from astraflow.core.engine.batch import Batch, PackageTold
-from astraflow.core.engine.view import View
-from astraflow.core.protocol.business import PkgEvent
-from astraflow.core.protocol.events import Missed
+from astraflow.core.engine.batch import Batch
+from astraflow.core.engine.queries import Queries
+from astraflow.core.fleet.installs import PackageReported
+from astraflow.core.fleet.workers import HeartbeatMissed
 from astraflow.core.runs.facts import (
     AttemptFailed,
     AttemptLost,
@@ -26,9 +26,7 @@ from astraflow.core.runs.facts import (
     TaskWaiting,
 )
 from astraflow.observe.metrics import Metrics
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from astraflow.scheduler.current import Current
 
 __all__ = ["SchedulerGauge"]
 
@@ -42,11 +40,11 @@ _Place = tuple[str, int]
 
 
 class SchedulerGauge:
-    """Turns what is committed into numbers. `view` is that of the engine that serves, None if none does."""
+    """Turns what is committed into numbers. `current`: the engine that serves, if one does."""
 
-    def __init__(self, metrics: Metrics, view: Callable[[], View | None]) -> None:
+    def __init__(self, metrics: Metrics, current: Current) -> None:
         self._metrics = metrics
-        self._view = view
+        self._current = current
         # Only of what is out or waits: an entry goes when its attempt ends.
         self._out: dict[_Place, tuple[str, str, int]] = {}  # tenant, node type, leased at
         self._waiting: dict[_Place, tuple[str, int]] = {}  # what for, since when
@@ -56,7 +54,7 @@ class SchedulerGauge:
         metrics.sessions.follow(self._sessions)
         metrics.connections.follow(self._sessions)
 
-    def committed(self, seconds: float, batch: Batch, view: View) -> None:
+    def committed(self, seconds: float, batch: Batch) -> None:
         metrics = self._metrics
         metrics.commit_seconds.observe(seconds)
         metrics.batch_facts.observe(len(batch.facts))
@@ -64,7 +62,7 @@ class SchedulerGauge:
             fact = numbered.fact
             kind = type(fact)
             if kind is TaskLeased:
-                self._leased(numbered.run_id, fact, view)  # type: ignore[arg-type]
+                self._leased(numbered.run_id, fact)  # type: ignore[arg-type]
             elif kind in _ENDS:
                 self._ended(numbered.run_id, fact)  # type: ignore[arg-type]
             elif isinstance(fact, TaskWaiting):
@@ -76,11 +74,12 @@ class SchedulerGauge:
             elif isinstance(fact, RunFinished):
                 tenant = self._tenants.pop(numbered.run_id, "")
                 metrics.runs_finished.add(tenant, fact.status)
-        for notice in batch.notices:
-            if isinstance(notice, Missed):
-                metrics.heartbeats_missed.add(notice.tenant, notice.worker)
-            elif isinstance(notice, PackageTold):
-                self._told_of_package(notice.tenant, notice.event)
+        for change in batch.fleet:
+            told = change.fact
+            if isinstance(told, HeartbeatMissed):
+                metrics.heartbeats_missed.add(told.tenant, told.worker_id)
+            elif isinstance(told, PackageReported):
+                self._told_of_package(told)
 
     def frames(self, tenant: str, received_bytes: int, sent_bytes: int) -> None:
         self._metrics.frame_bytes.add(tenant, "in", by=received_bytes)
@@ -101,8 +100,9 @@ class SchedulerGauge:
         self._waiting.clear()
         self._tenants.clear()
 
-    def _leased(self, run_id: str, fact: TaskLeased, view: View) -> None:
-        run = view.runs.get(run_id)
+    def _leased(self, run_id: str, fact: TaskLeased) -> None:
+        queries = self._queries()
+        run = None if queries is None else queries.run(run_id)
         if run is None:
             return  # it has ended in the same batch
         place = (run_id, fact.task)
@@ -124,41 +124,42 @@ class SchedulerGauge:
             tenant, node_type, leased_at = known
             self._metrics.result_latency.observe(fact.at - leased_at, tenant, node_type)
 
-    def _told_of_package(self, tenant: str, event: PkgEvent) -> None:
+    def _told_of_package(self, event: PackageReported) -> None:
         """Count an operation when it has ended."""
+        tenant = event.tenant
         if event.status == "installed":
             self._metrics.package_operations.add(tenant, "install", "succeeded")
         elif event.status == "removed":
             self._metrics.package_operations.add(tenant, "uninstall", "succeeded")
         elif event.status == "failed":
-            operation = "uninstall" if _failed_step(event) == "remove" else "install"
+            operation = "uninstall" if _failed_step(event.details) == "remove" else "install"
             self._metrics.package_operations.add(tenant, operation, "failed")
 
     # -- read at a scrape -------------------------------------------------------------------
 
+    def _queries(self) -> Queries | None:
+        return self._current.engine.ask if self._current.is_serving else None
+
     def _queue_depth(self) -> dict[tuple[str, ...], float]:
-        view = self._view()
-        return {(): 0.0 if view is None else float(len(view.queue))}
+        queries = self._queries()
+        return {(): 0.0 if queries is None else float(queries.queue_depth())}
 
     def _active_tasks(self) -> dict[tuple[str, ...], float]:
-        view = self._view()
-        return {(): 0.0 if view is None else float(view.active_tasks)}
+        queries = self._queries()
+        return {(): 0.0 if queries is None else float(queries.active_tasks())}
 
     def _sessions(self) -> dict[tuple[str, ...], float]:
-        view = self._view()
-        counts: dict[tuple[str, ...], float] = {}
-        for worker in view.workers if view is not None else ():
-            if worker.session_id is not None:
-                counts[worker.tenant,] = counts.get((worker.tenant,), 0.0) + 1
-        return counts
+        queries = self._queries()
+        sessions = {} if queries is None else queries.sessions()
+        return {(tenant,): float(count) for tenant, count in sessions.items()}
 
 
 class _Details(msgspec.Struct):
     step: str = ""
 
 
-def _failed_step(event: PkgEvent) -> str:
+def _failed_step(details: bytes) -> str:
     try:
-        return msgspec.json.decode(event.details, type=_Details).step
+        return msgspec.json.decode(details, type=_Details).step
     except msgspec.DecodeError:
         return ""  # a worker may say anything there

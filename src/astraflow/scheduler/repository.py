@@ -26,7 +26,7 @@ import msgspec
 
 from astraflow.clock import Clock
 from astraflow.core import errors
-from astraflow.core.engine.packages import PackageSource
+from astraflow.core.fleet.versions import EVERY_TENANT, ActiveVersion, PublishedVersion
 from astraflow.core.workflow import core_manifest, decode_manifest
 from astraflow.core.workflow.manifest import Manifest
 from astraflow.core.workflow.versions import VersionKey, is_prerelease, parse_version
@@ -43,19 +43,21 @@ from astraflow.scheduler.blobs import Blobs
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.links import ArchiveLink, Links
 from astraflow.store.content import other_digest
-from astraflow.store.rows import ActiveRow, PackageRow
+from astraflow.store.rows import PackageRow
 from astraflow.store.store import Claim, Store
 
-__all__ = ["Repository", "Rules"]
+__all__ = ["Announce", "Repository", "Rules", "published_version"]
 
 _log: Final = logging.getLogger(__name__)
 
 PREFIX: Final = "packages"
-EVERY_TENANT: Final = "*"
-"""Whose rows those of the installation are. No credential is of this tenant."""
 SHIPPER: Final = "astraflow"
 LINK_S: Final = 3_600.0
 """How long a worker may take to begin a download; it asks again when it begins later."""
+
+
+Announce = Callable[[PublishedVersion, str, str], None]
+"""Told (version, who, action) of everything that was changed and is stored."""
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -78,13 +80,13 @@ class Repository:
         catalogs: Catalogs,
         *,
         spool: Path,
+        announce: Announce,
         rules: Rules | None = None,
         origin: str = "",
     ) -> None:
         self.catalogs = catalogs
         self.origin = origin
-        self.on_change: Callable[[str, str, str, str], None] = _pass_by
-        """Told (tenant, who, action, `name version`) of everything that was changed."""
+        self._announce = announce
         self._store = store
         self._blobs = blobs
         self._links = links
@@ -95,7 +97,7 @@ class Repository:
         # An archive that is published again must not be swept between its blob and its row.
         self._keeping = asyncio.Lock()
         self._rows: dict[str, dict[tuple[str, VersionKey], PackageRow]] = {}
-        self._active: dict[tuple[str, str], ActiveRow] = {}
+        self._active: dict[tuple[str, str], ActiveVersion] = {}
 
     async def load(self, claim: Claim) -> None:
         """Read what is stored; from here on changes are written under this claim."""
@@ -109,9 +111,9 @@ class Repository:
         ):  # who published a node type or a version first owns it
             if _key(row) not in self._rows.get(row.tenant, {}):
                 self._take_in(row)
-        self._active = {(one.tenant, one.name): one for one in active}
+        self._active.clear()
         for one in active:
-            self.catalogs.activate(one.tenant, one.name, one.version)
+            self.note_active(ActiveVersion(*msgspec.structs.astuple(one)))
 
     def let_go(self) -> None:
         """Nothing is served now, so nothing may be changed."""
@@ -153,7 +155,7 @@ class Repository:
         assert tenant != EVERY_TENANT
         row, is_new = await self._publish(tenant, chunks, signature, by, self._rules.policy)
         if is_new:
-            self.on_change(tenant, by, "pkg.publish", f"{row.name} {row.version}")
+            self._announce(published_version(row), by, "pkg.publish")
         return row, is_new
 
     async def ship(self, chunks: AsyncIterator[bytes]) -> None:
@@ -294,31 +296,13 @@ class Repository:
         row = msgspec.structs.replace(row, yanked_at=at, yanked_reason=reason if is_yanked else "")
         self._take_in(row)
         action = "pkg.yank" if is_yanked else "pkg.unyank"
-        self.on_change(tenant, by, action, f"{row.name} {row.version}")
+        self._announce(published_version(row), by, action)
         return row
 
-    async def activate(self, tenant: str, name: str, version: str, by: str) -> ActiveRow:
-        """Make a version the one that nodes without a version get. Fine if it is.
-
-        Raises:
-            NotFound: no such version.
-            Conflict: it is yanked.
-        """
-        row = self.find(tenant, name, version)
-        if row.yanked_at is not None:
-            raise errors.Conflict(
-                errors.PKG_YANKED, f"the version is yanked: {name} {row.version}; choose another"
-            )
-        before = self._active.get((tenant, name))
-        if before is not None and before.version == row.version:
-            return before
-        previous = before.version if before is not None else None
-        active = ActiveRow(tenant, name, row.version, previous, self._clock.wall_ms(), by)
-        await self._store.put_active(self._writing(), active)
-        self._active[tenant, name] = active
-        self.catalogs.activate(tenant, name, row.version)
-        self.on_change(tenant, by, "pkg.activate", f"{name} {row.version}")
-        return active
+    def note_active(self, active: ActiveVersion) -> None:
+        """Another version is the one that nodes without a version get; that is stored."""
+        self._active[active.tenant, active.name] = active
+        self.catalogs.activate(active.tenant, active.name, active.version)
 
     # -- finding ----------------------------------------------------------------------------
 
@@ -358,26 +342,17 @@ class Repository:
         final = [row for row in rows if not is_prerelease(_key(row)[1])]
         return next((row.version for row in (*final, *rows)), None)
 
-    def pointer(self, tenant: str, name: str) -> ActiveRow | None:
+    def pointer(self, tenant: str, name: str) -> ActiveVersion | None:
         """What was set as the active version, if anything was."""
         return self._active.get((tenant, name))
 
-    def find_source(self, tenant: str, name: str, version: str) -> PackageSource | None:
+    def archive_url(self, tenant: str, name: str, version: str) -> str:
         """Where a worker of the tenant gets this version now; yanked ones, too: a run may need it."""
-        try:
-            row = self.find(tenant, name, version)
-        except errors.NotFound:
-            return None
         link = ArchiveLink(
-            tenant=tenant,
-            name=row.name,
-            version=row.version,
-            exp=self._links.expiry(LINK_S),
+            tenant=tenant, name=name, version=version, exp=self._links.expiry(LINK_S)
         )
-        path = f"/api/v1/packages/{quote(row.name, safe='')}/{quote(row.version, safe='')}/archive"
-        signature = None if row.signature is None else row.signature.decode()
-        url = f"{self.origin}{path}?token={self._links.make(link)}"
-        return PackageSource(row.version, url, row.sha256, signature)
+        path = f"/api/v1/packages/{quote(name, safe='')}/{quote(version, safe='')}/archive"
+        return f"{self.origin}{path}?token={self._links.make(link)}"
 
     def open_link(self, token: str, name: str, version: str) -> PackageRow:
         """The package that a link leads to. Raises: Refused, NotFound."""
@@ -437,5 +412,8 @@ def _key(row: PackageRow) -> tuple[str, VersionKey]:
     return row.name, key
 
 
-def _pass_by(tenant: str, by: str, action: str, subject: str) -> None:
-    """Nobody listens."""
+def published_version(row: PackageRow) -> PublishedVersion:
+    """A stored package as the engine knows it."""
+    signature = None if row.signature is None else row.signature.decode()
+    is_yanked = row.yanked_at is not None
+    return PublishedVersion(row.tenant, row.name, row.version, row.sha256, signature, is_yanked)

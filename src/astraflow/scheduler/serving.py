@@ -15,22 +15,26 @@ import msgspec
 
 from astraflow.clock import Clock
 from astraflow.core import errors
-from astraflow.core.dispatch.resources import GONE
-from astraflow.core.engine.batch import DrainWish
 from astraflow.core.engine.engine import Engine
 from astraflow.core.engine.ownership import Ownership
 from astraflow.core.engine.settings import EngineSettings
+from astraflow.core.fleet.resources import GONE
+from astraflow.core.fleet.rollouts import Rollout
+from astraflow.core.fleet.versions import ActiveVersion
+from astraflow.core.fleet.workers import DrainIntent
 from astraflow.core.ids import IdSource
 from astraflow.core.protocol.events import Authenticate, GatewaySettings, SessionTokens
 from astraflow.core.protocol.gateway import Gateway
 from astraflow.core.runs.facts import Fact
 from astraflow.core.workflow.plan import Plan
-from astraflow.scheduler.archive import Archive
 from astraflow.scheduler.confirmed_time import ConfirmedTime
+from astraflow.scheduler.ended_runs import EndedRuns
 from astraflow.scheduler.feed import Feed
-from astraflow.scheduler.holdings import holding_of, wish_of
-from astraflow.scheduler.ledger import Ledger
+from astraflow.scheduler.fleet_rows import install_of, resource_of
 from astraflow.scheduler.plans import Plans
+from astraflow.scheduler.repository import published_version
+from astraflow.scheduler.row_writer import RowWriter
+from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.stale_workers import forget_stale_workers
 from astraflow.scheduler.suspects import Suspects
 from astraflow.scheduler.waits import STALL_S
@@ -162,7 +166,12 @@ async def _first_to_fail(endless: Sequence[Coroutine[None, None, None]]) -> None
 
 
 async def open_serving(
-    parts: Parts, claim: Claim, plans: Plans, feed: Feed, suspects: Suspects | None = None
+    parts: Parts,
+    claim: Claim,
+    plans: Plans,
+    feed: Feed,
+    effects: ShellEffects,
+    suspects: Suspects | None = None,
 ) -> Serving:
     """Take up what is stored: active runs where they stand, workers, submissions."""
     store, clock = parts.store, parts.clock
@@ -181,32 +190,50 @@ async def open_serving(
     workers = await store.workers()
     for worker in workers:
         gateway.bind(worker.tenant, worker.worker_id, worker.subject, worker.incarnation)
-        wish = worker.drain and msgspec.json.decode(worker.drain, type=DrainWish)
-        engine.restore_worker(worker.tenant, worker.worker_id, wish or None, worker.incarnation)
-    # Before the runs: where a task can go depends on where its resources are.
-    await _restore_holdings(parts, engine)
-    await _restore(parts, engine, plans, rows, partial(_hold, parts, claim, ownership))
+        drain = worker.drain and msgspec.json.decode(worker.drain, type=DrainIntent)
+        engine.restore_worker(worker.tenant, worker.worker_id, drain or None, worker.incarnation)
+    # Before the runs: where a task can go depends on where its resources are, and who has its affinity key.
+    await _restore_fleet(parts, engine)
     await _restore_affinities(parts, engine)
+    await _restore(parts, engine, plans, rows, partial(_hold, parts, claim, ownership))
     since = clock.wall_ms() - int(parts.engine.remember_submissions_s * 1000)
     for known in await store.submissions(since):
         engine.remember_submission(known.tenant, known.key, known.fingerprint, known.run_id)
-    ledger = Ledger(rows, workers, await store.event_heads())
+    row_writer = RowWriter(rows, workers, await store.event_heads())
     await _hold(parts, claim, ownership)
-    writer = Writer(engine, store, claim, ledger, feed, clock, parts.gauge, parts.reached, suspects)
+    writer = Writer(
+        engine,
+        store,
+        claim,
+        row_writer,
+        effects,
+        feed,
+        clock,
+        parts.gauge,
+        parts.reached,
+        suspects,
+    )
     return Serving(parts, claim, writer, ownership)
 
 
-async def _restore_holdings(parts: Parts, engine: Engine) -> None:
-    """What workers hold, and what is wished of them."""
-    for row in await parts.store.resources():
+async def _restore_fleet(parts: Parts, engine: Engine) -> None:
+    """What workers keep, what is intended of them, and the versions and rollouts of packages."""
+    store = parts.store
+    for row in await store.resources():
         if row.state not in GONE:
-            engine.restore_holding(holding_of(row))
-    for wish in await parts.store.intents():
-        engine.restore_wish(wish_of(wish))
+            engine.restore_resource(resource_of(row))
+    for intent in await store.intents():
+        engine.restore_install(install_of(intent))
+    for package in await store.packages():
+        engine.restore_version(published_version(package))
+    for active in await store.active_versions():
+        engine.restore_version(ActiveVersion(*msgspec.structs.astuple(active)))
+    for rollout in await store.rollouts(["running"]):
+        engine.restore_rollout(msgspec.json.decode(rollout.body, type=Rollout))
 
 
 async def _restore_affinities(parts: Parts, engine: Engine) -> None:
-    """Which keys are whose. After the runs, whose leases use some: that their workers are back is not known yet."""
+    """Which keys are whose. That their workers are back is not known yet."""
     wall_ms = parts.clock.wall_ms()
     for key in await parts.store.affinities():
         age_s = (wall_ms - key.acquired_at) / 1000
@@ -236,13 +263,13 @@ async def _restore(
     hold: Callable[[], Awaitable[None]],
 ) -> None:
     """Fold every active run. Read some at once: a start with ten thousand runs is waited for."""
-    archive = Archive(parts.store, plans)
+    ended = EndedRuns(parts.store, plans)
     known: dict[str, Plan] = {}
     for plan_id in dict.fromkeys(row.plan_id for row in rows):
         known[plan_id] = await plans.find(plan_id)
     for start in range(0, len(rows), READERS):
         some = rows[start : start + READERS]
-        read: list[list[Fact]] = await asyncio.gather(*(archive.facts(row.run_id) for row in some))
+        read: list[list[Fact]] = await asyncio.gather(*(ended.facts(row.run_id) for row in some))
         await hold()
         for row, facts in zip(some, read, strict=True):
             engine.restore(known[row.plan_id], facts, parts.clock.now(), parts.clock.wall_ms())

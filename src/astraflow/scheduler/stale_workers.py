@@ -10,8 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from astraflow.core import errors
-from astraflow.core.engine.forgetting import forget_worker, note_worker
-from astraflow.core.engine.view import View
+from astraflow.core.engine.commands import ForgetWorker
 from astraflow.store.retention import cutoff_ms
 
 if TYPE_CHECKING:
@@ -30,19 +29,13 @@ def forget_stale_workers(writer: Writer, keep_s: float | None, now_ms: int) -> N
     if cutoff is None:
         return
     noted = max(cutoff, now_ms - NOTE_MS)
-    old = [row for row in writer.ledger.workers.values() if row.seen_at < noted]
+    rows = writer.rows.workers.values()
+    old = [row for row in rows if row.seen_at < noted]
     old.sort(key=lambda row: row.seen_at)
-    gateway = writer.engine.gateway
-
-    def look(view: View) -> None:
+    # One that starts over has another engine soon: the next sweep looks again.
+    with suppress(errors.Unavailable):
         for row in old[:PIECE_WORKERS]:
-            worker = view.workers.find(row.tenant, row.worker_id)
-            if worker is not None and worker.session_id is not None:
-                note_worker(view, row.tenant, row.worker_id)
-            elif row.seen_at < cutoff:
-                forget_worker(view, gateway, row.tenant, row.worker_id)
-
-    if old:
-        # One that starts over has another engine soon: the next sweep looks again.
-        with suppress(errors.Unavailable):
-            writer.act(lambda now, at: writer.engine.operate(look, now, at))
+            is_stale = row.seen_at < cutoff
+            writer.execute(
+                ForgetWorker(tenant=row.tenant, worker_id=row.worker_id, is_stale=is_stale)
+            )

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.workflow import decode_definition, validate
 from astraflow.core.workflow.node_rules import UUID
 from astraflow.core.workflow.problems import Problem
-from astraflow.scheduler.life import Life
+from astraflow.scheduler.catalogs import Catalogs
+from astraflow.scheduler.current import Current
 from astraflow.store.rows import WorkflowRow
+from astraflow.store.store import Store
 
 __all__ = ["Workflows"]
 
 
-class Workflows(Life):
-    """Saving and finding them."""
+class Workflows:
+    """Saving and finding them. `keep`: how many versions of each stay."""
+
+    def __init__(
+        self, store: Store, catalogs: Catalogs, current: Current, clock: Clock, keep: int | None
+    ) -> None:
+        self._store = store
+        self._catalogs = catalogs
+        self._current = current
+        self._clock = clock
+        self._keep = keep
 
     def validate(self, tenant: str, definition: bytes) -> list[Problem]:
         """All problems of a definition; none if the tenant could run it."""
-        return validate(decode_definition(definition), self.catalogs.of(tenant))
+        return validate(decode_definition(definition), self._catalogs.of(tenant))
 
-    async def save_workflow(
+    async def save(
         self,
         tenant: str,
         definition: bytes,
@@ -51,7 +63,7 @@ class Workflows(Life):
             raise errors.Conflict(
                 errors.WORKFLOW_CONFLICT, f"the workflow is at version {version} by now"
             )
-        now = self._parts.clock.wall_ms()
+        now = self._clock.wall_ms()
         metadata = decoded.workflow.metadata
         row = WorkflowRow(
             tenant=tenant,
@@ -63,16 +75,13 @@ class Workflows(Life):
             updated_at=now,
             updated_by=by,
         )
-        serving = self.serving
+        serving = self._current.serving
         if serving.is_full:
             raise errors.Unavailable(errors.STORE_FULL, "the store has reached retention_bytes")
-        keep = self._parts.retention.workflow_versions
-        await self._store.put_workflow(serving.claim, row, keep=keep)
+        await self._store.put_workflow(serving.claim, row, keep=self._keep)
         return row
 
-    async def get_workflow(
-        self, tenant: str, workflow_id: str, version: int | None = None
-    ) -> WorkflowRow:
+    async def get(self, tenant: str, workflow_id: str, version: int | None = None) -> WorkflowRow:
         row = await self._store.find_workflow(tenant, workflow_id, version)
         if row is None:
             raise errors.NotFound(
@@ -80,13 +89,13 @@ class Workflows(Life):
             )
         return row
 
-    async def list_workflows(
+    async def search(
         self, tenant: str, *, limit: int, before: tuple[int, str] | None = None
     ) -> list[WorkflowRow]:
         return await self._store.list_workflows(tenant, limit=limit, before=before)
 
-    async def delete_workflow(self, tenant: str, workflow_id: str) -> None:
-        if not await self._store.delete_workflow(self.serving.claim, tenant, workflow_id):
+    async def delete(self, tenant: str, workflow_id: str) -> None:
+        if not await self._store.delete_workflow(self._current.claim, tenant, workflow_id):
             raise errors.NotFound(
                 errors.WORKFLOW_NOT_FOUND, f"no such workflow: {workflow_id[:64]}"
             )

@@ -24,17 +24,17 @@ import msgspec
 from astraflow.alarm import Alarm
 from astraflow.clock import Clock
 from astraflow.core import errors
-from astraflow.core.engine.batch import Answer, Batch
+from astraflow.core.engine.batch import Batch
+from astraflow.core.engine.commands import CancelRun, OperatorCommand, SubmitRun
 from astraflow.core.engine.engine import Engine, InputFailed, SessionFailed
-from astraflow.core.engine.intake import CancelRun, SubmitRun
-from astraflow.core.engine.view import View
 from astraflow.core.protocol import limits
 from astraflow.core.protocol.codec import BadFrame, decode
 from astraflow.core.protocol.wire import Envelope, Unreadable
 from astraflow.core.timestamps import iso
 from astraflow.scheduler.connections import Connection, Connections
 from astraflow.scheduler.feed import Feed
-from astraflow.scheduler.ledger import Ledger
+from astraflow.scheduler.row_writer import RowWriter
+from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.suspects import Key, Suspects, key_of
 from astraflow.scheduler.turned_away import TurnedAwayLog
 from astraflow.scheduler.waits import STALL_S, Undecided, decided, refusal
@@ -69,7 +69,7 @@ class EngineFailed(Exception):
 class Gauge(Protocol):
     """Who wants to know how the writer does."""
 
-    def committed(self, seconds: float, batch: Batch, view: View) -> None: ...
+    def committed(self, seconds: float, batch: Batch) -> None: ...
     def frames(self, tenant: str, received_bytes: int, sent_bytes: int) -> None: ...
     def lagged(self, seconds: float) -> None:
         """So late did a timer of the engine come."""
@@ -97,7 +97,8 @@ class Writer:
         engine: Engine,
         store: Store,
         claim: Claim,
-        ledger: Ledger,
+        rows: RowWriter,
+        effects: ShellEffects,
         feed: Feed,
         clock: Clock,
         gauge: Gauge,
@@ -105,7 +106,8 @@ class Writer:
         suspects: Suspects | None = None,
     ) -> None:
         self.engine = engine
-        self.ledger = ledger
+        self.rows = rows
+        self._effects = effects
         self.feed = feed
         self._store = store
         self._claim = claim
@@ -248,11 +250,11 @@ class Writer:
         self._stir()
         return await decided(answer)
 
-    def act(self, change: Callable[[float, int], None]) -> None:
-        """Let the engine be changed by a command of an operator."""
+    def execute(self, command: OperatorCommand) -> None:
+        """Have the engine decide a command of an operator. Raises: what it is refused with; Unavailable."""
         self._check_serving()
         try:
-            change(self._clock.now(), self._clock.wall_ms())
+            self.engine.execute(command, self._clock.now(), self._clock.wall_ms())
         except errors.AstraflowError:
             raise  # it is refused, and nothing has changed
         except Exception as error:
@@ -264,7 +266,7 @@ class Writer:
     async def barrier(self) -> None:
         """Wait until everything that is decided now is durable, so that it may be shown."""
         self._check_serving()
-        if self._committing_since is None and self.engine.view.batch.is_empty:
+        if self._committing_since is None and not self.engine.has_decided:
             return
         passed: asyncio.Future[None] = self._loop.create_future()
         self._barriers.append(passed)
@@ -334,8 +336,8 @@ class Writer:
         clock = self._clock
         batch = self.engine.take_batch(clock.now(), clock.wall_ms())
         changes = None
-        if batch is not None and (batch.facts or batch.notices):
-            changes = self.ledger.changes_of(batch, self.engine.view)
+        if batch is not None and batch.has_facts:
+            changes = self.rows.changes_of(batch)
         inputs, self._inputs = self._inputs, []
         return _Decided(batch, changes, inputs)
 
@@ -354,9 +356,10 @@ class Writer:
                 raise
             self._reached("after-commit")
             self._check_whole()
-            self._gauge.committed(self._commit_seconds, batch, self.engine.view)
+            self._gauge.committed(self._commit_seconds, batch)
             self.feed.publish(changes.segments, changes.events)
             _log_workers(changes.events)
+        self._effects.sign(batch.effects)
         self.engine.committed(batch, self._clock.now(), self._clock.wall_ms())
         self._is_stirred = True  # what was committed may allow more to be decided
 
@@ -429,8 +432,8 @@ class Writer:
             self._reached("before-send")
             self._connections.perform(output, iso(self._clock.wall_ms()))
             self._reached("after-send")
-        for answer in self.engine.take_answers():
-            _give(answer)
+        for effect in self.engine.take_shell_effects():
+            self._effects.perform(effect)
 
     def _end(self) -> None:
         self._is_over = True
@@ -475,14 +478,3 @@ def _log_workers(events: list[TenantEvent]) -> None:
             level = logging.WARNING if event.type == "worker.lost" else logging.INFO
             said = {"tenant": event.tenant, "worker": worker["workerId"]}
             _log.log(level, "worker %s is %s", worker["name"], worker["status"], extra=said)
-
-
-def _give(answer: Answer) -> None:
-    future = answer.token
-    assert isinstance(future, asyncio.Future)
-    if future.done():
-        return  # the caller has gone away
-    if answer.error is not None:
-        future.set_exception(answer.error)  # type: ignore[arg-type]
-    else:
-        future.set_result(answer.run_id)

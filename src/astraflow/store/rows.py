@@ -353,6 +353,8 @@ class Changes(msgspec.Struct):
     affinities_gone: list[tuple[str, str]] = []
     intents: list[InstallIntentRow] = []
     intents_gone: list[tuple[str, str, str, str]] = []
+    rollouts: list[RolloutRow] = []
+    active_versions: list[ActiveRow] = []
     audits: list[AuditRow] = []
 
 

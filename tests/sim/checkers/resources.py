@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from astraflow.core.dispatch.resources import GONE
+from astraflow.core.fleet.resources import GONE
 from astraflow.core.runs.facts import TaskFailed, TaskRebuilt
 from astraflow.core.workflow.plan import Feature, find_resource_refs
-from astraflow.scheduler.holdings import affinity_row, resource_row, wish_row
+from astraflow.scheduler.fleet_rows import install_row, resource_row
 from tests.sim.world import Violation
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class ResourceChecker:
         for row in changes.intents:  # type: ignore[attr-defined]
             others = [
                 other
-                for other in self.store.wishes.values()
+                for other in self.store.intents.values()
                 if (other.tenant, other.name, other.version) == (row.tenant, row.name, row.version)
                 and other.worker_id != row.worker_id
             ]
@@ -115,9 +115,12 @@ class ResourceChecker:
 
     def trouble(self, view: View | None, workers: list[WorkerProcess]) -> Trouble | None:
         """What is not as it must be once the world is healed and quiet."""
-        for wish in self.store.wishes.values():
-            if wish.state not in ("installed", "removed", "failed"):
-                return "I19", f"the wish for {wish.name} on {wish.worker_id} is {wish.state}"
+        for intent in self.store.intents.values():
+            if intent.state not in ("installed", "removed", "failed"):
+                return (
+                    "I19",
+                    f"the intent for {intent.name} on {intent.worker_id} is {intent.state}",
+                )
         for worker in workers:
             found = self._trouble_of(worker)
             if found is not None:
@@ -158,15 +161,16 @@ class ResourceChecker:
         if held != stored:
             return "I20", f"the rows of resources are not the view's: {stored} {held}"
         wishes = {
-            one.key: msgspec.structs.replace(wish_row(one), updated_at=0) for one in view.wishes
+            one.key: msgspec.structs.replace(install_row(one), updated_at=0)
+            for one in view.installs
         }
         rows = {
-            key: msgspec.structs.replace(row, updated_at=0) for key, row in store.wishes.items()
+            key: msgspec.structs.replace(row, updated_at=0) for key, row in store.intents.items()
         }
         if wishes != rows:
             return "I20", f"the rows of wishes are not the view's: {rows} {wishes}"
         for tenant, key in view.affinity._records.keys() | store.affinities.keys():
-            now, then = affinity_row(view, tenant, key), store.affinities.get((tenant, key))
+            now, then = view.affinity.lookup(tenant, key), store.affinities.get((tenant, key))
             if now is None or then is None or now.worker_id != then.worker_id:
                 return "I20", f"the row of affinity {key} is not the view's: {then} {now}"
         return None

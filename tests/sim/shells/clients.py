@@ -10,7 +10,7 @@ from astraflow.core import errors
 from astraflow.core.runs.projections import view_node, view_run
 from astraflow.core.runs.run import Run
 from astraflow.core.runs.transitions import replay
-from astraflow.scheduler.service import Submission
+from astraflow.scheduler.runs import Submission
 from tests.sim.shells.config import draw_definition, node_uid
 from tests.sim.world import Violation
 
@@ -81,7 +81,7 @@ class Client:
         )
         told: str | None = None
         while True:
-            accepted = await self._ask(lambda scheduler: scheduler.submit(submission))
+            accepted = await self._ask(lambda scheduler: scheduler.runs.submit(submission))
             if told is not None and accepted.run_id != told:
                 raise Violation("I7", f"submission {number} made {told} and {accepted.run_id}")
             if not accepted.is_new:
@@ -94,7 +94,7 @@ class Client:
     async def _cancel(self, tenant: str, run_id: str) -> None:
         await asyncio.sleep(self.world.rng.random() * 8)
         try:
-            await self._ask(lambda scheduler: scheduler.cancel(tenant, run_id, "somebody"))
+            await self._ask(lambda scheduler: scheduler.runs.cancel(tenant, run_id, "somebody"))
         except errors.Conflict:
             self.world.sometimes("cancel met a finished run")
         else:
@@ -107,7 +107,7 @@ class Client:
         while True:
             await asyncio.sleep(self.world.delay(2.0))
             before = self.last_seen.get(run_id, 0)
-            shown = await self._ask(lambda scheduler: scheduler.view_run(tenant, run_id))
+            shown = await self._ask(lambda scheduler: scheduler.reader.view_run(tenant, run_id))
             folded = self._check_shown(run_id, before, shown["lastEvent"])
             expected = view_run(folded)
             for view in (shown, expected):
@@ -121,7 +121,7 @@ class Client:
     async def _read_node(self, tenant: str, run_id: str) -> None:
         place = self.world.rng.randrange(self.site.config.tasks)
         shown = await self._ask(
-            lambda scheduler: scheduler.view_node(tenant, run_id, node_uid(place))
+            lambda scheduler: scheduler.reader.view_node(tenant, run_id, node_uid(place))
         )
         facts = self.site.mirror.runs[run_id].facts
         run = self.site.mirror.runs[run_id]
@@ -148,7 +148,7 @@ class Client:
         last, is_over = 0, False
         while not is_over:
             try:
-                stream = self.site.front().follow_run(tenant, run_id, last)
+                stream = self.site.front().reader.follow_run(tenant, run_id, last)
                 async with aclosing(stream) as batches:
                     async for events in batches:
                         last, is_over = self._take(run_id, last, events)
@@ -185,7 +185,7 @@ class Client:
         last = 0
         while True:
             try:
-                stream = self.site.front().follow_tenant(tenant, last)
+                stream = self.site.front().events.follow(tenant, last)
                 async with aclosing(stream) as batches:
                     async for events in batches:
                         for event in events:

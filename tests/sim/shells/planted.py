@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from astraflow.scheduler import feed as feeds
 from astraflow.scheduler.feed import Feed
-from astraflow.scheduler.ledger import Ledger
+from astraflow.scheduler.row_writer import RowWriter
 from astraflow.scheduler.writer import Writer
 from astraflow.store.rows import Changes
 from astraflow.worker.link import Link
@@ -44,17 +44,17 @@ def speakfirst() -> AbstractContextManager[Any]:
         self._speak()
         await commit(self, changes)
 
-    changes_of = Ledger.changes_of
+    changes_of = RowWriter.changes_of
 
-    def remember(self: Ledger, batch: Any, view: Any) -> Changes:
-        # The batch is handed on by way of the ledger: the writer keeps it to itself.
+    def remember(self: RowWriter, batch: Any) -> Changes:
+        # The batch is handed on by way of the row writer: the writer keeps it to itself.
         self._batch = batch  # type: ignore[attr-defined]
-        return changes_of(self, batch, view)
+        return changes_of(self, batch)
 
-    planted = property(lambda self: self.ledger._batch)
+    planted = property(lambda self: self.rows._batch)
     return _All(
         patch.object(Writer, "_commit", broken),
-        patch.object(Ledger, "changes_of", remember),
+        patch.object(RowWriter, "changes_of", remember),
         patch.object(Writer, "_planted", planted, create=True),
     )
 
@@ -125,20 +125,6 @@ def keepsfollowers() -> AbstractContextManager[Any]:
     return patch.object(Feed, "end", broken)
 
 
-def forgetsorigin() -> AbstractContextManager[Any]:
-    """A caller that gives up takes the origin of its run away, which the writer still needs (it once did)."""
-    ask = Writer._ask
-
-    async def broken(self: Writer, *args: Any) -> str:
-        try:
-            return await ask(self, *args)
-        except asyncio.CancelledError:
-            self.ledger.origins.clear()
-            raise
-
-    return patch.object(Writer, "_ask", broken)
-
-
 def deaflink() -> AbstractContextManager[Any]:
     """A link that is told of the end of an attempt does not act on it."""
 
@@ -176,6 +162,5 @@ PLANTED: dict[str, Planted] = {
         {"commit_fault": 0.05},
     ),
     "keepsfollowers": Planted(keepsfollowers, ("I24", "left"), ("commit",), {"commit_fault": 0.05}),
-    "forgetsorigin": Planted(forgetsorigin, ("crash",), ("impatient",), {"commit_delay_s": 1.0}),
     "deaflink": Planted(deaflink, ("wake-up",)),
 }  # fmt: skip

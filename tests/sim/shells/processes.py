@@ -15,6 +15,7 @@ from astraflow.core.protocol.worker_session import Credential, WorkerIdentity, W
 from astraflow.core.security.keys import KeyRing
 from astraflow.core.security.tokens import SessionTokens
 from astraflow.scheduler.catalogs import Catalogs
+from astraflow.scheduler.current import Current
 from astraflow.scheduler.service import Scheduler
 from astraflow.scheduler.serving import Parts
 from astraflow.scheduler.writer import pass_by
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from astraflow.core.engine.batch import Batch
-    from astraflow.core.engine.view import View
     from astraflow.core.protocol.wire import Envelope
     from tests.sim.shells.disk import Handle
     from tests.sim.shells.site import Site
@@ -42,7 +42,7 @@ _RING = KeyRing({"k1": b"a secret of the simulation, long enough"}, "k1")
 class Gauge:
     """Counts nothing: numbers are tested where they are shown."""
 
-    def committed(self, seconds: float, batch: Batch, view: View) -> None: ...
+    def committed(self, seconds: float, batch: Batch) -> None: ...
     def frames(self, tenant: str, received_bytes: int, sent_bytes: int) -> None: ...
     def lagged(self, seconds: float) -> None: ...
     def failed(self, kind: str) -> None:
@@ -95,7 +95,7 @@ class SchedulerProcess:
             gauge=Gauge(),
             reached=pass_by,
         )
-        self.scheduler = Scheduler(parts, Catalogs([]))
+        self.scheduler = Scheduler(parts, Catalogs([]), Current())
         self._task = site.group.create_task(self.scheduler.run(), name=self.name)
 
     def crash(self) -> None:

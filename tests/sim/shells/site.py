@@ -95,9 +95,9 @@ class Site:
     def _check_writer(self, writer: Writer) -> None:
         if writer._waiting is None or writer._waiting.done():
             return  # it commits, or is about to run
-        if not writer.engine.view.batch.is_empty:
+        if writer.engine.has_decided:
             raise Violation("wake-up", "the writer sleeps, and a decision waits for its commit")
-        if writer.engine.gateway._output or writer.engine._answers:
+        if writer.engine.gateway._output or writer.engine._sending._for_shell:
             raise Violation("wake-up", "the writer sleeps, and there is something to say")
         if writer._barriers:
             raise Violation("wake-up", "the writer sleeps, and somebody waits at a barrier")
@@ -122,8 +122,8 @@ class Site:
             if not run.is_finished:
                 return f"run {run_id} has not ended"
         for process in self.schedulers:
-            view = process.scheduler.view if process.scheduler is not None else None
-            if view is not None and len(view.leases):
+            current = process.scheduler._current if process.scheduler is not None else None
+            if current is not None and current.is_serving and len(current.engine.view.leases):
                 return f"{process.name} holds leases of ended runs"
         for worker in self.workers:
             if worker.hosts is not None and worker.hosts.running:

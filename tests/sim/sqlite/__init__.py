@@ -1,1 +1,1 @@
-"""Tier B: the core world on the real SQLite store, through the real ledger, the real recovery and the real feed."""
+"""Tier B: the core world on the real SQLite store, through the real row writer, the real recovery and the real feed."""

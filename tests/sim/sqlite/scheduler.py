@@ -1,4 +1,4 @@
-"""A simulated scheduler process that stores by the real ledger and starts by the real recovery."""
+"""A simulated scheduler process that stores by the real row writer and starts by the real recovery."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from astraflow.core.protocol.events import GatewaySettings
 from astraflow.core.workflow.plan import encode_plan
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.feed import Feed
-from astraflow.scheduler.ledger import Ledger, Origin
 from astraflow.scheduler.plans import Plans
+from astraflow.scheduler.row_writer import RowWriter
 from astraflow.scheduler.serving import Parts, open_serving
+from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.writer import pass_by
-from astraflow.store.rows import PlanRow
 from astraflow.store.store import Claim, Retention
 from tests.sim.scheduler import SchedulerProcess
 from tests.sim.shells.processes import Gauge
@@ -42,7 +42,7 @@ class SqliteSchedulerProcess(SchedulerProcess):
         super().__init__(*args)
         self.feed: Feed | None = None
         self._claim = Claim("", 0, None)
-        self._ledger: Ledger | None = None
+        self._rows: RowWriter | None = None
         self._number = 0
 
     def _open(self, epoch: int) -> None:
@@ -67,13 +67,14 @@ class SqliteSchedulerProcess(SchedulerProcess):
             gauge=Gauge(),
             reached=pass_by,
         )
-        plans = Plans(store.sqlite, Catalogs([]))
+        catalogs = Catalogs([])
+        plans, effects = Plans(store.sqlite, catalogs), ShellEffects(catalogs)
         with watched(self.checkers):
             serving = store.loop.run_until_complete(
-                open_serving(parts, self._claim, plans, self.feed)
+                open_serving(parts, self._claim, plans, self.feed, effects)
             )
         self.engine = serving.engine
-        self._ledger = serving.writer.ledger
+        self._rows = serving.writer.rows
         self._number = 0
         self._serve()
 
@@ -87,18 +88,19 @@ class SqliteSchedulerProcess(SchedulerProcess):
             self.feed.end()
             self.feed = None
 
-    def _is_stored(self, batch: Batch) -> bool:
-        return bool(batch.facts or batch.notices)
-
     def _write_down(self, batch: Batch) -> None:
-        assert self._ledger is not None
-        assert self.engine is not None
-        for run_id, plan in batch.plans.items():
-            body = encode_plan(plan)
-            row = PlanRow(sha256(body).hexdigest(), b"{}", body)
-            self._ledger.origins[run_id] = Origin(row, "sim", None)
+        assert self._rows is not None
+        for run_id, request in batch.submitted.items():
+            body = encode_plan(request.plan)
+            batch.submitted[run_id] = msgspec.structs.replace(
+                request,
+                plan_id=sha256(body).hexdigest(),
+                definition=b"{}",
+                plan_body=body,
+                name="sim",
+            )
         self._number += 1
-        self._changes = self._ledger.changes_of(batch, self.engine.view)
+        self._changes = self._rows.changes_of(batch)
 
     def _store(self, batch: Batch) -> CommitOutcome:
         return self.store.commit_rows(self._claim, self._number, batch, self._changes)

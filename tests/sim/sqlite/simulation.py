@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 
-from astraflow.scheduler.archive import facts_of
+from astraflow.scheduler.ended_runs import facts_of
 from astraflow.scheduler.feed import Feed
 from tests.sim.config import Config, draw
 from tests.sim.simulation import Outcome, Simulation, outcome_of

@@ -2,23 +2,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
-from astraflow.core.engine.batch import Batch, PackageTold
-from astraflow.core.protocol.business import PkgEvent
+from astraflow.core.engine.batch import Batch, FleetChange
+from astraflow.core.fleet.installs import PackageReported
 from astraflow.observe.metrics import Metrics
+from astraflow.scheduler.current import Current
 from astraflow.scheduler.gauges import SchedulerGauge
 
 
-def told(status: Any, details: bytes = b"{}") -> PackageTold:
-    return PackageTold(
-        "acme", "w-1", PkgEvent("texts", "1.0.0", status, details=msgspec.Raw(details))
-    )
+def told(status: Any, details: bytes = b"{}") -> PackageReported:
+    return PackageReported("acme", 0, "w1", "text", "1.0", status, None, details)
 
 
 @pytest.mark.parametrize(
-    ("notice", "counted"),
+    ("fact", "counted"),
     [
         (told("installed"), ("install", "succeeded")),
         (told("removed"), ("uninstall", "succeeded")),
@@ -30,13 +28,13 @@ def told(status: Any, details: bytes = b"{}") -> PackageTold:
     ],
 )
 def test_a_package_operation_is_counted_when_it_has_ended(
-    notice: PackageTold, counted: tuple[str, str] | None
+    fact: PackageReported, counted: tuple[str, str] | None
 ) -> None:
     metrics = Metrics()
-    gauge = SchedulerGauge(metrics, lambda: None)
+    gauge = SchedulerGauge(metrics, Current())
     batch = Batch()
-    batch.notices.append(notice)
-    gauge.committed(0.001, batch, None)  # type: ignore[arg-type]
+    batch.fleet.append(FleetChange(fact))
+    gauge.committed(0.001, batch)
     operations = [
         (op, status) for op in ("install", "uninstall") for status in ("succeeded", "failed")
     ]

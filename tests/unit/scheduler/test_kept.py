@@ -18,9 +18,9 @@ from astraflow.core.runs.decisions import decide
 from astraflow.core.runs.facts import encode_fact
 from astraflow.core.workflow import core_manifest
 from astraflow.core.workflow.plan import encode_plan
-from astraflow.scheduler import archive, feed, plans
-from astraflow.scheduler.archive import Archive
+from astraflow.scheduler import ended_runs, feed, plans
 from astraflow.scheduler.catalogs import Catalogs
+from astraflow.scheduler.ended_runs import EndedRuns
 from astraflow.scheduler.feed import Feed, Subscription
 from astraflow.scheduler.kept import Kept
 from astraflow.scheduler.plans import Plans
@@ -160,26 +160,26 @@ class Shelf:
 
 def test_ended_runs_with_large_results_are_bounded_in_bytes() -> None:
     store: Any = Shelf(MIB * 3 // 2)
-    kept = Archive(store, Plans(store, Catalogs([core_manifest()])))
+    kept = EndedRuns(store, Plans(store, Catalogs([core_manifest()])))
 
     async def work() -> None:
         for number in range(100):
             run = await kept.run(row(number))
             assert run.status == "succeeded"
 
-    assert (size := taken(work)) < SLACK * archive.KEPT_BYTES, size
+    assert (size := taken(work)) < SLACK * ended_runs.KEPT_BYTES, size
     assert len(kept._kept) > 1, "the last ones are kept"
 
 
 def test_ended_runs_with_small_results_are_bounded_in_bytes() -> None:
     store: Any = Shelf(100)
-    kept = Archive(store, Plans(store, Catalogs([core_manifest()])))
+    kept = EndedRuns(store, Plans(store, Catalogs([core_manifest()])))
 
     async def work() -> None:
         for number in range(12_000):
             await kept.run(row(number))
 
-    assert (size := taken(work)) < SLACK * archive.KEPT_BYTES, size
+    assert (size := taken(work)) < SLACK * ended_runs.KEPT_BYTES, size
 
 
 def row(number: int) -> RunRow:

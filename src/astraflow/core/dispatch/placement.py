@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from astraflow.core.dispatch.demand import Demand
-from astraflow.core.dispatch.workers import WorkerEntry, WorkerTable
+from astraflow.core.fleet.workers import WorkerEntry, WorkerTable
 from astraflow.core.runs.facts import WaitingFor
 
 __all__ = ["LOOKED_AT", "NoPlace", "choose", "find_place", "is_offered", "offers"]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from astraflow.core import errors
-from astraflow.core.engine.batch import SendAnswer
+from astraflow.core.engine.effects import SendNextResponse
 from astraflow.core.protocol import business
 from astraflow.core.runs.calls import has_timed_out
-from astraflow.core.runs.effects import LendSlot, RefuseCall
+from astraflow.core.runs.consequences import LendSlot, RefuseCall
 from astraflow.core.runs.facts import Category
 from astraflow.core.runs.run import Run
 from astraflow.core.runs.states import Failed, Succeeded
@@ -102,7 +102,7 @@ def _answer(
         result if result is not None else msgspec.Raw(b"null"),
         error,
     )
-    view.batch.effects.append(SendAnswer(response, worker.session_id))
+    view.batch.effects.append(SendNextResponse(response, worker.session_id))
 
 
 def _error(code: errors.Code, category: Category) -> business.TaskError:

@@ -22,39 +22,61 @@ Rule 5: an engine that fails in the middle of an input is thrown away, too, beca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from math import inf
-from typing import TYPE_CHECKING, TypeVar
-
-import msgspec
+from typing import TYPE_CHECKING, Any, Final
 
 from astraflow.core import errors
-from astraflow.core.dispatch.resources import Holding
-from astraflow.core.dispatch.wishes import Wish
-from astraflow.core.engine.batch import (
-    AcceptSession,
-    Answer,
-    AskWorker,
-    Batch,
-    CommitFrame,
-    DrainWish,
-    Effect,
-    SendAnswer,
-    SendDispatch,
-    SendDrain,
-    SendStop,
+from astraflow.core.engine.batch import Batch
+from astraflow.core.engine.commands import (
+    ActivateVersion,
+    CancelRun,
+    CloseResource,
+    DrainWorker,
+    ExportResource,
+    ExtendResource,
+    ForgetWorker,
+    KeepAudit,
+    NoteCopy,
+    OperatorCommand,
+    RebindRun,
+    RebindWorker,
+    RequestInstall,
+    RequestRemoval,
+    RollBack,
+    StartRollout,
+    SubmitRun,
+    UndrainWorker,
 )
-from astraflow.core.engine.intake import CancelRun, SubmitRun, cancel_run, submit_run
+from astraflow.core.engine.effects import ShellEffect
+from astraflow.core.engine.intake import cancel_run, submit_run
 from astraflow.core.engine.operations import (
     drain_worker,
+    forget_worker,
+    install_on_worker,
     rebind_run,
     rebind_worker,
+    remove_from_worker,
     undrain_worker,
 )
 from astraflow.core.engine.ownership import Ownership
 from astraflow.core.engine.placing import place, say_what_is_waited_for
+from astraflow.core.engine.queries import Queries
 from astraflow.core.engine.recovery import restore_run
 from astraflow.core.engine.reports import on_delivered, on_refused
+from astraflow.core.engine.resources import (
+    close_resource,
+    export_resource,
+    extend_resource,
+    note_copy,
+)
+from astraflow.core.engine.rollouts import (
+    activate_version,
+    roll_back,
+    start_rollout,
+    watch_rollouts,
+)
+from astraflow.core.engine.sending import Sending
 from astraflow.core.engine.sessions import (
     on_acked,
     on_heartbeat,
@@ -70,11 +92,14 @@ from astraflow.core.engine.stopping import (
     lose_link,
     notice_links,
     on_timer,
-    take_back_unsent,
     withdraw_unacked,
 )
 from astraflow.core.engine.view import View
-from astraflow.core.protocol import business
+from astraflow.core.fleet.installs import InstallIntent
+from astraflow.core.fleet.resources import ResourceRecord
+from astraflow.core.fleet.rollouts import Rollout
+from astraflow.core.fleet.versions import ActiveVersion, PublishedVersion
+from astraflow.core.fleet.workers import DrainIntent, WorkerBound
 from astraflow.core.protocol.events import (
     Acked,
     Audited,
@@ -91,7 +116,7 @@ from astraflow.core.protocol.events import (
 )
 from astraflow.core.protocol.gateway import Gateway
 from astraflow.core.protocol.wire import Envelope
-from astraflow.core.runs.commands import Fail, Refuse
+from astraflow.core.runs.commands import Fail
 from astraflow.core.runs.facts import Fact
 from astraflow.core.workflow.plan import Plan
 
@@ -100,7 +125,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine", "InputFailed", "SessionFailed", "earliest"]
 
-_T = TypeVar("_T")
+_COMMANDS: Final[Mapping[type[OperatorCommand], Callable[[View, Any], None]]] = {
+    ActivateVersion: activate_version,
+    CloseResource: close_resource,
+    DrainWorker: drain_worker,
+    ExportResource: export_resource,
+    ExtendResource: extend_resource,
+    NoteCopy: note_copy,
+    RebindRun: rebind_run,
+    RebindWorker: rebind_worker,
+    RequestInstall: install_on_worker,
+    RequestRemoval: remove_from_worker,
+    RollBack: roll_back,
+    StartRollout: start_rollout,
+    UndrainWorker: undrain_worker,
+}
 
 
 class SessionFailed(Exception):
@@ -141,8 +180,8 @@ class Engine:
         self.view.now = self.view.began = now
         self.gateway = gateway
         self.ownership = ownership
-        self._answers: list[Answer] = []
-        self._owed: dict[str, list[SendAnswer | AskWorker]] = {}
+        self.ask = Queries(self.view)
+        self._sending = Sending(self.view, gateway)
         self._wakes_at = now
         self._listen_until = now
         self._say_waiting_at = now
@@ -257,83 +296,76 @@ class Engine:
         self._wakes_at = inf if due is None else due
         return due
 
-    # -- what operators ask -----------------------------------------------------------------
+    # -- starting: call these before anything is received -------------------------------------
 
     def restore_worker(
         self,
         tenant: str,
         worker_id: str,
-        wish: DrainWish | None = None,
+        drain: DrainIntent | None = None,
         incarnation: int = 0,
     ) -> None:
-        """A worker that is stored, the last boot of it that registered, and what is wished of it; call it before
-        anything is received."""
-        self.view.workers.expect(tenant, worker_id).incarnation = incarnation
-        if wish is not None:
-            self.view.drains[tenant, worker_id] = wish
+        """A worker that is stored, and the last boot of it that registered."""
+        worker = self.view.workers.expect(tenant, worker_id)
+        worker.incarnation = incarnation
+        worker.drain = drain
 
-    def restore_holding(self, holding: Holding) -> None:
-        """A resource that is stored; the worker that holds it may come back."""
-        self.view.resources.add(holding)
+    def restore_resource(self, record: ResourceRecord) -> None:
+        """A resource that is stored; the worker that keeps it may come back."""
+        self.view.resources.put(record)
 
-    def restore_wish(self, wish: Wish) -> None:
-        """A wish that is stored, fulfilled or not; a worker that registers is compared with it."""
-        self.view.wishes.put(wish)
+    def restore_install(self, intent: InstallIntent) -> None:
+        """An intent that is stored, confirmed or not; a worker that registers is compared with it."""
+        self.view.installs.put(intent)
+
+    def restore_version(self, version: PublishedVersion | ActiveVersion) -> None:
+        """A version that is published, or yanked, or set as the active one."""
+        if isinstance(version, PublishedVersion):
+            self.view.versions.publish(version)
+        else:
+            self.view.versions.put(version)
+
+    def restore_rollout(self, rollout: Rollout) -> None:
+        """A rollout that runs."""
+        self.view.rollouts.put(rollout)
+        watch_rollouts(self.view)
 
     def restore_affinity(
         self, tenant: str, key: str, worker_id: str, age_s: float, left_s: float
     ) -> None:
-        """A key that is stored. Its worker has the grace to come back, as after a loss."""
+        """A key that is stored. Its worker has the grace to come back, as after a loss. Before the runs: their leases
+        use some."""
         now = self.view.now
         left_s = min(max(left_s, 0.0), self.view.settings.affinity_grace_s)
         self.view.affinity.restore(tenant, key, worker_id, now - age_s, now + left_s)
         self.view.workers.expect(tenant, worker_id)
 
-    def operate(self, change: Callable[[View], _T], now: float, at: int) -> _T:
-        """Let somebody ask for something about packages or resources. What `change` raises is the caller's."""
-        self._enter(now, at)
-        try:
-            return change(self.view)
-        finally:
-            self._settle()
+    # -- what operators ask -----------------------------------------------------------------
 
-    def audit(
-        self,
-        tenant: str,
-        who: str,
-        action: str,
-        corr: str | None,
-        worker: str = "",
-        *,
-        code: errors.Code | None = None,
-    ) -> None:
-        """Keep who asked for what, with the facts of the same batch (PROTOCOL §6); `code`: why it was refused."""
-        refused = None if code is None else code.code
-        self.view.batch.notices.append(Audited("", tenant, worker, action, refused, who, corr))
+    def publish(self, version: PublishedVersion) -> None:
+        """The repository has a version, or has yanked it, or taken that back; that is stored already."""
+        self.view.versions.publish(version)
 
-    def drain_worker(
-        self, tenant: str, worker_id: str, wish: DrainWish, now: float, at: int
-    ) -> None:
-        """Raises: NotFound."""
-        self._enter(now, at)
-        drain_worker(self.view, tenant, worker_id, wish)
+    def execute(self, command: OperatorCommand, now: float, at: int) -> None:
+        """Decide a command of an operator, and keep in the audit log who asked for it.
 
-    def undrain_worker(self, tenant: str, worker_id: str, now: float, at: int) -> None:
-        """Raises: NotFound."""
-        self._enter(now, at)
-        undrain_worker(self.view, tenant, worker_id)
-
-    def rebind_worker(self, tenant: str, worker_id: str, now: float, at: int) -> None:
-        """Raises: NotFound."""
-        self._enter(now, at)
-        rebind_worker(self.view, tenant, worker_id)
-
-    def rebind_run(
-        self, tenant: str, run_id: str, now: float, at: int, *, restart: bool = False
-    ) -> None:
-        """Raises: NotFound."""
-        self._enter(now, at)
-        rebind_run(self.view, tenant, run_id, restart=restart)
+        Raises:
+            AstraflowError: it is refused, and nothing has changed.
+        """
+        self._enter(now, at, command.corr)
+        view = self.view
+        if isinstance(command, KeepAudit):
+            view.audit(command.tenant, command.by, command.what, command.corr, command.code)
+            return
+        if isinstance(command, ForgetWorker):
+            forget_worker(view, self.gateway, command)
+        else:
+            _COMMANDS[type(command)](view, command)
+        if command.action:
+            worker_id = getattr(command, "worker_id", "")
+            view.audit(
+                command.tenant, command.by, command.action, command.corr, worker_id=worker_id
+            )
         self._settle()
 
     # -- commit, then speak -----------------------------------------------------------------
@@ -352,21 +384,25 @@ class Engine:
         self.view.batch = Batch()
         return batch
 
+    @property
+    def has_decided(self) -> bool:
+        """Whether something is decided that `take_batch` has not handed out."""
+        return not self.view.batch.is_empty
+
     def committed(self, batch: Batch, now: float, at: int) -> None:
         """The batch is durable: say what it allows to be said."""
         self._enter(now, at)
         for effect in batch.effects:
-            self._perform(effect, now, at)
+            self._sending.perform(effect, now, at)
         self._take_events()
 
     def take_output(self) -> list[SendFrame | CloseConnection]:
         """Frames to put on sockets and connections to close, in order."""
         return self.gateway.take_output()
 
-    def take_answers(self) -> list[Answer]:
-        """Answers to callers of the API."""
-        answers, self._answers = self._answers, []
-        return answers
+    def take_shell_effects(self) -> list[ShellEffect]:
+        """What the shell does itself: answers to callers of the API above all."""
+        return self._sending.take_shell_effects()
 
     def check(self) -> None:
         """Assert what must always hold between two inputs (I2, I8, I15, I23)."""
@@ -396,10 +432,12 @@ class Engine:
 
     # -- inside -----------------------------------------------------------------------------
 
-    def _enter(self, now: float, at: int) -> None:
+    def _enter(self, now: float, at: int, cause: str | None = None) -> None:
+        """An input begins. `cause`: the id of the frame or command that it is."""
         assert now >= self.view.now, "monotonic time does not go back"
         self.view.now = now
         self.view.at = at
+        self.view.cause = cause
 
     def _notice_stall(self, now: float) -> None:
         """A tick that comes long after it was due: this process stood still, and did not listen."""
@@ -437,8 +475,7 @@ class Engine:
             on_delivered(view, event)
         elif isinstance(event, Acked):
             on_acked(view, event)
-            for owed in self._owed.pop(event.session_id, ()):
-                view.batch.effects.append(owed)
+            view.batch.effects += self._sending.take_owed(event.session_id)
         elif isinstance(event, HeartbeatArrived):
             stop = on_heartbeat(view, event)
             self.gateway.answer_heartbeat(event.session_id, event.frame_id, stop, view.now)
@@ -446,104 +483,23 @@ class Engine:
             on_register(view, event)
         elif isinstance(event, SessionEnded):
             on_session_ended(view, event)
-            self._owed.pop(event.session_id, None)
+            self._sending.take_owed(event.session_id)
         elif isinstance(event, Missed):
             on_missed(view, event)
         elif isinstance(event, Refused):
             on_refused(view, event)
-        elif isinstance(event, IdentityBound | Audited):
-            view.batch.notices.append(event)
+        elif isinstance(event, IdentityBound):
+            view.record_worker(WorkerBound(event.tenant, view.at, event.worker, event.subject))
+        elif isinstance(event, Audited):
+            who = event.subject or event.worker
+            view.audit(
+                event.tenant,
+                who,
+                event.action,
+                event.frame_id,
+                event.code,
+                event.worker,
+                event.session_id,
+            )
         else:
             view.count(f"event: {type(event).__name__}")
-
-    def _perform(self, effect: Effect, now: float, at: int) -> None:
-        if isinstance(effect, SendDispatch):
-            self._send_dispatch(effect, now)
-        elif isinstance(effect, SendStop):
-            self._send_stop(effect, now)
-        elif isinstance(effect, SendAnswer):
-            self._send_answer(effect, now)
-        elif isinstance(effect, SendDrain):
-            self._send_drain(effect, now)
-        elif isinstance(effect, AskWorker):
-            self._ask_worker(effect, now)
-        elif isinstance(effect, CommitFrame):
-            self.gateway.committed(effect.session_id, effect.seq)
-        elif isinstance(effect, AcceptSession):
-            self.gateway.accept(effect.session_id, now, at / 1000)
-        else:
-            assert isinstance(effect, Answer), f"unknown effect: {effect!r}"
-            self._answers.append(effect)
-
-    def _send_dispatch(self, effect: SendDispatch, now: float) -> None:
-        dispatch = effect.dispatch
-        lease = self.view.leases.find(dispatch.task_id, dispatch.attempt)
-        if lease is None:
-            return  # it was given up while the commit was under way
-        try:
-            frame_id = self.gateway.send(
-                effect.session_id, business.DISPATCH, dispatch, dispatch.task_id, now
-            )
-        except errors.AstraflowError as error:
-            # No such session any more, or its queue is full: the frame never reached the socket. Or
-            # the worker would have to refuse the frame: then no other try will do better.
-            is_ours = isinstance(error, errors.LocalProtocolError)
-            code = errors.DISPATCH_INVALID if is_ours else error.code
-            run = self.view.run_of(lease)
-            refuse = Refuse(lease.task, lease.attempt, lease.worker_id, code.code, error.message)
-            self.view.decide(run, refuse)
-            return
-        lease.frame_id = frame_id
-        lease.session_id = effect.session_id
-        self.view.frames[frame_id] = (dispatch.task_id, dispatch.attempt)
-        if not self.gateway.is_connected(effect.session_id):
-            take_back_unsent(self.view, self.gateway, lease)
-
-    def _send_answer(self, effect: SendAnswer, now: float) -> None:
-        response = effect.response
-        try:
-            self.gateway.send(
-                effect.session_id, business.NEXT_RESPONSE, response, response.task_id, now
-            )
-        except errors.LocalProtocolError as error:
-            # The worker would have to refuse the frame: the caller learns that, not the result.
-            self.view.count("answer does not fit a frame")
-            problem = business.TaskError(errors.NEXT_FAILED.code, "USER_CODE", error.message)
-            smaller = msgspec.structs.replace(response, result=msgspec.Raw(b"null"), error=problem)
-            self._send_answer(SendAnswer(smaller, effect.session_id), now)
-        except errors.Unavailable:
-            # Without a session it is derived again at the next register, with a full queue at the next ack.
-            self.view.count("answer not sent")
-            self._owed.setdefault(effect.session_id, []).append(effect)
-
-    def _ask_worker(self, effect: AskWorker, now: float) -> None:
-        try:
-            self.gateway.send(effect.session_id, effect.frame_type, effect.payload, None, now)
-        except errors.Unavailable:
-            # Without a session it is derived again at the next register, with a full queue at the next ack.
-            self.view.count("frame not sent")
-            self._owed.setdefault(effect.session_id, []).append(effect)
-        except errors.LocalProtocolError:
-            self.view.count("frame that no worker could read")
-
-    def _send_drain(self, effect: SendDrain, now: float) -> None:
-        wish = effect.wish
-        try:
-            self.gateway.drain(effect.session_id, wish.reason, now, wish.deadline_s)
-        except errors.AstraflowError:
-            self.view.count("drain not sent")  # owed again at the next register
-
-    def _send_stop(self, effect: SendStop, now: float) -> None:
-        cancel = effect.cancel
-        try:
-            frame_id = self.gateway.send(
-                effect.session_id, business.CANCEL, cancel, cancel.task_id, now
-            )
-        except errors.AstraflowError:
-            self.view.count("stop not sent")  # owed again at the next register
-            return
-        lease = self.view.leases.find(cancel.task_id, cancel.attempt)
-        if lease is not None:
-            lease.cancel_frame = frame_id
-            lease.session_id = effect.session_id
-            self.view.frames[frame_id] = (cancel.task_id, cancel.attempt)

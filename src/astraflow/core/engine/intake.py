@@ -2,44 +2,17 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from astraflow.core import errors
-from astraflow.core.engine.batch import Answer
+from astraflow.core.engine.commands import CancelRun, SubmitRun
+from astraflow.core.engine.effects import Reply
 from astraflow.core.engine.resources import check_refs
 from astraflow.core.engine.timers import DeadlineDue
 from astraflow.core.engine.view import View
-from astraflow.core.runs.accept import Kept, accept
+from astraflow.core.runs.accept import accept
 from astraflow.core.runs.commands import Cancel
 from astraflow.core.runs.facts import RunAccepted
-from astraflow.core.workflow.plan import Plan
 
-__all__ = ["CancelRun", "SubmitRun", "cancel_run", "submit_run"]
-
-
-class SubmitRun(msgspec.Struct, frozen=True):
-    """A run to take in. `token` is whatever the shell needs to find its caller again."""
-
-    token: object
-    tenant: str
-    run_id: str
-    plan: Plan
-    inputs: msgspec.Raw = msgspec.Raw(b"{}")
-    idempotency_key: str | None = None
-    fingerprint: str | None = None
-    deadline_s: float | None = None
-    rerun_of: str | None = None
-    kept: Kept | None = None
-
-
-class CancelRun(msgspec.Struct, frozen=True):
-    """A run to stop."""
-
-    token: object
-    tenant: str
-    run_id: str
-    by: str = ""
-    grace_ms: int | None = None
+__all__ = ["cancel_run", "submit_run"]
 
 
 def submit_run(view: View, request: SubmitRun) -> None:
@@ -47,9 +20,9 @@ def submit_run(view: View, request: SubmitRun) -> None:
     try:
         run_id = _submit(view, request)
     except errors.AstraflowError as error:
-        view.batch.effects.append(Answer(request.token, None, error))
+        view.batch.effects.append(Reply(request.token, None, error))
         return
-    view.batch.effects.append(Answer(request.token, run_id))
+    view.batch.effects.append(Reply(request.token, run_id))
 
 
 def _submit(view: View, request: SubmitRun) -> str:
@@ -78,7 +51,7 @@ def _submit(view: View, request: SubmitRun) -> str:
     decision = accept(request.plan, accepted, view.rng, request.kept)
     view.runs[request.run_id] = decision.run
     view.active_tasks += len(request.plan.nodes)
-    view.batch.plans[request.run_id] = request.plan
+    view.batch.submitted[request.run_id] = request
     if key is not None:
         view.submissions.remember(
             request.tenant, key, request.fingerprint, request.run_id, view.now
@@ -95,8 +68,8 @@ def cancel_run(view: View, request: CancelRun) -> None:
     run = view.runs.get(request.run_id)
     if run is None or run.tenant != request.tenant:
         missing = errors.NotFound(errors.RUN_NOT_FOUND, f"no active run: {request.run_id}")
-        view.batch.effects.append(Answer(request.token, None, missing))
+        view.batch.effects.append(Reply(request.token, None, missing))
         return
     grace_ms = view.settings.cancel_grace_ms if request.grace_ms is None else request.grace_ms
     view.decide(run, Cancel(request.by, grace_ms))
-    view.batch.effects.append(Answer(request.token, request.run_id))
+    view.batch.effects.append(Reply(request.token, request.run_id))

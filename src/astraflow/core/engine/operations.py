@@ -1,7 +1,7 @@
 """What operators ask of workers and runs: drain, undrain, rebind.
 
-Rule 1: a drain is a wish that is kept until it is taken back. "Nothing S→W lives only in a window" (PROTOCOL §5.7): a
-        worker that comes back is told again.
+Rule 1: a drain is an intent that is kept until it is withdrawn. "Nothing S→W lives only in a window" (PROTOCOL §5.7):
+        a worker that comes back is told again.
 Rule 2: a worker that was draining, holds nothing and has closed its connection has ended: it is offline. Taking the
         drain back does not change that; it gets work when it has a session again.
 Rule 3: rebinding forgets what ties work to a worker; it moves nothing that runs unless a restart is asked for, and a
@@ -13,59 +13,90 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from astraflow.core import errors
-from astraflow.core.dispatch import WorkerEntry
-from astraflow.core.engine.batch import DrainWish, SendDrain, WorkerChanged
+from astraflow.core.engine.commands import (
+    DrainWorker,
+    ForgetWorker,
+    RebindRun,
+    RebindWorker,
+    RequestInstall,
+    RequestRemoval,
+    UndrainWorker,
+)
+from astraflow.core.engine.effects import SendDrain
+from astraflow.core.engine.packages import request_install, request_removal
+from astraflow.core.engine.resources import lose_resources
+from astraflow.core.fleet.installs import InstallForgotten
+from astraflow.core.fleet.workers import (
+    WorkerDrainRequested,
+    WorkerDrainWithdrawn,
+    WorkerEntry,
+    WorkerForgotten,
+    WorkerSeen,
+)
 from astraflow.core.runs.commands import Restart
 from astraflow.core.runs.run import Run
 
 if TYPE_CHECKING:
     from astraflow.core.engine.view import View
+    from astraflow.core.protocol.gateway import Gateway
 
-__all__ = ["drain_worker", "owe_drain", "rebind_run", "rebind_worker", "undrain_worker"]
+__all__ = [
+    "drain_worker",
+    "forget_worker",
+    "install_on_worker",
+    "owe_drain",
+    "rebind_run",
+    "rebind_worker",
+    "remove_from_worker",
+    "undrain_worker",
+]
 
 
-def drain_worker(view: View, tenant: str, worker_id: str, wish: DrainWish) -> None:
-    """Give the worker nothing new, and tell it, now or when it is back.
-
-    Raises:
-        NotFound: no such worker.
-    """
-    worker = _get_worker(view, tenant, worker_id)
-    view.drains[tenant, worker_id] = wish
-    view.workers.set_draining(worker, True)
-    view.batch.notices.append(WorkerChanged(tenant, worker_id))
+def drain_worker(view: View, command: DrainWorker) -> None:
+    """Raises: NotFound."""
+    worker = _get_worker(view, command.tenant, command.worker_id)
+    view.record_worker(
+        WorkerDrainRequested(command.tenant, view.at, command.worker_id, command.intent)
+    )
     owe_drain(view, worker)
     view.reconsider(worker)
 
 
 def owe_drain(view: View, worker: WorkerEntry) -> None:
-    """Tell a worker that has a session what is wished of it."""
-    wish = view.drains.get((worker.tenant, worker.worker_id))
-    if wish is None or worker.session_id is None:
-        return
-    view.workers.set_draining(worker, True)
-    view.batch.effects.append(SendDrain(worker.session_id, wish))
+    """Tell a worker that has a session that it is to drain."""
+    if worker.drain is not None and worker.session_id is not None:
+        view.batch.effects.append(SendDrain(worker.session_id, worker.drain))
 
 
-def undrain_worker(view: View, tenant: str, worker_id: str) -> None:
-    """Take the wish back. A worker that was told already ends all the same, or has ended; it gets work when it is back.
+def undrain_worker(view: View, command: UndrainWorker) -> None:
+    """A worker that was told already exits all the same, or has exited; it gets work when it is back.
 
-    Raises:
-        NotFound: no such worker.
+    Raises: NotFound.
     """
-    worker = _get_worker(view, tenant, worker_id)
-    if view.drains.pop((tenant, worker_id), None) is not None:
-        view.workers.set_draining(worker, worker.says_draining)
-        view.batch.notices.append(WorkerChanged(tenant, worker_id))
+    worker = _get_worker(view, command.tenant, command.worker_id)
+    if worker.drain is not None:
+        view.record_worker(WorkerDrainWithdrawn(command.tenant, view.at, command.worker_id))
         view.reconsider(worker)
 
 
-def rebind_worker(view: View, tenant: str, worker_id: str) -> None:
-    """Forget every preference and every affinity for the worker.
+def install_on_worker(view: View, command: RequestInstall) -> None:
+    """Raises: NotFound: no such worker, or the version is not published."""
+    worker = _get_worker(view, command.tenant, command.worker_id)
+    request_install(view, worker, command.name, command.version, "command")
 
-    Raises:
-        NotFound: no such worker.
+
+def remove_from_worker(view: View, command: RequestRemoval) -> None:
+    """Raises: NotFound."""
+    worker = _get_worker(view, command.tenant, command.worker_id)
+    request_removal(view, worker, command.name, command.version, "command")
+
+
+def rebind_worker(view: View, command: RebindWorker) -> None:
+    """Drop every binding and every affinity key of the worker.
+
+    Raises: NotFound.
     """
+    tenant, worker_id = command.tenant, command.worker_id
     worker = _get_worker(view, tenant, worker_id)
     bound = [key for key, holder in view.bindings.items() if holder == worker_id]
     for run_id, package in bound:
@@ -77,12 +108,12 @@ def rebind_worker(view: View, tenant: str, worker_id: str) -> None:
     view.reconsider(worker)
 
 
-def rebind_run(view: View, tenant: str, run_id: str, *, restart: bool) -> None:
-    """Forget the run's bindings and the affinity keys that it uses; with `restart`, what runs begins anew.
+def rebind_run(view: View, command: RebindRun) -> None:
+    """Drop the run's bindings and the affinity keys that it uses; with `restart`, what runs begins anew.
 
-    Raises:
-        NotFound: no such active run.
+    Raises: NotFound: no such active run.
     """
+    tenant, run_id = command.tenant, command.run_id
     run = view.runs.get(run_id)
     if run is None or run.tenant != tenant:
         raise errors.NotFound(errors.RUN_NOT_FOUND, f"no active run: {run_id[:64]}")
@@ -94,7 +125,7 @@ def rebind_run(view: View, tenant: str, run_id: str, *, restart: bool) -> None:
             if record is not None:
                 view.release(tenant, node.affinity.key)
                 _wake(view, tenant, record.worker_id)
-    if restart:
+    if command.restart:
         _restart(view, run)
 
 
@@ -109,6 +140,29 @@ def _wake(view: View, tenant: str, worker_id: str) -> None:
     worker = view.workers.find(tenant, worker_id)
     if worker is not None:
         view.reconsider(worker)
+
+
+def forget_worker(view: View, gateway: Gateway, command: ForgetWorker) -> None:
+    """Forget a worker and all that it kept. One that has a session or holds an attempt is never forgotten; one that
+    comes back after all is a new one, as if it had never been there."""
+    tenant, worker_id = command.tenant, command.worker_id
+    worker = view.workers.find(tenant, worker_id)
+    if worker is not None and worker.session_id is not None:
+        view.record_worker(WorkerSeen(tenant, view.at, worker_id))
+        return
+    is_busy = worker is not None and worker.used > 0
+    if not command.is_stale or is_busy or view.leases.of_worker(tenant, worker_id):
+        return
+    if not gateway.forget(tenant, worker_id):
+        return
+    for key in view.affinity.keys_of(tenant, worker_id):
+        view.release(tenant, key)
+    lose_resources(view, tenant, worker_id)
+    for intent in view.installs.of_worker(tenant, worker_id):
+        view.record_install(
+            InstallForgotten(tenant, view.at, worker_id, intent.name, intent.version)
+        )
+    view.record_worker(WorkerForgotten(tenant, view.at, worker_id))
 
 
 def _get_worker(view: View, tenant: str, worker_id: str) -> WorkerEntry:

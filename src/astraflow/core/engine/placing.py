@@ -6,16 +6,18 @@ from collections.abc import Hashable, Sequence
 
 import msgspec
 
-from astraflow.core.dispatch import Lease, NoPlace, WorkerEntry, choose
+from astraflow.core.dispatch import Lease, NoPlace, choose
 from astraflow.core.dispatch.demand import Demand, bound_parameters, refs_of
 from astraflow.core.dispatch.placement import find_place, is_offered
 from astraflow.core.dispatch.queue import Entry
-from astraflow.core.engine.batch import SendDispatch
 from astraflow.core.engine.calls import lenders_of
+from astraflow.core.engine.effects import SendDispatch
 from astraflow.core.engine.packages import install_for, spread, why_no_package
-from astraflow.core.engine.resources import copy_metadata
+from astraflow.core.engine.resources import copies_for
 from astraflow.core.engine.timers import PinDue, TimeoutDue
 from astraflow.core.engine.view import View, key_key, offer_key, package_key, worker_key
+from astraflow.core.fleet.resources import ResourceRecord
+from astraflow.core.fleet.workers import WorkerEntry
 from astraflow.core.protocol import business
 from astraflow.core.runs.calls import chain_index_of
 from astraflow.core.runs.commands import Lease as LeaseTask
@@ -161,26 +163,33 @@ def _lease(view: View, run: Run, entry: Entry, worker: WorkerEntry) -> None:
         view.timers.set(when, TimeoutDue(task_id, attempt))
     view.unacked.append((view.now + settings.dispatch_ack_timeout_s, lease))
     assert worker.session_id is not None
-    dispatch = _dispatch_frame(view, run, task, task_id, worker, ttl_ms)
-    view.batch.effects.append(SendDispatch(dispatch, worker.session_id))
+    parameters = bound_parameters(run, task)
+    refs = refs_of(run, task, parameters)
+    copies: tuple[ResourceRecord | None, ...] = ()
+    if refs:
+        refs = view.locate(run.tenant, refs)
+        copies = copies_for(view, run.tenant, refs)
+    dispatch = _dispatch_frame(run, task, worker, ttl_ms, parameters, refs)
+    view.batch.effects.append(SendDispatch(dispatch, worker.session_id, copies))
 
 
 def _dispatch_frame(
-    view: View, run: Run, task: int, task_id: str, worker: WorkerEntry, ttl_ms: int
+    run: Run,
+    task: int,
+    worker: WorkerEntry,
+    ttl_ms: int,
+    parameters: bytes,
+    refs: Sequence[ResourceRefValue],
 ) -> business.Dispatch:
     node = run.node_of(task)
     state = run.tasks[task]
     host = node if state.call is None and node.host is None else run.plan.nodes[run.host_of(task)]
     chain = tuple([run.plan.nodes[one].node_id for one in host.middlewares])
-    parameters = bound_parameters(run, task)
-    refs = refs_of(run, task, parameters)
-    if refs:
-        refs = view.locate(run.tenant, refs)
     assert worker.since is not None, "a worker with a session has registered"
     timeout_ms = int(node.timeout_s * 1000) if node.timeout_s is not None else None
     return business.Dispatch(
         run_id=run.run_id,
-        task_id=task_id,
+        task_id=run.task_id(task),
         attempt=state.attempt,
         failures=state.failures,
         node_id=node.node_id,
@@ -190,7 +199,7 @@ def _dispatch_frame(
         lease=business.Lease(ttl_ms, worker.since),
         constraints=business.Constraints(timeout_ms),
         concurrency_key=node.concurrency_key,
-        resource_refs=_wire_refs(view, run.tenant, refs, worker.worker_id) if refs else (),
+        resource_refs=_wire_refs(refs, worker.worker_id) if refs else (),
         affinity=business.Affinity(node.affinity.key, node.affinity.mode)
         if node.affinity is not None
         else None,
@@ -201,16 +210,10 @@ def _dispatch_frame(
 
 
 def _wire_refs(
-    view: View, tenant: str, refs: Sequence[ResourceRefValue], worker_id: str
+    refs: Sequence[ResourceRefValue], worker_id: str
 ) -> tuple[business.ResourceRef, ...]:
     return tuple(
-        business.ResourceRef(
-            ref.resource_id,
-            worker_id,
-            ref.type or UNTYPED,
-            ref.scope,
-            metadata=copy_metadata(view, tenant, ref),
-        )
+        business.ResourceRef(ref.resource_id, worker_id, ref.type or UNTYPED, ref.scope)
         for ref in refs
     )
 

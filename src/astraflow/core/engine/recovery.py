@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from astraflow.core.dispatch import Lease
-from astraflow.core.engine.batch import AffinityChanged
 from astraflow.core.engine.calls import lenders_of
 from astraflow.core.engine.timers import DeadlineDue, StopDue, TimeoutDue
 from astraflow.core.engine.view import View
+from astraflow.core.fleet.affinity import AffinityExpected
+from astraflow.core.fleet.workers import WorkerEntry
 from astraflow.core.runs.facts import Fact
 from astraflow.core.runs.run import Run
 from astraflow.core.runs.states import Leased, Running, Stopping
@@ -47,6 +48,16 @@ def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> Run:
     return run
 
 
+def _restore_key(view: View, worker: WorkerEntry, key: str) -> None:
+    """A stored lease uses the key. Another worker may have had it and lost it: then the store knows of no holder."""
+    tenant, worker_id = worker.tenant, worker.worker_id
+    if view.affinity.lookup(tenant, key) is None:
+        left_s = view.lost_until(worker, view.settings.affinity_grace_s) - view.now
+        expires_at = view.at + int(left_s * 1000)
+        view.record_affinity(AffinityExpected(tenant, view.at, key, worker_id, view.at, expires_at))
+    view.affinity.begin_use(tenant, key, worker_id)
+
+
 def _restore_lease(view: View, run: Run, task: int, state: Leased | Running | Stopping) -> None:
     task_id = run.task_id(task)
     node = run.node_of(task)
@@ -65,11 +76,7 @@ def _restore_lease(view: View, run: Run, task: int, state: Leased | Running | St
         # Callers stand before their calls in a run, so that the key is lent in the right order.
         view.keys.take(run.tenant, node.concurrency_key, task_id, lenders_of(run, task))
     if node.affinity is not None:
-        until = view.lost_until(worker, view.settings.affinity_grace_s)
-        key = node.affinity.key
-        view.affinity.expect(run.tenant, key, state.worker, view.now, until)
-        # Another worker may have had it, and have lost it: then the store knows of no holder.
-        view.batch.notices.append(AffinityChanged(run.tenant, key))
+        _restore_key(view, worker, node.affinity.key)
     if isinstance(state, Stopping):
         overdue = view.now + state.grace_ms / 1000 + view.settings.stop_overdue_s
         view.timers.set(overdue, StopDue(task_id, state.attempt))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from astraflow.core import errors
-from astraflow.core.engine.batch import CommitFrame
+from astraflow.core.engine.effects import CommitFrame, LearnManifest
 from astraflow.core.engine.packages import on_package_event
 from astraflow.core.engine.resources import (
     close_unlisted,
@@ -18,8 +18,9 @@ from astraflow.core.engine.resources import (
     on_resource_event,
 )
 from astraflow.core.engine.view import View
+from astraflow.core.fleet.workers import WorkerDrainChanged
 from astraflow.core.protocol import business
-from astraflow.core.protocol.events import Audited, Delivered, Refused
+from astraflow.core.protocol.events import Delivered, Refused
 from astraflow.core.runs.commands import Call, Progress, Refuse, Report
 from astraflow.core.runs.facts import NO_METADATA, ArtifactRef, Chunk, Problem
 from astraflow.core.runs.run import Run
@@ -47,7 +48,7 @@ def on_delivered(view: View, event: Delivered) -> None:
     elif isinstance(payload, business.PkgEvent):
         on_package_event(view, tenant, worker, payload)
     elif isinstance(payload, business.PkgCatalog):
-        view.learn(tenant, payload.manifest_sha256, bytes(payload.manifest))
+        view.batch.effects.append(LearnManifest(tenant, bytes(payload.manifest)))
     else:
         view.count(f"not handled: {event.envelope.type}")
     view.batch.effects.append(CommitFrame(event.session_id, event.seq))
@@ -87,8 +88,14 @@ def _find(
             return place
     view.count("foreign report")
     code = errors.TASK_UNKNOWN.code
-    view.batch.notices.append(
-        Audited(event.session_id, event.tenant, event.worker, "report.foreign", code, None, task_id)
+    view.audit(
+        event.tenant,
+        event.worker,
+        "report.foreign",
+        task_id,
+        code,
+        event.worker,
+        event.session_id,
     )
     return None
 
@@ -119,21 +126,15 @@ def _on_result(view: View, event: Delivered, result: business.Result) -> None:
             lost_ref(view, run, task, result.error),
         ),
     )
-    if view.watched:
-        _count_end(view, run, task, result)
+    if len(view.rollouts):
+        node = run.node_of(task)
+        view.rollouts.count_end(
+            tenant, node.package_name, node.package_version, is_failed=result.status == "FAILED"
+        )
     if decision.ignored is not None:
         close_unlisted(view, tenant, worker, result.artifacts)
     elif result.artifacts:
         list_artifacts(view, run, task, worker, result.artifacts)
-
-
-def _count_end(view: View, run: Run, task: int, result: business.Result) -> None:
-    """Of versions that are on their way to all workers it is counted how their attempts end."""
-    node = run.node_of(task)
-    counts = view.watched.get((run.tenant, node.package_name, node.package_version))
-    if counts is not None:
-        counts[0] += 1
-        counts[1] += result.status == "FAILED"
 
 
 def _refusal(view: View, worker: str, result: business.Result) -> Problem | None:
@@ -193,8 +194,10 @@ def _on_refusal(view: View, event: Delivered, refusal: business.ExecError) -> No
     run, task = place
     if refusal.code == errors.DISPATCH_DRAINING.code:
         entry = view.workers.find(event.tenant, event.worker)
-        if entry is not None:
-            view.workers.set_draining(entry, True)
+        if entry is not None and entry.session_id is not None and not entry.is_draining:
+            view.record_worker(
+                WorkerDrainChanged(event.tenant, view.at, event.worker, is_draining=True)
+            )
     view.decide(run, Refuse(task, refusal.attempt, event.worker, refusal.code, refusal.message))
 
 

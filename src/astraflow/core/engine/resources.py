@@ -11,46 +11,55 @@ Rule 3: a task whose resource is gone fails by name, or has it made again if its
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
 from astraflow.core import errors
-from astraflow.core.dispatch import WorkerEntry
 from astraflow.core.dispatch.demand import Demand, bound_parameters, refs_of
-from astraflow.core.dispatch.resources import GONE, Holding
-from astraflow.core.engine.batch import ResourceChanged
+from astraflow.core.engine.commands import CloseResource, ExportResource, ExtendResource, NoteCopy
+from astraflow.core.engine.effects import CopyFailed, SendExport
 from astraflow.core.engine.view import View
+from astraflow.core.fleet.resources import (
+    ResourceClosed,
+    ResourceCopied,
+    ResourceGone,
+    ResourceKey,
+    ResourceListed,
+    ResourceRecord,
+    ResourceRegistered,
+    ResourceUpdated,
+)
+from astraflow.core.fleet.workers import WorkerEntry
 from astraflow.core.protocol import business
 from astraflow.core.runs.commands import Fail, Rebuild
 from astraflow.core.runs.facts import Problem
 from astraflow.core.runs.run import Run
-from astraflow.core.timestamps import parse_iso
+from astraflow.core.timestamps import iso, parse_iso
 from astraflow.core.workflow.plan import ResourceRefValue
 
 __all__ = [
     "UNHEARD",
-    "CopyLinks",
     "check_refs",
     "close_resource",
     "close_unlisted",
-    "copy_metadata",
+    "copies_for",
+    "export_resource",
     "extend_resource",
     "list_artifacts",
     "lose_pinned",
+    "lose_resources",
     "lose_sticky",
     "lost_ref",
-    "note_export",
+    "note_copy",
     "on_cleanup_due",
     "on_resource_event",
     "owe_cleanups",
     "rebuilds",
-    "request_export",
     "take_over_boot",
 ]
 
 
-NOTHING: Final = msgspec.Raw(b"{}")
 UNHEARD: Final = 0
 """The incarnation of a worker that has never registered here: a scheduler that has just started is no reason to believe
 that the worker has, too."""
@@ -63,49 +72,49 @@ def on_resource_event(
     view: View, tenant: str, worker_id: str, event: business.ResourceEvent
 ) -> None:
     """A worker says how one of its resources is."""
-    holding = view.resources.find(tenant, event.resource_id, worker_id)
-    if event.state in ("evicted", "released"):
-        if holding is not None:
-            if view.copies is not None:
-                view.copies.failed(holding, f"it is {event.state}")
-            _forget(view, holding, "evicted" if event.state == "evicted" else "released")
+    record = view.resources.find(tenant, event.resource_id, worker_id)
+    if event.state == "evicted" or event.state == "released":
+        if record is not None:
+            view.batch.effects.append(CopyFailed(record.key, f"it is {event.state}"))
+            _end(view, record, is_evicted=event.state == "evicted")
         return
-    if holding is not None and _is_another(holding, event):
-        # Its id was registered again: the former one is gone without a word of its own, and its copy with it.
-        view.resources.remove(holding)
-        holding = None
-    if holding is None:
-        holding = _new(view, tenant, worker_id, event)
-    if event.size_bytes is not None:
-        holding.size_bytes = event.size_bytes
-    if event.expires_at is not None:
-        holding.expires_at = parse_iso(event.expires_at)
+    key = (tenant, view.at, worker_id, event.resource_id)
+    if record is None or _is_another(record, event):
+        # An id that is registered again: the former one is gone without a word of its own, and its copy with it.
+        new = _new(view, tenant, worker_id, event)
+        record = view.record_resource(ResourceRegistered(*key, new))
+    else:
+        expires_at = None if event.expires_at is None else parse_iso(event.expires_at)
+        record = view.record_resource(ResourceUpdated(*key, event.size_bytes, expires_at))
     if event.state == "evicting":
-        holding.state = "evicting"
-    if event.error is not None and view.copies is not None:
-        view.copies.failed(holding, event.error)
-    view.batch.notices.append(ResourceChanged(*holding.key))
-    if _is_left_over(view, holding):
-        view.owe_cleanup(tenant, worker_id, holding.scope)
+        record = view.record_resource(ResourceClosed(*key))
+    if event.error is not None:
+        view.batch.effects.append(CopyFailed(record.key, event.error))
+    if _is_left_over(view, record):
+        view.owe_cleanup(tenant, worker_id, record.scope)
 
 
-def _is_another(holding: Holding, event: business.ResourceEvent) -> bool:
+def _is_another(record: ResourceRecord, event: business.ResourceEvent) -> bool:
     created = parse_iso(event.created_at) if event.created_at is not None else None
-    return created is not None and event.type is not None and created != holding.created_at
+    return created is not None and event.type is not None and created != record.created_at
 
 
-def _new(view: View, tenant: str, worker_id: str, event: business.ResourceEvent) -> Holding:
-    created = parse_iso(event.created_at) if event.created_at is not None else None
-    holding = Holding(tenant, worker_id, event.resource_id, created or view.at)
-    holding.type = event.type or holding.type
-    holding.scope = event.scope or event.run_id or ""
-    holding.run_id = event.run_id
-    holding.node_id = event.node_id
-    holding.metadata = bytes(event.metadata)
-    if event.package is not None:
-        holding.package = f"{event.package.name} {event.package.version}"
-    view.resources.add(holding)
-    return holding
+def _new(view: View, tenant: str, worker_id: str, event: business.ResourceEvent) -> ResourceRecord:
+    package = event.package
+    return ResourceRecord(
+        tenant=tenant,
+        worker_id=worker_id,
+        resource_id=event.resource_id,
+        type=event.type or "resource",
+        scope=event.scope or event.run_id or "",
+        run_id=event.run_id,
+        node_id=event.node_id,
+        package="" if package is None else f"{package.name} {package.version}",
+        size_bytes=event.size_bytes,
+        created_at=(parse_iso(event.created_at) if event.created_at else None) or view.at,
+        expires_at=parse_iso(event.expires_at) if event.expires_at else None,
+        metadata=bytes(event.metadata),
+    )
 
 
 def list_artifacts(
@@ -115,19 +124,23 @@ def list_artifacts(
     for artifact in artifacts:
         if artifact.inline:
             continue
-        holding = view.resources.find(run.tenant, artifact.resource_id, worker_id)
-        if holding is None:
-            holding = Holding(run.tenant, worker_id, artifact.resource_id, view.at)
-            holding.type = artifact.type
-            holding.scope = holding.run_id = run.run_id
-            holding.node_id = run.node_of(task).node_id
-            holding.size_bytes = artifact.size_bytes
-            holding.expires_at = parse_iso(artifact.expires_at) if artifact.expires_at else None
-            holding.metadata = bytes(artifact.metadata)
-            view.resources.add(holding)
-        holding.is_artifact = True
-        view.batch.notices.append(ResourceChanged(*holding.key))
-        _owe_copy(view, holding)
+        key = (run.tenant, view.at, worker_id, artifact.resource_id)
+        if view.resources.find(run.tenant, artifact.resource_id, worker_id) is None:
+            new = ResourceRecord(
+                tenant=run.tenant,
+                worker_id=worker_id,
+                resource_id=artifact.resource_id,
+                type=artifact.type,
+                scope=run.run_id,
+                run_id=run.run_id,
+                node_id=run.node_of(task).node_id,
+                size_bytes=artifact.size_bytes,
+                created_at=view.at,
+                expires_at=parse_iso(artifact.expires_at) if artifact.expires_at else None,
+                metadata=bytes(artifact.metadata),
+            )
+            view.record_resource(ResourceRegistered(*key, new))
+        _owe_copy(view, view.record_resource(ResourceListed(*key)))
 
 
 def close_unlisted(
@@ -136,65 +149,51 @@ def close_unlisted(
     """The result that lists them was not taken, so that nobody will ever ask for them. Their worker keeps them for the
     sake of that result, beyond the end of the run: it is told to let go."""
     for artifact in artifacts:
-        holding = view.resources.find(tenant, artifact.resource_id, worker_id)
-        if holding is not None and not holding.is_artifact and holding.state == "ready":
-            close_resource(view, holding, "the scheduler, which did not take the result")
+        record = view.resources.find(tenant, artifact.resource_id, worker_id)
+        if record is not None and not record.is_artifact and record.state == "ready":
+            _close(view, record, "the scheduler, which did not take the result")
 
 
 class _Wanted(msgspec.Struct):
     durable: bool = False
 
 
-def _owe_copy(view: View, holding: Holding) -> None:
+def _owe_copy(view: View, record: ResourceRecord) -> None:
     """A file that shall outlive its worker (`durable` in its metadata) is copied as soon as it is there."""
-    if view.copies is None or holding.blob is not None or holding.package:
+    if not view.settings.keeps_copies or record.blob is not None or record.package:
         return
     try:
-        is_durable = msgspec.json.decode(holding.metadata, type=_Wanted).durable
+        is_durable = msgspec.json.decode(record.metadata, type=_Wanted).durable
     except msgspec.DecodeError:
         return  # what an author calls `durable` may be anything
-    worker = view.workers.find(holding.tenant, holding.worker_id)
+    worker = view.workers.find(record.tenant, record.worker_id)
     if is_durable and worker is not None and worker.session_id is not None:
-        export = business.ResourceExport(holding.resource_id, view.copies.upload(holding))
-        view.send(worker.session_id, business.RESOURCE_EXPORT, export)
-
-
-class CopyLinks(Protocol):
-    """Where copies of resources are put and had."""
-
-    def upload(self, holding: Holding) -> str: ...
-
-    def download(self, holding: Holding) -> str: ...
-
-    def failed(self, holding: Holding, why: str) -> None:
-        """Its worker could not deliver it."""
+        view.batch.effects.append(SendExport(worker.session_id, record.key))
 
 
 def take_over_boot(view: View, worker: WorkerEntry) -> None:
     """The worker has started anew: what it held in memory is gone, whether it says so or not."""
-    for holding in view.resources.of_worker(worker.tenant, worker.worker_id):
-        if holding.package:
-            _forget(view, holding, "evicted")
+    for record in view.resources.of_worker(worker.tenant, worker.worker_id):
+        if record.package:
+            _end(view, record, is_evicted=True)
 
 
 def lose_resources(view: View, tenant: str, worker_id: str) -> None:
     """The worker is not expected back: what it held is gone, but for copies."""
-    for holding in view.resources.of_worker(tenant, worker_id):
-        _forget(view, holding, "evicted")
+    for record in view.resources.of_worker(tenant, worker_id):
+        _end(view, record, is_evicted=True)
 
 
-def _forget(view: View, holding: Holding, state: str) -> None:
+def _end(view: View, record: ResourceRecord, *, is_evicted: bool) -> None:
     """The resource is gone; tasks that wait for it need not wait any longer."""
-    holding.state = "evicted" if state == "evicted" else "released"
-    assert holding.state in GONE
-    view.resources.remove(holding)
-    view.gone[holding.key] = holding
-    view.batch.notices.append(ResourceChanged(*holding.key))
-    cause = f"worker {holding.worker_id} {'evicted' if state == 'evicted' else 'released'} it"
-    for run, task in _waiting_for(view, holding.tenant, holding.worker_id):
+    tenant, worker_id, resource_id = record.key
+    state: Final = "evicted" if is_evicted else "released"
+    view.record_resource(ResourceGone(tenant, view.at, worker_id, resource_id, state))
+    cause = f"worker {worker_id} {state} it"
+    for run, task in _waiting_for(view, tenant, worker_id):
         refs = refs_of(run, task, bound_parameters(run, task))
-        if any(ref.resource_id == holding.resource_id for ref in refs):
-            _lose(view, run, task, holding.resource_id, cause)
+        if any(ref.resource_id == resource_id for ref in refs):
+            _lose(view, run, task, resource_id, cause)
 
 
 def _waiting_for(view: View, tenant: str, worker_id: str) -> list[tuple[Run, int]]:
@@ -228,25 +227,26 @@ def lose_pinned(view: View, demand: Demand) -> None:
 
 def _set_adrift(view: View, tenant: str, refs: Sequence[ResourceRefValue]) -> bool:
     """Whether all of them have a copy, from which any worker can have them: then they no longer pin."""
-    holdings = []
+    records = []
     for ref in refs:
         assert ref.worker_id is not None
-        holding = view.resources.find(tenant, ref.resource_id, ref.worker_id)
-        if holding is None or holding.blob is None or view.copies is None:
+        record = view.resources.find(tenant, ref.resource_id, ref.worker_id)
+        if record is None or record.blob is None or not view.settings.keeps_copies:
             return False
-        holdings.append(holding)
-    for holding in holdings:
-        holding.is_adrift = True
+        records.append(record)
+    for record in records:
+        view.resources.set_adrift(record)
     return True
 
 
-def copy_metadata(view: View, tenant: str, ref: ResourceRefValue) -> msgspec.Raw:
-    """What a worker needs to fetch a resource whose own worker did not come back."""
-    holding = view.copy_of(tenant, ref)
-    if holding is None or view.copies is None:
-        return NOTHING
-    copy = {"copyUrl": view.copies.download(holding), "metadata": msgspec.Raw(holding.metadata)}
-    return msgspec.Raw(msgspec.json.encode(copy))
+def copies_for(
+    view: View, tenant: str, refs: Sequence[ResourceRefValue]
+) -> tuple[ResourceRecord | None, ...]:
+    """For each reference the resource whose copy is to be fetched, because its own worker did not come back."""
+    if not view.settings.keeps_copies:
+        return ()
+    copies = tuple(view.copy_of(tenant, ref) for ref in refs)
+    return copies if any(copies) else ()
 
 
 def lose_sticky(view: View, tenant: str, key: str, cause: str) -> None:
@@ -292,23 +292,23 @@ def lost_ref(view: View, run: Run, task: int, error: business.TaskError | None) 
 # -- what is asked of workers -------------------------------------------------------------------
 
 
-def _is_left_over(view: View, holding: Holding) -> bool:
+def _is_left_over(view: View, record: ResourceRecord) -> bool:
     """Whether it belongs to a run that has ended, and to nobody else."""
-    is_of_run = holding.run_id is not None and holding.scope == holding.run_id
-    return is_of_run and holding.run_id not in view.runs and not holding.is_artifact
+    is_of_run = record.run_id is not None and record.scope == record.run_id
+    return is_of_run and record.run_id not in view.runs and not record.is_artifact
 
 
 def owe_cleanups(view: View, worker: WorkerEntry) -> None:
     """Tell a worker that is back what has ended meanwhile, and what somebody closed."""
     scopes = set()
-    for holding in view.resources.of_worker(worker.tenant, worker.worker_id):
-        holding.is_adrift = False
-        if holding.is_artifact:
-            _owe_copy(view, holding)
-        if _is_left_over(view, holding):
-            scopes.add(holding.scope)
-        elif holding.state == "evicting":
-            _ask_to_close(view, worker, holding, "closed while the worker was away")
+    view.resources.worker_is_back(worker.tenant, worker.worker_id)
+    for record in view.resources.of_worker(worker.tenant, worker.worker_id):
+        if record.is_artifact:
+            _owe_copy(view, record)
+        if _is_left_over(view, record):
+            scopes.add(record.scope)
+        elif record.state == "evicting":
+            _ask_to_close(view, worker, record, "closed while the worker was away")
     for scope in sorted(scopes):
         view.owe_cleanup(worker.tenant, worker.worker_id, scope)
 
@@ -317,67 +317,79 @@ def on_cleanup_due(view: View, tenant: str, worker_id: str, scope: str) -> None:
     """A worker that was told of the end of a run keeps what it once put into a result, whether that was taken or not;
     and it says nothing of what it lost before. So it is asked for each that is left."""
     worker = view.workers.find(tenant, worker_id)
-    for holding in view.resources.of_worker(tenant, worker_id):
-        if worker is not None and holding.scope == scope and _is_left_over(view, holding):
+    for record in view.resources.of_worker(tenant, worker_id):
+        if worker is not None and record.scope == scope and _is_left_over(view, record):
             view.count("cleanup asked again")
-            _ask_to_close(view, worker, holding, "its run has ended")
+            _ask_to_close(view, worker, record, "its run has ended")
 
 
-def close_resource(view: View, holding: Holding, by: str) -> None:
-    """Let a worker let go of it; one that is away is told when it is back."""
-    holding.state = "evicting"
-    view.batch.notices.append(ResourceChanged(*holding.key))
-    worker = view.workers.find(holding.tenant, holding.worker_id)
+def _close(view: View, record: ResourceRecord, by: str) -> None:
+    tenant, worker_id, resource_id = record.key
+    view.record_resource(ResourceClosed(tenant, view.at, worker_id, resource_id))
+    worker = view.workers.find(tenant, worker_id)
     if worker is not None:
-        _ask_to_close(view, worker, holding, f"closed by {by}")
+        _ask_to_close(view, worker, record, f"closed by {by}")
 
 
-def _ask_to_close(view: View, worker: WorkerEntry, holding: Holding, reason: str) -> None:
+def _ask_to_close(view: View, worker: WorkerEntry, record: ResourceRecord, reason: str) -> None:
     if worker.session_id is not None:
-        cleanup = business.ResourceCleanup(resource_id=holding.resource_id, reason=reason)
+        cleanup = business.ResourceCleanup(resource_id=record.resource_id, reason=reason)
         view.send(worker.session_id, business.RESOURCE_CLEANUP, cleanup)
 
 
-def extend_resource(view: View, holding: Holding, expires_at: int, text: str) -> None:
-    """Let it live until then.
-
-    Raises:
-        Unavailable: its worker is away.
-    """
-    worker = _reachable(view, holding)
-    holding.expires_at = expires_at
-    view.batch.notices.append(ResourceChanged(*holding.key))
-    touch = business.ResourceTouch(holding.resource_id, text)
-    view.send(worker, business.RESOURCE_TOUCH, touch)
+# -- what operators ask ---------------------------------------------------------------------------
 
 
-def request_export(view: View, holding: Holding, upload_url: str) -> None:
-    """Have the worker put its bytes where they can be read without it.
+def close_resource(view: View, command: CloseResource) -> None:
+    """Raises: Conflict, if it is gone."""
+    _close(view, _get(view, command.key), command.by)
 
-    Raises:
-        Unavailable: its worker is away.
-        Conflict: it is kept in memory, which has no bytes.
-    """
-    if holding.package:
+
+def extend_resource(view: View, command: ExtendResource) -> None:
+    """Raises: Conflict, if it is gone; Unavailable, if its worker is away."""
+    record = _get(view, command.key)
+    session_id = _session_of(view, record)
+    tenant, worker_id, resource_id = record.key
+    view.record_resource(
+        ResourceUpdated(tenant, view.at, worker_id, resource_id, None, command.expires_at)
+    )
+    touch = business.ResourceTouch(resource_id, iso(command.expires_at))
+    view.send(session_id, business.RESOURCE_TOUCH, touch)
+
+
+def export_resource(view: View, command: ExportResource) -> None:
+    """Raises: Unavailable, if its worker is away; Conflict, if it is gone, or kept in memory, which has no bytes."""
+    record = _get(view, command.key)
+    if record.package:
         raise errors.Conflict(
-            errors.RESOURCE_INVALID, f"kept in memory, it has no bytes: {holding.resource_id}"
+            errors.RESOURCE_INVALID, f"kept in memory, it has no bytes: {record.resource_id}"
         )
-    worker = _reachable(view, holding)
-    export = business.ResourceExport(holding.resource_id, upload_url)
-    view.send(worker, business.RESOURCE_EXPORT, export)
+    view.batch.effects.append(SendExport(_session_of(view, record), record.key))
 
 
-def note_export(view: View, holding: Holding, blob: str) -> None:
-    """Its bytes are where they can be read without its worker."""
-    holding.blob = blob
-    view.batch.notices.append(ResourceChanged(*holding.key))
+def note_copy(view: View, command: NoteCopy) -> None:
+    """Its bytes are where they can be read without its worker. Raises: NotFound, if it is gone meanwhile."""
+    tenant, worker_id, resource_id = command.key
+    if view.resources.find(tenant, resource_id, worker_id) is None:
+        raise errors.NotFound(
+            errors.RESOURCE_MISSING, f"the resource is not known any more: {resource_id[:80]}"
+        )
+    view.record_resource(ResourceCopied(tenant, view.at, worker_id, resource_id, command.blob))
 
 
-def _reachable(view: View, holding: Holding) -> str:
-    worker = view.workers.find(holding.tenant, holding.worker_id)
+def _get(view: View, key: ResourceKey) -> ResourceRecord:
+    tenant, worker_id, resource_id = key
+    record = view.resources.find(tenant, resource_id, worker_id)
+    if record is None:
+        raise errors.Conflict(errors.RESOURCE_LOST, f"the resource is gone: {resource_id[:80]}")
+    return record
+
+
+def _session_of(view: View, record: ResourceRecord) -> str:
+    worker = view.workers.find(record.tenant, record.worker_id)
     if worker is None or worker.session_id is None:
         raise errors.Unavailable(
-            errors.WORKER_UNAVAILABLE, f"the worker that holds it is away: {holding.worker_id}"
+            errors.WORKER_UNAVAILABLE, f"the worker that holds it is away: {record.worker_id}"
         )
     return worker.session_id
 

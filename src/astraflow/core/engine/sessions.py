@@ -14,14 +14,28 @@ from __future__ import annotations
 
 import msgspec
 
-from astraflow.core.dispatch import Lease, Offer, WorkerEntry
-from astraflow.core.dispatch.workers import WorkerStatus
-from astraflow.core.engine.batch import AcceptSession, SendStop, WorkerChanged
+from astraflow.core.dispatch import Lease
 from astraflow.core.engine.calls import answer_ended_calls
+from astraflow.core.engine.effects import AcceptSession, SendStop
 from astraflow.core.engine.operations import owe_drain
 from astraflow.core.engine.packages import owe_packages
 from astraflow.core.engine.resources import UNHEARD, lose_sticky, owe_cleanups, take_over_boot
 from astraflow.core.engine.view import View
+from astraflow.core.fleet.affinity import AffinityRevived, AffinityStale
+from astraflow.core.fleet.workers import (
+    HeartbeatMissed,
+    Offer,
+    OfferedPackage,
+    WorkerDegraded,
+    WorkerDrainChanged,
+    WorkerDrifted,
+    WorkerEntry,
+    WorkerLeft,
+    WorkerLost,
+    WorkerPressureChanged,
+    WorkerRecovered,
+    WorkerRegistered,
+)
 from astraflow.core.protocol import business, control
 from astraflow.core.protocol.events import (
     Acked,
@@ -33,7 +47,7 @@ from astraflow.core.protocol.events import (
 from astraflow.core.protocol.limits import HEARTBEATS_MISSED_DEGRADED
 from astraflow.core.protocol.wire import AttemptRef
 from astraflow.core.runs.commands import Lose, Start
-from astraflow.core.runs.effects import StopAttempt
+from astraflow.core.runs.consequences import StopAttempt
 from astraflow.core.runs.states import Stopping
 
 __all__ = [
@@ -70,21 +84,10 @@ def on_register(view: View, event: RegisterArrived) -> None:
     is_new_boot = known is not None and known.incarnation not in (UNHEARD, event.incarnation)
     if known is not None and is_new_boot:
         take_over_boot(view, known)
-    is_degraded = known is not None and known.status == "degraded" and not event.first
-    worker = view.workers.register(
-        event.tenant, event.worker, event.session_id, event.incarnation, offer_of(event.register)
-    )
-    worker.since = event.frame_id
-    worker.heard_at = view.at
-    worker.heard_mono = view.now
-    view.batch.notices.append(event)
-    if is_degraded:
-        # Only a heartbeat says that it is well again.
-        view.workers.set_status(worker, "degraded")
+    worker = view.record_worker(_registered(view, event))
+    worker.heard(event.frame_id, view.at, view.now)
     if event.first:
-        worker.says_draining = False
-        view.workers.set_draining(worker, False)
-        view.affinity.revive(event.tenant, event.worker, view.now, view.settings.affinity_ttl_s)
+        _revive_affinities(view, worker)
     view.batch.effects.append(AcceptSession(event.session_id))
     if event.first:
         owe_drain(view, worker)
@@ -95,6 +98,30 @@ def on_register(view: View, event: RegisterArrived) -> None:
             lose_sticky(view, event.tenant, key, f"worker {event.worker} has started anew")
     owe_packages(view, worker, is_first=event.first)
     view.reconsider(worker)
+
+
+def _registered(view: View, event: RegisterArrived) -> WorkerRegistered:
+    register, said = event.register, event.description
+    return WorkerRegistered(
+        event.tenant,
+        view.at,
+        event.worker,
+        event.session_id,
+        event.incarnation,
+        event.first,
+        offer_of(register),
+        tuple(OfferedPackage(one.name, one.version, one.status) for one in register.packages),
+        said.worker_name,
+        said.version,
+        said.hostname,
+    )
+
+
+def _revive_affinities(view: View, worker: WorkerEntry) -> None:
+    """The worker came back: its keys are good again."""
+    expires_at = view.at + int(view.settings.affinity_ttl_s * 1000)
+    for key in view.affinity.stale_keys_of(worker.tenant, worker.worker_id):
+        view.record_affinity(AffinityRevived(worker.tenant, view.at, key, expires_at))
 
 
 def _reconcile(view: View, worker: WorkerEntry, event: RegisterArrived) -> None:
@@ -143,9 +170,8 @@ def _rebind(view: View, worker: WorkerEntry, lease: Lease) -> None:
 def _notice_drift(view: View, worker: WorkerEntry, digest: str) -> None:
     """Packages that change without a register are somebody's hand in the worker's folder."""
     if worker.digest and digest and digest != worker.digest and not worker.has_drifted:
-        worker.has_drifted = True
         view.count("inventory drifted")
-        view.batch.notices.append(WorkerChanged(worker.tenant, worker.worker_id))
+        view.record_worker(WorkerDrifted(worker.tenant, view.at, worker.worker_id))
     if digest:
         worker.digest = digest
 
@@ -155,31 +181,35 @@ def on_heartbeat(view: View, event: HeartbeatArrived) -> tuple[AttemptRef, ...]:
     worker = view.workers.find(event.tenant, event.worker)
     if worker is None or worker.session_id != event.session_id:
         return ()
-    worker.since = event.frame_id
-    worker.heard_at = view.at
-    worker.heard_mono = view.now
-    was = (worker.is_reachable, worker.is_available)
-    # "`healthy: false` in a heartbeat means degraded: nothing new is sent" (PROTOCOL §4).
-    status: WorkerStatus = "online" if event.heartbeat.healthy else "degraded"
-    if worker.status != status:
-        view.workers.set_status(worker, status)
-    _notice_drift(view, worker, event.heartbeat.packages.digest)
+    worker.heard(event.frame_id, view.at, view.now)
     worker.resources = msgspec.structs.asdict(event.heartbeat.metrics.resource)
     worker.says_draining = event.heartbeat.draining
-    is_draining = worker.says_draining or (event.tenant, event.worker) in view.drains
-    if worker.is_draining != is_draining:
-        view.workers.set_draining(worker, is_draining)
-    is_pressed = _is_pressed(view, worker, event.heartbeat.metrics)
-    if worker.is_pressed != is_pressed:
-        view.count("worker pressed" if is_pressed else "worker relieved")
-        view.workers.set_pressed(worker, is_pressed)
+    was = (worker.is_reachable, worker.is_available)
+    _judge(view, worker, event.heartbeat)
     if was != (worker.is_reachable, worker.is_available):
-        view.batch.notices.append(WorkerChanged(event.tenant, event.worker))
         view.reconsider(worker)
     named = [(ref.task_id, ref.attempt) for ref in event.heartbeat.attempts]
     stop = view.leases.renew(event.tenant, event.worker, named, view.now)
     _take_as_proof(view, event, named)
     return tuple(AttemptRef(task_id, attempt) for task_id, attempt in stop)
+
+
+def _judge(view: View, worker: WorkerEntry, heartbeat: control.Heartbeat) -> None:
+    """What a heartbeat changes of the worker's state."""
+    who = (worker.tenant, view.at, worker.worker_id)
+    # "`healthy: false` in a heartbeat means degraded: nothing new is sent" (PROTOCOL §4).
+    if not heartbeat.healthy and worker.status == "online":
+        view.record_worker(WorkerDegraded(*who))
+    elif heartbeat.healthy and worker.status == "degraded":
+        view.record_worker(WorkerRecovered(*who))
+    _notice_drift(view, worker, heartbeat.packages.digest)
+    is_draining = worker.says_draining or worker.drain is not None
+    if worker.is_draining != is_draining:
+        view.record_worker(WorkerDrainChanged(*who, is_draining))
+    is_pressed = _is_pressed(view, worker, heartbeat.metrics)
+    if worker.is_pressed != is_pressed:
+        view.count("worker pressed" if is_pressed else "worker relieved")
+        view.record_worker(WorkerPressureChanged(*who, is_pressed))
 
 
 def _is_pressed(view: View, worker: WorkerEntry, metrics: control.HeartbeatMetrics) -> bool:
@@ -220,12 +250,13 @@ def on_acked(view: View, event: Acked) -> None:
 def on_missed(view: View, event: Missed) -> None:
     """PROTOCOL §5.4: "One missed heartbeat → WARN, two → DEGRADED (nothing new is sent)"."""
     view.count("heartbeat missed")
-    view.batch.notices.append(event)
-    is_degraded = event.count >= HEARTBEATS_MISSED_DEGRADED
+    who = (event.tenant, view.at, event.worker)
+    view.tell(HeartbeatMissed(*who, event.count))
     worker = view.workers.find(event.tenant, event.worker)
-    if worker is not None and is_degraded and worker.session_id == event.session_id:
-        view.workers.set_status(worker, "degraded")
-        view.batch.notices.append(WorkerChanged(event.tenant, event.worker))
+    if worker is None or worker.session_id != event.session_id:
+        return
+    if event.count >= HEARTBEATS_MISSED_DEGRADED and worker.status == "online":
+        view.record_worker(WorkerDegraded(*who))
         view.reconsider(worker)
 
 
@@ -233,8 +264,10 @@ def on_session_ended(view: View, event: SessionEnded) -> None:
     worker = view.workers.find(event.tenant, event.worker)
     if worker is None or worker.session_id != event.session_id:
         return
-    view.workers.set_status(worker, "lost" if event.lost else "offline")
-    view.batch.notices.append(WorkerChanged(event.tenant, event.worker))
-    until = view.lost_until(worker, view.settings.affinity_grace_s)
-    view.affinity.mark_stale(event.tenant, event.worker, until)
+    who = (event.tenant, view.at, event.worker)
+    view.record_worker(WorkerLost(*who) if event.lost else WorkerLeft(*who))
+    left_s = view.lost_until(worker, view.settings.affinity_grace_s) - view.now
+    for key in view.affinity.keys_of(event.tenant, event.worker):
+        expires_at = view.at + int(left_s * 1000)
+        view.record_affinity(AffinityStale(event.tenant, view.at, key, expires_at))
     view.reconsider(worker)

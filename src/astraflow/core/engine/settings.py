@@ -42,6 +42,8 @@ class EngineSettings(msgspec.Struct, frozen=True):
     """How long a task waits for the lost worker that holds its resource."""
     resource_lost: Literal["fail", "rebuild"] = "fail"
     """What a task does whose resource is gone, unless its node says so."""
+    keeps_copies: bool = False
+    """Whether there is a blob store for copies of resources."""
     cleanup_overdue_s: float = 10.0
     """After a run: then a worker is asked for each thing that it has not said to be gone."""
     inline_limit_bytes: int = INLINE_RESULT_BYTES

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 from astraflow.core import errors
 from astraflow.core.dispatch import Lease
-from astraflow.core.engine.packages import on_wish_due
+from astraflow.core.engine.packages import on_install_due
 from astraflow.core.engine.resources import lose_pinned, lose_sticky, on_cleanup_due
+from astraflow.core.engine.rollouts import on_rollout_due
 from astraflow.core.engine.timers import (
     CallDue,
     CleanupDue,
     DeadlineDue,
+    InstallDue,
     PinDue,
+    RolloutDue,
     StopDue,
     TimeoutDue,
     Timer,
-    WishDue,
 )
 from astraflow.core.engine.view import View, worker_key
+from astraflow.core.fleet.affinity import AffinityReleased
+from astraflow.core.fleet.workers import WorkerConnectionChanged, WorkerEntry
 from astraflow.core.protocol.gateway import Gateway
 from astraflow.core.runs.commands import (
     Cancel,
@@ -54,8 +58,9 @@ def expire_leases(view: View) -> None:
 
 def expire_affinities(view: View) -> None:
     """Give up the keys that nobody used for long, or whose worker did not come back."""
-    for tenant, key, worker_id in view.affinity.expire(view.now):
+    for tenant, key, worker_id in view.affinity.expired(view.now):
         view.count("affinity expired")
+        view.record_affinity(AffinityReleased(tenant, view.at, key))
         lose_sticky(view, tenant, key, f"worker {worker_id} did not come back")
         view.unbind(tenant, key)
 
@@ -71,8 +76,10 @@ def on_timer(view: View, timer: Timer) -> None:
         _pin_due(view, timer)
     elif isinstance(timer, CleanupDue):
         on_cleanup_due(view, timer.tenant, timer.worker_id, timer.scope)
-    elif isinstance(timer, WishDue):
-        on_wish_due(view, timer.key)
+    elif isinstance(timer, InstallDue):
+        on_install_due(view, timer.key)
+    elif isinstance(timer, RolloutDue):
+        on_rollout_due(view)
     else:
         assert isinstance(timer, DeadlineDue), f"unknown timer: {timer!r}"
         run = view.runs.get(timer.run_id)
@@ -127,7 +134,7 @@ def lose_link(view: View, gateway: Gateway, tenant: str, worker_id: str) -> None
     if worker.is_draining and not view.leases.of_worker(tenant, worker_id):
         gateway.end(worker.session_id, errors.SESSION_UNKNOWN, view.now, "the worker has drained")
         return
-    view.workers.set_connected(worker, False)
+    view.record_worker(WorkerConnectionChanged(tenant, view.at, worker_id, is_connected=False))
     view.unlinked[tenant, worker_id] = worker
     for lease in view.leases.of_worker(tenant, worker_id):
         if not lease.is_taken:
@@ -140,9 +147,13 @@ def notice_links(view: View, gateway: Gateway) -> None:
         if worker.session_id is not None and not gateway.is_connected(worker.session_id):
             continue
         del view.unlinked[name]
-        if not worker.is_connected:
-            view.workers.set_connected(worker, True)
+        if worker.session_id is not None and not worker.is_connected:
+            view.record_worker(WorkerConnectionChanged(*_who(view, worker), is_connected=True))
             view.reconsider(worker)
+
+
+def _who(view: View, worker: WorkerEntry) -> tuple[str, int, str]:
+    return worker.tenant, view.at, worker.worker_id
 
 
 def _stop_due(view: View, timer: StopDue) -> None:

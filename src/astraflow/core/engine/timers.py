@@ -13,18 +13,19 @@ from heapq import heapify, heappop, heappush
 import msgspec
 
 from astraflow.core.dispatch.demand import Demand
-from astraflow.core.dispatch.wishes import WishKey
+from astraflow.core.fleet.installs import InstallKey
 
 __all__ = [
     "CallDue",
     "CleanupDue",
     "DeadlineDue",
+    "InstallDue",
     "PinDue",
+    "RolloutDue",
     "StopDue",
     "TimeoutDue",
     "Timer",
     "Timers",
-    "WishDue",
 ]
 
 
@@ -99,10 +100,14 @@ class CleanupDue(Timer, frozen=True):
     scope: str
 
 
-class WishDue(Timer, frozen=True):
-    """An install that failed may be tried again."""
+class InstallDue(Timer, frozen=True):
+    """An install that failed may be retried."""
 
-    key: WishKey
+    key: InstallKey
+
+
+class RolloutDue(Timer, frozen=True):
+    """The rollouts that run are to be looked at."""
 
 
 class Timers:

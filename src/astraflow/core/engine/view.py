@@ -8,17 +8,10 @@ is leased in the same transaction. What the outside sees of it waits for the com
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
-from astraflow.core.dispatch import (
-    AffinityTable,
-    KeyTable,
-    Lease,
-    LeaseTable,
-    ReadyQueue,
-    WorkerTable,
-)
+from astraflow.core.dispatch import KeyTable, Lease, LeaseTable, ReadyQueue
 from astraflow.core.dispatch.demand import (
     Demand,
     bound_parameters,
@@ -27,27 +20,29 @@ from astraflow.core.dispatch.demand import (
     lock_of,
     refs_of,
 )
-from astraflow.core.dispatch.resources import Holding, ResourceTable
-from astraflow.core.dispatch.wishes import WishTable
-from astraflow.core.dispatch.workers import WorkerEntry
-from astraflow.core.engine.batch import (
-    AffinityChanged,
-    AskWorker,
-    Batch,
-    DrainWish,
-    NumberedFact,
-    SendStop,
-)
+from astraflow.core.engine.batch import Batch, FleetChange, NumberedFact
 from astraflow.core.engine.calls import answer_call, lend_slot, refuse_call
+from astraflow.core.engine.effects import AskWorker, SendStop
 from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.engine.submissions import Submissions
 from astraflow.core.engine.timers import CallDue, CleanupDue, StopDue, Timers
+from astraflow.core.fleet.affinity import (
+    AffinityAcquired,
+    AffinityFact,
+    AffinityReleased,
+    AffinityTable,
+)
+from astraflow.core.fleet.facts import Audited, FleetFact
+from astraflow.core.fleet.installs import InstallFact, InstallIntent, InstallTable
+from astraflow.core.fleet.resources import ResourceFact, ResourceRecord, ResourceTable
+from astraflow.core.fleet.rollouts import Rollout, RolloutFact, RolloutTable
+from astraflow.core.fleet.versions import ActiveVersion, VersionActivated, VersionTable
+from astraflow.core.fleet.workers import WorkerEntry, WorkerFact, WorkerTable
 from astraflow.core.protocol.business import RESOURCE_CLEANUP, ResourceCleanup
 from astraflow.core.protocol.business import Cancel as CancelFrame
 from astraflow.core.protocol.wire import Wire
 from astraflow.core.runs.commands import Command
-from astraflow.core.runs.decisions import Decision, decide
-from astraflow.core.runs.effects import (
+from astraflow.core.runs.consequences import (
     AnswerCall,
     AttemptOver,
     EnqueueTask,
@@ -57,6 +52,7 @@ from astraflow.core.runs.effects import (
     StopAttempt,
     UnqueueTask,
 )
+from astraflow.core.runs.decisions import Decision, decide
 from astraflow.core.runs.facts import CallOpened, Problem, width
 from astraflow.core.runs.run import Run
 from astraflow.core.workflow.plan import AffinityHint, ResourceRefValue
@@ -64,10 +60,10 @@ from astraflow.core.workflow.plan import AffinityHint, ResourceRefValue
 if TYPE_CHECKING:
     from random import Random
 
-    from astraflow.core.engine.packages import Sources
-    from astraflow.core.engine.resources import CopyLinks
-
 __all__ = ["View", "key_key", "offer_key", "package_key", "split_task_id", "worker_key"]
+
+
+_R = TypeVar("_R")
 
 
 def split_task_id(task_id: str) -> tuple[str, int] | None:
@@ -98,14 +94,6 @@ def key_key(tenant: str, key: str) -> Hashable:
     return ("key", tenant, key)
 
 
-def nothing_published(tenant: str, name: str, version: str) -> None:
-    """Without a repository nothing can be installed."""
-
-
-def learn_nothing(tenant: str, digest: str, manifest: bytes) -> None:
-    """Without a catalog nothing is learnt from workers."""
-
-
 class View:
     """The state of one engine. `now` (monotonic) and `at` (wall, ms) are those of the present input."""
 
@@ -114,6 +102,7 @@ class View:
         self.rng = rng
         self.now = 0.0
         self.at = 0
+        self.cause: str | None = None  # the id of the frame or command that is being decided
         self.batch = Batch()
         self.runs: dict[str, Run] = {}
         self.active_tasks = 0
@@ -122,14 +111,10 @@ class View:
         self.leases = LeaseTable()
         self.keys = KeyTable()
         self.affinity = AffinityTable()
-        self.drains: dict[tuple[str, str], DrainWish] = {}  # by tenant and worker
         self.resources = ResourceTable()
-        self.gone: dict[tuple[str, str, str], Holding] = {}  # to be written down as gone
-        self.wishes = WishTable()
-        self.sources: Sources = nothing_published
-        self.learn: Callable[[str, str, bytes], None] = learn_nothing
-        self.watched: dict[tuple[str, str, str], list[int]] = {}  # versions whose ends are counted
-        self.copies: CopyLinks | None = None
+        self.installs = InstallTable()
+        self.rollouts = RolloutTable()
+        self.versions = VersionTable()
         self.looked: dict[Demand, None] = {}  # demands for which an install was thought of
         self.has_more_to_place = False  # placing ended at its budget
         self.unlinked: dict[tuple[str, str], WorkerEntry] = {}  # in a session without a connection
@@ -146,6 +131,52 @@ class View:
 
     def count(self, what: str) -> None:
         self.counters[what] = self.counters.get(what, 0) + 1
+
+    # -- what becomes true of the fleet --------------------------------------------------------
+
+    def record_worker(self, fact: WorkerFact) -> WorkerEntry:
+        worker = self.workers.apply(fact)
+        self.batch.fleet.append(FleetChange(fact, worker.state))
+        return worker
+
+    def record_resource(self, fact: ResourceFact) -> ResourceRecord:
+        return self._recorded(fact, self.resources.apply(fact))
+
+    def record_install(self, fact: InstallFact) -> InstallIntent | None:
+        return self._recorded(fact, self.installs.apply(fact))
+
+    def record_rollout(self, fact: RolloutFact) -> Rollout:
+        return self._recorded(fact, self.rollouts.apply(fact))
+
+    def record_active(self, fact: VersionActivated) -> ActiveVersion:
+        return self._recorded(fact, self.versions.apply(fact))
+
+    def record_affinity(self, fact: AffinityFact) -> None:
+        self.affinity.apply(fact, self.now)
+        self._recorded(fact, None)
+
+    def _recorded(self, fact: FleetFact, after: _R) -> _R:
+        self.batch.fleet.append(FleetChange(fact, after))
+        return after
+
+    def tell(self, fact: FleetFact) -> None:
+        """A fact that changes no record: it is kept for those who read."""
+        self.batch.fleet.append(FleetChange(fact))
+
+    def audit(
+        self,
+        tenant: str,
+        who: str,
+        action: str,
+        corr: str | None = None,
+        code: str | None = None,
+        worker_id: str = "",
+        session_id: str = "",
+    ) -> None:
+        """Keep who did what, with the facts of the same batch (PROTOCOL §6); `code`: why it was refused."""
+        self.tell(Audited(tenant, self.at, who, action, corr, code, worker_id, session_id))
+
+    # -- what becomes true of runs ---------------------------------------------------------------
 
     def decide(self, run: Run, command: Command) -> Decision:
         """Decide, fold, and do what the decision demands of the tables."""
@@ -166,24 +197,24 @@ class View:
             if isinstance(fact, CallOpened):
                 self.calls[fact.call_id] = (run.run_id, fact.task)
                 self.watch_call(fact)
-        for effect in decision.effects:
-            if isinstance(effect, EnqueueTask):
-                self.enqueue(run, effect.task, effect.delay_s)
-            elif isinstance(effect, AttemptOver):
-                self.end_attempt(run, effect.task, effect.attempt)
-            elif isinstance(effect, StopAttempt):
-                self.stop_attempt(run, effect)
-            elif isinstance(effect, UnqueueTask):
-                self.queue.forget(run.run_id, effect.task)
-            elif isinstance(effect, AnswerCall):
-                answer_call(self, run, effect.call)
-                self.timers.end(run.task_id(effect.call))
-            elif isinstance(effect, RefuseCall):
-                refuse_call(self, run, effect)
-            elif isinstance(effect, LendSlot):
-                lend_slot(self, run, effect)
+        for consequence in decision.consequences:
+            if isinstance(consequence, EnqueueTask):
+                self.enqueue(run, consequence.task, consequence.delay_s)
+            elif isinstance(consequence, AttemptOver):
+                self.end_attempt(run, consequence.task, consequence.attempt)
+            elif isinstance(consequence, StopAttempt):
+                self.stop_attempt(run, consequence)
+            elif isinstance(consequence, UnqueueTask):
+                self.queue.forget(run.run_id, consequence.task)
+            elif isinstance(consequence, AnswerCall):
+                answer_call(self, run, consequence.call)
+                self.timers.end(run.task_id(consequence.call))
+            elif isinstance(consequence, RefuseCall):
+                refuse_call(self, run, consequence)
+            elif isinstance(consequence, LendSlot):
+                lend_slot(self, run, consequence)
             else:
-                assert isinstance(effect, FinishRun), f"unknown effect: {effect!r}"
+                assert isinstance(consequence, FinishRun), f"unknown consequence: {consequence!r}"
                 self._finish(run)
 
     def watch_call(self, call: CallOpened) -> None:
@@ -242,17 +273,17 @@ class View:
     def _located(self, tenant: str, ref: ResourceRefValue) -> ResourceRefValue:
         if ref.worker_id is not None:
             named = self.resources.find(tenant, ref.resource_id, ref.worker_id)
-            if named is None or not named.is_adrift:
+            if named is None or not self.resources.is_adrift(named):
                 return ref
         holders = self.resources.holders(tenant, ref.resource_id)
-        there = next((one for one in holders if not one.is_adrift), None)
+        there = next((one for one in holders if not self.resources.is_adrift(one)), None)
         if there is None and ref.worker_id is None and not holders:
             return ref
         kind = ref.type or (holders[0].type if holders else None)
         worker_id = None if there is None else there.worker_id
         return ResourceRefValue(ref.resource_id, worker_id, kind, ref.scope)
 
-    def copy_of(self, tenant: str, ref: ResourceRefValue) -> Holding | None:
+    def copy_of(self, tenant: str, ref: ResourceRefValue) -> ResourceRecord | None:
         """The resource behind a reference that no worker holds any more, if it has a copy."""
         if ref.worker_id is not None:
             return None
@@ -269,23 +300,31 @@ class View:
         return max(self.now, heard + grace_s)
 
     def acquire(self, tenant: str, key: str, worker_id: str) -> None:
-        """The key belongs to the worker, at least for as long as a key lives unused."""
+        """The key belongs to the worker, at least for as long as a key lives unused; unless another worker has it."""
         ttl_s = self.settings.affinity_ttl_s
-        self.affinity.acquire(tenant, key, worker_id, self.now, ttl_s)
         record = self.affinity.lookup(tenant, key)
-        assert record is not None
-        if record.stored_until < self.now + ttl_s / 2:
-            # A key in use is written again only now and then, so that it costs no row per attempt.
-            record.stored_until = record.expires_at
-            self.batch.notices.append(AffinityChanged(tenant, key))
+        if record is None or (
+            record.worker_id == worker_id and record.stored_until < self.now + ttl_s / 2
+        ):
+            age_s = 0.0 if record is None else self.now - record.acquired_at
+            self.record_affinity(
+                AffinityAcquired(
+                    tenant,
+                    self.at,
+                    key,
+                    worker_id,
+                    self.at - int(age_s * 1000),
+                    self.at + int(ttl_s * 1000),
+                )
+            )
+        self.affinity.begin_use(tenant, key, worker_id, self.now + ttl_s)
 
     def release(self, tenant: str, key: str) -> None:
-        self.affinity.release(tenant, key)
+        """An affinity key is gone: what waited for its worker may go anywhere."""
+        self.record_affinity(AffinityReleased(tenant, self.at, key))
         self.unbind(tenant, key)
 
     def unbind(self, tenant: str, key: str) -> None:
-        """An affinity key is gone: what waited for its worker may go anywhere."""
-        self.batch.notices.append(AffinityChanged(tenant, key))
         for run_id, task in self.queue.sticky_to(tenant, key):
             self.queue.set_demand(run_id, task, sticky=None)
 
@@ -323,8 +362,8 @@ class View:
             self.keys.give_back(run.tenant, node.concurrency_key, lease.task_id)
             self.queue.wake(key_key(run.tenant, node.concurrency_key))
         if node.affinity is not None:
-            ttl_s = self.settings.affinity_ttl_s
-            self.affinity.settle(run.tenant, node.affinity.key, lease.worker_id, self.now, ttl_s)
+            ends_at = self.now + self.settings.affinity_ttl_s
+            self.affinity.end_use(run.tenant, node.affinity.key, lease.worker_id, ends_at)
         self.wake_for(worker)
 
     def reconsider(self, worker: WorkerEntry) -> None:
@@ -371,4 +410,3 @@ class View:
         self.timers.end(run.run_id)
         del self.runs[run.run_id]
         self.active_tasks -= len(run.plan.nodes)
-        self.batch.finished.append(run.run_id)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from astraflow.core import errors
 from astraflow.core.ids import uuid5
 from astraflow.core.runs.commands import Call
-from astraflow.core.runs.effects import AnswerCall, EnqueueTask, LendSlot, RefuseCall
+from astraflow.core.runs.consequences import AnswerCall, EnqueueTask, LendSlot, RefuseCall
 from astraflow.core.runs.facts import CallOpened, TaskCancelled
 from astraflow.core.runs.run import Run
 from astraflow.core.runs.states import Stopping
@@ -56,13 +56,13 @@ def open_call(decision: Decision, command: Call) -> None:
     known = run.calls.get((command.task, command.attempt, command.request_id))
     if known is not None:
         if run.tasks[known].is_terminal:
-            decision.effects.append(AnswerCall(known))
+            decision.consequences.append(AnswerCall(known))
         decision.ignored = "call is known"
         return
     code = _refusal(run, command)
     if code is not None:
         refusal = RefuseCall(command.task, command.attempt, command.request_id, code)
-        decision.effects.append(refusal)
+        decision.consequences.append(refusal)
         decision.ignored = "call refused"
         return
     host = run.host_of(command.task)
@@ -76,7 +76,7 @@ def open_call(decision: Decision, command: Call) -> None:
         command.request_id,
     )
     if run.tasks[command.task].open_calls == 0:
-        decision.effects.append(LendSlot(command.task, True))
+        decision.consequences.append(LendSlot(command.task, True))
     decision.record(
         CallOpened(
             decision.at,
@@ -138,11 +138,11 @@ def take_up_answers(decision: Decision) -> None:
         opened = run.tasks[call].call
         assert opened is not None
         if run.tasks[opened.parent].is_held:
-            decision.effects.append(AnswerCall(call))
+            decision.consequences.append(AnswerCall(call))
         callers.update(dict.fromkeys(run.callers_of(call)))
     for caller in callers:
         task = run.tasks[caller]
         if task.open_calls == 0 and task.is_held:
-            decision.effects.append(LendSlot(caller, False))
+            decision.consequences.append(LendSlot(caller, False))
         elif task.open_calls == 0 and task.is_waiting:
-            decision.effects.append(EnqueueTask(caller, task.delay_s))
+            decision.consequences.append(EnqueueTask(caller, task.delay_s))

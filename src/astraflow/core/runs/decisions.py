@@ -1,4 +1,4 @@
-"""`decide`: one command against one run → the facts to store and the effects to perform after.
+"""`decide`: one command against one run → the facts to store and what they demand of the tables.
 
 Rule 1: a report counts only if it is of the current attempt, from the worker it was leased to, and the
         task is not terminal (R7). All others change nothing; the decision says which kind it was.
@@ -38,7 +38,13 @@ from astraflow.core.runs.commands import (
     Wait,
     Withdraw,
 )
-from astraflow.core.runs.effects import AttemptOver, Effect, EnqueueTask, FinishRun, StopAttempt
+from astraflow.core.runs.consequences import (
+    AttemptOver,
+    Consequence,
+    EnqueueTask,
+    FinishRun,
+    StopAttempt,
+)
 from astraflow.core.runs.facts import (
     AttemptFailed,
     AttemptLost,
@@ -93,7 +99,7 @@ UNCOUNTED_REFUSALS: Final = frozenset(
 class Decision:
     """What a command came to. `ignored` names why a report had no effect, if it had none."""
 
-    __slots__ = ("at", "effects", "facts", "first", "ignored", "rng", "run")
+    __slots__ = ("at", "consequences", "facts", "first", "ignored", "rng", "run")
 
     def __init__(self, run: Run, at: int, rng: Random) -> None:
         self.run = run
@@ -101,7 +107,7 @@ class Decision:
         self.rng = rng
         self.first = run.last_event + 1  # the number of the first event of the first fact
         self.facts: list[Fact] = []
-        self.effects: list[Effect] = []
+        self.consequences: list[Consequence] = []
         self.ignored: str | None = None
 
     def record(self, fact: Fact) -> None:
@@ -120,7 +126,7 @@ class Decision:
         task = self.run.tasks[index]
         assert task.worker is not None
         self.record(StopRequested(self.at, index, task.attempt, why, grace_ms))
-        self.effects.append(StopAttempt(index, task.attempt, task.worker, why, grace_ms))
+        self.consequences.append(StopAttempt(index, task.attempt, task.worker, why, grace_ms))
 
     def try_again(self, fact: AttemptFailed | AttemptLost | AttemptRefused) -> None:
         """Record the end of an attempt and queue the task, once all that the attempt called has ended."""
@@ -129,7 +135,7 @@ class Decision:
         if task.open_calls:
             end_calls(self, fact.task)
         elif task.is_waiting:
-            self.effects.append(EnqueueTask(fact.task, fact.delay_s))
+            self.consequences.append(EnqueueTask(fact.task, fact.delay_s))
         take_up(self)
 
     def is_cancelled(self, index: int) -> bool:
@@ -149,7 +155,7 @@ def is_current(run: Run, task: int, attempt: int, worker: str) -> bool:
 
 
 def decide(run: Run, command: Command, at: int, rng: Random) -> Decision:
-    """Decide one command. Store `facts` (already folded), then perform `effects`."""
+    """Decide one command. `facts` are folded already; carry out `consequences` on the tables."""
     decision = Decision(run, at, rng)
     if run.is_terminal:
         decision.ignored = "run is terminal"
@@ -174,7 +180,7 @@ def take_up(decision: Decision) -> None:
             if run.node_of(task).disabled or run.plan.nodes[run.host_of(task)].disabled:
                 decision.record(TaskSkipped(decision.at, task, errors.TASK_DISABLED.code))
             elif run.tasks[task].open_calls == 0:  # else the end of the last of them queues it
-                decision.effects.append(EnqueueTask(task))
+                decision.consequences.append(EnqueueTask(task))
     if run.open_tasks == 0 and not run.is_terminal:
         _finish_run(decision)
 
@@ -194,7 +200,7 @@ def _finish_run(decision: Decision) -> None:
     else:
         finished = RunFinished(decision.at, "succeeded")
     decision.record(finished)
-    decision.effects.append(FinishRun(finished.status))
+    decision.consequences.append(FinishRun(finished.status))
 
 
 def _cancel(decision: Decision, command: Cancel) -> None:
@@ -295,7 +301,7 @@ def _report(decision: Decision, command: Report) -> None:
     if type(decision.run.tasks[command.task].state) is Lost and _was_stopped(command):
         decision.ignored = "already counted as lost"
         return
-    decision.effects.append(AttemptOver(command.task, command.attempt))
+    decision.consequences.append(AttemptOver(command.task, command.attempt))
     if command.status == "SUCCEEDED" and command.task in decision.run.stale:
         _lose_attempt(decision, command.task, MADE_AGAIN)
     elif command.status == "SUCCEEDED":
@@ -432,7 +438,7 @@ def _refuse(decision: Decision, command: Refuse) -> None:
     if not held or not is_current(run, command.task, command.attempt, command.worker):
         decision.ignored = "late refusal"
         return
-    decision.effects.append(AttemptOver(command.task, command.attempt))
+    decision.consequences.append(AttemptOver(command.task, command.attempt))
     _refuse_attempt(decision, command.task, command.code, command.message)
 
 
@@ -467,7 +473,7 @@ def _lose(decision: Decision, command: Lose) -> None:
     if not task.is_held or task.attempt != command.attempt:
         decision.ignored = "attempt is over"
         return
-    decision.effects.append(AttemptOver(command.task, command.attempt))
+    decision.consequences.append(AttemptOver(command.task, command.attempt))
     why = _why(task.state)
     if why == "withdraw":
         _refuse_attempt(
@@ -509,7 +515,7 @@ def _stop_overdue(decision: Decision, command: StopOverdue) -> None:
     # A call that is stopped in a run that goes on stands before its caller's next attempt.
     if state.why == "cancel" and (task.call is None or run.cancel is not None):
         error = Problem(errors.CANCEL_TIMEOUT.code, "CANCELLED", "the worker did not confirm")
-        decision.effects.append(AttemptOver(command.task, command.attempt))
+        decision.consequences.append(AttemptOver(command.task, command.attempt))
         decision.finish_task(
             TaskFailed(decision.at, command.task, task.attempt, error, confirmed=False)
         )
@@ -517,7 +523,7 @@ def _stop_overdue(decision: Decision, command: StopOverdue) -> None:
     failures = task.failures + 1
     problem = _timeout_problem()
     if state.why == "timeout" and not may_retry(problem, failures, run.node_of(command.task).retry):
-        decision.effects.append(AttemptOver(command.task, command.attempt))
+        decision.consequences.append(AttemptOver(command.task, command.attempt))
         decision.finish_task(
             TaskFailed(decision.at, command.task, task.attempt, problem, confirmed=False)
         )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from astraflow.core import errors
 from astraflow.core.runs.calls import end_calls
 from astraflow.core.runs.commands import Rebuild
-from astraflow.core.runs.effects import UnqueueTask
+from astraflow.core.runs.consequences import UnqueueTask
 from astraflow.core.runs.facts import Problem, TaskFailed, TaskRebuilt
 from astraflow.core.runs.run import Run
 from astraflow.core.runs.states import Succeeded
@@ -51,7 +51,7 @@ def rebuild(decision: Decision, command: Rebuild) -> None:
     )
     for index in waiting:
         if not run.tasks[index].is_waiting:
-            decision.effects.append(UnqueueTask(index))
+            decision.consequences.append(UnqueueTask(index))
     end_calls(decision, command.task)
 
 

@@ -1,15 +1,17 @@
 """The one table of task transitions, and `fold`, the only function that changes a run.
 
-Rule 1: every task transition lives in this file, as a row of TRANSITIONS. No other module assigns a
-        state. A missing row is a bug of ours and raises `InvalidTransition` with the story.
+Rule 1: every task transition is a row of a table in this file: TRANSITIONS, by a fact about the task itself, or
+        DERIVED, by what a fact has changed upstream of it. No other code assigns a state. A missing row is a bug of
+        ours and raises `InvalidTransition` with the last facts of the run.
 Rule 2: a row exists only if a fact can cause it; time passing is a fact too (`AttemptLost`).
-Rule 3: terminal states have no rows: they never change (P6). One fact goes past the table: `TaskRebuilt` takes back
-        successes whose outcome is gone with its worker, because a policy says so, and says so itself (P12).
+Rule 3: terminal states have no rows: they never change (P6). One exception: `TaskRebuilt` opens successes again whose
+        outcome is gone with its worker, because a policy says so (P12): its row in DERIVED.
 Rule 4: an attempt number is one more than the last, at every lease, whatever became of the last (R6).
 Rule 5: a call of a middleware is a task that a fact adds to the run. It has no edges: its end is an answer
         to the task that called it, and that task gets no new attempt before all calls below it have ended.
-Rule 6: a task that waits upstream becomes `Ready` or doomed when an upstream task settles. Both follow
-        from the plan, so neither is stored; the skip of a doomed task is a fact of its own.
+Rule 6: a task that waits for others becomes `Ready` when they have settled. That follows from the plan, so it is not
+        stored. A task that can never become ready is *doomed*: it stays `Pending` until the fact of its skip, which
+        the same decision records.
 
 Joins. `all` (default): every edge must be live; one dead edge dooms the task. `any`: the first live edge
 makes it ready; all dead doom it. `all_done`: ready when every upstream task is terminal. An edge is live
@@ -19,6 +21,7 @@ when its source succeeded (or, for an error edge, failed).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
 from typing import Any, Final
 
 from astraflow.core.errors import INTERNAL, Bug
@@ -70,18 +73,26 @@ from astraflow.core.runs.states import (
 )
 from astraflow.core.workflow.plan import Plan
 
-__all__ = ["LEADS_TO", "TRANSITIONS", "InvalidTransition", "fold", "replay"]
+__all__ = [
+    "DERIVED",
+    "LEADS_TO",
+    "TRANSITIONS",
+    "InvalidTransition",
+    "Upstream",
+    "fold",
+    "replay",
+]
 
 
 class InvalidTransition(Bug):
-    """A fact met a state that has no row for it: a bug of ours, told with its story."""
+    """A fact met a state that has no row for it: a bug of ours, told with the last facts of the run."""
 
-    def __init__(self, run: Run, task: int, fact: Fact) -> None:
+    def __init__(self, run: Run, task: int, cause: object) -> None:
         state = run.tasks[task].state
         recent = "\n".join(f"  {one!r}" for one in run.recent)
         super().__init__(
             INTERNAL,
-            f"no transition from {state!r} by {fact!r} for task {task} of run {run.run_id}; "
+            f"no transition from {state!r} by {cause!r} for task {task} of run {run.run_id}; "
             f"the run's last facts:\n{recent}",
         )
 
@@ -229,6 +240,34 @@ LEADS_TO: Final[Mapping[type[Fact], type[State] | None]] = {
 """Where a fact leads from any state that has a row for it; None: it stays. For the diagram."""
 
 
+class Upstream(StrEnum):
+    """What a fact about other tasks means for a task."""
+
+    SETTLED = "all that it waits for has settled"
+    REOPENED = "a task that it waits for runs again"
+    TAKEN_BACK = "its outcome is gone with its worker"
+
+
+DERIVED: Final[Mapping[tuple[type[State], Upstream], State]] = {
+    (Pending, Upstream.SETTLED): READY,
+    (Pending, Upstream.REOPENED): PENDING,
+    (Ready, Upstream.REOPENED): PENDING,
+    (Backoff, Upstream.REOPENED): PENDING,
+    (Lost, Upstream.REOPENED): PENDING,
+    (Succeeded, Upstream.TAKEN_BACK): PENDING,
+}
+
+
+def _derive(run: Run, index: int, upstream: Upstream) -> None:
+    task = run.tasks[index]
+    state = DERIVED.get((type(task.state), upstream))
+    if state is None:
+        raise InvalidTransition(run, index, upstream)
+    task.state = state
+    if upstream is Upstream.SETTLED:
+        run.ready.append(index)
+
+
 def fold(run: Run, fact: Fact) -> None:
     """Apply one fact. The caller then takes up `run.ready` and `run.doomed`."""
     run.last_event += width(fact)
@@ -287,18 +326,13 @@ def _take_back(run: Run, fact: TaskRebuilt) -> None:
     run.stale.update(fact.stale)
     for index in fact.again:
         task = run.tasks[index]
-        if type(task.state) is not Succeeded:
-            raise InvalidTransition(run, index, fact)
-        task.state = PENDING
+        _derive(run, index, Upstream.TAKEN_BACK)
         task.former, task.result = task.result, None
         task.artifacts = ()
         task.finished_at = None
         run.open_tasks += 1
-    waiting = run.tasks[fact.task]
-    if type(waiting.state) not in WAITING:
-        raise InvalidTransition(run, fact.task, fact)
-    waiting.state = PENDING
-    waiting.rebuilds += 1
+    _derive(run, fact.task, Upstream.REOPENED)
+    run.tasks[fact.task].rebuilds += 1
     touched = dict.fromkeys((fact.task, *fact.again))
     for index in fact.again:
         touched.update(dict.fromkeys(run.plan.children[index]))
@@ -316,12 +350,11 @@ def _wait_again(run: Run, index: int) -> None:
     if is_any and any(_edges_live(run, parent, index) for parent in parents):
         return  # one that is still there is enough
     if task.remaining:
-        task.state = PENDING
+        _derive(run, index, Upstream.REOPENED)
         task.waiting_for = None
         task.delay_s = 0.0
     elif type(task.state) is Pending:
-        task.state = READY
-        run.ready.append(index)
+        _derive(run, index, Upstream.SETTLED)
 
 
 def _fold_run(run: Run, fact: Fact) -> None:
@@ -351,8 +384,7 @@ def _settle_children(run: Run, parent: int) -> None:
         elif not live:
             run.doomed.append((child, parent))
         elif task.remaining == 0:
-            task.state = READY
-            run.ready.append(child)
+            _derive(run, child, Upstream.SETTLED)
 
 
 def _settle_edges(run: Run, parent: int, child: int) -> None:
@@ -369,8 +401,7 @@ def _settle_edges(run: Run, parent: int, child: int) -> None:
         becomes_ready = live and task.remaining == 0
         is_doomed = not live
     if becomes_ready:
-        task.state = READY
-        run.ready.append(child)
+        _derive(run, child, Upstream.SETTLED)
     elif is_doomed:
         run.doomed.append((child, parent))
 

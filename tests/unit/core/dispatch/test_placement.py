@@ -15,7 +15,17 @@ from astraflow.core.dispatch.placement import (
     is_offered,
     offers,
 )
-from astraflow.core.dispatch.workers import Offer, WorkerEntry, WorkerTable
+from astraflow.core.fleet.workers import (
+    Offer,
+    WorkerDegraded,
+    WorkerDrainChanged,
+    WorkerEntry,
+    WorkerLeft,
+    WorkerLost,
+    WorkerPressureChanged,
+    WorkerRegistered,
+    WorkerTable,
+)
 from astraflow.core.runs.facts import WaitingFor
 
 PKG = {"pkg": frozenset({"1.0"})}
@@ -36,7 +46,11 @@ class Pool:
     def add(self, name: str, slots: int = 4, **fields: Any) -> WorkerEntry:
         packages = fields.pop("packages", PKG)
         tenant = fields.pop("tenant", "acme")
-        return self.table.register(tenant, name, f"s-{name}", 1, Offer(slots, packages, **fields))
+        return self.table.apply(
+            WorkerRegistered(
+                tenant, 0, name, f"s-{name}", 1, True, Offer(slots, packages, **fields)
+            )
+        )
 
     def fill(self, name: str, count: int = 1) -> None:
         worker = self.table.find("acme", name)
@@ -157,7 +171,7 @@ class TestAffinity:
         pool = Pool("w1", "w2")
         worker = pool.table.find("acme", "w2")
         assert worker is not None
-        pool.table.set_status(worker, "lost")
+        pool.table.apply(WorkerLost("acme", 0, worker.worker_id))
         assert pool.chosen(demand(sticky="w2")) == WaitingFor("affinity", "worker w2 is away")
 
 
@@ -195,7 +209,7 @@ class TestNoPlace:
         pool = Pool("w1")
         worker = pool.table.find("acme", "w1")
         assert worker is not None
-        pool.table.set_status(worker, "offline")
+        pool.table.apply(WorkerLeft("acme", 0, worker.worker_id))
         assert pool.chosen(demand()) == WaitingFor("worker", "no worker is online")
         assert Pool().chosen(demand()) == WaitingFor("worker", "no worker is online")
 
@@ -227,12 +241,12 @@ class TestNoPlace:
         assert one is not None
         assert two is not None
         assert three is not None
-        pool.table.set_pressed(one, True)
-        pool.table.set_draining(two, True)
-        pool.table.set_status(three, "degraded")
+        pool.table.apply(WorkerPressureChanged("acme", 0, one.worker_id, is_pressed=True))
+        pool.table.apply(WorkerDrainChanged("acme", 0, two.worker_id, is_draining=True))
+        pool.table.apply(WorkerDegraded("acme", 0, three.worker_id))
         short = WaitingFor("slot", "worker w1 is short of memory or disk")
         assert pool.chosen(demand()) == short
-        pool.table.set_status(one, "lost")
+        pool.table.apply(WorkerLost("acme", 0, one.worker_id))
         named = "worker w2 is draining; worker w3 is degraded"
         assert pool.chosen(demand()) == WaitingFor("worker", named)
         assert pool.chosen(demand(pin="w2")) == WaitingFor("resource", "worker w2 is draining")
@@ -251,7 +265,7 @@ class TestIsOffered:
         pool = Pool("w1")
         worker = pool.table.find("acme", "w1")
         assert worker is not None
-        pool.table.set_status(worker, "lost")
+        pool.table.apply(WorkerLost("acme", 0, worker.worker_id))
         assert not is_offered(demand(), pool.table)
 
     def test_a_worker_that_no_longer_has_the_package_does_not(self) -> None:

@@ -23,11 +23,20 @@ from astraflow.core.agent.actions import (
 )
 from astraflow.core.agent.agent import Agent, RegisterOffer
 from astraflow.core.agent.holdings import Holdings
-from astraflow.core.engine.batch import Answer, Batch, Notice, NumberedFact
+from astraflow.core.engine.batch import Batch, NumberedFact
+from astraflow.core.engine.commands import CancelRun, OperatorCommand, SubmitRun
+from astraflow.core.engine.effects import (
+    Effect,
+    Reply,
+    SendDispatch,
+    SendExport,
+    SendInstall,
+    ShellEffect,
+)
 from astraflow.core.engine.engine import Engine
-from astraflow.core.engine.intake import CancelRun, SubmitRun
 from astraflow.core.engine.ownership import Ownership
 from astraflow.core.engine.settings import EngineSettings
+from astraflow.core.fleet.facts import FleetFact
 from astraflow.core.protocol import business, control
 from astraflow.core.protocol.events import GatewaySettings, Principal, SendFrame
 from astraflow.core.protocol.gateway import Gateway
@@ -347,6 +356,32 @@ def _offer(
     )
 
 
+def _signed(effect: Effect) -> Effect:
+    """As the shell does: add the URLs."""
+    if isinstance(effect, SendInstall):
+        package = effect.package
+        return msgspec.structs.replace(
+            effect, url=f"https://repo.example/{package.name}-{package.version}.cwx"
+        )
+    if isinstance(effect, SendExport):
+        return msgspec.structs.replace(effect, url=f"https://up.example/{effect.resource[2]}")
+    if isinstance(effect, SendDispatch) and effect.copies:
+        refs = tuple(
+            ref
+            if copy is None
+            else msgspec.structs.replace(
+                ref,
+                metadata=msgspec.Raw(
+                    b'{"copyUrl":"https://down.example/%b"}' % copy.resource_id.encode()
+                ),
+            )
+            for ref, copy in zip(effect.dispatch.resource_refs, effect.copies, strict=True)
+        )
+        dispatch = msgspec.structs.replace(effect.dispatch, resource_refs=refs)
+        return msgspec.structs.replace(effect, dispatch=dispatch)
+    return effect
+
+
 class Rig:
     """The engine, its store, its workers, and the time."""
 
@@ -361,9 +396,9 @@ class Rig:
         self.commits = True  # whether a batch is committed at once
         self.pending: Batch | None = None
         self.store: list[NumberedFact] = []
-        self.notices: list[Notice] = []
+        self.fleet: list[FleetFact] = []
         self.plans: dict[str, Plan] = {}
-        self.answers: list[Answer] = []
+        self.shell_effects: list[ShellEffect] = []
         self.carried: list[Envelope] = []  # to workers
         self.closed: list[int] = []  # connections that the engine closed, by their code
         self.conns: dict[str, Worker | RawWorker] = {}
@@ -483,6 +518,19 @@ class Rig:
     def task(self, index: int = 0, run_id: str = "run1") -> Task:
         return self.run_of(run_id).tasks[index]
 
+    @property
+    def replies(self) -> list[Reply]:
+        return [one for one in self.shell_effects if isinstance(one, Reply)]
+
+    def execute(self, command: OperatorCommand) -> None:
+        """A command of an operator. Raises: what it is refused with."""
+        self.engine.execute(command, self.now, self.at)
+        self.run()
+
+    def recorded(self, *kinds: type) -> list[Any]:
+        """The committed facts about the fleet, of these kinds."""
+        return [fact for fact in self.fleet if isinstance(fact, kinds)]
+
     def frames(self, frame_type: str) -> list[Any]:
         """The payloads of one type that were put on the wire to workers."""
         return [frame.payload for frame in self.carried if frame.type == frame_type]
@@ -518,11 +566,12 @@ class Rig:
             if worker is not None:
                 del self.conns[str(output.conn)]
                 worker.closes()
-        self.answers += engine.take_answers()
+        self.shell_effects += engine.take_shell_effects()
         return busy
 
     def _commit(self, batch: Batch) -> None:
         self.store += batch.facts
-        self.notices += batch.notices
-        self.plans.update(batch.plans)
+        self.fleet += (change.fact for change in batch.fleet)
+        self.plans.update((run_id, one.plan) for run_id, one in batch.submitted.items())
+        batch.effects[:] = map(_signed, batch.effects)
         self.engine.committed(batch, self.now, self.at)

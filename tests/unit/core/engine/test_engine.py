@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from astraflow.core import errors
-from astraflow.core.engine.batch import Batch, WorkerChanged
+from astraflow.core.engine.batch import Batch
 from astraflow.core.engine.engine import earliest
+from astraflow.core.fleet.workers import WorkerLost
 from astraflow.core.protocol import business, codec, control, limits
 from astraflow.core.runs.facts import (
     AttemptLost,
@@ -51,11 +52,11 @@ class TestCommitThenSpeak:
         kinds = [type(one.fact) for one in rig.pending.facts]
         assert kinds == [RunAccepted, RunStarted, TaskLeased]
         assert rig.frames(business.DISPATCH) == []
-        assert rig.answers == []
+        assert rig.replies == []
         rig.commit()
         rig.run()
         assert worker.tasks() == [("run1.0", 1)]
-        assert [answer.run_id for answer in rig.answers] == ["run1"]
+        assert [answer.run_id for answer in rig.replies] == ["run1"]
 
     def test_a_report_is_acknowledged_when_it_is_committed(self) -> None:
         rig = Rig()
@@ -249,11 +250,11 @@ class TestInputs:
     def test_who_came_and_who_was_let_in_is_handed_up_with_the_batch(self) -> None:
         rig = Rig()
         worker = rig.worker()
-        kinds = [type(notice).__name__ for notice in rig.notices]
-        assert sorted(kinds) == ["Audited", "Audited", "IdentityBound", "RegisterArrived"]
+        kinds = [type(fact).__name__ for fact in rig.fleet]
+        assert sorted(kinds) == ["Audited", "Audited", "WorkerBound", "WorkerRegistered"]
         worker.crash()
         rig.wait(20.0)
-        assert WorkerChanged("acme", worker.worker_id) in rig.notices
+        assert [one.worker_id for one in rig.recorded(WorkerLost)] == [worker.worker_id]
 
     def test_time_does_not_go_back(self) -> None:
         rig = Rig()

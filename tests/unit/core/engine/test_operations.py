@@ -3,11 +3,17 @@ from __future__ import annotations
 import pytest
 
 from astraflow.core import errors
-from astraflow.core.engine.batch import DrainWish, WorkerChanged
+from astraflow.core.engine.commands import (
+    DrainWorker,
+    OperatorCommand,
+    RebindRun,
+    RebindWorker,
+    UndrainWorker,
+)
+from astraflow.core.fleet.workers import DrainIntent, WorkerDrainRequested
 from astraflow.core.protocol import business, control
 from astraflow.core.runs.facts import AttemptLost, RunFinished, StopRequested
 from astraflow.core.workflow.plan import AffinityHint, Plan
-from astraflow.scheduler.ledger import status_of
 from tests.unit.core.engine.rig import TENANT, Rig
 from tests.unit.plans import make_plan
 
@@ -20,9 +26,14 @@ def affine(key: str) -> Plan:
     return make_plan(1, nodes={0: {"affinity": AffinityHint(key, "sticky")}})
 
 
-def drain(rig: Rig, worker: str = "w1", **wish: object) -> None:
-    rig.engine.drain_worker(TENANT, worker, DrainWish(**wish), rig.now, rig.at)  # type: ignore[arg-type]
-    rig.run()
+DRAIN = DrainWorker(tenant=TENANT, worker_id="w1")
+UNDRAIN = UndrainWorker(tenant=TENANT, worker_id="w1")
+REBIND = RebindWorker(tenant=TENANT, worker_id="w1")
+
+
+def drain(rig: Rig, reason: str = "", deadline_s: float | None = None) -> None:
+    intent = DrainIntent(reason, deadline_s)
+    rig.execute(DrainWorker(tenant=TENANT, worker_id="w1", intent=intent))
 
 
 def drains_told(rig: Rig) -> list[control.Drain]:
@@ -32,7 +43,7 @@ def drains_told(rig: Rig) -> list[control.Drain]:
 def status(rig: Rig) -> str:
     worker = rig.engine.view.workers.find(TENANT, "w1")
     assert worker is not None
-    return status_of(worker)
+    return worker.shown_status
 
 
 class TestDrain:
@@ -42,7 +53,7 @@ class TestDrain:
         rig.submit(chain(2))
         drain(rig, reason="upgrade", deadline_s=60.0)
         assert drains_told(rig) == [control.Drain("upgrade", 60_000)]
-        assert WorkerChanged(TENANT, "w1") in rig.notices
+        assert len(rig.recorded(WorkerDrainRequested)) == 1
         worker.finish()
         rig.wait(3.0)
         assert len(worker.started) == 1
@@ -58,7 +69,7 @@ class TestDrain:
 
     def test_a_stored_wish_is_told_when_the_worker_first_comes(self) -> None:
         rig = Rig()
-        rig.engine.restore_worker(TENANT, "w1", DrainWish("kept"))
+        rig.engine.restore_worker(TENANT, "w1", DrainIntent("kept"))
         worker = rig.worker()
         rig.submit(chain(1))
         assert drains_told(rig) == [control.Drain("kept", None)]
@@ -69,7 +80,7 @@ class TestDrain:
         worker = rig.worker()
         drain(rig)
         worker.crash()
-        rig.engine.undrain_worker(TENANT, "w1", rig.now, rig.at)
+        rig.engine.execute(UNDRAIN, rig.now, rig.at)
         worker.boot()
         rig.submit(chain(1))
         rig.wait(3.0)
@@ -91,7 +102,7 @@ class TestDrain:
         worker = rig.worker()
         drain(rig)
         assert worker.agent is None
-        rig.engine.undrain_worker(TENANT, "w1", rig.now, rig.at)
+        rig.engine.execute(UNDRAIN, rig.now, rig.at)
         rig.submit(chain(1))
         assert status(rig) == "offline"
         assert rig.frames(business.DISPATCH) == []
@@ -115,16 +126,15 @@ class TestDrain:
     def test_undraining_what_is_not_drained_changes_nothing(self) -> None:
         rig = Rig()
         rig.worker()
-        rig.notices.clear()
-        rig.engine.undrain_worker(TENANT, "w1", rig.now, rig.at)
-        rig.run()
-        assert rig.notices == []
+        rig.fleet.clear()
+        rig.execute(UNDRAIN)
+        assert [type(one).__name__ for one in rig.fleet] == ["Audited"]
 
     def test_a_drain_whose_session_has_just_ended_is_owed(self) -> None:
         rig = Rig()
         worker = rig.worker()
         rig.commits = False
-        rig.engine.drain_worker(TENANT, "w1", DrainWish(), rig.now, rig.at)
+        rig.engine.execute(DRAIN, rig.now, rig.at)
         batch = rig.engine.take_batch(rig.now, rig.at)
         assert batch is not None
         session = rig.engine.view.workers.find(TENANT, "w1")
@@ -137,13 +147,13 @@ class TestDrain:
         assert len(drains_told(rig)) == 1
         assert worker.started == []
 
-    @pytest.mark.parametrize("verb", ["drain_worker", "undrain_worker", "rebind_worker"])
-    def test_a_worker_that_nobody_knows_is_not_found(self, verb: str) -> None:
+    @pytest.mark.parametrize("kind", [DrainWorker, UndrainWorker, RebindWorker])
+    def test_a_worker_that_nobody_knows_is_not_found(self, kind: type[OperatorCommand]) -> None:
         rig = Rig()
-        wish = (DrainWish(),) if verb == "drain_worker" else ()
         with pytest.raises(errors.NotFound) as found:
-            getattr(rig.engine, verb)(TENANT, "nobody", *wish, rig.now, rig.at)
+            rig.execute(kind(tenant=TENANT, worker_id="nobody"))  # type: ignore[call-arg]
         assert found.value.code is errors.WORKER_NOT_FOUND
+        assert rig.fleet == [], "what is refused is not audited"
 
 
 class TestRebind:
@@ -152,7 +162,7 @@ class TestRebind:
         worker = rig.worker()
         rig.submit(chain(2))
         assert rig.engine.view.bindings == {("run1", "pkg"): "w1"}
-        rig.engine.rebind_run(TENANT, "run1", rig.now, rig.at)
+        rig.engine.execute(RebindRun(tenant=TENANT, run_id="run1"), rig.now, rig.at)
         assert rig.engine.view.bindings == {}
         assert worker.held() == [("run1.0", 1)]
 
@@ -161,8 +171,7 @@ class TestRebind:
         worker = rig.worker()
         rig.submit(make_plan(3, [(0, 1), (0, 2)]))
         worker.finish()
-        rig.engine.rebind_run(TENANT, "run1", rig.now, rig.at, restart=True)
-        rig.run()
+        rig.execute(RebindRun(tenant=TENANT, run_id="run1", restart=True))
         stops = [fact for fact in rig.facts() if isinstance(fact, StopRequested)]
         assert [fact.why for fact in stops] == ["rebind"] * len(worker.held())
         for number in range(1, len(worker.started)):
@@ -179,7 +188,7 @@ class TestRebind:
         worker.finish()
         assert rig.engine.view.affinity.keys_of(TENANT, "w1") == ["k"]
         rig.submit(affine("k"), "run2")
-        rig.engine.rebind_run(TENANT, "run2", rig.now, rig.at)
+        rig.engine.execute(RebindRun(tenant=TENANT, run_id="run2"), rig.now, rig.at)
         assert rig.engine.view.affinity.keys_of(TENANT, "w1") == []
 
     def test_rebinding_a_worker_forgets_all_that_is_tied_to_it(self) -> None:
@@ -188,11 +197,11 @@ class TestRebind:
         rig.submit(affine("k"))
         rig.submit(chain(1), "other", tenant="globex")
         rig.engine.view.bindings["other", "pkg"] = "w1"  # the same name in another tenant
-        rig.engine.rebind_worker(TENANT, "w1", rig.now, rig.at)
+        rig.execute(REBIND)
         assert rig.engine.view.bindings == {("other", "pkg"): "w1"}
         assert rig.engine.view.affinity.keys_of(TENANT, "w1") == []
 
     def test_an_ended_run_is_not_found(self) -> None:
         rig = Rig()
         with pytest.raises(errors.NotFound):
-            rig.engine.rebind_run(TENANT, "run9", rig.now, rig.at)
+            rig.engine.execute(RebindRun(tenant=TENANT, run_id="run9"), rig.now, rig.at)

@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from astraflow.core import errors
-from astraflow.core.engine.batch import CommitFrame
+from astraflow.core.engine.effects import CommitFrame
 from astraflow.core.engine.reports import on_delivered
+from astraflow.core.fleet.facts import Audited
 from astraflow.core.protocol import business, control
-from astraflow.core.protocol.events import Audited, Delivered
+from astraflow.core.protocol.events import Delivered
 from astraflow.core.protocol.wire import Unreadable
 from astraflow.core.runs.facts import (
     ArtifactRef,
@@ -104,9 +105,9 @@ class TestResults:
         other.result("run1.0")
         assert rig.new_facts() == []
         assert rig.counted("foreign report") == 1
-        [row] = [one for one in rig.notices if isinstance(one, Audited) and one.code is not None]
+        [row] = [one for one in rig.recorded(Audited) if one.code is not None]
         assert row.action == "report.foreign"
-        assert (row.worker, row.code, row.frame_id) == ("w2", "E.TASK.UNKNOWN", "run1.0")
+        assert (row.worker_id, row.code, row.corr) == ("w2", "E.TASK.UNKNOWN", "run1.0")
 
     def test_a_report_that_names_another_run_has_no_effect(self) -> None:
         rig, raw = leased()

@@ -8,16 +8,19 @@ import msgspec
 import pytest
 
 from astraflow.core import errors
-from astraflow.core.dispatch.resources import Holding
-from astraflow.core.engine.batch import ResourceChanged
-from astraflow.core.engine.resources import (
-    UNHEARD,
-    check_refs,
-    close_resource,
-    close_unlisted,
-    extend_resource,
-    note_export,
-    request_export,
+from astraflow.core.engine.commands import (
+    CloseResource,
+    ExportResource,
+    ExtendResource,
+    NoteCopy,
+)
+from astraflow.core.engine.effects import CopyFailed
+from astraflow.core.engine.resources import UNHEARD, check_refs, close_unlisted
+from astraflow.core.fleet.resources import (
+    ResourceGone,
+    ResourceListed,
+    ResourceRecord,
+    ResourceRegistered,
 )
 from astraflow.core.protocol import business
 from astraflow.core.runs.facts import Problem, RunFinished, TaskFailed, TaskRebuilt
@@ -27,6 +30,7 @@ from tests.unit.core.engine.rig import TENANT, Rig, Worker
 from tests.unit.plans import make_plan
 
 PAGE = business.PackageRef("web", "1.0")
+R1: Any = {"tenant": TENANT, "worker_id": "w1", "resource_id": "r1"}
 
 
 def ready(resource_id: str = "r1", **fields: Any) -> business.ResourceEvent:
@@ -47,7 +51,7 @@ def ref(worker_id: str | None, resource_id: str = "r1") -> dict[str, Any]:
     return {"resourceRef": reference if worker_id is None else {**reference, "workerId": worker_id}}
 
 
-def holding(rig: Rig, resource_id: str = "r1", worker: str = "w1") -> Holding:
+def record(rig: Rig, resource_id: str = "r1", worker: str = "w1") -> ResourceRecord:
     found = rig.engine.view.resources.find(TENANT, resource_id, worker)
     assert found is not None
     return found
@@ -84,19 +88,19 @@ class TestTold:
             metadata=msgspec.Raw(b'{"k":1}'),
         )
         tell(worker, event)
-        kept = holding(rig)
+        kept = record(rig)
         assert (kept.type, kept.scope, kept.run_id, kept.node_id) == ("page", "run1", "run1", "n0")
         assert (kept.package, kept.size_bytes, kept.metadata) == ("web 1.0", 7, b'{"k":1}')
         assert kept.created_at == parse_iso("2026-01-15T10:00:00Z")
         assert kept.expires_at == parse_iso("2026-01-15T11:00:00Z")
-        assert rig.notices[-1] == ResourceChanged(TENANT, "w1", "r1")
+        assert [one.record for one in rig.recorded(ResourceRegistered)] == [kept]
         rig.engine.check()
 
     def test_a_worker_of_another_make_may_tell_less(self) -> None:
         rig = Rig()
         worker = rig.worker("w1")
         tell(worker, business.ResourceEvent("r1", "ready"))
-        assert (holding(rig).type, holding(rig).expires_at) == ("resource", None)
+        assert (record(rig).type, record(rig).expires_at) == ("resource", None)
 
     def test_touched_moves_its_end_and_evicting_its_state(self) -> None:
         rig = Rig()
@@ -104,20 +108,20 @@ class TestTold:
         rig.submit(make_plan(1))
         tell(worker, ready())
         tell(worker, business.ResourceEvent("r1", "touched", expires_at="2026-01-15T12:00:00Z"))
-        assert holding(rig).expires_at == parse_iso("2026-01-15T12:00:00Z")
+        assert record(rig).expires_at == parse_iso("2026-01-15T12:00:00Z")
         tell(worker, business.ResourceEvent("r1", "evicting"))
-        assert holding(rig).state == "evicting"
+        assert record(rig).state == "evicting"
 
     def test_an_id_that_was_registered_again_is_another_resource(self) -> None:
         rig = Rig()
         worker = rig.worker("w1")
         rig.submit(make_plan(1))
         tell(worker, ready(created_at="2026-01-15T10:00:00Z"))
-        holding(rig).blob = "copy of the first"
+        rig.execute(copied("copy of the first"))
         tell(worker, ready(created_at="2026-01-15T10:00:00Z", size_bytes=7))
-        assert holding(rig).blob == "copy of the first"
+        assert record(rig).blob == "copy of the first"
         tell(worker, ready(created_at="2026-01-15T10:05:00Z", scope="session:a"))
-        assert (holding(rig).blob, holding(rig).scope) == (None, "session:a")
+        assert (record(rig).blob, record(rig).scope) == (None, "session:a")
         rig.engine.check()
 
     @pytest.mark.parametrize("state", ["evicted", "released"])
@@ -128,7 +132,7 @@ class TestTold:
         tell(worker, ready())
         tell(worker, business.ResourceEvent("r1", state))
         assert len(rig.engine.view.resources) == 0
-        assert rig.engine.view.gone[TENANT, "w1", "r1"].state == state
+        assert [one.state for one in rig.recorded(ResourceGone)] == [state]
         tell(worker, business.ResourceEvent("r1", state))
         assert len(rig.engine.view.resources) == 0
 
@@ -139,7 +143,7 @@ class TestTold:
         artifact = business.Artifact("r1", "w1", "file", 12, "2026-01-15T11:00:00Z")
         inline = business.Artifact("r2", "w1", "text", inline=True)
         worker.finish(artifacts=(artifact, inline))
-        kept = holding(rig)
+        kept = record(rig)
         assert (kept.is_artifact, kept.type, kept.size_bytes) == (True, "file", 12)
         assert (kept.run_id, kept.node_id) == ("run1", "n0")
         assert len(rig.engine.view.resources) == 1
@@ -158,10 +162,16 @@ class TestTold:
     def test_a_scheduler_that_starts_anew_does_not_take_its_workers_memory_for_lost(self) -> None:
         rig = Rig()
         worker = rig.worker("w1")
-        kept = Holding(TENANT, "w1", "r1", 0)
-        kept.package, kept.scope = "web 1.0", "session"
+        kept = ResourceRecord(
+            tenant=TENANT,
+            worker_id="w1",
+            resource_id="r1",
+            package="web 1.0",
+            scope="session",
+            created_at=0,
+        )
         view = rig.engine.view
-        view.resources.add(kept)
+        view.resources.put(kept)
         view.workers.expect(TENANT, "w1").incarnation = UNHEARD
         for is_there in (True, False):
             worker.crash()
@@ -271,7 +281,7 @@ class TestPlaced:
         rig.worker("w1")
         refs = (ResourceRefValue("a", "w1"), ResourceRefValue("b", "w2"))
         rig.submit(make_plan(1, nodes={0: {"resource_refs": refs}}))
-        error = rig.answers[-1].error
+        error = rig.replies[-1].error
         assert isinstance(error, errors.Conflict)
         assert (error.code, error.code.http) == (errors.RESOURCE_CONFLICT, 409)
 
@@ -283,7 +293,7 @@ class TestPlaced:
             rig.wait(16.0)
         refs = (ResourceRefValue("a", "w1"),)
         rig.submit(make_plan(1, nodes={0: {"resource_refs": refs}}))
-        error = rig.answers[-1].error
+        error = rig.replies[-1].error
         assert isinstance(error, errors.Unavailable)
         assert error.code.http == 503
 
@@ -347,7 +357,7 @@ class TestCleanup:
         tell(worker, ready())
         view = rig.engine.view
         close_unlisted(view, TENANT, "w1", [business.Artifact("r1", "w1", "page")])
-        assert holding(rig).state == "evicting"
+        assert record(rig).state == "evicting"
         rig.run()
         assert asked(worker, business.ResourceCleanup)[-1].resource_id == "r1"
 
@@ -356,9 +366,9 @@ class TestCleanup:
         worker = rig.worker("w1")
         rig.submit(make_plan(1))
         tell(worker, ready())
-        holding(rig).is_artifact = True
+        rig.engine.view.record_resource(ResourceListed(TENANT, rig.at, "w1", "r1"))
         close_unlisted(rig.engine.view, TENANT, "w1", [business.Artifact("r1", "w1", "page")])
-        assert holding(rig).state == "ready"
+        assert record(rig).state == "ready"
 
     def test_artifacts_and_sessions_stay(self) -> None:
         rig = Rig()
@@ -377,9 +387,9 @@ class TestAsked:
         tell(worker, ready(scope="session:a", run_id=None))
         worker.crash()
         rig.wait(20.0)
-        close_resource(rig.engine.view, holding(rig), "ann")
+        rig.execute(CloseResource(**R1, by="ann"))
         rig.wait(1.0)
-        assert holding(rig).state == "evicting"
+        assert record(rig).state == "evicting"
         assert asked(worker, business.ResourceCleanup) == []
         worker.boot()
         rig.wait(1.0)
@@ -389,7 +399,7 @@ class TestAsked:
         rig = Rig()
         worker = rig.worker("w1")
         tell(worker, ready(scope="session:a", run_id=None))
-        close_resource(rig.engine.view, holding(rig), "ann")
+        rig.execute(CloseResource(**R1, by="ann"))
         rig.wait(0.1)
         assert asked(worker, business.ResourceCleanup)[0].reason == "closed by ann"
 
@@ -397,44 +407,43 @@ class TestAsked:
         rig = Rig()
         worker = rig.worker("w1")
         tell(worker, ready(scope="session:a", run_id=None))
-        extend_resource(rig.engine.view, holding(rig), 5_000, "1970-01-01T00:00:05.000Z")
+        rig.execute(ExtendResource(**R1, expires_at=5_000))
         rig.wait(0.1)
         assert asked(worker, business.ResourceTouch) == [
             business.ResourceTouch("r1", "1970-01-01T00:00:05.000Z")
         ]
-        assert holding(rig).expires_at == 5_000
+        assert record(rig).expires_at == 5_000
 
     def test_an_export_goes_to_its_worker_and_its_copy_is_noted(self) -> None:
         rig = Rig()
         worker = rig.worker("w1")
         tell(worker, ready(scope="session:a", run_id=None))
-        request_export(rig.engine.view, holding(rig), "/api/v1/uploads/x")
+        rig.execute(ExportResource(**R1))
         rig.wait(0.1)
-        assert asked(worker, business.ResourceExport)[0].upload_url == "/api/v1/uploads/x"
-        note_export(rig.engine.view, holding(rig), "artifacts/r1")
-        assert holding(rig).blob == "artifacts/r1"
+        assert asked(worker, business.ResourceExport)[0].upload_url == "https://up.example/r1"
+        rig.execute(copied("artifacts/r1"))
+        assert record(rig).blob == "artifacts/r1"
 
     def test_what_lives_in_memory_has_no_bytes_to_export(self) -> None:
         rig = Rig()
         worker = rig.worker("w1")
         tell(worker, ready(scope="session:a", run_id=None, package=PAGE))
         with pytest.raises(errors.Conflict):
-            request_export(rig.engine.view, holding(rig), "/u")
+            rig.execute(ExportResource(**R1))
 
     def test_a_worker_that_is_away_can_neither_prolong_nor_export(self) -> None:
         rig = Rig()
         rig.worker("w1")
-        kept = Holding(TENANT, "w9", "r9", 0)
-        kept.scope = "session:a"
-        rig.engine.restore_holding(kept)
-        for ask in (
-            lambda: request_export(rig.engine.view, kept, "/u"),
-            lambda: extend_resource(rig.engine.view, kept, 1, "x"),
-        ):
+        kept = ResourceRecord(
+            tenant=TENANT, worker_id="w9", resource_id="r9", scope="session:a", created_at=0
+        )
+        rig.engine.restore_resource(kept)
+        who: Any = {"tenant": TENANT, "worker_id": "w9", "resource_id": "r9", "by": "ann"}
+        for command in (ExportResource(**who), ExtendResource(**who, expires_at=1)):
             with pytest.raises(errors.Unavailable):
-                ask()
-        close_resource(rig.engine.view, kept, "ann")
-        assert kept.state == "evicting"
+                rig.execute(command)
+        rig.execute(CloseResource(**who))
+        assert record(rig, "r9", "w9").state == "evicting"
 
 
 class TestResults:
@@ -455,25 +464,12 @@ class TestResults:
         assert "must stay on their worker: video" in failed.error.message
 
 
-class Links:
-    """Where copies would be."""
-
-    def __init__(self) -> None:
-        self.failures: list[tuple[str, str]] = []
-
-    def upload(self, holding: Holding) -> str:
-        return f"/up/{holding.resource_id}"
-
-    def download(self, holding: Holding) -> str:
-        return f"/down/{holding.resource_id}"
-
-    def failed(self, holding: Holding, why: str) -> None:
-        self.failures.append((holding.resource_id, why))
+def copied(blob: str = "blob") -> NoteCopy:
+    return NoteCopy(**R1, blob=blob)
 
 
 def durable(rig: Rig, **metadata: Any) -> Worker:
     """A worker whose node has made a file that shall outlive it, and a second node that waits to read it."""
-    rig.engine.view.copies = Links()
     holder = rig.worker("w1", per_node_limits={"t.use": 0})
     rig.submit(make_plan(2, [(0, 1)], nodes={1: {"type": "t.use"}}, reads=True))
     raw = msgspec.Raw(msgspec.json.encode({"durable": True, **metadata}))
@@ -485,18 +481,20 @@ def durable(rig: Rig, **metadata: Any) -> Worker:
 
 class TestCopies:
     def test_a_durable_file_is_copied_as_soon_as_it_is_there(self) -> None:
-        rig = Rig()
+        rig = Rig(keeps_copies=True)
         holder = durable(rig)
-        assert asked(holder, business.ResourceExport) == [business.ResourceExport("r1", "/up/r1")]
+        assert asked(holder, business.ResourceExport) == [
+            business.ResourceExport("r1", "https://up.example/r1")
+        ]
 
     @pytest.mark.parametrize("metadata", [{"durable": False}, {"durable": "yes"}])
     def test_what_is_not_said_to_be_durable_is_not_copied(self, metadata: dict[str, Any]) -> None:
-        rig = Rig()
+        rig = Rig(keeps_copies=True)
         holder = durable(rig, **metadata)
         assert asked(holder, business.ResourceExport) == []
 
     def test_a_copy_that_did_not_come_is_asked_for_after_the_next_session(self) -> None:
-        rig = Rig()
+        rig = Rig(keeps_copies=True)
         holder = durable(rig)
         holder.crash()
         holder.boot()
@@ -506,26 +504,24 @@ class TestCopies:
     def test_a_task_reads_the_copy_on_another_worker_when_the_owner_does_not_come_back(
         self,
     ) -> None:
-        rig = Rig(resource_grace_s=20.0)
+        rig = Rig(resource_grace_s=20.0, keeps_copies=True)
         holder = durable(rig, mime="text/plain")
-        note_export(rig.engine.view, holding(rig), "blob")
+        rig.execute(copied())
         second = rig.worker("w2")
         holder.crash()
         rig.wait(26.0)
         assert second.tasks() == [("run1.1", 1)]
         [wired] = second.started[0].resource_refs
         assert (wired.resource_id, wired.worker_id) == ("r1", "w2")
-        copy = msgspec.json.decode(wired.metadata)
-        assert copy["copyUrl"] == "/down/r1"
-        assert copy["metadata"]["mime"] == "text/plain"
+        assert bytes(wired.metadata) == b'{"copyUrl":"https://down.example/r1"}'
         second.finish()
         assert rig.active() == []
 
     def test_later_tasks_go_to_the_worker_that_fetched_it(self) -> None:
-        rig = Rig(resource_grace_s=20.0)
+        rig = Rig(resource_grace_s=20.0, keeps_copies=True)
         durable(rig)
-        note_export(rig.engine.view, holding(rig), "blob")
-        holding(rig).is_adrift = True
+        rig.execute(copied())
+        rig.engine.view.resources.set_adrift(record(rig))
         rig.worker("w2")
         third = rig.worker("w3")
         tell(third, ready())
@@ -533,17 +529,15 @@ class TestCopies:
         assert [one.worker_id for one in located] == ["w3"]
 
     def test_an_export_that_failed_is_told_to_those_who_wait(self) -> None:
-        rig = Rig()
+        rig = Rig(keeps_copies=True)
         holder = durable(rig)
-        links = Links()
-        rig.engine.view.copies = links
         tell(holder, business.ResourceEvent("r1", "touched", error="the disk is gone"))
-        assert links.failures == [("r1", "the disk is gone")]
+        assert rig.shell_effects[-1] == CopyFailed((TENANT, "w1", "r1"), "the disk is gone")
         tell(holder, business.ResourceEvent("r1", "evicted"))
-        assert links.failures[-1] == ("r1", "it is evicted")
+        assert rig.shell_effects[-1] == CopyFailed((TENANT, "w1", "r1"), "it is evicted")
 
     def test_without_a_copy_it_is_lost(self) -> None:
-        rig = Rig(resource_grace_s=20.0)
+        rig = Rig(resource_grace_s=20.0, keeps_copies=True)
         holder = durable(rig)
         rig.worker("w2")
         holder.crash()
@@ -552,11 +546,11 @@ class TestCopies:
         assert failed.error.code == "E.RESOURCE.LOST"
 
     def test_an_owner_that_is_back_is_the_owner_again(self) -> None:
-        rig = Rig()
+        rig = Rig(keeps_copies=True)
         holder = durable(rig)
-        note_export(rig.engine.view, holding(rig), "blob")
-        holding(rig).is_adrift = True
+        rig.execute(copied())
+        rig.engine.view.resources.set_adrift(record(rig))
         holder.crash()
         holder.boot()
         rig.wait(1.0)
-        assert not holding(rig).is_adrift
+        assert not rig.engine.view.resources.is_adrift(record(rig))

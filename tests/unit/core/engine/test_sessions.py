@@ -6,13 +6,13 @@ import pytest
 
 from astraflow.core import errors
 from astraflow.core.agent.actions import Kill, Stop
-from astraflow.core.dispatch import Offer
 from astraflow.core.engine.sessions import (
     offer_of,
     on_heartbeat,
     on_missed,
     on_session_ended,
 )
+from astraflow.core.fleet.workers import Offer
 from astraflow.core.protocol import business, control
 from astraflow.core.protocol.control import HeartbeatMetrics as Metrics
 from astraflow.core.protocol.events import HeartbeatArrived, Missed, SessionEnded

@@ -67,7 +67,7 @@ def test_nothing_of_a_finished_run_stays_in_memory() -> None:
     assert (len(view.queue), len(view.leases), len(view.keys)) == (0, 0, 0)
     assert rig.engine.view.batch.is_empty
     rig.submit(make_plan(2), "run2")  # there is room again
-    assert rig.answers[-1].run_id == "run2"
+    assert rig.replies[-1].run_id == "run2"
 
 
 def test_a_frame_of_an_attempt_that_is_over_is_not_waited_for() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from astraflow.core import errors
 from astraflow.core.runs.accept import accept, downstream, unsupported
-from astraflow.core.runs.effects import EnqueueTask, FinishRun
+from astraflow.core.runs.consequences import EnqueueTask, FinishRun
 from astraflow.core.runs.facts import RunFinished, TaskReused
 from astraflow.core.runs.states import Pending, Ready, Succeeded
 from astraflow.core.workflow.features import EXECUTED
@@ -24,7 +24,7 @@ class TestFresh:
     def test_tasks_without_an_upstream_are_queued(self) -> None:
         decision = start(make_plan(3, [(0, 2)]))
         assert decision.facts == [accepted()]
-        assert decision.effects == [EnqueueTask(0), EnqueueTask(1)]
+        assert decision.consequences == [EnqueueTask(0), EnqueueTask(1)]
         decision.run.check()
 
     def test_events_are_numbered_from_one(self) -> None:
@@ -34,7 +34,7 @@ class TestFresh:
     def test_a_workflow_without_nodes_has_succeeded(self) -> None:
         decision = start(make_plan(0))
         assert decision.facts == [accepted(), RunFinished(AT, "succeeded")]
-        assert decision.effects == [FinishRun("succeeded")]
+        assert decision.consequences == [FinishRun("succeeded")]
         decision.run.check()
 
 
@@ -68,7 +68,7 @@ class TestKept:
         run = decision.run
         run.check()
         assert decision.facts[1:] == [TaskReused(AT, 0, "run0", RESULT, (ARTIFACT,))]
-        assert decision.effects == [EnqueueTask(1)]
+        assert decision.consequences == [EnqueueTask(1)]
         assert [type(task.state) for task in run.tasks] == [Succeeded, Ready, Pending]
         assert (run.tasks[0].result, run.tasks[0].attempt) == (RESULT, 0)
 
@@ -80,12 +80,12 @@ class TestKept:
             {2: (EMPTY, ()), 0: (EMPTY, ()), 1: (EMPTY, ())},
         )
         decision.run.check()
-        assert decision.effects == [EnqueueTask(3)]
+        assert decision.consequences == [EnqueueTask(3)]
 
     def test_a_run_that_keeps_everything_has_succeeded(self) -> None:
         decision = accept(make_plan(1), accepted(rerun_of="run0"), Random(1), {0: (EMPTY, ())})
         assert decision.run.status == "succeeded"
-        assert decision.effects == [FinishRun("succeeded")]
+        assert decision.consequences == [FinishRun("succeeded")]
 
     def test_only_a_rerun_keeps_results(self) -> None:
         with pytest.raises(AssertionError):

@@ -23,17 +23,17 @@ from astraflow.core.runs.commands import (
     StopOverdue,
     TimeOut,
 )
-from astraflow.core.runs.decisions import Decision, decide
-from astraflow.core.runs.effects import (
+from astraflow.core.runs.consequences import (
     AnswerCall,
     AttemptOver,
-    Effect,
+    Consequence,
     EnqueueTask,
     FinishRun,
     LendSlot,
     RefuseCall,
     StopAttempt,
 )
+from astraflow.core.runs.decisions import Decision, decide
 from astraflow.core.runs.facts import (
     AttemptFailed,
     AttemptLost,
@@ -73,13 +73,13 @@ class Told:
         accepted = start(plan)
         self.run = accepted.run
         self.facts: list[Fact] = list(accepted.facts)
-        self.effects: list[Effect] = list(accepted.effects)
+        self.consequences: list[Consequence] = list(accepted.consequences)
 
     def give(self, *commands: Command) -> Decision:
         for command in commands:
             decision = decide(self.run, command, AT, Random(7))
             self.facts += decision.facts
-            self.effects = decision.effects
+            self.consequences = decision.consequences
             self.run.check()
             assert_equal(replay(self.run.plan, self.facts), self.run)
         return decision
@@ -131,7 +131,7 @@ def open_chain(**fields: Any) -> Told:
 class TestTheChain:
     def test_a_middleware_is_not_run_for_itself(self) -> None:
         told = Told(wrapped(2))
-        assert told.effects == [EnqueueTask(0)]
+        assert told.consequences == [EnqueueTask(0)]
         assert (told.kind(1), told.kind(2)) == (Subsumed, Subsumed)
         assert told.lease(1).ignored == "task is not waiting for a place"
         assert told.run.open_tasks == 1
@@ -143,7 +143,7 @@ class TestTheChain:
 
     def test_a_disabled_host_is_skipped_with_its_middlewares(self) -> None:
         told = Told(wrapped(1, n0={"disabled": True}))
-        assert told.effects == [FinishRun("succeeded")]
+        assert told.consequences == [FinishRun("succeeded")]
         assert (told.kind(0), told.kind(1)) == (Skipped, Subsumed)
 
     def test_a_node_without_middlewares_has_no_place_in_a_chain(self) -> None:
@@ -158,30 +158,30 @@ class TestTheChain:
         first = told.call(0, "a", 0, payload=payload)
         call_id = told.run.task_id(3)
         assert first.facts == [CallOpened(AT, 3, call_id, 0, 1, "a", 1, payload)]
-        assert first.effects == [LendSlot(0, True), EnqueueTask(3)]
+        assert first.consequences == [LendSlot(0, True), EnqueueTask(3)]
         assert (told.run.node_of(3).node_id, chain_index_of(told.run, 3)) == ("n2", 1)
         told.lease(3)
         second = told.call(3, "b", 1)
         assert second.facts == [CallOpened(AT, 4, told.run.task_id(4), 3, 1, "b", None, NULL)]
-        assert second.effects == [LendSlot(3, True), EnqueueTask(4)]
+        assert second.consequences == [LendSlot(3, True), EnqueueTask(4)]
         assert (told.run.node_of(4).node_id, chain_index_of(told.run, 4)) == ("n0", None)
         assert (told.run.host_of(3), told.run.host_of(4)) == (0, 0)
         assert list(told.run.callers_of(4)) == [3, 0]
 
     def test_answers_go_up_the_chain_and_slots_are_taken_again(self) -> None:
         told = open_chain()
-        assert told.end(4).effects == [AttemptOver(4, 1), AnswerCall(4), LendSlot(3, False)]
-        assert told.end(3).effects == [AttemptOver(3, 1), AnswerCall(3), LendSlot(0, False)]
+        assert told.end(4).consequences == [AttemptOver(4, 1), AnswerCall(4), LendSlot(3, False)]
+        assert told.end(3).consequences == [AttemptOver(3, 1), AnswerCall(3), LendSlot(0, False)]
         ended = told.end(0)
         assert kinds(ended) == [TaskSucceeded, RunFinished]
-        assert ended.effects == [AttemptOver(0, 1), FinishRun("succeeded")]
+        assert ended.consequences == [AttemptOver(0, 1), FinishRun("succeeded")]
         assert told.run.status == "succeeded"
 
     def test_a_chain_may_be_called_as_often_as_a_middleware_likes(self) -> None:
         told = Told(wrapped(1))
         told.lease(0)
         for number in range(3):
-            assert told.call(0, f"r{number}").effects[0] == LendSlot(0, True)
+            assert told.call(0, f"r{number}").consequences[0] == LendSlot(0, True)
             told.lease(2 + number)
             told.end(2 + number)
         told.end(0)
@@ -193,12 +193,12 @@ class TestTheChain:
     ) -> None:
         told = Told(wrapped(1))
         told.lease(0)
-        assert LendSlot(0, True) in told.call(0, "a").effects
-        assert told.call(0, "b").effects == [EnqueueTask(3)]
+        assert LendSlot(0, True) in told.call(0, "a").consequences
+        assert told.call(0, "b").consequences == [EnqueueTask(3)]
         told.lease(2)
         told.lease(3)
-        assert told.end(3).effects == [AttemptOver(3, 1), AnswerCall(3)]
-        assert told.end(2).effects == [AttemptOver(2, 1), AnswerCall(2), LendSlot(0, False)]
+        assert told.end(3).consequences == [AttemptOver(3, 1), AnswerCall(3)]
+        assert told.end(2).consequences == [AttemptOver(2, 1), AnswerCall(2), LendSlot(0, False)]
 
     def test_ids_of_calls_follow_from_their_requests(self) -> None:
         ids = [[told.run.task_id(3), told.run.task_id(4)] for told in (open_chain(), open_chain())]
@@ -224,20 +224,20 @@ class TestRepeatedRequests:
     def test_a_request_that_comes_again_opens_nothing_and_waits(self) -> None:
         told = open_chain()
         again = told.call(0, "a")
-        assert (again.facts, again.effects, again.ignored) == ([], [], "call is known")
+        assert (again.facts, again.consequences, again.ignored) == ([], [], "call is known")
 
     def test_one_that_has_ended_is_answered_again(self) -> None:
         told = open_chain()
         told.end(4)
         told.end(3)
         again = told.call(0, "a")
-        assert (again.facts, again.effects) == ([], [AnswerCall(3)])
+        assert (again.facts, again.consequences) == ([], [AnswerCall(3)])
 
 
 class TestRefusals:
     def refused(self, decision: Decision, task: int, code: errors.Code) -> None:
         assert decision.facts == []
-        assert decision.effects == [RefuseCall(task, 1, "x", code.code)]
+        assert decision.consequences == [RefuseCall(task, 1, "x", code.code)]
         assert decision.ignored == "call refused"
 
     def test_a_cancelled_run_opens_no_calls(self) -> None:
@@ -280,7 +280,7 @@ class TestRefusals:
         told = Told(wrapped(1))
         told.lease(0)
         late = told.give(command)
-        assert (late.facts, late.effects, late.ignored) == ([], [], "late call")
+        assert (late.facts, late.consequences, late.ignored) == ([], [], "late call")
 
     def test_a_call_of_a_lost_attempt_is_late(self) -> None:
         told = Told(wrapped(1))
@@ -301,7 +301,7 @@ class TestTheEndOfACaller:
         told.call(0, "b")
         ended = told.fail(0)
         assert kinds(ended) == [AttemptFailed, TaskCancelled, TaskCancelled]
-        assert ended.effects == [AttemptOver(0, 1), EnqueueTask(0, 1.0)]
+        assert ended.consequences == [AttemptOver(0, 1), EnqueueTask(0, 1.0)]
         assert told.lease(0).facts != []
 
     def test_a_failed_caller_is_queued_when_its_calls_are_proved_to_have_ended(self) -> None:
@@ -312,11 +312,11 @@ class TestTheEndOfACaller:
         ended = told.fail(0)
         assert kinds(ended) == [AttemptFailed, StopRequested]
         stop = StopAttempt(2, 1, "w2", "cancel", STOP_GRACE_MS)
-        assert ended.effects == [AttemptOver(0, 1), stop]
+        assert ended.consequences == [AttemptOver(0, 1), stop]
         assert told.lease(0).ignored == "task is not waiting for a place"
         over = told.end(2, "CANCELLED")
         assert over.facts == [TaskCancelled(AT, 2, 1)]
-        assert over.effects == [AttemptOver(2, 1), EnqueueTask(0, 1.0)]
+        assert over.consequences == [AttemptOver(2, 1), EnqueueTask(0, 1.0)]
         assert told.lease(0).facts != []
 
     def test_a_lost_caller_waits_in_the_same_way(self) -> None:
@@ -329,7 +329,7 @@ class TestTheEndOfACaller:
         delay_s = told.run.tasks[0].delay_s
         over = told.give(Lose(2, 1, "silence"))
         assert over.facts == [TaskCancelled(AT, 2, 1, confirmed=False)]
-        assert over.effects == [AttemptOver(2, 1), EnqueueTask(0, delay_s)]
+        assert over.consequences == [AttemptOver(2, 1), EnqueueTask(0, delay_s)]
 
     def test_all_calls_must_have_ended(self) -> None:
         told = Told(wrapped(1, n1=retrying()))
@@ -338,8 +338,8 @@ class TestTheEndOfACaller:
             told.call(0, f"r{number}")
             told.lease(2 + number)
         told.fail(0)
-        assert told.end(2).effects == [AttemptOver(2, 1)]
-        assert told.end(3, "CANCELLED").effects == [AttemptOver(3, 1), EnqueueTask(0, 1.0)]
+        assert told.end(2).consequences == [AttemptOver(2, 1)]
+        assert told.end(3, "CANCELLED").consequences == [AttemptOver(3, 1), EnqueueTask(0, 1.0)]
 
     def test_the_stop_goes_down_the_chain_link_by_link(self) -> None:
         """
@@ -348,18 +348,18 @@ class TestTheEndOfACaller:
         n0 stops     -> n1 is queued
         """
         told = open_chain(n1=retrying())
-        assert told.fail(0).effects[-1] == StopAttempt(3, 1, "w1", "cancel", STOP_GRACE_MS)
+        assert told.fail(0).consequences[-1] == StopAttempt(3, 1, "w1", "cancel", STOP_GRACE_MS)
         middle = told.end(3, "CANCELLED")
         assert middle.facts == [
             TaskCancelled(AT, 3, 1),
             StopRequested(AT, 4, 1, "cancel", STOP_GRACE_MS),
         ]
-        assert middle.effects == [
+        assert middle.consequences == [
             AttemptOver(3, 1),
             StopAttempt(4, 1, "w2", "cancel", STOP_GRACE_MS),
         ]
         assert told.lease(0).ignored == "task is not waiting for a place"
-        assert told.end(4, "CANCELLED").effects == [AttemptOver(4, 1), EnqueueTask(0, 1.0)]
+        assert told.end(4, "CANCELLED").consequences == [AttemptOver(4, 1), EnqueueTask(0, 1.0)]
 
     def test_a_link_that_waits_for_its_next_attempt_leaves_nothing_running_below(self) -> None:
         """
@@ -370,8 +370,8 @@ class TestTheEndOfACaller:
         assert kinds(told.fail(3)) == [AttemptFailed, StopRequested]
         ended = told.fail(0)
         assert kinds(ended) == [AttemptFailed, TaskCancelled]
-        assert ended.effects == [AttemptOver(0, 1)]
-        assert told.end(4, "CANCELLED").effects == [AttemptOver(4, 1), EnqueueTask(0, 1.0)]
+        assert ended.consequences == [AttemptOver(0, 1)]
+        assert told.end(4, "CANCELLED").consequences == [AttemptOver(4, 1), EnqueueTask(0, 1.0)]
 
     def test_a_caller_that_succeeds_leaves_no_call_behind_and_the_run_waits_for_them(self) -> None:
         told = open_chain()
@@ -388,11 +388,11 @@ class TestTheEndOfACaller:
     ) -> None:
         told = open_chain()
         ended = told.end(3)
-        assert ended.effects[1:] == [
+        assert ended.consequences[1:] == [
             StopAttempt(4, 1, "w2", "cancel", STOP_GRACE_MS),
             AnswerCall(3),
         ]
-        assert told.end(4, "CANCELLED").effects == [AttemptOver(4, 1), LendSlot(0, False)]
+        assert told.end(4, "CANCELLED").consequences == [AttemptOver(4, 1), LendSlot(0, False)]
 
     def test_a_caller_that_fails_for_good_fails_the_run_when_its_calls_have_ended(self) -> None:
         told = open_chain()
@@ -410,7 +410,7 @@ class TestTheEndOfACaller:
         told.give(Lose(0, 1, "silence"))
         late = told.end(0)
         assert kinds(late) == [TaskSucceeded]
-        assert late.effects == [AttemptOver(0, 1)]
+        assert late.consequences == [AttemptOver(0, 1)]
 
     def test_a_call_that_was_being_stopped_for_its_timeout_is_then_cancelled(self) -> None:
         told = Told(wrapped(1, n0=retrying(), n1=retrying()))
@@ -433,7 +433,7 @@ class TestTheEndOfACaller:
         told.fail(0)
         over = told.give(Refuse(2, 1, "w1", code))
         assert over.facts == [TaskCancelled(AT, 2, 1)]
-        assert over.effects[-1] == EnqueueTask(0, 1.0)
+        assert over.consequences[-1] == EnqueueTask(0, 1.0)
 
     def test_a_call_whose_worker_does_not_confirm_stands_before_the_next_attempt(self) -> None:
         told = Told(wrapped(1, n1=retrying()))
@@ -444,7 +444,7 @@ class TestTheEndOfACaller:
         overdue = told.give(StopOverdue(2, 1))
         assert overdue.facts == []
         assert overdue.ignored == "a new attempt needs proof that this one has ended"
-        assert told.give(Lose(2, 1, "its lease ended")).effects[-1] == EnqueueTask(0, 1.0)
+        assert told.give(Lose(2, 1, "its lease ended")).consequences[-1] == EnqueueTask(0, 1.0)
 
 
 class TestTheEndOfACall:
@@ -455,7 +455,7 @@ class TestTheEndOfACall:
         told.lease(2)
         failed = told.fail(2)
         assert failed.facts == [TaskFailed(AT, 2, 1, ERROR)]
-        assert failed.effects == [AttemptOver(2, 1), AnswerCall(2), LendSlot(0, False)]
+        assert failed.consequences == [AttemptOver(2, 1), AnswerCall(2), LendSlot(0, False)]
         assert (told.kind(2), told.run.failed) == (Failed, None)
         told.end(0)
         assert (told.run.status, told.run.error) == ("succeeded", None)
@@ -465,7 +465,7 @@ class TestTheEndOfACall:
         told.lease(0)
         told.call(0)
         told.lease(2)
-        assert told.fail(2).effects == [AttemptOver(2, 1), EnqueueTask(2, 1.0)]
+        assert told.fail(2).consequences == [AttemptOver(2, 1), EnqueueTask(2, 1.0)]
         assert told.kind(2) is Backoff
         told.lease(2, "w2")
         assert kinds(told.fail(2)) == [TaskFailed]
@@ -478,7 +478,7 @@ class TestTheEndOfACall:
         told.lease(2)
         assert kinds(told.give(Lose(2, 1, "silence"))) == [AttemptLost]
         assert (told.kind(2), told.run.tasks[0].losses) == (Lost, 0)
-        assert told.end(2).effects == [AttemptOver(2, 1), AnswerCall(2), LendSlot(0, False)]
+        assert told.end(2).consequences == [AttemptOver(2, 1), AnswerCall(2), LendSlot(0, False)]
 
     def test_a_worker_that_stopped_a_lost_attempt_says_nothing_new(self) -> None:
         told = Told(wrapped(1))
@@ -487,20 +487,20 @@ class TestTheEndOfACall:
         told.lease(2)
         told.give(Lose(2, 1, "silence"))
         late = told.end(2, "CANCELLED")
-        assert (late.facts, late.effects, late.ignored) == ([], [], "already counted as lost")
+        assert (late.facts, late.consequences, late.ignored) == ([], [], "already counted as lost")
 
     def test_one_that_can_never_have_a_place_is_answered(self) -> None:
         told = Told(wrapped(1))
         told.lease(0)
         told.call(0)
         ended = told.give(Fail(2, ERROR))
-        assert ended.effects == [AnswerCall(2), LendSlot(0, False)]
+        assert ended.consequences == [AnswerCall(2), LendSlot(0, False)]
 
     def test_a_disabled_link_is_skipped_and_its_call_is_answered(self) -> None:
         told = Told(wrapped(2, n2={"disabled": True}))
         told.lease(0)
         called = told.call(0)
-        assert called.effects == [LendSlot(0, True), AnswerCall(3), LendSlot(0, False)]
+        assert called.consequences == [LendSlot(0, True), AnswerCall(3), LendSlot(0, False)]
 
 
 class TestCancelOfTheRun:
@@ -508,12 +508,14 @@ class TestCancelOfTheRun:
         told = open_chain()
         told.call(0, "unplaced")
         cancelled = told.give(Cancel("ann", 500))
-        assert [effect.task for effect in cancelled.effects if isinstance(effect, StopAttempt)] == [
+        assert [
+            effect.task for effect in cancelled.consequences if isinstance(effect, StopAttempt)
+        ] == [
             0,
             3,
             4,
         ]
-        assert AnswerCall(5) in cancelled.effects
+        assert AnswerCall(5) in cancelled.consequences
         assert told.kind(5) is Cancelled
         for task in (4, 3, 0):
             told.end(task, "CANCELLED")
@@ -527,7 +529,7 @@ class TestCancelOfTheRun:
         told.fail(0)
         told.give(Cancel("ann", 500))
         assert told.kind(0) is Cancelled
-        assert told.end(2, "CANCELLED").effects == [AttemptOver(2, 1), FinishRun("cancelled")]
+        assert told.end(2, "CANCELLED").consequences == [AttemptOver(2, 1), FinishRun("cancelled")]
 
     def test_a_call_whose_worker_does_not_confirm_ends_without_its_word(self) -> None:
         told = open_chain()

@@ -24,8 +24,8 @@ from astraflow.core.runs.commands import (
     Wait,
     Withdraw,
 )
+from astraflow.core.runs.consequences import AttemptOver, EnqueueTask, FinishRun, StopAttempt
 from astraflow.core.runs.decisions import Decision, decide
-from astraflow.core.runs.effects import AttemptOver, EnqueueTask, FinishRun, StopAttempt
 from astraflow.core.runs.facts import (
     AttemptFailed,
     AttemptLost,
@@ -165,19 +165,19 @@ class TestReport:
             TaskSucceeded(AT, 0, 1, result, (), 12),
             RunFinished(AT, "succeeded"),
         ]
-        assert decision.effects == [AttemptOver(0, 1), FinishRun("succeeded")]
+        assert decision.consequences == [AttemptOver(0, 1), FinishRun("succeeded")]
 
     def test_a_result_makes_what_is_downstream_ready(self) -> None:
         run = leased(make_plan(3, [(0, 1), (0, 2), (1, 2)]))
         decision = give(run, Report(0, 1, "w1", "SUCCEEDED"))
-        assert decision.effects == [AttemptOver(0, 1), EnqueueTask(1)]
+        assert decision.consequences == [AttemptOver(0, 1), EnqueueTask(1)]
 
     @pytest.mark.parametrize(
         "command", [Report(0, 2, "w1", "SUCCEEDED"), Report(0, 1, "w2", "SUCCEEDED")]
     )
     def test_a_report_of_another_attempt_or_worker_has_no_effect(self, command: Report) -> None:
         decision = give(leased(), command)
-        assert (decision.facts, decision.effects, decision.ignored) == ([], [], "late report")
+        assert (decision.facts, decision.consequences, decision.ignored) == ([], [], "late report")
 
     def test_late_result_of_fenced_attempt_is_ignored_once_a_newer_one_is_issued(self) -> None:
         """leased 1 -> lost -> leased 2 -> result of 1"""
@@ -230,7 +230,7 @@ class TestFailure:
         run = leased(make_plan(1, nodes={0: retrying(3)}))
         decision = give(run, Report(0, 1, "w1", "FAILED", error=user_error()))
         assert decision.facts == [AttemptFailed(AT, 0, 1, user_error(), 1.0)]
-        assert decision.effects == [AttemptOver(0, 1), EnqueueTask(0, 1.0)]
+        assert decision.consequences == [AttemptOver(0, 1), EnqueueTask(0, 1.0)]
         decision = give(run, LEASE, Report(0, 2, "w1", "FAILED", error=user_error()))
         assert decision.facts == [AttemptFailed(AT, 0, 2, user_error(), 2.0)]
         decision = give(run, LEASE, Report(0, 3, "w1", "FAILED", error=user_error()))
@@ -283,7 +283,7 @@ class TestLoss:
         decision = give(leased(), Lose(0, 1, "lease ended"))
         assert kinds(decision) == [AttemptLost]
         assert type(decision.run.tasks[0].state) is Lost
-        assert [type(effect) for effect in decision.effects] == [AttemptOver, EnqueueTask]
+        assert [type(effect) for effect in decision.consequences] == [AttemptOver, EnqueueTask]
 
     def test_an_attempt_that_is_over_cannot_be_lost(self) -> None:
         run = leased()
@@ -363,7 +363,7 @@ class TestWithdraw:
     def test_a_withdrawn_attempt_is_stopped_and_not_given_away(self) -> None:
         decision = give(leased(), Withdraw(0, 1))
         assert decision.facts == [StopRequested(AT, 0, 1, "withdraw", 0)]
-        assert decision.effects == [StopAttempt(0, 1, "w1", "withdraw", 0)]
+        assert decision.consequences == [StopAttempt(0, 1, "w1", "withdraw", 0)]
         assert give(decision.run, LEASE).facts == []
 
     def test_one_that_was_taken_is_not_withdrawn(self) -> None:
@@ -392,7 +392,7 @@ class TestWithdraw:
 class TestTimeout:
     def test_a_timeout_stops_the_attempt(self) -> None:
         decision = give(leased(), Start(0, 1, "w1"), TimeOut(0, 1, 500))
-        assert decision.effects == [StopAttempt(0, 1, "w1", "timeout", 500)]
+        assert decision.consequences == [StopAttempt(0, 1, "w1", "timeout", 500)]
 
     def test_one_that_is_being_stopped_does_not_time_out(self) -> None:
         decision = give(leased(), TimeOut(0, 1, 500), TimeOut(0, 1, 500))
@@ -440,7 +440,7 @@ class TestCancel:
     def test_what_runs_is_stopped_and_the_run_waits_for_it(self) -> None:
         run = leased(make_plan(2, [(0, 1)]))
         decision = give(run, Cancel("me", 500))
-        assert decision.effects == [StopAttempt(0, 1, "w1", "cancel", 500)]
+        assert decision.consequences == [StopAttempt(0, 1, "w1", "cancel", 500)]
         assert run.status == "running"
         give(run, Report(0, 1, "w1", "CANCELLED"))
         assert run.status == "cancelled"
@@ -491,7 +491,7 @@ class TestCancel:
     def test_waiting_tasks_do_not_become_ready_while_their_run_is_cancelled(self) -> None:
         run = leased(make_plan(3, [(0, 1), (1, 2)]))
         decision = give(run, Cancel("me", 500))
-        assert not [one for one in decision.effects if isinstance(one, EnqueueTask)]
+        assert not [one for one in decision.consequences if isinstance(one, EnqueueTask)]
 
 
 class TestDisabled:
@@ -513,7 +513,7 @@ class TestJoins:
         ).run
         give(run, Lease(0, "w1", 1, 1), Lease(1, "w1", 1, 1))
         decision = give(run, Report(0, 1, "w1", "SUCCEEDED"))
-        assert EnqueueTask(2) in decision.effects
+        assert EnqueueTask(2) in decision.consequences
         give(run, Report(1, 1, "w1", "SUCCEEDED"), Lease(2, "w1", 1, 1))
         give(run, Report(2, 1, "w1", "SUCCEEDED"))
         assert run.status == "succeeded"
@@ -530,20 +530,20 @@ class TestJoins:
     def test_all_done_runs_whatever_became_of_upstream(self) -> None:
         run = start(make_plan(2, [(0, 1)], nodes={1: {"join": "all_done"}}, features=JOINING)).run
         decision = give(run, LEASE, Report(0, 1, "w1", "FAILED"))
-        assert EnqueueTask(1) in decision.effects
+        assert EnqueueTask(1) in decision.consequences
 
     def test_all_done_waits_for_every_upstream_task(self) -> None:
         run = start(
             make_plan(3, [(0, 2), (1, 2)], nodes={2: {"join": "all_done"}}, features=JOINING)
         ).run
         decision = give(run, LEASE, Report(0, 1, "w1", "SUCCEEDED"))
-        assert EnqueueTask(2) not in decision.effects
+        assert EnqueueTask(2) not in decision.consequences
 
     def test_an_error_edge_runs_on_failure_and_is_dead_on_success(self) -> None:
         plan = make_plan(2, error_edges=[(0, 1)], features=JOINING)
         run = start(plan).run
         decision = give(run, LEASE, Report(0, 1, "w1", "FAILED"))
-        assert EnqueueTask(1) in decision.effects
+        assert EnqueueTask(1) in decision.consequences
         run = start(plan).run
         decision = give(run, LEASE, Report(0, 1, "w1", "SUCCEEDED"))
         assert kinds(decision) == [TaskSucceeded, TaskSkipped, RunFinished]
@@ -552,4 +552,4 @@ class TestJoins:
         run = start(make_plan(3, [(0, 2)], error_edges=[(1, 2)], features=JOINING)).run
         give(run, LEASE, Lease(1, "w1", 1, 1), Report(0, 1, "w1", "SUCCEEDED"))
         decision = give(run, Report(1, 1, "w1", "FAILED"))
-        assert EnqueueTask(2) in decision.effects
+        assert EnqueueTask(2) in decision.consequences

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from astraflow.core.runs.commands import Cancel, Command, Lease, Lose, Rebuild, Report
+from astraflow.core.runs.consequences import AttemptOver, EnqueueTask, UnqueueTask
 from astraflow.core.runs.decisions import Decision, decide
-from astraflow.core.runs.effects import AttemptOver, EnqueueTask, UnqueueTask
 from astraflow.core.runs.facts import AttemptLost, Fact, Problem, TaskFailed, TaskRebuilt
 from astraflow.core.runs.projections import events_of
 from astraflow.core.runs.rebuild import REBUILDS, makers_of
@@ -72,7 +72,7 @@ def chain() -> World:
 def test_the_maker_and_what_lies_between_run_again(chain: World) -> None:
     decision = chain.decide(Rebuild(2, "r1", "its worker did not come back"))
     assert decision.facts == [TaskRebuilt(AT, 2, "r1", "its worker did not come back", (0, 1))]
-    assert decision.effects == [UnqueueTask(2), EnqueueTask(0)]
+    assert decision.consequences == [UnqueueTask(2), EnqueueTask(0)]
     assert chain.states() == ["Ready", "Pending", "Pending"]
     chain.assert_replays()
 
@@ -94,7 +94,7 @@ def test_a_neighbour_that_used_it_keeps_its_result_and_one_that_waits_waits_agai
     world.succeed(1)
     decision = world.decide(Rebuild(2, "r1", "gone"))
     assert world.states() == ["Ready", "Succeeded", "Pending", "Pending"]
-    assert decision.effects == [UnqueueTask(2), UnqueueTask(3), EnqueueTask(0)]
+    assert decision.consequences == [UnqueueTask(2), UnqueueTask(3), EnqueueTask(0)]
     world.succeed(0, SESSION)
     assert world.states() == ["Succeeded", "Succeeded", "Ready", "Ready"]
     world.assert_replays()
@@ -134,8 +134,8 @@ def test_a_report_for_want_of_it_is_a_loss_and_makes_it_again(chain: World) -> N
     error = Problem("E.RESOURCE.LOST", "INFRASTRUCTURE", "evicted", False)
     decision = chain.decide(Report(2, attempt, "w1", "FAILED", error=error, lost="r1"))
     assert [type(fact) for fact in decision.facts] == [AttemptLost, TaskRebuilt]
-    assert decision.effects[0] == AttemptOver(2, attempt)
-    assert EnqueueTask(0) in decision.effects
+    assert decision.consequences[0] == AttemptOver(2, attempt)
+    assert EnqueueTask(0) in decision.consequences
     assert chain.run.tasks[2].losses == 1
     chain.assert_replays()
 
@@ -270,7 +270,7 @@ def test_a_task_whose_attempt_is_lost_waits_for_what_is_made_again() -> None:
     attempt = world.lease(1)
     world.decide(Rebuild(2, "r1", "gone"))
     decision = world.decide(Lose(1, attempt, "its lease ended"))
-    assert not [one for one in decision.effects if isinstance(one, EnqueueTask)]
+    assert not [one for one in decision.consequences if isinstance(one, EnqueueTask)]
     assert world.states() == ["Ready", "Pending", "Pending"]
     world.assert_replays()
     world.succeed(0, SESSION)

@@ -10,8 +10,8 @@ from astraflow.core import errors
 from astraflow.core.ids import NodeId
 from astraflow.core.runs.accept import accept
 from astraflow.core.runs.commands import Lease, Report
+from astraflow.core.runs.consequences import EnqueueTask
 from astraflow.core.runs.decisions import decide
-from astraflow.core.runs.effects import EnqueueTask
 from astraflow.core.runs.facts import ArtifactRef, Problem
 from astraflow.core.runs.rerun import keep_for_rerun_from, keep_for_rerun_of_failed
 from astraflow.core.runs.run import Run
@@ -87,5 +87,5 @@ def test_a_rerun_begins_where_the_kept_results_end() -> None:
     kept = keep_for_rerun_of_failed(base)
     decision = accept(base.plan, accepted(rerun_of=base.run_id), Random(1), kept)
     decision.run.check()
-    assert decision.effects == [EnqueueTask(1)]
+    assert decision.consequences == [EnqueueTask(1)]
     assert base.status == "failed"

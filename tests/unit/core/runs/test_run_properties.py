@@ -30,8 +30,8 @@ from astraflow.core.runs.commands import (
     Wait,
     Withdraw,
 )
+from astraflow.core.runs.consequences import EnqueueTask, FinishRun
 from astraflow.core.runs.decisions import Decision, decide
-from astraflow.core.runs.effects import EnqueueTask, FinishRun
 from astraflow.core.runs.facts import (
     Category,
     Chunk,
@@ -118,7 +118,7 @@ class RunMachine(RuleBasedStateMachine):
     def _give(self, command: Command) -> Decision:
         was_over = self.run.is_terminal
         decision = decide(self.run, command, AT, Random(5))
-        assert not (was_over and (decision.facts or decision.effects))
+        assert not (was_over and (decision.facts or decision.consequences))
         self._take(decision)
         return decision
 
@@ -127,8 +127,8 @@ class RunMachine(RuleBasedStateMachine):
         self.facts += decision.facts
         if decision.ignored is not None:
             assert decision.facts == []
-            assert decision.effects == []
-        for effect in decision.effects:
+            assert decision.consequences == []
+        for effect in decision.consequences:
             if isinstance(effect, EnqueueTask):
                 assert not self.is_cancelled
                 self.enqueued.add(effect.task)

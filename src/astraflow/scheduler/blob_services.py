@@ -1,10 +1,9 @@
-"""The depot: what a scheduler keeps in blobs, packages and copies of artifacts, and the tidying of both."""
+"""Blob services: what a scheduler keeps in blobs, packages and copies of artifacts, and the sweep of both."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import Final
 
 from astraflow.clock import Clock
@@ -16,12 +15,13 @@ from astraflow.scheduler.blobs import open_blobs
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.confirmed_time import ConfirmedTime
 from astraflow.scheduler.copies import Copies
+from astraflow.scheduler.current import Current
 from astraflow.scheduler.links import Links
 from astraflow.scheduler.repository import Repository, Rules
 from astraflow.scheduler.shipping import publish_shipped
 from astraflow.store.store import Claim, Store
 
-__all__ = ["Depot", "open_depot"]
+__all__ = ["BlobServices", "open_blob_services"]
 
 _log: Final = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ KEPT_S: Final = 24 * 3_600.0
 """What nobody refers to is kept for a day: an upload under way must never be taken for a lost one."""
 
 
-class Depot:
+class BlobServices:
     """Packages and copies, under the claim that is served."""
 
     def __init__(
@@ -63,19 +63,16 @@ class Depot:
         if self._place is not None:
             await self._place.check()
 
-    async def begin(self, claim: Claim, audit: Callable[[str, str, str, str], None]) -> None:
+    async def begin(self, claim: Claim) -> None:
         """Serving begins. Raises: Refused, as `check_place`; StoreError."""
         if self._place is not None:
             await self._place.take(claim)
         await self.repository.load(claim)
         if self._ships:
             await publish_shipped(self.repository)
-        self.repository.on_change = audit
-        self.copies.load(claim)
 
     def end(self) -> None:
         self.repository.let_go()
-        self.copies.let_go()
 
     async def tend(self) -> None:
         """Tidy up, now and then. A place that does not answer is tried again the next time."""
@@ -93,10 +90,15 @@ class Depot:
         return removed + await self.copies.sweep(before_ms)
 
 
-def open_depot(
-    settings: SchedulerSettings, store: Store, secret: Secret, clock: Clock, catalogs: Catalogs
-) -> Depot:
-    """The depot that the settings name.
+def open_blob_services(
+    settings: SchedulerSettings,
+    store: Store,
+    secret: Secret,
+    clock: Clock,
+    catalogs: Catalogs,
+    current: Current,
+) -> BlobServices:
+    """The blob services that the settings name.
 
     Raises:
         Refused: a key or the place for blobs cannot be used.
@@ -109,9 +111,20 @@ def open_depot(
         settings.max_package_bytes,
     )
     spool = settings.data_dir / "uploads"
-    repository = Repository(store, blobs, links, clock, catalogs, spool=spool, rules=rules)
-    copies = Copies(store, blobs, links, clock, max_bytes=settings.max_artifact_bytes)
+    repository = Repository(
+        store,
+        blobs,
+        links,
+        clock,
+        catalogs,
+        spool=spool,
+        announce=current.note_version,
+        rules=rules,
+    )
+    copies = Copies(
+        store, blobs, links, clock, current.note_copy, max_bytes=settings.max_artifact_bytes
+    )
     place = BlobPlace(store, blobs, settings.blobs_url or str(settings.data_dir / "blobs"))
-    depot = Depot(repository, copies, clock, place=place, ships=settings.shipped_packages)
-    depot.origin = settings.public_url or ""
-    return depot
+    services = BlobServices(repository, copies, clock, place=place, ships=settings.shipped_packages)
+    services.origin = settings.public_url or ""
+    return services

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from astraflow.store.rows import FactSegment, RunRow
     from astraflow.store.store import Store
 
-__all__ = ["Archive", "facts_of"]
+__all__ = ["EndedRuns", "facts_of"]
 
 KEPT_BYTES: Final = 32 * 1024**2
 """What ended runs take that are kept for the next reader, with their plans, parameters and results."""
@@ -38,7 +38,7 @@ def facts_of(page: FactSegment) -> list[NumberedFact]:
     return facts
 
 
-class Archive:
+class EndedRuns:
     """Reads whole runs. Ended ones do not change, so the last that were read are kept."""
 
     def __init__(self, store: Store, plans: Plans) -> None:

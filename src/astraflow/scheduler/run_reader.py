@@ -10,9 +10,10 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from typing import Any
 
+from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.engine.batch import NumberedFact
-from astraflow.core.engine.waiting import Reason, Reasons
+from astraflow.core.engine.waiting import Reason
 from astraflow.core.ids import NodeId
 from astraflow.core.runs.facts import (
     CallOpened,
@@ -25,15 +26,34 @@ from astraflow.core.runs.run import Run
 from astraflow.core.runs.story import concerns
 from astraflow.core.timestamps import iso
 from astraflow.core.workflow.plan import Feature
-from astraflow.scheduler.archive import facts_of
-from astraflow.scheduler.life import Life
-from astraflow.store.rows import RunRow, TenantEvent
+from astraflow.scheduler.current import Current
+from astraflow.scheduler.ended_runs import EndedRuns, facts_of
+from astraflow.scheduler.feed import Feed
+from astraflow.scheduler.plans import Plans
+from astraflow.store.rows import RunRow
+from astraflow.store.store import Store
 
-__all__ = ["Reading"]
+__all__ = ["RunReader"]
 
 
-class Reading(Life):
+class RunReader:
     """Runs, as clients see them."""
+
+    def __init__(
+        self,
+        store: Store,
+        current: Current,
+        plans: Plans,
+        ended: EndedRuns,
+        feed: Feed,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._current = current
+        self._plans = plans
+        self._ended = ended
+        self._feed = feed
+        self._clock = clock
 
     async def view_run(
         self, tenant: str, run_id: str, *, with_nodes: bool = True
@@ -66,42 +86,39 @@ class Reading(Life):
 
     def _say_waits(self, run: Run, nodes: Iterable[tuple[int, dict[str, Any]]]) -> None:
         """Say of each node that waits what it waits for at this moment."""
-        engine_view = self.serving.engine.view
-        if engine_view.runs.get(run.run_id) is not run:
+        if self._active(run.run_id) is not run:
             return
-        clock, reasons = self._parts.clock, Reasons(engine_view)
-        now, wall_ms = clock.now(), clock.wall_ms()
-        for index, view in nodes:
-            reason = reasons.of(run, shown_task(run, index))
-            if reason is not None:
-                view["waitingFor"] = view_reason(reason, now, wall_ms)
+        views = {shown_task(run, index): view for index, view in nodes}
+        now, wall_ms = self._clock.now(), self._clock.wall_ms()
+        for task, reason in self._current.engine.ask.reasons(run, list(views)).items():
+            views[task]["waitingFor"] = view_reason(reason, now, wall_ms)
+
+    def _active(self, run_id: str) -> Run | None:
+        return self._current.engine.ask.run(run_id)
 
     async def _find_run(self, tenant: str, run_id: str) -> Run:
-        active = self.serving.engine.view.runs.get(run_id)
+        active = self._active(run_id)
         if active is not None and active.tenant == tenant:
             return active
-        return await self._archive.run(await self._get_row(tenant, run_id))
+        return await self._ended.run(await self.get_row(tenant, run_id))
 
     def _unacked(self, run: Run) -> list[tuple[int, str]]:
         """The nodes of a run whose dispatch no worker has acknowledged, and until when one may."""
-        clock, engine = self._parts.clock, self.serving.engine
-        if engine.view.runs.get(run.run_id) is not run:
+        if self._active(run.run_id) is not run:
             return []
-        late_by = engine.view.settings.dispatch_ack_timeout_s - clock.now()
-        wall_ms = clock.wall_ms()
+        now, wall_ms = self._clock.now(), self._clock.wall_ms()
         return [
-            (lease.task, iso(wall_ms + int((lease.until - lease.ttl_s + late_by) * 1000)))
-            for lease in engine.view.leases
-            if lease.run_id == run.run_id
-            and not lease.is_taken
-            and lease.task < len(run.plan.nodes)
+            (task, iso(wall_ms + int((until - now) * 1000)))
+            for task, until in self._current.engine.ask.unacked(run)
+            if task < len(run.plan.nodes)
         ]
 
     async def _durable(self, run: Run) -> None:
         """Rule 2. An ended run was read from the store, or ended in a batch that is on its way."""
-        await self.serving.writer.barrier()
+        await self._current.writer.barrier()
 
-    async def _get_row(self, tenant: str, run_id: str) -> RunRow:
+    async def get_row(self, tenant: str, run_id: str) -> RunRow:
+        """Raises: NotFound."""
         row = await self._store.find_run(tenant, run_id)
         if row is None:
             raise errors.NotFound(errors.RUN_NOT_FOUND, f"no such run: {run_id[:64]}")
@@ -121,7 +138,7 @@ class Reading(Life):
         )
 
     async def get_definition(self, tenant: str, run_id: str) -> bytes:
-        row = await self._get_row(tenant, run_id)
+        row = await self.get_row(tenant, run_id)
         plan = await self._store.find_plan(row.plan_id)
         assert plan is not None, "the plan of a run is kept as long as the run"
         return plan.definition
@@ -139,12 +156,12 @@ class Reading(Life):
         self, tenant: str, run_id: str, after: int
     ) -> AsyncGenerator[list[Event], None]:
         """Events beyond `after`, in batches, to the end of the run."""
-        row = await self._get_row(tenant, run_id)
-        active = self.serving.engine.view.runs.get(run_id)
+        row = await self.get_row(tenant, run_id)
+        active = self._active(run_id)
         plan = active.plan if active is not None else await self._plans.find(row.plan_id)
         calls: dict[int, CallOpened] = {}
         if after and Feature.MIDDLEWARE in plan.features:
-            calls = await self._archive.calls(run_id)
+            calls = await self._ended.calls(run_id)
         async with aclosing(self._feed.pages(run_id, after)) as batches:
             async for pages in batches:
                 events: list[Event] = []
@@ -161,26 +178,11 @@ class Reading(Life):
                 if isinstance(fact, RunFinished):
                     return
 
-    async def last_tenant_event(self, tenant: str) -> int:
-        """The number of the last event of the tenant's stream."""
-        last = self.serving.writer.ledger.head_of(tenant)
-        await self.serving.writer.barrier()
-        return last
-
-    async def follow_tenant(
-        self, tenant: str, after: int | None
-    ) -> AsyncGenerator[list[TenantEvent], None]:
-        """Events of the tenant's own stream beyond `after`; None: from now on."""
-        start = self.serving.writer.ledger.head_of(tenant) if after is None else after
-        async with aclosing(self._feed.events(tenant, start)) as batches:
-            async for events in batches:
-                yield events
-
     async def read_facts(
         self, tenant: str, run_id: str, after: int, limit: int
     ) -> list[NumberedFact]:
         """Facts whose first event is beyond `after`, in order, `limit` at the most."""
-        await self._get_row(tenant, run_id)
+        await self.get_row(tenant, run_id)
         found: list[NumberedFact] = []
         while len(found) < limit:
             pages = await self._store.read_segments(run_id, after)

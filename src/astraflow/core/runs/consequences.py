@@ -1,4 +1,8 @@
-"""Effects: what must be done because of a decision, after its facts are committed."""
+"""Consequences: what a decision demands of the engine's tables, at once and before the commit.
+
+The next decision of the same batch builds on them. What leaves the process is an effect (`engine.effects`), which is
+performed after the commit.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from astraflow.core.runs.facts import RunStatus, StopWhy
 __all__ = [
     "AnswerCall",
     "AttemptOver",
-    "Effect",
+    "Consequence",
     "EnqueueTask",
     "FinishRun",
     "LendSlot",
@@ -19,25 +23,25 @@ __all__ = [
 ]
 
 
-class Effect(msgspec.Struct, frozen=True):
-    """The base of all effects."""
+class Consequence(msgspec.Struct, frozen=True):
+    """The base of all consequences."""
 
 
-class EnqueueTask(Effect, frozen=True):
+class EnqueueTask(Consequence, frozen=True):
     """The task may be placed, after a delay."""
 
     task: int
     delay_s: float = 0.0
 
 
-class UnqueueTask(Effect, frozen=True):
+class UnqueueTask(Consequence, frozen=True):
     """The task waits for others again: it must not be placed."""
 
     task: int
 
 
-class StopAttempt(Effect, frozen=True):
-    """Ask the worker to stop the attempt."""
+class StopAttempt(Consequence, frozen=True):
+    """The worker is to stop the attempt."""
 
     task: int
     attempt: int
@@ -46,20 +50,20 @@ class StopAttempt(Effect, frozen=True):
     grace_ms: int
 
 
-class AttemptOver(Effect, frozen=True):
+class AttemptOver(Consequence, frozen=True):
     """The attempt no longer counts: give its slot, lease and key back."""
 
     task: int
     attempt: int
 
 
-class AnswerCall(Effect, frozen=True):
+class AnswerCall(Consequence, frozen=True):
     """A call has ended: tell the attempt that waits for it."""
 
     call: int
 
 
-class RefuseCall(Effect, frozen=True):
+class RefuseCall(Consequence, frozen=True):
     """A call was not taken: tell the attempt that made it."""
 
     task: int
@@ -68,14 +72,14 @@ class RefuseCall(Effect, frozen=True):
     code: str
 
 
-class LendSlot(Effect, frozen=True):
+class LendSlot(Consequence, frozen=True):
     """The attempt waits for its calls (`is_lent`), or does so no longer."""
 
     task: int
     is_lent: bool
 
 
-class FinishRun(Effect, frozen=True):
+class FinishRun(Consequence, frozen=True):
     """The run has ended: drop it from memory, clean up after it."""
 
     status: RunStatus

@@ -1,0 +1,213 @@
+"""Commands: what the API and the shells ask of an engine.
+
+`SubmitRun` and `CancelRun` are answered by an effect, after the commit. The others are `OperatorCommand`s: they are
+decided at once, or refused with an error that changes nothing, and audited.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from astraflow.core.fleet.resources import ResourceKey
+from astraflow.core.fleet.rollouts import Rollout
+from astraflow.core.fleet.workers import DrainIntent
+from astraflow.core.runs.accept import Kept
+from astraflow.core.workflow.plan import Plan
+
+__all__ = [
+    "ActivateVersion",
+    "CancelRun",
+    "CloseResource",
+    "DrainWorker",
+    "ExportResource",
+    "ExtendResource",
+    "ForgetWorker",
+    "KeepAudit",
+    "NoteCopy",
+    "OperatorCommand",
+    "RebindRun",
+    "RebindWorker",
+    "RequestInstall",
+    "RequestRemoval",
+    "RollBack",
+    "StartRollout",
+    "SubmitRun",
+    "UndrainWorker",
+]
+
+
+class SubmitRun(msgspec.Struct, frozen=True):
+    """A run to take in. `token` is whatever the shell needs to find its caller again.
+
+    `plan_id`, `definition`, `plan_body`, `name` and `workflow_version` are for the rows of the run.
+    """
+
+    token: object
+    tenant: str
+    run_id: str
+    plan: Plan
+    inputs: msgspec.Raw = msgspec.Raw(b"{}")
+    idempotency_key: str | None = None
+    fingerprint: str | None = None
+    deadline_s: float | None = None
+    rerun_of: str | None = None
+    kept: Kept | None = None
+    plan_id: str = ""
+    definition: bytes = b""
+    plan_body: bytes = b""
+    name: str = ""
+    workflow_version: int | None = None
+
+
+class CancelRun(msgspec.Struct, frozen=True):
+    """A run to stop."""
+
+    token: object
+    tenant: str
+    run_id: str
+    by: str = ""
+    grace_ms: int | None = None
+
+
+class OperatorCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """The base of what operators ask for. `by`: who; `corr`: the id of the request."""
+
+    action: ClassVar[str] = ""
+    """The word for it in the audit log; empty: it is not kept there."""
+    tenant: str
+    by: str = ""
+    corr: str | None = None
+
+
+class KeepAudit(OperatorCommand, frozen=True, kw_only=True):
+    """Keep that somebody did something, or was refused it."""
+
+    what: str
+    code: str | None = None
+
+
+# -- runs ----------------------------------------------------------------------------------------
+
+
+class RebindRun(OperatorCommand, frozen=True, kw_only=True):
+    """Drop what binds the run to workers; with `restart`, what runs begins anew."""
+
+    action: ClassVar[str] = "rebind"
+    run_id: str
+    restart: bool = False
+
+
+# -- workers -------------------------------------------------------------------------------------
+
+
+class WorkerCommand(OperatorCommand, frozen=True, kw_only=True):
+    """The base of commands about one worker."""
+
+    worker_id: str
+
+
+class DrainWorker(WorkerCommand, frozen=True, kw_only=True):
+    """Give the worker nothing new, and tell it, now or when it is back."""
+
+    action: ClassVar[str] = "drain"
+    intent: DrainIntent = DrainIntent()
+
+
+class UndrainWorker(WorkerCommand, frozen=True, kw_only=True):
+    """Take a drain back."""
+
+    action: ClassVar[str] = "undrain"
+
+
+class RebindWorker(WorkerCommand, frozen=True, kw_only=True):
+    """Drop every binding and every affinity key of the worker."""
+
+    action: ClassVar[str] = "rebind"
+
+
+class RequestInstall(WorkerCommand, frozen=True, kw_only=True):
+    """Have the worker install a version."""
+
+    action: ClassVar[str] = "pkg.install"
+    name: str
+    version: str
+
+
+class RequestRemoval(WorkerCommand, frozen=True, kw_only=True):
+    """Have the worker remove a version, when its last attempt has ended."""
+
+    action: ClassVar[str] = "pkg.uninstall"
+    name: str
+    version: str
+
+
+class ForgetWorker(WorkerCommand, frozen=True, kw_only=True):
+    """Note that a worker is still there; forget one that is not in use and was not seen for too long (`is_stale`)."""
+
+    is_stale: bool = True
+
+
+# -- resources -----------------------------------------------------------------------------------
+
+
+class ResourceCommand(OperatorCommand, frozen=True, kw_only=True):
+    """The base of commands about one resource."""
+
+    worker_id: str
+    resource_id: str
+
+    @property
+    def key(self) -> ResourceKey:
+        return self.tenant, self.worker_id, self.resource_id
+
+
+class CloseResource(ResourceCommand, frozen=True, kw_only=True):
+    """Have its worker let go of it; one that is away is told when it is back."""
+
+    action: ClassVar[str] = "resource.close"
+
+
+class ExtendResource(ResourceCommand, frozen=True, kw_only=True):
+    """Let it live until then (wall clock, milliseconds)."""
+
+    action: ClassVar[str] = "resource.extend"
+    expires_at: int
+
+
+class ExportResource(ResourceCommand, frozen=True, kw_only=True):
+    """Have its worker upload its bytes."""
+
+    action: ClassVar[str] = "resource.export"
+
+
+class NoteCopy(ResourceCommand, frozen=True, kw_only=True):
+    """Its bytes are in the blob store."""
+
+    blob: str
+
+
+# -- packages ------------------------------------------------------------------------------------
+
+
+class ActivateVersion(OperatorCommand, frozen=True, kw_only=True):
+    """Make a version the one that nodes without a version get."""
+
+    action: ClassVar[str] = "pkg.activate"
+    name: str
+    version: str
+
+
+class StartRollout(OperatorCommand, frozen=True, kw_only=True):
+    """Bring a version to all workers."""
+
+    action: ClassVar[str] = "pkg.rollout"
+    rollout: Rollout
+
+
+class RollBack(OperatorCommand, frozen=True, kw_only=True):
+    """End the rollout that runs; if none does, go back to the version that was active before."""
+
+    action: ClassVar[str] = "pkg.rollback"
+    name: str

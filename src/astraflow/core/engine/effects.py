@@ -1,0 +1,148 @@
+"""Effects: what is done after the facts of a batch are committed. There is no other kind.
+
+An effect names *what*; it holds no URL and calls nobody. The shell signs the URLs (`Signed`) between the commit and
+`Engine.committed`, and performs the effects that are not frames (`ShellEffect`).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from astraflow.core.errors import AstraflowError
+from astraflow.core.fleet.resources import ResourceKey, ResourceRecord
+from astraflow.core.fleet.versions import ActiveVersion, PublishedVersion
+from astraflow.core.fleet.workers import DrainIntent
+from astraflow.core.protocol.business import Cancel, Dispatch, NextResponse
+from astraflow.core.protocol.wire import Wire
+
+__all__ = [
+    "AcceptSession",
+    "Activated",
+    "AskWorker",
+    "CommitFrame",
+    "CopyFailed",
+    "Effect",
+    "LearnManifest",
+    "Reply",
+    "SendDispatch",
+    "SendDrain",
+    "SendExport",
+    "SendInstall",
+    "SendNextResponse",
+    "SendStop",
+    "ShellEffect",
+]
+
+
+class Effect(msgspec.Struct, frozen=True):
+    """The base of what is done after the commit."""
+
+
+# -- frames --------------------------------------------------------------------------------------
+
+
+class SendDispatch(Effect, frozen=True):
+    """Send a leased attempt to its worker, if it is still leased when the commit is done.
+
+    `copies`: for each of `dispatch.resource_refs` the resource whose copy the worker fetches, if its own worker did not
+    come back. The shell adds the URLs.
+    """
+
+    dispatch: Dispatch
+    session_id: str
+    copies: tuple[ResourceRecord | None, ...] = ()
+
+
+class SendStop(Effect, frozen=True):
+    """Ask a worker to stop an attempt."""
+
+    cancel: Cancel
+    session_id: str
+
+
+class SendNextResponse(Effect, frozen=True):
+    """Answer a call of a middleware."""
+
+    response: NextResponse
+    session_id: str
+
+
+class AskWorker(Effect, frozen=True):
+    """Ask a worker for something about packages or resources. What asks for it is stored: after a new session it is
+    asked for again."""
+
+    session_id: str
+    frame_type: str
+    payload: Wire
+
+
+class SendInstall(Effect, frozen=True):
+    """Have a worker of a tenant install a version. The shell adds the URL of the archive."""
+
+    session_id: str
+    tenant: str
+    package: PublishedVersion
+    url: str = ""
+
+
+class SendExport(Effect, frozen=True):
+    """Have a worker upload the bytes of a resource. The shell adds the URL to upload to."""
+
+    session_id: str
+    resource: ResourceKey
+    url: str = ""
+
+
+class SendDrain(Effect, frozen=True):
+    """Tell a worker to drain."""
+
+    session_id: str
+    intent: DrainIntent
+
+
+class AcceptSession(Effect, frozen=True):
+    """The register is reconciled and stored: open the session."""
+
+    session_id: str
+
+
+class CommitFrame(Effect, frozen=True):
+    """What this frame carried is durable: its acknowledgement may cover it (R1)."""
+
+    session_id: str
+    seq: int
+
+
+# -- for the shell -------------------------------------------------------------------------------
+
+
+class ShellEffect(Effect, frozen=True):
+    """The base of what the shell does, not the sessions."""
+
+
+class Reply(ShellEffect, frozen=True):
+    """Answer a caller of the API."""
+
+    token: object
+    run_id: str | None
+    error: AstraflowError | None = None
+
+
+class LearnManifest(ShellEffect, frozen=True):
+    """A worker tells of a package that it brought along."""
+
+    tenant: str
+    manifest: bytes
+
+
+class CopyFailed(ShellEffect, frozen=True):
+    """A worker cannot deliver the bytes of a resource: nobody need wait for them."""
+
+    resource: ResourceKey
+    why: str
+
+
+class Activated(ShellEffect, frozen=True):
+    """Another version of a package is active."""
+
+    active: ActiveVersion

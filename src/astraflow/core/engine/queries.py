@@ -1,0 +1,73 @@
+"""Queries: what shells ask an engine about. They change nothing; what they show may not be durable yet.
+
+A shell that gives something of it out waits for the writer's barrier first.
+"""
+
+from __future__ import annotations
+
+from astraflow.core.engine.view import View
+from astraflow.core.engine.waiting import Reason, Reasons
+from astraflow.core.fleet.installs import InstallIntent
+from astraflow.core.fleet.workers import WorkerEntry
+from astraflow.core.runs.run import Run
+
+__all__ = ["Queries"]
+
+
+class Queries:
+    """One engine, as shells see it."""
+
+    __slots__ = ("_view",)
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    # -- runs -------------------------------------------------------------------------------
+
+    def run(self, run_id: str) -> Run | None:
+        """An active run."""
+        return self._view.runs.get(run_id)
+
+    def reasons(self, run: Run, tasks: list[int]) -> dict[int, Reason]:
+        """Why tasks of an active run wait, for those that do."""
+        reasons = Reasons(self._view)
+        found = ((task, reasons.of(run, task)) for task in tasks)
+        return {task: reason for task, reason in found if reason is not None}
+
+    def unacked(self, run: Run) -> list[tuple[int, float]]:
+        """The tasks of an active run whose dispatch no worker has acknowledged, and until when one may (monotonic)."""
+        timeout_s = self._view.settings.dispatch_ack_timeout_s
+        return [
+            (lease.task, lease.until - lease.ttl_s + timeout_s)
+            for lease in self._view.leases
+            if lease.run_id == run.run_id and not lease.is_taken
+        ]
+
+    def may_have_forgotten(self, tenant: str, key: str, now: float) -> bool:
+        """Whether an idempotency key may have been used although the engine does not know it."""
+        return self._view.submissions.may_be_missing(tenant, key, now)
+
+    # -- workers ----------------------------------------------------------------------------
+
+    def worker(self, tenant: str, worker_id: str) -> WorkerEntry | None:
+        return self._view.workers.find(tenant, worker_id)
+
+    def installs(self, tenant: str, worker_id: str) -> list[InstallIntent]:
+        """What is intended of a worker about packages."""
+        return self._view.installs.of_worker(tenant, worker_id)
+
+    # -- numbers ----------------------------------------------------------------------------
+
+    def queue_depth(self) -> int:
+        return len(self._view.queue)
+
+    def active_tasks(self) -> int:
+        return self._view.active_tasks
+
+    def sessions(self) -> dict[str, int]:
+        """Workers with a session, by tenant."""
+        counts: dict[str, int] = {}
+        for worker in self._view.workers:
+            if worker.session_id is not None:
+                counts[worker.tenant] = counts.get(worker.tenant, 0) + 1
+        return counts

@@ -1,0 +1,69 @@
+"""What all facts about the fleet share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from astraflow.core.errors import INTERNAL, Bug
+
+__all__ = ["ABSENT", "Audited", "FleetFact", "Move", "NoTransition", "Table", "find_move", "rows"]
+
+
+class FleetFact(msgspec.Struct, frozen=True):
+    """The base of all facts about workers and what they keep. `at`: wall clock, milliseconds."""
+
+    tenant: str
+    at: int
+
+
+class Audited(FleetFact, frozen=True):
+    """Somebody did something that the audit log keeps, or was refused it (PROTOCOL §6)."""
+
+    who: str
+    action: str
+    corr: str | None = None
+    code: str | None = None
+    worker_id: str = ""
+    session_id: str = ""
+
+
+class NoTransition(Bug):
+    """A fact met a state that has no row for it: a bug of ours."""
+
+    def __init__(self, state: object, fact: FleetFact) -> None:
+        super().__init__(INTERNAL, f"no transition from {state!r} by {fact!r}")
+
+
+Apply = Callable[..., Any]
+"""The record before and the fact give the record after, or change it in place."""
+
+ABSENT: Final = "absent"
+"""The state of a record that does not exist."""
+
+
+class Move(msgspec.Struct, frozen=True):
+    """A row of a transition table: what a fact does, and the states that it can lead to."""
+
+    apply: Apply
+    to: tuple[str, ...]
+
+
+Table = Mapping[tuple[str, type[FleetFact]], Move]
+
+
+def rows(
+    states: tuple[str, ...], fact: type[FleetFact], apply: Apply, *to: str
+) -> dict[tuple[str, type[FleetFact]], Move]:
+    """The same row for several states. `to`: where it leads; none named: it stays."""
+    return {(state, fact): Move(apply, to or (state,)) for state in states}
+
+
+def find_move(table: Table, state: str, fact: FleetFact) -> Move:
+    """Raises: NoTransition."""
+    move = table.get((state, type(fact)))
+    if move is None:
+        raise NoTransition(state, fact)
+    return move

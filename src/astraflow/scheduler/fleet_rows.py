@@ -1,0 +1,175 @@
+"""The rows and events of what workers keep: resources, install intents, rollouts, affinity keys. Both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from astraflow.core.engine.batch import FleetChange
+from astraflow.core.fleet.affinity import AffinityAcquired, AffinityFact, AffinityReleased
+from astraflow.core.fleet.installs import (
+    InstallFact,
+    InstallIntent,
+    InstallProblem,
+    PackageReported,
+)
+from astraflow.core.fleet.resources import GONE, ResourceFact, ResourceKey, ResourceRecord
+from astraflow.core.fleet.rollouts import Rollout, RolloutFact
+from astraflow.core.fleet.versions import ActiveVersion, VersionActivated
+from astraflow.core.timestamps import iso
+from astraflow.store.rows import (
+    ActiveRow,
+    AffinityRow,
+    Changes,
+    InstallIntentRow,
+    ResourceRow,
+    RolloutRow,
+)
+
+__all__ = [
+    "install_of",
+    "install_row",
+    "resource_of",
+    "resource_row",
+    "write_fleet",
+]
+
+Told = tuple[str, int, str, dict[str, Any]]
+"""An event for a tenant's stream: tenant, time, type, body."""
+
+
+def write_fleet(changes: Changes, fleet: list[FleetChange]) -> Iterator[Told]:
+    """Put the rows of a batch into `changes`; yields the events. Each row once, as it is at the end of the batch: a
+    statement must not write a row twice."""
+    resources: dict[ResourceKey, ResourceRecord] = {}
+    last: dict[object, FleetChange] = {}
+    for change in fleet:
+        fact = change.fact
+        if isinstance(fact, PackageReported):
+            yield fact.tenant, fact.at, *_told_package(fact)
+        elif isinstance(fact, ResourceFact):
+            assert isinstance(change.after, ResourceRecord)
+            resources[fact.key] = change.after
+        elif isinstance(fact, InstallFact):
+            last["install", fact.key] = change
+        elif isinstance(fact, RolloutFact):
+            assert isinstance(change.after, Rollout)
+            last["rollout", change.after.rollout_id] = change
+        elif isinstance(fact, VersionActivated):
+            last["active", fact.tenant, fact.name] = change
+        elif isinstance(fact, AffinityAcquired | AffinityReleased):
+            last["affinity", fact.tenant, fact.key] = change
+    for change in last.values():
+        _write(changes, change)
+    at = fleet[-1].fact.at
+    for record in resources.values():
+        changes.resources.append(resource_row(record))
+        for kind, body in _told_resource(record):
+            yield record.tenant, at, kind, body
+
+
+def _write(changes: Changes, change: FleetChange) -> None:
+    fact, after = change.fact, change.after
+    if isinstance(fact, InstallFact):
+        if after is None:
+            changes.intents_gone.append(fact.key)
+        else:
+            assert isinstance(after, InstallIntent)
+            changes.intents.append(install_row(after))
+    elif isinstance(after, Rollout):
+        changes.rollouts.append(rollout_row(after))
+    elif isinstance(after, ActiveVersion):
+        changes.active_versions.append(ActiveRow(*msgspec.structs.astuple(after)))
+    elif isinstance(fact, AffinityAcquired):
+        row = AffinityRow(fact.tenant, fact.key, fact.worker_id, fact.acquired_at, fact.expires_at)
+        changes.affinities.append(row)
+    else:
+        assert isinstance(fact, AffinityFact)
+        changes.affinities_gone.append((fact.tenant, fact.key))
+
+
+def resource_row(record: ResourceRecord) -> ResourceRow:
+    return ResourceRow(**msgspec.structs.asdict(record))
+
+
+def resource_of(row: ResourceRow) -> ResourceRecord:
+    return ResourceRecord(**msgspec.structs.asdict(row))
+
+
+def install_row(intent: InstallIntent) -> InstallIntentRow:
+    return InstallIntentRow(
+        tenant=intent.tenant,
+        worker_id=intent.worker_id,
+        name=intent.name,
+        version=intent.version,
+        intent=intent.target,
+        state=intent.state,
+        why=intent.why,
+        tries=intent.tries,
+        error=None if intent.error is None else msgspec.json.encode(intent.error),
+        updated_at=intent.updated_at,
+    )
+
+
+def install_of(row: InstallIntentRow) -> InstallIntent:
+    error = None
+    if row.error is not None:
+        error = msgspec.json.decode(row.error, type=InstallProblem)
+    return InstallIntent(
+        tenant=row.tenant,
+        worker_id=row.worker_id,
+        name=row.name,
+        version=row.version,
+        target=row.intent,
+        state=row.state,
+        why=row.why,
+        tries=row.tries,
+        error=error,
+        updated_at=row.updated_at,
+    )
+
+
+def rollout_row(rollout: Rollout) -> RolloutRow:
+    return RolloutRow(
+        rollout.tenant,
+        rollout.rollout_id,
+        rollout.name,
+        rollout.state,
+        msgspec.json.encode(rollout),
+        rollout.updated_at,
+    )
+
+
+def _told_resource(record: ResourceRecord) -> Iterator[tuple[str, dict[str, Any]]]:
+    body = {
+        "resourceId": record.resource_id,
+        "workerId": record.worker_id,
+        "type": record.type,
+        "state": record.state,
+        "runId": record.run_id,
+        "nodeId": record.node_id,
+        "sizeBytes": record.size_bytes,
+        "expiresAt": iso(record.expires_at) if record.expires_at is not None else None,
+    }
+    yield f"resource.{record.state}", body
+    if record.state in GONE and record.is_artifact:
+        artifact = {name: body[name] for name in ("resourceId", "workerId", "type", "sizeBytes")}
+        yield (
+            "artifact.removed",
+            {"runId": record.run_id, "nodeId": record.node_id, "artifact": artifact},
+        )
+
+
+def _told_package(fact: PackageReported) -> tuple[str, dict[str, Any]]:
+    body: dict[str, Any] = {
+        "workerId": fact.worker_id,
+        "name": fact.name,
+        "version": fact.version,
+        "status": fact.status,
+        "details": msgspec.Raw(fact.details),
+    }
+    if fact.progress is not None:
+        body["progress"] = fact.progress
+    return f"package.{fact.status}", body

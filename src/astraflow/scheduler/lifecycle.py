@@ -1,0 +1,136 @@
+"""The life of a scheduler, from start to stop.
+
+Rule 1: it serves under one claim at a time. When the store fails it lets everything go and starts over from what is
+        stored; meanwhile it says that it is not ready, and why.
+Rule 2: a failure that an operator must look at ends it: a disk that cannot flush is not tried again.
+Rule 3: an engine that failed is made anew from what is stored. If it is known at what it failed, that is kept out
+        (`suspects.py`); if not, and it happens again and again, the scheduler ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Final
+
+from astraflow.core import errors
+from astraflow.scheduler.blob_services import BlobServices
+from astraflow.scheduler.current import Current
+from astraflow.scheduler.feed import Feed
+from astraflow.scheduler.plans import Plans
+from astraflow.scheduler.serving import Parts, open_serving
+from astraflow.scheduler.shell_effects import ShellEffects
+from astraflow.scheduler.suspects import Suspects
+from astraflow.scheduler.writer import EngineFailed
+
+__all__ = ["Lifecycle"]
+
+_log: Final = logging.getLogger(__name__)
+
+CLAIM_RETRY_S: Final = 0.25
+"""How often a standby asks: the least that a take-over takes, and one statement that changes nothing."""
+START_OVER_S: Final = 1.0
+"""Before a scheduler whose store failed tries again."""
+
+MAX_FAILURES: Final = 5
+"""Engines that may fail in a row for no known reason before the scheduler ends."""
+FAILURES_APART_S: Final = 60.0
+"""An engine that has served for so long begins a new row."""
+
+PASSING: Final = frozenset(
+    {errors.STORE_UNAVAILABLE.code, errors.STORE_FENCED.code, errors.STORE_FULL.code}
+)
+"""Failures of a store that may be over when it is asked again. A disk that fails to flush is not among them: what it
+holds is unknown, and only an operator can say."""
+
+
+class Lifecycle:
+    """Start it with `run`."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        current: Current,
+        plans: Plans,
+        feed: Feed,
+        effects: ShellEffects,
+        blobs: BlobServices | None = None,
+    ) -> None:
+        self._parts = parts
+        self._current = current
+        self._plans = plans
+        self._feed = feed
+        self._effects = effects
+        self._blobs = blobs
+        self._suspects = Suspects()
+        self._failures = 0
+        self.ready = asyncio.Event()
+
+    async def run(self) -> None:
+        """Open the store and serve until cancelled.
+
+        Raises:
+            StoreError: the store cannot be used, and waiting will not help.
+        """
+        store = self._parts.store
+        await store.open()
+        try:
+            if self._blobs is not None:
+                await self._blobs.check_place()  # a standby that could not serve says so now
+            while True:
+                await self._serve()
+        finally:
+            await store.close()
+
+    async def _serve(self) -> None:
+        parts = self._parts
+        began = parts.clock.now()
+        try:
+            claim = await parts.store.claim(parts.scheduler_id)
+            if claim is None:
+                await self._stand_by()
+                return
+            if self._blobs is not None:
+                await self._blobs.begin(claim)
+            serving = await open_serving(
+                parts, claim, self._plans, self._feed, self._effects, self._suspects
+            )
+            self._current.begin(serving)
+            self._feed.begin()
+            self.ready.set()
+            try:
+                await serving.run(*([] if self._blobs is None else [self._blobs.tend()]))
+            finally:
+                self._current.end()
+                if self._blobs is not None:
+                    self._blobs.end()
+                self.ready.clear()
+                parts.gauge.forget()
+                # One that cannot be given back runs out by itself; the failure, or the cancel, is what counts here.
+                with suppress(errors.StoreError):
+                    await parts.store.release(claim)
+        except EngineFailed as failure:
+            await self._after_failure(failure, parts.clock.now() - began)
+        except errors.StoreError as error:
+            if error.code.code not in PASSING:
+                raise
+            self._current.explain(f"the store failed: {error.message}")
+            _log.warning("starting over: %s", error.message, extra={"code": error.code.code})
+            await asyncio.sleep(START_OVER_S)
+
+    async def _stand_by(self) -> None:
+        problem = f"standby: waiting for the claim held by {await self._parts.store.owner()}"
+        if self._current.explain(problem):
+            _log.info("%s", problem)
+        await asyncio.sleep(CLAIM_RETRY_S)
+
+    async def _after_failure(self, failure: EngineFailed, served_s: float) -> None:
+        """Go on with another engine, unless that leads nowhere."""
+        self._current.explain("an engine failed: starting over")
+        if failure.is_known:
+            return
+        self._failures = 1 if served_s >= FAILURES_APART_S else self._failures + 1
+        if self._failures >= MAX_FAILURES:
+            raise failure
+        await asyncio.sleep(START_OVER_S)

@@ -1,0 +1,123 @@
+"""Packages as the API asks for them: activating, rolling out, rolling back. Publishing is the repository's."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from astraflow.clock import Clock
+from astraflow.core import errors
+from astraflow.core.engine.commands import ActivateVersion, RollBack, StartRollout
+from astraflow.core.fleet.rollouts import Rollout
+from astraflow.core.fleet.versions import ActiveVersion
+from astraflow.core.ids import IdSource
+from astraflow.scheduler.current import Current
+from astraflow.scheduler.repository import Repository
+from astraflow.store.store import Store
+
+__all__ = ["Packages", "RolloutRequest"]
+
+_Percent = Annotated[int, Meta(ge=1, le=100)]
+
+
+class RolloutRequest(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """What somebody asks for. The last wave must be all workers."""
+
+    version: Annotated[str, Meta(min_length=1, max_length=128)]
+    waves: Annotated[tuple[_Percent, ...], Meta(min_length=1, max_length=20)] = (10, 50, 100)
+    soak_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 30.0
+    max_failed_percent: Annotated[float, Meta(ge=0, le=100)] = 10.0
+
+    def check(self) -> None:
+        """Raises: Refused."""
+        if list(self.waves) != sorted(set(self.waves)) or self.waves[-1] != 100:
+            raise errors.Refused(
+                errors.REQUEST_INVALID,
+                "waves must grow and end with 100, for example [10, 50, 100]",
+                pointer="/waves",
+            )
+
+
+class Packages:
+    """Versions of packages, and their way to all workers."""
+
+    def __init__(
+        self, store: Store, repository: Repository, current: Current, clock: Clock, ids: IdSource
+    ) -> None:
+        self.repository = repository
+        self._store = store
+        self._current = current
+        self._clock = clock
+        self._ids = ids
+
+    async def activate(self, tenant: str, name: str, version: str, by: str) -> ActiveVersion:
+        """Make a version the one that nodes without a version get. Fine if it is.
+
+        Raises:
+            NotFound: no such version.
+            Conflict: it is yanked.
+        """
+        row = self.repository.find(tenant, name, version)
+        self._current.execute(
+            ActivateVersion(
+                tenant=tenant, by=by, corr=f"{name} {row.version}", name=name, version=row.version
+            )
+        )
+        await self._current.writer.barrier()
+        active = self.repository.pointer(tenant, name)
+        assert active is not None, "what was activated is noted when it is committed"
+        return active
+
+    async def roll_out(self, tenant: str, name: str, request: RolloutRequest, by: str) -> Rollout:
+        """Begin to bring a version to all workers.
+
+        Raises:
+            NotFound: it is not published.
+            Conflict: another rollout of the package runs, or the version was yanked.
+            Refused: the waves make no sense.
+        """
+        request.check()
+        row = self.repository.find(tenant, name, request.version)
+        at = self._clock.wall_ms()
+        rollout = Rollout(
+            rollout_id=self._ids.new(),
+            tenant=tenant,
+            name=name,
+            version=row.version,
+            previous=self.repository.active(tenant, name),
+            waves=request.waves,
+            soak_seconds=request.soak_seconds,
+            max_failed_percent=request.max_failed_percent,
+            started_at=at,
+            updated_at=at,
+            started_by=by,
+        )
+        corr = f"{name} {row.version}"
+        self._current.execute(StartRollout(tenant=tenant, by=by, corr=corr, rollout=rollout))
+        await self._current.writer.barrier()
+        return rollout
+
+    async def roll_back(self, tenant: str, name: str, by: str) -> str:
+        """Go back to the version that was active before; returns it. A rollout that runs is ended.
+
+        Raises:
+            NotFound: there is no such package.
+            Conflict: no version was active before.
+        """
+        self.repository.versions(tenant, name)
+        self._current.execute(RollBack(tenant=tenant, by=by, corr=name, name=name))
+        await self._current.writer.barrier()
+        return self.repository.active(tenant, name) or ""
+
+    async def rollouts(self, tenant: str, name: str) -> list[Rollout]:
+        """All that are kept of a package, newest first."""
+        await self._current.writer.barrier()
+        rows = await self._store.rollouts()
+        found = [
+            msgspec.json.decode(row.body, type=Rollout)
+            for row in rows
+            if row.tenant == tenant and row.name == name
+        ]
+        return sorted(found, key=lambda one: one.started_at, reverse=True)

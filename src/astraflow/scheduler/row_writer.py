@@ -1,0 +1,262 @@
+"""The row writer: what a batch of the engine is in rows. It knows the facts of the batch, and nothing else.
+
+Rule 1: everything that one batch decides is one transaction: facts, the rows of runs that repeat them, workers, the
+        tenant's stream and the audit. So a reader never sees one of them without the others.
+Rule 2: a row of a run is written only when its status changes; what happens to its tasks is in the segments alone.
+Rule 3: the numbers of a tenant's stream are given here, and only here. They are gapless because a row writer whose
+        batch was not committed is thrown away with its engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from astraflow.core.engine.batch import Batch, FleetChange, NumberedFact
+from astraflow.core.engine.commands import SubmitRun
+from astraflow.core.fleet.facts import Audited
+from astraflow.core.fleet.workers import (
+    HeartbeatMissed,
+    WorkerBound,
+    WorkerConnectionChanged,
+    WorkerFact,
+    WorkerForgotten,
+    WorkerPackageChanged,
+    WorkerRegistered,
+    WorkerState,
+)
+from astraflow.core.runs.facts import (
+    CancelRequested,
+    Fact,
+    Problem,
+    RunAccepted,
+    RunFinished,
+    RunStarted,
+    RunStatus,
+    encode_fact,
+    width,
+)
+from astraflow.scheduler.fleet_rows import write_fleet
+from astraflow.scheduler.refusals import Refusals
+from astraflow.store.rows import (
+    AuditRow,
+    Changes,
+    FactSegment,
+    PlanRow,
+    RunChange,
+    RunRow,
+    TenantEvent,
+    WorkerRow,
+)
+
+__all__ = ["SEGMENT_BYTES", "RowWriter"]
+
+SEGMENT_BYTES: Final = 1024**2
+"""A segment is closed when it has so many bytes, so that one row does not hold a hundred large results."""
+
+_encode: Final = msgspec.json.Encoder().encode
+_OF_RUNS: Final = frozenset({RunAccepted, RunStarted, CancelRequested, RunFinished})
+_UNWRITTEN: Final = (HeartbeatMissed, WorkerConnectionChanged, WorkerPackageChanged)
+"""Facts about workers that no row repeats."""
+
+
+class _Standing(msgspec.Struct):
+    """The changing half of the row of an active run."""
+
+    tenant: str
+    status: RunStatus = "queued"
+    cancel_requested: bool = False
+    started_at: int | None = None
+
+
+class RowWriter:
+    """Made from the store when an engine is made, and thrown away with it."""
+
+    def __init__(
+        self, runs: Iterable[RunRow], workers: Iterable[WorkerRow], heads: dict[str, int]
+    ) -> None:
+        self.workers = {(row.tenant, row.worker_id): row for row in workers}
+        self._heads = dict(heads)
+        self._refusals = Refusals()
+        self._standing = {
+            row.run_id: _Standing(row.tenant, row.status, row.cancel_requested, row.started_at)
+            for row in runs
+        }
+
+    def head_of(self, tenant: str) -> int:
+        """The number of the last event of the tenant's stream."""
+        return self._heads.get(tenant, 0)
+
+    def changes_of(self, batch: Batch) -> Changes:
+        """The rows of one batch."""
+        changes = Changes()
+        by_run: dict[str, list[NumberedFact]] = {}
+        for numbered in batch.facts:
+            facts = by_run.get(numbered.run_id)
+            if facts is None:
+                by_run[numbered.run_id] = [numbered]
+            else:
+                facts.append(numbered)
+        for run_id, facts in by_run.items():
+            self._write_segments(changes, run_id, facts)
+            last: RunChange | None = None
+            for numbered in facts:
+                if type(numbered.fact) in _OF_RUNS:
+                    last = self._write_run(changes, run_id, numbered.fact, batch.submitted)
+            if last is not None:
+                changes.run_changes.append(last)
+        if batch.fleet:
+            self._write_fleet(changes, batch.fleet)
+        return changes
+
+    def _write_fleet(self, changes: Changes, fleet: list[FleetChange]) -> None:
+        written: dict[tuple[str, str], WorkerRow] = {}
+        for change in fleet:
+            fact = change.fact
+            if isinstance(fact, WorkerFact):
+                if not isinstance(fact, _UNWRITTEN):
+                    assert isinstance(change.after, WorkerState)
+                    self._write_worker(changes, written, fact, change.after)
+            elif isinstance(fact, Audited):
+                self._write_audit(changes, fact)
+        changes.workers.extend(written.values())
+        for tenant, at, kind, body in write_fleet(changes, fleet):
+            self._tell(changes, tenant, at, kind, body)
+
+    # -- runs -------------------------------------------------------------------------------
+
+    def _write_segments(self, changes: Changes, run_id: str, facts: list[NumberedFact]) -> None:
+        lines: list[bytes] = []
+        size = 0
+        first = facts[0].first
+        for numbered in facts:
+            line = encode_fact(numbered.fact)
+            if size + len(line) > SEGMENT_BYTES and lines:
+                changes.segments.append(
+                    FactSegment(run_id, first, numbered.first - 1, b"\n".join(lines))
+                )
+                lines, size, first = [], 0, numbered.first
+            lines.append(line)
+            size += len(line)
+        last = facts[-1].first + width(facts[-1].fact) - 1
+        changes.segments.append(FactSegment(run_id, first, last, b"\n".join(lines)))
+
+    def _write_run(
+        self, changes: Changes, run_id: str, fact: Fact, submitted: dict[str, SubmitRun]
+    ) -> RunChange | None:
+        """Of several changes of one run in a transaction the last has it all."""
+        error: Problem | None = None
+        finished_at: int | None = None
+        if isinstance(fact, RunAccepted):
+            self._write_accepted(changes, fact, submitted[run_id])
+            self._tell(changes, fact.tenant, fact.at, "run.status", _status(run_id, "queued"))
+            return None
+        standing = self._standing[run_id]
+        if isinstance(fact, RunStarted):
+            standing.status = "running"
+            standing.started_at = fact.at
+        elif isinstance(fact, CancelRequested):
+            standing.cancel_requested = True
+        else:
+            assert isinstance(fact, RunFinished)
+            standing.status = fact.status
+            finished_at, error = fact.at, fact.error
+            del self._standing[run_id]
+        body = _status(run_id, standing.status)
+        if standing.cancel_requested and finished_at is None:
+            body["cancelRequested"] = True
+        if error is not None:
+            body["error"] = {"code": error.code, "message": error.message}
+        self._tell(changes, standing.tenant, fact.at, "run.status", body)
+        return RunChange(
+            run_id,
+            standing.status,
+            standing.cancel_requested,
+            standing.started_at,
+            finished_at,
+            _encode(error) if error is not None else None,
+        )
+
+    def _write_accepted(self, changes: Changes, fact: RunAccepted, request: SubmitRun) -> None:
+        # Written with every run of it; the store keeps one. A sweep may just have removed the last run's.
+        changes.plans.append(PlanRow(request.plan_id, request.definition, request.plan_body))
+        changes.runs.append(
+            RunRow(
+                run_id=fact.run_id,
+                tenant=fact.tenant,
+                workflow_id=fact.workflow_id,
+                workflow_version=request.workflow_version,
+                name=request.name,
+                plan_id=request.plan_id,
+                created_at=fact.at,
+                idempotency_key=fact.idempotency_key,
+                fingerprint=fact.fingerprint,
+                rerun_of=fact.rerun_of,
+            )
+        )
+        self._standing[fact.run_id] = _Standing(fact.tenant)
+
+    # -- workers ----------------------------------------------------------------------------
+
+    def _write_worker(
+        self,
+        changes: Changes,
+        written: dict[tuple[str, str], WorkerRow],
+        fact: WorkerFact,
+        after: WorkerState,
+    ) -> None:
+        key = (fact.tenant, fact.worker_id)
+        if isinstance(fact, WorkerForgotten):
+            self.workers.pop(key, None)
+            written.pop(key, None)
+            changes.workers_gone.append(key)
+            return
+        known = self.workers.get(key)
+        fields: dict[str, Any] = {}
+        if isinstance(fact, WorkerBound):
+            fields = {"subject": fact.subject}
+            known = known or WorkerRow(tenant=fact.tenant, worker_id=fact.worker_id, **fields)
+        elif isinstance(fact, WorkerRegistered):
+            fields = _registered(fact)
+        if known is None:
+            return  # a session that ended before its worker was ever known
+        drain = None if after.drain is None else _encode(after.drain)
+        row = msgspec.structs.replace(
+            known, status=after.status, seen_at=fact.at, drain=drain, **fields
+        )
+        self.workers[key] = written[key] = row
+        if isinstance(fact, WorkerRegistered) or after.status != known.status:
+            body = {"workerId": fact.worker_id, "name": row.name, "status": after.status}
+            self._tell(changes, fact.tenant, fact.at, f"worker.{after.status}", body)
+
+    def _write_audit(self, changes: Changes, fact: Audited) -> None:
+        named = {"worker": fact.worker_id, "session": fact.session_id}
+        detail = _encode({name: value for name, value in named.items() if value})
+        row = AuditRow(fact.tenant, fact.at, fact.who, fact.action, fact.corr, fact.code, detail)
+        is_refusal = fact.code is not None
+        changes.audits.extend(self._refusals.take(row) if is_refusal else [row])
+
+    def _tell(
+        self, changes: Changes, tenant: str, at: int, kind: str, body: dict[str, Any]
+    ) -> None:
+        number = self._heads.get(tenant, 0) + 1
+        self._heads[tenant] = number
+        changes.events.append(TenantEvent(tenant, number, at, kind, _encode(body)))
+
+
+def _status(run_id: str, status: str) -> dict[str, Any]:
+    return {"runId": run_id, "status": status}
+
+
+def _registered(fact: WorkerRegistered) -> dict[str, Any]:
+    return {
+        "name": fact.name,
+        "incarnation": fact.incarnation,
+        "version": fact.version,
+        "hostname": fact.hostname,
+        "max_parallel": fact.offer.max_parallel,
+        "labels": _encode(fact.offer.labels),
+        "packages": _encode(fact.packages),
+    }

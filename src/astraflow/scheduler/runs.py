@@ -1,0 +1,175 @@
+"""Runs as the API asks for them: submit, cancel, rebind."""
+
+from __future__ import annotations
+
+import msgspec
+
+from astraflow.clock import Clock
+from astraflow.core import errors
+from astraflow.core.engine.commands import CancelRun, KeepAudit, RebindRun, SubmitRun
+from astraflow.core.engine.engine import Engine
+from astraflow.core.ids import IdSource
+from astraflow.core.runs.facts import RunStatus
+from astraflow.core.workflow import check_inputs
+from astraflow.scheduler.current import Current
+from astraflow.scheduler.plans import Plans
+from astraflow.scheduler.run_reader import RunReader
+from astraflow.scheduler.waits import within
+from astraflow.scheduler.workflows import Workflows
+from astraflow.store.rows import RunRow
+from astraflow.store.store import Store
+
+__all__ = ["Accepted", "Runs", "Submission"]
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that somebody asks for: a definition of its own, or a saved workflow."""
+
+    tenant: str
+    by: str = ""
+    definition: bytes | None = None
+    workflow_id: str | None = None
+    version: int | None = None
+    inputs: msgspec.Raw = msgspec.Raw(b"{}")
+    idempotency_key: str | None = None
+    fingerprint: str | None = None
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """The run that a submission has made, now or before."""
+
+    run_id: str
+    status: RunStatus
+    created_at: int
+    is_new: bool
+
+
+class Runs:
+    """Use from the scheduler's loop."""
+
+    def __init__(
+        self,
+        store: Store,
+        current: Current,
+        plans: Plans,
+        workflows: Workflows,
+        reader: RunReader,
+        clock: Clock,
+        ids: IdSource,
+        *,
+        remember_s: float,
+    ) -> None:
+        """`remember_s`: how long an idempotency key counts."""
+        self._store = store
+        self._current = current
+        self._plans = plans
+        self._workflows = workflows
+        self._reader = reader
+        self._clock = clock
+        self._ids = ids
+        self._remember_s = remember_s
+
+    async def submit(self, submission: Submission) -> Accepted:
+        """Take a run in; when this returns it is durable (P1).
+
+        Raises:
+            InvalidDocument: with all problems of the definition.
+            Conflict: the idempotency key was used with another body, or its run has been removed.
+            Unavailable: not ready, or too much is waiting.
+        """
+        definition, version = await self._definition_of(submission)
+        planned = await self._plans.make(submission.tenant, definition)
+        check_inputs(planned.inputs, bytes(submission.inputs))
+        serving = self._current.serving
+        if serving.is_full:
+            raise errors.Unavailable(
+                errors.STORE_FULL, "the store has reached retention_bytes; active runs go on"
+            )
+        await self._recall(serving.engine, submission.tenant, submission.idempotency_key)
+        run_id = self._ids.new()
+        made, at = await serving.writer.submit(
+            lambda token: SubmitRun(
+                token,
+                submission.tenant,
+                run_id,
+                planned.plan,
+                submission.inputs,
+                submission.idempotency_key,
+                submission.fingerprint,
+                plan_id=planned.row.plan_id,
+                definition=planned.row.definition,
+                plan_body=planned.row.plan,
+                name=planned.name,
+                workflow_version=version,
+            )
+        )
+        if made == run_id:
+            return Accepted(made, "queued", at, True)
+        return await self._accepted_before(submission.tenant, made)
+
+    async def _recall(self, engine: Engine, tenant: str, key: str | None) -> None:
+        """Let the engine know of an earlier use of the key, if it may have had to forget it."""
+        clock, ask = self._clock, engine.ask
+        if key is None or not ask.may_have_forgotten(tenant, key, clock.now()):
+            return
+        used = await within(self._store.find_submission(tenant, key))
+        # Somebody else may have used it meanwhile: that is newer than what was stored.
+        if used is not None and ask.may_have_forgotten(tenant, key, clock.now()):
+            age_s = (clock.wall_ms() - used.created_at) / 1000
+            if age_s < self._remember_s:
+                engine.remember_submission(tenant, key, used.fingerprint, used.run_id, age_s)
+
+    async def _accepted_before(self, tenant: str, run_id: str) -> Accepted:
+        """The run that the same key has made before (P3)."""
+        row = await within(self._store.find_run(tenant, run_id))
+        if row is None:
+            raise errors.Conflict(
+                errors.RUN_REMOVED,
+                f"the run of this Idempotency-Key was removed by retention: {run_id}",
+                detail={"runId": run_id},
+            )
+        return Accepted(run_id, row.status, row.created_at, False)
+
+    async def _definition_of(self, submission: Submission) -> tuple[bytes, int | None]:
+        if submission.definition is not None:
+            return submission.definition, None
+        assert submission.workflow_id is not None, "a submission names what to run"
+        tenant, workflow_id = submission.tenant, submission.workflow_id
+        row = await within(self._workflows.get(tenant, workflow_id, submission.version))
+        return row.definition, row.version
+
+    async def cancel(self, tenant: str, run_id: str, by: str) -> None:
+        """Ask a run to stop. Fine if it is being or was cancelled.
+
+        Raises:
+            NotFound: no such run.
+            Conflict: it has succeeded or failed.
+        """
+        writer = self._current.writer
+        try:
+            await writer.cancel(lambda token: CancelRun(token, tenant, run_id, by))
+        except errors.NotFound:
+            row = await self._reader.get_row(tenant, run_id)
+            if row.status != "cancelled":
+                raise _ended(row) from None
+        writer.execute(KeepAudit(tenant=tenant, by=by, what="cancel", corr=run_id))
+
+    async def rebind(self, tenant: str, run_id: str, *, restart: bool, by: str) -> None:
+        """Forget where the run's tasks went before; with `restart`, what runs begins anew.
+
+        Raises:
+            NotFound: no such run.
+            Conflict: it has ended.
+        """
+        command = RebindRun(tenant=tenant, by=by, corr=run_id, run_id=run_id, restart=restart)
+        try:
+            self._current.execute(command)
+        except errors.NotFound:
+            raise _ended(await self._reader.get_row(tenant, run_id)) from None
+        await self._current.writer.barrier()
+
+
+def _ended(row: RunRow) -> errors.Conflict:
+    return errors.Conflict(
+        errors.RUN_TERMINAL, f"the run has ended: {row.status}", detail={"status": row.status}
+    )

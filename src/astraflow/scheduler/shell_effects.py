@@ -1,0 +1,113 @@
+"""The part of the effects that needs more than sessions: signed URLs, callers, catalogs, copies.
+
+Rule 1: it runs after the commit. A URL is signed with the wall clock, which no decision may read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from astraflow.core import errors
+from astraflow.core.engine.effects import (
+    Activated,
+    CopyFailed,
+    Effect,
+    LearnManifest,
+    Reply,
+    SendDispatch,
+    SendExport,
+    SendInstall,
+    ShellEffect,
+)
+from astraflow.core.workflow import decode_manifest, validate_manifest
+
+if TYPE_CHECKING:
+    from astraflow.scheduler.blob_services import BlobServices
+    from astraflow.scheduler.catalogs import Catalogs
+
+__all__ = ["ShellEffects"]
+
+_log: Final = logging.getLogger(__name__)
+_SIGNED: Final = frozenset({SendInstall, SendExport})
+
+
+class ShellEffects:
+    """Without blob services nothing is published, so that nothing needs a URL."""
+
+    def __init__(self, catalogs: Catalogs, blobs: BlobServices | None = None) -> None:
+        self._catalogs = catalogs
+        self._blobs = blobs
+
+    def sign(self, effects: list[Effect]) -> None:
+        """Add the URLs that effects need, in place."""
+        for place, effect in enumerate(effects):
+            kind = type(effect)
+            if kind in _SIGNED or (kind is SendDispatch and effect.copies):  # type: ignore[attr-defined]
+                effects[place] = self._signed(effect)
+
+    def _signed(self, effect: Effect) -> Effect:
+        assert self._blobs is not None, "only what is published or copied needs a URL"
+        copies, repository = self._blobs.copies, self._blobs.repository
+        if isinstance(effect, SendInstall):
+            url = repository.archive_url(effect.tenant, effect.package.name, effect.package.version)
+            return msgspec.structs.replace(effect, url=url)
+        if isinstance(effect, SendExport):
+            return msgspec.structs.replace(effect, url=copies.upload_url(effect.resource))
+        assert isinstance(effect, SendDispatch)
+        refs = []
+        for ref, copy in zip(effect.dispatch.resource_refs, effect.copies, strict=True):
+            if copy is not None:
+                url = copies.download_url(copy.key)[0]
+                metadata = {"copyUrl": url, "metadata": msgspec.Raw(copy.metadata)}
+                raw = msgspec.Raw(msgspec.json.encode(metadata))
+                ref = msgspec.structs.replace(ref, metadata=raw)
+            refs.append(ref)
+        dispatch = msgspec.structs.replace(effect.dispatch, resource_refs=tuple(refs))
+        return msgspec.structs.replace(effect, dispatch=dispatch)
+
+    def perform(self, effect: ShellEffect) -> None:
+        if isinstance(effect, Reply):
+            _reply(effect)
+        elif isinstance(effect, LearnManifest):
+            self._learn(effect.tenant, effect.manifest)
+        elif isinstance(effect, CopyFailed):
+            if self._blobs is not None:
+                self._blobs.copies.give_up(effect.resource, effect.why)
+        else:
+            assert isinstance(effect, Activated), f"unknown effect: {effect!r}"
+            assert self._blobs is not None, "only what is published is activated"
+            self._blobs.repository.note_active(effect.active)
+
+    def _learn(self, tenant: str, raw: bytes) -> None:
+        """A worker tells of a package that it has. What cannot be taken is the worker's own business."""
+        # Our own digest: a worker that lies about it would keep the true manifest of others out.
+        digest = hashlib.sha256(raw).hexdigest()
+        try:
+            manifest = decode_manifest(raw)
+            problems = validate_manifest(manifest)
+            ignored = problems[0].message if problems else None
+            name = manifest.name
+        except errors.AstraflowError as error:
+            ignored, name = error.message, "unreadable"
+        else:
+            ignored = ignored or self._catalogs.learn(tenant, digest, manifest)
+        if ignored is not None:
+            _log.info(
+                "ignored a worker's manifest of %s: %s", name, ignored, extra={"tenant": tenant}
+            )
+
+
+def _reply(reply: Reply) -> None:
+    future = reply.token
+    assert isinstance(future, asyncio.Future)
+    if future.done():
+        return  # the caller has gone away
+    if reply.error is not None:
+        future.set_exception(reply.error)
+    else:
+        future.set_result(reply.run_id)

@@ -1,0 +1,131 @@
+"""Workers as the API asks for them: lists, and commands."""
+
+from __future__ import annotations
+
+import msgspec
+
+from astraflow.core import errors
+from astraflow.core.engine.commands import (
+    DrainWorker,
+    RebindWorker,
+    RequestInstall,
+    RequestRemoval,
+    UndrainWorker,
+)
+from astraflow.core.engine.commands import WorkerCommand as EngineCommand
+from astraflow.core.fleet.workers import DrainIntent
+from astraflow.core.ids import IdSource
+from astraflow.scheduler.current import Current
+from astraflow.scheduler.orders import (
+    Drain,
+    InstallPackage,
+    Rebind,
+    Undrain,
+    WorkerCommand,
+)
+from astraflow.store.rows import WorkerRow
+
+__all__ = ["WorkerView", "Workers"]
+
+
+class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker as lists show it."""
+
+    worker_id: str
+    name: str
+    tenant: str
+    status: str
+    version: str
+    hostname: str
+    max_parallel: int
+    inflight: int
+    packages: list[dict[str, str]]
+    labels: dict[str, str]
+    last_heartbeat_at: int
+    resources: dict[str, float] = {}
+    has_drifted: bool = False
+    drain_requested: bool = False
+    """Somebody has asked it to drain, and nobody has taken that back: told again whenever it is back."""
+
+
+class Workers:
+    """Use from the scheduler's loop."""
+
+    def __init__(self, current: Current, ids: IdSource) -> None:
+        self._current = current
+        self._ids = ids
+
+    def of_tenant(self, tenant: str) -> list[WorkerView]:
+        rows = self._current.writer.rows.workers.values()
+        return [self._view(row) for row in rows if row.tenant == tenant]
+
+    def get(self, tenant: str, worker_id: str) -> WorkerView:
+        """Raises: NotFound."""
+        row = self._current.writer.rows.workers.get((tenant, worker_id))
+        if row is None:
+            raise errors.NotFound(errors.WORKER_NOT_FOUND, f"no such worker: {worker_id[:64]}")
+        return self._view(row)
+
+    async def command(self, tenant: str, worker_id: str, command: WorkerCommand, by: str) -> str:
+        """Order something of a worker; returns the id of the order once it is durable.
+
+        Raises:
+            NotFound: no such worker, or no such package is published.
+        """
+        order_id = self._ids.new()
+        self._current.execute(_engine_command(command, tenant, worker_id, by, order_id))
+        await self._current.writer.barrier()
+        return order_id
+
+    def _packages_of(self, row: WorkerRow) -> list[dict[str, str]]:
+        """What it has, and what is on its way to it or did not get there."""
+        packages: list[dict[str, str]] = msgspec.json.decode(row.packages)
+        there = {(one["name"], one["version"]) for one in packages}
+        for intent in self._current.engine.ask.installs(row.tenant, row.worker_id):
+            is_coming = intent.target == "installed" and intent.state != "installed"
+            if is_coming and (intent.name, intent.version) not in there:
+                packages.append(
+                    {"name": intent.name, "version": intent.version, "status": intent.state}
+                )
+        return packages
+
+    def _view(self, row: WorkerRow) -> WorkerView:
+        entry = self._current.engine.ask.worker(row.tenant, row.worker_id)
+        return WorkerView(
+            worker_id=row.worker_id,
+            name=row.name,
+            tenant=row.tenant,
+            status=row.status if entry is None else entry.shown_status,
+            version=row.version,
+            hostname=row.hostname,
+            max_parallel=row.max_parallel,
+            inflight=0 if entry is None else entry.used,
+            packages=self._packages_of(row),
+            labels=msgspec.json.decode(row.labels),
+            last_heartbeat_at=row.seen_at if entry is None else max(entry.heard_at, row.seen_at),
+            resources={} if entry is None else dict(entry.resources),
+            has_drifted=entry is not None and entry.has_drifted,
+            drain_requested=entry is not None and entry.drain is not None,
+        )
+
+
+def _engine_command(
+    command: WorkerCommand, tenant: str, worker_id: str, by: str, order_id: str
+) -> EngineCommand:
+    if isinstance(command, Drain):
+        deadline_s = None if command.deadline_ms is None else command.deadline_ms / 1000
+        intent = DrainIntent(command.reason or "", deadline_s)
+        return DrainWorker(tenant=tenant, worker_id=worker_id, by=by, corr=order_id, intent=intent)
+    if isinstance(command, Undrain):
+        return UndrainWorker(tenant=tenant, worker_id=worker_id, by=by, corr=order_id)
+    if isinstance(command, Rebind):
+        return RebindWorker(tenant=tenant, worker_id=worker_id, by=by, corr=order_id)
+    kind = RequestInstall if isinstance(command, InstallPackage) else RequestRemoval
+    return kind(
+        tenant=tenant,
+        worker_id=worker_id,
+        by=by,
+        corr=order_id,
+        name=command.name,
+        version=command.version,
+    )
