@@ -77,6 +77,8 @@ class Config:
     chains: bool = False
     resources: bool = False
     packages: bool = False
+    rollouts: bool = False
+    removals: bool = False
     handlers: tuple[str, ...] = ("ok",)
     features: tuple[str, ...] = ()
     gone: bool = False
@@ -159,5 +161,7 @@ def _draw(seed: int) -> Config:
         chains=rng.random() < 0.25,
         resources=second.random() < 0.3 and not is_large,
         packages=second.random() < 0.2 and not is_large,
+        rollouts=second.random() < 0.2 and not is_large and not is_crowded,
+        removals=second.random() < 0.5,
         handlers=tuple(rng.sample(handlers, rng.randint(1, 6))),
     )

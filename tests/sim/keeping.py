@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from astraflow.core.protocol.wire import Envelope, Wire
     from tests.sim.worker import Host, WorkerProcess
 
-__all__ = ["EXTRA", "Keeping", "Kept"]
+__all__ = ["EXTRA", "NEXT", "Keeping", "Kept"]
 
 EXTRA = ("extra", "1.0")
-"""A package that no worker has at the start, and that the repository has."""
+NEXT = ("extra", "2.0")
+"""Two versions of a package that no worker has at the start, and that the repository has."""
 _MEMORY_OF = business.PackageRef("sim", "1.0")
 _PASSING = "E.PKG.INSTALL_FAILED"
 _FINAL = "E.PKG.INVALID"
@@ -176,6 +177,8 @@ class Keeping:
             self._clean_up(payload)
         elif isinstance(payload, business.PkgInstall):
             self._install((payload.name, payload.version))
+        elif isinstance(payload, business.PkgUninstall):
+            self._remove(self.process.life, (payload.name, payload.version))
         else:
             raise AssertionError(f"nobody asks for this here: {envelope.type}")
 
@@ -202,6 +205,21 @@ class Keeping:
             self._orders[key] = None
             self._begin(key)
 
+    def _remove(self, life: int, key: tuple[str, str]) -> None:
+        """Remove a version when its last attempt has ended; one that is being installed is given up."""
+        process = self.process
+        if life != process.life or process.agent is None:
+            return
+        used = [host.dispatch.package for host in process.hosts.values()]
+        if process.is_paused or any((one.name, one.version) == key for one in used):
+            self.world.after(0.5, self._remove, life, key)
+            return
+        self._orders.pop(key, None)
+        if self.installed.pop(key, key) is None:
+            self.world.sometimes("version removed")
+            process.reoffer()
+        self._told(key, "removed")
+
     def _begin(self, key: tuple[str, str]) -> None:
         delay = self.world.delay(1.0)
         self.world.after(delay, self._step, self.process.life, key, "downloading")
@@ -209,7 +227,7 @@ class Keeping:
     def _step(self, life: int, key: tuple[str, str], step: str) -> None:
         """Download, install, and be done: a crash in between begins it again."""
         process = self.process
-        if life != process.life or process.agent is None:
+        if life != process.life or process.agent is None or key not in self._orders:
             return
         if process.is_paused:
             self.world.after(0.5, self._step, life, key, step)

@@ -21,7 +21,7 @@ from astraflow.core.agent import holdings
 from astraflow.core.agent.agent import Agent
 from astraflow.core.dispatch.leases import LeaseTable
 from astraflow.core.engine import engine, sessions, stopping
-from astraflow.core.engine.batch import CommitFrame
+from astraflow.core.engine.effects import CommitFrame
 from astraflow.core.engine.ownership import Ownership
 from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.protocol import control
@@ -35,7 +35,7 @@ from astraflow.core.protocol.worker_session import WorkerSettings
 from astraflow.core.runs import decisions, transitions
 from astraflow.core.runs.commands import Refuse, Start
 from astraflow.core.runs.states import Leased, Lost, Running, Stopping
-from tests.sim import planted_holdings as held
+from tests.sim import planted_fleet as held
 from tests.sim import scheduler as sim_scheduler
 from tests.sim import worker as sim_worker
 from tests.sim.config import Config, draw
@@ -361,8 +361,16 @@ def tightfence() -> AbstractContextManager[None]:
 
 _LONG = {"handlers": ("long", "ok"), "workers": 3, "tenants": 1, "slots": 2, "tasks": 3}
 
-_KEEPING = {"resources": True, "packages": False, "runs": 5, "tasks": 6, "tenants": 1}
-_INSTALLING = {"packages": True, "runs": 4, "tenants": 1, "loss": 0.3}
+_KEEPING = {
+    "resources": True,
+    "packages": False,
+    "rollouts": False,
+    "runs": 5,
+    "tasks": 6,
+    "tenants": 1,
+}
+_ROLLING = {"rollouts": True, "removals": False, "tenants": 1, "workers": 3, "crash_every_s": 5.0}
+_INSTALLING = {"packages": True, "rollouts": False, "runs": 4, "tenants": 1, "loss": 0.3}
 
 PLANTED: dict[str, Planted] = {
     "ackfirst": Planted(ackfirst, ("scheduler_crash", "commit"), ("I12",)),
@@ -428,8 +436,27 @@ PLANTED: dict[str, Planted] = {
     "noticelost": Planted(held.noticelost, ("scheduler_crash", "evict"), ("I18", "I20"), _KEEPING),
     "cleanuplost": Planted(held.cleanuplost, ("scheduler_crash",), ("I18",), _KEEPING),
     "wishonce": Planted(held.wishonce, ("scheduler_crash",), ("I19", "I24"), _INSTALLING),
+    "removalonce": Planted(
+        held.removalonce, ("scheduler_crash",), ("I19",), {**_ROLLING, "removals": True}
+    ),
+    "rolloutforgotten": Planted(held.rolloutforgotten, ("scheduler_crash",), ("I27",), _ROLLING),
+    "activeforgotten": Planted(held.activeforgotten, ("scheduler_crash",), ("I20",), _ROLLING),
+    "rolloutsplit": Planted(held.rolloutsplit, (), ("I28",), _ROLLING),
+    "earlywave": Planted(held.earlywave, (), ("I28",), {**_ROLLING, "commit_delay_s": 0.0}),
     "pinloose": Planted(held.pinloose, (), ("I16",), {**_KEEPING, "workers": 3}),
-    "rebuildbare": Planted(held.rebuildbare, ("evict", "worker_crash"), ("I25",), _KEEPING),
+    "rebuildbare": Planted(
+        held.rebuildbare,
+        ("evict", "worker_crash"),
+        ("I25",),
+        {
+            **_KEEPING,
+            "runs": 8,
+            "tasks": 7,
+            "crash_every_s": 5.0,
+            "handlers": ("ok", "slow"),
+            "chains": False,
+        },
+    ),
     "rebuildcalls": Planted(
         held.rebuildcalls,
         (),
@@ -447,6 +474,7 @@ PLANTED: dict[str, Planted] = {
             "gone": True,
             "resources": False,
             "packages": False,
+            "rollouts": False,
             "pinned": False,
             "missing_package": False,
         },

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from astraflow.core.engine.batch import Batch
-from astraflow.core.engine.commands import CancelRun, SubmitRun
+from astraflow.core.engine.commands import CancelRun, OperatorCommand, SubmitRun
 from astraflow.core.engine.effects import Effect, Reply, SendInstall
 from astraflow.core.engine.engine import Engine
 from astraflow.core.engine.ownership import Ownership
 from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.fleet.resources import GONE
-from astraflow.core.fleet.versions import EVERY_TENANT, PublishedVersion
+from astraflow.core.fleet.rollouts import Rollout
+from astraflow.core.fleet.versions import EVERY_TENANT, ActiveVersion, PublishedVersion
 from astraflow.core.fleet.workers import WorkerRegistered
 from astraflow.core.protocol.codec import BadFrame
 from astraflow.core.protocol.events import GatewaySettings, SendFrame
@@ -27,7 +28,7 @@ from astraflow.scheduler.fleet_rows import install_of, resource_of, write_fleet
 from astraflow.store.rows import Changes, WorkerRow
 from tests.sim.clock import Clock
 from tests.sim.config import Config
-from tests.sim.keeping import EXTRA
+from tests.sim.keeping import EXTRA, NEXT
 from tests.sim.network import Connection, Network
 from tests.sim.store import CommitOutcome, Store
 from tests.sim.wire import SimIds, authenticate, through_codec, tokens_for
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SchedulerProcess"]
 
-PUBLISHED = PublishedVersion(EVERY_TENANT, *EXTRA, "0" * 64)
+PUBLISHED = [PublishedVersion(EVERY_TENANT, *key, "0" * 64) for key in (EXTRA, NEXT)]
 """What the repository of the simulation has."""
 
 
@@ -157,6 +158,11 @@ class SchedulerProcess:
                 engine.restore_resource(resource_of(row))
         for intent in self.store.intents.values():
             engine.restore_install(install_of(intent))
+        for active in self.store.active_versions.values():
+            engine.restore_version(ActiveVersion(*msgspec.structs.astuple(active)))
+        for rollout in self.store.rollouts.values():
+            if rollout.state == "running":
+                engine.restore_rollout(msgspec.json.decode(rollout.body, type=Rollout))
         for key in self.store.affinities.values():
             age_s, left_s = (at - key.acquired_at) / 1000, (key.expires_at - at) / 1000
             engine.restore_affinity(key.tenant, key.key, key.worker_id, age_s, left_s)
@@ -175,7 +181,8 @@ class SchedulerProcess:
 
     def _serve(self) -> None:
         assert self.engine is not None
-        self.engine.publish(PUBLISHED)
+        for version in PUBLISHED:
+            self.engine.publish(version)
         self._committing = False
         self._tick_at = None
         self.world.after(0.0, self._renew, self.life)
@@ -258,6 +265,12 @@ class SchedulerProcess:
     def cancel(self, request: CancelRun) -> None:
         self._input("cancel", request, None)
 
+    def execute(self, command: OperatorCommand) -> None:
+        """Raises: what it is refused with."""
+        if self.engine is not None and not self.is_dead and not self.is_paused:
+            self.engine.execute(command, self.clock.now(), self.clock.wall_ms())
+            self._pump()
+
     def _input(self, kind: str, one: Any, two: Any) -> None:
         if self.is_dead or self.engine is None:
             return
@@ -304,7 +317,7 @@ class SchedulerProcess:
             if batch is None:
                 break
             if not self._is_stored(batch):
-                self.engine.committed(batch, now, at)
+                self._committed(batch)
             else:
                 self._commit(batch)
         self._speak()
@@ -351,10 +364,14 @@ class SchedulerProcess:
             self.close(outcome.value)
             return
         self._publish()
-        batch.effects[:] = map(_signed, batch.effects)
-        self.engine.committed(batch, self.clock.now(), self.clock.wall_ms())
+        self._committed(batch)
         if was_committing:
             self._pump()
+
+    def _committed(self, batch: Batch) -> None:
+        assert self.engine is not None
+        batch.effects[:] = map(_signed, batch.effects)
+        self.engine.committed(batch, self.clock.now(), self.clock.wall_ms())
 
     # What another store does otherwise.
 

@@ -17,6 +17,7 @@ from tests.sim.clock import Clock
 from tests.sim.config import Config, draw
 from tests.sim.nemesis import Nemesis
 from tests.sim.network import Network
+from tests.sim.operator import Operator
 from tests.sim.scheduler import SchedulerProcess
 from tests.sim.store import Store
 from tests.sim.worker import WorkerProcess
@@ -85,6 +86,9 @@ class Simulation:
             for number in range(config.workers)
         ]
         self.client = Client(self.world, config, self.store, self.checkers, self._scheduler)
+        self.operator = Operator(self.world, config, self._scheduler)
+        self.checkers.rollouts.workers = self.workers
+        self.checkers.rollouts.serving = self._scheduler
         self.reader = Reader(self.world, self.store, self.checkers)
         self.nemesis = Nemesis(
             self.world, config, self.network, self.store, self.schedulers, self.workers
@@ -111,6 +115,7 @@ class Simulation:
         for worker in self.workers:
             world.after(world.rng.random(), worker.boot)
         self.client.start()
+        self.operator.start()
         self.reader.read()
         self.nemesis.start()
         world.run_until(config.fault_phase_s, stop=self._check, every=CHECK_EVERY_STEPS)
@@ -140,11 +145,13 @@ class Simulation:
 
     def _what_is_held(self) -> tuple[str, str] | None:
         """Of resources and packages: the invariant that does not hold yet, and how."""
-        if not self.config.resources and not self.config.packages:
-            return None
+        config, checkers = self.config, self.checkers
         serving = self._scheduler()
         view = serving.engine.view if serving is not None and serving.engine is not None else None
-        return self.checkers.resources.trouble(view, self.workers)
+        trouble = None
+        if config.resources or config.packages or config.rollouts:
+            trouble = checkers.resources.trouble(view, self.workers)
+        return trouble or (checkers.rollouts.trouble(view) if config.rollouts else None)
 
     def _what_is_open(self) -> str | None:
         if self.client.unanswered:

@@ -1,4 +1,4 @@
-"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S25)."""
+"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S30)."""
 
 from __future__ import annotations
 
@@ -44,6 +44,11 @@ SOMETIMES: Mapping[str, str] = {
         )
     },
     "S25 a package was installed on one more worker": "install to spread",
+    "S26 a rollout ended well": "rollout succeeded",
+    "S27 a rollout failed": "rollout failed",
+    "S28 a rollout was rolled back": "rollout rolled_back",
+    "S29 a rollout went on after a restart": "rollout went on after a restart",
+    "S30 a version was removed by command": "version removed",
     "S23 a middleware lost what it used while its call was open": "lost with an open call",
 }
 

@@ -7,7 +7,14 @@ from enum import Enum
 from astraflow.core.engine.batch import Batch, NumberedFact
 from astraflow.core.runs.facts import Fact, RunAccepted, RunFinished
 from astraflow.core.workflow.plan import Plan
-from astraflow.store.rows import AffinityRow, Changes, InstallIntentRow, ResourceRow
+from astraflow.store.rows import (
+    ActiveRow,
+    AffinityRow,
+    Changes,
+    InstallIntentRow,
+    ResourceRow,
+    RolloutRow,
+)
 from tests.sim.config import Config
 from tests.sim.world import Violation, World
 
@@ -47,6 +54,8 @@ class KeptRows:
         self.intents: dict[tuple[str, str, str, str], InstallIntentRow] = {}
         self.incarnations: dict[tuple[str, str], int] = {}
         self.affinities: dict[tuple[str, str], AffinityRow] = {}
+        self.rollouts: dict[str, RolloutRow] = {}
+        self.active_versions: dict[tuple[str, str], ActiveRow] = {}
         self.on_rows: list[object] = []
 
     def keep(self, rows: Changes) -> None:
@@ -57,6 +66,10 @@ class KeptRows:
             self.resources[resource.tenant, resource.worker_id, resource.resource_id] = resource
         for intent in rows.intents:
             self.intents[intent.tenant, intent.worker_id, intent.name, intent.version] = intent
+        for rollout in rows.rollouts:
+            self.rollouts[rollout.rollout_id] = rollout
+        for active in rows.active_versions:
+            self.active_versions[active.tenant, active.name] = active
         for affinity in rows.affinities:
             self.affinities[affinity.tenant, affinity.key] = affinity
         for key in rows.affinities_gone:

@@ -147,7 +147,8 @@ class WorkerProcess:
         self._after()
 
     def _offer(self) -> RegisterOffer:
-        features = ("pkg.install",) if self.config.packages else ()
+        installs = self.config.packages or self.config.rollouts
+        features = ("pkg.install",) if installs else ()
         return RegisterOffer(
             control.Capabilities(control.Concurrency(self.config.slots), ("python",), features),
             packages=self._packages + self.keeping.packages(),

@@ -23,6 +23,7 @@ from astraflow.core.protocol.worker_session import (
 )
 from tests.sim.checkers.attempts import AttemptChecker
 from tests.sim.checkers.resources import ResourceChecker
+from tests.sim.checkers.rollouts import RolloutChecker
 from tests.sim.checkers.session import SessionChecker
 from tests.sim.checkers.state import StateChecker
 from tests.sim.features import PairChecker
@@ -117,6 +118,7 @@ class Checkers:
         self.attempts = AttemptChecker(world, store, self.state)
         self.sessions = SessionChecker(world)
         self.resources = ResourceChecker(world, store, self.state)
+        self.rollouts = RolloutChecker(world, config, store)
         self.pairs = PairChecker(world, store)
         self.accepted: dict[str, int] = {}
         self.cancelled: dict[str, None] = {}

@@ -121,6 +121,14 @@ class ResourceChecker:
                     "I19",
                     f"the intent for {intent.name} on {intent.worker_id} is {intent.state}",
                 )
+        installed = {
+            (worker.tenant, worker.worker_id, *key)
+            for worker in workers
+            for key in worker.keeping.installed
+        }
+        for key, intent in self.store.intents.items():
+            if intent.state != "failed" and (key in installed) != (intent.state == "installed"):
+                return "I19", f"{intent.worker_id} does not have {intent.name} {intent.state}"
         for worker in workers:
             found = self._trouble_of(worker)
             if found is not None:

@@ -1,4 +1,4 @@
-"""Planted bugs of what workers hold: notices, cleanups, wishes, pins, rebuilds and the rows of all of them."""
+"""Planted bugs of what workers keep: notices, cleanups, intents, pins, rebuilds, rollouts and the rows of all."""
 
 from __future__ import annotations
 
@@ -11,20 +11,35 @@ import msgspec
 
 import astraflow.core.runs.rebuild as rebuilding
 from astraflow.core.agent.notices import Notices
-from astraflow.core.engine import engine, packages, placing, reports, sessions, stopping, view
+from astraflow.core.engine import (
+    engine,
+    packages,
+    placing,
+    reports,
+    rollouts,
+    sessions,
+    stopping,
+    view,
+)
 from astraflow.core.fleet.affinity import AffinityTable
+from astraflow.core.fleet.versions import PublishedVersion
 from astraflow.core.runs import decisions
 from astraflow.core.runs.consequences import EnqueueTask
 from astraflow.core.runs.states import READY, Succeeded
 
 __all__ = [
+    "activeforgotten",
     "bootforgets",
     "cleanuplost",
+    "earlywave",
     "listedstays",
     "noticelost",
     "pinloose",
     "rebuildbare",
     "rebuildcalls",
+    "removalonce",
+    "rolloutforgotten",
+    "rolloutsplit",
     "rowsforgotten",
     "stickystale",
     "wishonce",
@@ -144,3 +159,50 @@ def listedstays() -> Iterator[None]:
         patch.object(stopping, "on_cleanup_due", _nothing),
     ):
         yield
+
+
+def removalonce() -> AbstractContextManager[Any]:
+    """A removal is told once, and not again after a new session (against §5.7)."""
+    tell = packages._tell
+    owe_packages = packages.owe_packages
+
+    def broken(told_view: Any, worker: Any, *, is_first: bool) -> None:
+        def only_installs(one: Any, two: Any, intent: Any) -> None:
+            if intent.target == "installed":
+                tell(one, two, intent)
+
+        with patch.object(packages, "_tell", only_installs):
+            owe_packages(told_view, worker, is_first=is_first)
+
+    return patch.object(sessions, "owe_packages", broken)
+
+
+def rolloutforgotten() -> AbstractContextManager[Any]:
+    """A scheduler that starts does not go on with the rollouts that run."""
+    return patch.object(engine.Engine, "restore_rollout", _nothing)
+
+
+def activeforgotten() -> AbstractContextManager[Any]:
+    """A scheduler that starts does not read which versions are active."""
+    restore_version = engine.Engine.restore_version
+
+    def broken(self: Any, version: Any) -> None:
+        if isinstance(version, PublishedVersion):
+            restore_version(self, version)
+
+    return patch.object(engine.Engine, "restore_version", broken)
+
+
+def rolloutsplit() -> AbstractContextManager[Any]:
+    """A rollout ends well, and its version does not become active in the same transaction."""
+    return patch.object(rollouts, "_activate", _nothing)
+
+
+def earlywave() -> AbstractContextManager[Any]:
+    """A wave counts as good although workers of it lack the version."""
+    standing = rollouts._standing
+
+    def broken(*args: Any) -> Any:
+        return msgspec.structs.replace(standing(*args), has_version=True)
+
+    return patch.object(rollouts, "_standing", broken)
