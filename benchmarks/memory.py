@@ -12,7 +12,7 @@ from astraflow.core.engine.batch import Batch
 from astraflow.core.engine.placing import place
 from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.engine.view import View
-from astraflow.core.fleet.workers import Offer
+from astraflow.core.fleet.workers import Offer, WorkerDrainChanged, WorkerRegistered
 from astraflow.core.runs import accept
 from astraflow.core.runs.facts import RunAccepted
 from astraflow.core.workflow import StaticCatalog, core_manifest, decode_definition, plan_workflow
@@ -39,17 +39,16 @@ def grown(make: Callable[[], Any]) -> tuple[Any, int]:
 def view_with(tasks: int, slots: int) -> View:
     """A view with one run of `tasks` tasks, of which as many as there are slots are leased."""
     catalog = StaticCatalog([core_manifest()])
-    view = View(EngineSettings(), Random(1))
+    view = View(EngineSettings(), Random(1), 0.0)
     packages = {"core": frozenset({core_manifest().version})}
     offer = Offer(max(1, slots), packages, frozenset({"python"}))
-    worker = view.workers.register("acme", "w1", "session", 1, offer)
+    worker = view.workers.apply(WorkerRegistered("acme", AT, "w1", "session", 1, True, offer))
     worker.since = "2026-01-15T10:00:00.000Z"
     if not slots:
-        view.workers.set_draining(worker, True)
+        view.workers.apply(WorkerDrainChanged("acme", AT, "w1", is_draining=True))
     plan = plan_workflow(decode_definition(document("alone", tasks)), catalog)
     decision = accept(plan, RunAccepted(AT, RUN_ID, "acme", plan.workflow_id), view.rng)
-    view.runs[RUN_ID] = decision.run
-    view.active_tasks += tasks
+    view.runs.add(decision.run)
     view.apply(decision)
     place(view)
     view.batch = Batch()  # committed and sent

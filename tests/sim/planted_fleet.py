@@ -106,7 +106,7 @@ def rebuildbare() -> AbstractContextManager[Any]:
 @contextmanager
 def rebuildcalls() -> Iterator[None]:
     """What an attempt called is not ended when its resource is made again, nor waited for (against §10)."""
-    right = decisions.take_up_answers
+    right = decisions.advance_callers
 
     def broken(decision: Any) -> None:
         before = len(decision.consequences)
@@ -119,7 +119,7 @@ def rebuildcalls() -> Iterator[None]:
 
     with (
         patch.object(rebuilding, "end_calls", _nothing),
-        patch.object(decisions, "take_up_answers", broken),
+        patch.object(decisions, "advance_callers", broken),
     ):
         yield
 

@@ -126,7 +126,7 @@ class Writer:
         self._commits = 0
         self._commit_seconds = 0.0
         self._waiting: asyncio.Future[None] | None = None
-        self._is_stirred = True
+        self._has_work = True
         self._committing_since: float | None = None
         self._is_speaking = False
         self._asked: dict[
@@ -134,7 +134,7 @@ class Writer:
         ] = {}  # in order: a simulated world is repeatable
         self._barriers: list[asyncio.Future[None]] = []
         self._passing: list[asyncio.Future[None]] = []  # those of the turn under way
-        self._alarm = Alarm(clock, self._stir)
+        self._alarm = Alarm(clock, self._wake)
         self._is_over = False
 
     # -- what arrives -----------------------------------------------------------------------
@@ -183,7 +183,7 @@ class Writer:
             self._take(conn, _refused(envelope))
         elif self._suspects.is_accused(key):
             self._held.append((conn, envelope))
-            self._stir()
+            self._wake()
         else:
             self._take(conn, envelope)
 
@@ -201,7 +201,7 @@ class Writer:
             self._let(lambda now, at: self.engine.abandon(conn, now, at))
         except Exception as error:
             self._fail(error)
-        self._stir()
+        self._wake()
 
     def _let(self, change: Callable[[float, int], None]) -> None:
         """Let the engine take something that no caller waits for."""
@@ -209,7 +209,7 @@ class Writer:
             change(self._clock.now(), self._clock.wall_ms())
         except Exception as error:
             self._fail(error)
-        self._stir()
+        self._wake()
 
     def _fail(self, error: Exception) -> None:
         """The engine may be half done with something: nothing of it may be said, shown or committed any more."""
@@ -247,7 +247,7 @@ class Writer:
             method(request(answer), self._clock.now(), at)
         except Exception as error:
             self._fail(error)
-        self._stir()
+        self._wake()
         return await decided(answer)
 
     def execute(self, command: OperatorCommand) -> None:
@@ -261,7 +261,7 @@ class Writer:
             self._fail(error)
             raise refusal("the scheduler starts over; nothing was taken in") from error
         finally:
-            self._stir()
+            self._wake()
 
     async def barrier(self) -> None:
         """Wait until everything that is decided now is durable, so that it may be shown."""
@@ -270,7 +270,7 @@ class Writer:
             return
         passed: asyncio.Future[None] = self._loop.create_future()
         self._barriers.append(passed)
-        self._stir()
+        self._wake()
         await decided(passed)
 
     def silent_s(self) -> float:
@@ -294,7 +294,7 @@ class Writer:
         """
         try:
             while True:
-                await self._stirred()
+                await self._wait_for_work()
                 await self._tick()
                 self._check_whole()
                 await self._turn()
@@ -314,7 +314,7 @@ class Writer:
         self._passing, self._barriers = self._barriers, []
         decided = self._decide()
         if not self._held:
-            await self._settle(decided)
+            await self._flush(decided)
         else:
             # Nothing is awaited between the two: what is decided now is of this one frame.
             conn, envelope = self._held.popleft()
@@ -322,8 +322,8 @@ class Writer:
                 self._take(conn, envelope)
             self._check_whole()
             alone = self._decide()
-            await self._settle(decided)
-            await self._settle(alone)
+            await self._flush(decided)
+            await self._flush(alone)
             self._suspects.clear(key_of(envelope))
         self._speak()
         for passed in self._passing:
@@ -341,7 +341,7 @@ class Writer:
         inputs, self._inputs = self._inputs, []
         return _Decided(batch, changes, inputs)
 
-    async def _settle(self, decided: _Decided) -> None:
+    async def _flush(self, decided: _Decided) -> None:
         """Commit, then let it be said."""
         batch, changes = decided.batch, decided.changes
         if batch is None:
@@ -361,7 +361,7 @@ class Writer:
             _log_workers(changes.events)
         self._effects.sign(batch.effects)
         self.engine.committed(batch, self._clock.now(), self._clock.wall_ms())
-        self._is_stirred = True  # what was committed may allow more to be decided
+        self._has_work = True  # what was committed may allow more to be decided
 
     def _check_whole(self) -> None:
         if self._failure is not None:
@@ -401,9 +401,9 @@ class Writer:
         self._check_whole()
         self.engine.tick(self._clock.now(), self._clock.wall_ms())
 
-    def _stir(self) -> None:
+    def _wake(self) -> None:
         """Something arrived: wake the writer, or, while it waits for the disk, say what may be said."""
-        self._is_stirred = True
+        self._has_work = True
         waiting = self._waiting
         if waiting is not None:
             if not waiting.done():
@@ -412,14 +412,14 @@ class Writer:
             self._is_speaking = True
             self._loop.call_soon(self._speak)
 
-    async def _stirred(self) -> None:
-        if not self._is_stirred:
+    async def _wait_for_work(self) -> None:
+        if not self._has_work:
             self._waiting = self._loop.create_future()
             try:
                 await self._waiting
             finally:
                 self._waiting = None
-        self._is_stirred = False
+        self._has_work = False
 
     # -- speaking ---------------------------------------------------------------------------
 

@@ -188,7 +188,7 @@ class Checkers:
     def _check_waits(self, view: View) -> None:
         """I26: a task that waits for a worker says for what; one that cannot is in no queue, and waits for ever."""
         reasons = Reasons(view)
-        for run in view.runs.values():
+        for run in view.runs:
             for index, task in enumerate(run.tasks):
                 if not task.is_waiting:
                     continue

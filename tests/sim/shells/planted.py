@@ -76,7 +76,7 @@ def lostwakeup() -> AbstractContextManager[Any]:
 
     async def broken(self: Writer) -> None:
         await turn(self)
-        self._is_stirred = False
+        self._has_work = False
 
     return patch.object(Writer, "_turn", broken)
 

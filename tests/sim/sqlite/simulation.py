@@ -116,8 +116,9 @@ class SqliteSimulation(Simulation):
             if difference is not None:
                 raise Violation("I20", f"the row of {run_id}: {difference}")
             pages = drive(sqlite.read_segments(run_id, 0, 1 << 40))
-            if [one for page in pages for one in facts_of(page)] != stored.facts:
-                raise Violation("I20", f"the pages of {run_id} are not its facts")
+            read = [(one.first, one.fact) for page in pages for one in facts_of(page)]
+            if read != [(one.first, one.fact) for one in stored.facts]:
+                raise Violation("I20", f"the segments of {run_id} are not its facts")
             if self.followers.last.get(run_id) != pages[-1].last:
                 raise Violation("I20", f"the follower of {run_id} has not seen its end")
 

@@ -18,6 +18,8 @@ class NumberedFact(msgspec.Struct, frozen=True, gc=False):
     run_id: str
     first: int
     fact: Fact
+    cause: str | None = None
+    """The id of the frame or command that it was decided for; None: time has passed, or it was read from the store."""
 
 
 class FleetChange(msgspec.Struct, frozen=True):
@@ -25,6 +27,8 @@ class FleetChange(msgspec.Struct, frozen=True):
 
     fact: FleetFact
     after: object = None
+    cause: str | None = None
+    """As in `NumberedFact`."""
 
 
 class Batch:

@@ -86,7 +86,6 @@ from astraflow.core.engine.sessions import (
 )
 from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.engine.stopping import (
-    ack_deadline,
     expire_affinities,
     expire_leases,
     lose_link,
@@ -176,8 +175,7 @@ class Engine:
         rng: Random,
         now: float,
     ) -> None:
-        self.view = View(settings, rng)
-        self.view.now = self.view.began = now
+        self.view = View(settings, rng, now)
         self.gateway = gateway
         self.ownership = ownership
         self.ask = Queries(self.view)
@@ -193,7 +191,7 @@ class Engine:
         """Take up an active run from the store; call for each before anything else."""
         self._enter(now, at)
         restore_run(self.view, plan, facts)
-        self._settle()
+        self._fail_unplaceable()
 
     def remember_submission(
         self, tenant: str, key: str, fingerprint: str | None, run_id: str, age_s: float = 0.0
@@ -205,14 +203,14 @@ class Engine:
     # -- inputs -----------------------------------------------------------------------------
 
     def submit(self, request: SubmitRun, now: float, at: int) -> None:
-        self._enter(now, at)
+        self._enter(now, at, request.run_id)
         submit_run(self.view, request)
-        self._settle()
+        self._fail_unplaceable()
 
     def cancel(self, request: CancelRun, now: float, at: int) -> None:
-        self._enter(now, at)
+        self._enter(now, at, request.run_id)
         cancel_run(self.view, request)
-        self._settle()
+        self._fail_unplaceable()
 
     def opened(self, conn: str, now: float, certificate: object = None) -> None:
         self.gateway.opened(conn, now, certificate)
@@ -223,13 +221,13 @@ class Engine:
         Raises:
             SessionFailed, InputFailed: Rule 5.
         """
-        self._enter(now, at)
+        self._enter(now, at, envelope.id)
         try:
             self.gateway.feed(conn, envelope, now, at / 1000)
         except Exception as error:
             raise SessionFailed from error
         self._take_events()
-        if self.view.unlinked:
+        if self.view.workers.disconnected:
             notice_links(self.view, self.gateway)
 
     def abandon(self, conn: str, now: float, at: int) -> None:
@@ -255,7 +253,7 @@ class Engine:
         if whose is not None:
             lose_link(self.view, self.gateway, *whose)
             self._take_events()
-            self._settle()
+            self._fail_unplaceable()
 
     def tick(self, now: float, at: int) -> None:
         """Let time pass. Call it when `deadline` is due, after everything readable was read."""
@@ -274,7 +272,7 @@ class Engine:
         if now >= self._say_waiting_at:
             self._say_waiting_at = now + self.view.settings.say_waiting_after_s
             say_what_is_waited_for(self.view)
-        self._settle()
+        self._fail_unplaceable()
 
     def deadline(self) -> float | None:
         """When `tick` is due."""
@@ -283,11 +281,11 @@ class Engine:
         if lease_end is not None and lease_end < self._listen_until:
             lease_end = self._listen_until
         due = earliest(
-            view.now if view.has_more_to_place else None,
+            view.now if view.placing.has_more else None,
             self.gateway.deadline(),
             lease_end,
             view.timers.deadline(),
-            ack_deadline(view),
+            view.sent.deadline(),
             view.queue.deadline(),
             view.affinity.deadline(),
             None if self._is_silent else self.ownership.deadline(),
@@ -366,7 +364,7 @@ class Engine:
             view.audit(
                 command.tenant, command.by, command.action, command.corr, worker_id=worker_id
             )
-        self._settle()
+        self._fail_unplaceable()
 
     # -- commit, then speak -----------------------------------------------------------------
 
@@ -375,9 +373,9 @@ class Engine:
         self._enter(now, at)
         if self.ownership.may_speak(now):
             place(self.view)
-            self._settle()
+            self._fail_unplaceable()
         else:
-            self.view.has_more_to_place = False
+            self.view.placing.has_more = False
         batch = self.view.batch
         if batch.is_empty:
             return None
@@ -427,7 +425,7 @@ class Engine:
         for worker in view.workers:
             holds = held.get((worker.tenant, worker.worker_id), 0)
             assert worker.used == holds, f"{worker.worker_id} miscounts"
-        for run in view.runs.values():
+        for run in view.runs:
             assert not run.is_terminal, "an ended run is still in memory"
 
     # -- inside -----------------------------------------------------------------------------
@@ -454,10 +452,11 @@ class Engine:
             self._is_silent = True
             self.gateway.close_all()
 
-    def _settle(self) -> None:
+    def _fail_unplaceable(self) -> None:
         """Fail what a decision found to have no possible place."""
-        while self.view.unplaceable:
-            run, task, problem = self.view.unplaceable.pop()
+        unplaceable = self.view.placing.unplaceable
+        while unplaceable:
+            run, task, problem = unplaceable.pop()
             self.view.decide(run, Fail(task, problem))
 
     def _take_events(self) -> None:
@@ -467,7 +466,7 @@ class Engine:
             except Exception as error:
                 frame_id = event.envelope.id if isinstance(event, Delivered) else None
                 raise InputFailed(event.tenant, event.worker, frame_id) from error
-        self._settle()
+        self._fail_unplaceable()
 
     def _on_event(self, event: GatewayEvent) -> None:
         view = self.view

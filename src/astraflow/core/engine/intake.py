@@ -32,7 +32,7 @@ def _submit(view: View, request: SubmitRun) -> str:
         if known is not None:
             view.count("submission deduplicated")
             return known
-    if view.active_tasks + len(request.plan.nodes) > view.settings.max_active_tasks:
+    if view.runs.tasks + len(request.plan.nodes) > view.settings.max_active_tasks:
         raise errors.Unavailable(errors.OVERLOADED, "too many tasks are active")
     for node in request.plan.nodes:
         if node.resource_refs:
@@ -49,8 +49,7 @@ def _submit(view: View, request: SubmitRun) -> str:
         request.rerun_of,
     )
     decision = accept(request.plan, accepted, view.rng, request.kept)
-    view.runs[request.run_id] = decision.run
-    view.active_tasks += len(request.plan.nodes)
+    view.runs.add(decision.run)
     view.batch.submitted[request.run_id] = request
     if key is not None:
         view.submissions.remember(

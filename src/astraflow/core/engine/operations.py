@@ -98,11 +98,7 @@ def rebind_worker(view: View, command: RebindWorker) -> None:
     """
     tenant, worker_id = command.tenant, command.worker_id
     worker = _get_worker(view, tenant, worker_id)
-    bound = [key for key, holder in view.bindings.items() if holder == worker_id]
-    for run_id, package in bound:
-        run = view.runs.get(run_id)
-        if run is not None and run.tenant == tenant:
-            del view.bindings[run_id, package]
+    view.placing.unbind_worker([run.run_id for run in view.runs if run.tenant == tenant], worker_id)
     for key in view.affinity.keys_of(tenant, worker_id):
         view.release(tenant, key)
     view.reconsider(worker)
@@ -117,8 +113,7 @@ def rebind_run(view: View, command: RebindRun) -> None:
     run = view.runs.get(run_id)
     if run is None or run.tenant != tenant:
         raise errors.NotFound(errors.RUN_NOT_FOUND, f"no active run: {run_id[:64]}")
-    for package in {node.package_name for node in run.plan.nodes}:
-        view.bindings.pop((run_id, package), None)
+    view.placing.unbind_run(run_id)
     for node in run.plan.nodes:
         if node.affinity is not None:
             record = view.affinity.lookup(tenant, node.affinity.key)

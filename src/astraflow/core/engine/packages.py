@@ -190,7 +190,7 @@ def _fail(view: View, intent: InstallIntent, code: errors.Code, message: str) ->
     problem = InstallProblem(code.code, message)
     view.record_install(InstallFailed(*_of(view, intent), problem, is_final=True))
     # Tasks that wait for it may have it on another worker, or never.
-    view.looked.clear()
+    view.placing.look_again()
     view.queue.wake(package_key(intent.tenant, intent.name))
     view.queue.wake(offer_key(intent.tenant, intent.name))
     view.queue.wake(worker_key(intent.tenant, intent.worker_id))

@@ -55,7 +55,7 @@ def place(view: View) -> None:
             view.queue.lock(entry, key_key(entry.tenant, entry.lock[0]))
         elif _place_one(view, run, entry):
             budget -= LEASE_COSTS
-    view.has_more_to_place = budget <= 0
+    view.placing.has_more = budget <= 0
 
 
 def _place_one(view: View, run: Run, entry: Entry) -> bool:
@@ -63,14 +63,13 @@ def _place_one(view: View, run: Run, entry: Entry) -> bool:
     chosen = find_place(demand, view.workers, *_preferred(view, entry))
     if chosen is not None:
         view.queue.served(entry)
-        view.pins.pop(demand, None)
+        view.placing.forget_pin(demand)
         _lease(view, run, entry, chosen)
         return True
     view.queue.sleep(entry, _wakes(view, demand))
     if demand.pin is not None:
         _watch_pin(view, demand)
-    if demand not in view.looked:
-        view.looked[demand] = None
+    if view.placing.is_new(demand):
         install_for(view, demand)
     return False
 
@@ -79,7 +78,7 @@ def _preferred(view: View, entry: Entry) -> tuple[str | None, str | None]:
     """The worker of its affinity key, and the one that its run used for the package."""
     hint = entry.affinity
     record = view.affinity.lookup(entry.tenant, hint.key) if hint is not None else None
-    bound_to = view.bindings.get((entry.run_id, entry.demand.package_name))
+    bound_to = view.placing.binding(entry.run_id, entry.demand.package_name)
     return (record.worker_id if record is not None else None, bound_to)
 
 
@@ -126,10 +125,10 @@ def _watch_pin(view: View, demand: Demand) -> None:
         assert demand.pin is not None
         worker = view.workers.expect(demand.tenant, demand.pin)
         due = view.lost_until(worker, view.settings.resource_grace_s)
-        view.pins[demand] = due
+        view.placing.watch_pin(demand, due)
         view.timers.set(due, PinDue(demand, due))
     else:
-        view.pins.pop(demand, None)
+        view.placing.forget_pin(demand)
 
 
 def _lease(view: View, run: Run, entry: Entry, worker: WorkerEntry) -> None:
@@ -157,11 +156,11 @@ def _lease(view: View, run: Run, entry: Entry, worker: WorkerEntry) -> None:
         view.keys.take(run.tenant, node.concurrency_key, task_id, lenders_of(run, task))
     if node.affinity is not None:
         view.acquire(run.tenant, node.affinity.key, worker.worker_id)
-    view.bindings[run.run_id, node.package_name] = worker.worker_id
+    view.placing.bind(run.run_id, node.package_name, worker.worker_id)
     if node.timeout_s is not None:
         when = view.now + node.timeout_s + settings.timeout_slack_s
         view.timers.set(when, TimeoutDue(task_id, attempt))
-    view.unacked.append((view.now + settings.dispatch_ack_timeout_s, lease))
+    view.sent.expect_ack(lease, view.now + settings.dispatch_ack_timeout_s)
     assert worker.session_id is not None
     parameters = bound_parameters(run, task)
     refs = refs_of(run, task, parameters)
@@ -220,7 +219,7 @@ def _wire_refs(
 
 def say_what_is_waited_for(view: View) -> None:
     """Let tasks without a place say why (P2). Waiting for a slot is normal and is not said as a fact."""
-    view.looked.clear()
+    view.placing.look_again()
     said = 0
     for demand in view.queue.sleeping_demands():
         waiting_for = why_no_place(view, demand)

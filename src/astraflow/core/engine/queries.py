@@ -62,7 +62,7 @@ class Queries:
         return len(self._view.queue)
 
     def active_tasks(self) -> int:
-        return self._view.active_tasks
+        return self._view.runs.tasks
 
     def sessions(self) -> dict[str, int]:
         """Workers with a session, by tenant."""

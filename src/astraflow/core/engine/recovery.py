@@ -24,23 +24,22 @@ __all__ = ["restore_run"]
 
 
 def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> Run:
-    """Fold the facts of one active run and take up its tasks where they stand."""
+    """Fold the facts of one active run and go on with its tasks where they stand."""
     run = replay(plan, facts)
     assert not run.is_terminal, "only active runs are restored"
-    view.runs[run.run_id] = run
-    view.active_tasks += len(run.plan.nodes)
+    view.runs.add(run)
     if run.accepted.deadline_s is not None:
         view.timers.set(view.now + run.accepted.deadline_s, DeadlineDue(run.run_id))
     for index, task in enumerate(run.tasks):
         if task.call is not None:
-            view.calls[task.call.call_id] = (run.run_id, index)
+            view.runs.add_call(task.call.call_id, run, index)
             if not task.is_terminal:
                 view.watch_call(task.call)
     for index, task in enumerate(run.tasks):
         state = task.state
         if task.worker is not None:
             # A preference only: the last worker that the run used for the package.
-            view.bindings[run.run_id, run.node_of(index).package_name] = task.worker
+            view.placing.bind(run.run_id, run.node_of(index).package_name, task.worker)
         if isinstance(state, Leased | Running | Stopping):
             _restore_lease(view, run, index, state)
         elif task.is_waiting and task.open_calls == 0:

@@ -80,7 +80,7 @@ def _find(
 ) -> tuple[Run, int] | None:
     """The task that a report is about, if it was given to this worker. "A report for a task not leased to that worker,
     of another tenant, or unknown: acked, no effect, audited, the same answer for all three" (PROTOCOL §5.9)."""
-    place = view.find_task(event.tenant, task_id)
+    place = view.runs.find_task(event.tenant, task_id)
     if place is not None:
         run, task = place
         is_of_run = run_id is None or run_id == run.run_id

@@ -98,7 +98,7 @@ class Sending:
             return
         lease.frame_id = frame_id
         lease.session_id = effect.session_id
-        self._view.frames[frame_id] = (dispatch.task_id, dispatch.attempt)
+        self._view.sent.note(frame_id, dispatch.task_id, dispatch.attempt)
         if not self._gateway.is_connected(effect.session_id):
             take_back_unsent(self._view, self._gateway, lease)
 
@@ -153,4 +153,4 @@ class Sending:
         if lease is not None:
             lease.cancel_frame = frame_id
             lease.session_id = effect.session_id
-            self._view.frames[frame_id] = (cancel.task_id, cancel.attempt)
+            self._view.sent.note(frame_id, cancel.task_id, cancel.attempt)

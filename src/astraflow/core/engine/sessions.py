@@ -236,7 +236,7 @@ def _take_as_proof(view: View, event: HeartbeatArrived, named: list[tuple[str, i
 def on_acked(view: View, event: Acked) -> None:
     """The worker has taken frames: a dispatch is its attempt's start, a cancel begins to prove."""
     for frame_id in event.frame_ids:
-        place = view.frames.pop(frame_id, None)
+        place = view.sent.take(frame_id)
         lease = view.leases.find(*place) if place is not None else None
         if lease is None:
             continue

@@ -38,7 +38,6 @@ from astraflow.core.runs.commands import (
 )
 
 __all__ = [
-    "ack_deadline",
     "expire_affinities",
     "expire_leases",
     "lose_link",
@@ -89,18 +88,9 @@ def on_timer(view: View, timer: Timer) -> None:
 
 def withdraw_unacked(view: View, gateway: Gateway) -> None:
     """Take back the dispatches that nobody has acknowledged in time."""
-    while view.unacked and view.unacked[0][0] <= view.now:
-        _, lease = view.unacked.popleft()
-        if not lease.is_taken and not lease.is_over:
+    for lease in view.sent.take_overdue(view.now):
+        if not lease.is_over:
             _withdraw(view, gateway, lease)
-
-
-def ack_deadline(view: View) -> float | None:
-    """When the first of them is due; those that were acknowledged or have ended are not looked at again."""
-    unacked = view.unacked
-    while unacked and (unacked[0][1].is_taken or unacked[0][1].is_over):
-        unacked.popleft()
-    return unacked[0][0] if unacked else None
 
 
 def _withdraw(view: View, gateway: Gateway, lease: Lease) -> None:
@@ -135,7 +125,6 @@ def lose_link(view: View, gateway: Gateway, tenant: str, worker_id: str) -> None
         gateway.end(worker.session_id, errors.SESSION_UNKNOWN, view.now, "the worker has drained")
         return
     view.record_worker(WorkerConnectionChanged(tenant, view.at, worker_id, is_connected=False))
-    view.unlinked[tenant, worker_id] = worker
     for lease in view.leases.of_worker(tenant, worker_id):
         if not lease.is_taken:
             take_back_unsent(view, gateway, lease)
@@ -143,11 +132,8 @@ def lose_link(view: View, gateway: Gateway, tenant: str, worker_id: str) -> None
 
 def notice_links(view: View, gateway: Gateway) -> None:
     """A session that was resumed has a connection again."""
-    for name, worker in list(view.unlinked.items()):
-        if worker.session_id is not None and not gateway.is_connected(worker.session_id):
-            continue
-        del view.unlinked[name]
-        if worker.session_id is not None and not worker.is_connected:
+    for worker in view.workers.disconnected:
+        if worker.session_id is not None and gateway.is_connected(worker.session_id):
             view.record_worker(WorkerConnectionChanged(*_who(view, worker), is_connected=True))
             view.reconsider(worker)
 
@@ -175,18 +161,19 @@ def _timeout_due(view: View, timer: TimeoutDue) -> None:
 
 
 def _call_due(view: View, timer: CallDue) -> None:
-    place = view.calls.get(timer.task_id)
+    place = view.runs.find_call(timer.task_id)
     if place is not None:
-        view.decide(view.runs[place[0]], EndCall(place[1]))
+        run, task = place
+        view.decide(run, EndCall(task))
 
 
 def _pin_due(view: View, timer: PinDue) -> None:
     """P12: a reference to a resource that is gone fails within the grace; it is never sent elsewhere."""
     demand = timer.demand
     assert demand.pin is not None
-    if view.pins.get(demand) != timer.due:
+    if view.placing.pin_until(demand) != timer.due:
         return
-    del view.pins[demand]
+    view.placing.forget_pin(demand)
     lose_pinned(view, demand)
     # One that comes later with the same demand is looked at anew, and has a watch of its own.
     view.queue.wake(worker_key(demand.tenant, demand.pin))

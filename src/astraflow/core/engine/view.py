@@ -7,22 +7,23 @@ is leased in the same transaction. What the outside sees of it waits for the com
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from astraflow.core.dispatch import KeyTable, Lease, LeaseTable, ReadyQueue
 from astraflow.core.dispatch.demand import (
-    Demand,
     bound_parameters,
     conflict_of,
     demand_of,
     lock_of,
     refs_of,
 )
+from astraflow.core.engine.active_runs import ActiveRuns
 from astraflow.core.engine.batch import Batch, FleetChange, NumberedFact
 from astraflow.core.engine.calls import answer_call, lend_slot, refuse_call
 from astraflow.core.engine.effects import AskWorker, SendStop
+from astraflow.core.engine.placement_notes import PlacementNotes
+from astraflow.core.engine.sent_frames import SentFrames
 from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.engine.submissions import Submissions
 from astraflow.core.engine.timers import CallDue, CleanupDue, StopDue, Timers
@@ -53,25 +54,17 @@ from astraflow.core.runs.consequences import (
     UnqueueTask,
 )
 from astraflow.core.runs.decisions import Decision, decide
-from astraflow.core.runs.facts import CallOpened, Problem, width
+from astraflow.core.runs.facts import CallOpened, width
 from astraflow.core.runs.run import Run
 from astraflow.core.workflow.plan import AffinityHint, ResourceRefValue
 
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["View", "key_key", "offer_key", "package_key", "split_task_id", "worker_key"]
+__all__ = ["View", "key_key", "offer_key", "package_key", "worker_key"]
 
 
 _R = TypeVar("_R")
-
-
-def split_task_id(task_id: str) -> tuple[str, int] | None:
-    """The run and the place of a task, or None if it is not one of our ids."""
-    run_id, _, number = task_id.rpartition(".")
-    if not run_id or not number.isascii() or not number.isdecimal() or len(number) > 9:
-        return None
-    return run_id, int(number)
 
 
 def worker_key(tenant: str, worker_id: str) -> Hashable:
@@ -97,15 +90,14 @@ def key_key(tenant: str, key: str) -> Hashable:
 class View:
     """The state of one engine. `now` (monotonic) and `at` (wall, ms) are those of the present input."""
 
-    def __init__(self, settings: EngineSettings, rng: Random) -> None:
+    def __init__(self, settings: EngineSettings, rng: Random, now: float) -> None:
         self.settings = settings
         self.rng = rng
-        self.now = 0.0
+        self.now = now
         self.at = 0
         self.cause: str | None = None  # the id of the frame or command that is being decided
         self.batch = Batch()
-        self.runs: dict[str, Run] = {}
-        self.active_tasks = 0
+        self.runs = ActiveRuns()
         self.workers = WorkerTable()
         self.queue = ReadyQueue()
         self.leases = LeaseTable()
@@ -115,19 +107,12 @@ class View:
         self.installs = InstallTable()
         self.rollouts = RolloutTable()
         self.versions = VersionTable()
-        self.looked: dict[Demand, None] = {}  # demands for which an install was thought of
-        self.has_more_to_place = False  # placing ended at its budget
-        self.unlinked: dict[tuple[str, str], WorkerEntry] = {}  # in a session without a connection
-        self.began = 0.0  # from when on workers can have been heard
-        self.bindings: dict[tuple[str, str], str] = {}
-        self.frames: dict[str, tuple[str, int]] = {}  # dispatch and cancel frames not yet acked
-        self.unacked: deque[tuple[float, Lease]] = deque()  # until when their dispatch may be acked
-        self.calls: dict[str, tuple[str, int]] = {}  # the ids of calls → run, task
+        self.placing = PlacementNotes()
+        self.sent = SentFrames()
         self.submissions = Submissions(settings.remember_submissions_s)
         self.counters: dict[str, int] = {}
         self.timers = Timers()
-        self.pins: dict[Demand, float] = {}  # waiting for a lost worker's resource → until when
-        self.unplaceable: list[tuple[Run, int, Problem]] = []
+        self._began = now  # from when on workers can have been heard
 
     def count(self, what: str) -> None:
         self.counters[what] = self.counters.get(what, 0) + 1
@@ -136,7 +121,7 @@ class View:
 
     def record_worker(self, fact: WorkerFact) -> WorkerEntry:
         worker = self.workers.apply(fact)
-        self.batch.fleet.append(FleetChange(fact, worker.state))
+        self.batch.fleet.append(FleetChange(fact, worker.state, self.cause))
         return worker
 
     def record_resource(self, fact: ResourceFact) -> ResourceRecord:
@@ -156,12 +141,12 @@ class View:
         self._recorded(fact, None)
 
     def _recorded(self, fact: FleetFact, after: _R) -> _R:
-        self.batch.fleet.append(FleetChange(fact, after))
+        self.batch.fleet.append(FleetChange(fact, after, self.cause))
         return after
 
     def tell(self, fact: FleetFact) -> None:
         """A fact that changes no record: it is kept for those who read."""
-        self.batch.fleet.append(FleetChange(fact))
+        self.batch.fleet.append(FleetChange(fact, None, self.cause))
 
     def audit(
         self,
@@ -192,10 +177,10 @@ class View:
         first = decision.first
         facts = self.batch.facts
         for fact in decision.facts:
-            facts.append(NumberedFact(run.run_id, first, fact))
+            facts.append(NumberedFact(run.run_id, first, fact, self.cause))
             first += width(fact)
             if isinstance(fact, CallOpened):
-                self.calls[fact.call_id] = (run.run_id, fact.task)
+                self.runs.add_call(fact.call_id, run, fact.task)
                 self.watch_call(fact)
         for consequence in decision.consequences:
             if isinstance(consequence, EnqueueTask):
@@ -222,14 +207,6 @@ class View:
         if call.timeout_ms is not None:
             self.timers.set(self.now + call.timeout_ms / 1000, CallDue(call.call_id))
 
-    def find_task(self, tenant: str, task_id: str) -> tuple[Run, int] | None:
-        """An active task of this tenant. Another tenant's looks the same as none (P15)."""
-        place = self.calls.get(task_id) or split_task_id(task_id)
-        run = self.runs.get(place[0]) if place is not None else None
-        if run is None or place is None or run.tenant != tenant or place[1] >= len(run.tasks):
-            return None
-        return run, place[1]
-
     def run_of(self, lease: Lease) -> Run:
         """The run of a lease: a lease never outlives its run."""
         return self.runs[lease.run_id]
@@ -242,7 +219,7 @@ class View:
         conflict = conflict_of(refs)
         if conflict is not None:
             # Failing it here would decide inside a decision; the engine does so right after it.
-            self.unplaceable.append((run, task, conflict))
+            self.placing.unplaceable.append((run, task, conflict))
             return
         node = run.node_of(task)
         self.queue.push(
@@ -296,7 +273,7 @@ class View:
 
     def lost_until(self, worker: WorkerEntry, grace_s: float) -> float:
         """Until when a worker that is away has time to come back: the grace counts from its last word."""
-        heard = worker.heard_mono if worker.heard_mono is not None else self.began
+        heard = worker.heard_mono if worker.heard_mono is not None else self._began
         return max(self.now, heard + grace_s)
 
     def acquire(self, tenant: str, key: str, worker_id: str) -> None:
@@ -349,10 +326,7 @@ class View:
         if lease is None:
             return
         self.timers.end(lease.task_id, attempt)
-        if lease.frame_id is not None:
-            self.frames.pop(lease.frame_id, None)
-        if lease.cancel_frame is not None:
-            self.frames.pop(lease.cancel_frame, None)
+        self.sent.forget(lease)
         node = run.node_of(task)
         worker = self.workers.find(run.tenant, lease.worker_id)
         assert worker is not None, "a lease names a known worker"
@@ -402,11 +376,8 @@ class View:
         for index, task in enumerate(run.tasks):
             self.queue.forget(run.run_id, index)
             if task.call is not None:
-                del self.calls[task.call.call_id]
                 self.timers.end(task.call.call_id)
-        for package in {node.package_name for node in run.plan.nodes}:
-            self.bindings.pop((run.run_id, package), None)
+        self.placing.unbind_run(run.run_id)
         self.end_scope(run.tenant, run.run_id)
         self.timers.end(run.run_id)
-        del self.runs[run.run_id]
-        self.active_tasks -= len(run.plan.nodes)
+        self.runs.remove(run)

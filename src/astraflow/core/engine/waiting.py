@@ -60,7 +60,7 @@ class Reasons:
         if view.keys.is_free(run.tenant, key, lenders_of(run, entry.task)):
             return None
         holder = view.keys.holder(run.tenant, key)
-        place = view.find_task(run.tenant, holder) if holder is not None else None
+        place = view.runs.find_task(run.tenant, holder) if holder is not None else None
         if place is None:
             return Reason("key", f"the concurrency key {key} is in use")
         other, task = place
@@ -82,7 +82,7 @@ class Reasons:
         """Until when the one worker that will do has time to come back, if it is away."""
         view = self._view
         if demand.pin is not None:
-            return view.pins.get(demand)
+            return view.placing.pin_until(demand)
         assert demand.sticky is not None, (
             "only a task that is bound to a worker waits for its return"
         )

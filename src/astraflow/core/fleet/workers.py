@@ -391,6 +391,7 @@ class WorkerTable:
         self._workers: dict[tuple[str, str], WorkerEntry] = {}
         self._available: dict[tuple[str, str], dict[str, WorkerEntry]] = {}
         self._offering: dict[tuple[str, str], dict[str, WorkerEntry]] = {}
+        self._disconnected: dict[tuple[str, str], WorkerEntry] = {}
 
     def __iter__(self) -> Iterator[WorkerEntry]:
         return iter(self._workers.values())
@@ -421,11 +422,24 @@ class WorkerTable:
         if isinstance(fact, _OFFERS):
             self._withdraw(worker)
         fold(worker, fact)
+        self._note_connection(worker)
         if isinstance(fact, _OFFERS):
             for package in worker.offer.packages:
                 self._offering.setdefault((worker.tenant, package), {})[worker.worker_id] = worker
         self.refresh(worker)
         return worker
+
+    def _note_connection(self, worker: WorkerEntry) -> None:
+        key = (worker.tenant, worker.worker_id)
+        if worker.session_id is None or worker.is_connected:
+            self._disconnected.pop(key, None)
+        else:
+            self._disconnected[key] = worker
+
+    @property
+    def disconnected(self) -> list[WorkerEntry]:
+        """The workers whose session has no connection."""
+        return list(self._disconnected.values())
 
     def expect(self, tenant: str, worker_id: str) -> WorkerEntry:
         """A worker that is known from stored leases and has not come back yet."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from astraflow.core import errors
-from astraflow.core.runs.decisions import Decision, take_up
+from astraflow.core.runs.decisions import Decision, advance
 from astraflow.core.runs.facts import ArtifactRef, RunAccepted, TaskReused
 from astraflow.core.runs.run import Run
 from astraflow.core.workflow.features import EXECUTED
@@ -45,7 +45,7 @@ def accept(plan: Plan, accepted: RunAccepted, rng: Random, kept: Kept | None = N
         assert accepted.rerun_of is not None
         decision.record(TaskReused(accepted.at, task, accepted.rerun_of, result, artifacts))
     run.ready = [task for task in run.ready if not run.tasks[task].is_terminal]
-    take_up(decision)
+    advance(decision)
     return decision
 
 

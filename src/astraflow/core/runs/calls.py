@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_CALLS",
+    "advance_callers",
     "chain_index_of",
     "end_call",
     "end_calls",
     "has_timed_out",
     "open_call",
-    "take_up_answers",
 ]
 
 MAX_CALLS: Final = 10_000
@@ -129,7 +129,7 @@ def has_timed_out(run: Run, call: int) -> bool:
     return opened.timeout_ms is not None and not is_stopped
 
 
-def take_up_answers(decision: Decision) -> None:
+def advance_callers(decision: Decision) -> None:
     """Tell the callers of ended calls, and queue a task again that only waited for its calls to end."""
     run = decision.run
     ended, run.answered = run.answered, []

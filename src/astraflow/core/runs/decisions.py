@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from astraflow.core import errors
-from astraflow.core.runs.calls import end_call, end_calls, open_call, take_up_answers
+from astraflow.core.runs.calls import advance_callers, end_call, end_calls, open_call
 from astraflow.core.runs.commands import (
     Call,
     Cancel,
@@ -88,7 +88,7 @@ from astraflow.core.runs.transitions import fold
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["Decision", "decide", "is_current", "take_up"]
+__all__ = ["Decision", "advance", "decide", "is_current"]
 
 UNCOUNTED_REFUSALS: Final = frozenset(
     {errors.DISPATCH_DRAINING.code, errors.CMD_CONCURRENCY_VIOLATION.code}
@@ -119,7 +119,7 @@ class Decision:
         self.record(fact)
         assert isinstance(fact, TaskFact)
         end_calls(self, fact.task)
-        take_up(self)
+        advance(self)
 
     def stop(self, index: int, why: StopWhy, grace_ms: int) -> None:
         """Ask the worker to stop the current attempt of a task."""
@@ -136,7 +136,7 @@ class Decision:
             end_calls(self, fact.task)
         elif task.is_waiting:
             self.consequences.append(EnqueueTask(fact.task, fact.delay_s))
-        take_up(self)
+        advance(self)
 
     def is_cancelled(self, index: int) -> bool:
         """Whether a task gets no further attempt: its run is cancelled, or the call it is."""
@@ -164,11 +164,11 @@ def decide(run: Run, command: Command, at: int, rng: Random) -> Decision:
     return decision
 
 
-def take_up(decision: Decision) -> None:
+def advance(decision: Decision) -> None:
     """Skip what can no longer run, queue what now can, and end the run when all has ended."""
     run = decision.run
     while run.doomed or run.ready or run.answered:
-        take_up_answers(decision)
+        advance_callers(decision)
         while run.doomed:
             child, parent = run.doomed.pop()
             if not run.tasks[child].is_terminal:
@@ -218,7 +218,7 @@ def _cancel(decision: Decision, command: Cancel) -> None:
             decision.record(TaskCancelled(decision.at, index, task.attempt))
     run.ready.clear()
     run.doomed.clear()
-    take_up(decision)
+    advance(decision)
 
 
 def _lease(decision: Decision, command: Lease) -> None:
@@ -360,7 +360,7 @@ def _report_failed(decision: Decision, command: Report) -> None:
 
 def _rebuild(decision: Decision, command: Rebuild) -> None:
     rebuild(decision, command)
-    take_up(decision)
+    advance(decision)
 
 
 def _why(state: object) -> StopWhy | None:
@@ -449,7 +449,7 @@ def _call(decision: Decision, command: Call) -> None:
         decision.ignored = "late call"
         return
     open_call(decision, command)
-    take_up(decision)
+    advance(decision)
 
 
 def _end_call(decision: Decision, command: EndCall) -> None:
@@ -457,7 +457,7 @@ def _end_call(decision: Decision, command: EndCall) -> None:
         decision.ignored = "call has ended"
         return
     end_call(decision, command.task)
-    take_up(decision)
+    advance(decision)
 
 
 def _withdraw(decision: Decision, command: Withdraw) -> None:

@@ -546,7 +546,7 @@ class Rig:
         deadline = engine.deadline()
         if deadline is not None and deadline <= self.now:
             engine.tick(self.now, self.at)
-            busy = engine.deadline() != deadline or engine.view.has_more_to_place
+            busy = engine.deadline() != deadline or engine.view.placing.has_more
         if self.pending is None:
             batch = engine.take_batch(self.now, self.at)
             if batch is not None and (self.commits or not batch.facts):

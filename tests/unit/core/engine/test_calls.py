@@ -521,11 +521,11 @@ class TestTheEndOfACaller:
     def test_nothing_of_its_calls_stays_in_memory(self) -> None:
         rig = Rig()
         worker = called(rig)
-        assert list(rig.engine.view.calls) == [worker.started[1].task_id]
+        assert rig.engine.view.runs.calls == [worker.started[1].task_id]
         worker.finish(1)
         worker.finish(0)
         view = rig.engine.view
-        assert (view.calls, view.runs, view.active_tasks) == ({}, {}, 0)
+        assert (view.runs.calls, len(view.runs), view.runs.tasks) == ([], 0, 0)
         assert (len(view.queue), len(view.leases)) == (0, 0)
 
 

@@ -174,7 +174,7 @@ class TestCommitThenSpeak:
         rig.commit()
         rig.run()
         assert len(rig.frames(business.CANCEL)) == 1
-        assert rig.engine.view.frames == {}
+        assert len(rig.engine.view.sent) == 0
         assert rig.active() == []
 
 
@@ -255,6 +255,18 @@ class TestInputs:
         worker.crash()
         rig.wait(20.0)
         assert [one.worker_id for one in rig.recorded(WorkerLost)] == [worker.worker_id]
+
+    def test_a_fact_names_the_frame_or_command_that_it_was_decided_for(self) -> None:
+        rig = Rig()
+        raw = RawWorker(rig)
+        rig.submit(make_plan(1))
+        raw.take()
+        raw.result("run1.0")
+        causes = {type(one.fact).__name__: one.cause for one in rig.store}
+        assert causes["RunAccepted"] == "run1"
+        assert causes["TaskSucceeded"] is not None
+        assert causes["TaskSucceeded"].startswith(raw.conn)
+        assert causes["TaskLeased"] is None, "placing is nobody's command"
 
     def test_time_does_not_go_back(self) -> None:
         rig = Rig()

@@ -42,7 +42,7 @@ class TestSubmit:
         rig.submit(make_plan(1), idempotency_key="k", fingerprint="f")
         rig.submit(make_plan(1), "run2", idempotency_key="k", fingerprint="f")
         assert rig.replies[-1] == Reply("run2", "run1")
-        assert list(rig.engine.view.runs) == ["run1"]
+        assert [run.run_id for run in rig.engine.view.runs] == ["run1"]
         assert rig.counted("submission deduplicated") == 1
 
     def test_a_repeated_submission_is_answered_after_the_run_has_ended(self) -> None:
@@ -64,7 +64,7 @@ class TestSubmit:
         rig.submit(make_plan(1), idempotency_key="k", fingerprint="f")
         rig.submit(make_plan(1), "run2", idempotency_key="k", fingerprint="g")
         assert refusal(rig).code is errors.RUN_IDEMPOTENCY_CONFLICT
-        assert list(rig.engine.view.runs) == ["run1"]
+        assert [run.run_id for run in rig.engine.view.runs] == ["run1"]
 
     def test_the_same_key_of_another_tenant_is_another_key(self) -> None:
         rig = Rig()

@@ -161,9 +161,9 @@ class TestRebind:
         rig = Rig()
         worker = rig.worker()
         rig.submit(chain(2))
-        assert rig.engine.view.bindings == {("run1", "pkg"): "w1"}
+        assert rig.engine.view.placing.bindings == {"run1": {"pkg": "w1"}}
         rig.engine.execute(RebindRun(tenant=TENANT, run_id="run1"), rig.now, rig.at)
-        assert rig.engine.view.bindings == {}
+        assert rig.engine.view.placing.bindings == {}
         assert worker.held() == [("run1.0", 1)]
 
     def test_with_a_restart_what_runs_is_stopped_and_begins_anew(self) -> None:
@@ -196,9 +196,9 @@ class TestRebind:
         rig.worker()
         rig.submit(affine("k"))
         rig.submit(chain(1), "other", tenant="globex")
-        rig.engine.view.bindings["other", "pkg"] = "w1"  # the same name in another tenant
+        rig.engine.view.placing.bind("other", "pkg", "w1")  # the same name in another tenant
         rig.execute(REBIND)
-        assert rig.engine.view.bindings == {("other", "pkg"): "w1"}
+        assert rig.engine.view.placing.bindings == {"other": {"pkg": "w1"}}
         assert rig.engine.view.affinity.keys_of(TENANT, "w1") == []
 
     def test_an_ended_run_is_not_found(self) -> None:

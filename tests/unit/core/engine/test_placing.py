@@ -119,11 +119,11 @@ class TestBudget:
         leased = []
         while (batch := engine.take_batch(rig.now, rig.at)) is not None:
             leased.append(sum(isinstance(one.fact, TaskLeased) for one in batch.facts))
-            if engine.view.has_more_to_place:
+            if engine.view.placing.has_more:
                 assert engine.deadline() == rig.now, "it asks for its next turn at once"
             engine.committed(batch, rig.now, rig.at)
         assert leased[:3] == [10, 10, 5]
-        assert not engine.view.has_more_to_place
+        assert not engine.view.placing.has_more
 
     def test_what_is_only_looked_at_is_budgeted_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Tasks of a hundred different labels, which nobody has: each is looked at, none is leased."""
@@ -132,16 +132,16 @@ class TestBudget:
         rig.worker()
         nodes = {index: {"worker_labels": (("host", f"h{index}"),)} for index in range(100)}
         rig.submit(make_plan(100, nodes=nodes))
-        assert not rig.engine.view.has_more_to_place
+        assert not rig.engine.view.placing.has_more
         assert len(rig.engine.view.queue.sleeping_demands()) == 100
 
     def test_a_scheduler_that_may_not_speak_asks_for_no_turn(self) -> None:
         rig = Rig()
-        rig.engine.view.has_more_to_place = True
+        rig.engine.view.placing.has_more = True
         rig.engine.ownership.ttl_s = 1.0
         rig.now += 100.0
         rig.engine.take_batch(rig.now, rig.at)
-        assert not rig.engine.view.has_more_to_place
+        assert not rig.engine.view.placing.has_more
 
 
 class TestWhatIsLookedAt:

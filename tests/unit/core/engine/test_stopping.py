@@ -448,4 +448,4 @@ class TestLinks:
         rig.wait(3.0)
         assert worker.tasks() == [("run1.0", 1)]
         assert entry.is_connected
-        assert not rig.engine.view.unlinked
+        assert not rig.engine.view.workers.disconnected

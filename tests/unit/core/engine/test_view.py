@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from astraflow.core.engine.view import package_key, split_task_id, worker_key
+from astraflow.core.engine.active_runs import split_task_id
+from astraflow.core.engine.view import package_key, worker_key
 from astraflow.core.runs.facts import TaskFailed, TaskSkipped, width
 from astraflow.core.workflow.plan import AffinityHint
 from tests.unit.core.engine.rig import Rig
@@ -25,11 +26,11 @@ class TestTaskIds:
         rig = Rig()
         rig.submit(make_plan(2))
         view = rig.engine.view
-        assert view.find_task("acme", "run1.1") == (rig.run_of(), 1)
-        assert view.find_task("other", "run1.1") is None
-        assert view.find_task("acme", "run1.2") is None
-        assert view.find_task("acme", "run2.0") is None
-        assert view.find_task("acme", "nonsense") is None
+        assert view.runs.find_task("acme", "run1.1") == (rig.run_of(), 1)
+        assert view.runs.find_task("other", "run1.1") is None
+        assert view.runs.find_task("acme", "run1.2") is None
+        assert view.runs.find_task("acme", "run2.0") is None
+        assert view.runs.find_task("acme", "nonsense") is None
 
 
 def test_what_tasks_sleep_on_is_named_by_tenant() -> None:
@@ -63,7 +64,7 @@ def test_nothing_of_a_finished_run_stays_in_memory() -> None:
     worker.finish()
     rig.wait(1.0)
     view = rig.engine.view
-    assert (view.runs, view.active_tasks, view.bindings, view.frames) == ({}, 0, {}, {})
+    assert (len(view.runs), view.runs.tasks, view.placing.bindings, len(view.sent)) == (0, 0, {}, 0)
     assert (len(view.queue), len(view.leases), len(view.keys)) == (0, 0, 0)
     assert rig.engine.view.batch.is_empty
     rig.submit(make_plan(2), "run2")  # there is room again
@@ -76,6 +77,6 @@ def test_a_frame_of_an_attempt_that_is_over_is_not_waited_for() -> None:
     worker = rig.worker()
     rig.submit(make_plan(1))
     rig.cancel()
-    assert len(rig.engine.view.frames) == 2
+    assert len(rig.engine.view.sent) == 2
     worker.finish(status="CANCELLED")
-    assert rig.engine.view.frames == {}
+    assert len(rig.engine.view.sent) == 0

@@ -1,0 +1,72 @@
+"""The runs that are active, and the calls that are open in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from astraflow.core.runs.run import Run
+
+__all__ = ["ActiveRuns", "split_task_id"]
+
+
+def split_task_id(task_id: str) -> tuple[str, int] | None:
+    """The run and the place of a task, or None if it is not one of our ids."""
+    run_id, _, number = task_id.rpartition(".")
+    if not run_id or not number.isascii() or not number.isdecimal() or len(number) > 9:
+        return None
+    return run_id, int(number)
+
+
+class ActiveRuns:
+    """By run id. `tasks` counts the nodes of all of them."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, Run] = {}
+        self._calls: dict[str, tuple[str, int]] = {}  # the ids of calls → run, task
+        self.tasks = 0
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self._runs.values())
+
+    def __contains__(self, run_id: object) -> bool:
+        return run_id in self._runs
+
+    def __getitem__(self, run_id: str) -> Run:
+        return self._runs[run_id]
+
+    def get(self, run_id: str) -> Run | None:
+        return self._runs.get(run_id)
+
+    def add(self, run: Run) -> None:
+        self._runs[run.run_id] = run
+        self.tasks += len(run.plan.nodes)
+
+    def remove(self, run: Run) -> None:
+        del self._runs[run.run_id]
+        self.tasks -= len(run.plan.nodes)
+        for task in run.tasks:
+            if task.call is not None:
+                del self._calls[task.call.call_id]
+
+    def add_call(self, call_id: str, run: Run, task: int) -> None:
+        self._calls[call_id] = (run.run_id, task)
+
+    def find_call(self, call_id: str) -> tuple[Run, int] | None:
+        place = self._calls.get(call_id)
+        return None if place is None else (self._runs[place[0]], place[1])
+
+    @property
+    def calls(self) -> list[str]:
+        """The ids of the calls of active runs."""
+        return list(self._calls)
+
+    def find_task(self, tenant: str, task_id: str) -> tuple[Run, int] | None:
+        """An active task of this tenant. Another tenant's looks the same as none (P15)."""
+        place = self._calls.get(task_id) or split_task_id(task_id)
+        run = self._runs.get(place[0]) if place is not None else None
+        if run is None or place is None or run.tenant != tenant or place[1] >= len(run.tasks):
+            return None
+        return run, place[1]

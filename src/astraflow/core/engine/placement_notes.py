@@ -1,0 +1,69 @@
+"""What placing remembers from one turn to the next. None of it is stored."""
+
+from __future__ import annotations
+
+from astraflow.core.dispatch.demand import Demand
+from astraflow.core.runs.facts import Problem
+from astraflow.core.runs.run import Run
+
+__all__ = ["PlacementNotes"]
+
+
+class PlacementNotes:
+    """Bindings (the worker that a run last used for a package), watched pins, and what is left to do."""
+
+    def __init__(self) -> None:
+        self.has_more = False  # placing ended at its budget
+        self.unplaceable: list[
+            tuple[Run, int, Problem]
+        ] = []  # to be failed, right after the decision
+        self._bindings: dict[str, dict[str, str]] = {}
+        self._pins: dict[Demand, float] = {}
+        self._looked: dict[Demand, None] = {}
+
+    # -- bindings: a preference only -----------------------------------------------------------
+
+    def bind(self, run_id: str, package: str, worker_id: str) -> None:
+        self._bindings.setdefault(run_id, {})[package] = worker_id
+
+    def binding(self, run_id: str, package: str) -> str | None:
+        return self._bindings.get(run_id, {}).get(package)
+
+    def unbind_run(self, run_id: str) -> None:
+        self._bindings.pop(run_id, None)
+
+    def unbind_worker(self, runs: list[str], worker_id: str) -> None:
+        """Drop the bindings of these runs to the worker."""
+        for run_id in runs:
+            bound = self._bindings.get(run_id, {})
+            for package in [one for one, holder in bound.items() if holder == worker_id]:
+                del bound[package]
+            if not bound:
+                self._bindings.pop(run_id, None)
+
+    @property
+    def bindings(self) -> dict[str, dict[str, str]]:
+        return self._bindings
+
+    # -- pins: tasks that wait for the resource of a lost worker --------------------------------
+
+    def watch_pin(self, demand: Demand, until: float) -> None:
+        self._pins[demand] = until
+
+    def pin_until(self, demand: Demand) -> float | None:
+        return self._pins.get(demand)
+
+    def forget_pin(self, demand: Demand) -> None:
+        self._pins.pop(demand, None)
+
+    # -- demands for which an install was considered --------------------------------------------
+
+    def is_new(self, demand: Demand) -> bool:
+        """Whether no install was considered for the demand since `look_again`."""
+        if demand in self._looked:
+            return False
+        self._looked[demand] = None
+        return True
+
+    def look_again(self) -> None:
+        self._looked.clear()
