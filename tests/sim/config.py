@@ -79,6 +79,7 @@ class Config:
     packages: bool = False
     rollouts: bool = False
     removals: bool = False
+    copies: bool = False
     handlers: tuple[str, ...] = ("ok",)
     features: tuple[str, ...] = ()
     gone: bool = False
@@ -116,6 +117,9 @@ def draw(seed: int) -> Config:
     """The world of a seed: one of four is a world of features (`features`)."""
     third = Random(seed * 7919 + 19)
     drawn = _draw(seed)
+    if drawn.resources and drawn.copies:
+        # Another worker of the tenant can fetch a copy.
+        drawn = drawn.shrink(workers=max(drawn.workers, 2 * drawn.tenants))
     is_small = drawn.tasks <= 7 and drawn.workers <= 4
     return mix(drawn, third) if is_small and third.random() < 0.25 else drawn
 
@@ -163,5 +167,6 @@ def _draw(seed: int) -> Config:
         packages=second.random() < 0.2 and not is_large,
         rollouts=second.random() < 0.2 and not is_large and not is_crowded,
         removals=second.random() < 0.5,
+        copies=second.random() < 0.4,
         handlers=tuple(rng.sample(handlers, rng.randint(1, 6))),
     )

@@ -84,6 +84,7 @@ def mix(config: Config, rng: Random) -> Config:
         resources="resources" in features or "rebuilds" in features,
         pinned=False,
         rollouts=False,
+        copies=False,
         # Another worker of its tenant is left, and nothing is missed that only it had.
         gone=config.workers_each > 1 and not keeps and rng.random() < 0.5,
         missing_package=False,

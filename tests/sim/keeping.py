@@ -7,10 +7,13 @@ crash.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from astraflow.core import errors
+from astraflow.core.engine.commands import NoteCopy
 from astraflow.core.protocol import business, control
 from tests.sim.edges import edge_json, edge_time
 
@@ -33,6 +36,7 @@ class Kept:
 
     __slots__ = (
         "end",
+        "is_durable",
         "is_listed",
         "is_memory",
         "marks",
@@ -50,6 +54,7 @@ class Kept:
         self.scope = run_id
         self.is_memory = False
         self.is_listed = False
+        self.is_durable = False  # it shall outlive this worker: a copy of it is made
         self.end: str | None = None  # set: it goes with its last use, and this is said then
         self.users: dict[tuple[str, int], None] = {}
         self.marks: dict[
@@ -71,6 +76,9 @@ class Keeping:
         self.world = process.world
         self.kept: dict[str, Kept] = {}
         self.installed: dict[tuple[str, str], None] = {}
+        self.fetched: dict[
+            str, None
+        ] = {}  # the ids of resources whose copies this worker has fetched
         self._orders: dict[tuple[str, str], None] = {}
 
     # -- life -------------------------------------------------------------------------------
@@ -104,6 +112,7 @@ class Keeping:
         made.is_memory = rng.random() < 0.5
         if rng.random() < 0.2:
             made.scope = f"session-{rng.randrange(3)}"
+        made.is_durable = self.process.config.copies and not made.is_memory
         return made
 
     def add(self, made: Kept) -> None:
@@ -113,6 +122,7 @@ class Keeping:
     def lease(self, host: Host) -> str | None:
         """Lease all that a dispatch refers to, or nothing; says what is not there."""
         refs = [ref.resource_id for ref in host.dispatch.resource_refs]
+        self._fetch_copies(host)
         for resource_id in refs:
             one = self.kept.get(resource_id)
             if one is None or one.end is not None:
@@ -120,6 +130,19 @@ class Keeping:
         for resource_id in refs:
             self.kept[resource_id].users[host.task_id, host.attempt] = None
         return None
+
+    def _fetch_copies(self, host: Host) -> None:
+        """What is not here and has a copy becomes a resource of this worker."""
+        dispatch = host.dispatch
+        for ref in dispatch.resource_refs:
+            one = self.kept.get(ref.resource_id)
+            if b"copyUrl" in bytes(ref.metadata) and (one is None or one.end is not None):
+                self.world.sometimes("copy fetched")
+                self.fetched[ref.resource_id] = None
+                self.add(Kept(ref.resource_id, dispatch.run_id, dispatch.node_id))
+
+    def metadata(self, one: Kept) -> msgspec.Raw:
+        return msgspec.Raw(b'{"durable":true}') if one.is_durable else edge_json(one.resource_id)
 
     def give_back(self, host: Host) -> None:
         for ref in host.dispatch.resource_refs:
@@ -162,7 +185,7 @@ class Keeping:
             package=_MEMORY_OF if one.is_memory else None,
             expires_at=edge_time(one.resource_id, state),
             created_at=edge_time(one.resource_id),
-            metadata=edge_json(one.resource_id),
+            metadata=self.metadata(one),
         )
         self._say(f"resource/{one.resource_id}", business.RESOURCE_EVENT, event)
 
@@ -177,10 +200,29 @@ class Keeping:
             self._clean_up(payload)
         elif isinstance(payload, business.PkgInstall):
             self._install((payload.name, payload.version))
+        elif isinstance(payload, business.ResourceExport):
+            delay = self.world.delay(0.5)
+            self.world.after(delay, self._upload, self.process.life, payload.resource_id)
         elif isinstance(payload, business.PkgUninstall):
             self._remove(self.process.life, (payload.name, payload.version))
         else:
             raise AssertionError(f"nobody asks for this here: {envelope.type}")
+
+    def _upload(self, life: int, resource_id: str) -> None:
+        """Put the bytes where they outlive this worker. Whoever asked for them asks again if that fails."""
+        process, one = self.process, self.kept.get(resource_id)
+        scheduler = process.schedulers()
+        if life != process.life or process.is_paused or one is None or scheduler is None:
+            return
+        copy = NoteCopy(
+            tenant=process.tenant,
+            worker_id=process.worker_id,
+            resource_id=resource_id,
+            blob=f"copies/{resource_id}",
+        )
+        with suppress(errors.NotFound):
+            scheduler.execute(copy)
+            self.world.sometimes("copy noted")
 
     def _clean_up(self, cleanup: business.ResourceCleanup) -> None:
         if cleanup.scope is not None:

@@ -55,6 +55,8 @@ class Nemesis:
         )
         if self.config.resources:
             plan += (("evict", 3.0, self._evict),)
+        if self.config.resources and self.config.copies:
+            self.world.after(self.world.delay(12.0), self._again, 12.0, self._stop_worker_for_long)
         if self.config.gone:
             self.world.after(self.world.rng.random() * 30, self._lose_worker)
         for fault, mean, act in plan:
@@ -83,6 +85,12 @@ class Nemesis:
 
     def _worker(self) -> WorkerProcess:
         return self.world.rng.choice(self.workers)
+
+    def _stop_worker_for_long(self) -> None:
+        """A machine is off for longer than anybody waits for what it has."""
+        worker = self._worker()
+        worker.crash()
+        self.world.after(12.0 + self.world.rng.random() * 20, worker.boot)
 
     def _partition(self) -> None:
         worker = self._worker()

@@ -369,6 +369,7 @@ _KEEPING = {
     "tasks": 6,
     "tenants": 1,
 }
+_COPYING = {**_KEEPING, "copies": True, "workers": 3, "runs": 6, "fault_phase_s": 90.0}
 _ROLLING = {"rollouts": True, "removals": False, "tenants": 1, "workers": 3, "crash_every_s": 5.0}
 _INSTALLING = {"packages": True, "rollouts": False, "runs": 4, "tenants": 1, "loss": 0.3}
 
@@ -441,6 +442,8 @@ PLANTED: dict[str, Planted] = {
     ),
     "rolloutforgotten": Planted(held.rolloutforgotten, ("scheduler_crash",), ("I27",), _ROLLING),
     "activeforgotten": Planted(held.activeforgotten, ("scheduler_crash",), ("I20",), _ROLLING),
+    "copyforgotten": Planted(held.copyforgotten, (), ("I20", "I16"), _COPYING),
+    "copyuntold": Planted(held.copyuntold, ("worker_pause", "worker_crash"), ("I16",), _COPYING),
     "rolloutsplit": Planted(held.rolloutsplit, (), ("I28",), _ROLLING),
     "earlywave": Planted(held.earlywave, (), ("I28",), {**_ROLLING, "commit_delay_s": 0.0}),
     "pinloose": Planted(held.pinloose, (), ("I16",), {**_KEEPING, "workers": 3}),

@@ -26,11 +26,14 @@ from astraflow.core.fleet.versions import PublishedVersion
 from astraflow.core.runs import decisions
 from astraflow.core.runs.consequences import EnqueueTask
 from astraflow.core.runs.states import READY, Succeeded
+from astraflow.scheduler import fleet_rows
 
 __all__ = [
     "activeforgotten",
     "bootforgets",
     "cleanuplost",
+    "copyforgotten",
+    "copyuntold",
     "earlywave",
     "listedstays",
     "noticelost",
@@ -206,3 +209,18 @@ def earlywave() -> AbstractContextManager[Any]:
         return msgspec.structs.replace(standing(*args), has_version=True)
 
     return patch.object(rollouts, "_standing", broken)
+
+
+def copyforgotten() -> AbstractContextManager[Any]:
+    """The row of a resource does not say where its copy is."""
+    row = fleet_rows.resource_row
+
+    def broken(record: Any) -> Any:
+        return msgspec.structs.replace(row(record), blob=None)
+
+    return patch.object(fleet_rows, "resource_row", broken)
+
+
+def copyuntold() -> AbstractContextManager[Any]:
+    """A task goes to another worker because of a copy, and that worker is not told where the copy is (against P12)."""
+    return patch.object(placing, "copies_for", lambda *_: ())

@@ -13,7 +13,7 @@ import msgspec
 
 from astraflow.core.engine.batch import Batch
 from astraflow.core.engine.commands import CancelRun, OperatorCommand, SubmitRun
-from astraflow.core.engine.effects import Effect, Reply, SendInstall
+from astraflow.core.engine.effects import Effect, Reply, SendDispatch, SendExport, SendInstall
 from astraflow.core.engine.engine import Engine
 from astraflow.core.engine.ownership import Ownership
 from astraflow.core.engine.settings import EngineSettings
@@ -41,6 +41,7 @@ __all__ = ["SchedulerProcess"]
 
 PUBLISHED = [PublishedVersion(EVERY_TENANT, *key, "0" * 64) for key in (EXTRA, NEXT)]
 """What the repository of the simulation has."""
+COPY = msgspec.Raw(b'{"copyUrl":"sim://copy"}')
 
 
 def rows_of(batch: Batch) -> Changes:
@@ -175,8 +176,9 @@ class SchedulerProcess:
             cancel_grace_ms=1000,
             stop_overdue_s=3.0,
             timeout_slack_s=1.0,
-            resource_grace_s=6.0,
+            resource_grace_s=1.0 if self.config.copies else 6.0,
             affinity_grace_s=6.0,
+            keeps_copies=self.config.copies,
         )
 
     def _serve(self) -> None:
@@ -436,7 +438,14 @@ class SchedulerProcess:
 
 
 def _signed(effect: Effect) -> Effect:
-    """As the shell does: add the URL."""
-    if isinstance(effect, SendInstall):
-        return msgspec.structs.replace(effect, url="sim://package")
+    """As the shell does: add the URLs."""
+    if isinstance(effect, SendInstall | SendExport):
+        return msgspec.structs.replace(effect, url="sim://somewhere")
+    if isinstance(effect, SendDispatch) and effect.copies:
+        refs = tuple(
+            ref if copy is None else msgspec.structs.replace(ref, metadata=COPY)
+            for ref, copy in zip(effect.dispatch.resource_refs, effect.copies, strict=True)
+        )
+        dispatch = msgspec.structs.replace(effect.dispatch, resource_refs=refs)
+        return msgspec.structs.replace(effect, dispatch=dispatch)
     return effect

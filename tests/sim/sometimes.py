@@ -1,4 +1,4 @@
-"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S30)."""
+"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S32)."""
 
 from __future__ import annotations
 
@@ -49,6 +49,8 @@ SOMETIMES: Mapping[str, str] = {
     "S28 a rollout was rolled back": "rollout rolled_back",
     "S29 a rollout went on after a restart": "rollout went on after a restart",
     "S30 a version was removed by command": "version removed",
+    "S31 a resource was copied": "copy noted",
+    "S32 a resource was read from its copy on another worker": "copy fetched",
     "S23 a middleware lost what it used while its call was open": "lost with an open call",
 }
 

@@ -33,7 +33,7 @@ from astraflow.core.protocol.worker_session import (
 )
 from tests.sim.clock import Clock
 from tests.sim.config import Config
-from tests.sim.edges import edge, edge_json, edge_time
+from tests.sim.edges import edge, edge_time
 from tests.sim.keeping import Keeping, Kept
 from tests.sim.network import Connection, Network
 from tests.sim.wire import SimIds, through_codec
@@ -462,7 +462,7 @@ class WorkerProcess:
 
     def _list(self, made: Kept | None) -> tuple[business.Artifact, ...]:
         """Some files are listed by the result of the attempt that made them."""
-        if made is None or made.is_memory or not self.world.chance(0.3):
+        if made is None or made.is_memory or not self.world.chance(0.9 if made.is_durable else 0.3):
             return ()
         if self.keeping.kept.get(made.resource_id) is not made or made.end is not None:
             return ()  # it went before it was listed
@@ -473,7 +473,7 @@ class WorkerProcess:
             "thing",
             1,
             edge_time(made.resource_id),
-            metadata=edge_json(made.resource_id),
+            metadata=self.keeping.metadata(made),
         )
         return (listed,)
 

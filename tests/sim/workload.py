@@ -55,7 +55,7 @@ def draw_plan(world: World, config: Config) -> Plan:
         parents.append(mine)
         nodes.append(_draw_node(world, config, index, mine, joins))
     if config.resources:
-        _hand_on(world, nodes, parents)
+        _hand_on(world, config, nodes, parents)
     if config.packages:
         _want_extra(world, nodes)
     if config.chains:
@@ -79,7 +79,9 @@ def draw_plan(world: World, config: Config) -> Plan:
     )
 
 
-def _hand_on(world: World, nodes: list[PlanNode], parents: list[tuple[int, ...]]) -> None:
+def _hand_on(
+    world: World, config: Config, nodes: list[PlanNode], parents: list[tuple[int, ...]]
+) -> None:
     """Some nodes make a resource, some use or change what a node above them has made or handed on."""
     rng = world.rng
     for index, node in enumerate(nodes):
@@ -88,7 +90,7 @@ def _hand_on(world: World, nodes: list[PlanNode], parents: list[tuple[int, ...]]
         if makers and rng.random() < 0.8:
             changes["inputs"] = (*node.inputs, InputEdge(rng.choice(makers), ("r",), ("use",)))
             changes["on_resource_lost"] = rng.choice(("rebuild", "rebuild", "fail", None))
-            if rng.random() < 0.4:
+            if rng.random() < 0.4 and not config.copies:
                 changes |= {"type": "sim.change", "join": "all", "disabled": False}
         elif rng.random() < 0.5:
             changes |= {"type": "sim.make", "join": "all", "disabled": False}

@@ -46,8 +46,16 @@ class ResourceChecker:
     # -- told by the world ------------------------------------------------------------------
 
     def on_start(self, worker: WorkerProcess, dispatch: business.Dispatch) -> None:
-        """I16: a task that uses a resource is only ever leased to the worker that holds it."""
+        """I16: a task that uses a resource is only ever leased to the worker that holds it, or to one that is told
+        where its copy is."""
+        copied = {
+            ref.resource_id
+            for ref in dispatch.resource_refs
+            if b"copyUrl" in bytes(ref.metadata) and self._has_copy(worker.tenant, ref.resource_id)
+        }
         for ref in find_resource_refs(bytes(dispatch.parameters)):
+            if ref.resource_id in copied or ref.resource_id in worker.keeping.fetched:
+                continue
             holders = [ref.worker_id] if ref.worker_id is not None else []
             holders = holders or self._holders(worker.tenant, ref.resource_id)
             if holders and worker.worker_id not in holders:
@@ -56,6 +64,14 @@ class ResourceChecker:
                     f"{dispatch.task_id} uses {ref.resource_id} of {holders}, "
                     f"and went to {worker.worker_id}",
                 )
+
+    def _has_copy(self, tenant: str, resource_id: str) -> bool:
+        rows = self.store.resources.values()
+        return any(
+            row.blob is not None
+            for row in rows
+            if (row.tenant, row.resource_id) == (tenant, resource_id)
+        )
 
     def _holders(self, tenant: str, resource_id: str) -> list[str]:
         return [
