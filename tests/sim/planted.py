@@ -483,7 +483,9 @@ PLANTED: dict[str, Planted] = {
         },
         only=True,
     ),
-    "rowsforgotten": Planted(held.rowsforgotten, ("scheduler_crash",), ("I18", "I20"), _KEEPING),
+    "rowsforgotten": Planted(
+        held.rowsforgotten, ("scheduler_crash",), ("I18", "I20", "I16"), _KEEPING
+    ),
     "bootforgets": Planted(held.bootforgets, ("scheduler_crash",), ("I20",), _KEEPING),
     "listedstays": Planted(held.listedstays, ("worker_crash", "cancel"), ("I18",), _KEEPING),
 }
