@@ -1,8 +1,8 @@
-"""What a SQL store asks of a database. `sqlite` and `postgres` have one each; the parts of a store know only this.
+"""What a store asks of a database. `sqlite`, `postgres` and `memory` have one each; the parts know only this.
 
 A part names a query and gives its parameters by name; rows come back as they are. What changes rows is a function of a
 `Transaction`, which a database runs where it writes: SQLite in its thread, where nothing waits, PostgreSQL on its
-connection.
+connection, the one in memory at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The streams of tenants and the audit, in a SQL store. Commits write them."""
+"""The streams of tenants and the audit. Commits write them."""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ from astraflow.store.rows import (
     TenantEvent,
     submissions_of,
 )
-from astraflow.store.tables import REMOVED, WRITTEN, table_of
+from astraflow.store.tables import REMOVED, WRITTEN, keys_to_remove, table_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from astraflow.store.rows import Changes
 
@@ -41,9 +41,16 @@ class MemoryTables:
     def of(self, kind: type[R]) -> dict[Any, R]:
         return self._rows[kind.table]
 
-    def sorted(self, kind: type[R]) -> list[R]:
+    def matching(self, kind: type[R], wanted: Mapping[str, Any]) -> list[R]:
+        """The rows with these values."""
         rows = self.of(kind)
-        return [rows[key] for key in sorted(rows)]
+        if kind.primary_key and wanted.keys() >= set(kind.primary_key):
+            key = tuple(wanted[name] for name in kind.primary_key)
+            row = rows.get(key if len(key) > 1 else key[0])
+            found = [] if row is None else [row]
+        else:
+            found = list(rows.values())
+        return [row for row in found if all(getattr(row, k) == v for k, v in wanted.items())]
 
     def put(self, row: Row) -> bool:
         """Write a row as its mode says; False if one with its key is there and stays."""
@@ -74,24 +81,33 @@ class MemoryTables:
         return True
 
     def write(self, changes: Changes) -> None:
-        put = {}
         for name, kind in REMOVED.items():
-            key_of = table_of(kind).key_of
-            assert key_of is not None
-            put[name] = {key_of(row) for row in getattr(changes, name.removesuffix("_gone"))}
-            for key in getattr(changes, name):
-                if key not in put[name]:
-                    self.of(kind).pop(key, None)
+            for key in keys_to_remove(changes, name):
+                self.of(kind).pop(key, None)
         for name in WRITTEN:
             for row in getattr(changes, name):
                 self.put(row)
         for submission in submissions_of(changes.runs):
             self.put(submission)
 
-    def remove(self, kind: type[R], is_over: Callable[[R], bool]) -> None:
+    def remove(self, kind: type[R], is_over: Callable[[R], bool]) -> int:
         rows = self.of(kind)
-        for key in [key for key, row in rows.items() if is_over(row)]:
+        gone = [key for key, row in rows.items() if is_over(row)]
+        for key in gone:
             del rows[key]
+        return len(gone)
+
+    def remove_events(self, tenant: str, last: int) -> int:
+        """From the front of a stream, so that what is left has no gap (P17)."""
+        events = self.events[tenant]
+        self.events[tenant] = [event for event in events if event.number > last]
+        return len(events) - len(self.events[tenant])
+
+    def keep_audits(self, is_kept: Callable[[int, int], bool]) -> int:
+        """Keep those of whose number and time this is true; how many went."""
+        before = len(self.audits)
+        self.audits = [(number, row) for number, row in self.audits if is_kept(number, row.at)]
+        return before - len(self.audits)
 
     def run_bytes(self, run_id: str) -> int:
         return sum(len(segment.body) for segment in self.segments.get(run_id, ()))

@@ -1,4 +1,4 @@
-"""Packages in a SQL store: published versions, the active ones, rollouts; and the values of the site."""
+"""Packages: published versions, the active ones, rollouts; and the values of the site."""
 
 from __future__ import annotations
 

@@ -16,10 +16,10 @@ import msgspec
 
 from astraflow.core import errors
 from astraflow.core.errors import StoreError
+from astraflow.store.composed import ComposedStore
 from astraflow.store.content import check_changes, check_values, refused
 from astraflow.store.postgres_commit import CommitStatement
 from astraflow.store.postgres_connection import connect, make_pool, migrate, part, reading, writing
-from astraflow.store.sql_store import SqlStore
 from astraflow.store.statements import Statements
 from astraflow.store.store import Claim
 
@@ -238,7 +238,7 @@ class _Transaction:
         return False  # autovacuum does it
 
 
-class PostgresStore(SqlStore[PostgresDatabase]):
+class PostgresStore(ComposedStore[PostgresDatabase]):
     """A `Store` in the schema `astraflow` of a PostgreSQL database."""
 
     def __init__(self, url: str, *, ttl_s: float = TTL_S) -> None:

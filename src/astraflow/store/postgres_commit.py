@@ -12,7 +12,7 @@ import msgspec
 
 from astraflow.store.rows import RunChange, Submission, submissions_of
 from astraflow.store.statements import compiled, conflict_text, load_queries
-from astraflow.store.tables import REMOVED, WRITTEN, Table, table_of
+from astraflow.store.tables import REMOVED, WRITTEN, Table, keys_to_remove, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -70,17 +70,14 @@ class CommitStatement:
         held_bytes = sum(len(segment.body) for segment in changes.segments)
         fence = Fence(claim.shard, claim.epoch, writer, number, held_bytes, len(changed))
         arguments: list[Any] = [*fence]
-        put: dict[str, Collection[Any]] = {}
         for name, table in self._puts:
             rows = made[name] if name in made else getattr(changes, name)
             if rows and table.kind.mode == "replace":
                 assert table.key_of is not None
-                put[name] = last = {table.key_of(row): row for row in rows}
-                rows = last.values()
+                rows = {table.key_of(row): row for row in rows}.values()
             arguments += zip(*map(_values, rows), strict=True) if rows else table.no_columns
         for name, table in self._removals:
-            kept = put.get(name.removesuffix("_gone"), ())
-            keys = [key for key in getattr(changes, name) if key not in kept]
+            keys = keys_to_remove(changes, name)
             arguments += zip(*keys, strict=True) if keys else table.no_keys
         return arguments
 

@@ -1,4 +1,4 @@
-"""Runs in a SQL store: their rows, plans, facts and idempotency keys. Commits write them."""
+"""Runs: their rows, plans, facts and idempotency keys. Commits write them."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from astraflow.core.errors import StoreError
+from astraflow.store.composed import ComposedStore
 from astraflow.store.content import check_changes, check_values
-from astraflow.store.sql_store import SqlStore
 from astraflow.store.sqlite_file import (
     MEMORY,
     FileLock,
@@ -179,7 +179,7 @@ class SqliteDatabase:
         return await self._reads.call(read)
 
 
-class SqliteStore(SqlStore[SqliteDatabase]):
+class SqliteStore(ComposedStore[SqliteDatabase]):
     """A `Store` in one file, or in memory for `:memory:`."""
 
     def __init__(self, path: str | Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -18,7 +18,7 @@ from astraflow.store.content import refused
 from astraflow.store.rows import Submission, submissions_of
 from astraflow.store.sqlite_checkpoint import Checkpointer
 from astraflow.store.sqlite_file import store_error
-from astraflow.store.tables import REMOVED, WRITTEN, table_of
+from astraflow.store.tables import REMOVED, WRITTEN, keys_to_remove
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -119,9 +119,8 @@ class SqliteWriter:
                 raise self._stale(claim, number)
             # What is gone goes first, because what is put stays; rows follow in the order of their references.
             for name, text in self._deletes:
-                keys = getattr(changes, name)
-                if keys:
-                    cursor.executemany(text, _not_put(changes, name, keys))
+                if getattr(changes, name):
+                    cursor.executemany(text, keys_to_remove(changes, name))
             for name, text in self._puts:
                 rows = getattr(changes, name)
                 if rows:
@@ -230,14 +229,6 @@ def _finished(script: Awaitable[Answer]) -> Answer:
         answer: Answer = done.value
         return answer
     raise AssertionError("a script waits for something else than its transaction")
-
-
-def _not_put(changes: Changes, name: str, keys: list[Any]) -> list[Any]:
-    """Without those that are put: a row that is replaced keeps columns of the stored one."""
-    key_of = table_of(REMOVED[name]).key_of
-    assert key_of is not None
-    put = {key_of(row) for row in getattr(changes, name.removesuffix("_gone"))}
-    return [key for key in keys if key not in put]
 
 
 def _size(changes: Changes) -> int:

@@ -1,4 +1,4 @@
-"""Retention in a SQL store: what is held, and the removal of what is past its limits, a bounded piece at a time."""
+"""Retention: what is held, and the removal of what is past its limits, a bounded piece at a time."""
 
 from __future__ import annotations
 

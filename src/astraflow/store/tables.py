@@ -14,7 +14,7 @@ from astraflow.store.rows import Changes, Row
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["REMOVED", "WRITTEN", "SqlType", "Table", "table_of"]
+__all__ = ["REMOVED", "WRITTEN", "SqlType", "Table", "keys_to_remove", "table_of"]
 
 SqlType = Literal["text", "integer", "boolean", "bytes"]
 R = TypeVar("R", bound=Row)
@@ -97,3 +97,14 @@ REMOVED = {
     if f"{name}_gone" in Changes.__struct_fields__
 }
 """The lists of keys in `Changes`."""
+
+
+def keys_to_remove(changes: Changes, name: str) -> list[Any]:
+    """The keys in a list `x_gone`, without those of rows that are put: such a row may keep stored columns."""
+    keys: list[Any] = getattr(changes, name)
+    rows = getattr(changes, name.removesuffix("_gone"))
+    key_of = table_of(REMOVED[name]).key_of
+    if not keys or not rows or key_of is None:
+        return keys
+    put = set(map(key_of, rows))
+    return [key for key in keys if key not in put]

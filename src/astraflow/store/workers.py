@@ -1,4 +1,4 @@
-"""Workers in a SQL store, and what belongs to them: install intents, affinities, resources. Commits write them."""
+"""Workers, and what belongs to them: install intents, affinities, resources. Commits write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saved workflows in a SQL store."""
+"""Saved workflows."""
 
 from __future__ import annotations
 

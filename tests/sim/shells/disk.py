@@ -47,10 +47,10 @@ class Disk:
 
     async def claim(self, handle: Handle, owner: str) -> Claim | None:
         """A claim, early when the connection of its owner is gone, though the owner may believe in it."""
-        if self._holder is not None and self.store._ttl_s is not None:
+        if self._holder is not None and self.store.database.ttl_s is not None:
             holder, claim = self._holder
             if holder.is_gone() and self.world.now - self._renewed_at >= GONE_S:
-                if self.store._until > self.world.now:
+                if self.store.database.until > self.world.now:
                     self.world.sometimes("claimed early")
                 await self.store.release(claim)
         claimed = await self.store.claim(owner)

@@ -107,15 +107,15 @@ class Simulation:
 
     def _reopen(self, site: Site) -> None:
         """What is stored is what was told, and the rows say what the facts say."""
-        for run_id, row in site.disk.store.tables.of(RunRow).items():
+        for run_id, row in site.disk.store.database.tables.of(RunRow).items():
             difference = site.mirror.rows[run_id].differs(row)
             if difference is not None:
                 raise Violation("I20", f"the row of {run_id}: {difference}")
         for run_id in site.checkers.accepted:
-            if run_id not in site.disk.store.tables.of(RunRow):
+            if run_id not in site.disk.store.database.tables.of(RunRow):
                 raise Violation("I7", f"run {run_id} was acknowledged and is gone")
         for run_id, stored in site.mirror.runs.items():
-            pages = site.disk.store.tables.segments[run_id]
+            pages = site.disk.store.database.tables.segments[run_id]
             if [page.first for page in pages[1:]] != [page.last + 1 for page in pages[:-1]]:
                 raise Violation("I20", f"the pages of {run_id} have gaps")
             if pages[-1].last != stored.last_event:

@@ -1,4 +1,4 @@
-"""A `Store` over a SQL database, composed of its parts."""
+"""A `Store` over a database, composed of its parts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from astraflow.store.database import Database
     from astraflow.store.store import Store
 
-__all__ = ["SqlStore"]
+__all__ = ["ComposedStore"]
 
 D = TypeVar("D", bound="Database")
 
 
-class SqlStore(Generic[D]):
+class ComposedStore(Generic[D]):
     """Which part answers what. All methods of `Store` are here by name, and nothing else is."""
 
     def __init__(self, database: D) -> None:
@@ -83,5 +83,5 @@ class SqlStore(Generic[D]):
 
 if TYPE_CHECKING:
 
-    def _is_a_store(store: SqlStore[Database]) -> Store:
+    def _is_a_store(store: ComposedStore[Database]) -> Store:
         return store
