@@ -11,7 +11,7 @@ import pytest
 from astraflow.core import errors
 from astraflow.core.workflow.limits import MAX_MANIFEST_BYTES
 from astraflow.packages import check_archive
-from astraflow.packages.signing import MAX_SIGNATURE_CHARS, Signature, TrustedKeys
+from astraflow.packages.signing import MAX_SIGNATURE_CHARS, PackageSignature, TrustedKeys
 from tests.packages.archives import Item, items, manifest, write_zip
 
 END = struct.Struct("<4s4H2LH")
@@ -94,7 +94,7 @@ def test_a_manifest_beyond_its_size_is_refused_before_it_is_read(tmp_path: Path)
 
 def test_a_signature_beyond_its_size_is_refused_before_it_is_read() -> None:
     with pytest.raises(errors.Refused, match="longer than"):
-        Signature.parse("{" + " " * MAX_SIGNATURE_CHARS + "}")
+        PackageSignature.parse("{" + " " * MAX_SIGNATURE_CHARS + "}")
 
 
 def test_a_file_of_keys_with_a_line_that_is_none_is_refused_by_name(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 
 from astraflow.core import errors
 from astraflow.packages import (
-    Signature,
+    PackageSignature,
     SigningKey,
     TrustedKeys,
     Verdict,
@@ -35,26 +35,26 @@ def key() -> SigningKey:
 
 
 @pytest.fixture
-def signature(key: SigningKey, tmp_path: Path) -> Signature:
+def signature(key: SigningKey, tmp_path: Path) -> PackageSignature:
     built = build_archive(write_folder(tmp_path / "p"), tmp_path)
     return sign(built, key, "release team", AT)
 
 
-def about(signature: Signature) -> dict[str, str]:
+def about(signature: PackageSignature) -> dict[str, str]:
     return {"sha256": signature.sha256, "name": signature.name, "version": signature.version}
 
 
 def test_a_signature_holds_for_the_archive_it_was_made_for(
-    signature: Signature, key: SigningKey
+    signature: PackageSignature, key: SigningKey
 ) -> None:
-    verify(Signature.parse(signature.text()), **about(signature))
+    verify(PackageSignature.parse(signature.text()), **about(signature))
     trusted = TrustedKeys.parse([f"ours={key.public}"])
     for policy in ("warn", "require"):
         assert judge(policy, signature.text(), trusted, **about(signature)) == Verdict("ours")
 
 
 def test_a_file_is_signed_as_what_was_built(
-    tmp_path: Path, signature: Signature, key: SigningKey
+    tmp_path: Path, signature: PackageSignature, key: SigningKey
 ) -> None:
     assert sign(tmp_path / "demo-1.0.0.cwx", key, "release team", AT) == signature
 
@@ -75,7 +75,7 @@ def test_a_file_is_signed_as_what_was_built(
 )
 @pytest.mark.parametrize("policy", ["warn", "require"])
 def test_a_signature_that_was_changed_is_refused(
-    signature: Signature, key: SigningKey, change: dict[str, Any], policy: Policy
+    signature: PackageSignature, key: SigningKey, change: dict[str, Any], policy: Policy
 ) -> None:
     changed = msgspec.structs.replace(signature, **change)
     trusted = TrustedKeys.parse([f"ours={key.public}"])
@@ -85,19 +85,19 @@ def test_a_signature_that_was_changed_is_refused(
 
 
 @pytest.mark.parametrize("field", ["sha256", "name", "version"])
-def test_a_signature_of_another_archive_is_refused(signature: Signature, field: str) -> None:
+def test_a_signature_of_another_archive_is_refused(signature: PackageSignature, field: str) -> None:
     with pytest.raises(errors.Refused, match="of another"):
         verify(signature, **{**about(signature), field: "b" * 64})
 
 
-def test_a_text_that_is_no_signature_is_refused(signature: Signature) -> None:
+def test_a_text_that_is_no_signature_is_refused(signature: PackageSignature) -> None:
     unknown = msgspec.json.encode({**msgspec.to_builtins(signature), "more": 1}).decode()
     for text in ("", "{}", "[" * 100_000, "x" * 5_000, unknown):
         with pytest.raises(errors.Refused):
-            Signature.parse(text)
+            PackageSignature.parse(text)
 
 
-def test_what_is_missing_or_unknown_is_as_the_policy_says(signature: Signature) -> None:
+def test_what_is_missing_or_unknown_is_as_the_policy_says(signature: PackageSignature) -> None:
     nobody = TrustedKeys({})
     for text in (None, signature.text()):
         assert judge("off", text, nobody, **about(signature)) == Verdict()

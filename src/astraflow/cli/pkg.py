@@ -218,7 +218,7 @@ def verify(
     With --trusted, also who has signed it.
     """
     from astraflow.packages.archive import check_archive, check_contents
-    from astraflow.packages.signing import Signature, TrustedKeys, judge
+    from astraflow.packages.signing import PackageSignature, TrustedKeys, judge
     from astraflow.packages.signing import verify as check_signature
 
     with files():
@@ -230,7 +230,7 @@ def verify(
     name, version = checked.manifest.name, checked.manifest.version
     signed_by = None
     if text is not None:
-        parsed = Signature.parse(text)
+        parsed = PackageSignature.parse(text)
         check_signature(parsed, checked.sha256, name, version)
         signed_by = parsed.signed_by
     if trusted is not None:

@@ -82,8 +82,8 @@ def load_scheduler(
     Raises:
         ConfigError: with everything that is wrong.
     """
-    reader = _Reader("scheduler", SchedulerSettings, file)
-    return reader.read(flags or {}, _environ(environ), scheduler_rules)
+    loader = _Loader("scheduler", SchedulerSettings, file)
+    return loader.load(flags or {}, _environ(environ), scheduler_rules)
 
 
 def load_worker(
@@ -93,8 +93,8 @@ def load_worker(
     file: Path | None = None,
 ) -> Loaded[WorkerSettings]:
     """Read a worker's settings, as `load_scheduler`."""
-    reader = _Reader("worker", WorkerSettings, file)
-    return reader.read(flags or {}, _environ(environ), worker_rules)
+    loader = _Loader("worker", WorkerSettings, file)
+    return loader.load(flags or {}, _environ(environ), worker_rules)
 
 
 def keep_secret(settings: SchedulerSettings) -> Secret:
@@ -122,7 +122,7 @@ def described(kind: type[msgspec.Struct]) -> list[tuple[str, str, str]]:
     ]
 
 
-class _Reader(Generic[_Settings]):
+class _Loader(Generic[_Settings]):
     """Gathers the values of one process from all places, and the problems with them."""
 
     def __init__(self, table: str, kind: type[_Settings], file: Path | None) -> None:
@@ -136,7 +136,7 @@ class _Reader(Generic[_Settings]):
         self.problems: list[str] = []
         self.notes: list[str] = []
 
-    def read(
+    def load(
         self,
         flags: Mapping[str, object],
         environ: Mapping[str, str],

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from astraflow.packages.archive import Archive, check_archive, check_contents, unpack
 from astraflow.packages.building import Built, build_archive
-from astraflow.packages.entries import Entry, Limits
+from astraflow.packages.entries import ArchiveEntry, Limits
 from astraflow.packages.requirements import check_python
 from astraflow.packages.signing import (
-    Signature,
+    PackageSignature,
     SigningKey,
     TrustedKeys,
     Verdict,
@@ -18,10 +18,10 @@ from astraflow.packages.signing import (
 
 __all__ = [
     "Archive",
+    "ArchiveEntry",
     "Built",
-    "Entry",
     "Limits",
-    "Signature",
+    "PackageSignature",
     "SigningKey",
     "TrustedKeys",
     "Verdict",

@@ -24,7 +24,7 @@ from astraflow.core.workflow.limits import MAX_MANIFEST_BYTES
 from astraflow.core.workflow.manifest import Manifest, ManifestBody
 from astraflow.core.workflow.manifest_rules import validate_manifest
 from astraflow.core.workflow.problems import InvalidDocument, Problems
-from astraflow.packages.entries import Entry, Limits, check_rows
+from astraflow.packages.entries import ArchiveEntry, Limits, check_rows
 from astraflow.packages.requirements import without_unpinned
 from astraflow.packages.toc import STORED, read_rows, refuse
 
@@ -42,7 +42,7 @@ class Archive(msgspec.Struct, frozen=True):
 
     path: Path
     manifest: Manifest
-    entries: dict[str, Entry]
+    entries: dict[str, ArchiveEntry]
     sha256: str
     size_bytes: int
 
@@ -144,7 +144,7 @@ def digest_of(file: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-def _inflate(file: BinaryIO, entry: Entry) -> Iterator[bytes]:
+def _inflate(file: BinaryIO, entry: ArchiveEntry) -> Iterator[bytes]:
     """The bytes of an entry, piece by piece, and never more than it said."""
     row = entry.row
     file.seek(row.begin)
@@ -182,7 +182,7 @@ def _pieces(unpacker: zlib._Decompress | None, packed: bytes, name: str) -> Iter
         packed = unpacker.unconsumed_tail
 
 
-def _read_manifest(file: BinaryIO, entries: dict[str, Entry], unpinned: bool) -> Manifest:
+def _read_manifest(file: BinaryIO, entries: dict[str, ArchiveEntry], unpinned: bool) -> Manifest:
     entry = entries.get(MANIFEST)
     if entry is None:
         refuse(f"the archive has no entry: {MANIFEST}")
@@ -198,7 +198,9 @@ def _read_manifest(file: BinaryIO, entries: dict[str, Entry], unpinned: bool) ->
     return manifest
 
 
-def _check_adapters(body: ManifestBody, entries: dict[str, Entry], problems: Problems) -> None:
+def _check_adapters(
+    body: ManifestBody, entries: dict[str, ArchiveEntry], problems: Problems
+) -> None:
     for place, adapter in enumerate(body.adapters):
         module = adapter.entrypoint.partition(":")[0]
         if not _has_module(module, entries):
@@ -213,7 +215,7 @@ def _check_adapters(body: ManifestBody, entries: dict[str, Entry], problems: Pro
                 problems.add(pointer, errors.PKG_INVALID, message)
 
 
-def _has_module(module: str, entries: dict[str, Entry]) -> bool:
+def _has_module(module: str, entries: dict[str, ArchiveEntry]) -> bool:
     path = module.replace(".", "/")
     return any(
         f"{folder}{path}{ending}" in entries
@@ -226,7 +228,7 @@ def _escaped(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
 
 
-def _check_files(body: ManifestBody, entries: dict[str, Entry], problems: Problems) -> None:
+def _check_files(body: ManifestBody, entries: dict[str, ArchiveEntry], problems: Problems) -> None:
     hooks = {} if body.hooks is None else {"install": body.hooks.install}
     if body.hooks is not None:
         hooks["uninstall"] = body.hooks.uninstall

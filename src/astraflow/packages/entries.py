@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
-from astraflow.packages.toc import Row, refuse
+from astraflow.packages.toc import DirectoryRow, refuse
 
-__all__ = ["INSTALLER_NAMES", "Entry", "Limits", "check_rows"]
+__all__ = ["INSTALLER_NAMES", "ArchiveEntry", "Limits", "check_rows"]
 
 INSTALLER_NAMES: Final = frozenset({".venv", ".install.json"})
 """What the installer puts beside a package's files."""
@@ -43,23 +43,23 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     depth: int = 32
 
 
-class Entry(msgspec.Struct, frozen=True):
+class ArchiveEntry(msgspec.Struct, frozen=True):
     """A file of an archive."""
 
     name: str
     size_bytes: int
     is_executable: bool
-    row: Row
+    row: DirectoryRow
 
 
-def check_rows(rows: list[Row], limits: Limits) -> dict[str, Entry]:
+def check_rows(rows: list[DirectoryRow], limits: Limits) -> dict[str, ArchiveEntry]:
     """The files of an archive by name, folders left out: they come with their files.
 
     Raises:
         Refused: an entry may not be unpacked; the message names it.
     """
     seen = _Seen()
-    entries: dict[str, Entry] = {}
+    entries: dict[str, ArchiveEntry] = {}
     total_bytes = packed_bytes = 0
     for row in rows:
         name = row.name.removesuffix("/")
@@ -72,7 +72,7 @@ def check_rows(rows: list[Row], limits: Limits) -> dict[str, Entry]:
             refuse(f"unpacked, the archive is larger than {limits.total_bytes} bytes")
         _check_ratio(row, limits)
         if not is_folder:
-            entries[name] = Entry(name, row.size_bytes, bool(row.mode & 0o111), row)
+            entries[name] = ArchiveEntry(name, row.size_bytes, bool(row.mode & 0o111), row)
     if total_bytes > max(limits.total_floor_bytes, limits.ratio * packed_bytes):
         refuse(f"the archive is packed more than {limits.ratio} times: {total_bytes} bytes")
     return entries
@@ -101,7 +101,7 @@ def _check_name(name: str, limits: Limits) -> None:
         refuse(f"the entry has a name that the installer uses: {told}")
 
 
-def _check_kind(row: Row) -> bool:
+def _check_kind(row: DirectoryRow) -> bool:
     """Whether it is a folder."""
     kind = stat.S_IFMT(row.mode)
     is_folder = row.name.endswith("/")
@@ -112,7 +112,7 @@ def _check_kind(row: Row) -> bool:
     return is_folder
 
 
-def _check_ratio(row: Row, limits: Limits) -> None:
+def _check_ratio(row: DirectoryRow, limits: Limits) -> None:
     is_large = row.size_bytes > limits.ratio_floor_bytes
     if is_large and row.size_bytes > limits.ratio * row.packed_bytes:
         refuse(f"the entry is packed more than {limits.ratio} times: {row.name[:80]!r}")

@@ -24,8 +24,8 @@ from astraflow.packages.archive import check_archive
 from astraflow.packages.building import Built
 
 __all__ = [
+    "PackageSignature",
     "Policy",
-    "Signature",
     "SigningKey",
     "TrustedKeys",
     "Verdict",
@@ -45,7 +45,7 @@ _Base64 = Annotated[str, Meta(max_length=256)]
 _Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
-class Signature(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+class PackageSignature(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """A signature of one archive. `signedBy` is what the signer calls itself: the key alone is believed."""
 
     algorithm: Literal["ed25519"]
@@ -61,7 +61,7 @@ class Signature(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fiel
         return msgspec.json.encode(self).decode()
 
     @classmethod
-    def parse(cls, text: str) -> Signature:
+    def parse(cls, text: str) -> PackageSignature:
         """Raises Refused when the text is no signature."""
         if len(text) > MAX_SIGNATURE_CHARS:
             raise _bad(f"the signature is longer than {MAX_SIGNATURE_CHARS} characters")
@@ -147,7 +147,7 @@ class Verdict(msgspec.Struct, frozen=True):
     warning: str | None = None
 
 
-def sign(archive: Built | Path, key: SigningKey, by: str, at: str) -> Signature:
+def sign(archive: Built | Path, key: SigningKey, by: str, at: str) -> PackageSignature:
     """Sign an archive. `at` is the time as RFC 3339 writes it.
 
     Raises:
@@ -158,14 +158,14 @@ def sign(archive: Built | Path, key: SigningKey, by: str, at: str) -> Signature:
         sha256, manifest = checked.sha256, checked.manifest
     else:
         sha256, manifest = archive.sha256, archive.manifest
-    unsigned = Signature(
+    unsigned = PackageSignature(
         "ed25519", key.public, by, at, sha256, manifest.name, manifest.version, value=""
     )
     value = base64.b64encode(key.sign(_covered(unsigned))).decode()
     return msgspec.structs.replace(unsigned, value=value)
 
 
-def verify(signature: Signature, sha256: str, name: str, version: str) -> None:
+def verify(signature: PackageSignature, sha256: str, name: str, version: str) -> None:
     """Whether the signature is of this archive, and made with the key that it names.
 
     Raises:
@@ -205,7 +205,7 @@ def judge(
         return Verdict()
     if signature is None:
         return _missed(policy, f"the package is not signed: {name} {version}")
-    parsed = Signature.parse(signature)
+    parsed = PackageSignature.parse(signature)
     verify(parsed, sha256, name, version)
     signed_by = trusted.name_of(parsed.key)
     if signed_by is None:
@@ -220,7 +220,7 @@ def _missed(policy: Policy, message: str) -> Verdict:
     return Verdict(warning=message)
 
 
-def _covered(signature: Signature) -> bytes:
+def _covered(signature: PackageSignature) -> bytes:
     """What is signed: all other fields, in one order and one spelling."""
     fields = msgspec.to_builtins(signature)
     del fields["value"]

@@ -17,7 +17,7 @@ from typing import BinaryIO, Final, NamedTuple, NoReturn
 
 from astraflow.core import errors
 
-__all__ = ["DEFLATED", "STORED", "Row", "read_rows", "refuse"]
+__all__ = ["DEFLATED", "STORED", "DirectoryRow", "read_rows", "refuse"]
 
 STORED: Final = 0
 DEFLATED: Final = 8
@@ -42,7 +42,7 @@ _UNIX_EXTRA_BYTES: Final = 12
 """Two times and two ids. What follows them in this field is the target of a link."""
 
 
-class Row(NamedTuple):
+class DirectoryRow(NamedTuple):
     """One entry as the table has it. `begin` is where its bytes lie in the file."""
 
     name: str
@@ -55,7 +55,7 @@ class Row(NamedTuple):
 
 
 class _Raw(NamedTuple):
-    row: Row
+    row: DirectoryRow
     flags: int
     name: bytes
     at: int
@@ -65,7 +65,7 @@ def refuse(message: str) -> NoReturn:
     raise errors.Refused(errors.PKG_INVALID, message)
 
 
-def read_rows(file: BinaryIO, size_bytes: int, max_entries: int) -> list[Row]:
+def read_rows(file: BinaryIO, size_bytes: int, max_entries: int) -> list[DirectoryRow]:
     """The entries in the order they lie in the file.
 
     Raises:
@@ -127,7 +127,7 @@ def _read_row(table: bytes, at: int) -> tuple[_Raw, int]:
     if method == STORED and packed != size:
         refuse(f"the entry's sizes do not agree: {text[:80]!r}")
     _check_extra(table[begin + name_bytes : begin + name_bytes + extra_bytes], text)
-    row = Row(text, method, crc, packed, size, attributes >> 16, 0)
+    row = DirectoryRow(text, method, crc, packed, size, attributes >> 16, 0)
     return _Raw(row, flags, name, header_at), end
 
 
@@ -148,9 +148,9 @@ def _check_extra(extra: bytes, name: str) -> None:
             refuse(f"the entry is a link: {name[:80]!r}")
 
 
-def _lay_out(file: BinaryIO, raws: list[_Raw], table_at: int) -> list[Row]:
+def _lay_out(file: BinaryIO, raws: list[_Raw], table_at: int) -> list[DirectoryRow]:
     """Walk over the file as the entries lie in it (Rules 2 and 3)."""
-    rows: list[Row] = []
+    rows: list[DirectoryRow] = []
     at = 0
     for raw in raws:
         if raw.at != at:
@@ -189,7 +189,7 @@ def _check_header(file: BinaryIO, raw: _Raw) -> int:
     return file.tell()
 
 
-def _check_trailer(file: BinaryIO, row: Row, at: int) -> int:
+def _check_trailer(file: BinaryIO, row: DirectoryRow, at: int) -> int:
     """The length of the record behind an entry whose sizes were not known when it was begun."""
     file.seek(at)
     read = file.read(len(_TRAILER_MARK) + _SIZES.size)

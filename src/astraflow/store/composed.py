@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from astraflow.store.events import Events
-from astraflow.store.packages import Packages
-from astraflow.store.runs import Runs
-from astraflow.store.sweeping import Sweeping
-from astraflow.store.workers import Workers
-from astraflow.store.workflows import Workflows
+from astraflow.store.events import StoredEvents
+from astraflow.store.packages import StoredPackages
+from astraflow.store.runs import StoredRuns
+from astraflow.store.sweeper import Sweeper
+from astraflow.store.workers import StoredWorkers
+from astraflow.store.workflows import StoredWorkflows
 
 if TYPE_CHECKING:
     from astraflow.store.database import Database
@@ -34,7 +34,7 @@ class ComposedStore(Generic[D]):
         self.commit = database.commit
         self.is_committed = database.is_committed
 
-        runs = Runs(database)
+        runs = StoredRuns(database)
         self.active_runs = runs.active_runs
         self.find_run = runs.find_run
         self.list_runs = runs.list_runs
@@ -43,7 +43,7 @@ class ComposedStore(Generic[D]):
         self.submissions = runs.submissions
         self.find_submission = runs.find_submission
 
-        workers = Workers(database)
+        workers = StoredWorkers(database)
         self.workers = workers.workers
         self.intents = workers.intents
         self.affinities = workers.affinities
@@ -52,7 +52,7 @@ class ComposedStore(Generic[D]):
         self.find_resource = workers.find_resource
         self.blobs_of_resources = workers.blobs_of_resources
 
-        packages = Packages(database)
+        packages = StoredPackages(database)
         self.put_package = packages.put_package
         self.yank_package = packages.yank_package
         self.packages = packages.packages
@@ -65,20 +65,20 @@ class ComposedStore(Generic[D]):
         self.put_site = packages.put_site
         self.find_site = packages.find_site
 
-        workflows = Workflows(database)
+        workflows = StoredWorkflows(database)
         self.put_workflow = workflows.put_workflow
         self.delete_workflow = workflows.delete_workflow
         self.find_workflow = workflows.find_workflow
         self.list_workflows = workflows.list_workflows
 
-        events = Events(database)
+        events = StoredEvents(database)
         self.event_heads = events.event_heads
         self.tenant_events = events.tenant_events
         self.audit = events.audit
 
-        sweeping = Sweeping(database)
-        self.sweep = sweeping.sweep
-        self.usage = sweeping.usage
+        sweeper = Sweeper(database)
+        self.sweep = sweeper.sweep
+        self.usage = sweeper.usage
 
 
 if TYPE_CHECKING:

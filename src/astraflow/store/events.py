@@ -12,10 +12,10 @@ from astraflow.store.tables import table_of
 if TYPE_CHECKING:
     from astraflow.store.database import Database
 
-__all__ = ["Events"]
+__all__ = ["StoredEvents"]
 
 
-class Events:
+class StoredEvents:
     def __init__(self, database: Database) -> None:
         self._database = database
 

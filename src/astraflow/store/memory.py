@@ -105,7 +105,7 @@ class MemoryDatabase:
         self, claim: Claim, script: Callable[[Transaction], Awaitable[Answer]]
     ) -> Answer:
         self._fence(claim)
-        return await script(_Transaction(self.tables))
+        return await script(MemoryTransaction(self.tables))
 
     async def rows(self, name: str, /, **values: object) -> list[RawRow]:
         check_values(*values.values())
@@ -117,7 +117,7 @@ class MemoryDatabase:
         return take(await self.rows(name, **values))
 
 
-class _Transaction:
+class MemoryTransaction:
     """A `Transaction` that cannot be rolled back: scripts refuse before they change anything."""
 
     def __init__(self, tables: MemoryTables) -> None:

@@ -23,7 +23,7 @@ from astraflow.store.rows import (
     Row,
     RunRow,
     SiteRow,
-    Submission,
+    SubmissionRow,
     WorkerRow,
     WorkflowRow,
 )
@@ -122,9 +122,9 @@ READS: dict[str, Callable[[MemoryTables, Values], list[Any]]] = {
         for segment in tables.segments.get(values["run_id"], ())
         if segment.last > values["after"]
     ],
-    "find_submission": Select(Submission, ("tenant", "key")),
+    "find_submission": Select(SubmissionRow, ("tenant", "key")),
     "submissions": Select(
-        Submission,
+        SubmissionRow,
         order=("created_at", "tenant", "key"),
         where=lambda row, values: row.created_at >= values["since"],
     ),
@@ -257,7 +257,7 @@ CHANGES: dict[str, Callable[[MemoryTables, Values], int]] = {
         lambda number, at: number > tables.audit_number - values["keep"]
     ),
     "delete_submissions": Remove(
-        Submission, lambda row, values, tables: row.created_at < values["cutoff"]
+        SubmissionRow, lambda row, values, tables: row.created_at < values["cutoff"]
     ),
     "delete_ended_resources": Remove(ResourceRow, _is_ended_resource),
     "delete_ended_intents": Remove(InstallIntentRow, _is_ended_intent),

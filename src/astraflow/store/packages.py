@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from astraflow.store.rows import Row
     from astraflow.store.store import Claim
 
-__all__ = ["Packages"]
+__all__ = ["StoredPackages"]
 
 
-class Packages:
+class StoredPackages:
     """What holds for all workers of a tenant, or for the whole site."""
 
     def __init__(self, database: Database) -> None:

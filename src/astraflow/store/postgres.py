@@ -207,10 +207,10 @@ class PostgresShard:
             async with writing(connection), connection.transaction():
                 if await self._row("fence", epoch=claim.epoch) is None:
                     raise _fenced(claim)
-                return await script(_Transaction(connection, self._statements))
+                return await script(PostgresTransaction(connection, self._statements))
 
 
-class _Transaction:
+class PostgresTransaction:
     """A `Transaction` on the connection that writes."""
 
     def __init__(self, connection: Connection, statements: Statements) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from astraflow.store.rows import RunChange, Submission, submissions_of
+from astraflow.store.rows import RunChange, SubmissionRow, submissions_of
 from astraflow.store.statements import compiled, conflict_text, load_queries
 from astraflow.store.tables import REMOVED, WRITTEN, Table, keys_to_remove, table_of
 
@@ -49,7 +49,7 @@ class CommitStatement:
 
     def __init__(self) -> None:
         self._puts = [(name, table_of(kind)) for name, kind in WRITTEN.items()]
-        self._puts.append(("submissions", table_of(Submission)))
+        self._puts.append(("submissions", table_of(SubmissionRow)))
         self._removals = [(name, table_of(kind)) for name, kind in REMOVED.items()]
         writes = [_put_part(name, table) for name, table in self._puts]
         writes += [_removal_part(name, table) for name, table in self._removals]

@@ -34,7 +34,7 @@ __all__ = [
     "RunChange",
     "RunRow",
     "SiteRow",
-    "Submission",
+    "SubmissionRow",
     "TenantEvent",
     "WorkerRow",
     "WorkflowRow",
@@ -124,7 +124,7 @@ class FactSegment(Row, frozen=True, gc=False):
     body: bytes
 
 
-class Submission(Row, frozen=True, gc=False):
+class SubmissionRow(Row, frozen=True, gc=False):
     """Which run an idempotency key has made."""
 
     table = "submissions"
@@ -220,7 +220,7 @@ class PackageRow(Row, frozen=True, gc=False, kw_only=True):
     """As it stands in the archive."""
     manifest_sha256: str
     signature: bytes | None = None
-    """The detached signature as JSON (`packages.signing.Signature`)."""
+    """The detached signature as JSON (`packages.signing.PackageSignature`)."""
     signed_by: str = ""
     """The name of the trusted key that signed it; empty: none that is trusted here."""
     published_at: int
@@ -358,10 +358,10 @@ class Changes(msgspec.Struct):
     audits: list[AuditRow] = []
 
 
-def submissions_of(runs: list[RunRow]) -> list[Submission]:
+def submissions_of(runs: list[RunRow]) -> list[SubmissionRow]:
     """The idempotency keys of these runs, as rows: a key outlives its run."""
     return [
-        Submission(run.tenant, run.idempotency_key, run.fingerprint, run.run_id, run.created_at)
+        SubmissionRow(run.tenant, run.idempotency_key, run.fingerprint, run.run_id, run.created_at)
         for run in runs
         if run.idempotency_key is not None
     ]

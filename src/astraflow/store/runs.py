@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from astraflow.store.content import MAX_INTEGER
 from astraflow.store.database import all_rows, first_row
-from astraflow.store.rows import FactSegment, PlanRow, RunRow, Submission
+from astraflow.store.rows import FactSegment, PlanRow, RunRow, SubmissionRow
 from astraflow.store.tables import table_of
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from astraflow.core.runs.facts import RunStatus
     from astraflow.store.database import Database, RawRow
 
-__all__ = ["FIRST_PAGE", "Runs"]
+__all__ = ["FIRST_PAGE", "StoredRuns"]
 
 FIRST_PAGE = (MAX_INTEGER, "")
 """Beyond every (time, id): the place before the first row of a list that begins with the newest."""
@@ -30,7 +30,7 @@ _LISTS = {
 _BODY = FactSegment.__struct_fields__.index("body")
 
 
-class Runs:
+class StoredRuns:
     """Reads of what commits have written about runs."""
 
     def __init__(self, database: Database) -> None:
@@ -80,12 +80,12 @@ class Runs:
         )
         return list(map(table_of(FactSegment).decode, found))
 
-    async def submissions(self, since_ms: int) -> list[Submission]:
-        return await all_rows(self._database, Submission, "submissions", since=since_ms)
+    async def submissions(self, since_ms: int) -> list[SubmissionRow]:
+        return await all_rows(self._database, SubmissionRow, "submissions", since=since_ms)
 
-    async def find_submission(self, tenant: str, key: str) -> Submission | None:
+    async def find_submission(self, tenant: str, key: str) -> SubmissionRow | None:
         return await first_row(
-            self._database, Submission, "find_submission", tenant=tenant, key=key
+            self._database, SubmissionRow, "find_submission", tenant=tenant, key=key
         )
 
 

@@ -15,7 +15,7 @@ import msgspec
 from astraflow.core import errors
 from astraflow.core.errors import StoreError
 from astraflow.store.content import refused
-from astraflow.store.rows import Submission, submissions_of
+from astraflow.store.rows import SubmissionRow, submissions_of
 from astraflow.store.sqlite_checkpoint import Checkpointer
 from astraflow.store.sqlite_file import store_error
 from astraflow.store.tables import REMOVED, WRITTEN, keys_to_remove
@@ -49,7 +49,7 @@ class SqliteWriter:
         self._commit = statements["commit"].text
         self._puts = [(name, statements.put[kind].text) for name, kind in WRITTEN.items()]
         self._deletes = [(name, statements.delete[kind].text) for name, kind in REMOVED.items()]
-        self._put_submission = statements.put[Submission].text
+        self._put_submission = statements.put[SubmissionRow].text
         self._broken: StoreError | None = None
         self._checkpointer: Checkpointer | None = None
 

@@ -28,7 +28,7 @@ from astraflow.store.rows import (
     ResourceRow,
     RolloutRow,
     RunRow,
-    Submission,
+    SubmissionRow,
     TenantEvent,
     WorkerRow,
     WorkflowRow,
@@ -204,13 +204,13 @@ class Store(Protocol):
         Read on from the last one until none comes.
         """
 
-    async def submissions(self, since_ms: int) -> list[Submission]:
+    async def submissions(self, since_ms: int) -> list[SubmissionRow]:
         """Idempotency keys used since then, oldest first, by (created_at, tenant, key).
 
         A key is kept for a day even if its run has been removed before.
         """
 
-    async def find_submission(self, tenant: str, key: str) -> Submission | None:
+    async def find_submission(self, tenant: str, key: str) -> SubmissionRow | None:
         """The last use of an idempotency key, for as long as it is kept."""
 
     async def workers(self) -> list[WorkerRow]: ...

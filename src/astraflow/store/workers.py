@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from astraflow.store.database import Database, Transaction
     from astraflow.store.store import Claim
 
-__all__ = ["Workers"]
+__all__ = ["StoredWorkers"]
 
 _FIRST_PAGE = (MAX_INTEGER, "", "")
 
 
-class Workers:
+class StoredWorkers:
     """Reads, and the copies of resources: a worker does not know those of its own."""
 
     def __init__(self, database: Database) -> None:

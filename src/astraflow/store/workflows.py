@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from astraflow.store.database import Database, Transaction
     from astraflow.store.store import Claim
 
-__all__ = ["Workflows"]
+__all__ = ["StoredWorkflows"]
 
 
-class Workflows:
+class StoredWorkflows:
     """All versions of each workflow; the table `workflows` holds the newest, which a save is compared with."""
 
     def __init__(self, database: Database) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from astraflow.store.rows import Submission
+from astraflow.store.rows import SubmissionRow
 from tests.conformance.store.backends import Backend
 from tests.conformance.store.samples import (
     NEWEST,
@@ -129,9 +129,9 @@ async def test_keys_are_listed_from_a_time_on(backend: Backend) -> None:
                 run(2),
             ],
         )
-        third = Submission("default", "c", "f", "run-0003", 1_003)
+        third = SubmissionRow("default", "c", "f", "run-0003", 1_003)
         assert await desk.store.submissions(0) == [
-            Submission("default", "a", None, "run-0001", 1_001),
+            SubmissionRow("default", "a", None, "run-0001", 1_001),
             third,
         ]
         assert await desk.store.submissions(1_003) == [third]

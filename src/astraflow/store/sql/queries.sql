@@ -42,10 +42,10 @@ ORDER BY created_at DESC, run_id DESC LIMIT :limit
 SELECT {PlanRow} FROM plans WHERE plan_id = :plan_id
 
 -- name: find_submission
-SELECT {Submission} FROM submissions WHERE tenant = :tenant AND key = :key
+SELECT {SubmissionRow} FROM submissions WHERE tenant = :tenant AND key = :key
 
 -- name: submissions
-SELECT {Submission} FROM submissions WHERE created_at >= :since ORDER BY created_at, tenant, key
+SELECT {SubmissionRow} FROM submissions WHERE created_at >= :since ORDER BY created_at, tenant, key
 
 -- name: workers
 SELECT {WorkerRow} FROM workers ORDER BY tenant, worker_id

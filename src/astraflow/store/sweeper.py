@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from astraflow.store.database import Database, Reader, Transaction
     from astraflow.store.store import Claim, Retention
 
-__all__ = ["Sweeping"]
+__all__ = ["Sweeper"]
 
 
-class Sweeping:
+class Sweeper:
     def __init__(self, database: Database) -> None:
         self._database = database
 
