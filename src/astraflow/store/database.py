@@ -66,7 +66,7 @@ class Database(Reader, Protocol):
     async def rows_until(
         self, name: str, take: Callable[[Iterable[RawRow]], list[RawRow]], /, **values: object
     ) -> list[RawRow]:
-        """As `rows`, but only those that `take` takes; where rows are read one by one, no others are read."""
+        """As `rows`, but only those that `take` takes, unless the query itself has the limit. No others are read."""
 
     async def write(
         self, claim: Claim, script: Callable[[Transaction], Awaitable[Answer]]

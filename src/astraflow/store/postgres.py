@@ -18,7 +18,7 @@ from astraflow.core import errors
 from astraflow.core.errors import StoreError
 from astraflow.store.composed import ComposedStore
 from astraflow.store.content import check_changes, check_values, refused
-from astraflow.store.postgres_commit import CommitStatement
+from astraflow.store.postgres_commit import CommitStatements
 from astraflow.store.postgres_connection import connect, make_pool, migrate, part, reading, writing
 from astraflow.store.statements import Statements
 from astraflow.store.store import Claim
@@ -80,12 +80,16 @@ class PostgresDatabase:
             raise _closed()
         statement = self.statements[name]
         async with reading():
-            return list(await self.pool.fetch(statement.text, *statement.arguments(values)))
+            found: list[RawRow] = await self.pool.fetch(
+                statement.text, *statement.arguments(values)
+            )
+        return found
 
     async def rows_until(
         self, name: str, take: Callable[[Iterable[RawRow]], list[RawRow]], /, **values: object
     ) -> list[RawRow]:
-        return take(await self.rows(name, **values))
+        # The query has the same limit: what is not taken does not travel.
+        return await self.rows(name, **values)
 
 
 class PostgresShard:
@@ -94,7 +98,7 @@ class PostgresShard:
     def __init__(self, url: str, statements: Statements, shard: int, ttl_s: float) -> None:
         self._url = url
         self._statements = statements
-        self._commit = CommitStatement()
+        self._commits = CommitStatements()
         self._shard = shard
         self._ttl_s = ttl_s
         self._is_open = False
@@ -177,9 +181,10 @@ class PostgresShard:
         check_changes(changes)
         async with self._lock:
             connection = await self._get_connection(claim)
-            arguments = self._commit.arguments(claim, self.writer, number, changes)
+            statement = self._commits.choose(changes)
+            arguments = statement.arguments(claim, self.writer, number, changes)
             async with writing(connection):
-                is_written = await connection.fetchval(self._commit.text, *arguments)
+                is_written = await connection.fetchval(statement.text, *arguments)
             if not is_written:
                 raise await self._stale(claim, number)
 

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from astraflow.store.rows import RunChange, SubmissionRow, submissions_of
+from astraflow.store.rows import Changes, RunChange, SubmissionRow, submissions_of
 from astraflow.store.statements import compiled, conflict_text, load_queries
 from astraflow.store.tables import REMOVED, WRITTEN, Table, keys_to_remove, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from astraflow.store.rows import Changes, RunRow
+    from astraflow.store.rows import RunRow
     from astraflow.store.store import Claim
     from astraflow.store.tables import SqlType
 
-__all__ = ["CommitStatement"]
+__all__ = ["CommitStatement", "CommitStatements"]
 
 _ARRAYS: dict[SqlType, str] = {
     "text": "text[]",
@@ -29,6 +29,8 @@ _ARRAYS: dict[SqlType, str] = {
     "boolean": "boolean[]",
     "bytes": "bytea[]",
 }
+_OF_RUNS = frozenset({"plans", "runs", "run_changes", "segments", "events"})
+"""What the steps of runs write."""
 _values = msgspec.structs.astuple
 
 
@@ -45,12 +47,12 @@ class Fence(NamedTuple):
 
 
 class CommitStatement:
-    """Made once, from the query `commit` and the structs of the rows."""
+    """Made once, from the query `commit` and the structs of the rows: for all lists of `Changes`, or for some."""
 
-    def __init__(self) -> None:
-        self._puts = [(name, table_of(kind)) for name, kind in WRITTEN.items()]
+    def __init__(self, lists: Collection[str]) -> None:
+        self._puts = [(name, table_of(kind)) for name, kind in WRITTEN.items() if name in lists]
         self._puts.append(("submissions", table_of(SubmissionRow)))
-        self._removals = [(name, table_of(kind)) for name, kind in REMOVED.items()]
+        self._removals = [(name, table_of(kind)) for name, kind in REMOVED.items() if name in lists]
         writes = [_put_part(name, table) for name, table in self._puts]
         writes += [_removal_part(name, table) for name, table in self._removals]
         query = load_queries("postgres")["commit"].replace("/* writes */", ", ".join(writes))
@@ -80,6 +82,19 @@ class CommitStatement:
             keys = keys_to_remove(changes, name)
             arguments += zip(*keys, strict=True) if keys else table.no_keys
         return arguments
+
+
+class CommitStatements:
+    """The statement for a commit. Each part costs time even without rows, so most commits have one of a few parts."""
+
+    def __init__(self) -> None:
+        self.of_runs = CommitStatement(_OF_RUNS)
+        self.of_all = CommitStatement(Changes.__struct_fields__)
+        self._others = [name for name in Changes.__struct_fields__ if name not in _OF_RUNS]
+
+    def choose(self, changes: Changes) -> CommitStatement:
+        has_others = any(getattr(changes, name) for name in self._others)
+        return self.of_all if has_others else self.of_runs
 
 
 def _as_changed(run: RunRow, change: RunChange | None) -> RunRow:

@@ -10,7 +10,7 @@ import pytest
 import astraflow.store
 from astraflow.store import rows
 from astraflow.store.memory_queries import CHANGES, READS
-from astraflow.store.postgres_commit import CommitStatement
+from astraflow.store.postgres_commit import CommitStatements
 from astraflow.store.rows import Changes, ResourceRow, Row, RunChange, RunRow, submissions_of
 from astraflow.store.statements import (
     COLUMN_TYPES,
@@ -132,7 +132,8 @@ def test_the_lists_of_a_commit_are_those_of_changes() -> None:
 
 
 def test_the_commit_of_postgresql_has_an_array_for_each_column() -> None:
-    commit = CommitStatement()
+    commits = CommitStatements()
+    commit = commits.of_all
     run = RunRow(
         run_id="r", tenant="t", workflow_id="w", plan_id="p", created_at=1, idempotency_key="k"
     )
@@ -150,6 +151,16 @@ def test_the_commit_of_postgresql_has_an_array_for_each_column() -> None:
     width = sum(len(table_of(kind).columns) for kind in WRITTEN.values())
     width += sum(len(kind.primary_key) for kind in REMOVED.values())
     assert len(commit.names) == 6 + width + len(submissions_of([run])[0].__struct_fields__)
+
+
+def test_a_commit_of_runs_alone_has_a_shorter_statement() -> None:
+    commits = CommitStatements()
+    assert len(commits.of_runs.names) < len(commits.of_all.names) / 2
+    assert commits.choose(Changes()) is commits.of_runs
+    for name in Changes.__struct_fields__:
+        changes = Changes(**{name: [("any",)]})
+        needed = f"{name}_" in " ".join(commits.of_runs.names)
+        assert (commits.choose(changes) is commits.of_runs) == needed, name
 
 
 def test_states_that_have_ended_are_said_once() -> None:
