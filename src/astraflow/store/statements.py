@@ -5,7 +5,8 @@ In the text of a query
     (:names[])      is a list of texts, for `IN`;
     {RunRow}        is the list of columns of a row, {v.RunRow} the same columns of the alias `v`;
     {ENDED_ROLLOUTS} is the list of states in that set.
-In the text of a migration {text}, {integer}, {boolean} and {bytes} are the types of columns.
+In the text of a migration {text}, {integer}, {boolean} and {bytes} are the types of columns, and {strict} or {keyed}
+stands behind the columns of a table; `keyed` is for tables that are read by their key alone.
 
 Nothing from outside ever becomes part of a text: values are parameters.
 """
@@ -21,7 +22,7 @@ import msgspec
 
 from astraflow.store import rows
 from astraflow.store.rows import Row
-from astraflow.store.tables import REMOVED, SqlType, Table, table_of
+from astraflow.store.tables import REMOVED, Table, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,7 +31,7 @@ __all__ = ["Dialect", "Migration", "Statement", "Statements", "load_migrations",
 
 Dialect = Literal["sqlite", "postgres"]
 
-COLUMN_TYPES: dict[Dialect, dict[SqlType, str]] = {
+COLUMN_TYPES: dict[Dialect, dict[str, str]] = {
     "sqlite": {"text": "TEXT", "integer": "INTEGER", "boolean": "INTEGER", "bytes": "BLOB"},
     # Text is compared by bytes, so that lists have the same order on every back end.
     "postgres": {
@@ -46,6 +47,12 @@ _LIST: dict[Dialect, str] = {
     "postgres": "(SELECT unnest({0}::text[]))",
 }
 
+_TABLE_WORDS: dict[Dialect, dict[str, str]] = {
+    "sqlite": {"strict": " STRICT", "keyed": " STRICT, WITHOUT ROWID"},
+    "postgres": {"strict": "", "keyed": ""},
+}
+
+_WORD = re.compile(r"\{(\w+)\}")
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"^--.*\n?", re.MULTILINE)
 _MACRO = re.compile(r"\{(?:(\w+)\.)?(\w+)\}")
@@ -123,17 +130,20 @@ def load_queries(dialect: Dialect) -> dict[str, str]:
 
 
 def load_migrations(dialect: Dialect) -> list[Migration]:
-    """All of them in order: 1, 2, … without a gap. A file is for both databases unless its name ends with one."""
-    found = []
-    for entry in resources.files(__package__).joinpath("sql", "migrations").iterdir():
+    """All of them in order: 1, 2, … without a gap. `0001_name.sql` is for both databases, `0001_name.sqlite.sql` for
+    one; a number may have both."""
+    texts: dict[tuple[int, str], list[str]] = {}
+    folder = resources.files(__package__).joinpath("sql", "migrations")
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         name, _, rest = entry.name.removesuffix(".sql").partition(".")
         if entry.name.endswith(".sql") and rest in ("", dialect):
             number, _, title = name.partition("_")
-            text = entry.read_text("utf-8")
-            for type_, column in COLUMN_TYPES[dialect].items():
-                text = text.replace(f"{{{type_}}}", column)
-            found.append(Migration(int(number), title, text))
-    found.sort()
+            texts.setdefault((int(number), title), []).append(entry.read_text("utf-8"))
+    words: dict[str, str] = {**COLUMN_TYPES[dialect], **_TABLE_WORDS[dialect]}
+    found = [
+        Migration(number, title, _WORD.sub(lambda match: words[match[1]], "\n".join(parts)))
+        for (number, title), parts in sorted(texts.items())
+    ]
     assert [one.version for one in found] == list(range(1, len(found) + 1))
     return found
 

@@ -122,6 +122,48 @@ async def test_an_older_store_is_written_and_swept(older: Backend) -> None:
         assert len(await desk.store.read_segments(RUN.run_id)) == 3
 
 
+def sqlite_schema(script: str) -> dict[str, str]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(script)
+        found = connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
+        return {name: " ".join(sql.split()) for name, sql in found}
+
+
+async def postgres_schema(url: str, script: str) -> list[str]:
+    columns = """
+        SELECT concat_ws(' ', table_name, column_name, data_type, is_nullable, collation_name, column_default,
+            identity_generation) FROM information_schema.columns WHERE table_schema = 'astraflow'
+    """
+    indexes = "SELECT indexdef FROM pg_indexes WHERE schemaname = 'astraflow'"
+    references = """
+        SELECT concat_ws(' ', conrelid::regclass, pg_get_constraintdef(oid)) FROM pg_constraint
+        WHERE connamespace = 'astraflow'::regnamespace
+    """
+    connection = await asyncpg.connect(url)
+    try:
+        async with connection.transaction():
+            await connection.execute(script)
+            found = [await connection.fetch(ask) for ask in (columns, indexes, references)]
+            await connection.execute("DROP SCHEMA astraflow CASCADE")
+    finally:
+        await connection.close()
+    return sorted(text for rows in found for (text,) in rows)
+
+
+async def test_new_stores_have_the_schema_of_older_ones(postgres: PostgresBackend) -> None:
+    """What the first migrations make is what an older version made with them."""
+    steps = {
+        dialect: "\n".join(one.text for one in load_migrations(dialect)[:3])
+        for dialect in ("sqlite", "postgres")
+    }
+    older = {dialect: (SCHEMA_3 / f"{dialect}.sql").read_text() for dialect in steps}
+    assert sqlite_schema(steps["sqlite"]) == sqlite_schema(older["sqlite"])
+    schema = "CREATE SCHEMA astraflow; SET search_path = astraflow;"
+    assert await postgres_schema(postgres.url, schema + steps["postgres"]) == await postgres_schema(
+        postgres.url, older["postgres"]
+    )
+
+
 async def test_a_store_of_the_first_schema_is_brought_forward(older: Backend) -> None:
     dialect = "sqlite" if isinstance(older, SqliteBackend) else "postgres"
     first = load_migrations(dialect)[0].text

@@ -5,9 +5,3 @@ ALTER TABLE shards
     ADD COLUMN backend_epoch bigint NOT NULL DEFAULT 0,
     ADD COLUMN backend_pid integer,
     ADD COLUMN backend_start timestamptz;
-
--- What is true of all schedulers that share this store.
-CREATE TABLE site (
-    name text COLLATE "C" PRIMARY KEY,
-    value text COLLATE "C" NOT NULL
-);
