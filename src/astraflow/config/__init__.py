@@ -1,5 +1,7 @@
 """The settings of a process, where they come from, and the errors of wrong ones."""
 
+from __future__ import annotations
+
 from astraflow.config.loading import (
     CONFIG_FILE,
     Loaded,
