@@ -1,4 +1,4 @@
-"""What no back end stores, refused in the same words by all of them, before anything is written.
+"""Checks of values that no back end can store. All back ends refuse them in the same words, before a write.
 
 PostgreSQL cannot hold U+0000 in text, SQLite cannot hold lone surrogates, neither holds integers beyond 64 bits.
 A row that one of them refused and another took would make them different stores.
@@ -59,7 +59,7 @@ def check_row(row: msgspec.Struct) -> None:
 
 
 def check_values(*values: object) -> None:
-    """What cannot be stored cannot be asked for either.
+    """Refuse values that cannot be stored; they cannot be asked for either.
 
     Raises:
         StoreError: a value cannot be in any store.

@@ -1,4 +1,4 @@
-"""What is found by looking at a store without opening it."""
+"""The condition of a store, read without opening it."""
 
 from __future__ import annotations
 

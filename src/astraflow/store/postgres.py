@@ -19,7 +19,14 @@ from astraflow.core.errors import StoreError
 from astraflow.store.composed import ComposedStore
 from astraflow.store.content import check_changes, check_values, refused
 from astraflow.store.postgres_commit import CommitStatements
-from astraflow.store.postgres_connection import connect, make_pool, migrate, part, reading, writing
+from astraflow.store.postgres_connection import (
+    connect,
+    disconnect,
+    make_pool,
+    migrate,
+    read_errors,
+    write_errors,
+)
 from astraflow.store.statements import Statements
 from astraflow.store.store import Claim
 
@@ -68,7 +75,7 @@ class PostgresDatabase:
         """Wait for what is being written, and let the connections go."""
         pool, self.pool = self.pool, None
         await self.shard.close()
-        await part(None, pool)
+        await disconnect(None, pool)
 
     async def owner(self) -> str:
         ((owner,),) = await self.rows("owner", shard=SHARD)
@@ -79,7 +86,7 @@ class PostgresDatabase:
         if self.pool is None:
             raise _closed()
         statement = self.statements[name]
-        async with reading():
+        async with read_errors():
             found: list[RawRow] = await self.pool.fetch(
                 statement.text, *statement.arguments(values)
             )
@@ -113,7 +120,7 @@ class PostgresShard:
         async with self._lock:
             self._is_open = False
             connection, self.connection = self.connection, None
-            await part(connection, None)
+            await disconnect(connection, None)
 
     # -- ownership --------------------------------------------------------------------------
 
@@ -122,7 +129,7 @@ class PostgresShard:
         async with self._lock:
             if self.connection is None or self.connection.is_closed():
                 self.connection = await connect(self._url)
-            async with writing(self.connection):
+            async with write_errors(self.connection):
                 row = await self._row("claim", owner=owner, ttl_s=self._ttl_s, gone_s=GONE_S)
             if row is None:
                 return None
@@ -135,7 +142,7 @@ class PostgresShard:
             connection = await self._find_connection(claim)
             if connection is None:
                 return False
-            async with writing(connection):
+            async with write_errors(connection):
                 found = await self._row("renew", epoch=claim.epoch, ttl_s=self._ttl_s)
         return found is not None
 
@@ -143,7 +150,7 @@ class PostgresShard:
         async with self._lock:
             connection = await self._find_connection(claim)
             if connection is not None:
-                async with writing(connection):
+                async with write_errors(connection):
                     await self._row("release", epoch=claim.epoch)
 
     async def _row(self, name: str, /, **values: object) -> RawRow:
@@ -160,7 +167,7 @@ class PostgresShard:
             connection = await connect(self._url)
             take = self._statements["take_writer"]
             arguments = take.arguments({"shard": self._shard, "epoch": claim.epoch})
-            async with reading(), AsyncExitStack() as undo:
+            async with read_errors(), AsyncExitStack() as undo:
                 undo.callback(connection.terminate)
                 writer = await connection.fetchval(take.text, *arguments)
                 if writer is None:
@@ -183,7 +190,7 @@ class PostgresShard:
             connection = await self._get_connection(claim)
             statement = self._commits.choose(changes)
             arguments = statement.arguments(claim, self.writer, number, changes)
-            async with writing(connection):
+            async with write_errors(connection):
                 is_written = await connection.fetchval(statement.text, *arguments)
             if not is_written:
                 raise await self._stale(claim, number)
@@ -191,14 +198,14 @@ class PostgresShard:
     async def is_committed(self, claim: Claim, number: int) -> bool:
         async with self._lock:
             await self._get_connection(claim)
-            async with reading():
+            async with read_errors():
                 epoch, last = await self._row("shard")
         if epoch != claim.epoch:
             raise _fenced(claim)
         return bool(last >= number)
 
     async def _stale(self, claim: Claim, number: int) -> StoreError:
-        async with reading():
+        async with read_errors():
             epoch, last = await self._row("shard")
         if epoch != claim.epoch or last < number:
             return _fenced(claim)  # by a higher epoch, or by a later connection of our own
@@ -209,7 +216,7 @@ class PostgresShard:
     ) -> Answer:
         async with self._lock:
             connection = await self._get_connection(claim)
-            async with writing(connection), connection.transaction():
+            async with write_errors(connection), connection.transaction():
                 if await self._row("fence", epoch=claim.epoch) is None:
                     raise _fenced(claim)
                 return await script(PostgresTransaction(connection, self._statements))

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: how they are made, what their errors mean, and the schema brought forward."""
+"""Connections to PostgreSQL: settings, timeouts, the meaning of errors, and migrations."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ __all__ = [
     "Connection",
     "check_session",
     "connect",
+    "disconnect",
     "make_pool",
     "migrate",
-    "part",
-    "reading",
-    "writing",
+    "read_errors",
+    "write_errors",
 ]
 
 CONNECT_TIMEOUT_S = 5.0
 STATEMENT_TIMEOUT_S = 10.0
-"""The server gives a statement up, and says so: nothing was written."""
+"""The server cancels a statement after this timeout and says so: nothing was written."""
 ANSWER_TIMEOUT_S = 12.0
-"""We give the server up, a little later: then nobody knows what it has written."""
+"""The client gives up a little later: then the outcome is unknown."""
 CLOSE_TIMEOUT_S = 3.0
 MIGRATION_TIMEOUT_S = 600.0
 """A migration may rewrite every row."""
@@ -63,7 +63,7 @@ _CODES: tuple[tuple[type[Exception], errors.Code], ...] = (
 )
 Connection = Any
 """An `asyncpg.Connection`; asyncpg has no types."""
-# A server that goes away, or we who stop waiting for it.
+# The server closed the connection, or a timeout expired.
 _LOST = (
     OSError,
     TimeoutError,
@@ -81,7 +81,7 @@ async def connect(url: str, settings: Mapping[str, str] = WRITE_SETTINGS) -> Con
     Raises:
         StoreError: the server cannot be reached, or does not let us in.
     """
-    async with reading():
+    async with read_errors():
         try:
             return await asyncpg.connect(
                 url,
@@ -112,7 +112,7 @@ async def check_session(connection: Connection, statements: Statements) -> None:
 
 
 async def make_pool(url: str) -> Any:
-    async with reading():
+    async with read_errors():
         return await asyncpg.create_pool(
             url,
             min_size=1,
@@ -126,17 +126,18 @@ async def make_pool(url: str) -> Any:
 
 
 async def _only_read(connection: Connection) -> None:
-    """Not as a setting of the connection: to who asks for `target_session_attrs=read-write` it would be a standby."""
+    """Set after the connection is made: as a start-up setting it would make the server look like a standby to
+    `target_session_attrs=read-write`."""
     await connection.execute("SET default_transaction_read_only = on")
 
 
 async def _keep_as_it_is(connection: Connection) -> None:
-    """Nothing that we read changes the session, and to set it back costs a round trip for each read."""
+    """Reads do not change the session, and a reset costs one more round trip for each read."""
 
 
 @asynccontextmanager
-async def reading() -> AsyncIterator[None]:
-    """Errors of what changes nothing."""
+async def read_errors() -> AsyncIterator[None]:
+    """Turn the errors of a read into those of the store."""
     try:
         yield
     except (asyncpg.PostgresError, *_LOST) as error:
@@ -144,8 +145,8 @@ async def reading() -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def writing(connection: Connection) -> AsyncIterator[None]:
-    """Errors of a write. A connection that is lost on the way takes the answer with it."""
+async def write_errors(connection: Connection) -> AsyncIterator[None]:
+    """Turn the errors of a write into those of the store. If the connection is lost, the outcome is unknown."""
     try:
         yield
     except asyncpg.QueryCanceledError as error:
@@ -160,8 +161,8 @@ async def writing(connection: Connection) -> AsyncIterator[None]:
         raise StoreError(_code(error), f"postgresql: {_words(error)}") from error
 
 
-async def part(connection: Connection, pool: Any) -> None:
-    """Say goodbye, but do not wait long for an answer."""
+async def disconnect(connection: Connection, pool: Any) -> None:
+    """Close the connection and the pool; terminate them after a timeout."""
     try:
         async with asyncio.timeout(CLOSE_TIMEOUT_S):
             if connection is not None:
@@ -180,13 +181,13 @@ async def migrate(url: str, statements: Statements) -> None:
     settings = {**WRITE_SETTINGS, "statement_timeout": str(int(MIGRATION_TIMEOUT_S * 1000))}
     connection = await connect(url, settings)
     try:
-        async with reading(), connection.transaction():
+        async with read_errors(), connection.transaction():
             await check_session(connection, statements)
             await connection.execute(statements["lock_schema"].text)
             await connection.execute(statements["create_schema"].text)
             await _step(connection, statements)
     finally:
-        await part(connection, None)
+        await disconnect(connection, None)
 
 
 async def _step(connection: Connection, statements: Statements) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from astraflow.core import errors
 from astraflow.core.errors import StoreError
 from astraflow.store.inspection import Condition
-from astraflow.store.postgres_connection import check_session, connect, part, reading
+from astraflow.store.postgres_connection import check_session, connect, disconnect, read_errors
 from astraflow.store.statements import Statements, load_migrations
 from astraflow.store.store import Usage
 
@@ -22,7 +22,7 @@ async def inspect_database(url: str) -> Condition:
     newest = len(load_migrations("postgres"))
     connection = await connect(url)
     try:
-        async with reading(), connection.transaction(readonly=True):
+        async with read_errors(), connection.transaction(readonly=True):
             await check_session(connection, statements)
             if not await connection.fetchval(statements["has_migrations"].text):
                 if await connection.fetchval(statements["count_tables"].text):
@@ -37,4 +37,4 @@ async def inspect_database(url: str) -> Condition:
             owner = await connection.fetchval(statements["held_by"].text, 0)
             return Condition(version, newest, software, usage, owner)
     finally:
-        await part(connection, None)
+        await disconnect(connection, None)

@@ -1,4 +1,4 @@
-"""A SQLite file as a store: whose it is, who may open it, which schema it has, what its errors mean."""
+"""A SQLite file as a store: the lock of its owner, connections, migrations, and the meaning of errors."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ _CODES = {
 
 
 def store_error(error: sqlite3.Error) -> StoreError:
-    """What an error of SQLite means to the caller. What is not known is taken for broken."""
+    """The error of the store for an error of SQLite. An unknown one counts as broken."""
     number = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     return StoreError(_CODES.get(number, errors.STORE_BROKEN), f"sqlite: {error}")
 
 
 @contextmanager
 def file_errors(path: str) -> Iterator[None]:
-    """Errors of opening a file, with its name."""
+    """Turn the errors of opening a file into those of the store, with the name of the file."""
     try:
         yield
     except sqlite3.Error as error:

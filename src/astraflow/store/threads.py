@@ -1,4 +1,4 @@
-"""A thread that owns a connection: calls go in by a queue, answers come out on the loop that asked.
+"""A thread that owns a connection: calls wait in a queue, and results go back to the loop that asked.
 
 One queue entry in and one `call_soon_threadsafe` out: a thread pool of the standard library costs twice as much.
 """

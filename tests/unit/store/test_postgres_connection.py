@@ -8,11 +8,11 @@ import asyncpg
 import pytest
 
 from astraflow.core import errors
-from astraflow.store.postgres_connection import reading, writing
+from astraflow.store.postgres_connection import read_errors, write_errors
 
 
 class Wire:
-    """A connection, as far as `writing` is concerned with it."""
+    """A connection, as far as `write_errors` is concerned with it."""
 
     def __init__(self) -> None:
         self.is_terminated = False
@@ -36,7 +36,7 @@ def test_a_connection_that_is_lost_in_a_write_leaves_its_outcome_unknown(lost: E
     async def case() -> None:
         wire = Wire()
         with pytest.raises(errors.OutcomeUnknown) as caught:
-            async with writing(wire):
+            async with write_errors(wire):
                 raise lost
         assert caught.value.code is errors.STORE_UNAVAILABLE
         assert wire.is_terminated, "what was still under way must not be written later"
@@ -50,7 +50,7 @@ def test_a_connection_that_is_lost_in_a_read_is_a_store_that_does_not_answer(
 ) -> None:
     async def case() -> None:
         with pytest.raises(errors.StoreError) as caught:
-            async with reading():
+            async with read_errors():
                 raise lost
         assert caught.value.code is errors.STORE_UNAVAILABLE
 
