@@ -52,7 +52,8 @@ def test_a_wheel_has_the_sdk_the_core_package_and_the_sql_and_works(tmp_path: Pa
         wheel.extractall(tmp_path / "installed")
     assert {
         "astraflow/py.typed",
-        "astraflow/store/sql/sqlite/queries.sql",
+        "astraflow/store/sql/queries.sql",
+        "astraflow/store/sql/migrations/0001_first.sql",
         "astraflow/shipped/core/manifest.json",
         "astraflow/shipped/core/astraflow_core/adapter.py",
         "astraflow/shipped/llm/manifest.json",
