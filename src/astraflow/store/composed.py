@@ -47,7 +47,6 @@ class ComposedStore(Generic[D]):
         self.workers = workers.workers
         self.intents = workers.intents
         self.affinities = workers.affinities
-        self.set_resource_blob = workers.set_resource_blob
         self.resources = workers.resources
         self.find_resource = workers.find_resource
         self.blobs_of_resources = workers.blobs_of_resources
@@ -57,11 +56,8 @@ class ComposedStore(Generic[D]):
         self.yank_package = packages.yank_package
         self.packages = packages.packages
         self.find_package = packages.find_package
-        self.put_active = packages.put_active
         self.active_versions = packages.active_versions
-        self.put_rollout = packages.put_rollout
         self.rollouts = packages.rollouts
-        self.find_rollout = packages.find_rollout
         self.put_site = packages.put_site
         self.find_site = packages.find_site
 

@@ -139,7 +139,6 @@ READS: dict[str, Callable[[MemoryTables, Values], list[Any]]] = {
     "find_package": Select(PackageRow, PackageRow.primary_key),
     "active_versions": Select(ActiveRow),
     "rollouts": Select(RolloutRow, order=("updated_at", "tenant", "rollout_id")),
-    "find_rollout": Select(RolloutRow, RolloutRow.primary_key),
     "find_site": lambda tables, values: [
         (row.value,) for row in tables.matching(SiteRow, {"name": values["name"]})
     ],
@@ -243,7 +242,6 @@ CHANGES: dict[str, Callable[[MemoryTables, Values], int]] = {
     "delete_workflow": Remove(WorkflowRow, _is_version),
     "delete_workflow_versions": Remove(WorkflowRow, _is_version),
     "yank_package": Update(PackageRow, ("yanked_at", "yanked_reason")),
-    "set_resource_blob": Update(ResourceRow, ("blob",)),
     "doom_runs": lambda tables, values: 0,
     "delete_runs": _delete_runs,
     "delete_unused_plans": Remove(PlanRow, _is_unused_plan),

@@ -74,9 +74,6 @@ class MemoryTables:
             return False
         if stored is not None and row.mode == "change":
             row = msgspec.structs.replace(stored, **msgspec.structs.asdict(row))
-        elif stored is not None:
-            kept = {name: getattr(stored, name) for name in row.kept if getattr(row, name) is None}
-            row = msgspec.structs.replace(row, **kept) if kept else row
         rows[key] = row
         return True
 

@@ -58,22 +58,12 @@ class StoredPackages:
         key = {"tenant": tenant, "name": name, "version": version}
         return await first_row(self._database, PackageRow, "find_package", **key)
 
-    async def put_active(self, claim: Claim, row: ActiveRow) -> None:
-        await self._put(claim, row)
-
     async def active_versions(self) -> list[ActiveRow]:
         return await all_rows(self._database, ActiveRow, "active_versions")
-
-    async def put_rollout(self, claim: Claim, row: RolloutRow) -> None:
-        await self._put(claim, row)
 
     async def rollouts(self, states: Collection[str] | None = None) -> list[RolloutRow]:
         found = await all_rows(self._database, RolloutRow, "rollouts")
         return [row for row in found if states is None or row.state in states]
-
-    async def find_rollout(self, tenant: str, rollout_id: str) -> RolloutRow | None:
-        key = {"tenant": tenant, "rollout_id": rollout_id}
-        return await first_row(self._database, RolloutRow, "find_rollout", **key)
 
     async def put_site(self, claim: Claim, name: str, value: str) -> None:
         await self._put(claim, SiteRow(name, value))

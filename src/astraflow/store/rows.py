@@ -57,8 +57,6 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     table: ClassVar[str] = ""
     primary_key: ClassVar[tuple[str, ...]] = ()
     mode: ClassVar[WriteMode] = "insert"
-    kept: ClassVar[tuple[str, ...]] = ()
-    """Columns in which a row that replaces another with None keeps the stored value."""
 
 
 class RunRow(Row, frozen=True, gc=False, kw_only=True):
@@ -286,7 +284,6 @@ class ResourceRow(Row, frozen=True, gc=False, kw_only=True):
     table = "resources"
     primary_key = ("tenant", "worker_id", "resource_id")
     mode = "replace"
-    kept = ("blob",)
 
     tenant: str
     worker_id: str

@@ -14,7 +14,6 @@ Nothing from outside ever becomes part of a text: values are parameters.
 from __future__ import annotations
 
 import re
-from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, assert_never
 
@@ -189,16 +188,14 @@ def conflict_text(table: Table[Any]) -> str:
         case "ignore":
             return f"{key} DO NOTHING"
         case "replace":
-            return f"{key} DO UPDATE SET {_joined(map(partial(_replaced, table), table.others))}"
+            return f"{key} DO UPDATE SET {_joined(map(_replaced, table.others))}"
         case "change":
             raise AssertionError("a change is no insert")
         case other:
             assert_never(other)
 
 
-def _replaced(table: Table[Any], name: str) -> str:
-    if name in table.kind.kept:
-        return f"{name} = coalesce(excluded.{name}, {table.name}.{name})"
+def _replaced(name: str) -> str:
     return f"{name} = excluded.{name}"
 
 

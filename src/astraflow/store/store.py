@@ -157,18 +157,6 @@ class Store(Protocol):
     ) -> bool:
         """Mark the version as yanked, or as not with `at` None; False if there is no such version."""
 
-    async def put_active(self, claim: Claim, row: ActiveRow) -> None: ...
-
-    async def put_rollout(self, claim: Claim, row: RolloutRow) -> None: ...
-
-    async def set_resource_blob(
-        self, claim: Claim, key: tuple[str, str, str], blob: str | None
-    ) -> bool:
-        """Say where the copy of a resource (tenant, worker, resource id) is; False if the resource is not stored.
-
-        Only this removes it: a resource that is put without a copy keeps the stored one.
-        """
-
     async def put_site(self, claim: Claim, name: str, value: str) -> None:
         """Keep something that is true of all schedulers of this store."""
 
@@ -234,8 +222,6 @@ class Store(Protocol):
 
     async def rollouts(self, states: Collection[str] | None = None) -> list[RolloutRow]:
         """Last updated last."""
-
-    async def find_rollout(self, tenant: str, rollout_id: str) -> RolloutRow | None: ...
 
     async def intents(self) -> list[InstallIntentRow]: ...
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from astraflow.store.content import MAX_INTEGER, check_values
+from astraflow.store.content import MAX_INTEGER
 from astraflow.store.database import all_rows
 from astraflow.store.rows import AffinityRow, InstallIntentRow, ResourceRow, WorkerRow
 
 if TYPE_CHECKING:
-    from astraflow.store.database import Database, Transaction
-    from astraflow.store.store import Claim
+    from astraflow.store.database import Database
 
 __all__ = ["StoredWorkers"]
 
@@ -31,17 +30,6 @@ class StoredWorkers:
 
     async def affinities(self) -> list[AffinityRow]:
         return await all_rows(self._database, AffinityRow, "affinities")
-
-    async def set_resource_blob(
-        self, claim: Claim, key: tuple[str, str, str], blob: str | None
-    ) -> bool:
-        check_values(*key, blob)
-        named = dict(zip(ResourceRow.primary_key, key, strict=True))
-
-        async def set_blob(transaction: Transaction) -> bool:
-            return await transaction.change("set_resource_blob", **named, blob=blob) > 0
-
-        return await self._database.write(claim, set_blob)
 
     async def resources(
         self,

@@ -71,22 +71,17 @@ async def test_a_version_is_yanked_and_taken_back(backend: Backend) -> None:
 async def test_the_active_version_and_rollouts_are_replaced(backend: Backend) -> None:
     async with backend.desk() as desk:
         store = desk.store
-        await store.put_active(desk.claim, ActiveRow("default", "acme.texts", "1.0.0", None, 1))
+        older = ActiveRow("default", "acme.texts", "1.0.0", None, 1)
+        running = [rollout(1, "running"), rollout(2, "running", NOW_MS + 1)]
+        await desk.write(active_versions=[older], rollouts=running)
         newer = ActiveRow("default", "acme.texts", "2.0.0", "1.0.0", 2, "ann")
-        await store.put_active(desk.claim, newer)
+        await desk.write(active_versions=[newer], rollouts=[rollout(1, "succeeded", NOW_MS + 2)])
         assert await store.active_versions() == [newer]
-        await store.put_rollout(desk.claim, rollout(1, "running"))
-        await store.put_rollout(desk.claim, rollout(2, "running", NOW_MS + 1))
-        await store.put_rollout(desk.claim, rollout(1, "succeeded", NOW_MS + 2))
         assert await store.rollouts() == [
             rollout(2, "running", NOW_MS + 1),
             rollout(1, "succeeded", NOW_MS + 2),
         ]
         assert await store.rollouts(["running"]) == [rollout(2, "running", NOW_MS + 1)]
-        assert await store.find_rollout("default", "rollout-1") == rollout(
-            1, "succeeded", NOW_MS + 2
-        )
-        assert await store.find_rollout("b", "rollout-1") is None
 
 
 async def test_a_commit_puts_and_removes_what_is_held(backend: Backend) -> None:
@@ -166,17 +161,12 @@ async def test_a_resource_is_found_by_its_id_and_its_worker(backend: Backend) ->
         assert await find("b", "res-1") == []
 
 
-async def test_the_copy_of_a_resource_stays_when_its_worker_speaks_again(backend: Backend) -> None:
-    key = ("default", "w-1", "res-1")
+async def test_the_copies_that_resources_have_are_listed(backend: Backend) -> None:
     async with backend.desk() as desk:
         store = desk.store
-        assert not await store.set_resource_blob(desk.claim, key, "artifacts/x")
-        await desk.write(resources=[resource(1)])
-        assert await store.set_resource_blob(desk.claim, key, "artifacts/x")
-        await desk.write(resources=[resource(1, state="evicted")])
-        assert await store.resources() == [resource(1, state="evicted", blob="artifacts/x")]
+        await desk.write(resources=[resource(1, blob="artifacts/x"), resource(2)])
         assert await store.blobs_of_resources() == {"artifacts/x"}
-        assert await store.set_resource_blob(desk.claim, key, None)
+        await desk.write(resources=[resource(1, state="evicted")])
         assert await store.blobs_of_resources() == set()
 
 
@@ -198,16 +188,17 @@ async def test_what_has_ended_long_ago_goes_and_the_rest_stays(backend: Backend)
     over = intent("gone", state="installed", updated_at=old)
     async with backend.desk() as desk:
         store = desk.store
-        await desk.write(
-            resources=[*kept, *gone], intents=[known, wanted, over], workers=[worker("w-1")]
-        )
         month = NOW_MS - 31 * DAY_MS
-        for row in (
-            rollout(1, "succeeded", month),
-            rollout(2, "running", month),
-            rollout(3, "succeeded"),
-        ):
-            await store.put_rollout(desk.claim, row)
+        await desk.write(
+            resources=[*kept, *gone],
+            intents=[known, wanted, over],
+            workers=[worker("w-1")],
+            rollouts=[
+                rollout(1, "succeeded", month),
+                rollout(2, "running", month),
+                rollout(3, "succeeded"),
+            ],
+        )
         await store.sweep(desk.claim, Retention(), NOW_MS)
         assert {row.resource_id for row in await store.resources()} == {
             row.resource_id for row in kept
@@ -231,20 +222,15 @@ async def test_one_whose_claim_is_lost_can_write_none_of_it(backend: Backend) ->
     async with backend.desk() as desk:
         await desk.write(resources=[resource(1)])
         stale = replace(desk.claim, epoch=desk.claim.epoch - 1)
-        store, key = desk.store, ("default", "w-1", "res-1")
+        store = desk.store
         for write in (
             store.put_package(stale, package("1.0.0")),
             store.yank_package(stale, "default", "acme.texts", "1.0.0", NOW_MS),
-            store.put_active(stale, ActiveRow("default", "acme.texts", "1.0.0", None, 1)),
-            store.put_rollout(stale, rollout(1, "running")),
-            store.set_resource_blob(stale, key, "artifacts/x"),
         ):
             with pytest.raises(StoreError) as caught:
                 await write
             assert caught.value.code is errors.STORE_FENCED
         assert await store.packages() == []
-        assert await store.active_versions() == []
-        assert await store.rollouts() == []
 
 
 async def test_what_cannot_be_stored_is_refused_with_its_place(backend: Backend) -> None:

@@ -102,15 +102,8 @@ SELECT {ActiveRow} FROM active_versions ORDER BY tenant, name
 -- name: rollouts
 SELECT {RolloutRow} FROM rollouts ORDER BY updated_at, tenant, rollout_id
 
--- name: find_rollout
-SELECT {RolloutRow} FROM rollouts WHERE tenant = :tenant AND rollout_id = :rollout_id
-
 -- name: find_site
 SELECT value FROM site WHERE name = :name
-
--- name: set_resource_blob
-UPDATE resources SET blob = :blob
-WHERE tenant = :tenant AND worker_id = :worker_id AND resource_id = :resource_id
 
 -- name: all_resources
 SELECT {ResourceRow} FROM resources
