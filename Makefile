@@ -9,7 +9,7 @@ PY := $(BIN)/python
 STAMP := .venv/.ready
 RUN_STAMP := .venv/.ready-to-run
 INSTALL := -m pip install --quiet --disable-pip-version-check
-CORE := protocol workflow runs fleet dispatch security engine agent
+CORE := contract protocol workflow runs fleet dispatch security engine agent
 SEEDS ?= 2000
 SEEDS_B ?= 300
 SEEDS_C ?= 200
@@ -18,7 +18,7 @@ SECONDS ?= 60
 MINUTES ?= 5
 PORT ?= 8080
 
-.PHONY: help setup run test check unit coverage sim sim-shrink shells demo fuzz chaos bench clients docs lock clean chromium
+.PHONY: help setup run test check unit coverage sim sim-shrink shells demo fuzz chaos bench client clients docs lock clean chromium
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -62,6 +62,7 @@ check: setup ## lint, format, types, layers, generated pages
 	$(BIN)/lint-imports
 	$(PY) scripts/make_reference.py --check
 	$(PY) scripts/make_openapi.py --check
+	$(PY) scripts/make_blocking_client.py --check
 	$(PY) -m pytest -q tests/tidy
 
 unit: setup ## the unit tests alone
@@ -100,7 +101,10 @@ clients: setup ## make a client from the description of the API, and try it
 bench: setup ## measure, each figure beside its budget
 	PYTHONHASHSEED=0 $(PY) -m benchmarks
 
-docs: setup ## write the generated reference pages
+client: setup ## write the blocking client from the asynchronous one
+	$(PY) scripts/make_blocking_client.py
+
+docs: setup client ## write the generated reference pages
 	$(PY) scripts/make_reference.py
 	$(PY) scripts/make_openapi.py
 

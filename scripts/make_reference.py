@@ -15,13 +15,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from astraflow.api.app import ROUTES
 from astraflow.config import SchedulerSettings, WorkerSettings, described
 from astraflow.core.errors import CATALOGUE
 from astraflow.core.fleet import affinity, installs, resources, rollouts, versions, workers
 from astraflow.core.fleet.facts import ABSENT, Table
 from astraflow.core.protocol import session_states
 from astraflow.core.runs.transitions import DERIVED, LEADS_TO, TRANSITIONS
-from astraflow.core.security.policy import PUBLIC, TABLE, Role
+from astraflow.core.security.policy import WORKER_SESSION, Access, Role
 
 FOLDER: Final = Path(__file__).resolve().parent.parent / "docs" / "reference"
 MADE_BY: Final = "<!-- Made by scripts/make_reference.py. Do not edit. -->\n"
@@ -32,7 +33,7 @@ def errors_page() -> str:
     lines = [
         "# Errors",
         "",
-        "Every code that leaves the system in a frame, an answer, a log or a history. A code never",
+        "Every code that leaves the system in a frame, a response, a log or a history. A code never",
         "changes its meaning. *Again* says whether the same request may succeed later.",
     ]
     area = None
@@ -49,20 +50,22 @@ def errors_page() -> str:
 
 
 def authorization_page() -> str:
-    """Who may do what."""
+    """Who may do what, from the declarations of the routes."""
     roles = list(Role)
+    actions: dict[str, Access] = {route.action: route.access for route in ROUTES}
+    actions["open the session of a worker"] = WORKER_SESSION
     lines = [
         "# Authorization",
         "",
         "A credential belongs to one tenant and has one role. What belongs to another tenant does",
-        "not exist for it (404). What has no row here is allowed to nobody.",
+        "not exist for it (404).",
         "",
         "| action | no credential | " + " | ".join(roles) + " |",
         "| --- |" + " --- |" * (len(roles) + 1),
     ]
-    for action, allowed in TABLE.items():
-        cells = ["yes" if action in PUBLIC else ""]
-        cells += ["yes" if role in allowed else "" for role in roles]
+    for action, access in actions.items():
+        cells = ["yes" if access.is_public else "signed URL" if access.is_signed else ""]
+        cells += ["yes" if access.allows(role) else "" for role in roles]
         lines.append(f"| `{action}` | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

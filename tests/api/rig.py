@@ -1,18 +1,23 @@
-"""The real application on a real socket, with the small scheduler of `fake` behind it."""
+"""The real application and the real scheduler, on a real socket, with a store in memory or the one that a test names.
+
+Nothing executes unless a test opens a worker (`Rig.worker`), which then does what the test says (`scripted`).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import socket
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
 import uvicorn
 
 from astraflow.api.app import Application, make_app
-from astraflow.api.events import Timing
+from astraflow.api.routes import Timing
 from astraflow.api.server import server_config
 from astraflow.api.worker_socket import socket_class
 from astraflow.clock import SystemClock
@@ -20,11 +25,15 @@ from astraflow.config import SchedulerSettings, Secret
 from astraflow.core.security.bearer import ApiTokens, TokenRecord, digest_of
 from astraflow.core.security.policy import Role
 from astraflow.observe.metrics import Metrics
-from tests.api.fake import FakeScheduler
+from astraflow.scheduler.assembly import assemble
+from astraflow.scheduler.service import Scheduler
+from astraflow.store import open_store
+from tests.api.scripted import ScriptedWorker, connected, token_of
 
 TENANT = "default"
 OTHER = "umbrella"
 WAIT_S = 20.0
+LOOK_S = 0.01
 
 NODE_A = "2b2c3fcb-9c18-4ca2-9b5a-8ad4deb1f164"
 NODE_B = "8f5dea1f-6a13-4e43-843f-5361c40f8f5a"
@@ -45,10 +54,6 @@ def definition(**more: Any) -> dict[str, Any]:
     }
 
 
-def token_of(role: Role | str, tenant: str = TENANT) -> str:
-    return f"token-of-{tenant}-{role}"
-
-
 def make_tokens() -> ApiTokens:
     """A token for every role of two tenants, one that has expired, and one that was revoked."""
     tokens = ApiTokens()
@@ -64,8 +69,8 @@ def make_tokens() -> ApiTokens:
 class Rig:
     """A served application and a client of it, who is an admin unless it says otherwise."""
 
-    def __init__(self, scheduler: Any, app: Application, metrics: Metrics, port: int) -> None:
-        self.scheduler = scheduler
+    def __init__(self, scheduler: Scheduler, app: Application, metrics: Metrics, port: int) -> None:
+        self.scheduler: Any = scheduler
         self.app = app
         self.metrics = metrics
         self.port = port
@@ -88,6 +93,41 @@ class Rig:
         run_id: str = answer.json()["runId"]
         return run_id
 
+    def worker(
+        self, name: str = "w1", tenant: str = TENANT, **more: Any
+    ) -> AbstractAsyncContextManager[ScriptedWorker]:
+        """A worker that does what the test says."""
+        return connected(self.port, name, tenant, **more)
+
+    async def until(self, path: str, holds: Callable[[Any], Any]) -> Any:
+        """What is at a path, once it is as it should be."""
+        async with asyncio.timeout(WAIT_S):
+            while True:
+                body = (await self.get(path)).json()
+                if holds(body):
+                    return body
+                await asyncio.sleep(LOOK_S)
+
+    async def status(self, run_id: str, *wanted: str) -> dict[str, Any]:
+        """The run, once it has one of these statuses."""
+        path = f"/api/v1/runs/{run_id}"
+        run: dict[str, Any] = await self.until(path, lambda body: body["status"] in wanted)
+        return run
+
+    @property
+    def followers(self) -> int:
+        """How many event streams read from the scheduler."""
+        count: int = self.scheduler._feed.followers
+        return count
+
+    async def until_left(self) -> None:
+        """Until no event stream reads any more."""
+        async with asyncio.timeout(WAIT_S):
+            while True:
+                if not self.followers:
+                    return
+                await asyncio.sleep(LOOK_S)
+
     async def raw(self, request: bytes) -> bytes:
         """Send bytes, and read until the server hangs up."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
@@ -99,34 +139,56 @@ class Rig:
             await writer.wait_closed()
 
 
-def application(
-    scheduler: Any, metrics: Metrics, timing: Timing | None = None, **settings: Any
-) -> Application:
-    return make_app(
-        scheduler,
-        SchedulerSettings(**settings),
-        tokens=make_tokens(),
-        secret=Secret("a secret for tests only"),
-        metrics=metrics,
-        clock=SystemClock(),
-        timing=timing,
-    )
+@asynccontextmanager
+async def serving(
+    store_url: str = "memory://",
+    *,
+    folder: Path | None = None,
+    timing: Timing | None = None,
+    is_running: bool = True,
+    **settings: Any,
+) -> AsyncIterator[Rig]:
+    """Serve until the block ends. `is_running` False: the scheduler never begins, and is not ready."""
+    with tempfile.TemporaryDirectory() as other:
+        made = SchedulerSettings(data_dir=folder or Path(other), **settings)
+        metrics = Metrics()
+        scheduler = assemble(
+            made,
+            store=open_store(store_url),
+            clock=SystemClock(),
+            secret=Secret("a secret for tests only"),
+            tokens=make_tokens(),
+            metrics=metrics,
+        )
+        app = make_app(
+            scheduler,
+            made,
+            tokens=make_tokens(),
+            secret=Secret("a secret for tests only"),
+            metrics=metrics,
+            timing=timing,
+        )
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(scheduler.run()) if is_running else None
+            if running is not None:
+                await scheduler.ready.wait()
+            try:
+                async with _listening(scheduler, app, metrics) as rig:
+                    yield rig
+                    scheduler.end_streams()
+            finally:
+                if running is not None:
+                    running.cancel()
 
 
 @asynccontextmanager
-async def serving(
-    scheduler: Any = None, *, timing: Timing | None = None, **settings: Any
+async def _listening(
+    scheduler: Scheduler, app: Application, metrics: Metrics
 ) -> AsyncIterator[Rig]:
-    """Serve until the block ends."""
-    scheduler = FakeScheduler() if scheduler is None else scheduler
-    if isinstance(scheduler, FakeScheduler):
-        await scheduler.begin()
-    metrics = Metrics()
-    app = application(scheduler, metrics, timing, **settings)
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    sockets = None if isinstance(scheduler, FakeScheduler) else socket_class(scheduler)
-    config = server_config(app, "127.0.0.1", port, sockets=sockets)
+    scheduler.blobs.origin = f"http://127.0.0.1:{port}"
+    config = server_config(app, "127.0.0.1", port, sockets=socket_class(scheduler))
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)

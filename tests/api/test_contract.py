@@ -18,14 +18,12 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from astraflow.api.app import ROUTES
 from astraflow.api.openapi import document
 from astraflow.core.security.policy import Role
-from astraflow.observe.metrics import Metrics
-from tests.api.fake import FakeScheduler
-from tests.api.rig import Rig, application, definition, serving, token_of
-from tests.api.test_real_scheduler import serving_real
+from tests.api.rig import Rig, definition, serving, token_of
 
-schema = schemathesis.openapi.from_dict(document(application(FakeScheduler(), Metrics()).routes))
+schema = schemathesis.openapi.from_dict(document(ROUTES))
 CHECKS = [
     not_a_server_error,
     content_type_conformance,
@@ -37,8 +35,7 @@ CHECKS = [
 class Server:
     """A served application in a thread of its own, with a run, a workflow and a worker in it."""
 
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
+    def __init__(self) -> None:
         self._started = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._main()))
         self.url = ""
@@ -49,8 +46,7 @@ class Server:
         self._loop.set_default_executor(ThreadPoolExecutor(max_workers=1))
         await asyncio.to_thread(int)
         self._ended = asyncio.Event()
-        opened = serving() if self._kind == "fake" else serving_real("memory://")
-        async with opened as rig:
+        async with serving() as rig, rig.worker():
             await _fill(rig)
             self.url = f"http://127.0.0.1:{rig.port}"
             self._started.set()
@@ -68,13 +64,11 @@ class Server:
 async def _fill(rig: Rig) -> None:
     await rig.post("/api/v1/workflows", json=definition())
     await rig.submit()
-    if isinstance(rig.scheduler, FakeScheduler):
-        rig.scheduler.add_worker("default", "w1")
 
 
-@pytest.fixture(scope="module", params=["fake", "real"])
-def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    running = Server(request.param)
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    running = Server()
     running.start()
     yield running
     running.stop()

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from astraflow.api.events import Timing
-from astraflow.store.rows import TenantEvent
-from tests.api.rig import WAIT_S, Rig, problem_of, serve
+from astraflow.api.routes import Timing
+from astraflow.core import errors
+from tests.api.rig import NODE_A, NODE_B, WAIT_S, Rig, problem_of, serve
 
 PATH = "/api/v1/events"
+PIECES = 300
 
 
 class Stream:
@@ -59,14 +60,14 @@ async def following(rig: Rig, query: str, **headers: str) -> AsyncIterator[Strea
 
 
 async def ended(rig: Rig) -> str:
-    """A run with six events or so, the last of which is terminal."""
-    run_id = await rig.submit()
-    fake = rig.scheduler
-    await fake.start(run_id, 0, 1)
-    await fake.say(run_id, 0, "a", "b")
-    await fake.succeed(run_id, 0)
-    await fake.succeed(run_id, 1)
-    await fake.finish(run_id)
+    """A run with a dozen events, the last of which is terminal."""
+    async with rig.worker() as worker:
+        run_id = await rig.submit()
+        first, second = await worker.tasks(NODE_A, NODE_B)
+        first.say("a", "b")
+        first.succeed()
+        second.succeed()
+        await rig.status(run_id, "succeeded")
     return run_id
 
 
@@ -83,26 +84,32 @@ def test_a_run_is_replayed_from_its_first_event_and_the_stream_ends_with_it() ->
             body = event["data"]
             assert set(body) == {"id", "type", "occurredAt", "scope", "data"}
             assert (str(body["id"]), body["type"]) == (event["id"], event["event"])
-        assert rig.scheduler.following == 0
+        assert rig.followers == 0
 
     serve(test)
 
 
 def test_events_arrive_as_they_happen() -> None:
     async def test(rig: Rig) -> None:
-        run_id = await rig.submit()
-        async with following(rig, f"?runId={run_id}") as stream:
-            assert (await stream.next() or {})["id"] == "1"
-            await rig.scheduler.start(run_id, 0)
-            seen = [await stream.next() for _ in range(3)]
-            assert [event["data"]["data"]["status"] for event in seen if event] == [
-                "running",
-                "dispatched",
-                "running",
-            ]
-            assert rig.metrics.sse_readers.value("default") == 1
-        await rig.scheduler.left.wait()
-        assert rig.scheduler.following == 0
+        async with rig.worker() as worker:
+            run_id = await rig.submit()
+            tasks = await worker.tasks(NODE_A, NODE_B)
+            async with following(rig, f"?runId={run_id}") as stream:
+                assert (await stream.next() or {})["id"] == "1"
+                while (event := await stream.next()) is not None:
+                    if (
+                        event["data"]["data"]["status"] == "running"
+                        and event["event"] != "run.status"
+                    ):
+                        break
+                tasks[0].succeed()
+                while (event := await stream.next()) is not None:
+                    if event["event"] == "node.result.snapshot":
+                        break
+                assert event is not None
+                assert event["data"]["scope"] == {"nodeId": NODE_A}
+                assert rig.metrics.sse_readers.value("default") == 1
+        await rig.until_left()
 
     serve(test)
 
@@ -155,7 +162,7 @@ def test_a_last_id_that_cannot_be_is_refused(given: str) -> None:
         problem_of(answer, 400, "E.REQUEST.INVALID")
         answer = await rig.get(PATH, params={"runId": run_id, "lastEventId": given})
         problem_of(answer, 400, "E.REQUEST.INVALID")
-        assert rig.scheduler.following == 0
+        assert rig.followers == 0
 
     serve(test)
 
@@ -169,19 +176,22 @@ def test_an_unknown_run_is_not_found_before_the_stream_begins() -> None:
 
 def test_a_snapshot_has_no_id_and_the_events_go_on_from_it() -> None:
     async def test(rig: Rig) -> None:
-        run_id = await rig.submit()
-        await rig.scheduler.start(run_id, 0)
+        async with rig.worker() as worker:
+            run_id = await rig.submit()
+            first, second = await worker.tasks(NODE_A, NODE_B)
+            async with following(rig, f"?runId={run_id}&snapshot=true") as stream:
+                begun = await stream.next()
+                assert begun is not None
+                assert (begun["event"], "id" in begun) == ("run.snapshot", False)
+                assert set(begun["data"]) == {"type", "scope", "data"}
+                last = begun["data"]["data"]["lastEvent"]
+                first.succeed()
+                after = await stream.next()
+                assert after is not None
+                assert int(after["id"]) == last + 1
+            second.succeed()
+            await rig.status(run_id, "succeeded")
         async with following(rig, f"?runId={run_id}&snapshot=true") as stream:
-            first = await stream.next()
-            assert first is not None
-            assert (first["event"], "id" in first) == ("run.snapshot", False)
-            last = first["data"]["data"]["lastEvent"]
-            await rig.scheduler.succeed(run_id, 0)
-            after = await stream.next()
-            assert after is not None
-            assert int(after["id"]) == last + 1
-        done = await ended(rig)
-        async with following(rig, f"?runId={done}&snapshot=true") as stream:
             events = await stream.all()
         assert [event["event"] for event in events] == ["run.snapshot", "run.status"]
 
@@ -200,19 +210,20 @@ def test_a_silent_stream_is_kept_alive_by_comments() -> None:
 
 def test_the_tenants_stream_has_ids_of_its_own() -> None:
     async def test(rig: Rig) -> None:
-        for number in (1, 2, 3):
-            row = TenantEvent("default", number, number, "worker.online", b'{"workerId":"w1"}')
-            rig.scheduler.tenant_log.append(row)
-        rig.scheduler.tenant_log.append(TenantEvent("umbrella", 1, 1, "worker.online", b"{}"))
-        async with following(rig, "?lastEventId=1") as stream:
-            seen = [await stream.next(), await stream.next()]
-        assert [event and event["id"] for event in seen] == ["2", "3"]
-        assert seen[0] is not None
-        assert seen[0]["data"]["data"] == {"workerId": "w1"}
-        answer = await rig.get(f"{PATH}?lastEventId=4")
-        problem_of(answer, 400, "E.REQUEST.INVALID")
-        async with following(rig, "") as stream:
-            await stream.comment(1)
+        async with rig.worker("w9", "umbrella"), rig.worker("w1"), rig.worker("w2"):
+            last = await rig.scheduler.events.last("default")
+            async with following(rig, "?lastEventId=1") as stream:
+                seen = [await stream.next() for _ in range(last - 1)]
+            assert [event and event["id"] for event in seen] == [
+                str(number) for number in range(2, last + 1)
+            ]
+            assert seen[-1] is not None
+            online = {"workerId": "w2", "name": "w2", "status": "online"}
+            assert (seen[-1]["event"], seen[-1]["data"]["data"]) == ("worker.online", online)
+            answer = await rig.get(f"{PATH}?lastEventId={last + 1}")
+            problem_of(answer, 400, "E.REQUEST.INVALID")
+            async with following(rig, "") as stream:
+                await stream.comment(1)
 
     serve(test)
 
@@ -225,7 +236,7 @@ def test_too_many_readers_are_told_to_come_back() -> None:
             answer = await rig.get(f"{PATH}?runId={run_id}")
             problem_of(answer, 503, "E.OVERLOADED")
             assert answer.headers["retry-after"] == "1"
-        await rig.scheduler.left.wait()
+        await rig.until_left()
         async with following(rig, f"?runId={run_id}") as stream:
             assert await stream.next() is not None
 
@@ -233,51 +244,58 @@ def test_too_many_readers_are_told_to_come_back() -> None:
 
 
 def test_a_failure_of_the_store_ends_the_stream_with_its_code() -> None:
-    from astraflow.core import errors
-    from tests.api.fake import FakeScheduler
-
-    class Failing(FakeScheduler):
-        async def follow_run(self, tenant: str, run_id: str, after: int):  # type: ignore[no-untyped-def,override]
-            yield self.runs[run_id].events
-            raise errors.StoreError(errors.STORE_UNAVAILABLE, "the store is gone")
-
     async def test(rig: Rig) -> None:
         run_id = await rig.submit()
+        read = rig.scheduler._store.read_segments
+
+        async def fail(run_id: str, after: int, *more: Any) -> Any:
+            if after:
+                raise errors.StoreError(errors.STORE_UNAVAILABLE, "the store is gone")
+            return (await read(run_id, after, *more))[:1]
+
+        rig.scheduler._store.read_segments = fail
         async with following(rig, f"?runId={run_id}") as stream:
             events = await stream.all()
-        assert [event["event"] for event in events] == ["run.status", "error"]
+        assert events[0]["event"] == "run.status"
+        assert events[-1]["event"] == "error"
         assert events[-1]["data"]["code"] == "E.STORE.UNAVAILABLE"
         assert "id" not in events[-1]
 
-    serve(test, scheduler=None or Failing())
+    serve(test)
 
 
 def test_a_reader_that_does_not_read_is_dropped_and_may_come_back() -> None:
     """The reader opens its stream and never reads; the run says more than all buffers between them hold."""
 
     async def test(rig: Rig) -> None:
-        run_id = await rig.submit()
-        await rig.scheduler.start(run_id, 0)
-        text = "x" * 100_000
-        for _ in range(300):
-            await rig.scheduler.say(run_id, 0, text)
-        reader, writer = await asyncio.open_connection("127.0.0.1", rig.port, limit=1024)
-        writer.write(
-            f"GET {PATH}?runId={run_id} HTTP/1.1\r\nhost: localhost\r\n"
-            "authorization: Bearer token-of-default-admin\r\n\r\n".encode()
-        )
-        await asyncio.wait_for(rig.scheduler.left.wait(), WAIT_S)
-        assert rig.scheduler.following == 0
-        rest = await asyncio.wait_for(_read_all(reader), WAIT_S)
-        writer.close()
-        assert rig.metrics.sse_dropped.value("default") == 1
-        assert len(rest) < 300 * len(text)
-        numbers = [int(line[4:]) for line in rest.split(b"\n") if line.startswith(b"id: ")]
-        seen = numbers[-2]  # the last one may have been cut
-        async with following(rig, f"?runId={run_id}", **{"last-event-id": str(seen)}) as stream:
-            event = await stream.next()
-        assert event is not None
-        assert int(event["id"]) == seen + 1
+        async with rig.worker() as worker:
+            run_id = await rig.submit()
+            task = (await worker.tasks(NODE_A, NODE_B))[0]
+            text = "x" * 100_000
+            last, _ = await rig.scheduler.reader.last_event("default", run_id)
+            for _ in range(PIECES):
+                task.say(text)
+            await rig.until(
+                f"/api/v1/runs/{run_id}?nodes=false",
+                lambda run: run["lastEvent"] >= last + PIECES,
+            )
+            reader, writer = await asyncio.open_connection("127.0.0.1", rig.port, limit=1024)
+            writer.write(
+                f"GET {PATH}?runId={run_id} HTTP/1.1\r\nhost: localhost\r\n"
+                "authorization: Bearer token-of-default-admin\r\n\r\n".encode()
+            )
+            await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), WAIT_S)
+            await rig.until_left()
+            rest = await asyncio.wait_for(_read_all(reader), WAIT_S)
+            writer.close()
+            assert rig.metrics.sse_dropped.value("default") == 1
+            assert len(rest) < PIECES * len(text)
+            numbers = [int(line[4:]) for line in rest.split(b"\n") if line.startswith(b"id: ")]
+            seen = numbers[-2]  # the last one may have been cut
+            async with following(rig, f"?runId={run_id}", **{"last-event-id": str(seen)}) as stream:
+                event = await stream.next()
+            assert event is not None
+            assert int(event["id"]) == seen + 1
 
     serve(test, timing=Timing(stall_s=0.2))
 
@@ -293,10 +311,9 @@ def test_a_stream_ends_when_its_reader_hangs_up() -> None:
     async def test(rig: Rig) -> None:
         run_id = await rig.submit()
         for _ in range(5):
-            rig.scheduler.left.clear()
             async with following(rig, f"?runId={run_id}") as stream:
                 await stream.next()
-            await asyncio.wait_for(rig.scheduler.left.wait(), WAIT_S)
-        assert rig.scheduler.following == 0
+                assert rig.followers == 1
+            await rig.until_left()
 
     serve(test)

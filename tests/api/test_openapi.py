@@ -10,10 +10,14 @@ import jsonschema_rs
 import pytest
 import yaml
 
+from astraflow.api.app import ROUTES
 from astraflow.api.openapi import document
-from astraflow.api.schemas import SCHEMAS
-from tests.api.rig import NODE_A, Rig, definition, serve
+from astraflow.core.contract.events import RUN_EVENTS
+from tests.api.rig import NODE_A, NODE_B, Rig, definition, serve
+from tests.api.test_events import following
 from tests.conftest import ROOT
+
+DOCUMENT = document(ROUTES)
 
 
 @pytest.fixture(scope="module")
@@ -40,41 +44,66 @@ def test_a_reader_of_yaml_reads_what_was_meant(maker: ModuleType) -> None:
 
 
 def test_every_route_is_described_with_an_example() -> None:
-    async def test(rig: Rig) -> None:
-        paths = document(rig.app.routes)["paths"]
-        described = {f"{method.upper()} {path}" for path, item in paths.items() for method in item}
-        assert described == {route.action for route in rig.app.routes}
-        names = [one["operationId"] for item in paths.values() for one in item.values()]
-        assert len(names) == len(set(names))
-        for item in paths.values():
-            for operation in item.values():
-                body = operation.get("requestBody", {}).get("content", {})
-                assert all("example" in content for content in body.values())
+    paths = DOCUMENT["paths"]
+    described = {f"{method.upper()} {path}" for path, item in paths.items() for method in item}
+    assert described == {route.action for route in ROUTES}
+    names = [one["operationId"] for item in paths.values() for one in item.values()]
+    assert len(names) == len(set(names))
+    for item in paths.values():
+        for operation in item.values():
+            body = operation.get("requestBody", {}).get("content", {})
+            is_file = "application/octet-stream" in body
+            assert is_file or all("example" in content for content in body.values())
 
-    serve(test)
+
+def test_every_member_of_every_object_and_every_parameter_has_a_description() -> None:
+    missing = [
+        f"{name}.{member}"
+        for name, schema in DOCUMENT["components"]["schemas"].items()
+        for member, inner in schema.get("properties", {}).items()
+        if not inner.get("description")
+        and not name.endswith("Event")
+        and inner.get("enum", [])[:1] != inner.get("enum")  # the tag of a command
+    ]
+    assert missing == []
+    for item in DOCUMENT["paths"].values():
+        for operation in item.values():
+            assert all(one["description"] for one in operation.get("parameters", []))
+
+
+def test_every_reference_leads_somewhere() -> None:
+    known = {f"#/components/schemas/{name}" for name in DOCUMENT["components"]["schemas"]}
+    known.add("#/components/responses/Problem")
+    assert set(_references(DOCUMENT)) <= known
+
+
+def _references(node: Any) -> list[str]:
+    if isinstance(node, list):
+        return [one for member in node for one in _references(member)]
+    if not isinstance(node, dict):
+        return []
+    mine = [node["$ref"]] if "$ref" in node else []
+    return mine + [one for member in node.values() for one in _references(member)]
 
 
 def validator(name: str) -> jsonschema_rs.Draft202012Validator:
     schema = {
         "$ref": f"#/components/schemas/{name}",
-        "components": {"schemas": dict(SCHEMAS)},
+        "components": {"schemas": DOCUMENT["components"]["schemas"]},
     }
     return jsonschema_rs.Draft202012Validator(schema)
 
 
 def test_every_example_fits_its_schema() -> None:
-    async def test(rig: Rig) -> None:
-        checked = 0
-        for content in _contents(document(rig.app.routes)):
-            reference = content["schema"].get("$ref")
-            if reference is None or "example" not in content:
-                continue
-            name = reference.rpartition("/")[2]
-            assert list(validator(name).iter_errors(content["example"])) == [], name
-            checked += 1
-        assert checked > 20
-
-    serve(test)
+    checked = 0
+    for content in _contents(DOCUMENT):
+        reference = content["schema"].get("$ref")
+        if reference is None or "example" not in content:
+            continue
+        name = reference.rpartition("/")[2]
+        assert list(validator(name).iter_errors(content["example"])) == [], name
+        checked += 1
+    assert checked > 20
 
 
 def _contents(node: Any) -> list[dict[str, Any]]:
@@ -93,32 +122,64 @@ def _contents(node: Any) -> list[dict[str, Any]]:
 def test_real_answers_fit_their_schemas() -> None:
     async def test(rig: Rig) -> None:
         await rig.post("/api/v1/workflows", json=definition())
-        run_id = await rig.submit()
-        fake = rig.scheduler
-        fake.add_worker("default", "w1")
-        await fake.start(run_id, 0, 1)
-        await fake.say(run_id, 0, "a")
-        await fake.succeed(run_id, 0)
-        await fake.fail(run_id, 1)
-        await fake.finish(run_id, "failed")
-        wanted = {
-            "/api/v1/runs": "RunPage",
-            f"/api/v1/runs/{run_id}": "Run",
-            f"/api/v1/runs/{run_id}/nodes/{NODE_A}": "NodeDetail",
-            f"/api/v1/runs/{run_id}/definition": "Definition",
-            f"/api/v1/runs/{run_id}/logs": "LogPage",
-            "/api/v1/workflows": "WorkflowPage",
-            "/api/v1/workers": "WorkerPage",
-            "/api/v1/workers/w1": "Worker",
-            "/api/v1/catalog/nodes": "NodeTypePage",
-            "/api/v1/me": "Me",
-            "/api/v1/audit": "AuditPage",
-            "/api/v1/runs/nope": "Problem",
-            "/nothing": "Problem",
-        }
-        for path, name in wanted.items():
-            answer = (await rig.get(path)).json()
-            errors = [error.message for error in validator(name).iter_errors(answer)]
-            assert errors == [], (path, errors)
+        async with rig.worker() as worker:
+            run_id = await rig.submit()
+            first, second = await worker.tasks(NODE_A, NODE_B)
+            first.say("a", progress=0.5, message="half", dropped=2)
+            artifact = {"resource_id": f"{run_id}/r", "worker_id": "w1", "type": "file"}
+            first.succeed(artifacts=[artifact])
+            second.fail()
+            await rig.status(run_id, "failed")
+            await _check_objects(rig, run_id)
+        await _check_events(rig, run_id)
 
     serve(test)
+
+
+async def _check_objects(rig: Rig, run_id: str) -> None:
+    wanted = {
+        "/api/v1/runs": "RunPage",
+        f"/api/v1/runs/{run_id}": "Run",
+        f"/api/v1/runs/{run_id}/nodes/{NODE_A}": "NodeDetail",
+        f"/api/v1/runs/{run_id}/definition": "Definition",
+        f"/api/v1/runs/{run_id}/logs": "LogPage",
+        f"/api/v1/runs/{run_id}/artifacts": "ArtifactPage",
+        "/api/v1/workflows": "WorkflowPage",
+        "/api/v1/workers": "WorkerPage",
+        "/api/v1/workers/w1": "Worker",
+        "/api/v1/catalog/nodes": "NodeTypePage",
+        "/api/v1/catalog/nodes/core.echo": "NodeType",
+        "/api/v1/packages": "PackagePage",
+        "/api/v1/packages/llm": "Package",
+        "/api/v1/packages/llm/1.0.0": "PackageVersion",
+        "/api/v1/resources": "ResourcePage",
+        "/api/v1/me": "Me",
+        "/api/v1/audit": "AuditPage",
+        "/api/v1/runs/nope": "Problem",
+        "/nothing": "Problem",
+    }
+    for path, name in wanted.items():
+        answer = (await rig.get(path)).json()
+        errors = [error.message for error in validator(name).iter_errors(answer)]
+        assert errors == [], (path, errors)
+
+
+async def _check_events(rig: Rig, run_id: str) -> None:
+    """Every event of both streams, and that all bodies of a run were seen."""
+    async with following(rig, f"?runId={run_id}&snapshot=true") as stream:
+        events = [await stream.next()]
+    async with following(rig, f"?runId={run_id}") as stream:
+        events += await stream.all()
+    seen = {event["event"] for event in events if event is not None}
+    assert seen == {"run.snapshot", *RUN_EVENTS}
+    for event in events:
+        assert event is not None
+        problems = validator("RunStreamEvent").iter_errors(event["data"])
+        assert [problem.message for problem in problems] == [], event
+    last = await rig.scheduler.events.last("default")
+    async with following(rig, "?lastEventId=0") as stream:
+        for _ in range(last):
+            told = await stream.next()
+            assert told is not None
+            problems = validator("TenantStreamEvent").iter_errors(told["data"])
+            assert [problem.message for problem in problems] == [], told

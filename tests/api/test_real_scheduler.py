@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +12,10 @@ import msgspec
 import pytest
 
 from astraflow.clock import SystemClock
-from astraflow.config import SchedulerSettings, Secret
-from astraflow.observe.metrics import Metrics
-from astraflow.scheduler.assembly import assemble
-from astraflow.store import open_store
+from astraflow.config import SchedulerSettings
+from astraflow.core.engine.commands import KeepAudit
 from astraflow.store.store import Retention
-from tests.api.rig import (
-    NODE_A,
-    NODE_B,
-    WAIT_S,
-    WORKFLOW,
-    Rig,
-    definition,
-    make_tokens,
-    problem_of,
-    serving,
-)
+from tests.api.rig import NODE_A, NODE_B, WORKFLOW, Rig, definition, problem_of, serve, serving
 from tests.api.test_events import following
 from tests.repository.packing import pack
 
@@ -41,41 +27,8 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'astra.db'}"
 
 
-@asynccontextmanager
-async def serving_real(store_url: str) -> AsyncIterator[Rig]:
-    with tempfile.TemporaryDirectory() as folder:
-        async with serving_in(Path(folder), store_url) as rig:
-            yield rig
-
-
-@asynccontextmanager
-async def serving_in(folder: Path, store_url: str) -> AsyncIterator[Rig]:
-    """As `serving_real`, with its files in a folder that stays."""
-    scheduler = assemble(
-        SchedulerSettings(data_dir=folder),
-        store=open_store(store_url),
-        clock=SystemClock(),
-        secret=Secret("a secret for tests only"),
-        tokens=make_tokens(),
-        metrics=Metrics(),
-    )
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(scheduler.run())
-        await scheduler.ready.wait()
-        try:
-            async with serving(scheduler) as rig:
-                yield rig
-                scheduler.end_streams()
-        finally:
-            running.cancel()
-
-
 def with_real(store_url: str, test: Callable[[Rig], Awaitable[None]]) -> None:
-    async def main() -> None:
-        async with asyncio.timeout(WAIT_S * 2), serving_real(store_url) as rig:
-            await test(rig)
-
-    asyncio.run(main())
+    serve(test, store_url=store_url)
 
 
 def test_a_run_is_made_shown_listed_and_cancelled(store_url: str) -> None:
@@ -364,9 +317,6 @@ def test_a_key_that_memory_has_no_room_for_is_still_one_run(store_url: str) -> N
 
 def test_old_versions_of_a_workflow_go_and_their_runs_stay(store_url: str) -> None:
     async def test(rig: Rig) -> None:
-        few = SchedulerSettings(retention_workflow_versions=2).retention()
-        parts = msgspec.structs.replace(rig.scheduler._parts, retention=few)
-        rig.scheduler._parts = parts
         document = definition()
         path = f"/api/v1/workflows/{document['id']}"
         assert (await rig.post("/api/v1/workflows", json=document)).status_code == 201
@@ -380,7 +330,7 @@ def test_old_versions_of_a_workflow_go_and_their_runs_stay(store_url: str) -> No
         assert (await rig.get(f"{RUNS}/{run_id}")).status_code == 200
         assert (await rig.get(f"{RUNS}/{run_id}/definition")).json()["id"] == document["id"]
 
-    with_real(store_url, test)
+    serve(test, store_url=store_url, retention_workflow_versions=2)
 
 
 def test_audits_take_no_room_of_runs(store_url: str) -> None:
@@ -395,9 +345,8 @@ def test_audits_take_no_room_of_runs(store_url: str) -> None:
         writer = now.writer
         for number in range(12_000):
             text = f"{number:0250}"
-            writer.act(
-                lambda mono, at, text=text: writer.engine.audit("default", text, "try", text)
-            )
+            audit = KeepAudit(tenant="default", by=text, what="try", corr=text)
+            rig.scheduler._current.execute(audit)
         await writer.barrier()
         await now.sweep()
         assert (await rig.get(f"{RUNS}/{ended}")).status_code == 200
@@ -429,20 +378,20 @@ def test_packages_are_there_after_a_restart_and_runs_keep_their_version(tmp_path
 
     async def version_of(rig: Rig, run_id: str) -> str:
         row = await rig.scheduler._store.find_run("default", run_id)
-        plan = await rig.scheduler._plans.find(row.plan_id)
+        plan = await rig.scheduler.reader._plans.find(row.plan_id)
         version: str = plan.nodes[0].package_version
         return version
 
     async def main() -> None:
         zipped = {"content-type": "application/zip"}
-        async with serving_in(tmp_path, url) as rig:
+        async with serving(url, folder=tmp_path) as rig:
             problem_of(await rig.post(RUNS, json=body), 422, "E.WORKFLOW.INVALID")
             await rig.post(packages, content=archives["1.0.0"], headers=zipped)
             first = (await rig.post(RUNS, json=body)).json()["runId"]
             await rig.post(packages, content=archives["2.0.0"], headers=zipped)
             second = (await rig.post(RUNS, json=body)).json()["runId"]
             await rig.post(f"{packages}/demo/1.0.0/yank", json={"reason": "old"})
-        async with serving_in(tmp_path, url) as rig:
+        async with serving(url, folder=tmp_path) as rig:
             assert await version_of(rig, first) == "1.0.0"
             assert await version_of(rig, second) == "2.0.0"
             assert (await rig.get(f"{RUNS}/{first}")).json()["status"] != "failed"

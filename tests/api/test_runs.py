@@ -4,6 +4,7 @@ import gzip
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from astraflow.core import errors
@@ -29,18 +30,17 @@ def test_a_submitted_run_is_answered_with_its_id_and_where_it_is() -> None:
 
 def test_a_finished_run_shows_results_errors_and_times() -> None:
     async def test(rig: Rig) -> None:
-        run_id = await rig.submit()
-        fake = rig.scheduler
-        await fake.start(run_id, 0)
-        running = (await rig.get(f"{RUNS}/{run_id}")).json()
-        assert running["status"] == "running"
-        assert running["nodes"][0]["status"] == "running"
-        assert running["nodes"][0]["workerId"] == "w1"
-        await fake.succeed(run_id, 0, b'{"value":{"deep":[1,2]}}')
-        await fake.fail(run_id, 1)
-        await fake.finish(run_id, "failed")
-        done = (await rig.get(f"{RUNS}/{run_id}")).json()
-        assert done["status"] == "failed"
+        async with rig.worker() as worker:
+            run_id = await rig.submit()
+            first, second = await worker.tasks(NODE_A, NODE_B)
+            running = await rig.until(
+                f"{RUNS}/{run_id}", lambda body: body["nodes"][0]["status"] == "running"
+            )
+            assert running["status"] == "running"
+            assert running["nodes"][0]["workerId"] == "w1"
+            first.succeed({"value": {"deep": [1, 2]}})
+            second.fail()
+            done = await rig.status(run_id, "failed")
         assert done["finishedAt"] is not None
         assert done["nodes"][0]["result"] == {"value": {"deep": [1, 2]}}
         assert done["nodes"][1]["error"]["code"] == "E.RUNNER.FAILURE"
@@ -49,23 +49,25 @@ def test_a_finished_run_shows_results_errors_and_times() -> None:
             assert name in done["nodes"][0]
         bare = (await rig.get(f"{RUNS}/{run_id}?nodes=false")).json()
         assert "nodes" not in bare
+        assert "artifacts" not in bare
         assert bare["status"] == "failed"
 
     serve(test)
 
 
 def test_large_results_are_left_out_of_the_run_and_are_whole_in_the_node() -> None:
-    large = json.dumps({"value": "x" * (16 * 1024)}).encode()
+    large = {"value": "x" * (16 * 1024)}
 
     async def test(rig: Rig) -> None:
-        run_id = await rig.submit()
-        await rig.scheduler.start(run_id, 0)
-        await rig.scheduler.succeed(run_id, 0, large)
-        node = (await rig.get(f"{RUNS}/{run_id}")).json()["nodes"][0]
+        async with rig.worker() as worker:
+            run_id = await rig.submit()
+            (await worker.tasks(NODE_A, NODE_B))[0].succeed(large)
+            path = f"{RUNS}/{run_id}/nodes/{NODE_A}"
+            whole = await rig.until(path, lambda body: body["status"] == "succeeded")
+            node = (await rig.get(f"{RUNS}/{run_id}")).json()["nodes"][0]
         assert node["result"] is None
         assert node["resultTruncated"] is True
-        whole = (await rig.get(f"{RUNS}/{run_id}/nodes/{NODE_A}")).json()
-        assert whole["result"] == json.loads(large)
+        assert whole["result"] == large
         assert "resultTruncated" not in whole
 
     serve(test)
@@ -73,21 +75,18 @@ def test_large_results_are_left_out_of_the_run_and_are_whole_in_the_node() -> No
 
 def test_results_are_left_out_when_all_of_them_together_are_too_large() -> None:
     count = 300
-    nodes = [
-        {"id": f"00000000-0000-4000-8000-{place:012}", "type": "core.noop"}
-        for place in range(count)
-    ]
-    result = json.dumps({"value": "x" * (16 * 1024 - 64)}).encode()
+    ids = [f"00000000-0000-4000-8000-{place:012}" for place in range(count)]
+    nodes = [{"id": one, "type": "core.noop"} for one in ids]
+    result = {"value": "x" * (16 * 1024 - 64)}
 
     async def test(rig: Rig) -> None:
-        answer = await rig.post(RUNS, json={"workflow": definition(nodes=nodes, edges=[])})
-        run_id = answer.json()["runId"]
-        await rig.scheduler.start(run_id, *range(count))
-        for place in range(count):
-            await rig.scheduler.succeed(run_id, place, result)
-        shown = (await rig.get(f"{RUNS}/{run_id}")).json()["nodes"]
+        async with rig.worker() as worker:
+            answer = await rig.post(RUNS, json={"workflow": definition(nodes=nodes, edges=[])})
+            for _ in range(count):
+                (await worker.task()).succeed(result)
+            shown = (await rig.status(answer.json()["runId"], "succeeded"))["nodes"]
         kept = [node for node in shown if node["result"] is not None]
-        assert len(kept) == 4 * 1024 * 1024 // len(result)
+        assert len(kept) == 4 * 1024 * 1024 // len(msgspec.json.encode(result))
         assert all(node["resultTruncated"] for node in shown if node["result"] is None)
 
     serve(test)
@@ -95,17 +94,15 @@ def test_results_are_left_out_when_all_of_them_together_are_too_large() -> None:
 
 def test_a_node_tells_its_attempts_and_its_story() -> None:
     async def test(rig: Rig) -> None:
-        run_id = await rig.submit()
-        await rig.scheduler.start(run_id, 0)
-        await rig.scheduler.succeed(run_id, 0)
-        node = (await rig.get(f"{RUNS}/{run_id}/nodes/{NODE_A}")).json()
+        async with rig.worker() as worker:
+            run_id = await rig.submit()
+            (await worker.tasks(NODE_A, NODE_B))[0].succeed()
+            path = f"{RUNS}/{run_id}/nodes/{NODE_A}"
+            node = await rig.until(path, lambda body: body["status"] == "succeeded")
         (attempt,) = node["attempts"]
-        assert (attempt["attempt"], attempt["workerId"], attempt["status"]) == (
-            1,
-            "w1",
-            "succeeded",
-        )
-        assert attempt["dispatchedAt"] < attempt["startedAt"] < attempt["finishedAt"]
+        told = (attempt["attempt"], attempt["workerId"], attempt["status"])
+        assert told == (1, "w1", "succeeded")
+        assert attempt["dispatchedAt"] <= attempt["startedAt"] <= attempt["finishedAt"]
         assert [line.split(" ", 1)[1] for line in node["story"]] == [
             "attempt 1 was leased to w1 (boot 1)",
             "attempt 1 was taken by its worker",
@@ -119,13 +116,13 @@ def test_a_node_tells_its_attempts_and_its_story() -> None:
 
 def test_a_dispatch_that_was_not_taken_yet_says_so() -> None:
     async def test(rig: Rig) -> None:
-        from astraflow.core.runs.facts import RunStarted, TaskLeased
-
-        run_id = await rig.submit()
-        await rig.scheduler.tell(run_id, RunStarted(1), TaskLeased(2, 0, 1, "w1", 1, 30_000))
-        node = (await rig.get(f"{RUNS}/{run_id}")).json()["nodes"][0]
+        async with rig.worker(takes=False) as worker:
+            run_id = await rig.submit()
+            await worker.task()
+            node = (await rig.get(f"{RUNS}/{run_id}")).json()["nodes"][0]
         assert (node["status"], node["pendingAck"]) == ("dispatched", True)
         assert node["dispatchId"] == f"{run_id}.{NODE_A}.1"
+        assert node["ackDeadline"].endswith("Z")
 
     serve(test)
 
@@ -289,7 +286,6 @@ def test_a_body_without_a_length_is_counted_while_it_arrives() -> None:
             yield b" " * (1024 * 1024)
 
     async def test(rig: Rig) -> None:
-        rig.scheduler.add_worker("default", "w1")
         path = "/api/v1/workers/w1/commands"
         answer = await rig.post(path, content=parts(), headers=JSON)
         problem_of(answer, 413, "E.REQUEST.TOO_LARGE")
@@ -306,7 +302,7 @@ def test_the_same_key_and_body_give_the_same_run() -> None:
         assert first.json() == again.json()
         other = await rig.post(RUNS, json={"workflow": definition(), "inputs": {}}, headers=key)
         problem_of(other, 409, "E.RUN.IDEMPOTENCY_CONFLICT")
-        assert len(rig.scheduler.runs) == 1
+        assert len((await rig.get(RUNS)).json()["items"]) == 1
 
     serve(test)
 
@@ -354,21 +350,23 @@ def test_a_saved_workflow_is_run_by_its_id_and_version() -> None:
 def test_cancel_of_unknown_finished_and_cancelled_runs() -> None:
     async def test(rig: Rig) -> None:
         problem_of(await rig.post(f"{RUNS}/nope/cancel"), 404, "E.RUN.NOT_FOUND")
-        run_id = await rig.submit()
-        await rig.scheduler.start(run_id, 0)
-        first = await rig.post(f"{RUNS}/{run_id}/cancel")
-        assert first.status_code == 200
-        assert (first.json()["status"], first.json()["cancelRequested"]) == ("running", True)
-        again = await rig.post(f"{RUNS}/{run_id}/cancel")
-        assert again.json() == first.json()
-        await rig.scheduler.end_cancelled(run_id)
-        late = await rig.post(f"{RUNS}/{run_id}/cancel")
-        assert (late.status_code, late.json()["status"]) == (200, "cancelled")
-        done = await rig.submit()
-        await rig.scheduler.start(done, 0, 1)
-        await rig.scheduler.succeed(done, 0)
-        await rig.scheduler.succeed(done, 1)
-        await rig.scheduler.finish(done)
+        async with rig.worker() as worker:
+            run_id = await rig.submit()
+            tasks = await worker.tasks(NODE_A, NODE_B)
+            first = await rig.post(f"{RUNS}/{run_id}/cancel")
+            assert first.status_code == 200
+            assert (first.json()["status"], first.json()["cancelRequested"]) == ("running", True)
+            again = await rig.post(f"{RUNS}/{run_id}/cancel")
+            assert again.json()["cancelRequested"] is True
+            for task in tasks:
+                task.cancelled()
+            await rig.status(run_id, "cancelled")
+            late = await rig.post(f"{RUNS}/{run_id}/cancel")
+            assert (late.status_code, late.json()["status"]) == (200, "cancelled")
+            done = await rig.submit()
+            for task in await worker.tasks(NODE_A, NODE_B):
+                task.succeed()
+            await rig.status(done, "succeeded")
         problem = problem_of(await rig.post(f"{RUNS}/{done}/cancel"), 409, "E.RUN.TERMINAL")
         assert problem["state"] == "succeeded"
 
@@ -382,7 +380,8 @@ def test_rebind_answers_on_its_old_path_too(prefix: str) -> None:
         assert (await rig.post(f"{prefix}/{run_id}/rebind")).status_code == 202
         answer = await rig.post(f"{prefix}/{run_id}/rebind", json={"running": "restart"})
         assert answer.json() == {"runId": run_id, "running": "restart"}
-        assert rig.scheduler.rebound == [(run_id, False), (run_id, True)]
+        audit = (await rig.get("/api/v1/audit")).json()["items"]
+        assert [(one["action"], one["corr"]) for one in audit] == [("rebind", run_id)] * 2
         problem_of(await rig.post(f"{prefix}/nope/rebind"), 404, "E.RUN.NOT_FOUND")
         bad = await rig.post(f"{prefix}/{run_id}/rebind", json={"running": "burn"})
         problem_of(bad, 400, "E.REQUEST.INVALID")
@@ -403,21 +402,52 @@ def test_lists_are_pages_newest_first() -> None:
             cursor = f"&cursor={page['nextCursor']}"
         assert seen == made[::-1]
         assert "nodes" not in page["items"][0]
-        await rig.scheduler.start(made[0], 0)
-        running = (await rig.get(f"{RUNS}?status=running")).json()["items"]
-        assert [item["runId"] for item in running] == [made[0]]
+        for run_id in made[1:]:
+            await rig.post(f"{RUNS}/{run_id}/cancel")
+        cancelled = (await rig.get(f"{RUNS}?status=cancelled")).json()["items"]
+        assert [item["runId"] for item in cancelled] == made[:0:-1]
         assert (await rig.get(f"{RUNS}?workflowId={NODE_A}")).json()["items"] == []
 
     serve(test)
 
 
 @pytest.mark.parametrize("query", ["limit=-1", "limit=0", "limit=x", "limit=", "limit=1.5", "limit=%2B1",
-                                   "limit=000", "status=odd", "limit=1&limit=2", "nodes=maybe", "%ff=1"])  # fmt: skip
+                                   "limit=000", "status=odd", "status=null", "limit=1&limit=2", "nodes=maybe",
+                                   "nodes=null", "%ff=1", "workflowId=a%00b"])  # fmt: skip
 def test_a_parameter_that_cannot_be_is_refused(query: str) -> None:
     async def test(rig: Rig) -> None:
         run_id = await rig.submit()
         path = f"{RUNS}/{run_id}" if query.startswith("nodes") else RUNS
         problem_of(await rig.get(f"{path}?{query}"), 400, "E.REQUEST.INVALID")
+
+    serve(test)
+
+
+@pytest.mark.parametrize(
+    ("query", "hint"),
+    [
+        ("statsu=failed", "did you mean status?"),
+        ("Limit=5", "did you mean limit?"),
+        ("colour=red", "known are: limit, cursor, status, workflowId"),
+    ],
+)
+def test_an_unknown_parameter_is_refused_with_the_name_that_was_meant(
+    query: str, hint: str
+) -> None:
+    async def test(rig: Rig) -> None:
+        problem = problem_of(await rig.get(f"{RUNS}?{query}"), 400, "E.REQUEST.INVALID")
+        assert problem["parameter"] == query.partition("=")[0]
+        assert problem["detail"].endswith(hint)
+
+    serve(test)
+
+
+def test_a_wrong_parameter_is_named() -> None:
+    async def test(rig: Rig) -> None:
+        for query, name in (("limit=x", "limit"), ("status=odd", "status"), ("cursor=x", "cursor")):
+            problem = problem_of(await rig.get(f"{RUNS}?{query}"), 400, "E.REQUEST.INVALID")
+            assert problem["parameter"] == name
+            assert name in problem["detail"]
 
     serve(test)
 
@@ -453,25 +483,45 @@ def test_a_cursor_that_was_forged_or_is_another_tenants_is_refused() -> None:
 
 def test_logs_are_pages_of_what_nodes_said() -> None:
     async def test(rig: Rig) -> None:
-        run_id = await rig.submit()
-        await rig.scheduler.start(run_id, 0, 1)
-        await rig.scheduler.say(run_id, 0, "one", "two", "three")
-        await rig.scheduler.say(run_id, 1, "other")
-        await rig.scheduler.say(run_id, 0, "four")
-        path = f"{RUNS}/{run_id}/logs"
-        whole = (await rig.get(path)).json()
-        assert [line["text"] for line in whole["items"]] == ["one", "two", "three", "other", "four"]
+        async with rig.worker() as worker:
+            run_id = await rig.submit()
+            first, second = await worker.tasks(NODE_A, NODE_B)
+            path = f"{RUNS}/{run_id}/logs"
+            for task, texts in ((first, ["one", "two", "three"]), (second, ["other"])):
+                task.say(*texts)
+                await rig.until(path, lambda body, last=texts[-1]: said(body)[-1:] == [last])
+            first.say("four")
+            whole = await rig.until(path, lambda body: said(body)[-1:] == ["four"])
+        assert said(whole) == ["one", "two", "three", "other", "four"]
         assert whole["nextCursor"] is None
         assert whole["items"][0]["channel"] == "stdout"
-        mine = (await rig.get(f"{path}?nodeId={NODE_B}")).json()["items"]
-        assert [line["text"] for line in mine] == ["other"]
+        mine = (await rig.get(f"{path}?nodeId={NODE_B}")).json()
+        assert said(mine) == ["other"]
         seen, cursor = [], ""
         for _ in range(3):
             page = (await rig.get(f"{path}?limit=2{cursor}")).json()
-            seen += [line["text"] for line in page["items"]]
+            seen += said(page)
             cursor = f"&cursor={page['nextCursor']}"
         assert seen == ["one", "two", "three", "other", "four"]
-        assert rig.scheduler.following == 0
+        assert rig.followers == 0
+
+    serve(test)
+
+
+def said(page: dict[str, Any]) -> list[str]:
+    return [line["text"] for line in page["items"]]
+
+
+def test_a_failed_run_in_a_list_says_why() -> None:
+    async def test(rig: Rig) -> None:
+        async with rig.worker() as worker:
+            run_id = await rig.submit()
+            for task in await worker.tasks(NODE_A, NODE_B):
+                task.fail("it broke")
+            await rig.status(run_id, "failed")
+        (item,) = (await rig.get(RUNS)).json()["items"]
+        assert item["error"]["code"] == "E.RUNNER.FAILURE"
+        assert item["finishedAt"] is not None
 
     serve(test)
 
@@ -485,14 +535,23 @@ def test_artifacts_of_a_run_are_a_list() -> None:
     serve(test)
 
 
+def refuse(rig: Rig, error: Exception) -> None:
+    """Let every submission fail with this."""
+
+    async def submit(submission: object) -> None:
+        raise error
+
+    rig.scheduler.runs.submit = submit
+
+
 def test_what_cannot_be_done_now_says_when_to_come_back() -> None:
     async def test(rig: Rig) -> None:
-        rig.scheduler.raises = errors.Unavailable(errors.OVERLOADED, "too much is waiting")
+        refuse(rig, errors.Unavailable(errors.OVERLOADED, "too much is waiting"))
         answer = await rig.post(RUNS, json={"workflow": definition()})
         problem_of(answer, 503, "E.OVERLOADED")
         assert answer.headers["retry-after"] == "1"
         detail = {"retryAfterSeconds": 30}
-        rig.scheduler.raises = errors.Unavailable(errors.OVERLOADED, "wait", detail=detail)
+        refuse(rig, errors.Unavailable(errors.OVERLOADED, "wait", detail=detail))
         answer = await rig.post(RUNS, json={"workflow": definition()})
         assert answer.headers["retry-after"] == "30"
 
@@ -501,7 +560,7 @@ def test_what_cannot_be_done_now_says_when_to_come_back() -> None:
 
 def test_a_bug_is_answered_without_a_word_about_it(caplog: pytest.LogCaptureFixture) -> None:
     async def test(rig: Rig) -> None:
-        rig.scheduler.raises = RuntimeError("the password is hunter2")
+        refuse(rig, RuntimeError("the password is hunter2"))
         answer = await rig.post(RUNS, json={"workflow": definition()})
         problem = problem_of(answer, 500, "E.INTERNAL")
         assert "hunter2" not in answer.text

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from astraflow.api import answers, server
+from astraflow.api import requests, responses, server
 from tests.api.rig import WAIT_S, Rig, definition, problem_of, serve
 
 END = b"host: localhost\r\nconnection: close\r\n\r\n"
@@ -155,7 +155,7 @@ def test_a_client_that_hangs_up_in_its_body_harms_nobody() -> None:
         writer.close()
         await writer.wait_closed()
         assert (await rig.get("/healthz")).status_code == 200
-        assert rig.scheduler.runs == {}
+        assert (await rig.get("/api/v1/runs")).json()["items"] == []
 
     serve(test)
 
@@ -197,7 +197,7 @@ def test_a_large_answer_arrives_whole() -> None:
 
 
 def test_a_large_answer_that_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "STALL_S", 0.1)
+    monkeypatch.setattr(responses, "STALL_S", 0.1)
 
     async def test(rig: Rig) -> None:
         text = "x" * 30_000_000
@@ -217,11 +217,29 @@ def test_a_large_answer_that_nobody_reads_is_given_up(monkeypatch: pytest.Monkey
     serve(test)
 
 
-def test_answers_do_not_tell_what_serves_them() -> None:
+def test_responses_do_not_tell_what_serves_them() -> None:
     async def test(rig: Rig) -> None:
         answer = await rig.get("/healthz")
         assert "server" not in answer.headers
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["cache-control"] == "no-store"
+
+    serve(test)
+
+
+def test_a_body_that_does_not_arrive_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(requests, "BODY_WAIT_S", 0.05)
+
+    async def test(rig: Rig) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
+        writer.write(
+            b"POST /api/v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+            b"authorization: Bearer token-of-default-admin\r\ncontent-length: 100\r\n\r\n{"
+        )
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n"), WAIT_S)
+        assert head.startswith(b"HTTP/1.1 400 ")
+        writer.close()
 
     serve(test)

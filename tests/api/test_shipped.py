@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from typing import Any
 
 import httpx
 
 from astraflow.core.security.policy import Role
-from tests.api.rig import NODE_A, OTHER, WAIT_S, WORKFLOW, Rig, token_of
-from tests.api.test_real_scheduler import serving_real
+from tests.api.rig import NODE_A, OTHER, WORKFLOW, Rig, serve, token_of
 from tests.rawsocket import RawSocket, envelope
 
 CHAT = {"id": NODE_A, "type": "llm.chat", "parameters": {"model": "m", "prompt": "p"}}
@@ -50,7 +48,6 @@ async def next_of(socket: RawSocket, frame_type: str) -> dict[str, Any]:
 
 def test_a_second_tenant_sees_installs_and_runs_a_package_of_the_installation() -> None:
     async def test(rig: Rig) -> None:
-        rig.scheduler.depot.origin = f"http://127.0.0.1:{rig.port}"
         headers = {"authorization": f"Bearer {token_of(Role.ADMIN, OTHER)}"}
         shown = await rig.get("/api/v1/packages/llm/1.0.0", headers=headers)
         assert (shown.status_code, shown.json()["active"]) == (200, True)
@@ -72,8 +69,4 @@ def test_a_second_tenant_sees_installs_and_runs_a_package_of_the_installation() 
         finally:
             await socket.close()
 
-    async def main() -> None:
-        async with asyncio.timeout(WAIT_S * 2), serving_real("memory://") as rig:
-            await test(rig)
-
-    asyncio.run(main())
+    serve(test)

@@ -5,51 +5,69 @@ import re
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from astraflow.api.ports import Drain, InstallPackage, Rebind, Undrain, UninstallPackage
-from astraflow.store.rows import AuditRow
+from astraflow.api.app import ROUTES
 from tests.api.rig import Rig, problem_of, serve
+from tests.api.test_packages import publish
+from tests.repository.packing import pack
 
 WORKERS = "/api/v1/workers"
 
 
 def test_workers_are_listed_and_shown() -> None:
     async def test(rig: Rig) -> None:
-        for name in ("w3", "w1", "w2"):
-            rig.scheduler.add_worker("default", name)
-        rig.scheduler.add_worker("umbrella", "w9")
-        page = (await rig.get(f"{WORKERS}?limit=2")).json()
-        rest = (await rig.get(f"{WORKERS}?limit=2&cursor={page['nextCursor']}")).json()
-        assert [item["workerId"] for item in page["items"] + rest["items"]] == ["w1", "w2", "w3"]
-        assert rest["nextCursor"] is None
-        shown = (await rig.get(f"{WORKERS}/w1")).json()
-        assert shown == page["items"][0]
-        assert shown["lastHeartbeatAt"].endswith("Z")
-        assert set(shown) == {
-            "workerId", "name", "tenant", "status", "version", "hostname", "maxParallel", "inflight",
-            "packages", "labels", "lastHeartbeatAt",
-        }  # fmt: skip
-        problem_of(await rig.get(f"{WORKERS}/w9"), 404, "E.WORKER.NOT_FOUND")
+        async with (
+            rig.worker("w3"),
+            rig.worker("w1"),
+            rig.worker("w2"),
+            rig.worker("w9", "umbrella"),
+        ):
+            page = (await rig.get(f"{WORKERS}?limit=2")).json()
+            rest = (await rig.get(f"{WORKERS}?limit=2&cursor={page['nextCursor']}")).json()
+            listed = [item["workerId"] for item in page["items"] + rest["items"]]
+            assert listed == ["w1", "w2", "w3"]
+            assert rest["nextCursor"] is None
+            shown = (await rig.get(f"{WORKERS}/w1")).json()
+            assert shown == page["items"][0]
+            assert shown["lastHeartbeatAt"].endswith("Z")
+            assert shown["packages"] == [
+                {"name": "core", "version": "1.0.0", "status": "installed"}
+            ]
+            assert set(shown) == {
+                "workerId", "name", "tenant", "status", "version", "hostname", "maxParallel",
+                "inflight", "packages", "labels", "lastHeartbeatAt",
+            }  # fmt: skip
+            problem_of(await rig.get(f"{WORKERS}/w9"), 404, "E.WORKER.NOT_FOUND")
 
     serve(test)
 
 
 def test_workers_take_orders() -> None:
-    orders: list[tuple[dict[str, object], object]] = [
-        ({"type": "drain"}, Drain()),
-        ({"type": "drain", "reason": "update", "deadlineMs": 5}, Drain("update", 5)),
-        ({"type": "undrain"}, Undrain()),
-        ({"type": "rebind"}, Rebind()),
-        ({"type": "pkg.install", "name": "core", "version": "1"}, InstallPackage("core", "1")),
-        ({"type": "pkg.uninstall", "name": "core", "version": "1"}, UninstallPackage("core", "1")),
+    orders: list[dict[str, object]] = [
+        {"type": "drain"},
+        {"type": "drain", "reason": "update", "deadlineMs": 5_000},
+        {"type": "undrain"},
+        {"type": "rebind"},
+        {"type": "pkg.install", "name": "demo", "version": "1.0.0"},
+        {"type": "pkg.uninstall", "name": "demo", "version": "1.0.0"},
     ]
 
     async def test(rig: Rig) -> None:
-        rig.scheduler.add_worker("default", "w1")
-        for body, _ in orders:
-            answer = await rig.post(f"{WORKERS}/w1/commands", json=body)
-            assert answer.status_code == 202
-            assert (answer.json()["workerId"], answer.json()["type"]) == ("w1", body["type"])
-        assert [command for _, command, _ in rig.scheduler.commands] == [one for _, one in orders]
+        await publish(rig, pack())
+        async with rig.worker(features=("pkg.install",)) as worker:
+            for body in orders:
+                answer = await rig.post(f"{WORKERS}/w1/commands", json=body)
+                assert answer.status_code == 202, answer.text
+                assert (answer.json()["workerId"], answer.json()["type"]) == ("w1", body["type"])
+            assert "reason" not in await worker.next("control.drain")
+            drain = await worker.next("control.drain")
+            assert (drain["reason"], drain["deadline_ms"]) == ("update", 5_000)
+            told = await worker.next("biz.pkg.install")
+            assert (told["name"], told["version"]) == ("demo", "1.0.0")
+        audit = (await rig.get("/api/v1/audit")).json()["items"]
+        done = [row["action"] for row in reversed(audit) if row["action"] != "pkg.publish"]
+        assert [one for one in done if one in {body["type"] for body in orders}] == [
+            body["type"] for body in orders
+        ]
         missing = await rig.post(f"{WORKERS}/w2/commands", json={"type": "undrain"})
         problem_of(missing, 404, "E.WORKER.NOT_FOUND")
 
@@ -71,25 +89,27 @@ def test_workers_take_orders() -> None:
 )
 def test_an_order_that_cannot_be_is_refused(body: object) -> None:
     async def test(rig: Rig) -> None:
-        rig.scheduler.add_worker("default", "w1")
-        answer = await rig.post(f"{WORKERS}/w1/commands", json=body)
-        problem_of(answer, 400, "E.REQUEST.INVALID")
-        assert rig.scheduler.commands == []
+        async with rig.worker():
+            answer = await rig.post(f"{WORKERS}/w1/commands", json=body)
+            problem_of(answer, 400, "E.REQUEST.INVALID")
+            assert (await rig.get(f"{WORKERS}/w1")).json()["status"] == "online"
 
     serve(test)
 
 
 def test_health_and_readiness_are_told_apart() -> None:
-    async def test(rig: Rig) -> None:
+    async def ready(rig: Rig) -> None:
         assert (await rig.get("/readyz")).json() == {"status": "ready"}
-        rig.scheduler.why_not = "another scheduler owns the store"
+        assert (await rig.get("/healthz")).json() == {"status": "ok"}
+
+    async def starting(rig: Rig) -> None:
         assert (await rig.get("/healthz")).status_code == 200
         answer = await rig.get("/readyz")
         body = problem_of(answer, 503, "E.SCHEDULER.NOT_READY")
-        assert "another scheduler owns the store" in body["detail"]
+        assert "starting" in body["detail"]
         assert answer.headers["retry-after"] == "1"
         assert (await rig.get("/metrics")).status_code == 200
-        for route in rig.app.routes:
+        for route in ROUTES:
             if route.path not in ("/healthz", "/readyz", "/metrics"):
                 path = re.sub(r"{\w+}", "x", route.path)
                 asked = await rig.client.request(route.method, path)
@@ -97,9 +117,10 @@ def test_health_and_readiness_are_told_apart() -> None:
                     assert asked.status_code == 503
                     continue
                 told = problem_of(asked, 503, "E.SCHEDULER.NOT_READY")
-                assert "another scheduler owns the store" in told["detail"], route.action
+                assert "starting" in told["detail"], route.action
 
-    serve(test)
+    serve(ready)
+    serve(starting, is_running=False)
 
 
 def test_metrics_show_the_tenants_own_samples_and_those_of_none() -> None:
@@ -135,7 +156,8 @@ def test_node_types_are_found_by_words() -> None:
         whole = (await rig.get(f"{path}?limit=200")).json()["items"]
         types = {node["type"] for node in whole}
         assert {"core.noop", "core.http", "core.python"} <= types
-        assert all(node["package"] == {"name": "core", "version": "1.0.0"} for node in whole)
+        core = [node for node in whole if node["type"].startswith("core.")]
+        assert all(node["package"] == {"name": "core", "version": "1.0.0"} for node in core)
         found = (await rig.get(f"{path}?q=ECHO")).json()["items"]
         assert [node["type"] for node in found] == ["core.echo"]
         assert (await rig.get(f"{path}?q=nothing+like+this")).json()["items"] == []
@@ -154,14 +176,17 @@ def test_node_types_are_found_by_words() -> None:
 
 def test_the_audit_is_read_in_pages_newest_first() -> None:
     async def test(rig: Rig) -> None:
-        for place in range(5):
-            row = AuditRow("default", place, "me", f"act {place}", detail=b'{"a":1}')
-            rig.scheduler.audits.append(row)
+        runs = [await rig.submit() for _ in range(5)]
+        for run_id in runs:
+            await rig.post(f"/api/v1/runs/{run_id}/cancel")
         page = (await rig.get("/api/v1/audit?limit=3")).json()
         rest = (await rig.get(f"/api/v1/audit?limit=3&cursor={page['nextCursor']}")).json()
-        actions = [item["action"] for item in page["items"] + rest["items"]]
-        assert actions == ["act 4", "act 3", "act 2", "act 1", "act 0"]
-        assert page["items"][0]["detail"] == {"a": 1}
+        rows = page["items"] + rest["items"]
+        assert [(one["action"], one["corr"]) for one in rows] == [
+            ("cancel", run_id) for run_id in reversed(runs)
+        ]
+        assert rows[0]["who"] == "admin of default"
+        assert rows[0]["detail"] == {}
 
     serve(test)
 

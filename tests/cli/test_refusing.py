@@ -30,7 +30,7 @@ def test_without_a_server_a_command_ends_with_3_and_a_hint(
     done = astra(*command, cwd=tmp_path, ASTRA_SERVER=NOWHERE)
     assert (done.code, done.out) == (3, "")
     assert done.err == (
-        f"error: nobody answers at {NOWHERE}: the connection was refused\n\n"
+        f"error: cannot connect to {NOWHERE}: the connection was refused\n\n"
         "hint: start one with `astra up`, or say where it is with ASTRA_SERVER and ASTRA_TOKEN\n"
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from astraflow.client import calls
+from astraflow.client import requests
 from astraflow.core import errors
 from tests.cli.rig import Terminal, Up, astra, node, workflow
 
@@ -135,8 +135,8 @@ def test_json_that_is_none_is_told_with_line_and_column(server: Up) -> None:
 def test_the_client_refuses_what_json_cannot_hold(value: object) -> None:
     document = {"id": "x", "nodes": [{"parameters": {"value": value}}]}
     with pytest.raises(errors.Refused):
-        calls.submit(document, None, "key")
+        requests.submit(document, None, "key")
     with pytest.raises(errors.Refused):
-        calls.submit("id", {"a": value}, "key")
+        requests.submit("id", {"a": value}, "key")
     with pytest.raises(errors.Refused):
-        calls.validate_workflow(document)
+        requests.validate_workflow(document)

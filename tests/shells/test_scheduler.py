@@ -67,7 +67,7 @@ def test_a_view_waits_until_what_it_shows_is_durable() -> None:
         await asyncio.sleep(ANSWER_S - 1.0)
         assert not looking.done()
         rig.let_go()
-        assert (await looking)["cancelRequested"] is True
+        assert (await looking).cancel_requested is True
         assert rig.site.mirror.rows[run_id].cancel_requested
         await cancelling
 
@@ -151,7 +151,7 @@ def test_a_slow_follower_reads_the_store_again_without_a_gap(
         run_id = await rig.submit("ok", "ok", "ok", "ok")
         seen: list[int] = []
         async for batch in rig.scheduler.reader.follow_run(TENANT, run_id, 0):
-            seen += [event["id"] for event in batch]
+            seen += [event.id for event in batch]
             await asyncio.sleep(3.0)
         assert seen == list(range(1, rig.site.mirror.runs[run_id].last_event + 1))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from astraflow.core import errors
+from astraflow.core.contract.events import Event, NodeState, RunStatusChange
 from astraflow.core.engine.commands import CancelRun, SubmitRun
 from astraflow.core.engine.effects import Reply
 from astraflow.core.ids import NodeId
@@ -290,21 +291,19 @@ class Reader:
         last = self.last.get(run_id, 0)
         return next((at for at, one in enumerate(facts) if one.first > last), len(facts))
 
-    def _take(self, run_id: str, first: int, events: list[dict[str, object]]) -> None:
+    def _take(self, run_id: str, first: int, events: list[Event]) -> None:
         for event in events:
             expected = self.last.get(run_id, 0) + 1
-            if event["id"] != expected:
-                raise Violation("I20", f"event {event['id']} of {run_id} where {expected} was due")
+            if event.id != expected:
+                raise Violation("I20", f"event {event.id} of {run_id} where {expected} was due")
             self.last[run_id] = expected
             self._fold(run_id, event)
 
-    def _fold(self, run_id: str, event: dict[str, object]) -> None:
-        body = event["data"]
-        assert isinstance(body, dict)
+    def _fold(self, run_id: str, event: Event) -> None:
+        body = event.body
         statuses = self.statuses.setdefault(run_id, {})
-        if "callId" in body:
-            return  # of a call within a chain, not of the node itself
-        if event["type"] == "node.state":
-            statuses[str(body["nodeId"])] = str(body["status"])
-        elif event["type"] == "run.status":
-            statuses["run"] = str(body["status"])
+        if isinstance(body, NodeState):
+            if body.call_id is None:  # else of a call within a chain, not of the node itself
+                statuses[body.node_id] = body.status
+        elif isinstance(body, RunStatusChange):
+            statuses["run"] = body.status

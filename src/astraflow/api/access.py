@@ -1,10 +1,9 @@
-"""Who gets in: the one place where a request's token and its action meet the table (`security.policy`).
+"""Authentication and authorization of requests.
 
-1. An action is "METHOD /path/{template}". One without a row is refused to everybody.
-2. 401 for no token or a bad one, with one answer for all; 403 for a role that may not. What belongs to another
-   tenant is not seen here: it is not found later.
-3. The name that the client called us by (`Host`) must be ours: a page of another name that a browser resolved to this
-   machine must not talk to it (DNS rebinding).
+1. 401 for no token or a bad one, always with the same response; 403 for a role that the route does not allow. What
+   belongs to another tenant is not decided here: it is not found later.
+2. The `Host` of a request must be one of ours: a page of another site whose name was made to resolve to this machine
+   must not talk to it (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -18,31 +17,31 @@ from astraflow.config import SchedulerSettings
 from astraflow.core import errors
 from astraflow.core.errors import Code, Refused
 from astraflow.core.security.bearer import ApiTokens, TokenRecord
-from astraflow.core.security.policy import PUBLIC, SIGNED, allows
+from astraflow.core.security.policy import Access
 
-__all__ = ["NOT_LET_IN", "Doorkeeper", "Forbidden", "host_name"]
+__all__ = ["UNAUTHENTICATED", "Forbidden", "Gate", "host_name"]
 
-NOT_LET_IN: Final = (
-    "give a valid token as Authorization: Bearer <token>, or a link that is still valid"
+UNAUTHENTICATED: Final = (
+    "send a valid token as Authorization: Bearer <token>, or use a signed URL that has not expired"
 )
-"""One answer for all who are not let in."""
+"""One message for all reasons: nothing tells an expired token from one that never was."""
 
-_Raw = Iterable[tuple[bytes, bytes]]
+_Headers = Iterable[tuple[bytes, bytes]]
 _LOOPBACK_NAMES: Final = frozenset({"localhost"})
 _ANY: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, not bound to
 
 
 class Forbidden(Refused):
-    """A good credential whose role may not do this."""
+    """The credential is valid, but its role is not allowed to do this."""
 
     def __init__(self, bearer: TokenRecord) -> None:
         super().__init__(
-            errors.AUTH_FORBIDDEN, f"the role of the token may not do this: {bearer.role}"
+            errors.AUTH_FORBIDDEN, f"the role of the token does not allow this: {bearer.role}"
         )
         self.bearer = bearer
 
 
-class Doorkeeper:
+class Gate:
     """Lets requests in, or raises why not."""
 
     def __init__(self, tokens: ApiTokens, clock: Clock, settings: SchedulerSettings) -> None:
@@ -51,39 +50,39 @@ class Doorkeeper:
         self._names = {name.lower() for name in settings.allowed_hosts} | _LOOPBACK_NAMES
         if settings.host not in _ANY:
             self._names.add(settings.host.lower())
-        # Bound to every address, any of this machine's addresses is a right name: an address cannot be rebound.
+        # A server that is bound to every address takes every address as its name: an address cannot be rebound.
         self._takes_addresses = not settings.is_loopback
 
-    def admit(self, action: str, headers: _Raw) -> TokenRecord | None:
-        """The credential that may take this action; None if it needs none, or has its own proof: a signed link.
+    def admit(self, access: Access, headers: _Headers) -> TokenRecord | None:
+        """The credential of a request; None if its route is public, or a signed URL has to open it.
 
         Raises:
-            Forbidden: its role may not do this.
+            Forbidden: the role of the credential is not allowed to use the route.
             Refused: with 401.
         """
-        if action in PUBLIC:
+        if access.is_public:
             return None
-        if action in SIGNED and not any(name == b"authorization" for name, _ in headers):
+        if access.is_signed and not any(name == b"authorization" for name, _ in headers):
             return None
         bearer = self._authenticate(headers)
-        if not allows(bearer.role, action):
+        if not access.allows(bearer.role):
             raise Forbidden(bearer)
         return bearer
 
-    def _authenticate(self, headers: _Raw) -> TokenRecord:
+    def _authenticate(self, headers: _Headers) -> TokenRecord:
         given = [value for name, value in headers if name == b"authorization"]
-        answer: TokenRecord | Code = errors.AUTH_INVALID_TOKEN
+        found: TokenRecord | Code = errors.AUTH_INVALID_TOKEN
         if len(given) == 1:
             scheme, _, token = given[0].decode("latin-1").partition(" ")
             token = token.strip()
             if scheme.lower() == "bearer" and token:
-                answer = self._tokens.verify(token, self._clock.wall_ms() / 1000)
-        if isinstance(answer, Code):
-            raise Refused(answer, NOT_LET_IN)
-        return answer
+                found = self._tokens.verify(token, self._clock.wall_ms() / 1000)
+        if isinstance(found, Code):
+            raise Refused(found, UNAUTHENTICATED)
+        return found
 
-    def knows_host(self, headers: _Raw) -> bool:
-        """Whether a request was sent to a name of ours."""
+    def knows_host(self, headers: _Headers) -> bool:
+        """Whether the `Host` of a request is one of ours."""
         given = [value for name, value in headers if name == b"host"]
         if len(given) != 1:
             return False

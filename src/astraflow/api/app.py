@@ -1,8 +1,9 @@
-"""The application: every route behind one door, every failure a problem document.
+"""The application: from a request to its response, and every failure a problem document.
 
-A request passes, in this order: the gate (is it for us, is the path one that can be), Litestar's router, readiness, the
-door (`access`: who, and may they), the endpoint. What an endpoint raises from our catalogue is answered with its
-status; all else is logged with a number and answered with 500 and that number, and nothing of what it was.
+A request passes, in this order: its host and its path are checked, the router finds its route, the scheduler must be
+ready, its credential must be allowed to use the route (`access`), its query is decoded, its endpoint is called. An
+error of the catalogue becomes a response with its status. Everything else is logged with a random id and becomes a
+500 that has this id and nothing else.
 """
 
 from __future__ import annotations
@@ -10,170 +11,174 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from http import HTTPStatus
 from typing import Any, Final
 
-from litestar import Litestar, Request, Response
-from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFoundException
-from litestar.handlers import HTTPRouteHandler
-from litestar.types import ASGIApp, HTTPScope, Method, Receive, Scope, Send
-
-from astraflow.api.access import Doorkeeper, Forbidden
-from astraflow.api.answers import Answer, answer_problem
+from astraflow.api.access import Forbidden, Gate
+from astraflow.api.asgi import AsgiApp, Receive, Scope, Send
+from astraflow.api.catalog_routes import CatalogEndpoints
 from astraflow.api.cursors import Cursors
-from astraflow.api.events import Timing
+from astraflow.api.events import EventEndpoints
 from astraflow.api.openapi import describe
-from astraflow.api.ports import SchedulerPort
-from astraflow.api.requests import Call
-from astraflow.api.routes import Parts, Route
-from astraflow.api.system_routes import check_ready
-from astraflow.api.table import make_routes
+from astraflow.api.package_routes import PackageEndpoints
+from astraflow.api.queries import QueryDecoder
+from astraflow.api.requests import Request
+from astraflow.api.resource_routes import ResourceEndpoints
+from astraflow.api.responses import Response, problem_response
+from astraflow.api.router import Router
+from astraflow.api.routes import Endpoint, Endpoints, Route, Services, Timing, routes_of
+from astraflow.api.run_routes import RunEndpoints
+from astraflow.api.system_routes import SystemEndpoints, check_ready
+from astraflow.api.worker_routes import WorkerEndpoints
+from astraflow.api.workflow_routes import WorkflowEndpoints
 from astraflow.clock import Clock, SystemClock
 from astraflow.config import SchedulerSettings, Secret
 from astraflow.core import errors
 from astraflow.core.errors import AstraflowError, Refused
 from astraflow.core.security.bearer import ApiTokens
-from astraflow.observe.metrics import Counter, Metrics
+from astraflow.observe.metrics import Metrics
+from astraflow.scheduler.service import Scheduler
 
-__all__ = ["Application", "make_app"]
+__all__ = ["ROUTES", "Application", "make_app"]
 
 MAX_PATH_BYTES: Final = 2_048
 ALWAYS: Final = ("/healthz", "/readyz", "/metrics")
 """What a scheduler answers that does not serve: it starts, it stands by, or its store does not answer."""
-METHODS: Final[tuple[Method, ...]] = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+
+ENDPOINTS: Final[tuple[type[Endpoints], ...]] = (
+    RunEndpoints,
+    EventEndpoints,
+    WorkflowEndpoints,
+    WorkerEndpoints,
+    CatalogEndpoints,
+    PackageEndpoints,
+    ResourceEndpoints,
+    SystemEndpoints,
+)
+ROUTES: Final = tuple(route for endpoints in ENDPOINTS for route in routes_of(endpoints))
+"""All routes of the API."""
 
 _log: Final = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A route with the endpoint that does it."""
+
+    route: Route
+    endpoint: Endpoint
+    query: QueryDecoder[Any]
+    is_always_answered: bool
+
+
 class Application:
-    """The ASGI application. `routes` are the actions that it answers."""
+    """The ASGI application of a scheduler."""
 
     def __init__(
-        self,
-        routes: Sequence[Route],
-        doorkeeper: Doorkeeper,
-        metrics: Metrics,
-        scheduler: SchedulerPort,
+        self, endpoints: Sequence[Endpoints], gate: Gate, metrics: Metrics, scheduler: Scheduler
     ) -> None:
-        self.routes = tuple(routes)
-        self._doorkeeper = doorkeeper
+        self._gate = gate
         self._counter = metrics.requests
-        self._router = Litestar(
-            route_handlers=[
-                _handler(route, doorkeeper, metrics.requests, scheduler) for route in routes
-            ],
-            exception_handlers={Exception: self._answer_failure},
-            openapi_config=None,
-            logging_config=None,
-        )
+        self._scheduler = scheduler
+        self._router: Router[_Target] = Router()
+        for part in endpoints:
+            for route in routes_of(type(part)):
+                target = _Target(
+                    route,
+                    getattr(part, route.endpoint),
+                    QueryDecoder(route.query),
+                    route.path in ALWAYS,
+                )
+                self._router.add(route.method, route.path, target, is_deep=route.is_deep)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":  # type: ignore[comparison-overlap]
-            await self._router(scope, receive, send)
-            return
-        refused = self._refused_at_the_gate(scope)  # type: ignore[arg-type]
-        if refused is None:
-            await self._router(scope, receive, send)
-            return
-        self._counter.add("gate", str(refused.status))
-        await refused(scope, receive, send)
+        response = await self._respond(scope, receive)
+        await response(scope, receive, send)
 
-    def _refused_at_the_gate(self, scope: HTTPScope) -> Answer | None:
-        if not self._doorkeeper.knows_host(scope["headers"]):
-            message = "the Host header names somebody else; allow the name with allowed_hosts"
-            return answer_problem(Refused(errors.REQUEST_INVALID, message))
+    async def _respond(self, scope: Scope, receive: Receive) -> AsgiApp:
+        refused = self._check(scope)
+        if refused is not None:
+            self._counter.add("gate", str(refused.status))
+            return refused
+        found = self._router.find(scope["path"], scope["method"])
+        if found is None:
+            response = self._no_route(scope["path"])
+            self._counter.add("none", str(response.status))
+            return response
+        target, params = found
+        answered = await self._call(target, scope, receive, params)
+        status = answered.status if isinstance(answered, Response) else int(HTTPStatus.OK)
+        self._counter.add(target.route.action, str(status))
+        return answered
+
+    def _check(self, scope: Scope) -> Response | None:
+        if not self._gate.knows_host(scope["headers"]):
+            message = "the Host header has a name that is not ours; allow it with allowed_hosts"
+            return problem_response(Refused(errors.REQUEST_INVALID, message))
         path = scope["path"]
         if len(path) > MAX_PATH_BYTES or not path.isprintable():
-            return answer_problem(Refused(errors.REQUEST_INVALID, "the path cannot be read"))
-        # Litestar would answer OPTIONS by itself, past the door. Nobody needs it: there is no CORS.
-        if scope["method"] not in METHODS:
-            return self._refuse_method(path)
+            return problem_response(Refused(errors.REQUEST_INVALID, "the path cannot be read"))
+        if scope["method"] not in METHODS:  # there is no CORS, so nobody needs OPTIONS
+            return self._no_route(path)
         return None
 
-    def _refuse_method(self, path: str) -> Answer:
-        allowed = [method for method in METHODS if self._takes(path, method)]
+    def _no_route(self, path: str) -> Response:
+        """The path does not exist, or does not take this method."""
+        known = self._router.methods(path)
+        allowed = ", ".join(method for method in METHODS if method in known)
         if not allowed:
-            return answer_problem(Refused(errors.REQUEST_NO_ROUTE, "there is nothing at this path"))
-        refused = Refused(errors.REQUEST_METHOD, f"this path takes: {', '.join(allowed)}")
-        return answer_problem(refused, [(b"allow", ", ".join(allowed).encode())])
+            return problem_response(
+                Refused(errors.REQUEST_NO_ROUTE, "there is nothing at this path")
+            )
+        refused = Refused(errors.REQUEST_METHOD, f"this path takes: {allowed}")
+        return problem_response(refused, [(b"allow", allowed.encode())])
 
-    def _takes(self, path: str, method: Method) -> bool:
+    async def _call(
+        self, target: _Target, scope: Scope, receive: Receive, params: dict[str, str]
+    ) -> AsgiApp:
+        route = target.route
         try:
-            self._router.asgi_router.handle_routing(path=path.rstrip("/") or "/", method=method)
-        except HTTPException:
-            return False
-        return True
-
-    def _answer_failure(self, request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-        """What no endpoint caught: a path that is not there, or a bug."""
-        answer = self._failure(request.scope, error)
-        self._counter.add("none", str(answer.status))
-        return Response(
-            content=answer.body,
-            status_code=answer.status,
-            media_type=answer.media_type.decode(),
-            headers={name.decode(): value.decode() for name, value in answer.headers},
-        )
-
-    def _failure(self, scope: HTTPScope, error: Exception) -> Answer:
-        if isinstance(error, MethodNotAllowedException):
-            return self._refuse_method(scope["path"])
-        if isinstance(error, NotFoundException):
-            return answer_problem(Refused(errors.REQUEST_NO_ROUTE, "there is nothing at this path"))
-        if (
-            isinstance(error, HTTPException)
-            and error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR
-        ):
-            return answer_problem(Refused(errors.REQUEST_INVALID, "the request cannot be read"))
-        number = secrets.token_hex(8)
-        _log.error(
-            "a request failed: %s %s",
-            scope["method"],
-            scope["path"],
-            exc_info=error,
-            extra={"id": number, "code": errors.INTERNAL.code},
-        )
-        message = f"the reason is in the scheduler's log, at the id: {number}"
-        failure = AstraflowError(errors.INTERNAL, message, detail={"requestId": number})
-        return answer_problem(failure)
-
-
-def _handler(
-    route: Route, doorkeeper: Doorkeeper, counter: Counter, scheduler: SchedulerPort
-) -> HTTPRouteHandler:
-    action, endpoint = route.action, route.endpoint
-    is_always_answered = route.path in ALWAYS
-
-    async def handle(request: Request[Any, Any, Any]) -> ASGIApp:
-        scope = request.scope
-        try:
-            if not is_always_answered:
-                check_ready(scheduler)
-            bearer = doorkeeper.admit(action, scope["headers"])
-            answer = await endpoint(Call(scope, request.receive, bearer))
+            if not target.is_always_answered:
+                check_ready(self._scheduler)
+            bearer = self._gate.admit(route.access, scope["headers"])
+            query = target.query.decode(scope["query_string"])
+            return await target.endpoint(Request(scope, receive, bearer, params, query))
         except AstraflowError as error:
-            if isinstance(error, Forbidden) and route.method not in ("GET", "HEAD"):
-                who = error.bearer
-                scheduler.audit_refusal(who.tenant, who.subject, action, error.code)
-            # That it is not ready it has said once; a probe asks every second.
-            is_said = error.code is errors.SCHEDULER_NOT_READY
-            if error.code.http >= HTTPStatus.INTERNAL_SERVER_ERROR and not is_said:
-                _log.warning(
-                    "a request was not served: %s", error.message, extra={"code": error.code.code}
-                )
-            answer = answer_problem(error)
-        status = answer.status if isinstance(answer, Answer) else HTTPStatus.OK
-        counter.add(action, str(int(status)))
-        return answer
+            self._note(route, error)
+            return problem_response(error)
+        except Exception as error:
+            return _failure(scope, error)
 
-    path = route.path.replace("}", ":path}" if route.is_deep else ":str}")
-    return HTTPRouteHandler(
-        path, http_method=route.method, status_code=HTTPStatus.OK, name=route.doc.name
-    )(handle)
+    def _note(self, route: Route, error: AstraflowError) -> None:
+        """Audit what was forbidden, and log what failed."""
+        if isinstance(error, Forbidden) and route.method not in ("GET", "HEAD"):
+            who = error.bearer
+            self._scheduler.audit_refusal(who.tenant, who.subject, route.action, error.code)
+        # That it is not ready it has logged once; a probe asks every second.
+        is_known = error.code is errors.SCHEDULER_NOT_READY
+        if error.code.http >= HTTPStatus.INTERNAL_SERVER_ERROR and not is_known:
+            _log.warning("request failed: %s", error.message, extra={"code": error.code.code})
+
+
+def _failure(scope: Scope, error: Exception) -> Response:
+    """A bug: the client gets an id, the log gets the reason."""
+    number = secrets.token_hex(8)
+    _log.error(
+        "request failed: %s %s",
+        scope["method"],
+        scope["path"],
+        exc_info=error,
+        extra={"id": number, "code": errors.INTERNAL.code},
+    )
+    message = f"the reason is in the scheduler's log, at the id: {number}"
+    return problem_response(AstraflowError(errors.INTERNAL, message, detail={"requestId": number}))
 
 
 def make_app(
-    scheduler: SchedulerPort,
+    scheduler: Scheduler,
     settings: SchedulerSettings,
     *,
     tokens: ApiTokens,
@@ -184,13 +189,14 @@ def make_app(
 ) -> Application:
     """The application of a scheduler, to be run on its loop."""
     clock = clock or SystemClock()
-    parts = Parts(
+    services = Services(
         scheduler=scheduler,
         settings=settings,
         clock=clock,
         cursors=Cursors(secret.reveal().encode()),
         metrics=metrics,
+        timing=timing or Timing(),
+        description=cache(lambda: describe(ROUTES)),
     )
-    routes, system = make_routes(parts, timing or Timing())
-    system.description = describe(routes)
-    return Application(routes, Doorkeeper(tokens, clock, settings), metrics, scheduler)
+    endpoints = [kind(services) for kind in ENDPOINTS]
+    return Application(endpoints, Gate(tokens, clock, settings), metrics, scheduler)

@@ -5,72 +5,86 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
-from litestar.types import ASGIApp
 
-from astraflow.api.answers import answer_json
-from astraflow.api.requests import MAX_SEARCH_CHARS, Call
-from astraflow.api.routes import Parts
+from astraflow.api.asgi import AsgiApp
+from astraflow.api.requests import Request
+from astraflow.api.responses import json_response
+from astraflow.api.routes import Endpoints, Services, route
 from astraflow.core import errors
+from astraflow.core.contract.packages import (
+    ListNodeTypes,
+    NodePackage,
+    NodeType,
+    NodeTypePage,
+    ShowNodeType,
+)
 from astraflow.core.errors import NotFound
+from astraflow.core.security.policy import READ
 from astraflow.core.workflow import Miss
 from astraflow.core.workflow.catalog import Catalog
 from astraflow.core.workflow.manifest import Manifest
 
 __all__ = ["CatalogEndpoints"]
 
-_Node = dict[str, Any]
-
+NODES: Final = "/api/v1/catalog/nodes"
 _WEIGHTS: Final = (("type", 8), ("label", 8), ("tags", 4), ("category", 2), ("description", 1))
 """What a word counts where it is found; what a node is called counts more than what is said about it."""
 _WHOLE: Final = 100
 """For a word that is the whole of a type, a label or a tag."""
 
 
-class CatalogEndpoints:
+class CatalogEndpoints(Endpoints):
     """The endpoints under `/api/v1/catalog`."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._scheduler = parts.scheduler
-        self._cursors = parts.cursors
-        self._made: dict[str, tuple[int, list[_Node]]] = {}
+    def __init__(self, services: Services) -> None:
+        super().__init__(services)
+        self._made: dict[str, tuple[int, list[NodeType]]] = {}
         """The nodes of each tenant, and the generation of the catalog that they are of."""
 
-    async def list_nodes(self, call: Call) -> ASGIApp:
-        limit = call.limit()
-        words = (call.text("q", MAX_SEARCH_CHARS) or "").lower().split()
-        category, package = call.text("category"), call.text("package")
-        cursor = call.text("cursor", 512)
-        start = self._cursors.read("nodes", call.tenant, cursor, int) if cursor else 0
+    @route(
+        "GET",
+        NODES,
+        READ,
+        "listNodeTypes",
+        "list the node types that workflows can use, best match first",
+        tag="catalog",
+        text="Those of the core, of published packages, and of what workers have installed; of each package the "
+        "version that a node without a version gets.",
+        query=ListNodeTypes,
+        replies=NodeTypePage,
+    )
+    async def list_nodes(self, request: Request[ListNodeTypes]) -> AsgiApp:
+        query, tenant = request.query, request.tenant
+        words = query.q.lower().split()
+        start = self._cursors.read("nodes", tenant, query.cursor, int) or 0
         ranked = [
-            (-rank, node["type"], node["package"]["name"], node)
-            for node in self._nodes(call.tenant)
-            if (category is None or node["category"] == category)
-            and (package is None or node["package"]["name"] == package)
+            (-rank, node.type, node.package.name, node)
+            for node in self._nodes(tenant)
+            if query.category in (None, node.category)
+            and query.package in (None, node.package.name)
             and (rank := _rank(node, words)) is not None
         ]
         ranked.sort(key=lambda one: one[:3])
-        end = start + limit
-        goes_on = len(ranked) > end
-        return answer_json(
-            {
-                "items": [one[-1] for one in ranked[start:end]],
-                "nextCursor": self._cursors.make("nodes", call.tenant, end) if goes_on else None,
-            }
-        )
+        end = start + query.count
+        cursor = self._cursors.make("nodes", tenant, end if len(ranked) > end else None)
+        items = [one[-1] for one in ranked[start:end]]
+        return json_response(NodeTypePage(items=items, next_cursor=cursor))
 
-    async def show(self, call: Call) -> ASGIApp:
-        node_type: str = call.params["type"]
-        package = call.text("package")
+    @route("GET", f"{NODES}/{{type}}", READ, "getNodeType", "show a node type", tag="catalog",
+           query=ShowNodeType, replies=NodeType)  # fmt: skip
+    async def show(self, request: Request[ShowNodeType]) -> AsgiApp:
+        node_type, package = request.params["type"], request.query.package
         found = [
             node
-            for node in self._nodes(call.tenant)
-            if node["type"] == node_type and package in (None, node["package"]["name"])
+            for node in self._nodes(request.tenant)
+            if node.type == node_type and package in (None, node.package.name)
         ]
         if not found:
             raise NotFound(errors.PKG_NOT_FOUND, f"no such node type: {node_type[:80]}")
-        return answer_json({**found[0], "alsoIn": [one["package"] for one in found[1:]]})
+        others = [one.package for one in found[1:]]
+        return json_response(msgspec.structs.replace(found[0], also_in=others))
 
-    def _nodes(self, tenant: str) -> list[_Node]:
+    def _nodes(self, tenant: str) -> list[NodeType]:
         """Of each package the version that a node without one gets."""
         catalogs = self._scheduler.catalogs
         generation = catalogs.generation(tenant)
@@ -87,39 +101,48 @@ class CatalogEndpoints:
         return nodes
 
 
-def _nodes_of(manifest: Manifest, catalog: Catalog, *, is_published: bool) -> list[_Node]:
+def _nodes_of(manifest: Manifest, catalog: Catalog, *, is_published: bool) -> list[NodeType]:
     """The node types of a package as an editor wants them: as authored, with their package."""
-    package = {"name": manifest.name, "version": manifest.version}
-    nodes: list[_Node] = []
+    package = NodePackage(name=manifest.name, version=manifest.version)
+    nodes: list[NodeType] = []
     for node in msgspec.json.decode(manifest.raw).get("nodes", []):
         found = catalog.find(node["type"], manifest.name)
         if isinstance(found, Miss) or found.package_version != manifest.version:
             continue  # another version of the package is the one that counts
         nodes.append(
-            {
-                "label": node["type"],
-                "category": "",
-                "description": "",
-                "tags": [],
-                "schema": {},
-                "ui": {},
-                "runtimes": {},
-                "status": "published",
-                **{name: value for name, value in node.items() if value is not None},
-                "package": package,
-                "published": is_published,
-            }
+            NodeType(
+                type=node["type"],
+                package=package,
+                published=is_published,
+                label=_given(node, "label", node["type"]),
+                category=_given(node, "category", ""),
+                description=_given(node, "description", ""),
+                tags=_given(node, "tags", []),
+                schema=_given(node, "schema", {}),
+                ui=_given(node, "ui", {}),
+                runtimes=_given(node, "runtimes", {}),
+                status=_given(node, "status", "published"),
+                executed_by=node.get("executedBy"),
+                conditions=node.get("conditions"),
+                extensions=node.get("extensions"),
+                metadata=node.get("metadata"),
+            )
         )
     return nodes
 
 
-def _rank(node: _Node, words: list[str]) -> int | None:
+def _given(node: dict[str, Any], name: str, default: Any) -> Any:
+    value = node.get(name)
+    return default if value is None else value
+
+
+def _rank(node: NodeType, words: list[str]) -> int | None:
     """How well a node fits the words; None if one of them is nowhere in it."""
     total = 0
     for word in words:
         best = 0
         for field, weight in _WEIGHTS:
-            best = max(best, _weigh(node[field], word, weight))
+            best = max(best, _weigh(getattr(node, field), word, weight))
         if best == 0:
             return None
         total += best

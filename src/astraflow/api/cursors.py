@@ -15,14 +15,13 @@ from typing import Final, TypeVar
 import msgspec
 
 from astraflow.core import errors
+from astraflow.core.contract.base import MAX_CURSOR_CHARS
 
-__all__ = ["MAX_CURSOR_CHARS", "Cursors"]
+__all__ = ["Cursors"]
 
-MAX_CURSOR_CHARS: Final = 2_048
-"""The place of a resource holds its id, and that of its worker."""
 _MAC_BYTES: Final = 16
 
-_Place = TypeVar("_Place")
+Place = TypeVar("Place")
 
 
 class Cursors:
@@ -33,12 +32,21 @@ class Cursors:
     def __init__(self, secret: bytes) -> None:
         self._key = hmac.digest(secret, b"astraflow cursors", "sha256")
 
-    def make(self, of: str, tenant: str, place: object) -> str:
+    def make(self, of: str, tenant: str, place: object) -> str | None:
+        """The cursor that names a place; None for None: there is no next page."""
+        if place is None:
+            return None
         body = msgspec.json.encode(place)
         return base64.urlsafe_b64encode(self._mac(of, tenant, body) + body).rstrip(b"=").decode()
 
-    def read(self, of: str, tenant: str, text: str, kind: type[_Place]) -> _Place:
-        """The place that a cursor names. Raises: Refused."""
+    def read(self, of: str, tenant: str, text: str, kind: type[Place]) -> Place | None:
+        """The place that a cursor names; None for an empty one: the list begins.
+
+        Raises:
+            Refused: it was not made for this list of this tenant.
+        """
+        if not text:
+            return None
         try:
             if len(text) > MAX_CURSOR_CHARS:
                 raise ValueError("too long")
@@ -49,7 +57,9 @@ class Cursors:
             return msgspec.json.decode(body, type=kind)
         except (ValueError, binascii.Error) as error:
             raise errors.Refused(
-                errors.REQUEST_INVALID, "the cursor is not one of this list; begin without one"
+                errors.REQUEST_INVALID,
+                "the cursor is not one of this list; begin without one",
+                detail={"parameter": "cursor"},
             ) from error
 
     def _mac(self, of: str, tenant: str, body: bytes) -> bytes:

@@ -1,7 +1,7 @@
-"""Downloads: files of any size, whole or in part, with as little in memory as one piece.
+"""Downloads: files of any size, whole or in part, with one piece in memory at a time.
 
-A reader may ask for one range, and come back with `If-Range` for the rest of what broke off. Several ranges at once
-are answered with the whole, as RFC 9110 §14.2 allows.
+A client may ask for one range, and continue an interrupted download with `If-Range`. A request for several ranges gets
+the whole file, as RFC 9110 §14.2 allows.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from typing import Any, Final, cast
 from urllib.parse import quote
 
 import msgspec
-from litestar.types import ASGIApp, Receive, Scope, Send
 
-from astraflow.api.answers import DROP, STALL_S, Answer, Headers, answer_problem
-from astraflow.api.requests import Call
+from astraflow.api.asgi import AsgiApp, Receive, Scope, Send
+from astraflow.api.requests import Request
+from astraflow.api.responses import DROP, STALL_S, Headers, Response, problem_response
+from astraflow.api.routes import Header, Reply
 from astraflow.core import errors
 from astraflow.core.errors import AstraflowError, Refused
 
-__all__ = ["Download", "answer_download"]
+__all__ = ["RANGE_HEADERS", "Download", "download_response", "file_replies"]
 
 _log: Final = logging.getLogger(__name__)
 _RANGE: Final = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})", re.ASCII)
@@ -30,8 +31,25 @@ _MIME: Final = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}/[a-z0-9][a-z0-9.+-]{0,60}"
 _PLAIN_NAME: Final = re.compile(r"[^A-Za-z0-9._ -]", re.ASCII)
 
 
+RANGE_HEADERS: Final = (
+    Header("Range", "One range, `bytes=first-last`."),
+    Header("If-Range", "The ETag of the interrupted download: another file is sent whole."),
+)
+
+
+def file_replies(media_type: str) -> dict[int, Reply]:
+    """What a download responds with."""
+    head = {"ETag": "The digest of the file, in quotes.", "Accept-Ranges": "`bytes`."}
+    part = {**head, "Content-Range": "Which part."}
+    return {
+        200: Reply("The file.", None, media_type, head),
+        206: Reply("A part of it.", None, media_type, part),
+        304: Reply("The client has it already."),
+    }
+
+
 class Download(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that can be read from anywhere."""
+    """A file that can be read from any position."""
 
     size: int
     sha256: str
@@ -40,7 +58,7 @@ class Download(msgspec.Struct, frozen=True, kw_only=True):
     read: Callable[[int, int], AsyncIterator[bytes]]
 
 
-async def answer_download(call: Call, file: Download) -> ASGIApp:
+async def download_response(request: Request[Any], file: Download) -> AsgiApp:
     """The whole file or the range that is asked for: 200, 206, 304 or 416.
 
     Raises:
@@ -52,34 +70,34 @@ async def answer_download(call: Call, file: Download) -> ASGIApp:
         (b"accept-ranges", b"bytes"),
         (b"content-disposition", _disposition(file.name)),
     ]
-    if call.header(b"if-none-match") == etag:
+    if request.header(b"if-none-match") == etag:
         return _Streamed(304, head, b"", None)
     media_type = file.media_type if _MIME.fullmatch(file.media_type) else "application/octet-stream"
     head.append((b"content-type", media_type.encode()))
-    asked = _asked(call, etag)
+    asked = _asked(request, etag)
     span = (0, file.size) if asked is None else _span(*asked, file.size)
     if span is None:
         refused = Refused(errors.REQUEST_RANGE, f"the file has {file.size} bytes")
-        return answer_problem(refused, [(b"content-range", f"bytes */{file.size}".encode())])
+        return problem_response(refused, [(b"content-range", f"bytes */{file.size}".encode())])
     start, end = span
     status = 200 if asked is None else 206
     if asked is not None:
         head.append((b"content-range", f"bytes {start}-{end - 1}/{file.size}".encode()))
     head.append((b"content-length", str(end - start).encode()))
-    if call.method == "HEAD":
+    if request.method == "HEAD":
         return _Streamed(status, head, b"", None)
     pieces = file.read(start, end)
-    # Before the answer begins: what cannot be read is then told with its own status.
+    # Before the response begins: a file that cannot be read gets its own status.
     first = await anext(pieces, b"")
     return _Streamed(status, head, first, pieces)
 
 
-def _asked(call: Call, etag: str) -> tuple[str, str] | None:
-    """The two ends of the range that is asked for; None if the whole is: a range that is none is ignored."""
-    given = _RANGE.fullmatch((call.header(b"range") or "").strip())
+def _asked(request: Request[Any], etag: str) -> tuple[str, str] | None:
+    """The two ends of the range that is asked for; None if the whole file is. A malformed range is ignored."""
+    given = _RANGE.fullmatch((request.header(b"range") or "").strip())
     if given is None:
         return None
-    condition = call.header(b"if-range")
+    condition = request.header(b"if-range")
     if condition is not None and condition.strip() != etag:
         return None  # a date, too: it does not tell one content from another as a digest does
     first, last = given.groups()
@@ -98,15 +116,15 @@ def _span(first: str, last: str, size: int) -> tuple[int, int] | None:
 
 
 def _disposition(name: str) -> bytes:
-    """Always to be saved: what a run made must not be shown as a page of ours."""
+    """Always an attachment: a browser must not show what a run made as a page of ours."""
     plain = _PLAIN_NAME.sub("_", name)[:120] or "file"
     return (
         f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name[:120], safe='')}".encode()
     )
 
 
-class _Streamed(Answer):
-    """An answer that is read piece by piece, as fast as its reader takes it."""
+class _Streamed(Response):
+    """A response that is read piece by piece, as fast as the client reads."""
 
     __slots__ = ("_pieces",)
 
@@ -135,7 +153,7 @@ class _Streamed(Answer):
                 gone.cancel()
 
     async def _pump(self, send: Send, gone: asyncio.Task[None]) -> bool:
-        """Send everything. False: the reader stopped reading, or the rest cannot be read."""
+        """Send everything. False: the client stopped reading, or the rest cannot be read."""
         assert self._pieces is not None
         try:
             async with aclosing(cast("Any", self._pieces)) as pieces:
@@ -147,7 +165,7 @@ class _Streamed(Answer):
         except TimeoutError:
             return False
         except AstraflowError as error:
-            _log.warning("a download broke off: %s", error.message, extra={"code": error.code.code})
+            _log.warning("download interrupted: %s", error.message, extra={"code": error.code.code})
             return False
         await send({"type": "http.response.body", "body": b"", "more_body": False})
         return True
@@ -164,7 +182,7 @@ async def _wait_until_gone(receive: Receive) -> None:
 
 
 def _hang_up(scope: Scope) -> None:
-    """What is not whole must not look as if it were."""
+    """A file that is not complete must not look complete."""
     extensions: dict[str, Any] = scope.get("extensions") or {}
     if DROP in extensions:
         extensions[DROP](b"")

@@ -1,14 +1,14 @@
-"""The event stream: `GET /api/v1/events`, as Server-Sent Events, without a framework between an event and its bytes.
+"""Event streams: `GET /api/v1/events`, as Server-Sent Events.
 
-1. A run's events are numbered 1, 2, … without gaps. A reader that comes back with the last number that it saw misses
-   none and sees none twice (P17). The stream ends after the terminal event; coming back at that one is
-   answered with 204, which tells an EventSource to stop.
+1. The events of a run are numbered 1, 2, … without gaps. A client that reconnects with the last number that it saw
+   misses none and sees none twice (P17). The stream ends after the terminal event; reconnecting after that one is a
+   204, which tells an EventSource to stop.
 2. Nothing is sent that is not committed: the events come from the scheduler's feed, which sees commits only.
-3. A reader pulls. One that does not read is waited for, for `stall_s` and with about `PIECE_BYTES` on the way; then its
-   connection is ended, with an `overflow` event if it can still hear it. It lost nothing: it may come back.
-4. A tenant's events are removed after their retention. A reader that comes back behind that is told `stream.reset` with
-   the numbers that it missed, before the first event that is left.
-5. A reader that goes away ends everything that was made for it, at once.
+3. The client pulls. One that does not read blocks its stream for up to `stall_s`, with about `PIECE_BYTES` in buffers;
+   then it is disconnected, with an `overflow` event if it can still receive one. It lost nothing: it may reconnect.
+4. The events of a tenant are removed by retention. A client that reconnects after an event that is gone gets
+   `stream.reset` with the missing numbers, before the first event that is left.
+5. When the client disconnects, everything that was made for it ends at once.
 """
 
 from __future__ import annotations
@@ -16,71 +16,78 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any, Final
 
-from litestar.types import ASGIApp, Receive, Scope, Send
 from msgspec import Raw
 
-from astraflow.api.answers import DROP, NO_CONTENT, PIECE_BYTES, STALL_S, encode
-from astraflow.api.requests import MAX_ID_CHARS, Call, as_number
-from astraflow.api.routes import Parts
-from astraflow.api.run_views import bounded
+from astraflow.api.asgi import AsgiApp, Receive, Scope, Send
+from astraflow.api.requests import Request, as_number
+from astraflow.api.responses import DROP, NO_CONTENT, PIECE_BYTES, encode
+from astraflow.api.routes import Endpoints, Header, Reply, Services, Timing, route
+from astraflow.api.run_routes import bounded
 from astraflow.core import errors
+from astraflow.core.contract.events import (
+    Event,
+    EventScope,
+    FollowEvents,
+    StreamEnd,
+    StreamMessage,
+    StreamReset,
+)
 from astraflow.core.errors import AstraflowError, Refused, Unavailable
-from astraflow.core.runs.projections import Event
+from astraflow.core.security.policy import READ
 from astraflow.core.timestamps import iso
 from astraflow.observe.metrics import Gauge
 from astraflow.store.rows import TenantEvent
 
-__all__ = ["EventEndpoints", "Timing", "event_bytes"]
+__all__ = ["EventEndpoints", "event_bytes"]
 
 _HEAD: Final = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
-    (b"x-accel-buffering", b"no"),  # proxies that gather answers would gather for ever
+    (b"x-accel-buffering", b"no"),  # a proxy that buffers responses would buffer for ever
     (
         b"connection",
         b"close",
-    ),  # the end of the stream is the end of the connection, for the simplest of readers
+    ),  # the end of the stream is the end of the connection, for the simplest of clients
 )
 _PING: Final = b": ping\n\n"
-_OVERFLOW: Final = (
-    b'event: overflow\ndata: {"code":"E.OVERLOADED","message":"the stream was not read; come back '
-    b'with the last id that was seen"}\n\n'
+_OVERFLOW: Final = b"event: overflow\ndata: %b\n\n" % encode(
+    StreamEnd(
+        code=errors.OVERLOADED.code,
+        message="the stream was not read; reconnect with the last id that was seen",
+    )
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """How long a stream is silent, and how long it waits for its reader."""
-
-    ping_s: float = 15.0
-    stall_s: float = STALL_S
+_NO_SCOPE: Final = EventScope()
+_LAST_ID: Final = Header(
+    "Last-Event-ID",
+    "The last id that was seen: the stream goes on after it. It wins over `lastEventId`.",
+    {"type": "integer", "minimum": 0},
+)
 
 
 def event_bytes(event: Event) -> bytes:
     """One event on the wire. JSON has no line ends, so one `data` line is enough."""
-    return b"id: %d\nevent: %b\ndata: %b\n\n" % (
-        event["id"],
-        event["type"].encode(),
-        encode(event),
-    )
+    return b"id: %d\nevent: %b\ndata: %b\n\n" % (event.id, event.type.encode(), encode(event))
+
+
+def _message_bytes(message: StreamMessage) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (message.type.encode(), encode(message))
 
 
 def _tenant_event(row: TenantEvent) -> Event:
-    return {
-        "id": row.number,
-        "type": row.type,
-        "occurredAt": iso(row.at),
-        "scope": {},
-        "data": Raw(row.body),
-    }
+    return Event(
+        id=row.number,
+        type=row.type,
+        occurred_at=iso(row.at),
+        scope=_NO_SCOPE,
+        body=Raw(row.body),
+    )
 
 
 class _TenantEncoder:
-    """A tenant's events on the wire. Their numbers have no gaps but where retention has removed some: that is said."""
+    """The events of a tenant on the wire. Where retention has removed some, `stream.reset` names the gap."""
 
     def __init__(self, after: int | None) -> None:
         """`after` None: from the next one on, whatever its number."""
@@ -91,74 +98,89 @@ class _TenantEncoder:
         told = event_bytes(_tenant_event(row))
         if last is None or row.number == last + 1:
             return told
-        gone = {"from": last + 1, "to": row.number - 1, "reason": "retention"}
-        reset = {"type": "stream.reset", "scope": {}, "data": gone}
-        return b"event: stream.reset\ndata: %b\n\n%b" % (encode(reset), told)
+        gone = StreamReset(first=last + 1, last=row.number - 1, reason="retention")
+        return _message_bytes(StreamMessage(type="stream.reset", body=gone)) + told
 
 
-class EventEndpoints:
+class EventEndpoints(Endpoints):
     """Opens streams, up to a limit."""
 
-    def __init__(self, parts: Parts, timing: Timing) -> None:
-        self._scheduler = parts.scheduler
-        self._settings = parts.settings
-        self._metrics = parts.metrics
-        self._timing = timing
+    def __init__(self, services: Services) -> None:
+        super().__init__(services)
+        self._timing = services.timing
+        self._metrics = services.metrics
         self._open = 0
 
-    async def open(self, call: Call) -> ASGIApp:
-        after = _last_seen(call)
-        run_id = call.text("runId", MAX_ID_CHARS)
-        if self._open >= self._settings.max_sse_readers:
+    @route(
+        "GET",
+        "/api/v1/events",
+        READ,
+        "followEvents",
+        "follow events as they happen, as Server-Sent Events",
+        tag="events",
+        text="Each `data` line is a `RunStreamEvent` or a `TenantStreamEvent`; `error` and `overflow` have a "
+        "`StreamEnd`. With `runId`: the events of the run, numbered from 1 without gaps, from the first one if no "
+        "last id is given. The stream ends after the terminal `run.status`; reconnecting after that one is a 204. "
+        "Without `runId`: the events of the tenant, from now on. A comment is sent every 15 seconds. A client that "
+        "does not read for 30 seconds is disconnected, and may reconnect.",
+        query=FollowEvents,
+        headers=(_LAST_ID,),
+        replies={
+            200: Reply("The stream.", None, "text/event-stream"),
+            204: Reply("The run has ended, and its last event was seen."),
+        },
+    )
+    async def open(self, request: Request[FollowEvents]) -> AsgiApp:
+        after = _last_seen(request)
+        if self._open >= self._services.settings.max_sse_readers:
             raise Unavailable(errors.OVERLOADED, "too many event streams are open")
-        if run_id is None:
-            return await self._open_tenant(call, after)
-        return await self._open_run(call, run_id, after)
+        if not request.query.run_id:
+            return await self._open_tenant(request.tenant, after)
+        return await self._open_run(request, request.query.run_id, after)
 
-    async def _open_run(self, call: Call, run_id: str, after: int | None) -> ASGIApp:
-        last, is_over = await self._scheduler.reader.last_event(call.tenant, run_id)
+    async def _open_run(
+        self, request: Request[FollowEvents], run_id: str, after: int | None
+    ) -> AsgiApp:
+        tenant = request.tenant
+        last, is_over = await self._scheduler.reader.last_event(tenant, run_id)
         _refuse_ahead(after, last)
         if is_over and after == last:
             return NO_CONTENT
         first = b""
-        if after is None and call.flag("snapshot", False):
-            first, after = await self._snapshot(call.tenant, run_id)
-        events = self._scheduler.reader.follow_run(call.tenant, run_id, after or 0)
-        return self._stream(call.tenant, _encoded(events, event_bytes), first)
+        if after is None and request.query.snapshot:
+            first, after = await self._snapshot(tenant, run_id)
+        events = self._scheduler.reader.follow_run(tenant, run_id, after or 0)
+        return self._stream(tenant, _encoded(events, event_bytes), first)
 
     async def _snapshot(self, tenant: str, run_id: str) -> tuple[bytes, int]:
-        """The run as it is, without a number, and where its events go on."""
+        """The run as it is, and the number after which its events continue."""
         view = bounded(await self._scheduler.reader.view_run(tenant, run_id))
-        after = view["lastEvent"]
-        if view["finishedAt"] is not None:
-            after -= (
-                1  # the terminal event follows, so that the reader has a number to come back with
-            )
-        event = {"type": "run.snapshot", "scope": {}, "data": view}
-        return b"event: run.snapshot\ndata: %b\n\n" % encode(event), after
+        # Of an ended run the terminal event follows, so that the client has a number to reconnect with.
+        after = view.last_event if view.finished_at is None else view.last_event - 1
+        return _message_bytes(StreamMessage(type="run.snapshot", body=view)), after
 
-    async def _open_tenant(self, call: Call, after: int | None) -> ASGIApp:
+    async def _open_tenant(self, tenant: str, after: int | None) -> AsgiApp:
         if after is not None:
-            _refuse_ahead(after, await self._scheduler.events.last(call.tenant))
-        events = self._scheduler.events.follow(call.tenant, after)
-        return self._stream(call.tenant, _encoded(events, _TenantEncoder(after)))
+            _refuse_ahead(after, await self._scheduler.events.last(tenant))
+        events = self._scheduler.events.follow(tenant, after)
+        return self._stream(tenant, _encoded(events, _TenantEncoder(after)))
 
     def _stream(
         self, tenant: str, pieces: AsyncGenerator[bytes, None], first: bytes = b""
-    ) -> ASGIApp:
+    ) -> AsgiApp:
         readers = self._metrics.sse_readers
 
         async def stream(scope: Scope, receive: Receive, send: Send) -> None:
-            with _Counted(self, readers, tenant):
+            with _OpenStream(self, readers, tenant):
                 async with aclosing(pieces):
-                    reader = _Reader(scope, receive, send, self._timing)
+                    reader = _StreamClient(scope, receive, send, self._timing)
                     if not await reader.pump(pieces, first):
                         self._metrics.sse_dropped.add(tenant)
 
         return stream
 
 
-class _Counted:
+class _OpenStream:
     """Counts an open stream for as long as it is open."""
 
     def __init__(self, endpoints: EventEndpoints, readers: Gauge, tenant: str) -> None:
@@ -175,8 +197,8 @@ class _Counted:
         self._readers.add(self._tenant, by=-1)
 
 
-class _Reader:
-    """One client of a stream."""
+class _StreamClient:
+    """The connection of one client."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, timing: Timing) -> None:
         extensions: dict[str, Any] = scope.get("extensions") or {}
@@ -186,12 +208,12 @@ class _Reader:
         self._timing = timing
 
     async def pump(self, pieces: AsyncGenerator[bytes, None], first: bytes) -> bool:
-        """Send all pieces. False: the reader was dropped because it did not read."""
+        """Send all pieces. False: the client was disconnected because it did not read."""
         await self._send({"type": "http.response.start", "status": 200, "headers": [*_HEAD]})
         async with asyncio.TaskGroup() as group:
             gone = group.create_task(self._wait_until_gone())
             try:
-                # Something is sent at once, so that the client sees its stream open.
+                # Something is sent at once, so that the client sees that its stream is open.
                 if not await self._write(first or _PING):
                     return await self._give_up(gone)
                 return await self._pump(pieces, group, gone)
@@ -229,7 +251,7 @@ class _Reader:
                 return True
 
     async def _write(self, piece: bytes) -> bool:
-        """Hand a piece to the socket; False if it would not take it for too long."""
+        """Write a piece to the socket; False on a timeout."""
         try:
             async with asyncio.timeout(self._timing.stall_s):
                 await self._send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -262,8 +284,8 @@ async def _encoded(
                 for piece in _pieces(map(encode_one, batch)):
                     yield piece
         except AstraflowError as error:
-            # The head is sent: what is left is to say why the stream ends. The reader may come back.
-            body = encode({"code": error.code.code, "message": error.message})
+            # The head is sent already, so the reason becomes an event. The client may reconnect.
+            body = encode(StreamEnd(code=error.code.code, message=error.message))
             yield b"event: error\ndata: %b\n\n" % body
 
 
@@ -280,11 +302,11 @@ def _pieces(lines: Iterable[bytes]) -> Iterable[bytes]:
         yield b"".join(gathered)
 
 
-def _last_seen(call: Call) -> int | None:
-    """The last number that the reader saw. The header wins: a browser that reconnects repeats the first URL."""
-    given = call.header(b"last-event-id")
+def _last_seen(request: Request[FollowEvents]) -> int | None:
+    """The last number that the client saw. The header wins: a browser that reconnects repeats the first URL."""
+    given = request.header(b"last-event-id")
     if given is None:
-        return call.number("lastEventId")
+        return request.query.last_event_id
     return as_number(given, "Last-Event-ID")
 
 

@@ -1,25 +1,28 @@
-"""The description of the API, OpenAPI 3.1, made from the table of routes: what is not in the table is not described."""
+"""The OpenAPI 3.1 document, made from the routes and the structs that they declare."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from astraflow.api.examples import PROBLEM
-from astraflow.api.routes import Doc, Reply, Route
-from astraflow.api.schemas import SCHEMAS
-from astraflow.core.security.policy import PUBLIC, SIGNED, TABLE
+from astraflow.api.routes import FILE, Reply, Route
+from astraflow.core.contract import schema
+from astraflow.core.contract.system import Problem
+from astraflow.core.contract.workflows import Definition
+from astraflow.core.security.policy import Access
 
 __all__ = ["describe", "document"]
 
 _PARAMETER: Final = re.compile(r"\{([^}]+)\}")
-_SAYS: Final = (
-    "AstraFlow runs workflows. Every request but the health checks carries a token; lists are pages with cursors; "
-    "every refusal is a problem document (RFC 9457) with a code that never changes its meaning."
+_DESCRIPTION: Final = (
+    "AstraFlow runs workflows. Every request but the health checks carries a token. Lists are pages with cursors. "
+    "Every refusal is a problem document (RFC 9457) with a code that never changes its meaning. A query parameter that "
+    "a route does not have is refused."
 )
+_EVENTS: Final = "text/event-stream"
 
 
 def describe(routes: Sequence[Route]) -> bytes:
@@ -36,99 +39,108 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
         "info": {
             "title": "AstraFlow",
             "version": "1",
-            "description": _SAYS,
+            "description": _DESCRIPTION,
             "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
         "security": [{"bearer": []}],
-        "tags": [{"name": name} for name in dict.fromkeys(route.doc.tag for route in routes)],
+        "tags": [{"name": name} for name in dict.fromkeys(route.tag for route in routes)],
         "paths": paths,
         "components": {
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
             "responses": {"Problem": _problem()},
-            "schemas": dict(SCHEMAS),
+            "schemas": schema.components([Problem, Definition, *_structs(routes)]),
         },
     }
 
 
+def _structs(routes: Iterable[Route]) -> Iterable[type]:
+    for route in routes:
+        bodies = (route.body, *(reply.struct for reply in route.replies.values()))
+        yield from (one for one in bodies if isinstance(one, type))
+
+
 def _operation(route: Route) -> dict[str, Any]:
-    doc = route.doc
     operation: dict[str, Any] = {
-        "operationId": doc.name,
-        "tags": [doc.tag],
-        "summary": doc.summary,
-        "description": " ".join(filter(None, (doc.text, _roles(route.action)))),
+        "operationId": route.name,
+        "tags": [route.tag],
+        "summary": route.summary,
+        "description": " ".join(filter(None, (route.text, _roles(route.access)))),
     }
-    parameters = [*_path_parameters(route.path), *_parameters(doc)]
+    parameters = [*_path_parameters(route), *schema.parameters(route.query), *_headers(route)]
     if parameters:
         operation["parameters"] = parameters
-    if doc.body is not None:
+    if route.body is not None:
+        media_type = FILE if route.body == FILE else "application/json"
         operation["requestBody"] = {
-            "required": doc.body_required,
-            "content": {doc.body_type: _content(doc.body or None, doc.body_example)},
+            "required": route.is_body_required,
+            "content": {media_type: _content(None if route.body == FILE else route.body)},
         }
-    replies: dict[str, Any] = {str(status): _reply(reply) for status, reply in doc.replies.items()}
+    replies = {str(status): _reply(reply) for status, reply in route.replies.items()}
     operation["responses"] = {**replies, "default": {"$ref": "#/components/responses/Problem"}}
-    if route.action in PUBLIC or not TABLE[route.action]:
+    if route.access.is_public or not route.access.roles:
         operation["security"] = []
-    elif route.action in SIGNED:
+    elif route.access.is_signed:
         operation["security"] = [{"bearer": []}, {}]
     return operation
 
 
-def _roles(action: str) -> str:
-    if action in PUBLIC:
+def _roles(access: Access) -> str:
+    roles = ", ".join(sorted(access.roles))
+    if access.is_public:
         return "Needs no token."
-    if action in SIGNED and not TABLE[action]:
-        return "The link is the key: no token is needed, and none helps."
-    if action in SIGNED:
-        return f"A signed link needs no token. Roles: {', '.join(sorted(TABLE[action]))}."
-    return f"Roles: {', '.join(sorted(TABLE[action]))}."
+    if not access.roles:
+        return "The signed URL is the key: a token is not needed and does not help."
+    return f"{'A signed URL needs no token. ' if access.is_signed else ''}Roles: {roles}."
 
 
-def _path_parameters(path: str) -> list[dict[str, Any]]:
+def _path_parameters(route: Route) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
             "in": "path",
             "required": True,
-            "description": f"the {name}",
+            "description": "The id; it may contain slashes." if route.is_deep else f"The {name}.",
             "schema": {"type": "string", "minLength": 1, "maxLength": 256},
         }
-        for name in _PARAMETER.findall(path)
+        for name in _PARAMETER.findall(route.path)
     ]
 
 
-def _parameters(doc: Doc) -> list[dict[str, Any]]:
+def _headers(route: Route) -> list[dict[str, Any]]:
     return [
         {
             "name": one.name,
-            "in": one.place,
+            "in": "header",
             "required": False,
-            "description": one.says,
+            "description": one.description,
             "schema": dict(one.schema),
         }
-        for one in doc.parameters
+        for one in route.headers
     ]
 
 
 def _reply(reply: Reply) -> dict[str, Any]:
-    shown: dict[str, Any] = {"description": reply.says}
+    shown: dict[str, Any] = {"description": reply.description}
     if reply.headers:
         shown["headers"] = {
-            name: {"description": says, "schema": {"type": "string"}}
-            for name, says in reply.headers.items()
+            name: {"description": text, "schema": {"type": "string"}}
+            for name, text in reply.headers.items()
         }
-    has_body = reply.schema or reply.example is not None or reply.media_type != "application/json"
-    if has_body:
-        shown["content"] = {reply.media_type: _content(reply.schema, reply.example)}
+    if reply.struct is not None or reply.media_type != "application/json":
+        shown["content"] = {reply.media_type: _content(reply.struct)}
+    if reply.media_type == _EVENTS:
+        # OpenAPI 3.1 has no word for the items of a stream; the schemas have names for generators to find.
+        events = [schema.ref(name) for name in (schema.RUN_STREAM, schema.TENANT_STREAM)]
+        shown["content"][_EVENTS]["x-events"] = {"oneOf": events}
     return shown
 
 
-def _content(schema: str | None, example: Any) -> dict[str, Any]:
-    content: dict[str, Any] = {
-        "schema": {"$ref": f"#/components/schemas/{schema}"} if schema else {"type": "string"}
-    }
+def _content(struct: type | None) -> dict[str, Any]:
+    if struct is None:
+        return {"schema": {"type": "string"}}
+    content: dict[str, Any] = {"schema": schema.ref(struct.__name__)}
+    example = schema.example_of(struct)
     if example is not None:
         content["example"] = example
     return content
@@ -136,6 +148,6 @@ def _content(schema: str | None, example: Any) -> dict[str, Any]:
 
 def _problem() -> dict[str, Any]:
     return {
-        "description": "it was not done; `code` says why",
-        "content": {"application/problem+json": _content("Problem", PROBLEM)},
+        "description": "It was not done; `code` says why.",
+        "content": {"application/problem+json": _content(Problem)},
     }

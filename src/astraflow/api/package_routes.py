@@ -1,160 +1,109 @@
-"""Packages: publishing them, withdrawing them, choosing the version that counts, and their archives."""
+"""Packages: publish and withdraw them, choose the active version, download their archives."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import msgspec
-from litestar.types import ASGIApp
 
-from astraflow.api.access import NOT_LET_IN
-from astraflow.api.answers import answer_json
-from astraflow.api.downloads import Download, answer_download
-from astraflow.api.requests import Call, decode_json
-from astraflow.api.routes import Parts
+from astraflow.api.access import UNAUTHENTICATED
+from astraflow.api.asgi import AsgiApp
+from astraflow.api.downloads import RANGE_HEADERS, Download, download_response, file_replies
+from astraflow.api.requests import Request, decode_json
+from astraflow.api.responses import json_response
+from astraflow.api.routes import FILE, Endpoints, Header, Reply, route
 from astraflow.core import errors
+from astraflow.core.contract.base import NoQuery
+from astraflow.core.contract.packages import (
+    ActivateRequest,
+    ActiveVersion,
+    FetchArchive,
+    ListPackages,
+    Package,
+    PackagePage,
+    PackageSummary,
+    PackageVersion,
+    Rollout,
+    RolloutPage,
+    RolloutRequest,
+    YankRequest,
+)
 from astraflow.core.errors import Refused
-from astraflow.core.fleet.rollouts import Rollout
+from astraflow.core.fleet.rollouts import Rollout as StoredRollout
+from astraflow.core.security.policy import OPERATE, READ, READ_OR_SIGNED
 from astraflow.core.timestamps import iso
-from astraflow.scheduler.packages import RolloutRequest
 from astraflow.scheduler.repository import Repository
 from astraflow.store.rows import PackageRow
 
 __all__ = ["PackageEndpoints"]
 
 MAX_SIGNATURE_CHARS: Final = 8_192
-MAX_LINK_CHARS: Final = 4_096
-_BODY_TYPES: Final = frozenset({"application/zip", "application/octet-stream"})
-
-
-class _Reason(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    reason: Annotated[str, msgspec.Meta(max_length=1_024)] = ""
-
-
-class _Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    version: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
-
-
-_reason: Final = msgspec.json.Decoder(_Reason)
-_version: Final = msgspec.json.Decoder(_Version)
+PACKAGES: Final = "/api/v1/packages"
+_PACKAGE: Final = f"{PACKAGES}/{{name}}"
+_VERSION: Final = f"{_PACKAGE}/{{version}}"
+_ROLLOUT: Final = f"{_PACKAGE}/rollout"
+_BODY_TYPES: Final = frozenset({"application/zip", FILE})
+_SIGNATURE: Final = Header(
+    "Astra-Signature",
+    "The detached signature: its JSON in base64.",
+    {"type": "string", "maxLength": MAX_SIGNATURE_CHARS},
+)
+_reason: Final = msgspec.json.Decoder(YankRequest)
+_version: Final = msgspec.json.Decoder(ActivateRequest)
 _rollout: Final = msgspec.json.Decoder(RolloutRequest)
 
 
-class PackageEndpoints:
+class PackageEndpoints(Endpoints):
     """The endpoints under `/api/v1/packages`."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._scheduler = parts.scheduler
-        self._cursors = parts.cursors
-        self._max_bytes = parts.settings.max_package_bytes
 
     @property
     def _repository(self) -> Repository:
         return self._scheduler.packages.repository
 
-    async def publish(self, call: Call) -> ASGIApp:
-        kind = (call.header(b"content-type") or "").partition(";")[0].strip().lower()
-        if kind not in _BODY_TYPES:
-            raise Refused(
-                errors.REQUEST_MEDIA_TYPE,
-                f"send the .cwx file itself, as application/zip: {kind[:80]!r}",
-            )
-        row, is_new = await self._repository.publish(
-            call.tenant,
-            call.stream_body(self._max_bytes),
-            _signature(call),
-            call.bearer.subject,
-        )
-        return answer_json(self._view(call.tenant, row), 201 if is_new else 200)
+    @route("GET", PACKAGES, READ, "listPackages", "list published packages by name",
+           tag="packages", query=ListPackages, replies=PackagePage)  # fmt: skip
+    async def list_packages(self, request: Request[ListPackages]) -> AsgiApp:
+        query, tenant = request.query, request.tenant
+        after = self._cursors.read("packages", tenant, query.cursor, str) or ""
+        rest = [name for name in self._repository.names(tenant) if name > after]
+        page = rest[: query.count]
+        cursor = self._cursors.make("packages", tenant, page[-1] if len(rest) > len(page) else None)
+        items = [PackageSummary(**self._head(tenant, name)) for name in page]
+        return json_response(PackagePage(items=items, next_cursor=cursor))
 
-    async def list_packages(self, call: Call) -> ASGIApp:
-        limit = call.limit()
-        cursor = call.text("cursor", 512)
-        after = self._cursors.read("packages", call.tenant, cursor, str) if cursor else ""
-        rest = [name for name in self._repository.names(call.tenant) if name > after]
-        page = rest[:limit]
-        last = page[-1] if len(rest) > limit else None
-        return answer_json(
-            {
-                "items": [self._summary(call.tenant, name) for name in page],
-                "nextCursor": last and self._cursors.make("packages", call.tenant, last),
-            }
-        )
-
-    async def show(self, call: Call) -> ASGIApp:
-        name: str = call.params["name"]
-        repository, tenant = self._repository, call.tenant
-        held = self._held(tenant, name)
-        versions = [
-            {**self._view(tenant, row), "workers": held.get(row.version, [])}
-            for row in repository.versions(tenant, name)
+    @route("GET", _PACKAGE, READ, "getPackage", "show a package with its versions",
+           tag="packages", replies=Package)  # fmt: skip
+    async def show(self, request: Request[NoQuery]) -> AsgiApp:
+        tenant, name = request.tenant, request.params["name"]
+        head, held = self._head(tenant, name), self._held(tenant, name)
+        head["versions"] = [
+            self._view(tenant, row, workers=held.get(row.version, []))
+            for row in self._repository.versions(tenant, name)
         ]
-        return answer_json({**self._summary(tenant, name), "versions": versions})
+        return json_response(Package(**head))
 
-    async def show_version(self, call: Call) -> ASGIApp:
-        row = self._find(call)
-        signature = None if row.signature is None else msgspec.Raw(row.signature)
-        held = self._held(call.tenant, row.name).get(row.version, [])
-        more = {"workers": held, "manifest": msgspec.Raw(row.manifest), "signature": signature}
-        return answer_json({**self._view(call.tenant, row), **more})
-
-    async def yank(self, call: Call) -> ASGIApp:
-        self._find(call)  # what is not there is told before anything about the body
-        body = await call.optional_body()
-        reason = decode_json(body, _reason).reason if body is not None else ""
-        return await self._yank(call, is_yanked=True, reason=reason)
-
-    async def unyank(self, call: Call) -> ASGIApp:
-        return await self._yank(call, is_yanked=False)
-
-    async def _yank(self, call: Call, *, is_yanked: bool, reason: str = "") -> ASGIApp:
-        row = await self._repository.yank(
-            call.tenant,
-            call.params["name"],
-            call.params["version"],
-            is_yanked=is_yanked,
-            reason=reason,
-            by=call.bearer.subject,
+    @route("GET", _VERSION, READ, "getPackageVersion", "show a version with its manifest",
+           tag="packages", replies=PackageVersion)  # fmt: skip
+    async def show_version(self, request: Request[NoQuery]) -> AsgiApp:
+        row = self._find(request)
+        view = self._view(
+            request.tenant,
+            row,
+            workers=self._held(request.tenant, row.name).get(row.version, []),
+            manifest=msgspec.Raw(row.manifest),
+            signature=None if row.signature is None else msgspec.Raw(row.signature),
         )
-        return answer_json(self._view(call.tenant, row))
+        return json_response(view)
 
-    async def activate(self, call: Call) -> ASGIApp:
-        name: str = call.params["name"]
-        self._repository.versions(call.tenant, name)
-        version = decode_json(await call.json_body(), _version).version
-        active = await self._scheduler.packages.activate(
-            call.tenant, name, version, call.bearer.subject
-        )
-        return answer_json({"name": name, "version": active.version, "previous": active.previous})
-
-    async def start_rollout(self, call: Call) -> ASGIApp:
-        name: str = call.params["name"]
-        self._repository.versions(call.tenant, name)
-        request = decode_json(await call.json_body(), _rollout)
-        rollout = await self._scheduler.packages.roll_out(
-            call.tenant, name, request, call.bearer.subject
-        )
-        return answer_json(_rollout_view(rollout), 202)
-
-    async def list_rollouts(self, call: Call) -> ASGIApp:
-        name: str = call.params["name"]
-        self._repository.versions(call.tenant, name)
-        found = await self._scheduler.packages.rollouts(call.tenant, name)
-        return answer_json({"items": [_rollout_view(one) for one in found], "nextCursor": None})
-
-    async def roll_back(self, call: Call) -> ASGIApp:
-        name: str = call.params["name"]
-        self._repository.versions(call.tenant, name)
-        before = self._repository.active(call.tenant, name)
-        version = await self._scheduler.packages.roll_back(call.tenant, name, call.bearer.subject)
-        return answer_json({"name": name, "version": version, "previous": before})
-
-    async def archive(self, call: Call) -> ASGIApp:
-        row = self._find(call) if call.is_let_in else self._open_link(call)
+    @route("GET", f"{_VERSION}/archive", READ_OR_SIGNED, "getPackageArchive",
+           "download the archive of a version, or a part of it", tag="packages",
+           query=FetchArchive, headers=RANGE_HEADERS,
+           replies=file_replies("application/zip"))  # fmt: skip
+    async def archive(self, request: Request[FetchArchive]) -> AsgiApp:
+        row = self._find(request) if request.is_authenticated else self._open_signed(request)
         repository = self._repository
-
         file = Download(
             size=row.size_bytes,
             sha256=row.sha256,
@@ -162,27 +111,143 @@ class PackageEndpoints:
             media_type="application/zip",
             read=lambda start, end: repository.read(row, start, end),
         )
-        return await answer_download(call, file)
+        return await download_response(request, file)
 
-    def _open_link(self, call: Call) -> PackageRow:
-        token = call.text("token", MAX_LINK_CHARS)
-        if token is None:
-            raise Refused(errors.AUTH_INVALID_TOKEN, NOT_LET_IN)
-        return self._repository.open_link(token, call.params["name"], call.params["version"])
+    @route(
+        "POST",
+        PACKAGES,
+        OPERATE,
+        "publishPackage",
+        "publish a version of a package",
+        tag="packages",
+        text="The body is the `.cwx` file. A published version never changes: the same file again is a 200, another "
+        "file of the same version is a 409.",
+        headers=(_SIGNATURE,),
+        body=FILE,
+        replies={
+            201: Reply("It is published.", PackageVersion),
+            200: Reply("It was published before.", PackageVersion),
+        },
+    )
+    async def publish(self, request: Request[NoQuery]) -> AsgiApp:
+        kind = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
+        if kind not in _BODY_TYPES:
+            raise Refused(
+                errors.REQUEST_MEDIA_TYPE,
+                f"send the .cwx file itself, as application/zip: {kind[:80]!r}",
+            )
+        row, is_new = await self._repository.publish(
+            request.tenant,
+            request.stream_body(self._services.settings.max_package_bytes),
+            _signature(request),
+            request.subject,
+        )
+        return json_response(self._view(request.tenant, row), 201 if is_new else 200)
 
-    def _find(self, call: Call) -> PackageRow:
-        return self._repository.find(call.tenant, call.params["name"], call.params["version"])
+    @route("POST", f"{_VERSION}/yank", OPERATE, "yankPackage",
+           "withdraw a version: no new run gets it, runs that were accepted before still do",
+           tag="packages", body=YankRequest, is_body_required=False,
+           replies=PackageVersion)  # fmt: skip
+    async def yank(self, request: Request[NoQuery]) -> AsgiApp:
+        self._find(request)  # not found comes before all errors of the body
+        body = await request.optional_body()
+        reason = decode_json(body, _reason).reason if body is not None else ""
+        return await self._yank(request, is_yanked=True, reason=reason)
+
+    @route("POST", f"{_VERSION}/unyank", OPERATE, "unyankPackage", "take a withdrawal back",
+           tag="packages", replies=PackageVersion)  # fmt: skip
+    async def unyank(self, request: Request[NoQuery]) -> AsgiApp:
+        return await self._yank(request, is_yanked=False)
+
+    async def _yank(
+        self, request: Request[NoQuery], *, is_yanked: bool, reason: str = ""
+    ) -> AsgiApp:
+        row = await self._repository.yank(
+            request.tenant,
+            request.params["name"],
+            request.params["version"],
+            is_yanked=is_yanked,
+            reason=reason,
+            by=request.subject,
+        )
+        return json_response(self._view(request.tenant, row))
+
+    @route("PUT", f"{_PACKAGE}/active", OPERATE, "activatePackage",
+           "choose the version that nodes without a version get", tag="packages",
+           body=ActivateRequest, replies=ActiveVersion)  # fmt: skip
+    async def activate(self, request: Request[NoQuery]) -> AsgiApp:
+        name = request.params["name"]
+        self._repository.versions(request.tenant, name)
+        version = decode_json(await request.json_body(), _version).version
+        active = await self._scheduler.packages.activate(
+            request.tenant, name, version, request.subject
+        )
+        return json_response(
+            ActiveVersion(name=name, version=active.version, previous=active.previous)
+        )
+
+    @route(
+        "POST",
+        _ROLLOUT,
+        OPERATE,
+        "startRollout",
+        "bring a version to all workers, in waves",
+        tag="packages",
+        text="Each wave is a share of the workers in percent. The next one begins when all workers of a wave have the "
+        "version, and few enough attempts have failed for `soakSeconds`; after the last the version is active.",
+        body=RolloutRequest,
+        replies={202: Reply("It has begun.", Rollout)},
+    )
+    async def start_rollout(self, request: Request[NoQuery]) -> AsgiApp:
+        name = request.params["name"]
+        self._repository.versions(request.tenant, name)
+        wanted = decode_json(await request.json_body(), _rollout)
+        begun = await self._scheduler.packages.roll_out(
+            request.tenant, name, wanted, request.subject
+        )
+        return json_response(_rollout_view(begun), 202)
+
+    @route("GET", _ROLLOUT, READ, "listRollouts", "list the rollouts of a package, newest first",
+           tag="packages", replies=RolloutPage)  # fmt: skip
+    async def list_rollouts(self, request: Request[NoQuery]) -> AsgiApp:
+        name = request.params["name"]
+        self._repository.versions(request.tenant, name)
+        found = await self._scheduler.packages.rollouts(request.tenant, name)
+        items = [_rollout_view(one) for one in found]
+        return json_response(RolloutPage(items=items, next_cursor=None))
+
+    @route("POST", f"{_PACKAGE}/rollback", OPERATE, "rollBack",
+           "activate the version that was active before; a rollout that runs is ended",
+           tag="packages", replies=ActiveVersion)  # fmt: skip
+    async def roll_back(self, request: Request[NoQuery]) -> AsgiApp:
+        tenant, name = request.tenant, request.params["name"]
+        self._repository.versions(tenant, name)
+        before = self._repository.active(tenant, name)
+        version = await self._scheduler.packages.roll_back(tenant, name, request.subject)
+        return json_response(ActiveVersion(name=name, version=version, previous=before))
+
+    def _open_signed(self, request: Request[FetchArchive]) -> PackageRow:
+        token = request.query.token
+        if not token:
+            raise Refused(errors.AUTH_INVALID_TOKEN, UNAUTHENTICATED)
+        params = request.params
+        return self._repository.open_link(token, params["name"], params["version"])
+
+    def _find(self, request: Request[Any]) -> PackageRow:
+        params = request.params
+        return self._repository.find(request.tenant, params["name"], params["version"])
 
     def _held(self, tenant: str, name: str) -> dict[str, list[str]]:
         """Which workers have which version of a package."""
         held: dict[str, list[str]] = {}
         for worker in self._scheduler.workers.of_tenant(tenant):
             for package in worker.packages:
-                if package.get("name") == name and package.get("status") == "installed":
-                    held.setdefault(package.get("version", ""), []).append(worker.worker_id)
+                if package.name == name and package.status == "installed":
+                    held.setdefault(package.version, []).append(worker.worker_id)
         return held
 
-    def _summary(self, tenant: str, name: str) -> dict[str, Any]:
+    def _head(self, tenant: str, name: str) -> dict[str, Any]:
+        """The fields of a `PackageSummary`."""
         repository = self._repository
         rows = repository.versions(tenant, name)
         active = repository.active(tenant, name)
@@ -196,46 +261,47 @@ class PackageEndpoints:
             "versions": [row.version for row in rows],
             "nodes": len(manifest.get("nodes", [])),
             "description": str(manifest.get("description") or ""),
-            "publishedAt": iso(max(row.published_at for row in rows)),
+            "published_at": iso(max(row.published_at for row in rows)),
         }
 
-    def _view(self, tenant: str, row: PackageRow) -> dict[str, Any]:
-        return {
-            "name": row.name,
-            "version": row.version,
-            "active": self._repository.active(tenant, row.name) == row.version,
-            "sha256": row.sha256,
-            "sizeBytes": row.size_bytes,
-            "publishedAt": iso(row.published_at),
-            "publishedBy": row.published_by,
-            "signedBy": row.signed_by or None,
-            "yankedAt": None if row.yanked_at is None else iso(row.yanked_at),
-            "yankedReason": row.yanked_reason,
-            "nodes": len(msgspec.json.decode(row.manifest).get("nodes", [])),
-        }
+    def _view(self, tenant: str, row: PackageRow, **more: Any) -> PackageVersion:
+        return PackageVersion(
+            name=row.name,
+            version=row.version,
+            active=self._repository.active(tenant, row.name) == row.version,
+            sha256=row.sha256,
+            size_bytes=row.size_bytes,
+            published_at=iso(row.published_at),
+            published_by=row.published_by,
+            signed_by=row.signed_by or None,
+            yanked_at=None if row.yanked_at is None else iso(row.yanked_at),
+            yanked_reason=row.yanked_reason,
+            nodes=len(msgspec.json.decode(row.manifest).get("nodes", [])),
+            **more,
+        )
 
 
-def _rollout_view(rollout: Rollout) -> dict[str, Any]:
-    return {
-        "rolloutId": rollout.rollout_id,
-        "name": rollout.name,
-        "version": rollout.version,
-        "previous": rollout.previous,
-        "state": rollout.state,
-        "waves": list(rollout.waves),
-        "wave": rollout.wave,
-        "soakSeconds": rollout.soak_seconds,
-        "maxFailedPercent": rollout.max_failed_percent,
-        "startedAt": iso(rollout.started_at),
-        "updatedAt": iso(rollout.updated_at),
-        "startedBy": rollout.started_by,
-        "error": rollout.error,
-    }
+def _rollout_view(rollout: StoredRollout) -> Rollout:
+    return Rollout(
+        rollout_id=rollout.rollout_id,
+        name=rollout.name,
+        version=rollout.version,
+        previous=rollout.previous,
+        state=rollout.state,
+        waves=list(rollout.waves),
+        wave=rollout.wave,
+        soak_seconds=rollout.soak_seconds,
+        max_failed_percent=rollout.max_failed_percent,
+        started_at=iso(rollout.started_at),
+        updated_at=iso(rollout.updated_at),
+        started_by=rollout.started_by,
+        error=rollout.error,
+    )
 
 
-def _signature(call: Call) -> str | None:
+def _signature(request: Request[NoQuery]) -> str | None:
     """The signature that came with an upload: JSON in base64, because a header holds no line ends."""
-    given = call.header(b"astra-signature")
+    given = request.header(b"astra-signature")
     if given is None:
         return None
     try:

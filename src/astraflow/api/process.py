@@ -1,7 +1,7 @@
 """The scheduler process, from its start to its end: one port for people, programs and workers.
 
-It answers from the first moment, and says that it is not ready until it is: a probe must tell one that waits from one
-that hangs. It ends when it is told to, or when its store cannot be used, and then not with 0.
+It responds from the start, with 503 until it is ready: a probe must tell a scheduler that waits from one that hangs. It
+ends when it is stopped, or when its store cannot be used, and then with an exit status other than 0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 import uvicorn
 
 from astraflow.api.app import make_app
-from astraflow.api.listening import listen
+from astraflow.api.listener import listen
 from astraflow.api.server import server_config
 from astraflow.api.worker_socket import socket_class
 from astraflow.clock import Clock, SystemClock
@@ -35,7 +35,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without its own idea of signals: they belong to the process."""
+    """uvicorn without its own signal handlers: signals belong to the process."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -72,7 +72,7 @@ async def serve(
         metrics=metrics,
         reached=reached,
     )
-    scheduler.blobs.origin = settings.public_url or _linked(sock)
+    scheduler.blobs.origin = settings.public_url or _url_origin(sock)
     app = make_app(scheduler, settings, tokens=tokens, secret=secret, metrics=metrics, clock=clock)
     host, port = sock.getsockname()[:2]
     server = _Server(server_config(app, host, port, sockets=socket_class(scheduler)))
@@ -84,9 +84,9 @@ async def serve(
         await _run(scheduler, server, sock, stop, on_ready)
 
 
-def _linked(sock: socket.socket) -> str:
-    """What links begin with. Bound to every address we do not know ours: then links are relative, and whoever follows
-    one knows where it reached us."""
+def _url_origin(sock: socket.socket) -> str:
+    """What signed URLs begin with. A server that is bound to every address does not know its own: then they are
+    relative, and the client knows the address that it uses."""
     address = ipaddress.ip_address(sock.getsockname()[0].partition("%")[0])
     return "" if address.is_unspecified else _origin(sock)
 
@@ -122,7 +122,7 @@ async def _run(
 async def _comes_first(
     wanted: Coroutine[None, None, bool], serving: asyncio.Task[None], stop: asyncio.Event
 ) -> bool:
-    """Wait for something, the end of serving, or the wish to stop; True if it was the first."""
+    """Wait for something, the end of serving, or the stop event; True if it was the first."""
     waiting = asyncio.create_task(wanted)
     stopping = asyncio.create_task(stop.wait())
     try:

@@ -1,4 +1,4 @@
-"""A request as the endpoints see it: who asks, the parts of the path, the query, the body.
+"""A request as the endpoints see it: who asks, the parameters of the path, the query, the body.
 
 1. The size of a body is checked before it is read where the client says it, and counted while it is read where it
    does not; of a compressed body the decompressed bytes count, so that a bomb is refused when it reaches the limit.
@@ -12,13 +12,13 @@ import asyncio
 import re
 import zlib
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Final, TypeVar, cast
-from urllib.parse import parse_qsl
+from typing import Final, Generic, TypeVar
 
 import msgspec
-from litestar.types import HTTPScope, Receive, Scope
 
+from astraflow.api.asgi import Receive, Scope
 from astraflow.core import errors
+from astraflow.core.contract.base import Query
 from astraflow.core.errors import Refused
 from astraflow.core.jsontext import place_in
 from astraflow.core.protocol.scan import problem_in
@@ -28,9 +28,11 @@ from astraflow.core.workflow.limits import MAX_DEFINITION_BYTES
 __all__ = [
     "DEFINITION_BODY_BYTES",
     "PLAIN_BODY_BYTES",
-    "Call",
+    "Request",
+    "as_number",
     "check_values",
     "decode_json",
+    "pointed",
 ]
 
 PLAIN_BODY_BYTES: Final = 4 * 1024 * 1024
@@ -40,34 +42,37 @@ DEFINITION_BODY_BYTES: Final = MAX_DEFINITION_BYTES
 BODY_WAIT_S: Final = 30.0
 """Between two pieces of a body; a client that sends nothing for so long has gone."""
 
-DEFAULT_LIMIT: Final = 50
-MAX_LIMIT: Final = 200
-MAX_QUERY_FIELDS: Final = 32
-MAX_ID_CHARS: Final = 256
-MAX_SEARCH_CHARS: Final = 256
 MAX_DEEP_ID_CHARS: Final = 1_024
 """An id of a resource; it may hold the ids of its run and its session."""
 _DIGITS: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
-_MANY_DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
 _AT: Final = re.compile(r" - at `(?:key in )?\$([^`]*)`$", re.DOTALL)
 _KEY: Final = re.compile(r"\.([^.\[\]]+)|\[([0-9]+|\.\.\.)\]")
 _GZIP: Final = 31
 """zlib's `wbits` for a gzip stream and nothing else."""
 
-_T = TypeVar("_T")
+T = TypeVar("T")
+Q = TypeVar("Q", bound=Query)
 
 
-class Call:
-    """One request that has been let in. `bearer` is None only for what is public."""
+class Request(Generic[Q]):
+    """One request that has been let in. `query` are its query parameters, as the route declares them."""
 
-    __slots__ = ("_bearer", "_query", "_receive", "params", "scope")
+    __slots__ = ("_bearer", "_receive", "params", "query", "scope")
 
-    def __init__(self, scope: Scope, receive: Receive, bearer: TokenRecord | None) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        bearer: TokenRecord | None,
+        params: Mapping[str, str],
+        query: Q,
+    ) -> None:
+        """`bearer` is None for public routes, and for those that a signed URL opens."""
         self.scope = scope
-        self.params: Mapping[str, Any] = scope["path_params"]
+        self.params = params
+        self.query = query
         self._receive = receive
         self._bearer = bearer
-        self._query: dict[str, str] | None = None
 
     @property
     def bearer(self) -> TokenRecord:
@@ -75,78 +80,47 @@ class Call:
         return self._bearer
 
     @property
-    def is_let_in(self) -> bool:
-        """Whether a credential let it in; if not, a signed link must."""
+    def is_authenticated(self) -> bool:
+        """Whether a credential let it in; if not, a signed URL must."""
         return self._bearer is not None
 
     @property
     def tenant(self) -> str:
         return self.bearer.tenant
 
+    @property
+    def subject(self) -> str:
+        """Who asks."""
+        return self.bearer.subject
+
+    @property
+    def method(self) -> str:
+        method: str = self.scope["method"]
+        return method
+
     def header(self, name: bytes) -> str | None:
-        """The value of a header, or None. Raises: Refused, when it is there twice."""
+        """The value of a header, or None.
+
+        Raises:
+            Refused: the request has it twice.
+        """
         found: str | None = None
         for key, value in self.scope["headers"]:
             if key == name:
                 if found is not None:
                     raise Refused(
-                        errors.REQUEST_INVALID, f"the header is there twice: {name.decode()}"
+                        errors.REQUEST_INVALID,
+                        f"the request has this header twice: {name.decode()}",
                     )
                 found = value.decode("latin-1")
         return found
 
-    @property
-    def method(self) -> str:
-        return cast("HTTPScope", self.scope)["method"]
-
     def rest_of_path(self, prefix: str) -> str:
-        """What follows in the path: an id that may hold slashes, as it was sent."""
+        """The end of the path: an id that may contain slashes, as it was sent."""
         rest: str = self.scope["path"].removeprefix(prefix)
         if not rest or len(rest) > MAX_DEEP_ID_CHARS:
             raise Refused(errors.REQUEST_INVALID, "the id in the path is missing or too long")
         return rest
-
-    # -- query ------------------------------------------------------------------------------
-
-    def text(self, name: str, limit: int = MAX_ID_CHARS) -> str | None:
-        """A parameter of the query, None if it is absent or empty."""
-        value = self._fields().get(name)
-        if not value:
-            return None
-        if len(value) > limit or "\0" in value:
-            raise Refused(
-                errors.REQUEST_INVALID, f"the parameter is too long or holds U+0000: {name}"
-            )
-        return value
-
-    def flag(self, name: str, default: bool) -> bool:
-        value = self._fields().get(name)
-        if value is None:
-            return default
-        if value not in ("true", "false"):
-            raise Refused(errors.REQUEST_INVALID, f"the parameter must be true or false: {name}")
-        return value == "true"
-
-    def limit(self) -> int:
-        """How many rows are asked for: 50 if nothing is said, 200 at the most, below 1 refused."""
-        value = self._fields().get("limit")
-        if value is None:
-            return DEFAULT_LIMIT
-        if not _MANY_DIGITS.fullmatch(value) or not value.lstrip("0"):
-            raise Refused(
-                errors.REQUEST_INVALID, "the parameter must be a number of at least 1: limit"
-            )
-        return min(int(value.lstrip("0")[:9]), MAX_LIMIT)
-
-    def number(self, name: str) -> int | None:
-        """A parameter that is a whole number of at least 0."""
-        value = self._fields().get(name)
-        return None if value is None else as_number(value, name)
-
-    def _fields(self) -> dict[str, str]:
-        if self._query is None:
-            self._query = _parse_query(self.scope["query_string"])
-        return self._query
 
     # -- body -------------------------------------------------------------------------------
 
@@ -277,26 +251,6 @@ def _too_large(limit: int) -> Refused:
     return Refused(errors.REQUEST_TOO_LARGE, f"the body is larger than allowed, in bytes: {limit}")
 
 
-def _parse_query(raw: bytes) -> dict[str, str]:
-    if not raw:
-        return {}
-    try:
-        pairs = parse_qsl(
-            raw.decode("ascii"),
-            keep_blank_values=True,
-            errors="strict",
-            max_num_fields=MAX_QUERY_FIELDS,
-        )
-    except ValueError as error:
-        raise Refused(errors.REQUEST_INVALID, "the query of the URL cannot be read") from error
-    fields: dict[str, str] = {}
-    for name, value in pairs:
-        if name in fields:
-            raise Refused(errors.REQUEST_INVALID, f"the parameter is there twice: {name[:80]}")
-        fields[name] = value
-    return fields
-
-
 def as_number(text: str, name: str) -> int:
     """A whole number of at least 0, written in digits. Raises: Refused."""
     if not _DIGITS.fullmatch(text):
@@ -304,7 +258,7 @@ def as_number(text: str, name: str) -> int:
     return int(text)
 
 
-def decode_json(raw: bytes, decoder: msgspec.json.Decoder[_T]) -> _T:
+def decode_json(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     """Decode a body into its type.
 
     Raises: Refused, with a pointer to what does not fit.
@@ -312,7 +266,7 @@ def decode_json(raw: bytes, decoder: msgspec.json.Decoder[_T]) -> _T:
     try:
         return decoder.decode(raw)
     except msgspec.ValidationError as error:
-        text, pointer = _pointed(str(error))
+        text, pointer = pointed(str(error))
         raise Refused(errors.REQUEST_INVALID, text, pointer=pointer) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         where = place_in(raw, str(error)[:200])
@@ -337,7 +291,7 @@ def check_values(raw: bytes, pointer: str) -> None:
     raise Refused(errors.REQUEST_INVALID, problem, pointer=pointer)
 
 
-def _pointed(text: str) -> tuple[str, str]:
+def pointed(text: str) -> tuple[str, str]:
     """msgspec's words and its path as a JSON pointer."""
     found = _AT.search(text)
     path = found[1] if found else ""

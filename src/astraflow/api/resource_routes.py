@@ -1,45 +1,49 @@
-"""Resources of workers, the artifacts that people download, and the uploads of workers."""
+"""Resources of workers, downloads of artifacts, and uploads of workers."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import msgspec
-from litestar.types import ASGIApp
 
-from astraflow.api.access import NOT_LET_IN
-from astraflow.api.answers import NO_CONTENT, answer_json
-from astraflow.api.downloads import Download, answer_download
-from astraflow.api.requests import Call, decode_json
-from astraflow.api.routes import Parts
+from astraflow.api.access import UNAUTHENTICATED
+from astraflow.api.asgi import AsgiApp
+from astraflow.api.downloads import RANGE_HEADERS, Download, download_response, file_replies
+from astraflow.api.requests import Request, decode_json
+from astraflow.api.responses import NO_CONTENT, json_response
+from astraflow.api.routes import FILE, Endpoints, Reply, route
 from astraflow.core import errors
+from astraflow.core.contract.base import NoQuery
+from astraflow.core.contract.resources import (
+    ArtifactLink,
+    DownloadArtifact,
+    Extension,
+    ListResources,
+    OfWorker,
+    Resource,
+    ResourcePage,
+    Uploaded,
+)
 from astraflow.core.errors import NotFound, Refused
+from astraflow.core.security.policy import OPERATE, READ, READ_OR_SIGNED, SIGNED
 from astraflow.core.timestamps import iso
 from astraflow.scheduler.copies import Copies, Copy
 from astraflow.store.rows import ResourceRow
 
 __all__ = ["ResourceEndpoints"]
 
-MAX_LINK_CHARS: Final = 4_096
-MAX_TTL_S: Final = 366 * 86_400
-RESOURCES: Final = "/api/v1/resources/"
-ARTIFACTS: Final = "/api/v1/artifacts/"
+RESOURCES: Final = "/api/v1/resources"
+ARTIFACTS: Final = "/api/v1/artifacts"
+_RESOURCE: Final = f"{RESOURCES}/{{id}}"
+_ARTIFACT: Final = f"{ARTIFACTS}/{{id}}"
+_COPIED: Final = (
+    "An artifact that is only on its worker is copied first, if the request has a token."
+)
+_extension: Final = msgspec.json.Decoder(Extension)
 
 
-class _Extension(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    ttl_seconds: Annotated[int, msgspec.Meta(ge=1, le=MAX_TTL_S)]
-
-
-_extension: Final = msgspec.json.Decoder(_Extension)
-
-
-class ResourceEndpoints:
+class ResourceEndpoints(Endpoints):
     """The endpoints under `/api/v1/resources`, `/api/v1/artifacts` and `/api/v1/uploads`."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._scheduler = parts.scheduler
-        self._resources = parts.scheduler.resources
-        self._cursors = parts.cursors
 
     @property
     def _copies(self) -> Copies:
@@ -47,78 +51,85 @@ class ResourceEndpoints:
 
     # -- resources --------------------------------------------------------------------------
 
-    async def list_resources(self, call: Call) -> ASGIApp:
-        limit = call.limit()
-        cursor = call.text("cursor", 2_048)
-        before = cursor and self._cursors.read(
-            "resources", call.tenant, cursor, tuple[int, str, str]
+    @route("GET", RESOURCES, READ, "listResources", "list what workers keep, newest first",
+           tag="resources", query=ListResources, replies=ResourcePage)  # fmt: skip
+    async def list_resources(self, request: Request[ListResources]) -> AsgiApp:
+        query, tenant = request.query, request.tenant
+        rows = await self._scheduler.resources.search(
+            tenant,
+            limit=query.count + 1,
+            before=self._cursors.read("resources", tenant, query.cursor, tuple[int, str, str]),
+            run_id=query.run_id,
+            worker_id=query.worker_id,
+            type=query.type,
+            state=query.state,
         )
-        rows = await self._resources.search(
-            call.tenant,
-            limit=limit + 1,
-            before=before or None,
-            run_id=call.text("runId"),
-            worker_id=call.text("workerId"),
-            type=call.text("type"),
-            state=call.text("state"),
-        )
-        page = rows[:limit]
-        after = None
-        if len(rows) > limit:
-            last = page[-1]
-            after = (last.created_at, last.worker_id, last.resource_id)
-        return answer_json(
-            {
-                "items": [_view(row) for row in page],
-                "nextCursor": after and self._cursors.make("resources", call.tenant, after),
-            }
-        )
+        page = rows[: query.count]
+        last = page[-1] if len(rows) > len(page) else None
+        after = last and (last.created_at, last.worker_id, last.resource_id)
+        cursor = self._cursors.make("resources", tenant, after)
+        return json_response(ResourcePage(items=[_view(row) for row in page], next_cursor=cursor))
 
-    async def show(self, call: Call) -> ASGIApp:
-        return answer_json(_view(await self._find(call, RESOURCES)))
+    @route("GET", _RESOURCE, READ, "getResource", "show a resource", tag="resources",
+           query=OfWorker, replies=Resource, is_deep=True)  # fmt: skip
+    async def show(self, request: Request[OfWorker]) -> AsgiApp:
+        return json_response(_view(await self._find(request, RESOURCES)))
 
-    async def extend(self, call: Call) -> ASGIApp:
-        found = await self._find(call, RESOURCES)
-        ttl_s = decode_json(await call.json_body(), _extension).ttl_seconds
-        row = await self._resources.extend(
-            call.tenant,
-            found.resource_id,
-            found.worker_id,
-            ttl_s,
-            call.bearer.subject,
+    @route("PATCH", _RESOURCE, OPERATE, "extendResource", "keep a resource for so long from now",
+           tag="resources", query=OfWorker, body=Extension, replies=Resource,
+           is_deep=True)  # fmt: skip
+    async def extend(self, request: Request[OfWorker]) -> AsgiApp:
+        found = await self._find(request, RESOURCES)
+        ttl_s = decode_json(await request.json_body(), _extension).ttl_seconds
+        row = await self._scheduler.resources.extend(
+            request.tenant, found.resource_id, found.worker_id, ttl_s, request.subject
         )
-        return answer_json(_view(row))
+        return json_response(_view(row))
 
-    async def close(self, call: Call) -> ASGIApp:
-        await self._resources.close(
-            call.tenant, call.rest_of_path(RESOURCES), call.text("workerId"), call.bearer.subject
+    @route("DELETE", _RESOURCE, OPERATE, "closeResource", "tell the worker to remove a resource",
+           tag="resources", query=OfWorker, replies={204: Reply("The worker is told.")},
+           is_deep=True)  # fmt: skip
+    async def close(self, request: Request[OfWorker]) -> AsgiApp:
+        resource_id = request.rest_of_path(f"{RESOURCES}/")
+        await self._scheduler.resources.close(
+            request.tenant, resource_id, request.query.worker_id, request.subject
         )
         return NO_CONTENT
 
-    async def _find(self, call: Call, prefix: str) -> ResourceRow:
-        return await self._resources.get(
-            call.tenant, call.rest_of_path(prefix), call.text("workerId")
+    async def _find(self, request: Request[Any], prefix: str) -> ResourceRow:
+        resource_id = request.rest_of_path(f"{prefix}/")
+        return await self._scheduler.resources.get(
+            request.tenant, resource_id, request.query.worker_id
         )
 
     # -- artifacts --------------------------------------------------------------------------
 
-    async def share(self, call: Call) -> ASGIApp:
-        """Have a copy made if there is none, and hand out a link to it."""
-        row = await self._exported(call)
+    @route("POST", _ARTIFACT, READ, "shareArtifact", "make a signed URL for an hour",
+           tag="artifacts", text=_COPIED, query=OfWorker, replies=ArtifactLink,
+           is_deep=True)  # fmt: skip
+    async def share(self, request: Request[OfWorker]) -> AsgiApp:
+        row = await self._exported(request)
         copy = _copy(row)
         url, expires_at = self._copies.download_url((row.tenant, row.worker_id, row.resource_id))
-        size = await self._copies.size(copy)
-        view = {
-            "url": url,
-            "expiresAt": iso(expires_at),
-            "sizeBytes": size,
-            "sha256": copy.sha256,
-            "mime": _mime(row),
-        }
-        return answer_json(view)
+        view = ArtifactLink(
+            url=url,
+            expires_at=iso(expires_at),
+            size_bytes=await self._copies.size(copy),
+            sha256=copy.sha256,
+            mime=_mime(row),
+        )
+        return json_response(view)
 
-    async def download(self, call: Call) -> ASGIApp:
-        row = await (self._exported(call) if call.is_let_in else self._linked(call))
+    @route("GET", _ARTIFACT, READ_OR_SIGNED, "getArtifact", "download an artifact, or a part of it",
+           tag="artifacts", text=_COPIED, query=DownloadArtifact, headers=RANGE_HEADERS,
+           replies=file_replies(FILE), is_deep=True)  # fmt: skip
+    @route("HEAD", _ARTIFACT, READ_OR_SIGNED, "headArtifact",
+           "the size and the digest of an artifact", tag="artifacts", query=DownloadArtifact,
+           headers=RANGE_HEADERS, replies={200: Reply("Both, as headers.")},
+           is_deep=True)  # fmt: skip
+    async def download(self, request: Request[DownloadArtifact]) -> AsgiApp:
+        is_allowed = request.is_authenticated
+        row = await (self._exported(request) if is_allowed else self._open_signed(request))
         copy, copies = _copy(row), self._copies
         file = Download(
             size=await copies.size(copy),
@@ -127,32 +138,37 @@ class ResourceEndpoints:
             media_type=_mime(row),
             read=lambda start, end: copies.read(copy, start, end),
         )
-        return await answer_download(call, file)
+        return await download_response(request, file)
 
-    async def _exported(self, call: Call) -> ResourceRow:
-        row = await self._find(call, ARTIFACTS)
+    async def _exported(self, request: Request[Any]) -> ResourceRow:
+        row = await self._find(request, ARTIFACTS)
         if row.blob is not None:
             return row
-        return await self._resources.export(
-            call.tenant, row.resource_id, row.worker_id, call.bearer.subject
+        return await self._scheduler.resources.export(
+            request.tenant, row.resource_id, row.worker_id, request.subject
         )
 
-    async def _linked(self, call: Call) -> ResourceRow:
-        token = call.text("token", MAX_LINK_CHARS)
-        if token is None:
-            raise Refused(errors.AUTH_INVALID_TOKEN, NOT_LET_IN)
-        link = self._copies.open_download(token, call.rest_of_path(ARTIFACTS))
-        return await self._resources.get(link.tenant, link.resource_id, link.worker_id)
+    async def _open_signed(self, request: Request[DownloadArtifact]) -> ResourceRow:
+        token = request.query.token
+        if not token:
+            raise Refused(errors.AUTH_INVALID_TOKEN, UNAUTHENTICATED)
+        signed = self._copies.open_download(token, request.rest_of_path(f"{ARTIFACTS}/"))
+        return await self._scheduler.resources.get(
+            signed.tenant, signed.resource_id, signed.worker_id
+        )
 
     # -- uploads ----------------------------------------------------------------------------
 
-    async def upload(self, call: Call) -> ASGIApp:
+    @route("PUT", "/api/v1/uploads/{token}", SIGNED, "uploadArtifact",
+           "the upload of a worker that was asked for a resource", tag="artifacts", body=FILE,
+           replies={201: Reply("It is stored.", Uploaded)})  # fmt: skip
+    async def upload(self, request: Request[NoQuery]) -> AsgiApp:
         try:
-            link = self._copies.open_upload(call.params["token"])
+            signed = self._copies.open_upload(request.params["token"])
         except Refused as error:
-            raise Refused(errors.AUTH_INVALID_TOKEN, NOT_LET_IN) from error
-        copy = await self._copies.receive(link, call.stream_body(link.max_bytes))
-        return answer_json({"resourceId": link.resource_id, "sha256": copy.sha256}, 201)
+            raise Refused(errors.AUTH_INVALID_TOKEN, UNAUTHENTICATED) from error
+        copy = await self._copies.receive(signed, request.stream_body(signed.max_bytes))
+        return json_response(Uploaded(resource_id=signed.resource_id, sha256=copy.sha256), 201)
 
 
 def _copy(row: ResourceRow) -> Copy:
@@ -182,20 +198,20 @@ def _name(row: ResourceRow) -> str:
     return row.resource_id.rpartition("/")[2] or "artifact"
 
 
-def _view(row: ResourceRow) -> dict[str, Any]:
-    return {
-        "resourceId": row.resource_id,
-        "workerId": row.worker_id,
-        "type": row.type,
-        "state": row.state,
-        "scope": row.scope,
-        "runId": row.run_id,
-        "nodeId": row.node_id,
-        "package": row.package,
-        "sizeBytes": row.size_bytes,
-        "createdAt": iso(row.created_at),
-        "expiresAt": None if row.expires_at is None else iso(row.expires_at),
-        "isArtifact": row.is_artifact,
-        "hasCopy": row.blob is not None,
-        "metadata": msgspec.Raw(row.metadata),
-    }
+def _view(row: ResourceRow) -> Resource:
+    return Resource(
+        resource_id=row.resource_id,
+        worker_id=row.worker_id,
+        type=row.type,
+        state=row.state,
+        scope=row.scope,
+        run_id=row.run_id,
+        node_id=row.node_id,
+        package=row.package,
+        size_bytes=row.size_bytes,
+        created_at=iso(row.created_at),
+        expires_at=None if row.expires_at is None else iso(row.expires_at),
+        is_artifact=row.is_artifact,
+        has_copy=row.blob is not None,
+        metadata=msgspec.Raw(row.metadata),
+    )

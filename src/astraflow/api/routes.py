@@ -1,103 +1,171 @@
-"""What a route is: an action, the endpoint that does it, and its description."""
+"""What a route is: a method and a path, who may use it, what it takes and returns, and the endpoint that does it.
+
+A route is declared once, above its endpoint. The router, the authorization, the decoding of the query and OpenAPI are
+made from this declaration.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from litestar.types import ASGIApp, Method
-
+from astraflow.api.asgi import AsgiApp
 from astraflow.api.cursors import Cursors
-from astraflow.api.ports import SchedulerPort
-from astraflow.api.requests import Call
+from astraflow.api.requests import Request
+from astraflow.api.responses import STALL_S
 from astraflow.clock import Clock
 from astraflow.config import SchedulerSettings
+from astraflow.core.contract.base import NoQuery, Query
+from astraflow.core.security.policy import Access
 from astraflow.observe.metrics import Metrics
+from astraflow.scheduler.service import Scheduler
 
-__all__ = ["PAGED", "Doc", "Endpoint", "Parameter", "Parts", "Reply", "Route", "ok"]
+__all__ = [
+    "FILE",
+    "Endpoint",
+    "Endpoints",
+    "Header",
+    "Reply",
+    "Route",
+    "Services",
+    "Timing",
+    "route",
+    "routes_of",
+]
 
-Endpoint = Callable[[Call], Awaitable[ASGIApp]]
+Endpoint = Callable[[Request[Any]], Awaitable[AsgiApp]]
+Method = TypeVar("Method", bound=Callable[..., Awaitable[AsgiApp]])
+
+FILE: Final = "application/octet-stream"
+"""The media type of a body that is a file."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """What endpoints are made of."""
+class Timing:
+    """How long an event stream is silent, and how long it waits for a client that does not read."""
 
-    scheduler: SchedulerPort
+    ping_s: float = 15.0
+    stall_s: float = STALL_S
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What endpoints use."""
+
+    scheduler: Scheduler
     settings: SchedulerSettings
     clock: Clock
     cursors: Cursors
     metrics: Metrics
+    timing: Timing
+    description: Callable[[], bytes]
+    """The OpenAPI document."""
+
+
+class Endpoints:
+    """A group of endpoints, each of which declares its route."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._scheduler = services.scheduler
+        self._cursors = services.cursors
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
-    """A parameter of the query, or a header."""
+class Header:
+    """A header that a request may have."""
 
     name: str
-    says: str
-    schema: Mapping[str, Any]
-    place: str = "query"
-    example: Any = None
+    description: str
+    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer that an endpoint can give. `schema` names a schema of `api.schemas`."""
+    """One response that an endpoint can give. `struct` is its body; without one it has none, or one of `media_type`."""
 
-    says: str
-    schema: str | None = None
-    example: Any = None
+    description: str
+    struct: type | None = None
     media_type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Doc:
-    """The description of a route: what OpenAPI shows."""
-
-    name: str
-    tag: str
-    summary: str
-    replies: Mapping[int, Reply]
-    text: str = ""
-    parameters: Sequence[Parameter] = ()
-    body: str | None = None
-    body_required: bool = True
-    body_example: Any = None
-    body_type: str = "application/json"
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
     """One action of the API."""
 
-    method: Method
+    method: str
     path: str
-    endpoint: Endpoint
-    doc: Doc
-    is_deep: bool = False
+    access: Access
+    tag: str
+    name: str
+    """The `operationId`."""
+    summary: str
+    text: str
+    replies: Mapping[int, Reply]
+    query: type[Query]
+    headers: tuple[Header, ...]
+    body: Any
+    """The struct of the body, a union of structs, or `FILE`; None if it has no body."""
+    is_body_required: bool
+    is_deep: bool
     """Its one parameter is all the rest of the path, slashes included."""
+    endpoint: str
+    """The name of the method that does it."""
 
     @property
     def action(self) -> str:
-        """The name of its row in the table of authorization."""
+        """How metrics and the audit name it."""
         return f"{self.method} {self.path}"
 
 
-def ok(schema: str, example: Any, says: str = "it", **headers: str) -> dict[int, Reply]:
-    """The usual answer."""
-    return {200: Reply(says, schema, example, headers=headers)}
+def route(
+    method: str,
+    path: str,
+    access: Access,
+    name: str,
+    summary: str,
+    *,
+    tag: str,
+    replies: Mapping[int, Reply] | type,
+    text: str = "",
+    query: type[Query] = NoQuery,
+    headers: tuple[Header, ...] = (),
+    body: Any = None,
+    is_body_required: bool = True,
+    is_deep: bool = False,
+) -> Callable[[Method], Method]:
+    """Declare the route of an endpoint. `replies` may be the struct of the one response, which then has status 200."""
+
+    def declare(endpoint: Method) -> Method:
+        declared = Route(
+            method=method,
+            path=path,
+            access=access,
+            tag=tag,
+            name=name,
+            summary=summary,
+            text=text,
+            replies=replies if isinstance(replies, Mapping) else {200: _usual(replies)},
+            query=query,
+            headers=headers,
+            body=body,
+            is_body_required=is_body_required,
+            is_deep=is_deep,
+            endpoint=endpoint.__name__,
+        )
+        endpoint.__dict__.setdefault("routes", []).append(declared)
+        return endpoint
+
+    return declare
 
 
-_LIMIT: Final = Parameter(
-    "limit",
-    "how many, 50 if nothing is said; more than 200 counts as 200",
-    {"type": "integer", "minimum": 1},
-)
-_CURSOR: Final = Parameter(
-    "cursor", "`nextCursor` of the page before", {"type": "string", "maxLength": 2_048}
-)
-PAGED: Final = (_LIMIT, _CURSOR)
-"""The parameters of every list."""
+def _usual(struct: type) -> Reply:
+    return Reply((struct.__doc__ or struct.__name__).strip().partition("\n")[0], struct)
+
+
+def routes_of(endpoints: type[Endpoints]) -> Iterator[Route]:
+    """The routes that a class declares, in the order of its methods."""
+    for member in vars(endpoints).values():
+        yield from reversed(getattr(member, "routes", ()))

@@ -1,4 +1,4 @@
-"""Runs: make, list, look at, cancel, rebind."""
+"""Runs: submit, list, show, cancel, rebind."""
 
 from __future__ import annotations
 
@@ -6,208 +6,303 @@ import asyncio
 import re
 from contextlib import aclosing
 from hashlib import sha256
-from typing import Any, Final, Literal, get_args
+from typing import Final
 
 import msgspec
-from litestar.types import ASGIApp
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET
 
-from astraflow.api.answers import Answer, answer_json
-from astraflow.api.requests import (
-    DEFINITION_BODY_BYTES,
-    MAX_ID_CHARS,
-    Call,
-    check_values,
-    decode_json,
-)
-from astraflow.api.routes import Parts
-from astraflow.api.run_views import bounded, complete_node, log_lines, node_history, summary
+from astraflow.api.asgi import AsgiApp
+from astraflow.api.requests import DEFINITION_BODY_BYTES, Request, check_values, decode_json
+from astraflow.api.responses import Response, json_response
+from astraflow.api.routes import Endpoints, Header, Reply, route
 from astraflow.core import errors
+from astraflow.core.contract.base import NoQuery
+from astraflow.core.contract.runs import (
+    MAX_KEY_CHARS,
+    Accepted,
+    ArtifactPage,
+    ListLogs,
+    ListRuns,
+    LogLine,
+    LogPage,
+    NodeDetail,
+    RebindRequest,
+    Rebound,
+    Run,
+    RunPage,
+    RunRequest,
+    RunSummary,
+    RunWithoutNodes,
+    ShowRun,
+)
+from astraflow.core.contract.workflows import Definition
 from astraflow.core.errors import Refused
-from astraflow.core.runs.facts import RunStatus
+from astraflow.core.runs.facts import Problem
+from astraflow.core.runs.history import attempts_of, log_lines, timeline_of
+from astraflow.core.runs.projections import error_view
+from astraflow.core.security.policy import OPERATE, READ, START
 from astraflow.core.timestamps import iso
 from astraflow.scheduler.runs import Submission
+from astraflow.store.rows import RunRow
 
-__all__ = ["RunEndpoints"]
+__all__ = ["RunEndpoints", "bounded"]
 
-MAX_KEY_CHARS: Final = 255
 MAX_SCANNED_EVENTS: Final = 20_000
 """Events that one page of log lines may look through; a sparse page is shorter, and says where it goes on."""
 
 INLINE_DIGEST_BYTES: Final = 1024 * 1024
 """A larger body is digested in a thread, a quarter of a second for the largest: heartbeats must not wait for it."""
 
+INLINE_RESULT_BYTES: Final = 16 * 1024
+INLINE_TOTAL_BYTES: Final = 4 * 1024 * 1024
+"""A page that shows a run of ten thousand nodes must not carry all that they made."""
+
+RUNS: Final = "/api/v1/runs"
+
 _KEY: Final = re.compile(rf"[!-~]{{1,{MAX_KEY_CHARS}}}")
-_STATUSES: Final = frozenset(get_args(RunStatus))
+_KEY_HEADER: Final = Header(
+    "Idempotency-Key",
+    "A name for this submission: sent again with the same body within 24 hours, it returns the same run.",
+    {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARS, "pattern": "^[!-~]+$"},
+)
+_run_request: Final = msgspec.json.Decoder(RunRequest)
+_rebind_request: Final = msgspec.json.Decoder(RebindRequest)
+_problem: Final = msgspec.json.Decoder(Problem)
 
 
-class _RunRequest(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """The body of `POST /api/v1/runs`. What it carries for others stays as it came."""
-
-    workflow: Raw | UnsetType = UNSET
-    workflow_id: str | UnsetType = UNSET
-    version: int | None = None
-    inputs: Raw = Raw(b"{}")
-
-
-class _RebindRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    running: Literal["keep", "restart"] = "keep"
-
-
-_run_request: Final = msgspec.json.Decoder(_RunRequest)
-_rebind_request: Final = msgspec.json.Decoder(_RebindRequest)
-
-
-class RunEndpoints:
+class RunEndpoints(Endpoints):
     """The endpoints under `/api/v1/runs`."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._scheduler = parts.scheduler
-        self._cursors = parts.cursors
-
-    async def create(self, call: Call) -> ASGIApp:
-        key = _idempotency_key(call)
-        body = await call.json_body(DEFINITION_BODY_BYTES)
-        request = decode_json(body, _run_request)
-        definition = _check_request(request)
+    @route(
+        "POST",
+        RUNS,
+        START,
+        "createRun",
+        "run a workflow",
+        tag="runs",
+        text="Runs a definition of the request, which is not saved, or a saved workflow. The run is durable when this "
+        "returns. An invalid definition is a 422 that lists every error.",
+        headers=(_KEY_HEADER,),
+        body=RunRequest,
+        replies={202: Reply("The run exists.", Accepted, headers={"Location": "Its path."})},
+    )
+    async def create(self, request: Request[NoQuery]) -> AsgiApp:
+        key = _idempotency_key(request)
+        body = await request.json_body(DEFINITION_BODY_BYTES)
+        wanted = decode_json(body, _run_request)
+        definition = _check_request(wanted)
         accepted = await self._scheduler.runs.submit(
             Submission(
-                tenant=call.tenant,
-                by=call.bearer.subject,
+                tenant=request.tenant,
+                by=request.subject,
                 definition=definition,
-                workflow_id=None if request.workflow_id is UNSET else request.workflow_id,
-                version=request.version,
-                inputs=request.inputs,
+                workflow_id=None if wanted.workflow_id is UNSET else wanted.workflow_id,
+                version=wanted.version,
+                inputs=wanted.inputs,
                 idempotency_key=key,
                 fingerprint=None if key is None else await _fingerprint(body),
             )
         )
-        view = {
-            "runId": accepted.run_id,
-            "status": "queued",  # P3: the same answer, also when the run has gone on since
-            "createdAt": iso(accepted.created_at),
-        }
-        return answer_json(view, 202, [(b"location", _location(accepted.run_id))])
-
-    async def show(self, call: Call) -> ASGIApp:
-        with_nodes = call.flag("nodes", True)
-        view = await self._scheduler.reader.view_run(
-            call.tenant, _id(call, "runId"), with_nodes=with_nodes
+        view = Accepted(
+            run_id=accepted.run_id,
+            status="queued",  # P3: the same response, also when the run has gone on since
+            created_at=iso(accepted.created_at),
         )
-        return answer_json(bounded(view))
+        return json_response(view, 202, [(b"location", f"{RUNS}/{view.run_id}".encode())])
 
-    async def list_runs(self, call: Call) -> ASGIApp:
-        limit = call.limit()
-        status = call.text("status")
-        if status is not None and status not in _STATUSES:
-            raise Refused(errors.REQUEST_INVALID, f"unknown status: {status[:80]}")
-        cursor = call.text("cursor", 512)
-        before = cursor and self._cursors.read("runs", call.tenant, cursor, tuple[int, str])
+    @route("GET", RUNS, READ, "listRuns", "list runs, newest first", tag="runs",
+           query=ListRuns, replies=RunPage)  # fmt: skip
+    async def list_runs(self, request: Request[ListRuns]) -> AsgiApp:
+        query, tenant = request.query, request.tenant
         rows = await self._scheduler.reader.list_runs(
-            call.tenant,
-            limit=limit + 1,
-            before=before or None,
-            status=status,  # type: ignore[arg-type]
-            workflow_id=call.text("workflowId"),
+            tenant,
+            limit=query.count + 1,
+            before=self._cursors.read("runs", tenant, query.cursor, tuple[int, str]),
+            status=query.status,
+            workflow_id=query.workflow_id,
         )
-        page = rows[:limit]
-        after = (page[-1].created_at, page[-1].run_id) if len(rows) > limit else None
-        return answer_json(
-            {
-                "items": [summary(row) for row in page],
-                "nextCursor": after and self._cursors.make("runs", call.tenant, after),
-            }
+        page = rows[: query.count]
+        after = (page[-1].created_at, page[-1].run_id) if len(rows) > len(page) else None
+        cursor = self._cursors.make("runs", tenant, after)
+        return json_response(RunPage(items=[_summary(row) for row in page], next_cursor=cursor))
+
+    @route(
+        "GET",
+        f"{RUNS}/{{runId}}",
+        READ,
+        "getRun",
+        "show a run with its nodes",
+        tag="runs",
+        text="Results are in it up to 16 KiB each and 4 MiB in all; other nodes say `resultTruncated`, and "
+        "`getRunNode` has their results.",
+        query=ShowRun,
+        replies=Run,
+    )
+    async def show(self, request: Request[ShowRun]) -> AsgiApp:
+        view = await self._scheduler.reader.view_run(
+            request.tenant, request.params["runId"], with_nodes=request.query.nodes
+        )
+        return json_response(bounded(view))
+
+    @route("GET", f"{RUNS}/{{runId}}/nodes/{{nodeId}}", READ, "getRunNode",
+           "show a node of a run, with its whole result, its attempts and its history", tag="runs",
+           replies=NodeDetail)  # fmt: skip
+    async def show_node(self, request: Request[NoQuery]) -> AsgiApp:
+        run_id, node_id = request.params["runId"], request.params["nodeId"]
+        node = await self._scheduler.reader.view_node(request.tenant, run_id, node_id)
+        numbered = await self._scheduler.reader.node_facts(request.tenant, run_id, node_id)
+        facts = [one.fact for one in numbered]
+        view = NodeDetail(
+            **msgspec.structs.asdict(node), attempts=attempts_of(facts), story=timeline_of(facts)
+        )
+        return json_response(view)
+
+    @route("GET", f"{RUNS}/{{runId}}/definition", READ, "getRunDefinition",
+           "show the definition of a run, as it was submitted", tag="runs",
+           replies=Definition)  # fmt: skip
+    async def show_definition(self, request: Request[NoQuery]) -> AsgiApp:
+        return Response(
+            await self._scheduler.reader.get_definition(request.tenant, request.params["runId"])
         )
 
-    async def show_node(self, call: Call) -> ASGIApp:
-        run_id, node_id = _id(call, "runId"), _id(call, "nodeId")
-        view = await self._scheduler.reader.view_node(call.tenant, run_id, node_id)
-        complete_node(run_id, view)
-        facts = await self._scheduler.reader.node_facts(call.tenant, run_id, node_id)
-        return answer_json({**view, **node_history(facts)})
-
-    async def show_definition(self, call: Call) -> ASGIApp:
-        return Answer(await self._scheduler.reader.get_definition(call.tenant, _id(call, "runId")))
-
-    async def list_artifacts(self, call: Call) -> ASGIApp:
-        view = await self._scheduler.reader.view_run(call.tenant, _id(call, "runId"))
-        return answer_json({"items": view["artifacts"], "nextCursor": None})
-
-    async def cancel(self, call: Call) -> ASGIApp:
-        run_id = _id(call, "runId")
-        await call.optional_body()
-        await self._scheduler.runs.cancel(call.tenant, run_id, call.bearer.subject)
-        return answer_json(bounded(await self._scheduler.reader.view_run(call.tenant, run_id)))
-
-    async def rebind(self, call: Call) -> ASGIApp:
-        run_id = _id(call, "runId")
-        body = await call.optional_body()
-        request = decode_json(body, _rebind_request) if body else _RebindRequest()
-        await self._scheduler.runs.rebind(
-            call.tenant, run_id, restart=request.running == "restart", by=call.bearer.subject
-        )
-        return answer_json({"runId": run_id, "running": request.running}, 202)
-
-    async def list_logs(self, call: Call) -> ASGIApp:
-        run_id, limit = _id(call, "runId"), call.limit()
-        node_id = call.text("nodeId")
-        cursor = call.text("cursor", 512)
+    @route(
+        "GET",
+        f"{RUNS}/{{runId}}/logs",
+        READ,
+        "listRunLogs",
+        "list the output of the nodes of a run",
+        tag="runs",
+        text="Oldest first. `nextCursor` is null when nothing more is stored now; the event stream has the rest.",
+        query=ListLogs,
+        replies=LogPage,
+    )
+    async def list_logs(self, request: Request[ListLogs]) -> AsgiApp:
+        run_id, tenant = request.params["runId"], request.tenant
         place = f"logs {run_id}"
-        after = self._cursors.read(place, call.tenant, cursor, int) if cursor else 0
-        last, _ = await self._scheduler.reader.last_event(call.tenant, run_id)
-        lines, reached = await self._gather_lines(call, run_id, node_id, after, last, limit)
-        goes_on = reached < last
-        return answer_json(
-            {
-                "items": lines,
-                "nextCursor": self._cursors.make(place, call.tenant, reached) if goes_on else None,
-            }
-        )
+        after = self._cursors.read(place, tenant, request.query.cursor, int) or 0
+        last, _ = await self._scheduler.reader.last_event(tenant, run_id)
+        lines, reached = await self._gather_lines(request, after, last)
+        cursor = self._cursors.make(place, tenant, reached if reached < last else None)
+        return json_response(LogPage(items=lines, next_cursor=cursor))
 
     async def _gather_lines(
-        self, call: Call, run_id: str, node_id: str | None, after: int, last: int, limit: int
-    ) -> tuple[list[dict[str, Any]], int]:
+        self, request: Request[ListLogs], after: int, last: int
+    ) -> tuple[list[LogLine], int]:
         """Lines beyond `after`, and the number of the last event that was looked at."""
-        lines: list[dict[str, Any]] = []
+        lines: list[LogLine] = []
         if after >= last:
             return lines, after
-        reached = after
-        async with aclosing(
-            self._scheduler.reader.follow_run(call.tenant, run_id, after)
-        ) as batches:
+        reached, limit = after, request.query.count
+        following = self._scheduler.reader.follow_run(
+            request.tenant, request.params["runId"], after
+        )
+        async with aclosing(following) as batches:
             async for events in batches:
-                lines.extend(log_lines(events, node_id))
+                lines.extend(log_lines(events, request.query.node_id))
                 if len(lines) >= limit:
                     lines = lines[:limit]
-                    return lines, min(lines[-1]["id"], last)
-                reached = events[-1]["id"]
+                    return lines, min(lines[-1].id, last)
+                reached = events[-1].id
                 if reached >= last or reached - after >= MAX_SCANNED_EVENTS:
                     break
         return lines, reached
 
+    @route("GET", f"{RUNS}/{{runId}}/artifacts", READ, "listRunArtifacts",
+           "list the artifacts that the results of a run refer to", tag="runs",
+           replies=ArtifactPage)  # fmt: skip
+    async def list_artifacts(self, request: Request[NoQuery]) -> AsgiApp:
+        view = await self._scheduler.reader.view_run(request.tenant, request.params["runId"])
+        return json_response(ArtifactPage(items=view.artifacts, next_cursor=None))
 
-def _id(call: Call, name: str) -> str:
-    """A part of the path that names something. One that could name nothing is not found, like any other."""
-    value: str = call.params[name]
-    return value
+    @route(
+        "POST",
+        f"{RUNS}/{{runId}}/cancel",
+        START,
+        "cancelRun",
+        "cancel a run",
+        tag="runs",
+        text="No new attempt starts from here on. Cancelling twice is fine; a run that has succeeded or failed is a "
+        "409 with its status.",
+        replies=Run,
+    )
+    async def cancel(self, request: Request[NoQuery]) -> AsgiApp:
+        run_id = request.params["runId"]
+        await request.optional_body()
+        await self._scheduler.runs.cancel(request.tenant, run_id, request.subject)
+        return json_response(bounded(await self._scheduler.reader.view_run(request.tenant, run_id)))
+
+    @route(
+        "POST",
+        f"{RUNS}/{{runId}}/rebind",
+        OPERATE,
+        "rebindRun",
+        "release a run from its workers",
+        tag="runs",
+        text="Drops what binds the run to workers. `restart` also withdraws its attempts, and runs them again.",
+        body=RebindRequest,
+        is_body_required=False,
+        replies={202: Reply("It is stored.", Rebound)},
+    )
+    @route(
+        "POST",
+        "/api/v1/scheduler/runs/{runId}/rebind",
+        OPERATE,
+        "rebindRunOld",
+        "the older path of rebind",
+        tag="runs",
+        body=RebindRequest,
+        is_body_required=False,
+        replies={202: Reply("It is stored.", Rebound)},
+    )
+    async def rebind(self, request: Request[NoQuery]) -> AsgiApp:
+        run_id = request.params["runId"]
+        body = await request.optional_body()
+        wanted = decode_json(body, _rebind_request) if body else RebindRequest()
+        await self._scheduler.runs.rebind(
+            request.tenant, run_id, restart=wanted.running == "restart", by=request.subject
+        )
+        return json_response(Rebound(run_id=run_id, running=wanted.running), 202)
+
+
+def _summary(row: RunRow) -> RunSummary:
+    return RunSummary(
+        run_id=row.run_id,
+        workflow_id=row.workflow_id,
+        workflow_version=row.workflow_version,
+        name=row.name,
+        status=row.status,
+        cancel_requested=row.cancel_requested,
+        created_at=iso(row.created_at),
+        started_at=None if row.started_at is None else iso(row.started_at),
+        finished_at=None if row.finished_at is None else iso(row.finished_at),
+        error=None if row.error is None else error_view(_problem.decode(row.error)),
+    )
+
+
+def bounded(view: RunWithoutNodes) -> RunWithoutNodes:
+    """The run without the results that are too large."""
+    if not isinstance(view, Run):
+        return view
+    left = INLINE_TOTAL_BYTES
+    for place, node in enumerate(view.nodes):
+        size = 0 if node.result is None else memoryview(node.result).nbytes
+        if size > INLINE_RESULT_BYTES or size > left:
+            view.nodes[place] = msgspec.structs.replace(node, result=None, result_truncated=True)
+        else:
+            left -= size
+    return view
 
 
 async def _fingerprint(body: bytes) -> str:
-    """What tells one request from another under the same key."""
+    """What tells one request from another with the same key."""
     if len(body) <= INLINE_DIGEST_BYTES:
         return sha256(body).hexdigest()
     return (await asyncio.to_thread(sha256, body)).hexdigest()
 
 
-def _location(run_id: str) -> bytes:
-    return f"/api/v1/runs/{run_id}".encode()
-
-
-def _idempotency_key(call: Call) -> str | None:
-    key = call.header(b"idempotency-key")
-    if key is None:
-        return None
-    if not _KEY.fullmatch(key):
+def _idempotency_key(request: Request[NoQuery]) -> str | None:
+    key = request.header(b"idempotency-key")
+    if key is not None and not _KEY.fullmatch(key):
         raise Refused(
             errors.REQUEST_INVALID,
             f"Idempotency-Key must have 1 to {MAX_KEY_CHARS} visible ASCII characters",
@@ -215,22 +310,16 @@ def _idempotency_key(call: Call) -> str | None:
     return key
 
 
-def _check_request(request: _RunRequest) -> bytes | None:
+def _check_request(wanted: RunRequest) -> bytes | None:
     """The definition in the request, if it has one."""
-    if (request.workflow is UNSET) == (request.workflow_id is UNSET):
+    if (wanted.workflow is UNSET) == (wanted.workflow_id is UNSET):
         raise Refused(
-            errors.REQUEST_INVALID, "give either workflow or workflowId", pointer="/workflow"
+            errors.REQUEST_INVALID, "send either workflow or workflowId", pointer="/workflow"
         )
-    if request.version is not None and request.version < 1:
-        raise Refused(errors.REQUEST_INVALID, "versions begin at 1", pointer="/version")
-    if request.version is not None and request.workflow_id is UNSET:
-        raise Refused(
-            errors.REQUEST_INVALID, "version goes with workflowId only", pointer="/version"
-        )
-    if request.workflow_id is not UNSET and not 1 <= len(str(request.workflow_id)) <= MAX_ID_CHARS:
-        raise Refused(errors.REQUEST_INVALID, "not an id", pointer="/workflowId")
-    inputs = bytes(request.inputs)
+    if wanted.version is not None and wanted.workflow_id is UNSET:
+        raise Refused(errors.REQUEST_INVALID, "version needs workflowId", pointer="/version")
+    inputs = bytes(wanted.inputs)
     if not inputs.lstrip().startswith(b"{"):
         raise Refused(errors.REQUEST_INVALID, "must be an object", pointer="/inputs")
     check_values(inputs, "/inputs")
-    return None if request.workflow is UNSET else bytes(request.workflow)
+    return None if wanted.workflow is UNSET else bytes(wanted.workflow)

@@ -1,7 +1,7 @@
-"""uvicorn, with limits: how the application meets real sockets.
+"""uvicorn with limits.
 
-What uvicorn leaves open is closed here: the head of a request has a size and a time limit, what is not HTTP gets a
-problem document like everything else, and a stream that nobody reads can be ended although its socket takes nothing.
+uvicorn lacks three things that are added here: a limit on the size of a request's head, a timeout for it, and a way to
+disconnect a client that does not read its response. A request that is not HTTP gets a problem document.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from astraflow.api.answers import DROP, PROBLEM, encode, problem_body
+from astraflow.api.responses import DROP, PROBLEM, encode, problem_body
 from astraflow.core import errors
 from astraflow.core.errors import Code
 
@@ -23,25 +23,25 @@ MAX_HEAD_BYTES: Final = 64 * 1024
 
 MAX_HEADERS: Final = 128
 MAX_CONNECTIONS: Final = 10_000
-"""Of HTTP; as many as there may be of workers. Others are hung up on before they can say anything."""
+"""Of HTTP; as many as there may be of workers. More are disconnected at once."""
 
 HEAD_WAIT_S: Final = 10.0
-"""A client that has connected, or begun a request, says the rest of its head within this."""
+"""The timeout for the head of a request, from the connection or its first byte on."""
 
 KEEP_ALIVE_S: Final = 75
-"""Longer than what load balancers keep an idle connection for, so that it is they who close it."""
+"""Longer than the idle timeout of load balancers, so that they close the connection and not we."""
 
 DROP_WAIT_S: Final = 5.0
-"""How long a reader that was given up has to read why."""
+"""How long a client that did not read has to receive the reason, before its connection is aborted."""
 
 SHUTDOWN_S: Final = 5
-"""How long requests may take to end when the server stops; streams are ended by the scheduler before that."""
+"""The timeout for open requests when the server stops; the scheduler ends event streams before that."""
 
 BACKLOG: Final = 2_048
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with bounds."""
+    """uvicorn's protocol with limits."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -96,7 +96,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _refuse(self, code: Code, message: str) -> None:
         if self.transport.is_closing():
-            return  # the rest of what was refused
+            return  # the rest of a request that was refused
         body = encode(problem_body(code, message))
         head = (
             b"HTTP/1.1 %d %b\r\ncontent-type: %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
@@ -118,7 +118,7 @@ class HttpProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def _drop(self, last: bytes) -> None:
-        """End an answer whose reader does not read: say a last word, in case it wakes up, and then hang up."""
+        """End a response whose client does not read: send a last chunk, in case it reads again, and disconnect."""
         if not last or self.transport.is_closing():
             self.transport.abort()
             return
@@ -128,7 +128,7 @@ class HttpProtocol(HttpToolsProtocol):
 
 
 def server_config(app: Any, host: str, port: int, *, sockets: type | None = None) -> uvicorn.Config:
-    """How uvicorn serves the application. `sockets`: what speaks WebSocket (`worker_socket.socket_class`), if any."""
+    """How uvicorn serves the application. `sockets`: the WebSocket protocol (`worker_socket.socket_class`), if any."""
     return uvicorn.Config(
         app,
         host=host,

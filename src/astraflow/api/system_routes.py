@@ -1,21 +1,25 @@
-"""What is not about one run, workflow or worker: health, metrics, who am I, the audit, the description."""
+"""The scheduler itself: health, metrics, the caller, the audit, the description of the API."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-from litestar.types import ASGIApp
 
-from astraflow.api.answers import Answer, answer_json
+from astraflow.api.asgi import AsgiApp
 from astraflow.api.docs_page import PAGE
-from astraflow.api.ports import SchedulerPort
-from astraflow.api.requests import Call
-from astraflow.api.routes import Parts
+from astraflow.api.requests import Request
+from astraflow.api.responses import Response, json_response
+from astraflow.api.routes import Endpoints, Reply, route
 from astraflow.api.sample_page import PAGE as SAMPLE
 from astraflow.core import errors
+from astraflow.core.contract.base import NoQuery
+from astraflow.core.contract.system import AuditEntry, AuditPage, ListAudit, Me, Status
 from astraflow.core.errors import Unavailable
+from astraflow.core.security.policy import ADMIN, PUBLIC, READ
 from astraflow.core.timestamps import iso
+from astraflow.scheduler.service import Scheduler
+from astraflow.store.rows import AuditRow
 
 __all__ = ["SystemEndpoints", "check_ready"]
 
@@ -24,10 +28,11 @@ _HTML: Final = b"text/html; charset=utf-8"
 _POLICY: Final = (
     b"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
 )
-"""The page brings all it needs; nothing may be loaded from elsewhere."""
+"""A page brings all it needs; nothing may be loaded from elsewhere."""
+_PAGE_REPLY: Final = {200: Reply("A page.", None, "text/html")}
 
 
-def check_ready(scheduler: SchedulerPort) -> None:
+def check_ready(scheduler: Scheduler) -> None:
     """
     Raises:
         Unavailable: it does not serve, and why.
@@ -37,71 +42,75 @@ def check_ready(scheduler: SchedulerPort) -> None:
         raise Unavailable(errors.SCHEDULER_NOT_READY, f"not ready: {reason}")
 
 
-class SystemEndpoints:
-    """The endpoints of the process itself. `description` is the OpenAPI document."""
+class SystemEndpoints(Endpoints):
+    """The endpoints of the process itself."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._scheduler = parts.scheduler
-        self._cursors = parts.cursors
-        self.description = b"{}"
+    @route("GET", "/api/v1/audit", ADMIN, "listAudit", "list who did what, newest first",
+           tag="audit", query=ListAudit, replies=AuditPage)  # fmt: skip
+    async def list_audit(self, request: Request[ListAudit]) -> AsgiApp:
+        query, tenant = request.query, request.tenant
+        before = self._cursors.read("audit", tenant, query.cursor, int)
+        rows = await self._scheduler.audit(tenant, limit=query.count + 1, before=before)
+        page = rows[: query.count]
+        cursor = self._cursors.make("audit", tenant, page[-1][0] if len(rows) > len(page) else None)
+        items = [_entry(number, row) for number, row in page]
+        return json_response(AuditPage(items=items, next_cursor=cursor))
 
-    async def health(self, call: Call) -> ASGIApp:
-        return answer_json({"status": "ok"})
-
-    async def readiness(self, call: Call) -> ASGIApp:
-        check_ready(self._scheduler)
-        return answer_json({"status": "ready"})
-
-    async def metrics(self, call: Call) -> ASGIApp:
-        return Answer(self._parts.metrics.text(call.tenant), 200, _METRICS)
-
-    async def docs(self, call: Call) -> ASGIApp:
-        headers = [(b"content-security-policy", _POLICY)]
-        return Answer(PAGE, 200, _HTML, headers)
-
-    async def root(self, call: Call) -> ASGIApp:
-        return Answer(b"", 307, _HTML, [(b"location", b"/api/docs")])
-
-    async def sample(self, call: Call) -> ASGIApp:
-        headers = [(b"content-security-policy", _POLICY)]
-        return Answer(SAMPLE, 200, _HTML, headers)
-
-    async def openapi(self, call: Call) -> ASGIApp:
-        return Answer(self.description)
-
-    async def me(self, call: Call) -> ASGIApp:
-        bearer = call.bearer
-        view: dict[str, Any] = {
-            "tenant": bearer.tenant,
-            "subject": bearer.subject,
-            "role": bearer.role,
-            "expiresAt": None if bearer.expires_at is None else iso(int(bearer.expires_at * 1000)),
-        }
-        return answer_json(view)
-
-    async def list_audit(self, call: Call) -> ASGIApp:
-        limit = call.limit()
-        cursor = call.text("cursor", 512)
-        before = self._cursors.read("audit", call.tenant, cursor, int) if cursor else None
-        rows = await self._scheduler.audit(call.tenant, limit=limit + 1, before=before)
-        page = rows[:limit]
-        last = page[-1][0] if len(rows) > limit else None
-        items = [
-            {
-                "id": number,
-                "occurredAt": iso(row.at),
-                "who": row.who,
-                "action": row.action,
-                "corr": row.corr,
-                "code": row.code,
-                "detail": msgspec.Raw(row.detail),
-            }
-            for number, row in page
-        ]
-        return answer_json(
-            {
-                "items": items,
-                "nextCursor": last and self._cursors.make("audit", call.tenant, last),
-            }
+    @route("GET", "/api/v1/me", READ, "getMe", "show whose token this is", tag="access",
+           replies=Me)  # fmt: skip
+    async def me(self, request: Request[NoQuery]) -> AsgiApp:
+        bearer = request.bearer
+        expires_at = None if bearer.expires_at is None else iso(int(bearer.expires_at * 1000))
+        view = Me(
+            tenant=bearer.tenant, subject=bearer.subject, role=bearer.role, expires_at=expires_at
         )
+        return json_response(view)
+
+    @route("GET", "/healthz", PUBLIC, "getHealth", "check that the process lives", tag="system",
+           replies={200: Reply("It does.", Status)})  # fmt: skip
+    async def health(self, request: Request[NoQuery]) -> AsgiApp:
+        return json_response(Status(status="ok"))
+
+    @route("GET", "/readyz", PUBLIC, "getReadiness", "check that it serves; a 503 says why not",
+           tag="system", replies={200: Reply("It does.", Status)})  # fmt: skip
+    async def readiness(self, request: Request[NoQuery]) -> AsgiApp:
+        check_ready(self._scheduler)
+        return json_response(Status(status="ready"))
+
+    @route("GET", "/metrics", READ, "getMetrics",
+           "metrics for Prometheus: those of the token's tenant, and those of no tenant",
+           tag="system", replies={200: Reply("The metrics.", None, "text/plain")})  # fmt: skip
+    async def metrics(self, request: Request[NoQuery]) -> AsgiApp:
+        return Response(self._services.metrics.text(request.tenant), 200, _METRICS)
+
+    @route("GET", "/api/docs", PUBLIC, "getDocs", "this description, for people", tag="system",
+           replies=_PAGE_REPLY)  # fmt: skip
+    async def docs(self, request: Request[NoQuery]) -> AsgiApp:
+        return Response(PAGE, 200, _HTML, [(b"content-security-policy", _POLICY)])
+
+    @route("GET", "/samples/login", PUBLIC, "getSamplePage", "a page for trying browser nodes",
+           tag="system", replies=_PAGE_REPLY)  # fmt: skip
+    async def sample(self, request: Request[NoQuery]) -> AsgiApp:
+        return Response(SAMPLE, 200, _HTML, [(b"content-security-policy", _POLICY)])
+
+    @route("GET", "/", PUBLIC, "getRoot", "redirect to the description for people", tag="system",
+           replies={307: Reply("Go there.", headers={"Location": "Its path."})})  # fmt: skip
+    async def root(self, request: Request[NoQuery]) -> AsgiApp:
+        return Response(b"", 307, _HTML, [(b"location", b"/api/docs")])
+
+    @route("GET", "/api/openapi.json", PUBLIC, "getDescription", "this description", tag="system",
+           replies={200: Reply("An OpenAPI 3.1 document.")})  # fmt: skip
+    async def openapi(self, request: Request[NoQuery]) -> AsgiApp:
+        return Response(self._services.description())
+
+
+def _entry(number: int, row: AuditRow) -> AuditEntry:
+    return AuditEntry(
+        id=number,
+        occurred_at=iso(row.at),
+        who=row.who,
+        action=row.action,
+        corr=row.corr,
+        code=row.code,
+        detail=msgspec.Raw(row.detail),
+    )

@@ -1,14 +1,13 @@
-"""The worker's end of the server: `/ws/worker` on the same port as everything else.
+"""The WebSocket endpoint for workers: `/ws/worker` on the same port as everything else.
 
-uvicorn reads the upgrade request and hands the transport over. What arrives is cut into frames by
-`protocol.websocket`; what the scheduler needs of a socket is small (`scheduler.connections.Connection`), so that a
-socket in memory can take this one's place.
+uvicorn reads the upgrade request and hands the transport over. `protocol.websocket` splits the bytes into frames. What
+the scheduler needs of a socket is small (`scheduler.connections.Connection`), so that tests can use one in memory.
 
-Rule 1: of one connection only so much is handled in one turn of the loop (`TURN_FRAMES`); the rest waits, unread, until
-        all others have had theirs.
-Rule 2: a peer that does not read is not read either, and closed in the end. What it is owed has a bound; of several
-        pings only the last is answered (RFC 6455 §5.5.3 allows it).
-Rule 3: who has said nothing readable yet may say little.
+Rule 1: only `TURN_FRAMES` frames of one connection are handled in one turn of the loop; the rest waits, unread, until
+        all other connections have had their turn.
+Rule 2: a peer that does not read is not read either, and is closed after a timeout. Its write buffer has a limit; of
+        several pings only the last is answered (RFC 6455 §5.5.3 allows it).
+Rule 3: before the handshake a peer may send little.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ SUBPROTOCOL: Final = b"astraflow.v2"
 VERSION: Final = b"13"
 
 CLOSE_WAIT_S: Final = 2.0
-"""How long a peer has to answer a close before the connection is dropped."""
+"""The timeout for the reply to a close frame; then the connection is aborted."""
 
 _log: Final = logging.getLogger(__name__)
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -210,7 +209,10 @@ class _WorkerSocket(asyncio.Protocol):
                 self._transport.pause_reading()
 
     def _give_up(self) -> None:
-        _log.warning("a peer does not read what it is sent: closing", extra={"conn": self._conn})
+        _log.warning(
+            "a worker does not read what it is sent: closing the connection",
+            extra={"conn": self._conn},
+        )
         self.close(limits.CLOSE_POLICY)
 
     def _cancel_timer(self) -> None:

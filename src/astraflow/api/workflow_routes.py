@@ -1,7 +1,7 @@
-"""Workflows: a definition in, a definition out. The ETag is the version; a save may name the one it was made from.
+"""Saved workflows. A definition is stored byte for byte; its ETag is its version, which a save may name in `If-Match`.
 
-What is saved can be run: a save is refused with all problems that `validate` would list. Work in progress is saved with
-`?draft=true`, whatever is still wrong with it.
+What is saved can be run: a save is refused with every error that `validate` would list. Work in progress is saved with
+`?draft=true`, whatever errors it still has.
 """
 
 from __future__ import annotations
@@ -11,13 +11,23 @@ import re
 from typing import Any, Final
 from urllib.parse import quote
 
-from litestar.types import ASGIApp
-
-from astraflow.api.answers import JSON, NO_CONTENT, Answer, Headers, answer_json
-from astraflow.api.requests import DEFINITION_BODY_BYTES, Call
-from astraflow.api.routes import Parts
+from astraflow.api.asgi import AsgiApp
+from astraflow.api.requests import DEFINITION_BODY_BYTES, Request
+from astraflow.api.responses import JSON, NO_CONTENT, Headers, Response, json_response
+from astraflow.api.routes import Endpoints, Header, Reply, route
 from astraflow.core import errors
+from astraflow.core.contract.base import NoQuery
+from astraflow.core.contract.workflows import (
+    Definition,
+    ListWorkflows,
+    SaveWorkflow,
+    ShowWorkflow,
+    Validity,
+    WorkflowPage,
+    WorkflowSummary,
+)
 from astraflow.core.errors import Conflict, Refused
+from astraflow.core.security.policy import EDIT, READ
 from astraflow.core.timestamps import iso
 from astraflow.core.workflow import refusal_of
 from astraflow.store.rows import WorkflowRow
@@ -27,84 +37,106 @@ __all__ = ["WorkflowEndpoints"]
 INLINE_BYTES: Final = 64 * 1024
 """A larger definition is validated in a thread: the largest takes seconds, and heartbeats must not wait for it."""
 
-_ETAG: Final = re.compile(r'(?:W/)?"([0-9]{1,15})"', re.ASCII)
+WORKFLOWS: Final = "/api/v1/workflows"
+_ONE: Final = f"{WORKFLOWS}/{{id}}"
+_ETAG: Final = {"ETag": "The version of the workflow, in quotes."}
+_IF_MATCH: Final = Header(
+    "If-Match", "The ETag of the version that the change was made from; another one is a 409."
+)
+_SHOWN: Final = Reply("The definition, byte for byte.", Definition, headers=_ETAG)
+
+_VERSION: Final = re.compile(r'(?:W/)?"([0-9]{1,15})"', re.ASCII)
 
 
-class WorkflowEndpoints:
+class WorkflowEndpoints(Endpoints):
     """The endpoints under `/api/v1/workflows`."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._scheduler = parts.scheduler
-        self._cursors = parts.cursors
+    @route("GET", WORKFLOWS, READ, "listWorkflows", "list saved workflows, last changed first",
+           tag="workflows", query=ListWorkflows, replies=WorkflowPage)  # fmt: skip
+    async def list_workflows(self, request: Request[ListWorkflows]) -> AsgiApp:
+        query, tenant = request.query, request.tenant
+        before = self._cursors.read("workflows", tenant, query.cursor, tuple[int, str])
+        rows = await self._scheduler.workflows.search(tenant, limit=query.count + 1, before=before)
+        page = rows[: query.count]
+        after = (page[-1].updated_at, page[-1].workflow_id) if len(rows) > len(page) else None
+        cursor = self._cursors.make("workflows", tenant, after)
+        items = [_summary(row) for row in page]
+        return json_response(WorkflowPage(items=items, next_cursor=cursor))
 
-    async def create(self, call: Call) -> ASGIApp:
-        is_draft = call.flag("draft", False)
-        definition = await call.json_body(DEFINITION_BODY_BYTES)
-        if not is_draft:
-            await self._check(call.tenant, definition)
+    @route(
+        "POST",
+        WORKFLOWS,
+        EDIT,
+        "createWorkflow",
+        "save a new workflow",
+        tag="workflows",
+        query=SaveWorkflow,
+        body=Definition,
+        replies={
+            201: Reply("It is saved.", Definition, headers={"Location": "Its path.", **_ETAG})
+        },
+    )
+    async def create(self, request: Request[SaveWorkflow]) -> AsgiApp:
+        definition = await request.json_body(DEFINITION_BODY_BYTES)
+        if not request.query.draft:
+            await self._check(request.tenant, definition)
         row = await self._scheduler.workflows.save(
-            call.tenant, definition, by=call.bearer.subject, expected_version=0
+            request.tenant, definition, by=request.subject, expected_version=0
         )
-        location = (b"location", f"/api/v1/workflows/{quote(row.workflow_id, safe='')}".encode())
-        return Answer(row.definition, 201, JSON, [location, *_version_headers(row)])
+        location = (b"location", f"{WORKFLOWS}/{quote(row.workflow_id, safe='')}".encode())
+        return Response(row.definition, 201, JSON, [location, *_version_headers(row)])
 
-    async def show(self, call: Call) -> ASGIApp:
+    @route("POST", f"{WORKFLOWS}/validate", READ, "validateWorkflow",
+           "list every error of a definition", tag="workflows", body=Definition,
+           replies={200: Reply("It can be run. If not, a 422 lists why.", Validity)})  # fmt: skip
+    async def validate(self, request: Request[NoQuery]) -> AsgiApp:
+        await self._check(request.tenant, await request.json_body(DEFINITION_BODY_BYTES))
+        return json_response(Validity(valid=True, errors=[]))
+
+    @route("GET", _ONE, READ, "getWorkflow", "show a saved workflow", tag="workflows",
+           query=ShowWorkflow, replies={200: _SHOWN})  # fmt: skip
+    async def show(self, request: Request[ShowWorkflow]) -> AsgiApp:
         row = await self._scheduler.workflows.get(
-            call.tenant, _id(call), _positive(call.number("version"))
+            request.tenant, request.params["id"], request.query.version
         )
-        return Answer(row.definition, 200, JSON, _version_headers(row))
+        return Response(row.definition, 200, JSON, _version_headers(row))
 
-    async def save(self, call: Call) -> ASGIApp:
-        workflow_id, expected = _id(call), _expected(call)
-        is_draft = call.flag("draft", False)
-        definition = await call.json_body(DEFINITION_BODY_BYTES)
+    @route("PUT", _ONE, EDIT, "saveWorkflow", "save a new version", tag="workflows",
+           query=SaveWorkflow, headers=(_IF_MATCH,), body=Definition,
+           replies={200: _SHOWN})  # fmt: skip
+    async def save(self, request: Request[SaveWorkflow]) -> AsgiApp:
+        workflow_id, expected = request.params["id"], _expected(request)
+        definition = await request.json_body(DEFINITION_BODY_BYTES)
         if expected is None:
-            # Not found is told before anything is saved: PUT changes what is there, POST makes what is not.
-            await self._scheduler.workflows.get(call.tenant, workflow_id)
-        if not is_draft:
-            await self._check(call.tenant, definition)
+            # Not found comes before all errors of the definition: PUT changes what exists, POST makes what does not.
+            await self._scheduler.workflows.get(request.tenant, workflow_id)
+        if not request.query.draft:
+            await self._check(request.tenant, definition)
         row = await self._scheduler.workflows.save(
-            call.tenant,
+            request.tenant,
             definition,
-            by=call.bearer.subject,
+            by=request.subject,
             workflow_id=workflow_id,
             expected_version=expected,
         )
-        return Answer(row.definition, 200, JSON, _version_headers(row))
+        return Response(row.definition, 200, JSON, _version_headers(row))
 
-    async def delete(self, call: Call) -> ASGIApp:
-        workflow_id, expected = _id(call), _expected(call)
+    @route("DELETE", _ONE, EDIT, "deleteWorkflow",
+           "delete a workflow with all its versions; its runs stay", tag="workflows",
+           headers=(_IF_MATCH,), replies={204: Reply("It is gone.")})  # fmt: skip
+    async def delete(self, request: Request[NoQuery]) -> AsgiApp:
+        workflow_id, expected = request.params["id"], _expected(request)
         if expected is not None:
-            row = await self._scheduler.workflows.get(call.tenant, workflow_id)
+            row = await self._scheduler.workflows.get(request.tenant, workflow_id)
             if row.version != expected:
                 raise Conflict(
                     errors.WORKFLOW_CONFLICT, f"the workflow is at version {row.version} by now"
                 )
-        await self._scheduler.workflows.delete(call.tenant, workflow_id)
+        await self._scheduler.workflows.delete(request.tenant, workflow_id)
         return NO_CONTENT
 
-    async def list_workflows(self, call: Call) -> ASGIApp:
-        limit = call.limit()
-        cursor = call.text("cursor", 512)
-        before = cursor and self._cursors.read("workflows", call.tenant, cursor, tuple[int, str])
-        rows = await self._scheduler.workflows.search(
-            call.tenant, limit=limit + 1, before=before or None
-        )
-        page = rows[:limit]
-        after = (page[-1].updated_at, page[-1].workflow_id) if len(rows) > limit else None
-        return answer_json(
-            {
-                "items": [_summary(row) for row in page],
-                "nextCursor": after and self._cursors.make("workflows", call.tenant, after),
-            }
-        )
-
-    async def validate(self, call: Call) -> ASGIApp:
-        await self._check(call.tenant, await call.json_body(DEFINITION_BODY_BYTES))
-        return answer_json({"valid": True, "errors": []})
-
     async def _check(self, tenant: str, definition: bytes) -> None:
-        """Raises InvalidDocument with all that keeps the definition from being run."""
+        """Raises InvalidDocument with every error that keeps the definition from being run."""
         if len(definition) <= INLINE_BYTES:
             problems = self._scheduler.workflows.validate(tenant, definition)
         else:
@@ -115,38 +147,27 @@ class WorkflowEndpoints:
             raise refusal_of(problems)
 
 
-def _id(call: Call) -> str:
-    value: str = call.params["id"]
-    return value
-
-
 def _version_headers(row: WorkflowRow) -> Headers:
     return [(b"etag", f'"{row.version}"'.encode())]
 
 
-def _expected(call: Call) -> int | None:
+def _expected(request: Request[Any]) -> int | None:
     """The version that the client saw. `*` is any that exists."""
-    given = call.header(b"if-match")
+    given = request.header(b"if-match")
     if given is None or given.strip() == "*":
         return None
-    found = _ETAG.fullmatch(given.strip())
+    found = _VERSION.fullmatch(given.strip())
     if found is None:
         raise Refused(errors.REQUEST_INVALID, "If-Match must be one ETag of this workflow")
     return int(found[1])
 
 
-def _positive(version: int | None) -> int | None:
-    if version == 0:
-        raise Refused(errors.REQUEST_INVALID, "versions begin at 1: version")
-    return version
-
-
-def _summary(row: WorkflowRow) -> dict[str, Any]:
-    return {
-        "id": row.workflow_id,
-        "name": row.name,
-        "version": row.version,
-        "createdAt": iso(row.created_at),
-        "updatedAt": iso(row.updated_at),
-        "updatedBy": row.updated_by,
-    }
+def _summary(row: WorkflowRow) -> WorkflowSummary:
+    return WorkflowSummary(
+        id=row.workflow_id,
+        name=row.name,
+        version=row.version,
+        created_at=iso(row.created_at),
+        updated_at=iso(row.updated_at),
+        updated_by=row.updated_by,
+    )

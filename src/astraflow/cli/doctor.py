@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 import msgspec
 import typer
 
-from astraflow.api.listening import listen
+from astraflow.api.listener import listen
 from astraflow.cli.failing import FAILED
 from astraflow.cli.holding import file_of, holder_of, look_into, shown_store
 from astraflow.cli.serving import Config, DataDir, run_loop
@@ -232,7 +232,7 @@ def _server() -> Iterator[Finding]:
     with client:
         named = client.endpoint.source != "default"
         if not client.is_ready():
-            says = f"nobody answers at {client.endpoint.url}"
+            says = f"cannot connect to {client.endpoint.url}"
             # A server that somebody named must be there; without one this is only worth a word.
             yield Finding("server", "fail" if named else "warn", says, errors.SERVER_UNREACHABLE.do)
             return

@@ -10,7 +10,7 @@ import typer
 
 from astraflow.cli.showing import Row, show_json, show_table
 from astraflow.client.blocking import Client
-from astraflow.client.calls import Call
+from astraflow.client.requests import ApiRequest
 
 __all__ = ["Cursor", "Limit", "show_list"]
 
@@ -29,7 +29,7 @@ class _Pages:
     """The rows of a list; `next_cursor` is where it goes on behind the last one that was given."""
 
     def __init__(
-        self, client: Client, ask: Callable[[int, str | None], Call[Any]], cursor: str | None
+        self, client: Client, ask: Callable[[int, str | None], ApiRequest[Any]], cursor: str | None
     ) -> None:
         self._client = client
         self._ask = ask
@@ -50,7 +50,7 @@ class _Pages:
 
 def show_list(
     client: Client,
-    ask: Callable[[int, str | None], Call[Any]],
+    ask: Callable[[int, str | None], ApiRequest[Any]],
     *,
     kind: type[Item],
     columns: Sequence[str],

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from astraflow.cli.picture import NodeLine, Picture
 from astraflow.cli.showing import STYLES
-from astraflow.client.models import Event
 from astraflow.clock import Clock
+from astraflow.core.contract.events import Event
 
 __all__ = ["LiveViewer"]
 

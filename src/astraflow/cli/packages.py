@@ -21,12 +21,12 @@ from astraflow.cli.pkg_installing import (
     wait_for,
 )
 from astraflow.cli.showing import AsJson, plain, show_json, show_table
-from astraflow.client import package_calls as calls
+from astraflow.client import requests
 from astraflow.client.asynchronous import AsyncClient
 from astraflow.client.blocking import Client
-from astraflow.client.models import NodeType, PackageSummary, PackageVersion
 from astraflow.clock import SystemClock
 from astraflow.core import errors
+from astraflow.core.contract.packages import NodeType, PackageSummary, PackageVersion
 
 __all__ = ["app"]
 
@@ -53,7 +53,7 @@ def list_packages(limit: Limit = 50, cursor: Cursor = None, as_json: AsJson = Fa
     with Client() as client:
         show_list(
             client,
-            calls.list_packages,
+            requests.list_packages,
             kind=PackageSummary,
             columns=("package", "active", "versions", "nodes", "description"),
             row=lambda one: (
@@ -81,9 +81,9 @@ def show(
     """A package with its versions, or one version with its nodes."""
     with Client() as client:
         if as_json:
-            call: Any = calls.get_package(name)
+            call: Any = requests.get_package(name)
             if version is not None:
-                call = calls.get_package_version(name, version)
+                call = requests.get_package_version(name, version)
             show_json(client.perform(call.raw()))
         elif version is not None:
             _show_version(client.packages.version(name, version))
@@ -96,7 +96,7 @@ def show(
 def _row(one: PackageVersion) -> tuple[object, ...]:
     state = "yanked" if one.yanked_at else "active" if one.active else ""
     digest = one.sha256[:DIGEST_CHARS]
-    return one.version, state, len(one.workers), one.signed_by, one.published_at, digest
+    return one.version, state, len(one.workers or ()), one.signed_by, one.published_at, digest
 
 
 def _show_version(one: PackageVersion) -> None:
@@ -131,14 +131,14 @@ def list_nodes(
     with Client() as client:
         show_list(
             client,
-            lambda count, after: calls.list_node_types(sought, category, package, count, after),
+            lambda count, after: requests.list_node_types(sought, category, package, count, after),
             kind=NodeType,
             columns=("node type", "label", "category", "package", "description"),
             row=lambda one: (
                 one.type,
                 one.label,
                 one.category,
-                f"{one.package.get('name')} {one.package.get('version')}",
+                f"{one.package.name} {one.package.version}",
                 one.description.partition("\n")[0],
             ),
             limit=limit,
@@ -162,7 +162,7 @@ def yank(
     """
     confirm(f"withdraw {name} {version}?", yes)
     with Client() as client:
-        told = client.perform(calls.yank_package(name, version, reason).raw())
+        told = client.perform(requests.yank_package(name, version, reason).raw())
     _answer(told, f"{name} {version} is withdrawn", as_json)
 
 
@@ -170,7 +170,7 @@ def yank(
 def unyank(name: Name, version: Version, as_json: AsJson = False) -> None:
     """Take a withdrawal back."""
     with Client() as client:
-        told = client.perform(calls.unyank_package(name, version).raw())
+        told = client.perform(requests.unyank_package(name, version).raw())
     _answer(told, f"{name} {version} can be used again", as_json)
 
 
@@ -178,7 +178,7 @@ def unyank(name: Name, version: Version, as_json: AsJson = False) -> None:
 def activate(name: Name, version: Version, as_json: AsJson = False) -> None:
     """Choose the version that nodes without one get."""
     with Client() as client:
-        told = client.perform(calls.activate_package(name, version).raw())
+        told = client.perform(requests.activate_package(name, version).raw())
     _answer(told, f"{name} {version} is active", as_json)
 
 
@@ -201,7 +201,7 @@ def rollout(
             _show_rollouts(client, name, as_json)
             return
         request = {"version": version, "waves": _shares(waves), "soakSeconds": soak}
-        told = client.perform(calls.start_rollout(name, request).raw())
+        told = client.perform(requests.start_rollout(name, request).raw())
     _answer(told, f"{name} {version} is rolled out in waves of {waves} percent", as_json)
     if not as_json:
         note(
@@ -222,15 +222,15 @@ def _shares(waves: str) -> list[int]:
 
 def _show_rollouts(client: Client, name: str, as_json: bool) -> None:
     if as_json:
-        show_json(client.perform(calls.list_rollouts(name).raw()))
+        show_json(client.perform(requests.list_rollouts(name).raw()))
         return
     rows = [
         (
-            one["version"],
-            one["state"],
-            f"{one['wave'] + 1}/{len(one['waves'])}",
-            one["startedAt"],
-            one["error"],
+            one.version,
+            one.state,
+            f"{one.wave + 1}/{len(one.waves)}",
+            one.started_at,
+            one.error,
         )
         for one in client.packages.rollouts(name)
     ]
@@ -246,7 +246,7 @@ def rollback(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
     confirm(f"go back to the version of {name} that was active before?", yes)
     with Client() as client:
         if as_json:
-            show_json(client.perform(calls.roll_back(name).raw()))
+            show_json(client.perform(requests.roll_back(name).raw()))
             return
         note(f"{name} {client.packages.roll_back(name)} is active again")
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from astraflow.cli.showing import plain
-from astraflow.client.models import Event
+from astraflow.core.contract.events import Event
 
 __all__ = ["NodeLine", "Picture", "dropped_line", "log_lines"]
 

@@ -262,16 +262,16 @@ def publish(
     Workers install it when they need it; `astra packages install` is for those who do not want to wait then.
     """
     from astraflow.cli.pkg_building import build_package
-    from astraflow.client import package_calls as calls
+    from astraflow.client import requests
     from astraflow.client.blocking import Client
-    from astraflow.client.models import PackageVersion
+    from astraflow.core.contract.packages import PackageVersion
 
     with files():
         built = build_package(source) if source.is_dir() else None
         archive = source if built is None else built.path
         text = _signature_for(archive, key, by, built)
         with Client() as client:
-            raw = client.perform(calls.publish_package(archive, text).raw())
+            raw = client.perform(requests.publish_package(archive, text).raw())
     if as_json:
         show_json(raw)
         return

@@ -23,9 +23,9 @@ from astraflow.cli.pkg_building import DIST, build_package, read_manifest
 from astraflow.cli.pkg_installing import Fate, News, listening, online_workers, order, wait_for
 from astraflow.cli.showing import plain, show_json
 from astraflow.client.asynchronous import AsyncClient
-from astraflow.client.models import Package
 from astraflow.clock import SystemClock
 from astraflow.core import errors
+from astraflow.core.contract.packages import Package
 from astraflow.packages.building import Built
 
 __all__ = ["Developing"]

@@ -14,11 +14,12 @@ from typing import Any, Final, Literal
 import msgspec
 
 from astraflow.client.asynchronous import AsyncClient
-from astraflow.client.link import EVENTS, httpx, options
-from astraflow.client.models import Event, Worker
 from astraflow.client.stream import SILENCE_S, Cut, EventReader
+from astraflow.client.transport import EVENTS, httpx, options
 from astraflow.clock import Clock
 from astraflow.core import errors
+from astraflow.core.contract.events import Event
+from astraflow.core.contract.workers import Worker
 
 __all__ = [
     "Fate",
@@ -125,8 +126,8 @@ async def online_workers(client: AsyncClient) -> list[Worker]:
 def state_of(worker: Worker, name: str, version: str) -> str:
     """`installed`; on its way: `wanted`, `downloading`, `installing`; `failed`; or empty, if it is not there."""
     for one in worker.packages:
-        if one["name"] == name and one["version"] == version:
-            return str(one.get("status") or "")
+        if one.name == name and one.version == version:
+            return one.status or ""
     return ""
 
 

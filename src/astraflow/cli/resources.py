@@ -12,10 +12,10 @@ from astraflow.cli.asking import Yes, confirm
 from astraflow.cli.failing import note
 from astraflow.cli.listing import Cursor, Limit, show_list
 from astraflow.cli.showing import AsJson, show_json, show_table
-from astraflow.client import package_calls as calls
+from astraflow.client import requests
 from astraflow.client.blocking import Client
-from astraflow.client.models import Resource
 from astraflow.core import errors
+from astraflow.core.contract.resources import Resource
 
 __all__ = ["app"]
 
@@ -49,7 +49,7 @@ def list_resources(
     with Client() as client:
         show_list(
             client,
-            lambda count, after: calls.list_resources(count, after, run, worker, kind, wanted),
+            lambda count, after: requests.list_resources(count, after, run, worker, kind, wanted),
             kind=Resource,
             columns=("resource", "type", "state", "size", "worker", "run", "until"),
             row=_row,
@@ -88,7 +88,7 @@ def size_text(size_bytes: int | None) -> str | None:
 def show(resource_id: ResourceId, worker: OnWorker = None, as_json: AsJson = False) -> None:
     """One resource."""
     with Client() as client:
-        raw = client.perform(calls.get_resource(resource_id, worker).raw())
+        raw = client.perform(requests.get_resource(resource_id, worker).raw())
     if as_json:
         show_json(raw)
         return
@@ -126,7 +126,7 @@ def extend(
 ) -> None:
     """Let it live for so long from now."""
     with Client() as client:
-        raw = client.perform(calls.extend_resource(resource_id, worker, seconds).raw())
+        raw = client.perform(requests.extend_resource(resource_id, worker, seconds).raw())
     if as_json:
         show_json(raw)
         return

@@ -12,8 +12,7 @@ from astraflow.cli.failing import note
 from astraflow.cli.inputs import Given, pairs_of, read_definition
 from astraflow.cli.showing import AsJson, show_json
 from astraflow.cli.watching import follow, show_end
-from astraflow.client.blocking import Client
-from astraflow.client.handles import RunHandle
+from astraflow.client.blocking import Client, RunHandle
 from astraflow.client.stream import PATIENCE_S
 from astraflow.core import errors
 

@@ -13,11 +13,11 @@ from astraflow.cli.running import Patience
 from astraflow.cli.showing import AsJson, plain, show_json
 from astraflow.cli.speech import Speech
 from astraflow.cli.watching import duration, follow, show_end, show_node, show_run
-from astraflow.client import calls
+from astraflow.client import requests
 from astraflow.client.blocking import Client
-from astraflow.client.models import Run, RunSummary
 from astraflow.client.stream import PATIENCE_S
 from astraflow.core import errors
+from astraflow.core.contract.runs import Run, RunSummary
 
 __all__ = ["app"]
 
@@ -49,7 +49,7 @@ def list_runs(
     with Client() as client:
         show_list(
             client,
-            lambda count, after: calls.list_runs(count, after, status, workflow),
+            lambda count, after: requests.list_runs(count, after, status, workflow),
             kind=RunSummary,
             columns=("run", "workflow", "status", "created", "duration", "error"),
             row=_row,
@@ -74,11 +74,11 @@ def show(run_id: RunId, node: NodeName = None, as_json: AsJson = False) -> None:
         if node is not None:
             node_id = _find(client.runs.get(run_id), node)
             if as_json:
-                show_json(client.perform(calls.get_node(run_id, node_id).raw()))
+                show_json(client.perform(requests.get_node(run_id, node_id).raw()))
             else:
                 show_node(client, client.runs.node(run_id, node_id))
         elif as_json:
-            show_json(client.perform(calls.get_run(run_id).raw()))
+            show_json(client.perform(requests.get_run(run_id).raw()))
         else:
             run = client.runs.get(run_id)
             show_run(client, run, client.runs.definition(run_id))
@@ -100,7 +100,7 @@ def cancel(run_id: RunId, yes: Yes = False, as_json: AsJson = False) -> None:
         run = client.runs.get(run_id, nodes=False)
         if not run.is_over:
             confirm(f"stop run {run_id}, which is {run.status}?", yes)
-        told = client.perform(calls.cancel_run(run_id).raw())
+        told = client.perform(requests.cancel_run(run_id).raw())
     if as_json:
         show_json(told)
         return

@@ -19,7 +19,7 @@ from typing import Annotated, Final
 
 import typer
 
-from astraflow.api.listening import listen
+from astraflow.api.listener import listen
 from astraflow.cli.crew import Crew, worker_environment
 from astraflow.cli.failing import FAILED, note
 from astraflow.cli.holding import refuse_if_held

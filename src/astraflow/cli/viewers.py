@@ -10,7 +10,7 @@ import typer
 
 from astraflow.cli.picture import NodeLine, Picture, dropped_line, log_lines
 from astraflow.cli.showing import plain
-from astraflow.client.models import Event
+from astraflow.core.contract.events import Event
 
 __all__ = ["JsonViewer", "LineViewer", "Viewer"]
 

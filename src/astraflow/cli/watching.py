@@ -15,10 +15,10 @@ from astraflow.cli.failing import FAILED, INTERRUPTED, exit_code_of, fail, note
 from astraflow.cli.picture import Picture
 from astraflow.cli.showing import console, plain, show_json, show_table
 from astraflow.cli.viewers import JsonViewer, LineViewer, Viewer
-from astraflow.client import calls
-from astraflow.client.models import Node, NodeDetail, Run, RunSummary
+from astraflow.client import requests
 from astraflow.clock import SystemClock
 from astraflow.core import errors
+from astraflow.core.contract.runs import Node, NodeDetail, Run
 
 if TYPE_CHECKING:
     from astraflow.client.blocking import Client
@@ -85,9 +85,9 @@ def _viewer(
 def show_end(client: Client, run_id: str, definition: Mapping[str, Any], *, as_json: bool) -> None:
     """How a run ended, on stdout; then end with 0 if it succeeded, else with 1."""
     if as_json:
-        answer = client.perform(calls.get_run(run_id).raw())
+        answer = client.perform(requests.get_run(run_id).raw())
         show_json(answer)
-        status = msgspec.json.decode(answer, type=RunSummary).status
+        status = msgspec.json.decode(answer, type=Run).status
     else:
         run = client.runs.get(run_id)
         show_run(client, run, definition)
@@ -164,15 +164,13 @@ def _row(node: Node, names: Mapping[str, str]) -> tuple[object, ...]:
 
 
 def _show_outputs(run: Run, definition: Mapping[str, Any]) -> None:
-    """What the run gives; without named outputs, the results of the nodes that nothing follows."""
-    outputs = run.outputs
-    if outputs is None:
-        followed = {_source(edge) for edge in definition.get("edges") or ()}
-        outputs = {
-            node.label or node.node_id: node.result
-            for node in run.nodes
-            if node.node_id not in followed and node.status == "succeeded" and node.result
-        }
+    """The results of the nodes that nothing follows."""
+    followed = {_source(edge) for edge in definition.get("edges") or ()}
+    outputs = {
+        node.label or node.node_id: node.result
+        for node in run.nodes
+        if node.node_id not in followed and node.status == "succeeded" and node.result
+    }
     if not outputs:
         return
     text = msgspec.json.format(msgspec.json.encode(outputs), indent=2).decode()

@@ -9,10 +9,10 @@ import typer
 from astraflow.cli.failing import note
 from astraflow.cli.listing import Cursor, Limit, show_list
 from astraflow.cli.showing import AsJson, show_json, show_table
-from astraflow.client import calls
+from astraflow.client import requests
 from astraflow.client.blocking import Client
-from astraflow.client.models import Worker
 from astraflow.core import errors
+from astraflow.core.contract.workers import Worker
 
 __all__ = ["app"]
 
@@ -34,7 +34,7 @@ def list_workers(limit: Limit = 50, cursor: Cursor = None, as_json: AsJson = Fal
     with Client() as client:
         show_list(
             client,
-            calls.list_workers,
+            requests.list_workers,
             kind=Worker,
             columns=("worker", "name", "status", "busy", "packages", "labels", "heard"),
             row=_row,
@@ -62,8 +62,7 @@ def _row(worker: Worker) -> tuple[object, ...]:
 def _packages(worker: Worker) -> str:
     """Those on their way, or that did not get there, with how far they are."""
     return ", ".join(
-        f"{one['name']} {one['version']}"
-        + ("" if one.get("status") == "installed" else f" ({one.get('status')})")
+        f"{one.name} {one.version}" + ("" if one.status == "installed" else f" ({one.status})")
         for one in worker.packages
     )
 
@@ -74,7 +73,7 @@ def show(name: WorkerName, as_json: AsJson = False) -> None:
     with Client() as client:
         worker_id = _find(client, name)
         if as_json:
-            show_json(client.perform(calls.get_worker(worker_id).raw()))
+            show_json(client.perform(requests.get_worker(worker_id).raw()))
             return
         worker = client.workers.get(worker_id)
     import msgspec
@@ -116,7 +115,7 @@ def rebind(name: WorkerName, as_json: AsJson = False) -> None:
 def _tell(name: str, command: dict[str, Any], says: str, as_json: bool) -> None:
     with Client() as client:
         worker_id = _find(client, name)
-        told = client.perform(calls.command_worker(worker_id, command).raw())
+        told = client.perform(requests.command_worker(worker_id, command).raw())
     if as_json:
         show_json(told)
     else:

@@ -11,10 +11,10 @@ from astraflow.cli.failing import note
 from astraflow.cli.inputs import read_definition
 from astraflow.cli.listing import Cursor, Limit, show_list
 from astraflow.cli.showing import AsJson, show_json
-from astraflow.client import calls
+from astraflow.client import requests
 from astraflow.client.blocking import Client
-from astraflow.client.models import Workflow, WorkflowSummary
 from astraflow.core import errors
+from astraflow.core.contract.workflows import Workflow, WorkflowSummary
 
 __all__ = ["app"]
 
@@ -35,7 +35,7 @@ def list_workflows(limit: Limit = 50, cursor: Cursor = None, as_json: AsJson = F
     with Client() as client:
         show_list(
             client,
-            calls.list_workflows,
+            requests.list_workflows,
             kind=WorkflowSummary,
             columns=("workflow", "name", "version", "changed", "by"),
             row=lambda one: (one.id, one.name, one.version, one.updated_at, one.updated_by),
@@ -58,7 +58,7 @@ def show(
     from astraflow.cli.showing import is_terminal
 
     with Client() as client:
-        found = bytes(client.perform(calls.get_workflow(workflow_id, version).raw()))
+        found = bytes(client.perform(requests.get_workflow(workflow_id, version).raw()))
     if is_terminal() and not as_json:
         found = msgspec.json.format(found, indent=2)
     typer.echo(found.decode())

@@ -6,38 +6,41 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from astraflow.client.asynchronous import AsyncClient
-    from astraflow.client.blocking import Client
+    from astraflow.client.asynchronous import AsyncClient, AsyncRunHandle
+    from astraflow.client.blocking import Client, RunHandle
     from astraflow.client.endpoint import Endpoint, find_endpoint
-    from astraflow.client.handles import AsyncRunHandle, RunFailed, RunHandle
-    from astraflow.client.models import (
-        Artifact,
-        ArtifactLink,
-        Event,
-        LogLine,
-        Me,
-        Node,
-        NodeDetail,
+    from astraflow.client.outcomes import RunFailed
+    from astraflow.core.contract.base import Page
+    from astraflow.core.contract.events import Event
+    from astraflow.core.contract.packages import (
         NodeType,
         Package,
         PackageSummary,
         PackageVersion,
-        Page,
-        Resource,
+        Rollout,
+    )
+    from astraflow.core.contract.resources import ArtifactLink, Resource
+    from astraflow.core.contract.runs import (
+        Artifact,
+        Attempt,
+        LogLine,
+        Node,
+        NodeDetail,
         Run,
         RunSummary,
         TaskError,
         WaitingFor,
-        Worker,
-        Workflow,
-        WorkflowSummary,
     )
+    from astraflow.core.contract.system import Me
+    from astraflow.core.contract.workers import Worker
+    from astraflow.core.contract.workflows import Workflow, WorkflowSummary
 
 __all__ = [
     "Artifact",
     "ArtifactLink",
     "AsyncClient",
     "AsyncRunHandle",
+    "Attempt",
     "Client",
     "Endpoint",
     "Event",
@@ -51,6 +54,7 @@ __all__ = [
     "PackageVersion",
     "Page",
     "Resource",
+    "Rollout",
     "Run",
     "RunFailed",
     "RunHandle",
@@ -63,14 +67,25 @@ __all__ = [
     "find_endpoint",
 ]
 
+_CONTRACT: Final = "astraflow.core.contract"
 _HOMES: Final = {
-    "AsyncClient": "asynchronous",
-    "AsyncRunHandle": "handles",
-    "Client": "blocking",
-    "Endpoint": "endpoint",
-    "RunFailed": "handles",
-    "RunHandle": "handles",
-    "find_endpoint": "endpoint",
+    "AsyncClient": "astraflow.client.asynchronous",
+    "AsyncRunHandle": "astraflow.client.asynchronous",
+    "Client": "astraflow.client.blocking",
+    "RunHandle": "astraflow.client.blocking",
+    "Endpoint": "astraflow.client.endpoint",
+    "find_endpoint": "astraflow.client.endpoint",
+    "RunFailed": "astraflow.client.outcomes",
+    "Page": f"{_CONTRACT}.base",
+    "Event": f"{_CONTRACT}.events",
+    **dict.fromkeys(
+        ("NodeType", "Package", "PackageSummary", "PackageVersion", "Rollout"),
+        f"{_CONTRACT}.packages",
+    ),
+    **dict.fromkeys(("ArtifactLink", "Resource"), f"{_CONTRACT}.resources"),
+    "Me": f"{_CONTRACT}.system",
+    "Worker": f"{_CONTRACT}.workers",
+    **dict.fromkeys(("Workflow", "WorkflowSummary"), f"{_CONTRACT}.workflows"),
 }
 
 
@@ -78,4 +93,4 @@ def __getattr__(name: str) -> Any:
     # Loaded when asked for: whoever wants to know where the server is needs no HTTP for it.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'models')}"), name)
+    return getattr(import_module(_HOMES.get(name, f"{_CONTRACT}.runs")), name)

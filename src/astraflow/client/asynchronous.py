@@ -1,4 +1,4 @@
-"""`AsyncClient`: for programs with an event loop. The same calls as `Client`."""
+"""`AsyncClient`: for programs with an event loop. `Client` is generated from this file by `make client`."""
 
 from __future__ import annotations
 
@@ -7,48 +7,45 @@ import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-from astraflow.client import calls
-from astraflow.client.answers import raise_problem
-from astraflow.client.asynchronous_parts import Catalog, Packages, Part, Resources
-from astraflow.client.calls import Call, Definition
+from astraflow.client import requests
+from astraflow.client.asynchronous_apis import (
+    AsyncCatalogApi,
+    AsyncPackageApi,
+    AsyncResourceApi,
+    AsyncRunApi,
+    AsyncWorkerApi,
+    AsyncWorkflowApi,
+)
 from astraflow.client.endpoint import find_endpoint
-from astraflow.client.handles import AsyncRunHandle
-from astraflow.client.link import (
+from astraflow.client.outcomes import results_of
+from astraflow.client.requests import ApiRequest, Definition
+from astraflow.client.responses import raise_problem
+from astraflow.client.retries import Retries
+from astraflow.client.stream import PATIENCE_S, Cut, EventReader, Following
+from astraflow.client.transfers import Fetching, aread_pieces
+from astraflow.client.transport import (
     EVENTS,
     Failure,
     failure_of,
     httpx,
     options,
-    read_answer,
+    read_response,
     refuse_late,
     refuse_stream,
     stream_timeout,
     why,
 )
-from astraflow.client.models import (
-    Event,
-    LogLine,
-    Me,
-    NodeDetail,
-    Page,
-    Run,
-    RunSummary,
-    Worker,
-    Workflow,
-    WorkflowSummary,
-)
-from astraflow.client.stream import PATIENCE_S, Cut, EventReader, Following
-from astraflow.client.transfers import Fetching, read_pieces
-from astraflow.client.tries import Tries
 from astraflow.clock import Clock, SystemClock
 from astraflow.core import errors
+from astraflow.core.contract.events import Event
+from astraflow.core.contract.runs import Run
+from astraflow.core.contract.system import Me
 
-__all__ = ["AsyncClient"]
+__all__ = ["AsyncClient", "AsyncRunHandle"]
 
-Answer = TypeVar("Answer")
-Told = Callable[[str], None]
+Response = TypeVar("Response")
 
 
 class AsyncClient:
@@ -64,12 +61,12 @@ class AsyncClient:
         self.endpoint = find_endpoint(url, token)
         self._http = httpx.AsyncClient(**options(self.endpoint))
         self._clock = clock or SystemClock()
-        self.runs = Runs(self)
-        self.workflows = Workflows(self)
-        self.workers = Workers(self)
-        self.packages = Packages(self)
-        self.catalog = Catalog(self)
-        self.resources = Resources(self)
+        self.runs = AsyncRunApi(self)
+        self.workflows = AsyncWorkflowApi(self)
+        self.workers = AsyncWorkerApi(self)
+        self.packages = AsyncPackageApi(self)
+        self.catalog = AsyncCatalogApi(self)
+        self.resources = AsyncResourceApi(self)
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -90,15 +87,15 @@ class AsyncClient:
     ) -> AsyncRunHandle:
         """Start a run of a definition, or of the saved workflow with this id.
 
-        It is sent again when nobody knows whether it arrived, always with the same key: there is one run.
+        It is retried when nobody knows whether it arrived, always with the same key: there is one run.
 
         Raises:
             Refused: the definition or the inputs are not valid; `detail["errors"]` lists all that is wrong.
             Conflict: the key was used with another request.
-            Unavailable: nobody answers.
+            Unavailable: the server does not respond.
         """
         key = idempotency_key or str(uuid.uuid4())
-        accepted = await self.perform(calls.submit(workflow, inputs, key, version))
+        accepted = await self.perform(requests.submit(workflow, inputs, key, version))
         return AsyncRunHandle(self, accepted.run_id)
 
     def handle(self, run_id: str) -> AsyncRunHandle:
@@ -106,15 +103,15 @@ class AsyncClient:
         return AsyncRunHandle(self, run_id)
 
     async def me(self) -> Me:
-        return await self.perform(calls.get_me())
+        return await self.perform(requests.get_me())
 
     async def is_ready(self) -> bool:
         """Whether the scheduler takes requests."""
         try:
-            answer = await self._try(calls.get_readiness())
+            found = await self._try(requests.get_readiness())
         except errors.AstraflowError:
             return False
-        return not isinstance(answer, Failure)
+        return not isinstance(found, Failure)
 
     async def follow(
         self,
@@ -123,9 +120,9 @@ class AsyncClient:
         *,
         patience_s: float = PATIENCE_S,
         timeout_s: float | None = None,
-        on_cut: Told | None = None,
+        on_cut: Callable[[str], None] | None = None,
     ) -> AsyncIterator[Event]:
-        """The events of a run beyond `after`, until its last. A stream that is cut is taken up again.
+        """The events of a run beyond `after`, until its last. It reconnects when the connection is lost.
 
         Raises:
             NotFound: no such run.
@@ -144,30 +141,32 @@ class AsyncClient:
                     on_cut(str(cut))
                 await asyncio.sleep(wait_s)
 
-    async def perform(self, call: Call[Answer]) -> Answer:
-        """Make one call of the API, again if that can help."""
-        tries = Tries(self._clock.now(), call.again)
+    async def perform(self, request: ApiRequest[Response]) -> Response:
+        """Send a request, again if that can help."""
+        retries = Retries(self._clock.now(), request.again)
         while True:
-            answer = await self._try(call)
-            if not isinstance(answer, Failure):
-                return answer
-            wait_s = tries.failed(self._clock.now(), answer.outcome, answer.after_s)
+            found = await self._try(request)
+            if not isinstance(found, Failure):
+                return found
+            wait_s = retries.failed(self._clock.now(), found.outcome, found.after_s)
             if wait_s is None:
-                raise answer.error
+                raise found.error
             await asyncio.sleep(wait_s)
 
-    async def _try(self, call: Call[Answer]) -> Answer | Failure:
+    async def _try(self, request: ApiRequest[Response]) -> Response | Failure:
         try:
-            answer = await self._http.request(
-                call.method,
-                call.path,
-                params=dict(call.params),
-                headers=dict(call.headers),
-                content=_content(call.body),
+            response = await self._http.request(
+                request.method,
+                request.path,
+                params=dict(request.params),
+                headers=dict(request.headers),
+                content=aread_pieces(request.body)
+                if isinstance(request.body, Path)
+                else request.body,
             )
         except httpx.TransportError as error:
             return failure_of(self.endpoint.url, error)
-        return read_answer(call, self.endpoint.url, answer)
+        return read_response(request, self.endpoint.url, response)
 
     async def fetch(self, path: str, params: Mapping[str, str], into: Path) -> int:
         """Fetch a file of the API into one here; its size. See `resources.download`."""
@@ -183,12 +182,12 @@ class AsyncClient:
             fetching.close()
 
     async def _fetch(self, path: str, params: Mapping[str, str], fetching: Fetching) -> None:
-        request = self._http.stream("GET", path, params=params, headers=fetching.headers())
-        async with request as answer:
-            if answer.status_code not in (200, 206):
-                raise_problem(answer.status_code, await answer.aread())
-            fetching.begin(answer.status_code, answer.headers)
-            async for piece in answer.aiter_bytes():
+        opened = self._http.stream("GET", path, params=params, headers=fetching.headers())
+        async with opened as response:
+            if response.status_code not in (200, 206):
+                raise_problem(response.status_code, await response.aread())
+            fetching.begin(response.status_code, response.headers)
+            async for piece in response.aiter_bytes():
                 fetching.take(piece)
 
     async def _read_stream(
@@ -196,14 +195,14 @@ class AsyncClient:
     ) -> AsyncGenerator[Event, None]:
         params, timeout = following.params(), stream_timeout(self._clock.now(), until)
         try:
-            async with self._http.stream("GET", EVENTS, params=params, timeout=timeout) as answer:
-                if answer.status_code == 204:
+            async with self._http.stream("GET", EVENTS, params=params, timeout=timeout) as response:
+                if response.status_code == 204:
                     following.is_over = True
                     return
-                if answer.status_code != 200:
-                    refuse_stream(answer.status_code, await answer.aread())
+                if response.status_code != 200:
+                    refuse_stream(response.status_code, await response.aread())
                 reader = EventReader()
-                async for piece in answer.aiter_bytes():
+                async for piece in response.aiter_bytes():
                     following.heard(self._clock.now())
                     for event in filter(following.take, reader.feed(piece)):
                         yield event
@@ -216,122 +215,51 @@ class AsyncClient:
         raise Cut("the server closed the stream")
 
 
-class Runs(Part):
-    """Runs: look at them, cancel them, read what they said."""
+class AsyncRunHandle:
+    """One run, for whoever started it."""
 
-    async def list(
-        self,
-        *,
-        status: str | None = None,
-        workflow_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> Page[RunSummary]:
-        """One page, newest first."""
-        return await self._client.perform(calls.list_runs(limit, cursor, status, workflow_id))
+    def __init__(self, client: AsyncClient, run_id: str) -> None:
+        self.run_id = run_id
+        self._client = client
 
-    def iterate(
-        self,
-        *,
-        status: str | None = None,
-        workflow_id: str | None = None,
-        limit: int | None = None,
-        page_size: int = 200,
-    ) -> AsyncIterator[RunSummary]:
-        """All of them or so many, newest first, a page at a time."""
-        return self._all(
-            lambda cursor: self.list(
-                status=status, workflow_id=workflow_id, limit=page_size, cursor=cursor
-            ),
-            limit,
-        )
+    def events(self, after: int = 0) -> AsyncIterator[Event]:
+        """Every event of the run beyond `after`, as it happens, until the run ends; over restarts of the server."""
+        return self._client.follow(self.run_id, after)
 
-    async def get(self, run_id: str, *, nodes: bool = True) -> Run:
-        return await self._client.perform(calls.get_run(run_id, nodes))
+    async def wait(self, timeout_s: float | None = None) -> Run:
+        """The run, when it has ended.
 
-    async def node(self, run_id: str, node_id: str) -> NodeDetail:
-        return await self._client.perform(calls.get_node(run_id, node_id))
+        Raises:
+            Unavailable: not within `timeout_s`, or the server is gone for too long.
+        """
+        async for _ in self._client.follow(self.run_id, timeout_s=timeout_s):
+            pass
+        return await self.status()
 
-    async def definition(self, run_id: str) -> dict[str, Any]:
-        return await self._client.perform(calls.get_definition(run_id))
+    async def result(self, timeout_s: float | None = None) -> dict[str, Any]:
+        """Wait, and return the result of each node by its id.
 
-    async def cancel(self, run_id: str) -> Run:
-        return await self._client.perform(calls.cancel_run(run_id))
+        Raises:
+            RunFailed: the run did not succeed.
+        """
+        results = results_of(run := await self.wait(timeout_s))
+        for node in run.nodes:
+            if node.result_truncated and node.node_id in results:
+                whole = await self._client.runs.node(self.run_id, node.node_id)
+                results[node.node_id] = whole.result
+        return results
 
-    async def rebind(self, run_id: str, running: Literal["keep", "restart"] = "keep") -> None:
-        await self._client.perform(calls.rebind_run(run_id, running))
+    async def status(self) -> Run:
+        """The run as it is now."""
+        return await self._client.runs.get(self.run_id)
 
-    def logs(self, run_id: str, *, node_id: str | None = None) -> AsyncIterator[LogLine]:
-        """What the nodes have said so far, oldest first."""
-        return self._all(
-            lambda cursor: self._client.perform(calls.list_logs(run_id, node_id, 200, cursor))
-        )
+    async def cancel(self) -> Run:
+        """Cancel the run: no new attempt starts from here on.
 
+        Raises:
+            Conflict: it has succeeded or failed.
+        """
+        return await self._client.runs.cancel(self.run_id)
 
-class Workflows(Part):
-    """Saved workflows."""
-
-    async def list(
-        self, *, limit: int | None = None, cursor: str | None = None
-    ) -> Page[WorkflowSummary]:
-        return await self._client.perform(calls.list_workflows(limit, cursor))
-
-    def iterate(
-        self, *, limit: int | None = None, page_size: int = 200
-    ) -> AsyncIterator[WorkflowSummary]:
-        return self._all(lambda cursor: self.list(limit=page_size, cursor=cursor), limit)
-
-    async def get(self, workflow_id: str, version: int | None = None) -> Workflow:
-        return await self._client.perform(calls.get_workflow(workflow_id, version))
-
-    async def create(self, definition: Definition, *, draft: bool = False) -> Workflow:
-        """A new workflow. A `draft` may have problems; without it they are Refused, all of them."""
-        return await self._client.perform(calls.create_workflow(definition, draft))
-
-    async def save(
-        self,
-        workflow_id: str,
-        definition: Definition,
-        *,
-        if_version: int | None = None,
-        draft: bool = False,
-    ) -> Workflow:
-        """A new version. With `if_version` only if that one is still the newest; else Conflict."""
-        return await self._client.perform(
-            calls.save_workflow(workflow_id, definition, if_version, draft)
-        )
-
-    async def delete(self, workflow_id: str, *, if_version: int | None = None) -> None:
-        await self._client.perform(calls.delete_workflow(workflow_id, if_version))
-
-    async def validate(self, definition: Definition) -> None:
-        """Raises: Refused, whose `detail["errors"]` lists all that is wrong."""
-        await self._client.perform(calls.validate_workflow(definition))
-
-
-class Workers(Part):
-    """Workers: who is there, and what they are told."""
-
-    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[Worker]:
-        return await self._client.perform(calls.list_workers(limit, cursor))
-
-    def iterate(self, *, limit: int | None = None, page_size: int = 200) -> AsyncIterator[Worker]:
-        return self._all(lambda cursor: self.list(limit=page_size, cursor=cursor), limit)
-
-    async def get(self, worker_id: str) -> Worker:
-        return await self._client.perform(calls.get_worker(worker_id))
-
-    async def command(self, worker_id: str, command: Mapping[str, Any]) -> str:
-        """Tell a worker something, as `{"type": "drain"}`; returns the id of the order."""
-        taken = await self._client.perform(calls.command_worker(worker_id, command))
-        return str(taken["commandId"])
-
-
-def _content(body: bytes | Path | None) -> bytes | AsyncIterator[bytes] | None:
-    return _pieces(body) if isinstance(body, Path) else body
-
-
-async def _pieces(path: Path) -> AsyncIterator[bytes]:
-    pieces = read_pieces(path)
-    while piece := await asyncio.to_thread(next, pieces, b""):
-        yield piece
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.run_id!r})"

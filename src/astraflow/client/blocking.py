@@ -1,53 +1,51 @@
-"""`Client`: for programs without an event loop."""
+"""`Client`: for programs without an event loop. Made by `make client`: do not edit."""
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-from astraflow.client import calls
-from astraflow.client.answers import raise_problem
-from astraflow.client.blocking_parts import Catalog, Packages, Part, Resources
-from astraflow.client.calls import Call, Definition
+from astraflow.client import requests
+from astraflow.client.blocking_apis import (
+    CatalogApi,
+    PackageApi,
+    ResourceApi,
+    RunApi,
+    WorkerApi,
+    WorkflowApi,
+)
 from astraflow.client.endpoint import find_endpoint
-from astraflow.client.handles import RunHandle
-from astraflow.client.link import (
+from astraflow.client.outcomes import results_of
+from astraflow.client.requests import ApiRequest, Definition
+from astraflow.client.responses import raise_problem
+from astraflow.client.retries import Retries
+from astraflow.client.stream import PATIENCE_S, Cut, EventReader, Following
+from astraflow.client.transfers import Fetching, read_pieces
+from astraflow.client.transport import (
     EVENTS,
     Failure,
     failure_of,
     httpx,
     options,
-    read_answer,
+    read_response,
     refuse_late,
     refuse_stream,
     stream_timeout,
     why,
 )
-from astraflow.client.models import (
-    Event,
-    LogLine,
-    Me,
-    NodeDetail,
-    Page,
-    Run,
-    RunSummary,
-    Worker,
-    Workflow,
-    WorkflowSummary,
-)
-from astraflow.client.stream import PATIENCE_S, Cut, EventReader, Following
-from astraflow.client.transfers import Fetching, read_pieces
-from astraflow.client.tries import Tries
 from astraflow.clock import Clock, SystemClock
 from astraflow.core import errors
+from astraflow.core.contract.events import Event
+from astraflow.core.contract.runs import Run
+from astraflow.core.contract.system import Me
 
-__all__ = ["Client"]
+__all__ = ["Client", "RunHandle"]
 
-Answer = TypeVar("Answer")
-Told = Callable[[str], None]
+Response = TypeVar("Response")
 
 
 class Client:
@@ -63,12 +61,12 @@ class Client:
         self.endpoint = find_endpoint(url, token)
         self._http = httpx.Client(**options(self.endpoint))
         self._clock = clock or SystemClock()
-        self.runs = Runs(self)
-        self.workflows = Workflows(self)
-        self.workers = Workers(self)
-        self.packages = Packages(self)
-        self.catalog = Catalog(self)
-        self.resources = Resources(self)
+        self.runs = RunApi(self)
+        self.workflows = WorkflowApi(self)
+        self.workers = WorkerApi(self)
+        self.packages = PackageApi(self)
+        self.catalog = CatalogApi(self)
+        self.resources = ResourceApi(self)
 
     def __enter__(self) -> Client:
         return self
@@ -89,15 +87,15 @@ class Client:
     ) -> RunHandle:
         """Start a run of a definition, or of the saved workflow with this id.
 
-        It is sent again when nobody knows whether it arrived, always with the same key: there is one run.
+        It is retried when nobody knows whether it arrived, always with the same key: there is one run.
 
         Raises:
             Refused: the definition or the inputs are not valid; `detail["errors"]` lists all that is wrong.
             Conflict: the key was used with another request.
-            Unavailable: nobody answers.
+            Unavailable: the server does not respond.
         """
         key = idempotency_key or str(uuid.uuid4())
-        accepted = self.perform(calls.submit(workflow, inputs, key, version))
+        accepted = self.perform(requests.submit(workflow, inputs, key, version))
         return RunHandle(self, accepted.run_id)
 
     def handle(self, run_id: str) -> RunHandle:
@@ -105,15 +103,15 @@ class Client:
         return RunHandle(self, run_id)
 
     def me(self) -> Me:
-        return self.perform(calls.get_me())
+        return self.perform(requests.get_me())
 
     def is_ready(self) -> bool:
         """Whether the scheduler takes requests."""
         try:
-            answer = self._try(calls.get_readiness())
+            found = self._try(requests.get_readiness())
         except errors.AstraflowError:
             return False
-        return not isinstance(answer, Failure)
+        return not isinstance(found, Failure)
 
     def follow(
         self,
@@ -122,9 +120,9 @@ class Client:
         *,
         patience_s: float = PATIENCE_S,
         timeout_s: float | None = None,
-        on_cut: Told | None = None,
+        on_cut: Callable[[str], None] | None = None,
     ) -> Iterator[Event]:
-        """The events of a run beyond `after`, until its last. A stream that is cut is taken up again.
+        """The events of a run beyond `after`, until its last. It reconnects when the connection is lost.
 
         Raises:
             NotFound: no such run.
@@ -134,37 +132,40 @@ class Client:
         until = None if timeout_s is None else self._clock.now() + timeout_s
         while not following.is_over:
             try:
-                yield from self._read_stream(following, until)
+                with closing(self._read_stream(following, until)) as events:
+                    yield from events
             except Cut as cut:
                 wait_s = following.cut(self._clock.now(), str(cut))
                 if on_cut is not None:
                     on_cut(str(cut))
                 time.sleep(wait_s)
 
-    def perform(self, call: Call[Answer]) -> Answer:
-        """Make one call of the API, again if that can help."""
-        tries = Tries(self._clock.now(), call.again)
+    def perform(self, request: ApiRequest[Response]) -> Response:
+        """Send a request, again if that can help."""
+        retries = Retries(self._clock.now(), request.again)
         while True:
-            answer = self._try(call)
-            if not isinstance(answer, Failure):
-                return answer
-            wait_s = tries.failed(self._clock.now(), answer.outcome, answer.after_s)
+            found = self._try(request)
+            if not isinstance(found, Failure):
+                return found
+            wait_s = retries.failed(self._clock.now(), found.outcome, found.after_s)
             if wait_s is None:
-                raise answer.error
+                raise found.error
             time.sleep(wait_s)
 
-    def _try(self, call: Call[Answer]) -> Answer | Failure:
+    def _try(self, request: ApiRequest[Response]) -> Response | Failure:
         try:
-            answer = self._http.request(
-                call.method,
-                call.path,
-                params=dict(call.params),
-                headers=dict(call.headers),
-                content=_content(call.body),
+            response = self._http.request(
+                request.method,
+                request.path,
+                params=dict(request.params),
+                headers=dict(request.headers),
+                content=read_pieces(request.body)
+                if isinstance(request.body, Path)
+                else request.body,
             )
         except httpx.TransportError as error:
             return failure_of(self.endpoint.url, error)
-        return read_answer(call, self.endpoint.url, answer)
+        return read_response(request, self.endpoint.url, response)
 
     def fetch(self, path: str, params: Mapping[str, str], into: Path) -> int:
         """Fetch a file of the API into one here; its size. See `resources.download`."""
@@ -180,25 +181,27 @@ class Client:
             fetching.close()
 
     def _fetch(self, path: str, params: Mapping[str, str], fetching: Fetching) -> None:
-        request = self._http.stream("GET", path, params=params, headers=fetching.headers())
-        with request as answer:
-            if answer.status_code not in (200, 206):
-                raise_problem(answer.status_code, answer.read())
-            fetching.begin(answer.status_code, answer.headers)
-            for piece in answer.iter_bytes():
+        opened = self._http.stream("GET", path, params=params, headers=fetching.headers())
+        with opened as response:
+            if response.status_code not in (200, 206):
+                raise_problem(response.status_code, response.read())
+            fetching.begin(response.status_code, response.headers)
+            for piece in response.iter_bytes():
                 fetching.take(piece)
 
-    def _read_stream(self, following: Following, until: float | None) -> Iterator[Event]:
+    def _read_stream(
+        self, following: Following, until: float | None
+    ) -> Generator[Event, None, None]:
         params, timeout = following.params(), stream_timeout(self._clock.now(), until)
         try:
-            with self._http.stream("GET", EVENTS, params=params, timeout=timeout) as answer:
-                if answer.status_code == 204:
+            with self._http.stream("GET", EVENTS, params=params, timeout=timeout) as response:
+                if response.status_code == 204:
                     following.is_over = True
                     return
-                if answer.status_code != 200:
-                    refuse_stream(answer.status_code, answer.read())
+                if response.status_code != 200:
+                    refuse_stream(response.status_code, response.read())
                 reader = EventReader()
-                for piece in answer.iter_bytes():
+                for piece in response.iter_bytes():
                     following.heard(self._clock.now())
                     yield from filter(following.take, reader.feed(piece))
                     if following.is_over:
@@ -210,112 +213,51 @@ class Client:
         raise Cut("the server closed the stream")
 
 
-class Runs(Part):
-    """Runs: look at them, cancel them, read what they said."""
+class RunHandle:
+    """One run, for whoever started it."""
 
-    def list(
-        self,
-        *,
-        status: str | None = None,
-        workflow_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> Page[RunSummary]:
-        """One page, newest first."""
-        return self._client.perform(calls.list_runs(limit, cursor, status, workflow_id))
+    def __init__(self, client: Client, run_id: str) -> None:
+        self.run_id = run_id
+        self._client = client
 
-    def iterate(
-        self,
-        *,
-        status: str | None = None,
-        workflow_id: str | None = None,
-        limit: int | None = None,
-        page_size: int = 200,
-    ) -> Iterator[RunSummary]:
-        """All of them or so many, newest first, a page at a time."""
-        return self._all(
-            lambda cursor: self.list(
-                status=status, workflow_id=workflow_id, limit=page_size, cursor=cursor
-            ),
-            limit,
-        )
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """Every event of the run beyond `after`, as it happens, until the run ends; over restarts of the server."""
+        return self._client.follow(self.run_id, after)
 
-    def get(self, run_id: str, *, nodes: bool = True) -> Run:
-        return self._client.perform(calls.get_run(run_id, nodes))
+    def wait(self, timeout_s: float | None = None) -> Run:
+        """The run, when it has ended.
 
-    def node(self, run_id: str, node_id: str) -> NodeDetail:
-        return self._client.perform(calls.get_node(run_id, node_id))
+        Raises:
+            Unavailable: not within `timeout_s`, or the server is gone for too long.
+        """
+        for _ in self._client.follow(self.run_id, timeout_s=timeout_s):
+            pass
+        return self.status()
 
-    def definition(self, run_id: str) -> dict[str, Any]:
-        return self._client.perform(calls.get_definition(run_id))
+    def result(self, timeout_s: float | None = None) -> dict[str, Any]:
+        """Wait, and return the result of each node by its id.
 
-    def cancel(self, run_id: str) -> Run:
-        return self._client.perform(calls.cancel_run(run_id))
+        Raises:
+            RunFailed: the run did not succeed.
+        """
+        results = results_of(run := self.wait(timeout_s))
+        for node in run.nodes:
+            if node.result_truncated and node.node_id in results:
+                whole = self._client.runs.node(self.run_id, node.node_id)
+                results[node.node_id] = whole.result
+        return results
 
-    def rebind(self, run_id: str, running: Literal["keep", "restart"] = "keep") -> None:
-        self._client.perform(calls.rebind_run(run_id, running))
+    def status(self) -> Run:
+        """The run as it is now."""
+        return self._client.runs.get(self.run_id)
 
-    def logs(self, run_id: str, *, node_id: str | None = None) -> Iterator[LogLine]:
-        """What the nodes have said so far, oldest first."""
-        return self._all(
-            lambda cursor: self._client.perform(calls.list_logs(run_id, node_id, 200, cursor))
-        )
+    def cancel(self) -> Run:
+        """Cancel the run: no new attempt starts from here on.
 
+        Raises:
+            Conflict: it has succeeded or failed.
+        """
+        return self._client.runs.cancel(self.run_id)
 
-class Workflows(Part):
-    """Saved workflows."""
-
-    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[WorkflowSummary]:
-        return self._client.perform(calls.list_workflows(limit, cursor))
-
-    def iterate(
-        self, *, limit: int | None = None, page_size: int = 200
-    ) -> Iterator[WorkflowSummary]:
-        return self._all(lambda cursor: self.list(limit=page_size, cursor=cursor), limit)
-
-    def get(self, workflow_id: str, version: int | None = None) -> Workflow:
-        return self._client.perform(calls.get_workflow(workflow_id, version))
-
-    def create(self, definition: Definition, *, draft: bool = False) -> Workflow:
-        """A new workflow. A `draft` may have problems; without it they are Refused, all of them."""
-        return self._client.perform(calls.create_workflow(definition, draft))
-
-    def save(
-        self,
-        workflow_id: str,
-        definition: Definition,
-        *,
-        if_version: int | None = None,
-        draft: bool = False,
-    ) -> Workflow:
-        """A new version. With `if_version` only if that one is still the newest; else Conflict."""
-        return self._client.perform(calls.save_workflow(workflow_id, definition, if_version, draft))
-
-    def delete(self, workflow_id: str, *, if_version: int | None = None) -> None:
-        self._client.perform(calls.delete_workflow(workflow_id, if_version))
-
-    def validate(self, definition: Definition) -> None:
-        """Raises: Refused, whose `detail["errors"]` lists all that is wrong."""
-        self._client.perform(calls.validate_workflow(definition))
-
-
-class Workers(Part):
-    """Workers: who is there, and what they are told."""
-
-    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[Worker]:
-        return self._client.perform(calls.list_workers(limit, cursor))
-
-    def iterate(self, *, limit: int | None = None, page_size: int = 200) -> Iterator[Worker]:
-        return self._all(lambda cursor: self.list(limit=page_size, cursor=cursor), limit)
-
-    def get(self, worker_id: str) -> Worker:
-        return self._client.perform(calls.get_worker(worker_id))
-
-    def command(self, worker_id: str, command: Mapping[str, Any]) -> str:
-        """Tell a worker something, as `{"type": "drain"}`; returns the id of the order."""
-        taken = self._client.perform(calls.command_worker(worker_id, command))
-        return str(taken["commandId"])
-
-
-def _content(body: bytes | Path | None) -> bytes | Iterator[bytes] | None:
-    return read_pieces(body) if isinstance(body, Path) else body
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.run_id!r})"

@@ -1,8 +1,8 @@
-"""Reading a stream of events: from bytes to events, and what to do when it is cut.
+"""Reading a stream of events: from bytes to events, and what to do when the connection is lost.
 
-1. A reader that comes back says the last number that it saw, and so misses nothing and sees nothing twice (P17).
-2. A cut is not an error until `patience_s` have passed without a word from the server.
-3. The terminal `run.status` of a run is its last event: then the reader is done.
+1. A client that reconnects sends the last number that it saw, and so misses nothing and sees nothing twice (P17).
+2. A lost connection is not an error until `patience_s` have passed without a byte from the server.
+3. The terminal `run.status` of a run is its last event: then the client is done.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import Final
 
 import msgspec
 
-from astraflow.client.models import TERMINAL, Event
 from astraflow.core import errors
+from astraflow.core.contract.events import Event
+from astraflow.core.contract.words import TERMINAL
 
 __all__ = ["PATIENCE_S", "SILENCE_S", "Cut", "EventReader", "Following"]
 

@@ -137,9 +137,6 @@ def _again(code: str, http: int, says: str, do: str) -> Code:
 AUTH_INVALID_TOKEN = _final("E.AUTH.INVALID_TOKEN", 401,
     "the token is missing, malformed, expired, revoked, or not for this tenant",
     "get a new token and present it; a worker that held a session handshakes anew")
-AUTH_MTLS_REQUIRED = _final("E.AUTH.MTLS_REQUIRED", 401,
-    "this listener accepts workers with a client certificate only",
-    "connect with a certificate that this deployment's authority signed")
 AUTH_FORBIDDEN = _final("E.AUTH.FORBIDDEN", 403,
     "the token is good, but its role does not allow this action",
     "use a token whose role allows it, or ask an administrator")
@@ -230,9 +227,6 @@ TASK_DISABLED = _final("E.TASK.DISABLED", 409,
 TASK_CANCELLED = _final("E.TASK.CANCELLED", 409,
     "the task was cancelled",
     "nothing; start a new run if the work is wanted after all")
-HEARTBEAT_TIMEOUT = _again("HEARTBEAT_TIMEOUT", 504,
-    "a worker without a session started the task and then fell silent",
-    "look at the worker; the retry policy decides about the task")
 CANCEL_TIMEOUT = _final("CANCEL_TIMEOUT", 504,
     "a cancelled task did not stop within its grace period",
     "check on the worker whether the work still runs")
@@ -245,9 +239,6 @@ TIMEOUT = _again("E.TIMEOUT", 504,
 RUNNER_FAILURE = _again("E.RUNNER.FAILURE", 500,
     "the handler raised an error",
     "read the message and the stack of the attempt")
-RUNNER_CANCELLED = _final("E.RUNNER.CANCELLED", 409,
-    "the handler was stopped because its task was cancelled",
-    "nothing")
 RUNNER_TIMEOUT = _again("E.RUNNER.TIMEOUT", 504,
     "the handler did not end within the timeout of its node",
     "raise the timeout of the node, or make the work smaller")
@@ -263,18 +254,6 @@ RUNNER_LIMIT = _final("E.RUNNER.LIMIT", 500,
 
 # --- results ---
 
-RESULT_DUPLICATE = _final("E.RESULT.DUPLICATE", 409,
-    "the attempt had already been reported",
-    "nothing; the first report counts")
-RESULT_SEQ_GAP = _again("E.RESULT.SEQ_GAP", 409,
-    "a protocol 1 worker left out a number",
-    "send again from the last acknowledged number")
-RESULT_STALE_ATTEMPT = _final("E.RESULT.STALE_ATTEMPT", 409,
-    "this attempt is no longer the current one",
-    "stop the work; the task has been given to another attempt")
-RESULT_UNKNOWN_TASK = _final("E.RESULT.UNKNOWN_TASK", 404,
-    "there is no such task for this worker",
-    "stop the work; nothing was changed")
 RESULT_INVALID = _final("E.RESULT.INVALID", 422,
     "the result cannot be written as a frame",
     "return plain JSON values: no NaN, no lone surrogates, not too deep")
@@ -332,9 +311,6 @@ PKG_NOT_FOUND = _final("E.PKG.NOT_FOUND", 404,
 PKG_INSTALL_FAILED = _again("E.PKG.INSTALL_FAILED", 502,
     "the package could not be installed on the worker",
     "look at the message: a download, a dependency or a hook failed; nothing of it was left behind")
-PKG_IN_USE = _again("E.PKG.IN_USE", 409,
-    "attempts of the package are running",
-    "nothing: it is removed when the last of them has ended")
 PKG_YANKED = _final("E.PKG.YANKED", 409,
     "the version was withdrawn by its publisher",
     "use another version; runs that were accepted before still finish")
@@ -502,7 +478,7 @@ SCHEDULER_NOT_READY = _again("E.SCHEDULER.NOT_READY", 503,
     "this scheduler does not serve now: it starts, its store does not answer, or another scheduler owns the store",
     "try again after Retry-After, or ask another scheduler of the same store")
 SERVER_UNREACHABLE = _again("E.SERVER.UNREACHABLE", 503,
-    "nobody answers where the scheduler should be",
+    "the scheduler does not respond where it should be",
     "start one with `astra up`, or say where it is with ASTRA_SERVER and ASTRA_TOKEN")
 SERVER_FOREIGN = _final("E.SERVER.FOREIGN", 502,
     "what answers there is not a scheduler of AstraFlow",
@@ -523,32 +499,11 @@ INTERNAL = _again("E.INTERNAL", 500,
     "something broke inside AstraFlow",
     "report it with the id of the request; nothing was half done")
 
-# --- the words of the HTTP worker contract (ADR-023), which has its own ---
+# --- the tokens of tasks (ADR-023), whose codes have their own form ---
 
 INVALID_TOKEN = _final("invalid_token", 401,
     "the task token is missing, malformed, expired, or for another task",
     "use the newest token of this attempt")
-INVALID_ARGUMENT = _final("invalid_argument", 400,
-    "a field of the callback is missing or wrong",
-    "fix the named field")
-PAYLOAD_TOO_LARGE = _final("payload_too_large", 413,
-    "the callback is larger than allowed",
-    "send less, or send it as an artifact")
-TASK_NOT_FOUND = _final("task_not_found", 404,
-    "there is no such task",
-    "stop the work")
-ATTEMPT_MISMATCH = _final("attempt_mismatch", 409,
-    "this attempt is no longer the current one",
-    "stop the work; the task has been given to another attempt")
-TASK_ALREADY_TERMINAL = _final("task_already_terminal", 409,
-    "the task has already ended",
-    "stop the work; the first outcome stands")
-TASK_EXPIRED = _final("task_expired", 410,
-    "the attempt was given up after it fell silent",
-    "stop the work")
-NOT_STARTED = _final("not_started", 409,
-    "a heartbeat came before the start was reported",
-    "report the start first")
 
 # fmt: on
 

@@ -16,7 +16,7 @@ from astraflow.core.protocol.control import Handshake
 from astraflow.core.protocol.events import Authenticate, GatewaySettings, Principal
 from astraflow.core.security.bearer import ApiTokens, TokenRecord, digest_of
 from astraflow.core.security.keys import KeyRing
-from astraflow.core.security.policy import Role, allows
+from astraflow.core.security.policy import WORKER_SESSION, Role
 from astraflow.core.security.tokens import SessionTokens
 from astraflow.core.workflow import core_manifest
 from astraflow.observe.metrics import Metrics
@@ -35,7 +35,6 @@ __all__ = ["assemble", "authenticator", "bootstrap_tokens"]
 FIRST_TENANT: Final = "default"
 FIRST_SUBJECT: Final = "bootstrap"
 KEY_ID: Final = "k1"
-HANDSHAKE: Final = "frame control.handshake"
 
 
 def bootstrap_tokens(token: Secret | None, worker_token: Secret | None = None) -> ApiTokens:
@@ -61,7 +60,7 @@ def authenticator(tokens: ApiTokens) -> Authenticate:
         record = tokens.verify(handshake.auth.token, wall)
         if isinstance(record, errors.Code):
             return record
-        if record.tenant != tenant or not allows(record.role, HANDSHAKE):
+        if record.tenant != tenant or not WORKER_SESSION.allows(record.role):
             return errors.AUTH_INVALID_TOKEN
         return Principal(record.subject, record.tenant, record.role, record.expires_at)
 

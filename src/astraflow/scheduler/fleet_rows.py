@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
+from astraflow.core.contract.base import RestObject
+from astraflow.core.contract.events import (
+    ArtifactRemoved,
+    PackageReport,
+    RemovedArtifact,
+    ResourceReport,
+)
 from astraflow.core.engine.batch import FleetChange
 from astraflow.core.fleet.affinity import AffinityAcquired, AffinityFact, AffinityReleased
 from astraflow.core.fleet.installs import (
@@ -36,7 +42,7 @@ __all__ = [
     "write_fleet",
 ]
 
-Told = tuple[str, int, str, dict[str, Any]]
+Told = tuple[str, int, str, RestObject]
 """An event for a tenant's stream: tenant, time, type, body."""
 
 
@@ -142,34 +148,36 @@ def rollout_row(rollout: Rollout) -> RolloutRow:
     )
 
 
-def _told_resource(record: ResourceRecord) -> Iterator[tuple[str, dict[str, Any]]]:
-    body = {
-        "resourceId": record.resource_id,
-        "workerId": record.worker_id,
-        "type": record.type,
-        "state": record.state,
-        "runId": record.run_id,
-        "nodeId": record.node_id,
-        "sizeBytes": record.size_bytes,
-        "expiresAt": iso(record.expires_at) if record.expires_at is not None else None,
-    }
+def _told_resource(record: ResourceRecord) -> Iterator[tuple[str, RestObject]]:
+    body = ResourceReport(
+        resource_id=record.resource_id,
+        worker_id=record.worker_id,
+        type=record.type,
+        state=record.state,
+        run_id=record.run_id,
+        node_id=record.node_id,
+        size_bytes=record.size_bytes,
+        expires_at=iso(record.expires_at) if record.expires_at is not None else None,
+    )
     yield f"resource.{record.state}", body
     if record.state in GONE and record.is_artifact:
-        artifact = {name: body[name] for name in ("resourceId", "workerId", "type", "sizeBytes")}
-        yield (
-            "artifact.removed",
-            {"runId": record.run_id, "nodeId": record.node_id, "artifact": artifact},
+        artifact = RemovedArtifact(
+            resource_id=record.resource_id,
+            worker_id=record.worker_id,
+            type=record.type,
+            size_bytes=record.size_bytes,
         )
+        removed = ArtifactRemoved(run_id=record.run_id, node_id=record.node_id, artifact=artifact)
+        yield "artifact.removed", removed
 
 
-def _told_package(fact: PackageReported) -> tuple[str, dict[str, Any]]:
-    body: dict[str, Any] = {
-        "workerId": fact.worker_id,
-        "name": fact.name,
-        "version": fact.version,
-        "status": fact.status,
-        "details": msgspec.Raw(fact.details),
-    }
-    if fact.progress is not None:
-        body["progress"] = fact.progress
+def _told_package(fact: PackageReported) -> tuple[str, RestObject]:
+    body = PackageReport(
+        worker_id=fact.worker_id,
+        name=fact.name,
+        version=fact.version,
+        status=fact.status,
+        details=msgspec.Raw(fact.details),
+        progress=fact.progress,
+    )
     return f"package.{fact.status}", body

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import msgspec
-from msgspec import Meta
 
 from astraflow.clock import Clock
-from astraflow.core import errors
+from astraflow.core.contract.packages import RolloutRequest
 from astraflow.core.engine.commands import ActivateVersion, RollBack, StartRollout
 from astraflow.core.fleet.rollouts import Rollout
 from astraflow.core.fleet.versions import ActiveVersion
@@ -17,27 +14,7 @@ from astraflow.scheduler.current import Current
 from astraflow.scheduler.repository import Repository
 from astraflow.store.store import Store
 
-__all__ = ["Packages", "RolloutRequest"]
-
-_Percent = Annotated[int, Meta(ge=1, le=100)]
-
-
-class RolloutRequest(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What somebody asks for. The last wave must be all workers."""
-
-    version: Annotated[str, Meta(min_length=1, max_length=128)]
-    waves: Annotated[tuple[_Percent, ...], Meta(min_length=1, max_length=20)] = (10, 50, 100)
-    soak_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 30.0
-    max_failed_percent: Annotated[float, Meta(ge=0, le=100)] = 10.0
-
-    def check(self) -> None:
-        """Raises: Refused."""
-        if list(self.waves) != sorted(set(self.waves)) or self.waves[-1] != 100:
-            raise errors.Refused(
-                errors.REQUEST_INVALID,
-                "waves must grow and end with 100, for example [10, 50, 100]",
-                pointer="/waves",
-            )
+__all__ = ["Packages"]
 
 
 class Packages:

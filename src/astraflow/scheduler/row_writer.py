@@ -14,6 +14,9 @@ from typing import Any, Final
 
 import msgspec
 
+from astraflow.core.contract.base import RestObject
+from astraflow.core.contract.events import RunReport, WorkerReport
+from astraflow.core.contract.runs import TaskError
 from astraflow.core.engine.batch import Batch, FleetChange, NumberedFact
 from astraflow.core.engine.commands import SubmitRun
 from astraflow.core.fleet.facts import Audited
@@ -151,7 +154,13 @@ class RowWriter:
         finished_at: int | None = None
         if isinstance(fact, RunAccepted):
             self._write_accepted(changes, fact, submitted[run_id])
-            self._tell(changes, fact.tenant, fact.at, "run.status", _status(run_id, "queued"))
+            self._tell(
+                changes,
+                fact.tenant,
+                fact.at,
+                "run.status",
+                RunReport(run_id=run_id, status="queued"),
+            )
             return None
         standing = self._standing[run_id]
         if isinstance(fact, RunStarted):
@@ -164,11 +173,12 @@ class RowWriter:
             standing.status = fact.status
             finished_at, error = fact.at, fact.error
             del self._standing[run_id]
-        body = _status(run_id, standing.status)
-        if standing.cancel_requested and finished_at is None:
-            body["cancelRequested"] = True
-        if error is not None:
-            body["error"] = {"code": error.code, "message": error.message}
+        body = RunReport(
+            run_id=run_id,
+            status=standing.status,
+            cancel_requested=standing.cancel_requested and finished_at is None,
+            error=None if error is None else TaskError(code=error.code, message=error.message),
+        )
         self._tell(changes, standing.tenant, fact.at, "run.status", body)
         return RunChange(
             run_id,
@@ -228,7 +238,7 @@ class RowWriter:
         )
         self.workers[key] = written[key] = row
         if isinstance(fact, WorkerRegistered) or after.status != known.status:
-            body = {"workerId": fact.worker_id, "name": row.name, "status": after.status}
+            body = WorkerReport(worker_id=fact.worker_id, name=row.name, status=after.status)
             self._tell(changes, fact.tenant, fact.at, f"worker.{after.status}", body)
 
     def _write_audit(self, changes: Changes, fact: Audited) -> None:
@@ -238,16 +248,10 @@ class RowWriter:
         is_refusal = fact.code is not None
         changes.audits.extend(self._refusals.take(row) if is_refusal else [row])
 
-    def _tell(
-        self, changes: Changes, tenant: str, at: int, kind: str, body: dict[str, Any]
-    ) -> None:
+    def _tell(self, changes: Changes, tenant: str, at: int, kind: str, body: RestObject) -> None:
         number = self._heads.get(tenant, 0) + 1
         self._heads[tenant] = number
         changes.events.append(TenantEvent(tenant, number, at, kind, _encode(body)))
-
-
-def _status(run_id: str, status: str) -> dict[str, Any]:
-    return {"runId": run_id, "status": status}
 
 
 def _registered(fact: WorkerRegistered) -> dict[str, Any]:

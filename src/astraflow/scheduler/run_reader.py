@@ -12,6 +12,7 @@ from typing import Any
 
 from astraflow.clock import Clock
 from astraflow.core import errors
+from astraflow.core.contract.runs import KeyHolder, Node, WaitingFor
 from astraflow.core.engine.batch import NumberedFact
 from astraflow.core.engine.waiting import Reason
 from astraflow.core.ids import NodeId
@@ -55,43 +56,34 @@ class RunReader:
         self._feed = feed
         self._clock = clock
 
-    async def view_run(
-        self, tenant: str, run_id: str, *, with_nodes: bool = True
-    ) -> dict[str, Any]:
-        """A run as clients see it. Raises: NotFound."""
+    async def view_run(self, tenant: str, run_id: str, *, with_nodes: bool = True) -> Any:
+        """A run as clients see it: a `Run` of the contract, or a `RunWithoutNodes`. Raises: NotFound."""
         run = await self._find_run(tenant, run_id)
-        view = view_run(run, nodes=with_nodes)
         if with_nodes:
-            for task, deadline in self._unacked(run):
-                view["nodes"][task].update(pendingAck=True, ackDeadline=deadline)
-            self._say_waits(run, enumerate(view["nodes"]))
+            waits = self._waits(run, range(len(run.plan.nodes)))
+            view = view_run(run, ack_deadlines=self._unacked(run), waits=waits)
+        else:
+            view = view_run(run, nodes=False)
         await self._durable(run)
         return view
 
-    async def view_node(self, tenant: str, run_id: str, node_id: str) -> dict[str, Any]:
+    async def view_node(self, tenant: str, run_id: str, node_id: str) -> Node:
         """One node with its whole result. Raises: NotFound."""
         run = await self._find_run(tenant, run_id)
-        place = run.plan.index.get(NodeId(node_id))
-        if place is None:
-            raise errors.NotFound(
-                errors.RUN_NODE_NOT_FOUND, f"no such node in the run: {node_id[:64]}"
-            )
-        view = view_node(run, place)
-        for task, deadline in self._unacked(run):
-            if task == place:
-                view.update(pendingAck=True, ackDeadline=deadline)
-        self._say_waits(run, [(place, view)])
+        place = _place_of(run, node_id)
+        deadline, waits = self._unacked(run).get(place), self._waits(run, [place])
+        view = view_node(run, place, ack_deadline=deadline, waiting_for=waits.get(place))
         await self._durable(run)
         return view
 
-    def _say_waits(self, run: Run, nodes: Iterable[tuple[int, dict[str, Any]]]) -> None:
-        """Say of each node that waits what it waits for at this moment."""
+    def _waits(self, run: Run, nodes: Iterable[int]) -> dict[int, WaitingFor]:
+        """What each node that waits is waiting for at this moment."""
         if self._active(run.run_id) is not run:
-            return
-        views = {shown_task(run, index): view for index, view in nodes}
+            return {}
+        by_task = {shown_task(run, index): index for index in nodes}
         now, wall_ms = self._clock.now(), self._clock.wall_ms()
-        for task, reason in self._current.engine.ask.reasons(run, list(views)).items():
-            views[task]["waitingFor"] = view_reason(reason, now, wall_ms)
+        reasons = self._current.engine.ask.reasons(run, list(by_task))
+        return {by_task[task]: view_reason(one, now, wall_ms) for task, one in reasons.items()}
 
     def _active(self, run_id: str) -> Run | None:
         return self._current.engine.ask.run(run_id)
@@ -102,16 +94,16 @@ class RunReader:
             return active
         return await self._ended.run(await self.get_row(tenant, run_id))
 
-    def _unacked(self, run: Run) -> list[tuple[int, str]]:
+    def _unacked(self, run: Run) -> dict[int, str]:
         """The nodes of a run whose dispatch no worker has acknowledged, and until when one may."""
         if self._active(run.run_id) is not run:
-            return []
+            return {}
         now, wall_ms = self._clock.now(), self._clock.wall_ms()
-        return [
-            (task, iso(wall_ms + int((until - now) * 1000)))
+        return {
+            task: iso(wall_ms + int((until - now) * 1000))
             for task, until in self._current.engine.ask.unacked(run)
             if task < len(run.plan.nodes)
-        ]
+        }
 
     async def _durable(self, run: Run) -> None:
         """Rule 2. An ended run was read from the store, or ended in a batch that is on its way."""
@@ -171,8 +163,8 @@ class RunReader:
                     if isinstance(fact, CallOpened):
                         calls[fact.task] = fact
                     events += events_of(numbered.fact, numbered.first, plan, calls)
-                if events and events[0]["id"] <= after:
-                    events = [event for event in events if event["id"] > after]
+                if events and events[0].id <= after:
+                    events = [event for event in events if event.id > after]
                 if events:
                     yield events
                 if isinstance(fact, RunFinished):
@@ -198,11 +190,7 @@ class RunReader:
         Raises: NotFound.
         """
         run = await self._find_run(tenant, run_id)
-        place = run.plan.index.get(NodeId(node_id))
-        if place is None:
-            raise errors.NotFound(
-                errors.RUN_NODE_NOT_FOUND, f"no such node in the run: {node_id[:64]}"
-            )
+        place = _place_of(run, node_id)
         tasks = {place} | {call for call in run.calls.values() if _is_of(run, call, place)}
         found: list[NumberedFact] = []
         after = 0
@@ -215,18 +203,25 @@ class RunReader:
         return found
 
 
-def view_reason(reason: Reason, now: float, wall_ms: int) -> dict[str, Any]:
+def view_reason(reason: Reason, now: float, wall_ms: int) -> WaitingFor:
     """A reason as clients see it; its time is of the wall clock."""
-    view: dict[str, Any] = {"kind": reason.kind, "detail": reason.detail}
-    if reason.until is not None:
-        moment = iso(wall_ms + int((reason.until - now) * 1000))
-        view["until"] = moment
-        if reason.kind in ("retry", "dispatch"):
-            view["retryAt"] = moment
-    if reason.held_by is not None:
-        run_id, node_id = reason.held_by
-        view["heldBy"] = {"runId": run_id, "nodeId": node_id}
-    return view
+    until = None if reason.until is None else iso(wall_ms + int((reason.until - now) * 1000))
+    return WaitingFor(
+        kind=reason.kind,
+        detail=reason.detail,
+        until=until,
+        retry_at=until if reason.kind in ("retry", "dispatch") else None,
+        held_by=None
+        if reason.held_by is None
+        else KeyHolder(run_id=reason.held_by[0], node_id=reason.held_by[1]),
+    )
+
+
+def _place_of(run: Run, node_id: str) -> int:
+    place = run.plan.index.get(NodeId(node_id))
+    if place is None:
+        raise errors.NotFound(errors.RUN_NODE_NOT_FOUND, f"no such node in the run: {node_id[:64]}")
+    return place
 
 
 def _is_of(run: Run, call: int, place: int) -> bool:

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final, cast
+
 import msgspec
 
 from astraflow.core import errors
+from astraflow.core.contract.words import WorkerStatus
+from astraflow.core.contract.workers import (
+    Drain,
+    InstalledPackage,
+    InstallPackage,
+    Rebind,
+    Undrain,
+    Worker,
+    WorkerCommand,
+)
 from astraflow.core.engine.commands import (
     DrainWorker,
     RebindWorker,
@@ -15,37 +27,14 @@ from astraflow.core.engine.commands import (
 from astraflow.core.engine.commands import WorkerCommand as EngineCommand
 from astraflow.core.fleet.workers import DrainIntent
 from astraflow.core.ids import IdSource
+from astraflow.core.timestamps import iso
 from astraflow.scheduler.current import Current
-from astraflow.scheduler.orders import (
-    Drain,
-    InstallPackage,
-    Rebind,
-    Undrain,
-    WorkerCommand,
-)
 from astraflow.store.rows import WorkerRow
 
-__all__ = ["WorkerView", "Workers"]
+__all__ = ["Workers"]
 
 
-class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker as lists show it."""
-
-    worker_id: str
-    name: str
-    tenant: str
-    status: str
-    version: str
-    hostname: str
-    max_parallel: int
-    inflight: int
-    packages: list[dict[str, str]]
-    labels: dict[str, str]
-    last_heartbeat_at: int
-    resources: dict[str, float] = {}
-    has_drifted: bool = False
-    drain_requested: bool = False
-    """Somebody has asked it to drain, and nobody has taken that back: told again whenever it is back."""
+_packages: Final = msgspec.json.Decoder(list[InstalledPackage])
 
 
 class Workers:
@@ -55,11 +44,11 @@ class Workers:
         self._current = current
         self._ids = ids
 
-    def of_tenant(self, tenant: str) -> list[WorkerView]:
+    def of_tenant(self, tenant: str) -> list[Worker]:
         rows = self._current.writer.rows.workers.values()
         return [self._view(row) for row in rows if row.tenant == tenant]
 
-    def get(self, tenant: str, worker_id: str) -> WorkerView:
+    def get(self, tenant: str, worker_id: str) -> Worker:
         """Raises: NotFound."""
         row = self._current.writer.rows.workers.get((tenant, worker_id))
         if row is None:
@@ -77,36 +66,44 @@ class Workers:
         await self._current.writer.barrier()
         return order_id
 
-    def _packages_of(self, row: WorkerRow) -> list[dict[str, str]]:
+    def _packages_of(self, row: WorkerRow) -> list[InstalledPackage]:
         """What it has, and what is on its way to it or did not get there."""
-        packages: list[dict[str, str]] = msgspec.json.decode(row.packages)
-        there = {(one["name"], one["version"]) for one in packages}
+        packages = _packages.decode(row.packages)
+        there = {(one.name, one.version) for one in packages}
         for intent in self._current.engine.ask.installs(row.tenant, row.worker_id):
             is_coming = intent.target == "installed" and intent.state != "installed"
             if is_coming and (intent.name, intent.version) not in there:
                 packages.append(
-                    {"name": intent.name, "version": intent.version, "status": intent.state}
+                    InstalledPackage(name=intent.name, version=intent.version, status=intent.state)
                 )
         return packages
 
-    def _view(self, row: WorkerRow) -> WorkerView:
+    def _view(self, row: WorkerRow) -> Worker:
         entry = self._current.engine.ask.worker(row.tenant, row.worker_id)
-        return WorkerView(
+        seen_at = row.seen_at if entry is None else max(entry.heard_at, row.seen_at)
+        return Worker(
             worker_id=row.worker_id,
             name=row.name,
             tenant=row.tenant,
-            status=row.status if entry is None else entry.shown_status,
+            status=cast("WorkerStatus", row.status if entry is None else entry.shown_status),
             version=row.version,
             hostname=row.hostname,
             max_parallel=row.max_parallel,
             inflight=0 if entry is None else entry.used,
             packages=self._packages_of(row),
             labels=msgspec.json.decode(row.labels),
-            last_heartbeat_at=row.seen_at if entry is None else max(entry.heard_at, row.seen_at),
-            resources={} if entry is None else dict(entry.resources),
-            has_drifted=entry is not None and entry.has_drifted,
+            last_heartbeat_at=iso(seen_at) if seen_at else None,
+            resources=None
+            if entry is None
+            else {_camel(name): value for name, value in entry.resources.items()} or None,
+            inventory_drift=entry is not None and entry.has_drifted,
             drain_requested=entry is not None and entry.drain is not None,
         )
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
 
 
 def _engine_command(

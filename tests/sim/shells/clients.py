@@ -6,7 +6,12 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from astraflow.core import errors
+from astraflow.core.contract.events import Event
+from astraflow.core.contract.runs import Node
+from astraflow.core.contract.words import TERMINAL
 from astraflow.core.runs.projections import view_node, view_run
 from astraflow.core.runs.run import Run
 from astraflow.core.runs.transitions import replay
@@ -24,9 +29,6 @@ if TYPE_CHECKING:
     Answer = TypeVar("Answer")
 
 __all__ = ["Client"]
-
-_UNSTORED = ("pendingAck", "ackDeadline", "waitingFor")
-"""What a node shows of the moment alone: whether its worker has answered yet, what it waits for."""
 
 PAUSE_S = 0.3
 PATIENCE_S = 20.0
@@ -108,11 +110,8 @@ class Client:
             await asyncio.sleep(self.world.delay(2.0))
             before = self.last_seen.get(run_id, 0)
             shown = await self._ask(lambda scheduler: scheduler.reader.view_run(tenant, run_id))
-            folded = self._check_shown(run_id, before, shown["lastEvent"])
-            expected = view_run(folded)
-            for view in (shown, expected):
-                view["nodes"] = [_stored(node) for node in view["nodes"]]
-            if shown != expected:
+            folded = self._check_shown(run_id, before, shown.last_event)
+            if _stored_run(shown) != _stored_run(view_run(folded)):
                 raise Violation("I20", f"{run_id} is shown as its facts are not")
             await self._read_node(tenant, run_id)
             if folded.is_terminal:
@@ -163,17 +162,13 @@ class Client:
         if last != stored.last_event:
             raise Violation("I20", f"{run_id} ended at {stored.last_event}, its follower at {last}")
 
-    def _take(self, run_id: str, last: int, events: list[dict[str, Any]]) -> tuple[int, bool]:
+    def _take(self, run_id: str, last: int, events: list[Event]) -> tuple[int, bool]:
         is_over = False
         for event in events:
-            if event["id"] != last + 1:
-                raise Violation("I20", f"{run_id}: event {event['id']} follows {last}")
+            if event.id != last + 1:
+                raise Violation("I20", f"{run_id}: event {event.id} follows {last}")
             last += 1
-            is_end = event["type"] == "run.status" and event["data"]["status"] in (
-                "succeeded",
-                "failed",
-                "cancelled",
-            )
+            is_end = event.type == "run.status" and event.body.status in TERMINAL
             is_over = is_over or is_end
         if last > self.site.mirror.runs[run_id].last_event:
             raise Violation("I20", f"{run_id}: event {last} was told before it was durable")
@@ -203,5 +198,10 @@ class Client:
             await asyncio.sleep(PAUSE_S)
 
 
-def _stored(node: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in node.items() if key not in _UNSTORED}
+def _stored_run(view: Any) -> Any:
+    return msgspec.structs.replace(view, nodes=[_stored(node) for node in view.nodes])
+
+
+def _stored(node: Node) -> Node:
+    """Without what it shows of the moment alone: whether its worker has acknowledged it, what it waits for."""
+    return msgspec.structs.replace(node, pending_ack=False, ack_deadline=None, waiting_for=None)

@@ -21,7 +21,7 @@ try:
     main()
 except SystemExit:
     pass
-heavy = {"litestar", "uvicorn", "pydantic", "rich", "asyncio", "astraflow.core.engine", "astraflow.store"}
+heavy = {"uvicorn", "pydantic", "rich", "asyncio", "astraflow.core.engine", "astraflow.store"}
 print(*sorted(heavy & set(sys.modules)))
 """
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from astraflow.client import calls
-from astraflow.client.answers import raise_problem
+from astraflow.client import requests
 from astraflow.client.endpoint import (
     DEFAULT_URL,
     Endpoint,
@@ -16,6 +15,7 @@ from astraflow.client.endpoint import (
     keep_endpoint,
     place_of,
 )
+from astraflow.client.responses import raise_problem
 from astraflow.core import errors
 
 
@@ -86,7 +86,7 @@ def test_what_cannot_be_a_token_is_refused_before_it_is_sent(
 @pytest.mark.parametrize("key", ["", "a b", "é", "a\n", "k" * 256])
 def test_what_cannot_be_a_key_is_refused_before_it_is_sent(key: str) -> None:
     with pytest.raises(errors.Refused, match="idempotency key"):
-        calls.submit("x", None, key)
+        requests.submit("x", None, key)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astraflow.client.models import Event
+from astraflow.client.retries import RETRY_FOR_S, Retries
 from astraflow.client.stream import Cut, EventReader, Following
-from astraflow.client.tries import RETRY_FOR_S, Tries
 from astraflow.core import errors
+from astraflow.core.contract.events import Event
 
 
 def wire(number: int, kind: str = "node.state", **body: object) -> bytes:
@@ -72,18 +72,18 @@ def test_a_reader_waits_longer_each_time_and_not_for_ever() -> None:
 
 
 def test_nobody_is_asked_twice_where_nobody_is() -> None:
-    assert Tries(0.0, may_repeat=True).failed(0.0, "refused") is None
+    assert Retries(0.0, may_repeat=True).failed(0.0, "refused") is None
 
 
 def test_what_may_have_arrived_is_sent_again_only_if_that_does_no_harm() -> None:
-    assert Tries(0.0, may_repeat=False).failed(0.0, "unknown") is None
-    tries = Tries(0.0, may_repeat=True)
+    assert Retries(0.0, may_repeat=False).failed(0.0, "unknown") is None
+    tries = Retries(0.0, may_repeat=True)
     assert tries.failed(0.0, "unknown") == pytest.approx(0.1)
     assert tries.failed(1.0, "refused") == pytest.approx(0.2), "it may be starting again"
     assert tries.failed(RETRY_FOR_S, "refused") is None
 
 
 def test_a_busy_server_is_asked_again_when_it_said() -> None:
-    tries = Tries(0.0, may_repeat=False)
+    tries = Retries(0.0, may_repeat=False)
     assert tries.failed(0.0, "busy", after_s=1.0) == pytest.approx(1.0)
     assert tries.failed(RETRY_FOR_S - 1, "busy", after_s=5.0) is None

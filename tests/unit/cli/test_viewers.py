@@ -12,8 +12,8 @@ from astraflow.cli.live import LiveViewer
 from astraflow.cli.picture import Picture
 from astraflow.cli.showing import plain
 from astraflow.cli.viewers import LineViewer
-from astraflow.client.models import Event
 from astraflow.clock import SystemClock
+from astraflow.core.contract.events import Event
 
 HEIGHT, WIDTH = 20, 80
 

@@ -16,6 +16,8 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
+from astraflow.core.contract.words import Category, RunStatus, WaitKind
+
 __all__ = [
     "AnyFact",
     "ArtifactRef",
@@ -45,31 +47,15 @@ __all__ = [
     "TaskSkipped",
     "TaskSucceeded",
     "TaskWaiting",
+    "WaitKind",
     "WaitingFor",
     "decode_fact",
     "encode_fact",
     "width",
 ]
 
-Category = Literal[
-    "USER_CODE", "DATA_QUALITY", "INFRASTRUCTURE", "CONFIGURATION", "TIMEOUT", "CANCELLED"
-]
-RunStatus = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 StopWhy = Literal["withdraw", "cancel", "timeout", "rebind"]
 """Why a worker was asked to stop an attempt: it is what decides what its end means."""
-
-WaitKind = Literal[
-    "worker",
-    "package",
-    "resource",
-    "slot",
-    "key",
-    "affinity",
-    "retry",
-    "dispatch",
-    "calls",
-    "approval",
-]
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -1,4 +1,4 @@
-"""What readers see of a run: numbered events, and the REST view. camelCase, as on those surfaces.
+"""What clients see of a run: numbered events, and the REST view, as structs of `core.contract`.
 
 Both are made from the same facts: `events_of` shows one fact as `facts.width(fact)` events, and
 `view_run` shows the fold of all. Folding the `node.state` and `run.status` events of a run gives the
@@ -9,8 +9,24 @@ event of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
+from astraflow.core.contract.events import (
+    ArtifactReady,
+    Event,
+    EventScope,
+    NodeBody,
+    NodeFailure,
+    NodeOutput,
+    NodeResult,
+    NodeState,
+    RunStatusChange,
+)
+from astraflow.core.contract.runs import Artifact, Node, RunWithoutNodes, TaskError
+from astraflow.core.contract.runs import Run as RunView
+from astraflow.core.contract.runs import WaitingFor as WaitingView
+from astraflow.core.contract.words import NodeStatus
 from astraflow.core.runs.facts import (
     ArtifactRef,
     AttemptFailed,
@@ -58,11 +74,14 @@ from astraflow.core.runs.states import (
 from astraflow.core.timestamps import iso
 from astraflow.core.workflow.plan import Plan
 
-__all__ = ["Event", "events_of", "node_status", "shown_task", "view_node", "view_run"]
+__all__ = ["Event", "error_view", "events_of", "node_status", "shown_task", "view_node", "view_run"]
 
-Event = dict[str, Any]
+_Bodies = list[tuple[str, Any]]
+_Place = dict[str, Any]
+"""What an event is about: the fields of `NodeBody`."""
+_NO_SCOPE: Final = EventScope()
 
-_STATUS: Final[dict[type[State], str]] = {
+_STATUS: Final[dict[type[State], NodeStatus]] = {
     Pending: "pending",
     Ready: "ready",
     Leased: "dispatched",
@@ -77,7 +96,7 @@ _STATUS: Final[dict[type[State], str]] = {
 }
 
 
-def node_status(task: Task) -> str:
+def node_status(task: Task) -> NodeStatus:
     """The status word of a task."""
     state = task.state
     if task.waiting_for is not None and task.is_waiting:
@@ -89,48 +108,41 @@ def events_of(
     fact: Fact, first: int, plan: Plan, calls: Mapping[int, CallOpened] | None = None
 ) -> list[Event]:
     """The events of one fact, numbered from `first` without a gap. `calls`: those opened so far, by task."""
-    bodies = (
-        _task_bodies(fact, plan, calls or {}) if isinstance(fact, TaskFact) else [_run_body(fact)]
-    )
+    if isinstance(fact, TaskFact):
+        place = _place_of(fact, plan, calls or {})
+        bodies = _task_bodies(fact, place, plan)
+    else:
+        bodies = [("run.status", _run_body(fact))]
     assert len(bodies) == width(fact), f"the width of {fact!r} is not what is shown of it"
+    at = iso(fact.at)
     return [
-        {
-            "id": first + offset,
-            "type": kind,
-            "occurredAt": iso(fact.at),
-            "scope": {"nodeId": body["nodeId"]} if "nodeId" in body else {},
-            "data": body,
-        }
+        Event(id=first + offset, type=kind, occurred_at=at, scope=_scope(body), body=body)
         for offset, (kind, body) in enumerate(bodies)
     ]
 
 
-_Body = tuple[str, dict[str, Any]]
+def _scope(body: Any) -> EventScope:
+    return EventScope(node_id=body.node_id) if isinstance(body, NodeBody) else _NO_SCOPE
 
 
-def _run_body(fact: Fact) -> _Body:
+def _run_body(fact: Fact) -> RunStatusChange:
     if isinstance(fact, RunAccepted):
-        return "run.status", {"status": "queued"}
+        return RunStatusChange(status="queued")
     if isinstance(fact, RunStarted):
-        return "run.status", {"status": "running"}
+        return RunStatusChange(status="running")
     if isinstance(fact, CancelRequested):
-        return "run.status", {
-            "status": "running",
-            "cancelRequested": True,
-            "reason": fact.reason,
-        }
+        return RunStatusChange(status="running", cancel_requested=True, reason=fact.reason)
     assert isinstance(fact, RunFinished), f"not a fact of a run: {fact!r}"
-    body: dict[str, Any] = {"status": fact.status}
-    if fact.error is not None:
-        body["error"] = _problem(fact.error)
-    return "run.status", body
+    return RunStatusChange(
+        status=fact.status, error=None if fact.error is None else error_view(fact.error)
+    )
 
 
-def _of_node(fact: TaskFact, plan: Plan, calls: Mapping[int, CallOpened]) -> dict[str, Any]:
-    """What an event is about: a node, or a call within the chain of one."""
+def _place_of(fact: TaskFact, plan: Plan, calls: Mapping[int, CallOpened]) -> _Place:
+    """What an event is about: a node, or a call within the chain around one."""
     call = fact if isinstance(fact, CallOpened) else calls.get(fact.task)
     if call is None:
-        return {"nodeId": plan.nodes[fact.task].node_id}
+        return {"node_id": plan.nodes[fact.task].node_id}
     parent: CallOpened | None = call
     home = call.parent
     while (parent := calls.get(home)) is not None:
@@ -138,177 +150,201 @@ def _of_node(fact: TaskFact, plan: Plan, calls: Mapping[int, CallOpened]) -> dic
     host = plan.nodes[home]
     node = host if call.chain_index is None else plan.nodes[host.middlewares[call.chain_index]]
     return {
-        "nodeId": node.node_id,
-        "hostNodeId": host.node_id,
-        "chainIndex": call.chain_index,
-        "callId": call.call_id,
+        "node_id": node.node_id,
+        "host_node_id": host.node_id,
+        "chain_index": call.chain_index,
+        "call_id": call.call_id,
     }
 
 
-def _task_bodies(fact: TaskFact, plan: Plan, calls: Mapping[int, CallOpened]) -> list[_Body]:
-    node = _of_node(fact, plan, calls)
+def _task_bodies(fact: TaskFact, place: _Place, plan: Plan) -> _Bodies:
     if isinstance(fact, TaskSucceeded | TaskReused):
-        return _result_bodies(fact, node)
+        return _result_bodies(fact, place)
     if isinstance(fact, AttemptProgressed):
-        return _progress_bodies(fact, node)
+        return _progress_bodies(fact, place)
     if isinstance(fact, TaskRebuilt):
-        return _rebuilt_bodies(fact, node, plan)
+        return _rebuilt_bodies(fact, place, plan)
     if isinstance(fact, TaskFailed | AttemptFailed):
-        error = _problem(fact.error)
-        status = "failed" if isinstance(fact, TaskFailed) else "retrying"
-        body = {**node, "status": status, "attempt": fact.attempt, "error": error}
-        if isinstance(fact, TaskFailed) and not fact.confirmed:
-            body["confirmed"] = False
-        return [
-            ("node.error", {**node, "attempt": fact.attempt, "error": error}),
-            ("node.state", body),
-        ]
-    return [("node.state", {**node, **_state_body(fact)})]
+        return _failure_bodies(fact, place)
+    return [("node.state", _state_body(fact, place))]
 
 
-def _state_body(fact: TaskFact) -> dict[str, Any]:
+def _state_body(fact: TaskFact, place: _Place) -> NodeState:
     if isinstance(fact, CallOpened):
-        return {"status": "ready", "attempt": 0}
+        return NodeState(**place, status="ready", attempt=0)
     if isinstance(fact, TaskLeased):
-        return {"status": "dispatched", "attempt": fact.attempt, "workerId": fact.worker}
+        return NodeState(**place, status="dispatched", attempt=fact.attempt, worker_id=fact.worker)
     if isinstance(fact, AttemptStarted):
-        return {"status": "running", "attempt": fact.attempt}
+        return NodeState(**place, status="running", attempt=fact.attempt)
     if isinstance(fact, TaskWaiting):
-        return {"status": "waiting", "waitingFor": _waiting(fact.waiting_for)}
+        return NodeState(**place, status="waiting", waiting_for=_waiting(fact.waiting_for))
     if isinstance(fact, StopRequested):
         message = f"stopping: {fact.why}"
-        return {"status": "running", "attempt": fact.attempt, "message": message}
+        return NodeState(**place, status="running", attempt=fact.attempt, message=message)
     if isinstance(fact, AttemptRefused):
         message = f"refused: {fact.code}"
-        return {"status": "retrying", "attempt": fact.attempt, "message": message}
+        return NodeState(**place, status="retrying", attempt=fact.attempt, message=message)
     if isinstance(fact, AttemptLost):
-        return {"status": "retrying", "attempt": fact.attempt, "message": f"lost: {fact.cause}"}
+        message = f"lost: {fact.cause}"
+        return NodeState(**place, status="retrying", attempt=fact.attempt, message=message)
     if isinstance(fact, TaskSkipped):
-        return {"status": "skipped", "attempt": fact.attempt, "error": {"code": fact.code}}
+        error = TaskError(code=fact.code)
+        return NodeState(**place, status="skipped", attempt=fact.attempt, error=error)
     assert isinstance(fact, TaskCancelled), f"not a fact of a task: {fact!r}"
-    return {"status": "cancelled", "attempt": fact.attempt, "confirmed": fact.confirmed}
+    return NodeState(**place, status="cancelled", attempt=fact.attempt, confirmed=fact.confirmed)
 
 
-def _rebuilt_bodies(fact: TaskRebuilt, node: dict[str, Any], plan: Plan) -> list[_Body]:
-    lost = f"{fact.resource_id} is gone ({fact.cause})"
-    waits = {**node, "status": "pending", "message": f"{lost}: waits until it is made again"}
+def _failure_bodies(fact: TaskFailed | AttemptFailed, place: _Place) -> _Bodies:
+    error = error_view(fact.error)
+    is_over = isinstance(fact, TaskFailed)
+    state = NodeState(
+        **place,
+        status="failed" if is_over else "retrying",
+        attempt=fact.attempt,
+        error=error,
+        confirmed=False if isinstance(fact, TaskFailed) and not fact.confirmed else None,
+    )
     return [
-        ("node.state", waits),
+        ("node.error", NodeFailure(**place, attempt=fact.attempt, error=error)),
+        ("node.state", state),
+    ]
+
+
+def _rebuilt_bodies(fact: TaskRebuilt, place: _Place, plan: Plan) -> _Bodies:
+    lost = f"{fact.resource_id} is gone ({fact.cause})"
+    waits = f"{lost}: waits until it is made again"
+    again = f"{lost}: runs again to make it"
+    return [
+        ("node.state", NodeState(**place, status="pending", message=waits)),
         *(
             (
                 "node.state",
-                {
-                    "nodeId": plan.nodes[one].node_id,
-                    "status": "pending",
-                    "message": f"{lost}: runs again to make it",
-                },
+                NodeState(node_id=plan.nodes[one].node_id, status="pending", message=again),
             )
             for one in fact.again
         ),
     ]
 
 
-def _result_bodies(fact: TaskSucceeded | TaskReused, node: dict[str, Any]) -> list[_Body]:
+def _result_bodies(fact: TaskSucceeded | TaskReused, place: _Place) -> _Bodies:
     attempt = fact.attempt if isinstance(fact, TaskSucceeded) else 0
     artifacts = [_artifact(one) for one in fact.artifacts]
-    snapshot = {**node, "attempt": attempt, "result": fact.result, "artifacts": artifacts}
-    state: dict[str, Any] = {**node, "status": "succeeded", "attempt": attempt}
-    if isinstance(fact, TaskReused):
-        state["reusedFrom"] = fact.from_run
+    snapshot = NodeResult(**place, attempt=attempt, result=fact.result, artifacts=artifacts)
+    reused_from = fact.from_run if isinstance(fact, TaskReused) else None
+    state = NodeState(**place, status="succeeded", attempt=attempt, reused_from=reused_from)
     return [
         ("node.result.snapshot", snapshot),
-        *(("artifact.ready", {**node, "artifact": one}) for one in artifacts),
+        *(("artifact.ready", ArtifactReady(**place, artifact=one)) for one in artifacts),
         ("node.state", state),
     ]
 
 
-def _progress_bodies(fact: AttemptProgressed, node: dict[str, Any]) -> list[_Body]:
-    bodies = [("node.result.delta", {**node, **_delta(fact, chunk)}) for chunk in fact.chunks]
-    state: dict[str, Any] = {**node, "status": "running", "attempt": fact.attempt}
-    said = {"progress": fact.progress, "message": fact.message, "stage": fact.stage}
-    state.update({name: value for name, value in said.items() if value is not None})
-    if fact.dropped:
-        state["dropped"] = fact.dropped
-    if len(state) > len(node) + 2 or not bodies:
+def _progress_bodies(fact: AttemptProgressed, place: _Place) -> _Bodies:
+    bodies: _Bodies = [("node.result.delta", _output(fact, chunk, place)) for chunk in fact.chunks]
+    reports = (fact.progress, fact.message, fact.stage)
+    if not bodies or fact.dropped or any(one is not None for one in reports):
+        state = NodeState(
+            **place,
+            status="running",
+            attempt=fact.attempt,
+            progress=fact.progress,
+            message=fact.message,
+            stage=fact.stage,
+            dropped=fact.dropped,
+        )
         bodies.append(("node.state", state))
     return bodies
 
 
-def _delta(fact: AttemptProgressed, chunk: Chunk) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "attempt": fact.attempt,
-        "channel": chunk.channel,
-        "index": chunk.index,
-        "mimeType": chunk.mime_type,
-    }
-    if chunk.text is not None:
-        body["text"] = chunk.text
-    else:
-        body["dataBase64"] = chunk.data_base64 or ""
-    if bytes(chunk.metadata) != b"{}":
-        body["metadata"] = chunk.metadata
-    return body
+def _output(fact: AttemptProgressed, chunk: Chunk, place: _Place) -> NodeOutput:
+    return NodeOutput(
+        **place,
+        attempt=fact.attempt,
+        channel=chunk.channel,
+        index=chunk.index,
+        mime_type=chunk.mime_type,
+        text=chunk.text,
+        data_base64=None if chunk.text is not None else chunk.data_base64 or "",
+        metadata=None if bytes(chunk.metadata) == b"{}" else chunk.metadata,
+    )
 
 
-def _problem(error: Problem) -> dict[str, Any]:
-    body = {"code": error.code, "category": error.category, "message": error.message}
-    return body if error.stack is None else {**body, "stack": error.stack}
+def error_view(error: Problem) -> TaskError:
+    """Why something failed, as clients see it."""
+    return TaskError(
+        code=error.code, category=error.category, message=error.message, stack=error.stack
+    )
 
 
-def _waiting(waiting_for: WaitingFor) -> dict[str, Any]:
-    return {"kind": waiting_for.kind, "detail": waiting_for.detail}
+def _waiting(waiting_for: WaitingFor) -> WaitingView:
+    return WaitingView(kind=waiting_for.kind, detail=waiting_for.detail)
 
 
-def _artifact(artifact: ArtifactRef) -> dict[str, Any]:
-    return {
-        "resourceId": artifact.resource_id,
-        "workerId": artifact.worker_id,
-        "type": artifact.type,
-        "sizeBytes": artifact.size_bytes,
-        "expiresAt": artifact.expires_at,
-        "inline": artifact.inline,
-        "metadata": artifact.metadata,
-    }
+def _artifact(artifact: ArtifactRef) -> Artifact:
+    return Artifact(
+        resource_id=artifact.resource_id,
+        worker_id=artifact.worker_id,
+        type=artifact.type,
+        size_bytes=artifact.size_bytes,
+        expires_at=artifact.expires_at,
+        inline=artifact.inline,
+        metadata=artifact.metadata,
+    )
 
 
-def view_node(run: Run, index: int) -> dict[str, Any]:
-    """One node of the run as REST shows it, without what only the session layer knows.
+def view_node(
+    run: Run, index: int, *, ack_deadline: str | None = None, waiting_for: WaitingView | None = None
+) -> Node:
+    """One node of the run as REST shows it.
 
-    A middleware is shown with its last call; a host with its own task, and how often it was called.
+    A middleware is shown with its last call; a host with its own task, and how often it was called. What a worker has
+    not acknowledged yet, and what the node waits for at this moment, only the scheduler knows.
     """
     node = run.plan.nodes[index]
-    calls = _calls_of(run, index) if node.middlewares or node.host is not None else []
-    task = run.tasks[calls[-1] if node.host is not None and calls else index]
-    view: dict[str, Any] = {
-        "nodeId": node.node_id,
-        "type": node.type,
-        "label": node.label,
-        "status": _middleware_status(run, task) if node.host is not None else node_status(task),
-        "attempt": task.attempt,
-        "failures": task.failures,
-        "workerId": task.worker,
-        "waitingFor": _waiting(task.waiting_for) if task.waiting_for else None,
-        "result": task.result,
-        "error": None,
-        "progress": task.progress,
-        "message": task.message,
-        "startedAt": iso(task.started_at) if task.started_at is not None else None,
-        "finishedAt": iso(task.finished_at) if task.finished_at is not None else None,
-        "artifacts": [_artifact(one) for one in task.artifacts],
-    }
-    if isinstance(task.state, Failed):
-        view["error"] = _problem(task.state.error)
-    elif isinstance(task.state, Skipped):
-        view["error"] = {"code": task.state.code}
-    if node.middlewares:
-        view["middlewares"] = [run.plan.nodes[one].node_id for one in node.middlewares]
-        view["calls"] = len(calls)
-    if node.host is not None:
-        host = run.plan.nodes[node.host]
-        view["hostNodeId"] = host.node_id
-        view["chainIndex"] = host.middlewares.index(index)
-        view["calls"] = len(calls)
-    return view
+    is_in_chain = node.host is not None
+    calls = _calls_of(run, index) if node.middlewares or is_in_chain else None
+    task = run.tasks[calls[-1] if is_in_chain and calls else index]
+    status = _middleware_status(run, task) if is_in_chain else node_status(task)
+    if waiting_for is None and task.waiting_for:
+        waiting_for = _waiting(task.waiting_for)
+    host = run.plan.nodes[node.host] if node.host is not None else None
+    is_dispatched = status == "dispatched"
+    return Node(
+        node_id=node.node_id,
+        type=node.type,
+        label=node.label,
+        status=status,
+        attempt=task.attempt,
+        failures=task.failures,
+        worker_id=task.worker,
+        waiting_for=waiting_for,
+        result=task.result,
+        error=_node_error(task.state),
+        progress=task.progress,
+        message=task.message,
+        started_at=_moment(task.started_at),
+        finished_at=_moment(task.finished_at),
+        pending_ack=is_dispatched or ack_deadline is not None,
+        dispatch_id=f"{run.run_id}.{node.node_id}.{task.attempt}" if is_dispatched else None,
+        ack_deadline=ack_deadline,
+        artifacts=[_artifact(one) for one in task.artifacts],
+        middlewares=[run.plan.nodes[one].node_id for one in node.middlewares] or None,
+        host_node_id=None if host is None else host.node_id,
+        chain_index=None if host is None else host.middlewares.index(index),
+        calls=None if calls is None else len(calls),
+    )
+
+
+def _node_error(state: State) -> TaskError | None:
+    if isinstance(state, Failed):
+        return error_view(state.error)
+    if isinstance(state, Skipped):
+        return TaskError(code=state.code)
+    return None
+
+
+def _moment(at: int | None) -> str | None:
+    return None if at is None else iso(at)
 
 
 def shown_task(run: Run, index: int) -> int:
@@ -327,7 +363,7 @@ def _calls_of(run: Run, index: int) -> list[int]:
     ]
 
 
-def _middleware_status(run: Run, task: Task) -> str:
+def _middleware_status(run: Run, task: Task) -> NodeStatus:
     if not isinstance(task.state, Subsumed):
         return node_status(task)
     # The outermost runs as its host's own task, the others only when they are called.
@@ -337,23 +373,30 @@ def _middleware_status(run: Run, task: Task) -> str:
     return "skipped" if run.is_terminal else "pending"
 
 
-def view_run(run: Run, *, nodes: bool = True) -> dict[str, Any]:
-    """The run as REST shows it."""
-    view: dict[str, Any] = {
-        "runId": run.run_id,
-        "workflowId": run.plan.workflow_id,
+def view_run(
+    run: Run,
+    *,
+    nodes: bool = True,
+    ack_deadlines: Mapping[int, str] = MappingProxyType({}),
+    waits: Mapping[int, WaitingView] = MappingProxyType({}),
+) -> RunWithoutNodes:
+    """The run as REST shows it; with its nodes it is a `Run` of the contract."""
+    head: dict[str, Any] = {
+        "run_id": run.run_id,
+        "workflow_id": run.plan.workflow_id,
         "status": run.status,
-        "createdAt": iso(run.accepted.at),
-        "startedAt": iso(run.started_at) if run.started_at is not None else None,
-        "finishedAt": iso(run.finished_at) if run.finished_at is not None else None,
-        "cancelRequested": run.cancel is not None,
-        "lastEvent": run.last_event,
+        "cancel_requested": run.cancel is not None,
+        "created_at": iso(run.accepted.at),
+        "started_at": _moment(run.started_at),
+        "finished_at": _moment(run.finished_at),
+        "error": None if run.error is None else error_view(run.error),
+        "last_event": run.last_event,
     }
-    if run.error is not None:
-        view["error"] = _problem(run.error)
-    if nodes:
-        view["nodes"] = [view_node(run, index) for index in range(len(run.plan.nodes))]
-        view["artifacts"] = [
-            _artifact(artifact) for task in run.tasks for artifact in task.artifacts
-        ]
-    return view
+    if not nodes:
+        return RunWithoutNodes(**head)
+    shown = [
+        view_node(run, index, ack_deadline=ack_deadlines.get(index), waiting_for=waits.get(index))
+        for index in range(len(run.plan.nodes))
+    ]
+    artifacts = [_artifact(artifact) for task in run.tasks for artifact in task.artifacts]
+    return RunView(**head, nodes=shown, artifacts=artifacts)

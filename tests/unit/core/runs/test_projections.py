@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from astraflow.core import errors
-from astraflow.core.runs import states
+from astraflow.core.runs import projections, states
 from astraflow.core.runs.commands import (
     Call,
     Cancel,
@@ -52,10 +52,28 @@ from astraflow.core.runs.facts import (
     WaitingFor,
     width,
 )
-from astraflow.core.runs.projections import events_of, node_status, view_node, view_run
+from astraflow.core.runs.projections import node_status
 from astraflow.core.timestamps import iso
 from tests.unit.core.runs.examples import ARTIFACT, ERROR, FULL_FACTS, RESULT, run_in
 from tests.unit.plans import AT, accepted, make_plan, retrying, start, wrapped
+
+
+def as_json(value: Any) -> Any:
+    """As it is on the wire."""
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+def events_of(*given: Any) -> Any:
+    return as_json(projections.events_of(*given))
+
+
+def view_node(*given: Any, **more: Any) -> Any:
+    return as_json(projections.view_node(*given, **more))
+
+
+def view_run(*given: Any, **more: Any) -> Any:
+    return as_json(projections.view_run(*given, **more))
+
 
 WHEN = "2023-11-14T22:13:20.000Z"
 NODE = {"nodeId": "n0"}
@@ -202,7 +220,7 @@ EXACTLY: list[tuple[Fact, list[tuple[str, dict[str, Any]]]]] = [
     ),
     (
         TaskSkipped(AT, 0, "E.TASK.DISABLED"),
-        [state("skipped", 0, error={"code": "E.TASK.DISABLED"})],
+        [state("skipped", 0, error={"code": "E.TASK.DISABLED", "message": ""})],
     ),
     (TaskCancelled(AT, 0, 1, False), [state("cancelled", confirmed=False)]),
 ]
@@ -215,7 +233,9 @@ def test_a_fact_is_shown_as_exactly_these_events(
     fact: Fact, expected: list[tuple[str, dict[str, Any]]]
 ) -> None:
     events = events_of(fact, 7, make_plan(1))
-    assert [(event["type"], event["data"]) for event in events] == expected
+    assert [(event["type"], event["data"]) for event in events] == [
+        (kind, as_json(body)) for kind, body in expected
+    ]
     assert [event["id"] for event in events] == list(range(7, 7 + width(fact)))
     scope = NODE if "nodeId" in expected[0][1] else {}
     assert all(event["scope"] == scope for event in events)
@@ -306,6 +326,9 @@ NODE_KEYS = {
     "message",
     "startedAt",
     "finishedAt",
+    "pendingAck",
+    "dispatchId",
+    "ackDeadline",
     "artifacts",
 }
 RUN_KEYS = {
@@ -348,14 +371,17 @@ class TestViews:
         run = start(make_plan(1)).run
         give(run, Lease(0, "w1", 1, 1), Report(0, 1, "w1", "SUCCEEDED", RESULT, (ARTIFACT,)))
         view = view_node(run, 0)
-        assert (view["result"], view["artifacts"]) == (RESULT, [SHOWN_ARTIFACT])
+        assert (view["result"], view["artifacts"]) == tuple(as_json((RESULT, [SHOWN_ARTIFACT])))
         assert (view["status"], view["finishedAt"]) == ("succeeded", WHEN)
 
     def test_a_node_that_failed_and_one_that_was_skipped_say_why(self) -> None:
         run = start(make_plan(2, [(0, 1)])).run
         give(run, Lease(0, "w1", 1, 1), Report(0, 1, "w1", "FAILED", error=ERROR))
         assert view_node(run, 0)["error"] == SHOWN_ERROR
-        assert view_node(run, 1)["error"] == {"code": errors.TASK_UPSTREAM_FAILED.code}
+        assert view_node(run, 1)["error"] == {
+            "code": errors.TASK_UPSTREAM_FAILED.code,
+            "message": "",
+        }
 
     def test_a_run_that_has_just_been_accepted(self) -> None:
         view = view_run(start(make_plan(2)).run)
@@ -496,7 +522,7 @@ class TestCalls:
         run = start(wrapped(2)).run
         give(run, Lease(0, "w1", 1, 1), Report(0, 1, "w1", "SUCCEEDED", RESULT))
         host, outer, inner = view_run(run)["nodes"]
-        assert (host["status"], host["result"]) == ("succeeded", RESULT)
+        assert (host["status"], host["result"]) == ("succeeded", as_json(RESULT))
         assert (outer["status"], inner["status"]) == ("succeeded", "skipped")
 
     def test_after_its_end_a_host_shows_its_own_result_and_a_middleware_that_of_its_call(

@@ -179,11 +179,11 @@ def test_a_cancelled_run_makes_nothing_again(chain: World) -> None:
 def test_readers_are_told_of_every_task_that_runs_again(chain: World) -> None:
     fact = chain.decide(Rebuild(2, "r1", "its worker did not come back")).facts[0]
     events = events_of(fact, 7, chain.plan)
-    assert [event["id"] for event in events] == [7, 8, 9]
+    assert [event.id for event in events] == [7, 8, 9]
     nodes = [chain.plan.nodes[index].node_id for index in (2, 0, 1)]
-    assert [event["data"]["nodeId"] for event in events] == nodes
-    assert {event["data"]["status"] for event in events} == {"pending"}
-    assert "did not come back" in events[1]["data"]["message"]
+    assert [event.body.node_id for event in events] == nodes
+    assert {event.body.status for event in events} == {"pending"}
+    assert "did not come back" in events[1].body.message
 
 
 def test_the_story_says_so_at_the_one_that_waits_and_at_those_that_run_again(chain: World) -> None:

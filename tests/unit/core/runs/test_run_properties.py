@@ -133,8 +133,8 @@ class RunMachine(RuleBasedStateMachine):
                 assert not self.is_cancelled
                 self.enqueued.add(effect.task)
             self.finishes += isinstance(effect, FinishRun)
-        for node in view_run(self.run)["nodes"]:
-            node_id, status = node["nodeId"], node["status"]
+        for node in view_run(self.run).nodes:
+            node_id, status = node.node_id, node.status
             assert self.ended.get(node_id, status) == status, "what ended has changed"
             if status in ENDS:
                 self.ended[node_id] = status
@@ -280,15 +280,15 @@ class RunMachine(RuleBasedStateMachine):
         first = 1
         for fact in self.facts:
             for event in events_of(fact, first, self.run.plan):
-                assert event["id"] == first
+                assert event.id == first
                 first += 1
-                if event["type"] in ("node.state", "run.status"):
-                    seen[event["scope"].get("nodeId", "run")] = event["data"]["status"]
-        assert view["lastEvent"] == first - 1
-        assert seen["run"] == view["status"]
-        for node in view["nodes"]:
-            if node["status"] not in ("pending", "ready"):
-                assert seen[node["nodeId"]] == node["status"]
+                if event.type in ("node.state", "run.status"):
+                    seen[event.scope.node_id or "run"] = event.body.status
+        assert view.last_event == first - 1
+        assert seen["run"] == view.status
+        for node in view.nodes:
+            if node.status not in ("pending", "ready"):
+                assert seen[node.node_id] == node.status
 
     @invariant()
     def replay_of_the_stored_facts_is_the_live_run(self) -> None:

@@ -1,4 +1,4 @@
-"""Taking the port. Apart from the server, so that it can be done before the server's half second of imports."""
+"""Binding the port: a module of its own, so that it is done before the imports of the server, which take a while."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from astraflow.core import errors
 __all__ = ["listen"]
 
 BACKLOG: Final = 128
-"""Who may come before the server answers; it then allows more."""
+"""Connections that may wait before the server accepts them; it then allows more."""
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Take the port before anything is started.
+    """Bind the port before anything is started.
 
     Raises:
-        Refused: it is taken, or not ours to take.
+        Refused: it is in use, or this user may not bind it.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)

@@ -1,4 +1,4 @@
-"""What an answer means: the value that was asked for, or one of our errors with what the server said."""
+"""What a response means: success, or one of our errors with what the server said."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _KINDS: Final[dict[int, type[errors.AstraflowError]]] = {
 
 
 def raise_problem(status: int, body: bytes) -> None:
-    """Raise what the server answered with, if it is an error."""
+    """Raise the error of a response, if it is one."""
     if status < 400:
         return
     problem = _decode(body)
@@ -41,23 +41,23 @@ def raise_problem(status: int, body: bytes) -> None:
     code = errors.CATALOGUE.get(said) if isinstance(said, str) else None
     code = code or _BY_STATUS.get(status) or (errors.INTERNAL if status >= 500 else None)
     kind = _KINDS.get(status, errors.AstraflowError if status >= 500 else errors.Refused)
-    message = str(problem.get("detail") or f"the server answered with status {status}")
+    message = str(problem.get("detail") or f"the server responded with status {status}")
     raise kind(code or errors.REQUEST_INVALID, message, detail=problem)
 
 
 def unreachable(url: str, why: str) -> errors.Unavailable:
-    return errors.Unavailable(errors.SERVER_UNREACHABLE, f"nobody answers at {url}: {why}")
+    return errors.Unavailable(errors.SERVER_UNREACHABLE, f"cannot connect to {url}: {why}")
 
 
 def unanswered(url: str, why: str) -> errors.Unavailable:
-    """It was sent; `detail["sent"]` says so to whoever can send it again."""
-    message = f"no answer from {url}, so nobody knows whether it arrived: {why}"
+    """It was sent; `detail["sent"]` says so to a caller that can send it again."""
+    message = f"no response from {url}, so nobody knows whether the request arrived: {why}"
     return errors.Unavailable(errors.SERVER_UNREACHABLE, message, detail={"sent": True})
 
 
 def foreign(url: str) -> errors.Unavailable:
     return errors.Unavailable(
-        errors.SERVER_FOREIGN, f"what answers is not a scheduler of AstraFlow: {url}"
+        errors.SERVER_FOREIGN, f"the server there is not a scheduler of AstraFlow: {url}"
     )
 
 

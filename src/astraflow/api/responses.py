@@ -1,4 +1,4 @@
-"""Answers: a status, headers and bytes, sent straight to the server. Errors are RFC 9457 problem documents."""
+"""Responses: a status, headers and bytes. Errors are RFC 9457 problem documents."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from litestar.types import Receive, Scope, Send
 
+from astraflow.api.asgi import Receive, Scope, Send
+from astraflow.core.contract.system import Problem, ProblemItem
 from astraflow.core.errors import AstraflowError, Code
 
 __all__ = [
@@ -18,12 +19,12 @@ __all__ = [
     "PIECE_BYTES",
     "PROBLEM",
     "STALL_S",
-    "Answer",
     "Headers",
-    "answer_json",
-    "answer_problem",
+    "Response",
     "encode",
+    "json_response",
     "problem_body",
+    "problem_response",
 ]
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -34,28 +35,28 @@ DROP: Final = "astraflow.drop"
 """The extension of the ASGI scope by which a connection that nobody reads is ended (`api.server`)."""
 
 PIECE_BYTES: Final = 256 * 1024
-"""What is handed to a socket at once; more would only wait in its buffer."""
+"""What is written to a socket at once; more would only wait in its buffer."""
 
 STALL_S: Final = 30.0
-"""How long a reader that takes nothing is waited for."""
+"""The timeout for a client that does not read."""
 
 RETRY_AFTER_S: Final = 1
 """What a client is told when nobody knows better: most refusals of this kind pass within a second."""
 
 MAX_DETAIL_CHARS: Final = 2_048
-"""A message may quote what was sent; an answer is not the place to send it all back."""
+"""A message may quote what was sent; a response does not send it all back."""
 
 _OURS: Final = frozenset({"type", "title", "detail", "code", "errors", "problems"})
 _RENAMED: Final = {"status": "state"}
-"""In a problem document `status` is that of HTTP; the status of a run is told beside it."""
+"""In a problem document `status` is that of HTTP; the status of a run is `state`."""
 
 _ALWAYS: Final = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 
 encode: Final = msgspec.json.Encoder().encode
 
 
-class Answer:
-    """One answer. It is an ASGI application that says just this."""
+class Response:
+    """One response. It is an ASGI application that sends just this."""
 
     __slots__ = ("body", "headers", "media_type", "status")
 
@@ -79,7 +80,7 @@ class Answer:
             await self._send_in_pieces(scope, receive, send)
 
     async def _send_in_pieces(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """As fast as it is read: what is not read stays out of the socket's buffer, and not for ever."""
+        """As fast as the client reads; one that reads nothing for too long is disconnected."""
         for start in range(0, len(self.body), PIECE_BYTES):
             piece = self.body[start : start + PIECE_BYTES]
             more = start + PIECE_BYTES < len(self.body)
@@ -95,14 +96,14 @@ class Answer:
                 return
 
 
-NO_CONTENT: Final = Answer(b"", 204)
+NO_CONTENT: Final = Response(b"", 204)
 
 
-def answer_json(value: Any, status: int = 200, headers: Headers = ()) -> Answer:
-    return Answer(encode(value), status, JSON, headers)
+def json_response(value: Any, status: int = 200, headers: Headers = ()) -> Response:
+    return Response(encode(value), status, JSON, headers)
 
 
-def answer_problem(error: AstraflowError, headers: Headers = ()) -> Answer:
+def problem_response(error: AstraflowError, headers: Headers = ()) -> Response:
     """The problem document of an error, with the headers that its status asks for."""
     status = error.code.http
     extra = list(headers)
@@ -112,7 +113,7 @@ def answer_problem(error: AstraflowError, headers: Headers = ()) -> Answer:
         wait = (error.detail or {}).get("retryAfterSeconds", RETRY_AFTER_S)
         extra.append((b"retry-after", str(max(1, int(wait))).encode()))
     body = problem_body(error.code, error.message, error.pointer, error.detail)
-    return Answer(encode(body), status, PROBLEM, extra)
+    return Response(encode(body), status, PROBLEM, extra)
 
 
 def problem_body(
@@ -122,18 +123,19 @@ def problem_body(
     detail: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What `detail` holds beside its problems becomes members of the document, as RFC 9457 §3.2 allows."""
-    body: dict[str, Any] = {
-        "type": f"urn:astraflow:error:{code.code}",
-        "title": code.says,
-        "status": code.http,
-        "detail": _printable(message)[:MAX_DETAIL_CHARS],
-        "code": code.code,
-    }
+    text = _printable(message)[:MAX_DETAIL_CHARS]
     problems = (detail or {}).get("problems")
-    if problems:
-        body["errors"] = problems
-    elif pointer is not None:
-        body["errors"] = [{"pointer": pointer, "message": body["detail"], "code": code.code}]
+    if not problems and pointer is not None:
+        problems = [ProblemItem(pointer=pointer, message=text, code=code.code)]
+    document = Problem(
+        type=f"urn:astraflow:error:{code.code}",
+        title=code.says,
+        status=code.http,
+        detail=text,
+        code=code.code,
+        errors=problems or None,
+    )
+    body: dict[str, Any] = msgspec.to_builtins(document)
     for name, value in (detail or {}).items():
         if name not in _OURS:
             body[_RENAMED.get(name, name)] = value

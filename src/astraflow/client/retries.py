@@ -1,8 +1,8 @@
-"""When a call is made again.
+"""When a request is sent again.
 
-1. Nobody was there at all: no. Whoever asked wants to know at once.
-2. It was sent and nobody knows what became of it: again, if that does no harm, for a bounded time; then also when
-   nobody is there, because the server may be starting again.
+1. The connection was refused: never. The caller wants to know at once.
+2. It was sent and nobody knows whether it arrived: again, if that does no harm, for a bounded time; then also when the
+   connection is refused, because the server may be restarting.
 3. The server says that it is busy: again, after the time that it names.
 """
 
@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-__all__ = ["RETRY_FOR_S", "Outcome", "Tries"]
+__all__ = ["RETRY_FOR_S", "Outcome", "Retries"]
 
 Outcome = Literal["refused", "unknown", "busy"]
 
 RETRY_FOR_S: Final = 20.0
-"""Longer than a scheduler takes to start again; a person would not wait longer for one answer."""
+"""Longer than a scheduler takes to start again; a person would not wait longer for one response."""
 
 FIRST_WAIT_S: Final = 0.1
 LONGEST_WAIT_S: Final = 2.0
 
 
-class Tries:
-    """The tries of one call."""
+class Retries:
+    """The tries of one request."""
 
     def __init__(self, now: float, may_repeat: bool, retry_for_s: float = RETRY_FOR_S) -> None:
         self._until = now + retry_for_s

@@ -1,4 +1,4 @@
-"""What both clients know about HTTP: how it is opened, and what its answers and failures mean."""
+"""What both clients know about HTTP: how it is opened, and what its responses and failures mean."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 import msgspec
 
 from astraflow import __version__
-from astraflow.client.answers import foreign, raise_problem, unanswered, unreachable
-from astraflow.client.calls import Call, Reply
 from astraflow.client.endpoint import Endpoint
+from astraflow.client.requests import ApiReply, ApiRequest
+from astraflow.client.responses import foreign, raise_problem, unanswered, unreachable
+from astraflow.client.retries import Outcome
 from astraflow.client.stream import SILENCE_S, Cut
-from astraflow.client.tries import Outcome
 from astraflow.core import errors
 
 if "httpx" not in sys.modules:
@@ -28,7 +28,7 @@ __all__ = [
     "failure_of",
     "httpx",
     "options",
-    "read_answer",
+    "read_response",
     "refuse_late",
     "refuse_stream",
     "stream_timeout",
@@ -36,16 +36,16 @@ __all__ = [
 ]
 
 CONNECT_S: Final = 5.0
-ANSWER_S: Final = 30.0
-"""The server answers what it cannot do now with 503 long before."""
+RESPONSE_S: Final = 30.0
+"""The server responds with 503 to what it cannot do now, long before."""
 
 EVENTS: Final = "/api/v1/events"
 
-Answer = TypeVar("Answer")
+Response = TypeVar("Response")
 
 
 class Failure(NamedTuple):
-    """A try that gave no answer to keep, and the error to raise if there is no other."""
+    """A try without a result, and the error to raise if there is no other."""
 
     outcome: Outcome
     error: errors.AstraflowError
@@ -62,19 +62,21 @@ def options(endpoint: Endpoint) -> dict[str, Any]:
     return {
         "base_url": endpoint.url,
         "headers": headers,
-        "timeout": httpx.Timeout(ANSWER_S, connect=CONNECT_S),
+        "timeout": httpx.Timeout(RESPONSE_S, connect=CONNECT_S),
         "trust_env": not is_here,  # no proxy between a machine and itself
         "verify": address.scheme == "https",  # reading the certificates takes a tenth of a second
     }
 
 
-def read_answer(call: Call[Answer], url: str, answer: httpx.Response) -> Answer | Failure:
-    """Raises: what the server answered, if trying again cannot help."""
+def read_response(
+    request: ApiRequest[Response], url: str, response: httpx.Response
+) -> Response | Failure:
+    """Raises: the error of the response, if sending the request again cannot help."""
     try:
-        raise_problem(answer.status_code, answer.content)
-        return call.read(Reply(answer.content, answer.headers))
+        raise_problem(response.status_code, response.content)
+        return request.read(ApiReply(response.content, response.headers))
     except errors.Unavailable as error:
-        after = answer.headers.get("retry-after", "")
+        after = response.headers.get("retry-after", "")
         return Failure("busy", error, float(after) if after.isdecimal() else 0.0)
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
         raise foreign(url) from error
@@ -93,12 +95,12 @@ def why(error: httpx.TransportError) -> str:
     if isinstance(error, httpx.ConnectError):
         return "the connection was refused" if "refused" in str(error).lower() else str(error)
     if isinstance(error, httpx.TimeoutException):
-        return "no answer in time"
+        return "timeout: no response in time"
     return str(error) or "the connection was lost"
 
 
 def refuse_stream(status: int, body: bytes) -> None:
-    """Raises: Cut, if it may work later; else what the server answered."""
+    """Raises: Cut, if it may work later; else the error of the response."""
     try:
         raise_problem(status, body)
     except errors.Unavailable as error:
@@ -108,7 +110,7 @@ def refuse_stream(status: int, body: bytes) -> None:
 def stream_timeout(now: float, until: float | None) -> httpx.Timeout:
     """A stream that is silent for too long is dead; one that is waited for until some moment is read no longer."""
     left_s = SILENCE_S if until is None else max(0.0, until - now)
-    return httpx.Timeout(ANSWER_S, connect=CONNECT_S, read=min(SILENCE_S, left_s + 0.001))
+    return httpx.Timeout(RESPONSE_S, connect=CONNECT_S, read=min(SILENCE_S, left_s + 0.001))
 
 
 def refuse_late(run_id: str, now: float, until: float | None) -> None:

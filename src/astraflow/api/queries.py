@@ -1,0 +1,104 @@
+"""Query parameters: from the text of a URL to the struct that the route declares.
+
+1. A parameter that the route does not have is refused, with the name that was probably meant: a filter with a typing
+   error must not show everything.
+2. A parameter that is there twice is refused. A text that is empty counts as left out.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Final, Generic, TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from astraflow.api.requests import pointed
+from astraflow.core import errors
+from astraflow.core.contract.base import Query
+from astraflow.core.errors import Refused
+
+__all__ = ["QueryDecoder"]
+
+MAX_QUERY_FIELDS: Final = 32
+_FREE: Final = (msgspec.inspect.StrType,)
+_TEXTS: Final = (*_FREE, msgspec.inspect.LiteralType)
+"""A word of a closed set is a text, too."""
+
+Q = TypeVar("Q", bound=Query)
+
+
+class QueryDecoder(Generic[Q]):
+    """Decodes the query of one route."""
+
+    def __init__(self, struct: type[Q]) -> None:
+        self._struct = struct
+        self._none = struct()
+        fields = msgspec.inspect.type_info(struct).fields  # type: ignore[attr-defined]
+        self._is_text = {one.encode_name: _is_any_of(one.type, _TEXTS) for one in fields}
+        self._is_free = {one.encode_name: _is_any_of(one.type, _FREE) for one in fields}
+
+    def decode(self, raw: bytes) -> Q:
+        """
+        Raises:
+            Refused: `detail["parameter"]` names the parameter that is wrong.
+        """
+        if not raw:
+            return self._none
+        fields: dict[str, str] = {}
+        for name, value in _parse(raw):
+            is_text = self._is_text.get(name)
+            if is_text is None:
+                raise self._unknown(name)
+            if name in fields:
+                raise _refused(name, f"the query has this parameter twice: {name}")
+            fields[name] = value
+        given = {name: text for name, text in fields.items() if text or not self._is_text[name]}
+        try:
+            for name, text in given.items():
+                self._check(name, text)
+            return msgspec.convert(given, self._struct, strict=False)
+        except msgspec.ValidationError as error:
+            message, pointer = pointed(str(error))
+            name = pointer.lstrip("/")
+            raise _refused(name, f"{message}: {name}") from error
+
+    def _check(self, name: str, text: str) -> None:
+        """Refuse what msgspec would take for something else."""
+        if "\0" in text:
+            raise _refused(name, f"the parameter contains U+0000: {name}")
+        if text.lower() == "null" and not self._is_free[name]:
+            raise _refused(name, f"the parameter cannot be null: {name}")
+
+    def _unknown(self, name: str) -> Refused:
+        message = f"there is no query parameter of this name: {name[:80]}"
+        near = get_close_matches(name[:80], self._is_text, n=1)
+        if near:
+            message += f"; did you mean {near[0]}?"
+        elif self._is_text:
+            message += f"; known are: {', '.join(self._is_text)}"
+        return _refused(name[:80], message)
+
+
+def _is_any_of(kind: msgspec.inspect.Type, wanted: tuple[type, ...]) -> bool:
+    if isinstance(kind, msgspec.inspect.UnionType):
+        return any(_is_any_of(one, wanted) for one in kind.types)
+    if isinstance(kind, msgspec.inspect.Metadata):
+        return _is_any_of(kind.type, wanted)
+    return isinstance(kind, wanted)
+
+
+def _parse(raw: bytes) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(
+            raw.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=MAX_QUERY_FIELDS,
+        )
+    except ValueError as error:
+        raise Refused(errors.REQUEST_INVALID, "the query of the URL cannot be read") from error
+
+
+def _refused(name: str, message: str) -> Refused:
+    return Refused(errors.REQUEST_INVALID, message, detail={"parameter": name})

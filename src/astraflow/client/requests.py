@@ -1,0 +1,421 @@
+"""The requests of the API as values: what to send, and how to read the response. Both clients send the same ones."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Generic, Literal, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from astraflow.core import errors
+from astraflow.core.contract.base import Query
+from astraflow.core.contract.packages import (
+    ActivateRequest,
+    ActiveVersion,
+    ListNodeTypes,
+    ListPackages,
+    NodeType,
+    NodeTypePage,
+    Package,
+    PackagePage,
+    PackageVersion,
+    Rollout,
+    RolloutPage,
+    ShowNodeType,
+    YankRequest,
+)
+from astraflow.core.contract.resources import (
+    ArtifactLink,
+    Extension,
+    ListResources,
+    OfWorker,
+    Resource,
+    ResourcePage,
+)
+from astraflow.core.contract.runs import (
+    MAX_KEY_CHARS,
+    Accepted,
+    ListLogs,
+    ListRuns,
+    LogPage,
+    NodeDetail,
+    RebindRequest,
+    Rebound,
+    Run,
+    RunPage,
+    ShowRun,
+)
+from astraflow.core.contract.system import Me, Status
+from astraflow.core.contract.workers import CommandAccepted, ListWorkers, Worker, WorkerPage
+from astraflow.core.contract.workflows import (
+    ListWorkflows,
+    SaveWorkflow,
+    ShowWorkflow,
+    Validity,
+    Workflow,
+    WorkflowPage,
+)
+
+__all__ = ["ApiReply", "ApiRequest", "Definition"]
+
+Response = TypeVar("Response")
+Definition = Mapping[str, Any] | bytes
+"""A workflow definition: an object, or its JSON as it is."""
+
+RUNS: Final = "/api/v1/runs"
+WORKFLOWS: Final = "/api/v1/workflows"
+WORKERS: Final = "/api/v1/workers"
+PACKAGES: Final = "/api/v1/packages"
+NODES: Final = "/api/v1/catalog/nodes"
+JSON: Final = {"content-type": "application/json"}
+_AS_JSON: Final = (
+    "use null or a text for NaN and the infinities; objects, lists, texts and numbers for all else"
+)
+
+
+class ApiReply(msgspec.Struct, frozen=True):
+    """A successful response."""
+
+    body: bytes
+    headers: Mapping[str, str]
+
+
+class ApiRequest(msgspec.Struct, Generic[Response], frozen=True):
+    """One request. `again`: it may be sent twice without harm, when nobody knows whether it arrived."""
+
+    method: str
+    path: str
+    read: Callable[[ApiReply], Response]
+    params: Mapping[str, str] = {}
+    headers: Mapping[str, str] = {}
+    body: bytes | Path | None = None
+    """What is sent, or the file that is."""
+    again: bool = True
+
+    def raw(self) -> ApiRequest[msgspec.Raw]:
+        """The same request; its response is the JSON as it came."""
+        return ApiRequest(
+            self.method, self.path, _as_it_came, self.params, self.headers, self.body, self.again
+        )
+
+
+def _as_it_came(reply: ApiReply) -> msgspec.Raw:
+    msgspec.json.decode(reply.body)  # what is not JSON is not from a scheduler
+    return msgspec.Raw(reply.body)
+
+
+@cache
+def _as(kind: Any) -> Callable[[ApiReply], Any]:
+    """Reads a body into its struct."""
+    decoder = msgspec.json.Decoder(kind)
+    return lambda reply: decoder.decode(reply.body)
+
+
+def _as_nothing(reply: ApiReply) -> None:
+    return None
+
+
+def _as_workflow(reply: ApiReply) -> Workflow:
+    version = reply.headers.get("etag", '"0"').strip('W/"')
+    return Workflow(version=int(version), definition=msgspec.json.decode(reply.body))
+
+
+def _part(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _query(struct: type[Query], **given: Any) -> dict[str, str]:
+    """The parameters of a query; what is None is left out."""
+    query = struct(**{name: value for name, value in given.items() if value is not None})
+    values: dict[str, Any] = msgspec.to_builtins(query)
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in values.items()
+    }
+
+
+def _raw(definition: Definition) -> bytes:
+    return definition if isinstance(definition, bytes) else _encode(definition, "definition")
+
+
+def _encode(value: object, what: str) -> bytes:
+    """Encode as JSON. msgspec would write NaN and the infinities as null, and nobody would notice.
+
+    Raises:
+        Refused: it holds something that JSON has no form for.
+    """
+    try:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False, default=msgspec.to_builtins)
+        return text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        message = f"the {what} holds what JSON cannot hold: {error}"
+        raise errors.Refused(errors.INPUT_UNREADABLE, message, detail={"hint": _AS_JSON}) from error
+
+
+# -- runs -----------------------------------------------------------------------------------
+
+
+def submit(
+    workflow: Definition | str,
+    inputs: Mapping[str, Any] | None,
+    key: str,
+    version: int | None = None,
+) -> ApiRequest[Accepted]:
+    """Raises: Refused, when the key cannot be one."""
+    if (
+        not 1 <= len(key) <= MAX_KEY_CHARS
+        or not key.isascii()
+        or not key.isprintable()
+        or " " in key
+    ):
+        raise errors.Refused(
+            errors.REQUEST_INVALID,
+            f"an idempotency key has 1 to {MAX_KEY_CHARS} visible ASCII characters: {key!r}",
+        )
+    body: dict[str, Any] = {"inputs": msgspec.Raw(_encode(inputs or {}, "inputs"))}
+    if isinstance(workflow, str):
+        body["workflowId"] = workflow
+        if version is not None:
+            body["version"] = version
+    else:
+        body["workflow"] = msgspec.Raw(_raw(workflow))
+    headers = {**JSON, "idempotency-key": key}
+    return ApiRequest("POST", RUNS, _as(Accepted), headers=headers, body=msgspec.json.encode(body))
+
+
+def get_run(run_id: str, nodes: bool = True) -> ApiRequest[Run]:
+    return ApiRequest("GET", f"{RUNS}/{_part(run_id)}", _as(Run), _query(ShowRun, nodes=nodes))
+
+
+def list_runs(
+    limit: int | None, cursor: str | None, status: str | None, workflow_id: str | None
+) -> ApiRequest[RunPage]:
+    params = _query(ListRuns, limit=limit, cursor=cursor, status=status, workflow_id=workflow_id)
+    return ApiRequest("GET", RUNS, _as(RunPage), params)
+
+
+def get_node(run_id: str, node_id: str) -> ApiRequest[NodeDetail]:
+    path = f"{RUNS}/{_part(run_id)}/nodes/{_part(node_id)}"
+    return ApiRequest("GET", path, _as(NodeDetail))
+
+
+def get_definition(run_id: str) -> ApiRequest[dict[str, Any]]:
+    return ApiRequest("GET", f"{RUNS}/{_part(run_id)}/definition", _as(dict[str, Any]))
+
+
+def cancel_run(run_id: str) -> ApiRequest[Run]:
+    return ApiRequest("POST", f"{RUNS}/{_part(run_id)}/cancel", _as(Run))
+
+
+def rebind_run(run_id: str, running: Literal["keep", "restart"]) -> ApiRequest[Rebound]:
+    body = msgspec.json.encode(RebindRequest(running=running))
+    path = f"{RUNS}/{_part(run_id)}/rebind"
+    return ApiRequest("POST", path, _as(Rebound), headers=JSON, body=body, again=running == "keep")
+
+
+def list_logs(
+    run_id: str, node_id: str | None, limit: int | None, cursor: str | None
+) -> ApiRequest[LogPage]:
+    params = _query(ListLogs, node_id=node_id, limit=limit, cursor=cursor)
+    return ApiRequest("GET", f"{RUNS}/{_part(run_id)}/logs", _as(LogPage), params)
+
+
+# -- workflows ------------------------------------------------------------------------------
+
+
+def list_workflows(limit: int | None, cursor: str | None) -> ApiRequest[WorkflowPage]:
+    params = _query(ListWorkflows, limit=limit, cursor=cursor)
+    return ApiRequest("GET", WORKFLOWS, _as(WorkflowPage), params)
+
+
+def get_workflow(workflow_id: str, version: int | None) -> ApiRequest[Workflow]:
+    params = _query(ShowWorkflow, version=version)
+    return ApiRequest("GET", f"{WORKFLOWS}/{_part(workflow_id)}", _as_workflow, params)
+
+
+def create_workflow(definition: Definition, is_draft: bool) -> ApiRequest[Workflow]:
+    params, body = _query(SaveWorkflow, draft=is_draft), _raw(definition)
+    return ApiRequest("POST", WORKFLOWS, _as_workflow, params, headers=JSON, body=body, again=False)
+
+
+def save_workflow(
+    workflow_id: str, definition: Definition, if_version: int | None, is_draft: bool
+) -> ApiRequest[Workflow]:
+    params, body = _query(SaveWorkflow, draft=is_draft), _raw(definition)
+    headers = {**JSON, **_if_match(if_version)}
+    path = f"{WORKFLOWS}/{_part(workflow_id)}"
+    return ApiRequest("PUT", path, _as_workflow, params, headers=headers, body=body, again=False)
+
+
+def delete_workflow(workflow_id: str, if_version: int | None) -> ApiRequest[None]:
+    path = f"{WORKFLOWS}/{_part(workflow_id)}"
+    return ApiRequest("DELETE", path, _as_nothing, headers=_if_match(if_version), again=False)
+
+
+def validate_workflow(definition: Definition) -> ApiRequest[Validity]:
+    path, body = f"{WORKFLOWS}/validate", _raw(definition)
+    return ApiRequest("POST", path, _as(Validity), headers=JSON, body=body)
+
+
+def _if_match(version: int | None) -> dict[str, str]:
+    return {} if version is None else {"if-match": f'"{version}"'}
+
+
+# -- workers --------------------------------------------------------------------------------
+
+
+def list_workers(limit: int | None, cursor: str | None) -> ApiRequest[WorkerPage]:
+    params = _query(ListWorkers, limit=limit, cursor=cursor)
+    return ApiRequest("GET", WORKERS, _as(WorkerPage), params)
+
+
+def get_worker(worker_id: str) -> ApiRequest[Worker]:
+    return ApiRequest("GET", f"{WORKERS}/{_part(worker_id)}", _as(Worker))
+
+
+def command_worker(worker_id: str, command: Mapping[str, Any]) -> ApiRequest[CommandAccepted]:
+    path, body = f"{WORKERS}/{_part(worker_id)}/commands", _encode(command, "command")
+    return ApiRequest("POST", path, _as(CommandAccepted), headers=JSON, body=body, again=False)
+
+
+# -- packages and node types ----------------------------------------------------------------
+
+
+def publish_package(path: Path, signature: str | None) -> ApiRequest[PackageVersion]:
+    """It may be sent again: the same file is published once."""
+    headers = {"content-type": "application/zip", "content-length": str(path.stat().st_size)}
+    if signature is not None:
+        headers["astra-signature"] = base64.b64encode(signature.encode()).decode()
+    return ApiRequest("POST", PACKAGES, _as(PackageVersion), headers=headers, body=path)
+
+
+def list_packages(limit: int | None, cursor: str | None) -> ApiRequest[PackagePage]:
+    params = _query(ListPackages, limit=limit, cursor=cursor)
+    return ApiRequest("GET", PACKAGES, _as(PackagePage), params)
+
+
+def get_package(name: str) -> ApiRequest[Package]:
+    return ApiRequest("GET", f"{PACKAGES}/{_part(name)}", _as(Package))
+
+
+def get_package_version(name: str, version: str) -> ApiRequest[PackageVersion]:
+    return ApiRequest("GET", f"{PACKAGES}/{_part(name)}/{_part(version)}", _as(PackageVersion))
+
+
+def yank_package(name: str, version: str, reason: str) -> ApiRequest[PackageVersion]:
+    path = f"{PACKAGES}/{_part(name)}/{_part(version)}/yank"
+    body = msgspec.json.encode(YankRequest(reason=reason))
+    return ApiRequest("POST", path, _as(PackageVersion), headers=JSON, body=body)
+
+
+def unyank_package(name: str, version: str) -> ApiRequest[PackageVersion]:
+    path = f"{PACKAGES}/{_part(name)}/{_part(version)}/unyank"
+    return ApiRequest("POST", path, _as(PackageVersion))
+
+
+def activate_package(name: str, version: str) -> ApiRequest[ActiveVersion]:
+    body = msgspec.json.encode(ActivateRequest(version=version))
+    path = f"{PACKAGES}/{_part(name)}/active"
+    return ApiRequest("PUT", path, _as(ActiveVersion), headers=JSON, body=body)
+
+
+def start_rollout(name: str, request: Mapping[str, Any]) -> ApiRequest[Rollout]:
+    path, body = f"{PACKAGES}/{_part(name)}/rollout", _encode(request, "rollout")
+    return ApiRequest("POST", path, _as(Rollout), headers=JSON, body=body, again=False)
+
+
+def list_rollouts(name: str) -> ApiRequest[RolloutPage]:
+    return ApiRequest("GET", f"{PACKAGES}/{_part(name)}/rollout", _as(RolloutPage))
+
+
+def roll_back(name: str) -> ApiRequest[ActiveVersion]:
+    path = f"{PACKAGES}/{_part(name)}/rollback"
+    return ApiRequest("POST", path, _as(ActiveVersion), again=False)
+
+
+def list_node_types(
+    q: str | None,
+    category: str | None,
+    package: str | None,
+    limit: int | None,
+    cursor: str | None,
+) -> ApiRequest[NodeTypePage]:
+    params = _query(
+        ListNodeTypes, q=q, category=category, package=package, limit=limit, cursor=cursor
+    )
+    return ApiRequest("GET", NODES, _as(NodeTypePage), params)
+
+
+def get_node_type(node_type: str, package: str | None) -> ApiRequest[NodeType]:
+    params = _query(ShowNodeType, package=package)
+    return ApiRequest("GET", f"{NODES}/{_part(node_type)}", _as(NodeType), params)
+
+
+# -- resources ------------------------------------------------------------------------------
+
+
+def list_resources(
+    limit: int | None,
+    cursor: str | None,
+    run_id: str | None,
+    worker_id: str | None,
+    kind: str | None,
+    state: str | None,
+) -> ApiRequest[ResourcePage]:
+    params = _query(
+        ListResources,
+        limit=limit,
+        cursor=cursor,
+        run_id=run_id,
+        worker_id=worker_id,
+        type=kind,
+        state=state,
+    )
+    return ApiRequest("GET", "/api/v1/resources", _as(ResourcePage), params)
+
+
+def get_resource(resource_id: str, worker_id: str | None) -> ApiRequest[Resource]:
+    return ApiRequest("GET", _resource_path(resource_id), _as(Resource), on_worker(worker_id))
+
+
+def extend_resource(resource_id: str, worker_id: str | None, ttl_s: int) -> ApiRequest[Resource]:
+    body = msgspec.json.encode(Extension(ttl_seconds=ttl_s))
+    path, params = _resource_path(resource_id), on_worker(worker_id)
+    return ApiRequest("PATCH", path, _as(Resource), params, headers=JSON, body=body)
+
+
+def close_resource(resource_id: str, worker_id: str | None) -> ApiRequest[None]:
+    return ApiRequest("DELETE", _resource_path(resource_id), _as_nothing, on_worker(worker_id))
+
+
+def share_artifact(resource_id: str, worker_id: str | None) -> ApiRequest[ArtifactLink]:
+    return ApiRequest("POST", artifact_path(resource_id), _as(ArtifactLink), on_worker(worker_id))
+
+
+def on_worker(worker_id: str | None) -> dict[str, str]:
+    """The query that names the worker of a resource."""
+    return _query(OfWorker, worker_id=worker_id)
+
+
+def artifact_path(resource_id: str) -> str:
+    return f"/api/v1/artifacts/{quote(resource_id, safe='/')}"
+
+
+def _resource_path(resource_id: str) -> str:
+    return f"/api/v1/resources/{quote(resource_id, safe='/')}"
+
+
+# -- the scheduler itself -------------------------------------------------------------------
+
+
+def get_me() -> ApiRequest[Me]:
+    return ApiRequest("GET", "/api/v1/me", _as(Me))
+
+
+def get_readiness() -> ApiRequest[Status]:
+    return ApiRequest("GET", "/readyz", _as(Status))

@@ -1,0 +1,273 @@
+"""The bodies of events: of a run, of a tenant, and of the stream itself.
+
+`RUN_EVENTS`, `TENANT_EVENTS` and `STREAM_EVENTS` say which body an event type has. An event is numbered and durable,
+but for those of `STREAM_EVENTS`, which are about one connection.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from astraflow.core.contract.base import Count, JsonObject, Query, RestObject, Timestamp, doc
+from astraflow.core.contract.runs import Artifact, Run, TaskError, WaitingFor
+from astraflow.core.contract.words import NodeStatus, ResourceState, RunStatus, WorkerStatus
+
+__all__ = [
+    "RUN_EVENTS",
+    "STREAM_EVENTS",
+    "TENANT_EVENTS",
+    "ArtifactReady",
+    "ArtifactRemoved",
+    "Event",
+    "EventScope",
+    "FollowEvents",
+    "NodeBody",
+    "NodeFailure",
+    "NodeOutput",
+    "NodeResult",
+    "NodeState",
+    "PackageReport",
+    "RemovedArtifact",
+    "ResourceReport",
+    "RunReport",
+    "RunStatusChange",
+    "StreamEnd",
+    "StreamMessage",
+    "StreamReset",
+    "WorkerReport",
+]
+
+
+class EventScope(RestObject, frozen=True, kw_only=True):
+    """What an event is about, for filters."""
+
+    node_id: Annotated[str | None, doc("The node, if the event is about one.")] = None
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One numbered event of a stream. `id` is 0 for those without a number, which are about the connection."""
+
+    id: int = 0
+    type: str
+    occurred_at: str = ""
+    scope: Any = {}
+    body: Any = msgspec.field(default_factory=dict, name="data")
+
+    def read(self) -> Any:
+        """The body as its struct; as it is if this version does not know the type."""
+        known = {**STREAM_EVENTS, **TENANT_EVENTS, **({} if "runId" in self.body else RUN_EVENTS)}
+        kind = known.get(self.type)
+        return self.body if kind is None else msgspec.convert(self.body, kind)
+
+
+class StreamMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """An event without a number."""
+
+    type: str
+    scope: EventScope = EventScope()
+    body: Any = msgspec.field(name="data")
+
+
+class FollowEvents(Query, frozen=True, kw_only=True):
+    """Which stream, and from where on."""
+
+    run_id: Annotated[
+        str, doc("The run to follow. Without it the stream is that of the tenant.", max_length=256)
+    ] = ""
+    last_event_id: Annotated[
+        Count | None, doc("The last id that was seen: the stream goes on after it.")
+    ] = None
+    snapshot: Annotated[
+        bool, doc("`true` begins with `run.snapshot`, which has no id, and goes on from there.")
+    ] = False
+
+
+# -- of a run -------------------------------------------------------------------------------
+
+
+class RunStatusChange(RestObject, frozen=True, kw_only=True):
+    """The status of the run has changed, or somebody has cancelled it. A terminal status is the last event of a run."""
+
+    status: Annotated[RunStatus, doc("The status from here on.")]
+    cancel_requested: Annotated[bool, doc("Somebody has cancelled the run.")] = False
+    reason: Annotated[str | None, doc("Why it was cancelled.")] = None
+    error: Annotated[TaskError | None, doc("Why it failed.")] = None
+
+    EXAMPLE: ClassVar[JsonObject] = {"status": "queued"}
+
+
+class NodeBody(RestObject, frozen=True, kw_only=True):
+    """What an event is about: a node, or a call within the chain around one."""
+
+    node_id: Annotated[str, doc("The node.")]
+    host_node_id: Annotated[str | None, doc("The node whose chain called it, if one did.")] = None
+    chain_index: Annotated[
+        int | UnsetType | None, doc("The place in that chain; null is the node itself.")
+    ] = UNSET
+    call_id: Annotated[str | None, doc("The call.")] = None
+
+
+class NodeState(NodeBody, frozen=True, kw_only=True):
+    """A node has changed its status, or its attempt has reported something."""
+
+    status: Annotated[NodeStatus, doc("The status from here on.")]
+    attempt: Annotated[Count | None, doc("The attempt that it is about; 0 before the first.")] = (
+        None
+    )
+    worker_id: Annotated[str | None, doc("The worker that the attempt was given to.")] = None
+    waiting_for: Annotated[WaitingFor | None, doc("What the node waits for.")] = None
+    progress: Annotated[float | None, doc("What the attempt reports: 0 to 1.")] = None
+    stage: Annotated[str | None, doc("What the attempt reports: the part of its work.")] = None
+    message: Annotated[
+        str | None, doc("What the attempt reports, or why the status has changed.")
+    ] = None
+    error: Annotated[TaskError | None, doc("Why it failed, is retried, or was skipped.")] = None
+    confirmed: Annotated[
+        bool | None, doc("Whether the worker has confirmed the end of the attempt.")
+    ] = None
+    reused_from: Annotated[str | None, doc("The run whose result was reused.")] = None
+    dropped: Annotated[Count, doc("How many pieces of output were dropped before this event.")] = 0
+
+
+class NodeFailure(NodeBody, frozen=True, kw_only=True):
+    """An attempt has failed. `node.state` follows, and says whether the node is retried."""
+
+    attempt: Annotated[Count, doc("The attempt that failed.")]
+    error: Annotated[TaskError, doc("Why it failed.")]
+
+
+class NodeOutput(NodeBody, frozen=True, kw_only=True):
+    """A piece of output: a log line, a token, a part of an image. It has `text` or `dataBase64`."""
+
+    attempt: Annotated[Count, doc("The attempt that wrote it.")]
+    channel: Annotated[str, doc("`stdout`, `stderr`, `log`, or a name of the node's own.")]
+    index: Annotated[Count, doc("Its place in the channel, from 0 on.")]
+    mime_type: Annotated[str, doc("What the piece is.")]
+    text: Annotated[str | None, doc("The piece, if it is text.")] = None
+    data_base64: Annotated[str | None, doc("The piece, if it is not text.")] = None
+    metadata: Annotated[Any, doc("What the node said about it, as the level of a log line.")] = None
+
+
+class NodeResult(NodeBody, frozen=True, kw_only=True):
+    """The result of a node."""
+
+    attempt: Annotated[Count, doc("The attempt that returned it; 0 if it was reused.")]
+    result: Annotated[Any, doc("What the node returned.")]
+    artifacts: Annotated[list[Artifact], doc("What the result refers to.")]
+
+
+class ArtifactReady(NodeBody, frozen=True, kw_only=True):
+    """A result refers to an artifact."""
+
+    artifact: Annotated[Artifact, doc("The artifact.")]
+
+
+# -- of a tenant ----------------------------------------------------------------------------
+
+
+class RunReport(RestObject, frozen=True, kw_only=True):
+    """The status of a run has changed, or somebody has cancelled it."""
+
+    run_id: Annotated[str, doc("The run.")]
+    status: Annotated[RunStatus, doc("Its status from here on.")]
+    cancel_requested: Annotated[bool, doc("Somebody has cancelled it.")] = False
+    error: Annotated[TaskError | None, doc("Why it failed: code and message.")] = None
+
+
+class WorkerReport(RestObject, frozen=True, kw_only=True):
+    """A worker has come, gone, or changed its status."""
+
+    worker_id: Annotated[str, doc("The worker.")]
+    name: Annotated[str, doc("Its name.")]
+    status: Annotated[WorkerStatus, doc("Its status from here on.")]
+
+
+class PackageReport(RestObject, frozen=True, kw_only=True):
+    """A worker reports about the installation or the removal of a package."""
+
+    worker_id: Annotated[str, doc("The worker.")]
+    name: Annotated[str, doc("The package.")]
+    version: Annotated[str, doc("Its version.")]
+    status: Annotated[str, doc("What the worker reports.")]
+    details: Annotated[Any, doc("What the worker says about it.")]
+    progress: Annotated[float | None, doc("How far it is: 0 to 1.")] = None
+
+
+class ResourceReport(RestObject, frozen=True, kw_only=True):
+    """A resource was made, is being removed, or is gone."""
+
+    resource_id: Annotated[str, doc("The resource.")]
+    worker_id: Annotated[str, doc("The worker that keeps it.")]
+    type: Annotated[str, doc("What it is.")]
+    state: Annotated[ResourceState, doc("Its state from here on.")]
+    run_id: Annotated[str | None, doc("The run that made it.")]
+    node_id: Annotated[str | None, doc("The node that made it.")]
+    size_bytes: Annotated[Count | None, doc("Its size.")]
+    expires_at: Annotated[Timestamp | None, doc("When the worker may remove it.")]
+
+
+class RemovedArtifact(RestObject, frozen=True, kw_only=True):
+    """An artifact that is gone."""
+
+    resource_id: Annotated[str, doc("The resource.")]
+    worker_id: Annotated[str, doc("The worker that kept it.")]
+    type: Annotated[str, doc("What it was.")]
+    size_bytes: Annotated[Count | None, doc("Its size.")]
+
+
+class ArtifactRemoved(RestObject, frozen=True, kw_only=True):
+    """An artifact of a run is gone."""
+
+    run_id: Annotated[str | None, doc("The run that made it.")]
+    node_id: Annotated[str | None, doc("The node that made it.")]
+    artifact: Annotated[RemovedArtifact, doc("The artifact.")]
+
+
+# -- of one connection ----------------------------------------------------------------------
+
+
+class StreamReset(RestObject, frozen=True, kw_only=True):
+    """Events between the last id that was seen and the next event were removed by retention."""
+
+    first: Annotated[Count, doc("The first that is missing.")] = msgspec.field(name="from")
+    last: Annotated[Count, doc("The last that is missing.")] = msgspec.field(name="to")
+    reason: Annotated[str, doc("`retention`.")]
+
+
+class StreamEnd(RestObject, frozen=True, kw_only=True):
+    """The server ends the stream early. The client may reconnect with the last id that it saw."""
+
+    code: Annotated[str, doc("A code of the error catalogue.")]
+    message: Annotated[str, doc("Why, for people.")]
+
+
+RUN_EVENTS: Final[dict[str, type[RestObject]]] = {
+    "run.status": RunStatusChange,
+    "node.state": NodeState,
+    "node.error": NodeFailure,
+    "node.result.delta": NodeOutput,
+    "node.result.snapshot": NodeResult,
+    "artifact.ready": ArtifactReady,
+}
+TENANT_EVENTS: Final[dict[str, type[RestObject]]] = {
+    "run.status": RunReport,
+    **{
+        f"worker.{one}": WorkerReport
+        for one in ("online", "degraded", "draining", "lost", "offline")
+    },
+    **{
+        f"package.{one}": PackageReport
+        for one in ("downloading", "installing", "installed", "failed", "removed")
+    },
+    **{f"resource.{one}": ResourceReport for one in ("ready", "evicting", "evicted", "released")},
+    "artifact.removed": ArtifactRemoved,
+}
+STREAM_EVENTS: Final[dict[str, type[RestObject]]] = {
+    "run.snapshot": Run,
+    "stream.reset": StreamReset,
+    "overflow": StreamEnd,
+    "error": StreamEnd,
+}

@@ -1,0 +1,55 @@
+"""The closed sets of words of the API: statuses, states, kinds and categories."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+__all__ = [
+    "TERMINAL",
+    "AttemptStatus",
+    "Category",
+    "NodeStatus",
+    "ResourceState",
+    "RolloutState",
+    "RunStatus",
+    "WaitKind",
+    "WorkerStatus",
+]
+
+Category = Literal[
+    "USER_CODE", "DATA_QUALITY", "INFRASTRUCTURE", "CONFIGURATION", "TIMEOUT", "CANCELLED"
+]
+RunStatus = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+NodeStatus = Literal[
+    "pending",
+    "ready",
+    "dispatched",
+    "running",
+    "retrying",
+    "waiting",
+    "succeeded",
+    "failed",
+    "skipped",
+    "cancelled",
+]
+AttemptStatus = Literal[
+    "dispatched", "running", "succeeded", "failed", "lost", "refused", "cancelled", "skipped"
+]
+WaitKind = Literal[
+    "worker",
+    "package",
+    "resource",
+    "slot",
+    "key",
+    "affinity",
+    "retry",
+    "dispatch",
+    "calls",
+    "approval",
+]
+WorkerStatus = Literal["online", "degraded", "draining", "lost", "offline"]
+ResourceState = Literal["ready", "evicting", "evicted", "released"]
+RolloutState = Literal["running", "succeeded", "failed", "rolled_back"]
+
+TERMINAL: Final = frozenset({"succeeded", "failed", "cancelled"})
+"""The statuses in which a run stays."""

@@ -1,0 +1,157 @@
+"""Workers, and the commands that they are given."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from astraflow.core.contract.base import (
+    Count,
+    JsonObject,
+    Page,
+    PageQuery,
+    RequestBody,
+    RestObject,
+    Timestamp,
+    doc,
+)
+from astraflow.core.contract.words import WorkerStatus
+from astraflow.core.protocol.limits import DRAIN_DEADLINE_MAX_S, NAME_CHARS
+
+__all__ = [
+    "Command",
+    "CommandAccepted",
+    "Drain",
+    "InstallPackage",
+    "InstalledPackage",
+    "ListWorkers",
+    "Rebind",
+    "Undrain",
+    "UninstallPackage",
+    "Worker",
+    "WorkerCommand",
+    "WorkerPage",
+]
+
+
+class InstalledPackage(RestObject, frozen=True, kw_only=True):
+    """A package on a worker, or on its way to it."""
+
+    name: Annotated[str, doc("The package.")]
+    version: Annotated[str, doc("Its version.")]
+    status: Annotated[
+        str | None, doc("`installed`, or how far the installation is, or that it failed.")
+    ] = None
+
+
+class Worker(RestObject, frozen=True, kw_only=True):
+    """A worker that is or was connected."""
+
+    worker_id: Annotated[str, doc("Its id, which stays when it restarts.")]
+    name: Annotated[str, doc("The name that it was given.")]
+    tenant: Annotated[str, doc("The tenant that it works for.")]
+    status: Annotated[WorkerStatus, doc("Where it stands.")]
+    version: Annotated[str, doc("The version of its software.")]
+    hostname: Annotated[str, doc("The machine that it runs on.")]
+    max_parallel: Annotated[Count, doc("How many attempts it runs at once.")]
+    inflight: Annotated[Count, doc("How many attempts it has now.")]
+    packages: Annotated[list[InstalledPackage], doc("What it has installed, or is installing.")]
+    labels: Annotated[dict[str, str], doc("Its labels, which nodes can ask for.")]
+    last_heartbeat_at: Annotated[Timestamp | None, doc("When it was last heard of.")]
+    resources: Annotated[
+        dict[str, float] | None, doc("What it reports about its machine: load, memory, disk.")
+    ] = None
+    drain_requested: Annotated[
+        bool, doc("Somebody has asked it to drain, and nobody has taken that back.")
+    ] = False
+    inventory_drift: Annotated[
+        bool, doc("It has other packages than the scheduler has told it to have.")
+    ] = False
+
+    EXAMPLE: ClassVar[JsonObject] = {
+        "workerId": "01JCQ6YV2E5N3A8P7S1F0GKM4C",
+        "name": "otter",
+        "tenant": "default",
+        "status": "online",
+        "version": "0.1.0",
+        "hostname": "build-7",
+        "maxParallel": 16,
+        "inflight": 2,
+        "packages": [{"name": "core", "version": "1.0.0", "status": "installed"}],
+        "labels": {"gpu": "no"},
+        "lastHeartbeatAt": "2026-01-15T10:00:00.000Z",
+    }
+
+
+class WorkerPage(Page[Worker], frozen=True, kw_only=True):
+    """A page of workers, by id."""
+
+
+class ListWorkers(PageQuery, frozen=True, kw_only=True):
+    """Which workers."""
+
+
+_NAME = doc("The package.", min_length=1, max_length=NAME_CHARS)
+_VERSION = doc("Its version.", min_length=1, max_length=NAME_CHARS)
+
+
+class Drain(RequestBody, frozen=True, kw_only=True, tag="drain"):
+    """Take no new work and finish what runs; at the deadline stop it."""
+
+    reason: Annotated[str, doc("Why, for people.", min_length=1, max_length=NAME_CHARS)] | None = (
+        None
+    )
+    deadline_ms: (
+        Annotated[
+            int,
+            doc("What still runs then is stopped.", ge=0, le=int(DRAIN_DEADLINE_MAX_S) * 1000),
+        ]
+        | None
+    ) = None
+
+    EXAMPLE: ClassVar[JsonObject] = {"type": "drain", "reason": "update", "deadlineMs": 60_000}
+
+
+class Undrain(RequestBody, frozen=True, kw_only=True, tag="undrain"):
+    """Take work again."""
+
+
+class Rebind(RequestBody, frozen=True, kw_only=True, tag="rebind"):
+    """Release the runs that are bound to this worker."""
+
+
+class InstallPackage(RequestBody, frozen=True, kw_only=True, tag="pkg.install"):
+    """Install a version of a package."""
+
+    name: Annotated[str, _NAME]
+    version: Annotated[str, _VERSION]
+
+
+class UninstallPackage(RequestBody, frozen=True, kw_only=True, tag="pkg.uninstall"):
+    """Remove a version of a package."""
+
+    name: Annotated[str, _NAME]
+    version: Annotated[str, _VERSION]
+
+
+WorkerCommand = Drain | Undrain | Rebind | InstallPackage | UninstallPackage
+
+
+class Command:
+    """What a worker is told to do. `type` says which command it is."""
+
+    EXAMPLE: ClassVar[JsonObject] = Drain.EXAMPLE
+    ONE_OF: ClassVar[tuple[type, ...]] = (Drain, Undrain, Rebind, InstallPackage, UninstallPackage)
+
+
+class CommandAccepted(RestObject, frozen=True, kw_only=True):
+    """The command is stored; the worker gets it when it is connected."""
+
+    command_id: Annotated[str, doc("The id of the command, as in the audit.")]
+    worker_id: Annotated[str, doc("The worker.")]
+    type: Annotated[str, doc("The type of the command.")]
+
+    EXAMPLE: ClassVar[JsonObject] = {
+        "commandId": "01JCQ72M8V0R6T2XK9D4HB7WNA",
+        "workerId": "01JCQ6YV2E5N3A8P7S1F0GKM4C",
+        "type": "drain",
+    }

@@ -1,0 +1,97 @@
+"""Saved workflows."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from astraflow.core.contract.base import (
+    Count,
+    JsonObject,
+    Page,
+    PageQuery,
+    Positive,
+    Query,
+    RestObject,
+    Timestamp,
+    doc,
+)
+from astraflow.core.contract.runs import RunRequest
+
+__all__ = [
+    "Definition",
+    "ListWorkflows",
+    "SaveWorkflow",
+    "ShowWorkflow",
+    "Validity",
+    "Workflow",
+    "WorkflowPage",
+    "WorkflowSummary",
+]
+
+
+class Definition(RestObject, frozen=True, kw_only=True):
+    """A workflow: `schemas/workflow.schema.json` is its exact form. It is stored and returned byte for byte."""
+
+    id: Annotated[str, doc("The id of the workflow: a UUID.")]
+    nodes: Annotated[list[JsonObject], doc("Its nodes.")]
+    edges: Annotated[list[JsonObject] | None, doc("Its edges.")] = None
+
+    EXAMPLE: ClassVar[JsonObject] = RunRequest.EXAMPLE["workflow"]
+
+
+class Workflow(RestObject, frozen=True, kw_only=True):
+    """A saved workflow as the client returns it: the definition of the response, and the version of its ETag."""
+
+    version: int
+    definition: dict[str, Any]
+
+
+class WorkflowSummary(RestObject, frozen=True, kw_only=True):
+    """A saved workflow in a list."""
+
+    id: Annotated[str, doc("The id in its definition.")]
+    name: Annotated[str, doc("The name in its definition.")]
+    version: Annotated[Count, doc("Its newest version, from 1 on.")]
+    created_at: Annotated[Timestamp, doc("When it was first saved.")]
+    updated_at: Annotated[Timestamp, doc("When it was last saved.")]
+    updated_by: Annotated[str, doc("Who saved it last.")]
+
+    EXAMPLE: ClassVar[JsonObject] = {
+        "id": Definition.EXAMPLE["id"],
+        "name": "Say hello",
+        "version": 3,
+        "createdAt": "2026-01-15T10:00:00.000Z",
+        "updatedAt": "2026-01-15T10:20:00.000Z",
+        "updatedBy": "bootstrap",
+    }
+
+
+class WorkflowPage(Page[WorkflowSummary], frozen=True, kw_only=True):
+    """A page of saved workflows, last changed first."""
+
+
+class Validity(RestObject, frozen=True, kw_only=True):
+    """The definition can be run. One that cannot is a 422 problem that lists every error."""
+
+    valid: Annotated[Literal[True], doc("Always true.", extra_json_schema={"type": "boolean"})]
+    errors: Annotated[list[JsonObject], doc("Always empty.")]
+
+    EXAMPLE: ClassVar[JsonObject] = {"valid": True, "errors": []}
+
+
+class ListWorkflows(PageQuery, frozen=True, kw_only=True):
+    """Which saved workflows."""
+
+
+class ShowWorkflow(Query, frozen=True, kw_only=True):
+    """Which version of a workflow."""
+
+    version: Annotated[Positive | None, doc("An older version; the newest by default.")] = None
+
+
+class SaveWorkflow(Query, frozen=True, kw_only=True):
+    """How to save a workflow."""
+
+    draft: Annotated[
+        bool, doc("`true` saves work in progress, whatever errors the definition still has.")
+    ] = False

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pytest
+
+from astraflow.core.contract.events import Event, NodeOutput, NodeState, RunStatusChange
+from astraflow.core.runs.facts import (
+    AttemptFailed,
+    AttemptLost,
+    AttemptRefused,
+    AttemptStarted,
+    CancelRequested,
+    Fact,
+    Problem,
+    TaskCancelled,
+    TaskFailed,
+    TaskLeased,
+    TaskSkipped,
+    TaskSucceeded,
+    TaskWaiting,
+    WaitingFor,
+)
+from astraflow.core.runs.history import attempts_of, log_lines, timeline_of
+
+ERROR = Problem("E.RUNNER.FAILURE", "USER_CODE", "it broke", stack="line 1")
+
+
+def leased(attempt: int) -> TaskLeased:
+    return TaskLeased(1, 0, attempt, "w1", 1, 30_000)
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "code"),
+    [
+        (TaskSucceeded(3, 0, 1), "succeeded", None),
+        (TaskFailed(3, 0, 1, ERROR), "failed", "E.RUNNER.FAILURE"),
+        (AttemptFailed(3, 0, 1, ERROR, 1.0), "failed", "E.RUNNER.FAILURE"),
+        (AttemptLost(3, 0, 1, "lease ended", 1.0), "lost", "lease ended"),
+        (AttemptRefused(3, 0, 1, "E.DISPATCH.DRAINING", 1.0), "refused", "E.DISPATCH.DRAINING"),
+        (TaskCancelled(3, 0, 1), "cancelled", None),
+        (TaskSkipped(3, 0, "E.TASK.SKIPPED", None, 1), "skipped", "E.TASK.SKIPPED"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_attempt_tells_how_it_ended(end: Fact, status: str, code: str | None) -> None:
+    facts = [leased(1), AttemptStarted(2, 0, 1), end]
+    (attempt,) = attempts_of(facts)
+    assert attempt.status == status
+    assert attempt.started_at == "1970-01-01T00:00:00.002Z"
+    assert attempt.finished_at == "1970-01-01T00:00:00.003Z"
+    assert (attempt.error and attempt.error.code) == code
+    assert len(timeline_of(facts)) == 3
+
+
+def test_attempts_are_told_in_order_and_what_is_about_none_only_in_the_timeline() -> None:
+    facts: list[Fact] = [
+        TaskWaiting(1, 0, WaitingFor("worker", "none is here")),
+        leased(1),
+        AttemptFailed(2, 0, 1, ERROR, 1.0),
+        leased(2),
+        CancelRequested(3, "me"),
+        TaskCancelled(4, 0, 2),
+    ]
+    attempts = attempts_of(facts)
+    assert [one.attempt for one in attempts] == [1, 2]
+    assert [one.status for one in attempts] == ["failed", "cancelled"]
+    assert len(timeline_of(facts)) == 6
+
+
+def test_a_fact_that_changes_no_attempt_leaves_it_as_it_was() -> None:
+    waiting = TaskWaiting(2, 0, WaitingFor("worker", "none is here"))
+    first = TaskLeased(1, 0, 0, "w1", 1, 30_000)
+    assert attempts_of([first, waiting]) == attempts_of([first])
+
+
+def test_only_output_is_a_line_and_what_was_dropped_is_named() -> None:
+    output = NodeOutput(
+        node_id="n", attempt=1, channel="llm", index=0, mime_type="x/y", data_base64="AA=="
+    )
+    dropped = NodeState(node_id="n", status="running", attempt=1, dropped=3)
+    bodies = [
+        ("run.status", RunStatusChange(status="queued")),
+        ("node.result.delta", output),
+        ("node.state", NodeState(node_id="n", status="running", attempt=1)),
+        ("node.state", dropped),
+    ]
+    events = [
+        Event(id=number, type=kind, occurred_at="x", body=body)
+        for number, (kind, body) in enumerate(bodies, 1)
+    ]
+    line, gap = log_lines(events, None)
+    assert (line.id, line.channel, line.data_base64, line.metadata) == (2, "llm", "AA==", {})
+    assert (gap.id, gap.channel) == (4, "dropped")
+    assert gap.text == "3 pieces of output were dropped here"
+    assert list(log_lines(events, "other")) == []
+    assert len(list(log_lines(events, "n"))) == 2
