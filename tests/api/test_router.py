@@ -91,6 +91,25 @@ def test_a_parameter_that_is_refused_is_named(query: bytes, parameter: str) -> N
     assert parameter in refused.value.message
 
 
+@pytest.mark.parametrize(
+    ("query", "rule"),
+    [
+        (b"limit=x", "a whole number"),
+        (b"limit=0", "a whole number of at least 1"),
+        (b"status=odd", "one of cancelled, failed, queued, running, succeeded"),
+        (b"workflowId=" + b"x" * 257, "a text of at most 256 characters"),
+    ],
+)
+def test_a_refusal_says_what_the_parameter_must_be(query: bytes, rule: str) -> None:
+    with pytest.raises(Refused, match=f"^[^ ]+ the parameter must be {rule}: "):
+        QueryDecoder(ListRuns).decode(query)
+
+
+def test_a_flag_is_true_or_false() -> None:
+    with pytest.raises(Refused, match="must be true or false: nodes"):
+        QueryDecoder(ShowRun).decode(b"nodes=maybe")
+
+
 def test_a_route_without_parameters_takes_none() -> None:
     with pytest.raises(Refused, match=r"no query parameter of this name: a$"):
         QueryDecoder(NoQuery).decode(b"a=1")

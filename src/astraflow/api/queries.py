@@ -37,6 +37,7 @@ class QueryDecoder(Generic[Q]):
         fields = msgspec.inspect.type_info(struct).fields  # type: ignore[attr-defined]
         self._is_text = {one.encode_name: _is_any_of(one.type, _TEXTS) for one in fields}
         self._is_free = {one.encode_name: _is_any_of(one.type, _FREE) for one in fields}
+        self._words = {one.encode_name: sorted(_words_of(one.type)) for one in fields}
 
     def decode(self, raw: bytes) -> Q:
         """
@@ -61,7 +62,20 @@ class QueryDecoder(Generic[Q]):
         except msgspec.ValidationError as error:
             message, pointer = pointed(str(error))
             name = pointer.lstrip("/")
-            raise _refused(name, f"{message}: {name}") from error
+            raise _refused(
+                name, f"the parameter must be {self._rule(name, message)}: {name}"
+            ) from error
+
+    def _rule(self, name: str, message: str) -> str:
+        """What a parameter must be, in words: msgspec names the types of Python."""
+        if self._words[name]:
+            return f"one of {', '.join(self._words[name])}"
+        if "'bool'" in message:
+            return "true or false"
+        bound = message.rpartition("= ")[2]
+        if "of length <=" in message:
+            return f"a text of at most {bound} characters"
+        return f"a whole number of at least {bound}" if ">=" in message else "a whole number"
 
     def _check(self, name: str, text: str) -> None:
         """Refuse what msgspec would take for something else."""
@@ -86,6 +100,17 @@ def _is_any_of(kind: msgspec.inspect.Type, wanted: tuple[type, ...]) -> bool:
     if isinstance(kind, msgspec.inspect.Metadata):
         return _is_any_of(kind.type, wanted)
     return isinstance(kind, wanted)
+
+
+def _words_of(kind: msgspec.inspect.Type) -> list[str]:
+    """The words of a closed set."""
+    if isinstance(kind, msgspec.inspect.UnionType):
+        return [word for one in kind.types for word in _words_of(one)]
+    if isinstance(kind, msgspec.inspect.Metadata):
+        return _words_of(kind.type)
+    return (
+        [str(one) for one in kind.values] if isinstance(kind, msgspec.inspect.LiteralType) else []
+    )
 
 
 def _parse(raw: bytes) -> list[tuple[str, str]]:
