@@ -63,8 +63,10 @@ OBJECT: Final = {"type": "object"}
 """The JSON Schema of a value that is an object and is passed on as it is."""
 
 
-class RestObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """An object of a response. camelCase in JSON, snake_case in Python.
+class RestObject(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False
+):
+    """An object of a response. camelCase in JSON, snake_case in Python. Being frozen it can be in no reference cycle.
 
     A field without a default is always sent. A field with a default is left out when it has that value, and is never
     null. Readers ignore members that they do not know.

@@ -47,7 +47,7 @@ class EventScope(RestObject, frozen=True, kw_only=True):
     node_id: Annotated[str | None, doc("The node, if the event is about one.")] = None
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """One numbered event of a stream. `id` is 0 for those without a number, which are about the connection."""
 
     id: int = 0

@@ -111,18 +111,26 @@ def events_of(
     if isinstance(fact, TaskFact):
         place = _place_of(fact, plan, calls or {})
         bodies = _task_bodies(fact, place, plan)
+        scope = EventScope(node_id=place["node_id"])
     else:
-        bodies = [("run.status", _run_body(fact))]
+        bodies, scope = [("run.status", _run_body(fact))], _NO_SCOPE
     assert len(bodies) == width(fact), f"the width of {fact!r} is not what is shown of it"
     at = iso(fact.at)
     return [
-        Event(id=first + offset, type=kind, occurred_at=at, scope=_scope(body), body=body)
+        Event(
+            id=first + offset,
+            type=kind,
+            occurred_at=at,
+            scope=scope if offset == 0 or not isinstance(fact, TaskRebuilt) else _scope(body),
+            body=body,
+        )
         for offset, (kind, body) in enumerate(bodies)
     ]
 
 
-def _scope(body: Any) -> EventScope:
-    return EventScope(node_id=body.node_id) if isinstance(body, NodeBody) else _NO_SCOPE
+def _scope(body: NodeBody) -> EventScope:
+    """Of an event about another node than that of the fact."""
+    return EventScope(node_id=body.node_id)
 
 
 def _run_body(fact: Fact) -> RunStatusChange:
