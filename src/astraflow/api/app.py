@@ -45,7 +45,7 @@ __all__ = ["ROUTES", "Application", "make_app"]
 
 MAX_PATH_BYTES: Final = 2_048
 ALWAYS: Final = ("/healthz", "/readyz", "/metrics")
-"""What a scheduler answers that does not serve: it starts, it stands by, or its store does not answer."""
+"""What works while the scheduler does not serve: it starts, it is a standby, or its store does not respond."""
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 ENDPOINTS: Final[tuple[type[Endpoints], ...]] = (
@@ -71,7 +71,7 @@ class _Target:
     route: Route
     endpoint: Endpoint
     query: QueryDecoder[Any]
-    is_always_answered: bool
+    needs_no_scheduler: bool
 
 
 class Application:
@@ -105,14 +105,14 @@ class Application:
             return refused
         found = self._router.find(scope["path"], scope["method"])
         if found is None:
-            response = self._no_route(scope["path"])
-            self._counter.add("none", str(response.status))
-            return response
+            missing = self._no_route(scope["path"])
+            self._counter.add("none", str(missing.status))
+            return missing
         target, params = found
-        answered = await self._call(target, scope, receive, params)
-        status = answered.status if isinstance(answered, Response) else int(HTTPStatus.OK)
+        response = await self._call(target, scope, receive, params)
+        status = response.status if isinstance(response, Response) else int(HTTPStatus.OK)
         self._counter.add(target.route.action, str(status))
-        return answered
+        return response
 
     def _check(self, scope: Scope) -> Response | None:
         if not self._gate.knows_host(scope["headers"]):
@@ -121,7 +121,7 @@ class Application:
         path = scope["path"]
         if len(path) > MAX_PATH_BYTES or not path.isprintable():
             return problem_response(Refused(errors.REQUEST_INVALID, "the path cannot be read"))
-        if scope["method"] not in METHODS:  # there is no CORS, so nobody needs OPTIONS
+        if scope["method"] not in METHODS:  # there is no CORS, so OPTIONS has no use
             return self._no_route(path)
         return None
 
@@ -141,7 +141,7 @@ class Application:
     ) -> AsgiApp:
         route = target.route
         try:
-            if not target.is_always_answered:
+            if not target.needs_no_scheduler:
                 check_ready(self._scheduler)
             bearer = self._gate.admit(route.access, scope["headers"])
             query = target.query.decode(scope["query_string"])

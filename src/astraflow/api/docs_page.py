@@ -84,7 +84,7 @@ function show(doc) {
   }
 }
 fetch("/api/openapi.json")
-  .then((answer) => (answer.ok ? answer.json() : Promise.reject(answer.status)))
+  .then((response) => (response.ok ? response.json() : Promise.reject(response.status)))
   .then(show)
   .catch((error) => {
     document.getElementById("says").textContent = "Cannot show the description: " + error;

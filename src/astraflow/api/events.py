@@ -95,11 +95,11 @@ class _TenantEncoder:
 
     def __call__(self, row: TenantEvent) -> bytes:
         last, self._last = self._last, row.number
-        told = event_bytes(_tenant_event(row))
+        encoded = event_bytes(_tenant_event(row))
         if last is None or row.number == last + 1:
-            return told
+            return encoded
         gone = StreamReset(first=last + 1, last=row.number - 1, reason="retention")
-        return _message_bytes(StreamMessage(type="stream.reset", body=gone)) + told
+        return _message_bytes(StreamMessage(type="stream.reset", body=gone)) + encoded
 
 
 class EventEndpoints(Endpoints):

@@ -105,7 +105,7 @@ async def _run(
     on_ready: Callable[[str], None],
 ) -> None:
     serving = asyncio.create_task(scheduler.run())
-    answering = asyncio.create_task(server.serve(sockets=[sock]))
+    listening = asyncio.create_task(server.serve(sockets=[sock]))
     try:
         if await _comes_first(scheduler.ready.wait(), serving, stop):
             on_ready(_origin(sock))
@@ -113,7 +113,7 @@ async def _run(
     finally:
         server.should_exit = True
         scheduler.end_streams()
-        await answering
+        await listening
         serving.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await serving

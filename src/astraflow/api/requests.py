@@ -1,9 +1,9 @@
 """A request as the endpoints see it: who asks, the parameters of the path, the query, the body.
 
-1. The size of a body is checked before it is read where the client says it, and counted while it is read where it
-   does not; of a compressed body the decompressed bytes count, so that a bomb is refused when it reaches the limit.
-2. A body is read as bytes and decoded once, by whoever knows its type. A definition is not decoded here at all.
-3. Refuse, do not repair: a parameter that is given twice, or a number with a sign, is an error and not a guess.
+1. The size of a body is checked by its `Content-Length` before it is read, and counted while it is read. Of a
+   compressed body the decompressed bytes count, so that a zip bomb is refused when it reaches the limit.
+2. A body is read as bytes and decoded once, by the endpoint that knows its type. A definition is not decoded here.
+3. Refuse, do not repair: a header that is there twice is an error and not a guess.
 """
 
 from __future__ import annotations
@@ -164,15 +164,17 @@ class Request(Generic[Q]):
             async with asyncio.timeout(BODY_WAIT_S):
                 message = await self._receive()
         except TimeoutError as error:
-            raise Refused(errors.REQUEST_INVALID, "the body did not arrive") from error
+            raise Refused(errors.REQUEST_INVALID, "timeout: the body did not arrive") from error
         if message["type"] != "http.request":
-            raise Refused(errors.REQUEST_INVALID, "the request broke off")
+            raise Refused(
+                errors.REQUEST_INVALID, "the connection was lost before the end of the request"
+            )
         return message.get("body", b""), bool(message.get("more_body", False))
 
     async def stream_body(self, limit: int) -> AsyncIterator[bytes]:
         """The body as it comes, of whatever kind, for who counts it.
 
-        Raises: Refused, when it says that it is larger than `limit`, is compressed, or breaks off.
+        Raises: Refused, when its `Content-Length` is above `limit`, it is compressed, or the connection is lost.
         """
         said = self.header(b"content-length")
         if said is not None and said.isdigit() and int(said[:20]) > limit:
@@ -243,7 +245,7 @@ class _Inflated(_Gathered):
 
     def whole(self) -> bytes:
         if self._has_begun and not self._stream.eof:
-            raise Refused(errors.REQUEST_INVALID, "the gzip stream breaks off")
+            raise Refused(errors.REQUEST_INVALID, "the gzip stream is incomplete")
         return super().whole()
 
 
@@ -278,7 +280,7 @@ def decode_json(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def check_values(raw: bytes, pointer: str) -> None:
-    """Refuse what could not be carried to a worker: U+0000, lone surrogates, numbers nobody can hold, deep nesting."""
+    """Refuse what could not be carried to a worker: U+0000, lone surrogates, numbers out of range, deep nesting."""
     problem = problem_in(raw, 1)
     if problem is None:
         try:

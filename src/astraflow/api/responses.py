@@ -32,7 +32,7 @@ Headers = Sequence[tuple[bytes, bytes]]
 JSON: Final = b"application/json"
 PROBLEM: Final = b"application/problem+json"
 DROP: Final = "astraflow.drop"
-"""The extension of the ASGI scope by which a connection that nobody reads is ended (`api.server`)."""
+"""The extension of the ASGI scope that disconnects a client that does not read (`api.server`)."""
 
 PIECE_BYTES: Final = 256 * 1024
 """What is written to a socket at once; more would only wait in its buffer."""
@@ -41,7 +41,7 @@ STALL_S: Final = 30.0
 """The timeout for a client that does not read."""
 
 RETRY_AFTER_S: Final = 1
-"""What a client is told when nobody knows better: most refusals of this kind pass within a second."""
+"""The default of `Retry-After`: most errors of this kind pass within a second."""
 
 MAX_DETAIL_CHARS: Final = 2_048
 """A message may quote what was sent; a response does not send it all back."""

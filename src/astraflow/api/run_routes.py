@@ -48,7 +48,7 @@ from astraflow.store.rows import RunRow
 __all__ = ["RunEndpoints", "bounded"]
 
 MAX_SCANNED_EVENTS: Final = 20_000
-"""Events that one page of log lines may look through; a sparse page is shorter, and says where it goes on."""
+"""How many events are read for one page of output; a page may then be shorter, and has a cursor."""
 
 INLINE_DIGEST_BYTES: Final = 1024 * 1024
 """A larger body is digested in a thread, a quarter of a second for the largest: heartbeats must not wait for it."""

@@ -102,7 +102,7 @@ class _WorkerSocket(asyncio.Protocol):
     # -- the upgrade ------------------------------------------------------------------------
 
     def _upgrade(self, raw: bytes) -> None:
-        """The request as uvicorn has read it, whole; with everything after it, the peer waits for our answer."""
+        """The whole request, as uvicorn has read it; the peer sends nothing more before the response."""
         assert self._transport is not None
         line, headers = _headers_of(raw)
         refusal = self._refusal(line, headers)
@@ -112,7 +112,7 @@ class _WorkerSocket(asyncio.Protocol):
             self._transport.close()
             return
         accept = base64.b64encode(_sha1(headers[b"sec-websocket-key"] + _GUID))
-        answer = [
+        response = [
             b"HTTP/1.1 101 Switching Protocols",
             b"Upgrade: websocket",
             b"Connection: Upgrade",
@@ -120,8 +120,8 @@ class _WorkerSocket(asyncio.Protocol):
         ]
         offered = headers.get(b"sec-websocket-protocol", b"").split(b",")
         if SUBPROTOCOL in {name.strip() for name in offered}:
-            answer.append(b"Sec-WebSocket-Protocol: " + SUBPROTOCOL)
-        self._transport.write(b"\r\n".join([*answer, b"", b""]))
+            response.append(b"Sec-WebSocket-Protocol: " + SUBPROTOCOL)
+        self._transport.write(b"\r\n".join([*response, b"", b""]))
         self._reader = FrameReader(limits.MAX_FIRST_BYTES, is_masked=True)
         try:
             serving, self._conn = self._scheduler.connect(self)
@@ -133,14 +133,14 @@ class _WorkerSocket(asyncio.Protocol):
     def _refusal(self, line: bytes, headers: dict[bytes, bytes]) -> bytes | None:
         method, _, rest = line.partition(b" ")
         if rest.partition(b" ")[0].partition(b"?")[0] != PATH:
-            return _answer(b"404 Not Found", b"there is no such socket")
+            return _refuse_upgrade(b"404 Not Found", b"there is no such socket")
         if not self._scheduler.is_ready():
-            return _answer(b"503 Service Unavailable", b"not ready", b"Retry-After: 1")
+            return _refuse_upgrade(b"503 Service Unavailable", b"not ready", b"Retry-After: 1")
         if headers.get(b"sec-websocket-version") != VERSION:
             more = b"Sec-WebSocket-Version: " + VERSION
-            return _answer(b"426 Upgrade Required", b"this is version 13", more)
+            return _refuse_upgrade(b"426 Upgrade Required", b"this is version 13", more)
         if method != b"GET" or not _is_key(headers.get(b"sec-websocket-key", b"")):
-            return _answer(b"400 Bad Request", b"this is no WebSocket request")
+            return _refuse_upgrade(b"400 Bad Request", b"this is no WebSocket request")
         return None
 
     # -- reading ----------------------------------------------------------------------------
@@ -192,7 +192,7 @@ class _WorkerSocket(asyncio.Protocol):
         self._transport.close()
 
     def _refuse(self, error: BadFrame) -> None:
-        """Its peer is told why, and closed; the rest of what it says is read and dropped, or it would not read that."""
+        """Send the reason and close. What the peer still sends is read and dropped, or it would not read the reason."""
         self._reader = _Deaf(limits.MAX_FIRST_BYTES, is_masked=True)
         if self._writer is not None and not self._is_closing:
             self._writer.refuse(self._conn, error)
@@ -285,7 +285,7 @@ def _headers_of(raw: bytes) -> tuple[bytes, dict[bytes, bytes]]:
 
 
 def _sha1(text: bytes) -> bytes:
-    """As RFC 6455 §4.2.2 has it: it proves that the answer is to this request, and no more."""
+    """As RFC 6455 §4.2.2 has it: it proves that the response is to this request, and no more."""
     return hashlib.sha1(text, usedforsecurity=False).digest()
 
 
@@ -296,7 +296,7 @@ def _is_key(key: bytes) -> bool:
         return False
 
 
-def _answer(status: bytes, text: bytes, *more: bytes) -> bytes:
+def _refuse_upgrade(status: bytes, text: bytes, *more: bytes) -> bytes:
     head = [
         b"HTTP/1.1 " + status,
         b"Content-Type: text/plain; charset=utf-8",

@@ -90,7 +90,7 @@ _HOMES: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded when asked for: whoever wants to know where the server is needs no HTTP for it.
+    # Imported on first use: finding the server does not need the HTTP library.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES.get(name, f"{_CONTRACT}.runs")), name)

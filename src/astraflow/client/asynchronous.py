@@ -87,7 +87,7 @@ class AsyncClient:
     ) -> AsyncRunHandle:
         """Start a run of a definition, or of the saved workflow with this id.
 
-        It is retried when nobody knows whether it arrived, always with the same key: there is one run.
+        It is retried when it is unknown whether it arrived, always with the same key: there is one run.
 
         Raises:
             Refused: the definition or the inputs are not valid; `detail["errors"]` lists all that is wrong.
@@ -99,7 +99,7 @@ class AsyncClient:
         return AsyncRunHandle(self, accepted.run_id)
 
     def handle(self, run_id: str) -> AsyncRunHandle:
-        """A handle on a run that somebody else started. Nothing is asked of the server."""
+        """A handle on a run that was started elsewhere. This sends no request."""
         return AsyncRunHandle(self, run_id)
 
     async def me(self) -> Me:
@@ -216,7 +216,7 @@ class AsyncClient:
 
 
 class AsyncRunHandle:
-    """One run, for whoever started it."""
+    """A handle on one run."""
 
     def __init__(self, client: AsyncClient, run_id: str) -> None:
         self.run_id = run_id

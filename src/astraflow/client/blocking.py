@@ -87,7 +87,7 @@ class Client:
     ) -> RunHandle:
         """Start a run of a definition, or of the saved workflow with this id.
 
-        It is retried when nobody knows whether it arrived, always with the same key: there is one run.
+        It is retried when it is unknown whether it arrived, always with the same key: there is one run.
 
         Raises:
             Refused: the definition or the inputs are not valid; `detail["errors"]` lists all that is wrong.
@@ -99,7 +99,7 @@ class Client:
         return RunHandle(self, accepted.run_id)
 
     def handle(self, run_id: str) -> RunHandle:
-        """A handle on a run that somebody else started. Nothing is asked of the server."""
+        """A handle on a run that was started elsewhere. This sends no request."""
         return RunHandle(self, run_id)
 
     def me(self) -> Me:
@@ -214,7 +214,7 @@ class Client:
 
 
 class RunHandle:
-    """One run, for whoever started it."""
+    """A handle on one run."""
 
     def __init__(self, client: Client, run_id: str) -> None:
         self.run_id = run_id

@@ -1,4 +1,4 @@
-"""How a run ended, for whoever started it."""
+"""How a run ended."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class ApiReply(msgspec.Struct, frozen=True):
 
 
 class ApiRequest(msgspec.Struct, Generic[Response], frozen=True):
-    """One request. `again`: it may be sent twice without harm, when nobody knows whether it arrived."""
+    """One request. `again`: it may be retried without harm when it is unknown whether it arrived."""
 
     method: str
     path: str
@@ -144,7 +144,7 @@ def _raw(definition: Definition) -> bytes:
 
 
 def _encode(value: object, what: str) -> bytes:
-    """Encode as JSON. msgspec would write NaN and the infinities as null, and nobody would notice.
+    """Encode as JSON. msgspec would write NaN and the infinities as null, without a word.
 
     Raises:
         Refused: it holds something that JSON has no form for.

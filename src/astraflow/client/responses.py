@@ -8,7 +8,7 @@ import msgspec
 
 from astraflow.core import errors
 
-__all__ = ["foreign", "raise_problem", "unanswered", "unreachable"]
+__all__ = ["foreign", "no_response", "raise_problem", "unreachable"]
 
 _BY_STATUS: Final = {
     401: errors.AUTH_INVALID_TOKEN,
@@ -49,9 +49,9 @@ def unreachable(url: str, why: str) -> errors.Unavailable:
     return errors.Unavailable(errors.SERVER_UNREACHABLE, f"cannot connect to {url}: {why}")
 
 
-def unanswered(url: str, why: str) -> errors.Unavailable:
+def no_response(url: str, why: str) -> errors.Unavailable:
     """It was sent; `detail["sent"]` says so to a caller that can send it again."""
-    message = f"no response from {url}, so nobody knows whether the request arrived: {why}"
+    message = f"no response from {url}, so it is unknown whether the request arrived: {why}"
     return errors.Unavailable(errors.SERVER_UNREACHABLE, message, detail={"sent": True})
 
 

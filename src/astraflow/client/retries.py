@@ -1,7 +1,7 @@
 """When a request is sent again.
 
 1. The connection was refused: never. The caller wants to know at once.
-2. It was sent and nobody knows whether it arrived: again, if that does no harm, for a bounded time; then also when the
+2. It was sent and it is unknown whether it arrived: again, if that does no harm, for a bounded time; then also when the
    connection is refused, because the server may be restarting.
 3. The server says that it is busy: again, after the time that it names.
 """

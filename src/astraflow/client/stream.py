@@ -19,10 +19,10 @@ from astraflow.core.contract.words import TERMINAL
 __all__ = ["PATIENCE_S", "SILENCE_S", "Cut", "EventReader", "Following"]
 
 SILENCE_S: Final = 40.0
-"""The server says something every 15 seconds. Two that are missing and a bit: the connection is dead."""
+"""The read timeout. The server sends a comment every 15 seconds: when two are missing, the connection is dead."""
 
 PATIENCE_S: Final = 60.0
-"""A server that restarts is back within seconds; one that is not after a minute needs somebody to look at it."""
+"""How long the client tries to reconnect. A server that restarts is back within seconds."""
 
 FIRST_WAIT_S: Final = 0.1
 LONGEST_WAIT_S: Final = 2.0
@@ -46,7 +46,7 @@ class EventReader:
         self._kind = b""
 
     def feed(self, piece: bytes) -> Iterator[Event]:
-        """Raises: Cut, when the server says that it ends the stream early, or when this is no stream of ours."""
+        """Raises: Cut, when the server ends the stream early, or when this is no event stream."""
         lines = (self._rest + piece).split(b"\n")
         self._rest = lines.pop()
         if len(self._rest) > MAX_LINE_BYTES:

@@ -33,7 +33,7 @@ async def aread_pieces(path: Path) -> AsyncIterator[bytes]:
 
 
 class Fetching:
-    """One download. What breaks off goes on where it was; what is not whole never has the name that was asked for."""
+    """One download. An interrupted download is continued; an incomplete file never gets its final name."""
 
     def __init__(self, into: Path) -> None:
         self._into = into
@@ -51,13 +51,13 @@ class Fetching:
             self._part.unlink(missing_ok=True)
 
     def headers(self) -> dict[str, str]:
-        """What the next request says."""
+        """The headers of the next request."""
         if not self._size:
             return {}
         return {"range": f"bytes={self._size}-", "if-range": self._etag}
 
     def begin(self, status: int, headers: Mapping[str, str]) -> None:
-        """A good answer begins."""
+        """A successful response begins."""
         if status == 200:  # from the beginning, perhaps of another content
             self._file.seek(0)
             self._file.truncate()

@@ -11,7 +11,7 @@ import msgspec
 from astraflow import __version__
 from astraflow.client.endpoint import Endpoint
 from astraflow.client.requests import ApiReply, ApiRequest
-from astraflow.client.responses import foreign, raise_problem, unanswered, unreachable
+from astraflow.client.responses import foreign, no_response, raise_problem, unreachable
 from astraflow.client.retries import Outcome
 from astraflow.client.stream import SILENCE_S, Cut
 from astraflow.core import errors
@@ -88,7 +88,7 @@ def failure_of(url: str, error: httpx.TransportError) -> Failure:
         raise errors.Refused(errors.REQUEST_INVALID, f"the request cannot be sent: {error}")
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         return Failure("refused", unreachable(url, why(error)))
-    return Failure("unknown", unanswered(url, why(error)))
+    return Failure("unknown", no_response(url, why(error)))
 
 
 def why(error: httpx.TransportError) -> str:

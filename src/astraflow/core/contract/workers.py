@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 from astraflow.core.contract.base import (
+    MAX_ID_CHARS,
     Count,
     JsonObject,
     Page,
@@ -15,9 +16,9 @@ from astraflow.core.contract.base import (
     doc,
 )
 from astraflow.core.contract.words import WorkerStatus
-from astraflow.core.protocol.limits import DRAIN_DEADLINE_MAX_S, NAME_CHARS
 
 __all__ = [
+    "MAX_DRAIN_MS",
     "Command",
     "CommandAccepted",
     "Drain",
@@ -31,6 +32,11 @@ __all__ = [
     "WorkerCommand",
     "WorkerPage",
 ]
+
+
+MAX_DRAIN_MS: Final = 7 * 86_400_000
+"""The longest deadline that `control.drain` can carry. The protocol has the same number, and a test compares them: a
+client does not load the protocol."""
 
 
 class InstalledPackage(RestObject, frozen=True, kw_only=True):
@@ -90,20 +96,20 @@ class ListWorkers(PageQuery, frozen=True, kw_only=True):
     """Which workers."""
 
 
-_NAME = doc("The package.", min_length=1, max_length=NAME_CHARS)
-_VERSION = doc("Its version.", min_length=1, max_length=NAME_CHARS)
+_NAME = doc("The package.", min_length=1, max_length=MAX_ID_CHARS)
+_VERSION = doc("Its version.", min_length=1, max_length=MAX_ID_CHARS)
 
 
 class Drain(RequestBody, frozen=True, kw_only=True, tag="drain"):
     """Take no new work and finish what runs; at the deadline stop it."""
 
-    reason: Annotated[str, doc("Why, for people.", min_length=1, max_length=NAME_CHARS)] | None = (
-        None
-    )
+    reason: (
+        Annotated[str, doc("Why, for people.", min_length=1, max_length=MAX_ID_CHARS)] | None
+    ) = None
     deadline_ms: (
         Annotated[
             int,
-            doc("What still runs then is stopped.", ge=0, le=int(DRAIN_DEADLINE_MAX_S) * 1000),
+            doc("What still runs then is stopped.", ge=0, le=MAX_DRAIN_MS),
         ]
         | None
     ) = None
