@@ -32,7 +32,6 @@ from astraflow.core.contract.runs import (
     RunPage,
     RunRequest,
     RunSummary,
-    RunWithoutNodes,
     ShowRun,
 )
 from astraflow.core.contract.workflows import Definition
@@ -139,10 +138,10 @@ class RunEndpoints(Endpoints):
         replies=Run,
     )
     async def show(self, request: Request[ShowRun]) -> AsgiApp:
-        view = await self._scheduler.reader.view_run(
-            request.tenant, request.params["runId"], with_nodes=request.query.nodes
-        )
-        return json_response(bounded(view))
+        reader, run_id = self._scheduler.reader, request.params["runId"]
+        if not request.query.nodes:
+            return json_response(await reader.view_head(request.tenant, run_id))
+        return json_response(bounded(await reader.view_run(request.tenant, run_id)))
 
     @route("GET", f"{RUNS}/{{runId}}/nodes/{{nodeId}}", READ, "getRunNode",
            "show a node of a run, with its whole result, its attempts and its history", tag="runs",
@@ -279,10 +278,8 @@ def _summary(row: RunRow) -> RunSummary:
     )
 
 
-def bounded(view: RunWithoutNodes) -> RunWithoutNodes:
+def bounded(view: Run) -> Run:
     """The run without the results that are too large."""
-    if not isinstance(view, Run):
-        return view
     left = INLINE_TOTAL_BYTES
     for place, node in enumerate(view.nodes):
         size = 0 if node.result is None else memoryview(node.result).nbytes

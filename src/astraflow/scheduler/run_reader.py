@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
-from typing import Any
 
 from astraflow.clock import Clock
 from astraflow.core import errors
-from astraflow.core.contract.runs import KeyHolder, Node, WaitingFor
+from astraflow.core.contract.runs import KeyHolder, Node, RunWithoutNodes, WaitingFor
+from astraflow.core.contract.runs import Run as RunView
 from astraflow.core.engine.batch import NumberedFact
 from astraflow.core.engine.waiting import Reason
 from astraflow.core.ids import NodeId
@@ -22,7 +22,14 @@ from astraflow.core.runs.facts import (
     RunFinished,
     RunStatus,
 )
-from astraflow.core.runs.projections import Event, events_of, shown_task, view_node, view_run
+from astraflow.core.runs.projections import (
+    Event,
+    events_of,
+    shown_task,
+    view_head,
+    view_node,
+    view_run,
+)
 from astraflow.core.runs.run import Run
 from astraflow.core.runs.story import concerns
 from astraflow.core.timestamps import iso
@@ -56,14 +63,18 @@ class RunReader:
         self._feed = feed
         self._clock = clock
 
-    async def view_run(self, tenant: str, run_id: str, *, with_nodes: bool = True) -> Any:
-        """A run as clients see it: a `Run` of the contract, or a `RunWithoutNodes`. Raises: NotFound."""
+    async def view_run(self, tenant: str, run_id: str) -> RunView:
+        """A run as clients see it. Raises: NotFound."""
         run = await self._find_run(tenant, run_id)
-        if with_nodes:
-            waits = self._waits(run, range(len(run.plan.nodes)))
-            view = view_run(run, ack_deadlines=self._unacked(run), waits=waits)
-        else:
-            view = view_run(run, nodes=False)
+        waits = self._waits(run, range(len(run.plan.nodes)))
+        view = view_run(run, ack_deadlines=self._unacked(run), waits=waits)
+        await self._durable(run)
+        return view
+
+    async def view_head(self, tenant: str, run_id: str) -> RunWithoutNodes:
+        """A run without its nodes. Raises: NotFound."""
+        run = await self._find_run(tenant, run_id)
+        view = view_head(run)
         await self._durable(run)
         return view
 

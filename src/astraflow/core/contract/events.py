@@ -58,8 +58,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False)
 
     def read(self) -> Any:
         """The body as its struct; as it is if this version does not know the type."""
-        known = {**STREAM_EVENTS, **TENANT_EVENTS, **({} if "runId" in self.body else RUN_EVENTS)}
-        kind = known.get(self.type)
+        # Both streams have a `run.status`; only that of a tenant has to name the run.
+        is_of_run = self.type in RUN_EVENTS and "runId" not in self.body
+        kind = RUN_EVENTS[self.type] if is_of_run else _OTHERS.get(self.type)
         return self.body if kind is None else msgspec.convert(self.body, kind)
 
 
@@ -271,3 +272,4 @@ STREAM_EVENTS: Final[dict[str, type[RestObject]]] = {
     "overflow": StreamEnd,
     "error": StreamEnd,
 }
+_OTHERS: Final = {**STREAM_EVENTS, **TENANT_EVENTS}

@@ -74,7 +74,16 @@ from astraflow.core.runs.states import (
 from astraflow.core.timestamps import iso
 from astraflow.core.workflow.plan import Plan
 
-__all__ = ["Event", "error_view", "events_of", "node_status", "shown_task", "view_node", "view_run"]
+__all__ = [
+    "Event",
+    "error_view",
+    "events_of",
+    "node_status",
+    "shown_task",
+    "view_head",
+    "view_node",
+    "view_run",
+]
 
 _Bodies = list[tuple[str, Any]]
 _Place = dict[str, Any]
@@ -381,15 +390,28 @@ def _middleware_status(run: Run, task: Task) -> NodeStatus:
     return "skipped" if run.is_terminal else "pending"
 
 
+def view_head(run: Run) -> RunWithoutNodes:
+    """The run as REST shows it to clients that asked for no nodes."""
+    return RunWithoutNodes(**_head(run))
+
+
 def view_run(
     run: Run,
     *,
-    nodes: bool = True,
     ack_deadlines: Mapping[int, str] = MappingProxyType({}),
     waits: Mapping[int, WaitingView] = MappingProxyType({}),
-) -> RunWithoutNodes:
-    """The run as REST shows it; with its nodes it is a `Run` of the contract."""
-    head: dict[str, Any] = {
+) -> RunView:
+    """The run as REST shows it."""
+    nodes = [
+        view_node(run, index, ack_deadline=ack_deadlines.get(index), waiting_for=waits.get(index))
+        for index in range(len(run.plan.nodes))
+    ]
+    artifacts = [_artifact(artifact) for task in run.tasks for artifact in task.artifacts]
+    return RunView(**_head(run), nodes=nodes, artifacts=artifacts)
+
+
+def _head(run: Run) -> dict[str, Any]:
+    return {
         "run_id": run.run_id,
         "workflow_id": run.plan.workflow_id,
         "status": run.status,
@@ -400,11 +422,3 @@ def view_run(
         "error": None if run.error is None else error_view(run.error),
         "last_event": run.last_event,
     }
-    if not nodes:
-        return RunWithoutNodes(**head)
-    shown = [
-        view_node(run, index, ack_deadline=ack_deadlines.get(index), waiting_for=waits.get(index))
-        for index in range(len(run.plan.nodes))
-    ]
-    artifacts = [_artifact(artifact) for task in run.tasks for artifact in task.artifacts]
-    return RunView(**head, nodes=shown, artifacts=artifacts)
