@@ -15,7 +15,7 @@ from astraflow.__main__ import main
 from astraflow.core import errors
 from astraflow.core.engine import engine, reports
 from astraflow.core.protocol.gateway import Gateway
-from astraflow.scheduler import ledger
+from astraflow.scheduler import fleet_rows
 from astraflow.store.sqlite import SqliteDatabase
 
 
@@ -47,7 +47,7 @@ SqliteDatabase.commit = refuse  # type: ignore[method-assign]
 fail_at(
     reports, "on_resource_event", "engine-", lambda view, tenant, worker, event: [event.resource_id]
 )
-fail_at(ledger, "write_resource", "ledger-", lambda changes, notice, view: [notice.resource_id])
+fail_at(fleet_rows, "resource_row", "rows-", lambda record: [record.resource_id])
 fail_at(
     Gateway,
     "_deliver",

@@ -37,7 +37,7 @@ async def resources(server: Server) -> set[str]:
     return {row["resourceId"] for row in rows}
 
 
-@pytest.mark.parametrize("part", ["gateway", "engine", "ledger", "store"])
+@pytest.mark.parametrize("part", ["gateway", "engine", "rows", "store"])
 def test_a_frame_at_which_the_scheduler_fails_is_refused_when_it_comes_again(
     server: Server, part: str
 ) -> None:
