@@ -27,6 +27,7 @@ from benchmarks import (
     store,
     system,
     tokens,
+    trace,
     warm_model,
     windows,
 )
@@ -48,6 +49,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "store": store.figures,
     "system": system.figures,
     "tokens": tokens.figures,
+    "trace": trace.figures,
     "warm_model": warm_model.figures,
     "windows": windows.figures,
 }

@@ -10,14 +10,25 @@ import sys
 import tempfile
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-__all__ = ["TOKEN", "Client", "System", "chain", "cpu_s", "fan_out", "rss_mib", "running", "wide"]
+__all__ = [
+    "TOKEN",
+    "Client",
+    "System",
+    "chain",
+    "cpu_s",
+    "fan_out",
+    "rss_mib",
+    "running",
+    "running_as",
+    "wide",
+]
 
 TOKEN = "a token for benchmarks"  # noqa: S105 - opens a scheduler that lives for half a minute
 _encode = msgspec.json.encode
@@ -108,32 +119,48 @@ class System:
         assert self.scheduler.stdout is not None
         self.scheduler.stdout.close()
 
-    def _start(self, *arguments: str) -> subprocess.Popen[str]:
-        environ = {
+    def command(self, *arguments: str) -> list[str]:
+        """The program to start, with its arguments."""
+        return [sys.executable, "-m", "astraflow", *arguments]
+
+    def environment(self, *_arguments: str) -> dict[str, str]:
+        """The environment of a process, by its arguments."""
+        return {
             **os.environ,
             "ASTRA_SCHEDULER_BOOTSTRAP_TOKEN": TOKEN,
             "ASTRA_WORKER_AUTH_TOKEN": TOKEN,
             "ASTRA_SCHEDULER_LOG_LEVEL": "warning",
             "ASTRA_WORKER_LOG_LEVEL": "warning",
         }
-        command = [sys.executable, "-m", "astraflow", *arguments]
+
+    def _start(self, *arguments: str) -> subprocess.Popen[str]:
         # Our own program, with arguments that we made.
         return subprocess.Popen(  # noqa: S603
-            command, stdout=subprocess.PIPE, text=True, env=environ
+            self.command(*arguments),
+            stdout=subprocess.PIPE,
+            text=True,
+            env=self.environment(*arguments),
         )
 
 
+SystemT = TypeVar("SystemT", bound=System)
+
+
 @contextmanager
-def running(*worker_flags: str) -> Iterator[System]:
+def running_as(system_type: type[SystemT], *worker_flags: str) -> Iterator[SystemT]:
     """A scheduler and a worker; stopped, and their folder removed, at the end."""
     with tempfile.TemporaryDirectory() as folder:
-        system = System(Path(folder))
+        system = system_type(Path(folder))
         system.start_scheduler()
         system.start_worker("--max-parallel", "64", *worker_flags)
         try:
             yield system
         finally:
             system.stop()
+
+
+def running(*worker_flags: str) -> AbstractContextManager[System]:
+    return running_as(System, *worker_flags)
 
 
 class Client:
