@@ -22,7 +22,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from astraflow.core.protocol import business, codec, control, limits
+from astraflow.core.protocol import business, codec, limits
+from astraflow.core.protocol.frame_table import FRAME_TYPES
 from astraflow.core.protocol.wire import AckInfo, Envelope, Sender
 from benchmarks.figures import Figure, best_us, operation_figures
 
@@ -96,10 +97,12 @@ def _bare_decoder() -> msgspec.json.Decoder[Any]:
         "ts": Annotated[datetime, Meta(tz=True)],
     }
     frames = []
-    for frame_type, model in (control.TYPES | business.TYPES).items():
-        hints["payload"] = _without_raw(model)
+    for frame_type, row in FRAME_TYPES.items():
+        hints["payload"] = _without_raw(row.payload)
         fields = [_field(field, hints) for field in msgspec.structs.fields(Envelope)[1:]]
-        frames.append(_struct(model.__name__ + "Frame", fields, tag_field="type", tag=frame_type))
+        frames.append(
+            _struct(row.payload.__name__ + "Frame", fields, tag_field="type", tag=frame_type)
+        )
     return msgspec.json.Decoder(typing.Union[tuple(frames)])  # noqa: UP007 (made at run time)
 
 

@@ -18,11 +18,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from astraflow.core.protocol import business, codec, control
+from astraflow.core.protocol import codec
+from astraflow.core.protocol.frame_table import FRAME_TYPES
 from astraflow.core.protocol.wire import Unreadable
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent / "schemas"
-MODELS: Final = {**control.TYPES, **business.TYPES}
+MODELS: Final = {name: row.payload for name, row in FRAME_TYPES.items()}
 ENVELOPE: Final = "envelope"
 TYPES: Final = [ENVELOPE, *MODELS]
 

@@ -27,11 +27,11 @@ from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.protocol import control
 from astraflow.core.protocol.admission import Identity
 from astraflow.core.protocol.events import Principal
-from astraflow.core.protocol.lobby import Lobby
 from astraflow.core.protocol.receive_window import ReceiveWindow
 from astraflow.core.protocol.scheduler_session import SchedulerSession
 from astraflow.core.protocol.send_window import SendWindow
-from astraflow.core.protocol.worker_session import WorkerSettings
+from astraflow.core.protocol.session_opening import SessionOpener
+from astraflow.core.protocol.worker_events import WorkerSettings
 from astraflow.core.runs import decisions, transitions
 from astraflow.core.runs.commands import Refuse, Start
 from astraflow.core.runs.states import Leased, Lost, Running, Stopping
@@ -142,10 +142,10 @@ def sackfree() -> AbstractContextManager[None]:
 
 def resume() -> AbstractContextManager[None]:
     """The scheduler resumes a session that it does not know (against R3)."""
-    on_resume = Lobby._on_resume
+    on_resume = SessionOpener._on_resume
 
     def broken(self: Any, connection: Any, envelope: Any, asked: Any, *times: float) -> None:
-        if asked.session_id not in self._sessions:
+        if asked.session_id not in self._table.sessions:
             name = envelope.sender.id
             identity = Identity(envelope.tenant, name)
             who = control.HandshakeWorker(name, 1, name, "0", "sim")
@@ -154,18 +154,18 @@ def resume() -> AbstractContextManager[None]:
                 connection.conn,
                 Principal(name, envelope.tenant, "worker"),
                 control.Handshake(2, control.Auth("token", "good"), who),
-                self._maker_for(identity.tenant),
-                self._seen_of(identity),
+                self._outbox.maker_for(identity.tenant),
+                self._table.seen_of(identity),
                 self._rng,
                 self._settings,
                 times[0],
             )
             session.is_accepted = True
-            self._sessions[asked.session_id] = session
-            self._by_identity[identity] = session
+            self._table.sessions[asked.session_id] = session
+            self._table.by_identity[identity] = session
         on_resume(self, connection, envelope, asked, *times)
 
-    return _replaced(patch.object(Lobby, "_on_resume", broken))
+    return _replaced(patch.object(SessionOpener, "_on_resume", broken))
 
 
 def _renew_all() -> Any:

@@ -26,11 +26,7 @@ from astraflow.core.agent.agent import Agent, RegisterOffer
 from astraflow.core.agent.holdings import Holdings
 from astraflow.core.protocol import business, control
 from astraflow.core.protocol.wire import Envelope, Wire
-from astraflow.core.protocol.worker_session import (
-    Credential,
-    WorkerIdentity,
-    WorkerSettings,
-)
+from astraflow.core.protocol.worker_events import Credential, WorkerIdentity, WorkerSettings
 from tests.sim.clock import Clock
 from tests.sim.config import Config
 from tests.sim.edges import edge, edge_time

@@ -29,7 +29,8 @@ from astraflow.core.agent.agent import Agent, RegisterOffer
 from astraflow.core.agent.holdings import Holdings
 from astraflow.core.protocol import business, control
 from astraflow.core.protocol.wire import Envelope, Wire
-from astraflow.core.protocol.worker_session import Credential, WorkerIdentity, WorkerSession
+from astraflow.core.protocol.worker_events import Credential, WorkerIdentity
+from astraflow.core.protocol.worker_session import WorkerSession
 from astraflow.observe.metrics import WorkerMetrics
 from astraflow.ulids import Ulids
 from astraflow.worker.addresses import Schedulers

@@ -12,15 +12,15 @@ from astraflow.core.protocol.events import Delivered as GatewayDelivered
 from astraflow.core.protocol.events import Refused as GatewayRefused
 from astraflow.core.protocol.events import RegisterArrived, SessionEnded
 from astraflow.core.protocol.gateway import Gateway
-from astraflow.core.protocol.worker_session import (
+from astraflow.core.protocol.worker_events import (
     Acked,
     Delivered,
     DrainAsked,
     Ready,
     Refused,
     SessionLost,
-    WorkerSession,
 )
+from astraflow.core.protocol.worker_session import WorkerSession
 from tests.sim.checkers.attempts import AttemptChecker
 from tests.sim.checkers.resources import ResourceChecker
 from tests.sim.checkers.rollouts import RolloutChecker
@@ -59,8 +59,8 @@ class WatchedGateway(Gateway):
                 self.checkers.sessions.on_delivered(
                     "scheduler", str(id(self)), event.session_id, event.seq, dropped
                 )
-            elif isinstance(event, RegisterArrived) and event.session_id in self._sessions:
-                self._duplexes[event.session_id] = self._sessions[event.session_id].duplex
+            elif isinstance(event, RegisterArrived) and event.session_id in self._table.sessions:
+                self._duplexes[event.session_id] = self._table.sessions[event.session_id].duplex
             elif isinstance(event, SessionEnded):
                 self.checkers.seen("session ended")
         return events
@@ -209,6 +209,6 @@ class Checkers:
             if worker.agent is None:
                 continue
             worker.agent.check()
-            duplex = worker.agent.session._duplex
-            if duplex is not None:
-                self.look_at_windows(duplex)
+            session = worker.agent.session._session
+            if session is not None:
+                self.look_at_windows(session.duplex)

@@ -11,7 +11,7 @@ from astraflow.core.agent.holdings import Holdings
 from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.protocol import business, control
 from astraflow.core.protocol.events import GatewaySettings
-from astraflow.core.protocol.worker_session import Credential, WorkerIdentity, WorkerSettings
+from astraflow.core.protocol.worker_events import Credential, WorkerIdentity, WorkerSettings
 from astraflow.core.security.keys import KeyRing
 from astraflow.core.security.tokens import SessionTokens
 from astraflow.scheduler.catalogs import Catalogs

@@ -97,7 +97,7 @@ class Site:
             return  # it commits, or is about to run
         if writer.engine.has_decided:
             raise Violation("wake-up", "the writer sleeps, and a decision waits for its commit")
-        if writer.engine.gateway._output or writer.engine._sending._for_shell:
+        if writer.engine.gateway._outbox.output or writer.engine._sending._for_shell:
             raise Violation("wake-up", "the writer sleeps, and there is something to say")
         if writer._barriers:
             raise Violation("wake-up", "the writer sleeps, and somebody waits at a barrier")

@@ -30,8 +30,9 @@ from astraflow.core.agent.holdings import Held, Holdings
 from astraflow.core.agent.notices import Notices
 from astraflow.core.protocol import business, control
 from astraflow.core.protocol.send_window import QueueFull
+from astraflow.core.protocol.session_states import State
 from astraflow.core.protocol.wire import AttemptRef, Envelope, Wire
-from astraflow.core.protocol.worker_session import (
+from astraflow.core.protocol.worker_events import (
     Acked,
     CloseConnection,
     Connect,
@@ -45,11 +46,10 @@ from astraflow.core.protocol.worker_session import (
     RegisterAnswered,
     RegisterWanted,
     SessionLost,
-    State,
     Superseded,
     TurnedAway,
-    WorkerSession,
 )
+from astraflow.core.protocol.worker_session import WorkerSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable

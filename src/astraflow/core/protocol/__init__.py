@@ -12,12 +12,8 @@ from astraflow.core.protocol.gateway import Gateway, GatewaySettings, Principal
 from astraflow.core.protocol.session_states import State
 from astraflow.core.protocol.window import Ack, QueueFull, ReceiveWindow, SendWindow
 from astraflow.core.protocol.wire import AckInfo, AttemptRef, Envelope, Sender, Unreadable
-from astraflow.core.protocol.worker_session import (
-    Credential,
-    WorkerIdentity,
-    WorkerSession,
-    WorkerSettings,
-)
+from astraflow.core.protocol.worker_events import Credential, WorkerIdentity, WorkerSettings
+from astraflow.core.protocol.worker_session import WorkerSession
 
 __all__ = [
     "Ack",

@@ -26,7 +26,8 @@ import msgspec
 from msgspec import Raw
 
 from astraflow.core import errors
-from astraflow.core.protocol import business, control, limits, scan
+from astraflow.core.protocol import business, limits, scan
+from astraflow.core.protocol.frame_table import FRAME_TYPES
 from astraflow.core.protocol.shapes import Shape, known_only, shape_of
 from astraflow.core.protocol.wire import (
     NOT_A_RESOURCE_ID,
@@ -60,11 +61,12 @@ class Unsendable(errors.LocalProtocolError):
     """The receiver would refuse this frame: send a failure in its place."""
 
 
-_MODELS: Final[dict[str, type[Wire]]] = {**control.TYPES, **business.TYPES}
 _DECODE_PAYLOAD: Final = {
-    name: msgspec.json.Decoder(model).decode for name, model in _MODELS.items()
+    name: msgspec.json.Decoder(row.payload).decode for name, row in FRAME_TYPES.items()
 }
-_SHAPES: Final[dict[str, Shape]] = {name: shape_of(model) for name, model in _MODELS.items()}
+_SHAPES: Final[dict[str, Shape]] = {
+    name: shape_of(row.payload) for name, row in FRAME_TYPES.items()
+}
 # What these models accept needs no second look: no part of it was skipped.
 _FULLY_TYPED: Final = frozenset(name for name, shape in _SHAPES.items() if not shape.has_raw)
 
@@ -82,7 +84,9 @@ _set: Final = msgspec.structs.force_setattr
 _problem_in: Final = scan.problem_in
 _has_duplicate_key: Final = scan.has_duplicate_key
 # What a workflow says goes to its worker as it was written.
-_AS_AUTHORED: Final = {business.DISPATCH: "parameters"}
+_AS_AUTHORED: Final = {
+    name: row.authored for name, row in FRAME_TYPES.items() if row.authored is not None
+}
 _NUMBERS_ROUGHLY: Final = scan.NUMBERS_ROUGHLY
 _SUSPECT: Final = scan.SUSPECT
 

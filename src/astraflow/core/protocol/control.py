@@ -1,7 +1,7 @@
 """The payloads of `control.*`: opening, resuming and ending a session, acks and heartbeats.
 
-PROTOCOL §2, §3 and §7 give the fields. They are defined here and nowhere else; `TYPES` says which
-model belongs to which frame type.
+PROTOCOL §2, §3 and §7 give the fields. They are defined here and nowhere else; `FRAMES` has a row
+for each frame type.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from astraflow.core.protocol.wire import (
     AttemptRef,
     Bitmap,
     Count,
+    FrameType,
     InstanceId,
     Int,
     Name,
@@ -29,13 +30,13 @@ __all__ = [
     "ACK",
     "DRAIN",
     "ERROR",
+    "FRAMES",
     "HANDSHAKE",
     "HEARTBEAT",
     "REGISTER",
     "RESET",
     "RESUME",
     "SESSION_ACCEPT",
-    "TYPES",
     "Auth",
     "Capabilities",
     "Concurrency",
@@ -253,14 +254,14 @@ class ControlError(Wire, frozen=True, rename={"for_": "for"}):
     pointer: Text | None = None
 
 
-TYPES: Final[dict[str, type[Wire]]] = {
-    HANDSHAKE: Handshake,
-    REGISTER: Register,
-    SESSION_ACCEPT: SessionAccept,
-    RESUME: Resume,
-    RESET: Reset,
-    DRAIN: Drain,
-    ACK: ControlAck,
-    HEARTBEAT: Heartbeat,
-    ERROR: ControlError,
-}
+FRAMES: Final = (
+    FrameType(HANDSHAKE, Handshake, "scheduler"),
+    FrameType(REGISTER, Register, "scheduler"),
+    FrameType(SESSION_ACCEPT, SessionAccept, "worker"),
+    FrameType(RESUME, Resume, "scheduler"),
+    FrameType(RESET, Reset, "both"),
+    FrameType(DRAIN, Drain, "worker"),
+    FrameType(ACK, ControlAck, "both"),
+    FrameType(HEARTBEAT, Heartbeat, "scheduler"),
+    FrameType(ERROR, ControlError, "both"),
+)

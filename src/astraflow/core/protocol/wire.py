@@ -12,7 +12,7 @@ stamps it when the frame is encoded. `payload` holds the typed model of its `typ
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta, Raw
@@ -32,6 +32,7 @@ __all__ = [
     "AttemptRef",
     "Count",
     "Envelope",
+    "FrameType",
     "InstanceId",
     "Int",
     "Name",
@@ -94,6 +95,17 @@ def check_time(field: str, text: str | None) -> None:
     """
     if text is not None and parse_iso(text) is None:
         raise ValueError(f"{NOT_A_TIME}: `{field}`")
+
+
+class FrameType(NamedTuple):
+    """One frame type, declared once: the codec, the directions that peers enforce and the reference follow from it."""
+
+    name: str
+    payload: type[Wire]
+    receiver: Literal["scheduler", "worker", "both"]
+    """Who may receive it; the other side refuses it."""
+    authored: str | None = None
+    """The field that the author of a workflow wrote: it is carried as it was written, repeated keys included."""
 
 
 class Sender(Wire, frozen=True):

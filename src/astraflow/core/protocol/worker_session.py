@@ -1,9 +1,19 @@
-"""The worker's side of a session, without any I/O.
+"""The worker's side of a session, without any I/O. How it gets and loses its connections is in `worker_connection.py`.
 
-How it gets and loses its link is in `worker_link.py`. Here is what happens in an open session:
+Opening:
+
+1. A new session: the handshake is acknowledged, `RegisterWanted` asks for the inventory, the
+   register goes out, the accept opens the session. A resumed one opens with the accept alone, and
+   both sides send again what the other has not acknowledged.
+2. A session outlives its connection: its windows and what is queued in them live on.
+3. Any `control.reset` but the one for a bad frame ends the session: the windows are discarded, and
+   a new session begins at 1. `E.SESSION.STALE_BINDING` says that another process has this identity:
+   the worker is over and does not fight back.
+
+While it is open:
 
 1. A heartbeat goes out at once and then every interval; jitter only shortens it. One that stays
-   unanswered for 3 s closes the link, so that a half-open connection is replaced long before the
+   unanswered for 3 s closes the connection, so that a half-open one is replaced long before the
    fence.
 2. Commands are handed up in order, once, and acknowledged when they are `taken` (R1).
 3. What is sent is queued in the session, connected or not (R10), and forgotten by `ack_seq` alone.
@@ -16,23 +26,30 @@ The caller feeds frames of the current connection only: those of a former one ar
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from astraflow.core import errors
 from astraflow.core.protocol import business, codec, control, limits
-from astraflow.core.protocol.duplex import NoSession
+from astraflow.core.protocol.duplex import NoSession, SeenFrames
+from astraflow.core.protocol.frames import FrameMaker
+from astraflow.core.protocol.heartbeats import HeartbeatTracker
+from astraflow.core.protocol.live_session import LiveSession
 from astraflow.core.protocol.send_window import QueueFull
 from astraflow.core.protocol.session_states import State, Trigger
-from astraflow.core.protocol.wire import AckInfo, Envelope, Unreadable, is_sequenced
+from astraflow.core.protocol.wire import Envelope, Sender, Unreadable, is_sequenced
+from astraflow.core.protocol.worker_connection import (
+    OPEN,
+    OPENING,
+    UNCONNECTED,
+    WorkerConnection,
+    WorkerOutbox,
+)
 from astraflow.core.protocol.worker_events import (
-    Acked,
-    CloseConnection,
-    Connect,
     Credential,
-    Delivered,
     DrainAsked,
     HeartbeatAnswered,
     HeartbeatDue,
     PeerError,
-    Poisoned,
     Ready,
     Refused,
     RegisterAnswered,
@@ -44,115 +61,152 @@ from astraflow.core.protocol.worker_events import (
     WorkerIdentity,
     WorkerSettings,
 )
-from astraflow.core.protocol.worker_link import OPEN, WorkerLink
 
-__all__ = [
-    "Acked",
-    "CloseConnection",
-    "Connect",
-    "Credential",
-    "Delivered",
-    "DrainAsked",
-    "HeartbeatAnswered",
-    "HeartbeatDue",
-    "NoSession",
-    "PeerError",
-    "Poisoned",
-    "Ready",
-    "Refused",
-    "RegisterAnswered",
-    "RegisterWanted",
-    "SessionLost",
-    "State",
-    "Superseded",
-    "TurnedAway",
-    "WorkerEvent",
-    "WorkerIdentity",
-    "WorkerSession",
-    "WorkerSettings",
-]
+if TYPE_CHECKING:
+    from random import Random
 
-# What only a worker sends; a scheduler that sends it is confused, or is not one.
-_UPWARD = frozenset(
-    {
-        business.FEEDBACK,
-        business.RESULT,
-        business.EXEC_ERROR,
-        business.NEXT_REQUEST,
-        business.PKG_EVENT,
-        business.PKG_CATALOG,
-        business.RESOURCE_EVENT,
-    }
-)
+    from astraflow.core.ids import IdSource
+
+__all__ = ["WorkerSession"]
+
+_POISON_CODES = (limits.CLOSE_PROTOCOL_ERROR, limits.CLOSE_BAD_TEXT, limits.CLOSE_TOO_BIG)
 
 
-class WorkerSession(WorkerLink):
+class WorkerSession:
     """One worker's session with its scheduler, over any number of connections.
 
     After every input: send `take_frames`, handle `take_events`, and call `tick` no later than at
     `deadline`. Setting `held` says whether attempts are held: then it does not stay away for long.
     """
 
+    def __init__(
+        self,
+        identity: WorkerIdentity,
+        credential: Credential,
+        *,
+        ids: IdSource,
+        rng: Random,
+        settings: WorkerSettings | None = None,
+    ) -> None:
+        self.held = False
+        self._identity = identity
+        self._credential = credential
+        self._rng = rng
+        self._settings = settings or WorkerSettings()
+        self._maker = FrameMaker(identity.tenant, Sender("worker", identity.worker_id), ids)
+        self._outbox = WorkerOutbox()
+        self._connection = WorkerConnection(self._outbox, rng, self._settings)
+        self._heartbeats = HeartbeatTracker(rng, self._settings.heartbeat_answer_timeout_s)
+        self._seen = SeenFrames()
+        self._session: LiveSession | None = None
+        self._now = 0.0
+        self._is_draining = False
+        self._is_finished = False
+        self._offering: str | None = None  # a later register that was not answered yet
+
+    @property
+    def state(self) -> State:
+        return self._connection.state
+
+    @property
+    def session_id(self) -> str | None:
+        return None if self._session is None else self._session.session_id
+
+    @property
+    def counters(self) -> dict[str, int]:
+        return self._outbox.counters
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a session, connected or not: `send` queues in it."""
+        return self._session is not None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether frames flow now."""
+        return self._connection.state in OPEN
+
+    def take_frames(self) -> list[Envelope]:
+        """The frames to put on the current connection, in order."""
+        if self._session is not None and self._connection.state in OPEN:
+            self._session.flush(self._now)
+        return self._outbox.take_frames()
+
+    def take_events(self) -> list[WorkerEvent]:
+        return self._outbox.take_events()
+
+    def connected(self, now: float) -> None:
+        """A connection was opened: resume the session, or begin a new one."""
+        self._now = now
+        if not self._connection.connected(now):
+            return
+        session = self._session
+        if session is None:
+            frame = self._maker.asking(control.HANDSHAKE, self._handshake())
+        else:
+            committed = session.duplex.receiving.committed
+            seen = None if committed < 0 else committed
+            resume = control.Resume(session.session_id, session.token, seen)
+            frame = self._maker.asking(control.RESUME, resume)
+        self._connection.open_with(frame, now)
+
+    def disconnected(self, now: float, close_code: int | None = None) -> None:
+        """The connection is gone, or could not be opened."""
+        self._now = now
+        if not self._connection.disconnected(now):
+            return
+        if close_code in _POISON_CODES and self._session is not None:
+            self._session.strike()
+        self._lose_connection(now)
+
     def sent_at(self, frame_id: str) -> float | None:
         """When that heartbeat or register was sent; None if unknown or too long ago."""
-        return self._pulse.sent_at(frame_id)
+        return self._heartbeats.sent_at(frame_id)
 
     def deadline(self) -> float | None:
         """When `tick` must be called at the latest; None if nothing is awaited."""
-        if self.state is State.BACKOFF:
-            return self._retry_at
-        if self.state is State.NEW:
-            return self._connect_ends
-        if self.state in (State.HANDSHAKING, State.REGISTERED):
-            return min(self._opening_ends, self._opening_repeats)
-        if self.state not in OPEN:
-            return None
-        assert self._duplex is not None
-        self._pump_stirred()
-        if self._duplex.sending.broken:
+        session = self._session
+        if self._connection.state not in OPEN or session is None:
+            return self._connection.deadline()
+        session.flush(self._now)
+        if session.duplex.sending.broken:
             return self._now
-        windows, pulse = self._duplex.deadline(), self._pulse.deadline()
-        if windows is None or pulse is None:
-            return pulse if windows is None else windows
-        return min(windows, pulse)
+        windows, heartbeats = session.duplex.deadline(), self._heartbeats.deadline()
+        if windows is None or heartbeats is None:
+            return heartbeats if windows is None else windows
+        return min(windows, heartbeats)
 
     def check(self) -> None:
         """Assert what must hold between two inputs (I6)."""
-        assert self.state not in OPEN or self._duplex is not None
-        assert (self._duplex is None) == (self.session_id is None)
-        assert self.state is not State.READY or not self._is_draining
-        self._pulse.check()
-        if self._duplex is not None:
-            self._duplex.check()
+        assert self._connection.state not in OPEN or self._session is not None
+        assert self._connection.state is not State.READY or not self._is_draining
+        self._heartbeats.check()
+        if self._session is not None:
+            self._session.duplex.check()
 
     def bad_frame(self, error: errors.AstraflowError, now: float) -> None:
         """The peer sent something that is not a frame: the connection ends, the session does not."""
         self._now = now
-        if self.state in (State.NEW, State.BACKOFF, State.CLOSED):
+        if self._connection.state in (*UNCONNECTED, State.CLOSED):
             return
-        self._count("bad_frames")
+        self._outbox.count("bad_frames")
         code = (
             error.close_code if isinstance(error, codec.BadFrame) else limits.CLOSE_PROTOCOL_ERROR
         )
         reset = control.Reset(error.code.code, error.message)
-        self._frames.append(self._maker.make(control.RESET, reset))
-        self._close(code)
-        self._lose_link(now)
+        self._outbox.frames.append(self._maker.make(control.RESET, reset))
+        self._connection.close(code)
+        self._lose_connection(now)
 
     def tick(self, now: float) -> None:
         """Do what is due."""
         self._now = now
-        if self.state is State.BACKOFF:
-            if now >= self._retry_at:
-                self._go(Trigger.RETRY_DUE)
-        elif self.state is State.NEW:
-            if self._connect_ends is not None and now >= self._connect_ends:
-                self._count("connect_timeouts")
-                self._lose_link(now)
-        elif self.state in (State.HANDSHAKING, State.REGISTERED):
-            self._tick_opening(now)
-        elif self.state in OPEN:
-            self._tick_open(now)
+        if self._session is not None and self._connection.state in OPEN:
+            self._tick_open(self._session, now)
+        elif self._connection.tick(now):
+            if self._connection.state in OPENING:
+                self._connection.close(limits.CLOSE_NORMAL)
+            self._lose_connection(now)
 
     def register(self, register: control.Register, now: float) -> str:
         """Answer `RegisterWanted`, or replace packages, labels and capabilities in an open session.
@@ -161,15 +215,14 @@ class WorkerSession(WorkerLink):
         """
         self._now = now
         frame = self._maker.asking(control.REGISTER, register)
-        if self.state is State.REGISTERED:
-            self._opening = frame
-            self._opening_repeats = now + self._settings.opening_repeat_s
-        elif self.state not in OPEN:
-            return frame.id
-        else:
+        if self._connection.state is State.REGISTERED:
+            self._connection.open_with(frame, now)
+        elif self._connection.state in OPEN:
             self._offering = frame.id
-        self._pulse.remember(frame.id, now)
-        self._frames.append(frame)
+            self._outbox.frames.append(frame)
+        else:
+            return frame.id
+        self._heartbeats.remember(frame.id, now)
         return frame.id
 
     def heartbeat(self, heartbeat: control.Heartbeat, now: float) -> str:
@@ -178,14 +231,13 @@ class WorkerSession(WorkerLink):
         Without a link nothing is sent: `HeartbeatDue` comes again.
         """
         self._now = now
-        if self.state not in OPEN:
+        if self._session is None or self._connection.state not in OPEN:
             return self._maker.ids.new()
-        assert self._duplex is not None
         # The ack tells the scheduler what the worker had taken when it made its list of attempts.
-        ack = self._duplex.riding_ack(request=True, always=True)
+        ack = self._session.duplex.riding_ack(request=True, always=True)
         frame = self._maker.make(control.HEARTBEAT, heartbeat, None, ack)
-        self._pulse.sent(frame.id, now)
-        self._frames.append(frame)
+        self._heartbeats.sent(frame.id, now)
+        self._outbox.frames.append(frame)
         return frame.id
 
     def send(
@@ -211,30 +263,23 @@ class WorkerSession(WorkerLink):
             Unsendable: the receiver would refuse this frame.
         """
         self._now = now
-        if self._duplex is None:
+        session = self._session
+        if session is None:
             raise NoSession
-        if self._settings.checks_outgoing:
-            codec.check_outgoing(frame_type, payload, max_bytes=self._settings.max_frame_bytes)
-        frame = self._maker.make(frame_type, payload, corr, None, frame_id)
         is_feedback = frame_type == business.FEEDBACK if feedback is None else feedback
-        if frame_type == business.RESULT and corr is not None and self._duplex.sending.has_feedback:
-            self._duplex.sending.promote(lambda queued: queued.corr == corr)
         try:
-            self._duplex.push(frame, feedback=is_feedback)
+            return session.send(frame_type, payload, corr, is_feedback, frame_id).id
         except QueueFull:
             # It may be full of what could have gone into the window already.
-            self._is_stirred = True
-            self._pump_stirred()
-            self._duplex.push(frame, feedback=is_feedback)
-        self._is_stirred = True
-        return frame.id
+            if self._connection.state in OPEN:
+                session.wake()
+                session.flush(now)
+            return session.send(frame_type, payload, corr, is_feedback, frame_id).id
 
     def replace(self, frame_id: str, frame_type: str, payload: object, corr: str | None) -> bool:
         """Put a failure in the place of a poisoned frame; it keeps the frame's id and seq."""
-        if self._duplex is None:
-            return False
-        frame = self._maker.make(frame_type, payload, corr, None, frame_id)
-        return self._duplex.sending.replace(frame_id, frame)
+        session = self._session
+        return session is not None and session.replace(frame_id, frame_type, payload, corr)
 
     def taken(self, seq: int, session_id: str | None = None) -> None:
         """A delivered command was taken: its ack may go out (R1).
@@ -242,28 +287,26 @@ class WorkerSession(WorkerLink):
         Who takes commands later than in the step that delivered them must say of which session
         the seq is: a new session counts from 0 again.
         """
-        is_former = session_id is not None and session_id != self.session_id
-        if self._duplex is None or is_former or seq > self._duplex.receiving.delivered:
-            self._count("taken_late")
-            return
-        self._duplex.commit(seq)
-        self._is_stirred = True
+        session = self._session
+        is_former = session is None or session_id not in (None, session.session_id)
+        if session is None or is_former or not session.taken(seq):
+            self._outbox.count("taken_late")
 
     def fenced(self, now: float) -> None:
         """The worker stopped its work by itself: drop the session and register anew (R8)."""
         self._now = now
-        if self.state is State.CLOSED:
+        if self._connection.state is State.CLOSED:
             return
         self._drop_session(None)
-        if self.state not in (State.NEW, State.BACKOFF):
-            self._close(limits.CLOSE_NORMAL)
-            self._lose_link(now)
+        if self._connection.state not in UNCONNECTED:
+            self._connection.close(limits.CLOSE_NORMAL)
+            self._lose_connection(now)
 
     def start_drain(self, now: float) -> None:
         """The worker itself wants to stop: "heartbeats at once with `draining: true`"."""
         self._now = now
         self._drain()
-        if self.state in OPEN:
+        if self._connection.state in OPEN:
             self._ask_heartbeat()
 
     def finished(self, now: float) -> None:
@@ -276,17 +319,17 @@ class WorkerSession(WorkerLink):
         """Use a new credential from now on, and present it in an open session."""
         self._now = now
         self._credential = credential
-        if self.state in OPEN:
-            self._frames.append(self._maker.asking(control.HANDSHAKE, self._handshake()))
+        if self._connection.state in OPEN:
+            self._outbox.frames.append(self._maker.asking(control.HANDSHAKE, self._handshake()))
 
     def feed(self, envelope: Envelope, now: float) -> None:
         """Take a frame of the current connection."""
         self._now = now
-        if self.state in (State.NEW, State.BACKOFF, State.CLOSED):
-            self._count("frames_without_link")
+        if self._connection.state in (*UNCONNECTED, State.CLOSED):
+            self._outbox.count("frames_without_link")
             return
         if envelope.tenant != self._identity.tenant or envelope.sender.role != "scheduler":
-            self._count("foreign_frames")
+            self._outbox.count("foreign_frames")
             return
         if is_sequenced(envelope.type):
             self._on_sequenced(envelope, now)
@@ -294,13 +337,14 @@ class WorkerSession(WorkerLink):
             self._on_unreadable_control(envelope)
         else:
             self._on_control(envelope, now)
-        self._is_stirred = True
+        if self._session is not None:
+            self._session.wake()
         if self._is_finished:
             self._end_if_done()
 
     def _on_control(self, envelope: Envelope, now: float) -> None:
-        if self._duplex is not None and self.state in OPEN:
-            self._on_riding_ack(envelope.ack, now)
+        if self._session is not None and self._connection.state in OPEN:
+            self._session.on_riding_ack(envelope.ack, now)
         payload = envelope.payload
         if isinstance(payload, control.ControlAck):
             self._on_control_ack(payload, now)
@@ -309,123 +353,214 @@ class WorkerSession(WorkerLink):
         elif isinstance(payload, control.Reset):
             self._on_reset(payload, now)
         elif isinstance(payload, control.ControlError):
-            self._events.append(
+            self._outbox.events.append(
                 PeerError(payload.for_, payload.code, payload.message, payload.pointer)
             )
         else:
-            self._count("unexpected_frames")
+            self._outbox.count("unexpected_frames")
 
     def _on_sequenced(self, envelope: Envelope, now: float) -> None:
-        if self._duplex is None or self.state not in OPEN:
-            self._count("unexpected_frames")
+        session = self._session
+        if session is None or self._connection.state not in OPEN:
+            self._outbox.count("unexpected_frames")
             return
         if envelope.seq is None:
             bad = codec.BadFrame(limits.CLOSE_PROTOCOL_ERROR, "has no seq", pointer="/seq")
             self.bad_frame(bad, now)
             return
-        self._on_riding_ack(envelope.ack, now)
-        for ready in self._duplex.receive(envelope):
-            self._deliver(ready)
+        session.on_riding_ack(envelope.ack, now)
+        for ready in session.duplex.receive(envelope):
+            if isinstance(ready.payload, control.Drain):
+                self._on_drain(ready, ready.payload)
+            else:
+                session.deliver(ready)
 
-    def _deliver(self, envelope: Envelope) -> None:
-        seq, payload = envelope.seq, envelope.payload
-        assert seq is not None
-        assert self._duplex is not None
-        if isinstance(payload, control.Drain):
-            deadline = None if payload.deadline_ms is None else payload.deadline_ms / 1000
-            self._drain()
-            self._events.append(DrainAsked(seq, payload.reason, deadline))
-        elif isinstance(payload, Unreadable):
-            self._refuse(envelope, payload)
-        elif envelope.type in _UPWARD:
-            unknown = Unreadable(errors.CMD_UNKNOWN, "/type", "not a frame for a worker")
-            self._refuse(envelope, unknown)
-        elif envelope.type.startswith("ext."):
-            self._count("ext_dropped")
-            self._duplex.commit(seq)
-        else:
-            self._events.append(Delivered(seq, envelope))
-
-    def _refuse(self, envelope: Envelope, unreadable: Unreadable) -> None:
-        """PROTOCOL §1: "their seq is consumed and acked … the session lives on"."""
-        assert self._duplex is not None
+    def _on_drain(self, envelope: Envelope, drain: control.Drain) -> None:
         assert envelope.seq is not None
-        self._count("refused")
-        self._duplex.commit(envelope.seq)
-        self._frames.append(self._maker.error(envelope.id, unreadable))
-        self._events.append(Refused(envelope, unreadable))
+        deadline_s = None if drain.deadline_ms is None else drain.deadline_ms / 1000
+        self._drain()
+        self._outbox.events.append(DrainAsked(envelope.seq, drain.reason, deadline_s))
 
     def _on_unreadable_control(self, envelope: Envelope) -> None:
         unreadable = envelope.payload
         assert isinstance(unreadable, Unreadable)
         if unreadable.code is errors.CMD_UNKNOWN:
             # "Unknown `control.*`: acked if asked, counted, dropped."
-            self._count("unknown_control")
+            self._outbox.count("unknown_control")
             if envelope.ack is not None and envelope.ack.request:
                 answer = control.ControlAck(envelope.id)
-                self._frames.append(self._maker.make(control.ACK, answer))
+                self._outbox.frames.append(self._maker.make(control.ACK, answer))
             return
-        self._count("refused")
+        self._outbox.count("refused")
         if envelope.type != control.ERROR:
-            self._frames.append(self._maker.error(envelope.id, unreadable))
-        self._events.append(Refused(envelope, unreadable))
-
-    def _on_riding_ack(self, ack: AckInfo | None, now: float) -> None:
-        if ack is not None and ack.is_window_ack:
-            self._on_window_ack(ack.seq, ack.bitmap, ack.window, now)
-
-    def _on_window_ack(self, seq: int | None, bitmap: str, window: int | None, now: float) -> None:
-        assert self._duplex is not None
-        frame_ids = self._duplex.on_ack(seq, bitmap, window, now)
-        if frame_ids:
-            self._events.append(Acked(frame_ids))
+            self._outbox.frames.append(self._maker.error(envelope.id, unreadable))
+        self._outbox.events.append(Refused(envelope, unreadable))
 
     def _on_control_ack(self, ack: control.ControlAck, now: float) -> None:
-        if self.state in OPEN and ack.is_window_ack:
-            self._on_window_ack(ack.ack_seq, ack.ack_bitmap, ack.recv_window, now)
+        if self._session is not None and self._connection.state in OPEN and ack.is_window_ack:
+            self._session.on_ack(ack.ack_seq, ack.ack_bitmap, ack.recv_window, now)
         if ack.for_ is None:
             return
-        if self._opening is not None and ack.for_ == self._opening.id:
-            self._on_opening_acked(now)
+        opening = self._connection.opening
+        if opening is not None and ack.for_ == opening.id:
+            self._on_opening_acked(opening, now)
             return
-        sent_at = self._pulse.answered(ack.for_)
+        sent_at = self._heartbeats.answered(ack.for_)
         if sent_at is not None:
-            self._events.append(HeartbeatAnswered(ack.for_, sent_at, ack.stop))
+            self._outbox.events.append(HeartbeatAnswered(ack.for_, sent_at, ack.stop))
         elif ack.for_ == self._offering:
             self._offering = None
-            self._events.append(RegisterAnswered(ack.for_))
+            self._outbox.events.append(RegisterAnswered(ack.for_))
 
-    def _on_opening_acked(self, now: float) -> None:
-        assert self._opening is not None
-        if self.state is State.HANDSHAKING and self._opening.type == control.HANDSHAKE:
-            self._opening = None
-            self._go(Trigger.GREETED)
-            self._events.append(RegisterWanted())
-        self._opening_repeats = now + self._settings.opening_repeat_s
+    def _on_opening_acked(self, opening: Envelope, now: float) -> None:
+        if self._connection.state is State.HANDSHAKING and opening.type == control.HANDSHAKE:
+            self._connection.opening = None
+            self._connection.go(Trigger.GREETED)
+            self._outbox.events.append(RegisterWanted())
+        self._connection.delay_repeat(now)
 
-    def _tick_open(self, now: float) -> None:
-        assert self._duplex is not None
-        self._duplex.pump(now, self._frames)
-        if self._duplex.sending.broken:
-            self._count("links_broken")
-            self._break_link(now)
+    def _tick_open(self, session: LiveSession, now: float) -> None:
+        session.duplex.pump(now, self._outbox.frames)
+        if session.duplex.sending.broken:
+            self._outbox.count("links_broken")
+            self._break_connection(now)
             return
-        if self._pulse.is_overdue(now):
-            self._count("heartbeats_unanswered")
-            self._break_link(now)
+        if self._heartbeats.is_overdue(now):
+            self._outbox.count("heartbeats_unanswered")
+            self._break_connection(now)
             return
-        due_at = self._pulse.due_at
+        due_at = self._heartbeats.due_at
         if due_at is not None and now >= due_at:
             self._ask_heartbeat()
 
     def _end_if_done(self) -> None:
-        if self.state is State.CLOSED:
+        if self._connection.state is State.CLOSED:
             return
-        if self._duplex is not None and not self._duplex.sending.is_idle:
+        duplex = None if self._session is None else self._session.duplex
+        if duplex is not None and not duplex.sending.is_idle:
             return
-        if self.state not in (State.NEW, State.BACKOFF):
-            # The commands taken last are acknowledged before the link goes.
-            if self._duplex is not None and self._duplex.receiving.is_ack_owed():
-                self._frames.append(self._duplex.answer(None))
-            self._close(limits.CLOSE_NORMAL)
-        self._go(Trigger.FINISHED)
+        if self._connection.state not in UNCONNECTED:
+            # The commands taken last are acknowledged before the connection goes.
+            if duplex is not None and duplex.receiving.is_ack_owed():
+                self._outbox.frames.append(duplex.answer(None))
+            self._connection.close(limits.CLOSE_NORMAL)
+        self._connection.go(Trigger.FINISHED)
+
+    def _on_accept(self, accept: control.SessionAccept, now: float) -> None:
+        session, connection = self._session, self._connection
+        is_current = session is not None and session.session_id == accept.session_id
+        if (
+            connection.state is State.REGISTERED
+            and not accept.resumed
+            and connection.opening is not None
+        ):
+            self._begin_session(accept)
+        elif session is not None and is_current and not accept.resumed:
+            # "An accept that carries the current `session_id` and `resumed: false` changes the
+            # token only."
+            session.token = accept.session_token
+        elif session is not None and is_current and connection.state is State.HANDSHAKING:
+            connection.go(Trigger.RESUMED)
+            session.resume(accept, now)
+            session.token = accept.session_token
+            self._enter_open(accept)
+        else:
+            self._outbox.count("unexpected_frames")
+
+    def _begin_session(self, accept: control.SessionAccept) -> None:
+        assert self._session is None
+        self._session = LiveSession(
+            accept, self._maker, self._seen, self._rng, self._settings, self._outbox
+        )
+        self._connection.go(Trigger.ACCEPTED)
+        self._enter_open(accept)
+
+    def _enter_open(self, accept: control.SessionAccept) -> None:
+        self._connection.entered()
+        self._heartbeats.interval_s = accept.heartbeat_interval_ms / 1000
+        if self._is_draining:
+            self._connection.go(Trigger.DRAIN)
+        self._outbox.events.append(
+            Ready(
+                accept.resumed,
+                accept.session_id,
+                accept.lease_ttl_ms / 1000,
+                self._heartbeats.interval_s,
+                accept.max_frame_bytes,
+            )
+        )
+        self._ask_heartbeat()
+
+    def _on_reset(self, reset: control.Reset, now: float) -> None:
+        """The peer ends the link, and with it the session unless it only minded one frame."""
+        self._outbox.count("resets")
+        if reset.code == errors.SESSION_STALE_BINDING.code:
+            self._drop_session(reset.code)
+            self._connection.close(limits.CLOSE_NORMAL)
+            self._connection.go(Trigger.SUPERSEDED)
+            self._outbox.events.append(Superseded())
+            return
+        was_resuming = self._connection.state is State.HANDSHAKING and self._session is not None
+        was_opening = self._connection.state in OPENING and not was_resuming
+        if reset.code == errors.PROTOCOL_BAD_FRAME.code:
+            if self._session is not None:
+                self._session.strike()
+        else:
+            self._drop_session(reset.code)
+        if reset.code == errors.SESSION_MOVED.code:
+            self._connection.location = reset.location
+        self._connection.close(limits.CLOSE_NORMAL)
+        retry_after_s = (reset.retry_after_ms or 0) / 1000
+        # "INVALID_TOKEN on *resume* → handshake at once; on *handshake* → backoff ≥ 30 s." A session
+        # that is unknown, or a tenant that moved, is also no reason to wait.
+        at_once = retry_after_s == 0 and (
+            (was_resuming and self._session is None) or reset.code == errors.SESSION_MOVED.code
+        )
+        is_denied = was_opening and reset.code.startswith("E.AUTH.")
+        self._lose_connection(now, at_once=at_once, retry_after_s=retry_after_s, denied=is_denied)
+        self._outbox.events.append(TurnedAway(reset.code, reset.reason, self._connection.retry_at))
+
+    def _handshake(self) -> control.Handshake:
+        who, proof = self._identity, self._credential
+        return control.Handshake(
+            limits.PROTOCOLS_SUPPORTED[-1],
+            control.Auth(proof.mode, proof.token, proof.fingerprint),
+            control.HandshakeWorker(
+                who.worker_id, who.incarnation, who.name, who.version, who.hostname
+            ),
+        )
+
+    def _ask_heartbeat(self) -> None:
+        self._heartbeats.due_at = None
+        self._outbox.events.append(HeartbeatDue())
+
+    def _break_connection(self, now: float) -> None:
+        self._connection.close(limits.CLOSE_NORMAL)
+        self._lose_connection(now)
+
+    def _lose_connection(
+        self,
+        now: float,
+        *,
+        at_once: bool = False,
+        retry_after_s: float = 0.0,
+        denied: bool = False,
+    ) -> None:
+        self._connection.lost()
+        self._heartbeats.stop()
+        if self._is_finished and (self._session is None or self._session.duplex.sending.is_idle):
+            self._connection.go(Trigger.FINISHED)
+            return
+        self._connection.retry(
+            now, held=self.held, at_once=at_once, retry_after_s=retry_after_s, denied=denied
+        )
+
+    def _drop_session(self, code: str | None) -> None:
+        if self._session is not None:
+            self._session = None
+            self._outbox.events.append(SessionLost(code))
+
+    def _drain(self) -> None:
+        self._is_draining = True
+        if self._connection.state is State.READY:
+            self._connection.go(Trigger.DRAIN)

@@ -20,7 +20,8 @@ from astraflow.core.protocol import business, control
 from astraflow.core.protocol.events import Delivered, HeartbeatArrived, RegisterArrived, SendFrame
 from astraflow.core.protocol.gateway import Gateway, GatewayEvent
 from astraflow.core.protocol.wire import AttemptRef, Envelope
-from astraflow.core.protocol.worker_session import Credential, WorkerIdentity, WorkerSession
+from astraflow.core.protocol.worker_events import Credential, WorkerIdentity
+from astraflow.core.protocol.worker_session import WorkerSession
 from tests.unit.core.protocol.pair import GOOD_TOKEN, TENANT, WORKER, CountedIds, Doors, PlainTokens
 
 TTL_MS = 30_000

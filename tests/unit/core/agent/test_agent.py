@@ -10,8 +10,9 @@ from astraflow.core.agent.actions import Answer, Exit, HandUp, Kill, Start, Stop
 from astraflow.core.protocol import business, codec, control, limits
 from astraflow.core.protocol.events import RegisterArrived
 from astraflow.core.protocol.send_window import QueueFull
+from astraflow.core.protocol.session_states import State
 from astraflow.core.protocol.wire import AttemptRef, Envelope, Sender, Unreadable
-from astraflow.core.protocol.worker_session import State, WorkerSession
+from astraflow.core.protocol.worker_session import WorkerSession
 from tests.unit.core.agent.desk import Desk
 from tests.unit.core.protocol.pair import TENANT, CountedIds, frame_of_worker, handshake
 

@@ -41,7 +41,8 @@ from astraflow.core.protocol import business, control
 from astraflow.core.protocol.events import GatewaySettings, Principal, SendFrame
 from astraflow.core.protocol.gateway import Gateway
 from astraflow.core.protocol.wire import AckInfo, AttemptRef, Envelope, Sender, is_sequenced
-from astraflow.core.protocol.worker_session import Credential, WorkerIdentity, WorkerSession
+from astraflow.core.protocol.worker_events import Credential, WorkerIdentity
+from astraflow.core.protocol.worker_session import WorkerSession
 from astraflow.core.runs.facts import Fact
 from astraflow.core.runs.run import Run, Task
 from astraflow.core.workflow.plan import Plan

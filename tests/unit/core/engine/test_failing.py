@@ -9,7 +9,7 @@ import pytest
 from astraflow.core.engine import engine as module
 from astraflow.core.engine.engine import InputFailed, SessionFailed
 from astraflow.core.protocol import business
-from astraflow.core.protocol.gateway import Gateway
+from astraflow.core.protocol.open_sessions import OpenSessions
 from tests.unit.core.engine.rig import TENANT, RawWorker, Rig
 from tests.unit.plans import make_plan
 
@@ -45,7 +45,7 @@ def test_a_session_that_fails_is_given_up_and_the_engine_goes_on(
     rig = Rig()
     raw = RawWorker(rig)
     with monkeypatch.context() as patch:
-        patch.setattr(Gateway, "_deliver", fail)
+        patch.setattr(OpenSessions, "_deliver", fail)
         with pytest.raises(SessionFailed):
             raw.send(business.RESOURCE_EVENT, business.ResourceEvent("r", "ready"))
     rig.engine.abandon(raw.conn, rig.now, rig.at)

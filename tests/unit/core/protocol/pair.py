@@ -11,15 +11,11 @@ import random
 from typing import TYPE_CHECKING, NamedTuple
 
 from astraflow.core import errors
-from astraflow.core.protocol import business, control, gateway, worker_session
+from astraflow.core.protocol import business, control, gateway, worker_events
 from astraflow.core.protocol.gateway import Gateway, GatewaySettings, Principal
 from astraflow.core.protocol.wire import Envelope, Sender
-from astraflow.core.protocol.worker_session import (
-    Credential,
-    WorkerIdentity,
-    WorkerSession,
-    WorkerSettings,
-)
+from astraflow.core.protocol.worker_events import Credential, WorkerIdentity, WorkerSettings
+from astraflow.core.protocol.worker_session import WorkerSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -156,7 +152,7 @@ class SessionPair:
         self.to_worker: list[Envelope] = []
         self.to_gateway: list[Envelope] = []
         self.closed_by_gateway: list[int] = []
-        self.worker_events: list[worker_session.WorkerEvent] = []
+        self.worker_events: list[worker_events.WorkerEvent] = []
         self.gateway_events: list[gateway.GatewayEvent] = []
         self.frames_seen: list[Envelope] = []
         self._take_worker_events()
@@ -284,7 +280,7 @@ class SessionPair:
         return [
             event.envelope.corr or ""
             for event in self.worker_events
-            if isinstance(event, worker_session.Delivered)
+            if isinstance(event, worker_events.Delivered)
         ]
 
     def of(self, kind: type) -> list[object]:
@@ -312,16 +308,16 @@ class SessionPair:
         events = self.worker.take_events()
         for event in events:
             self.worker_events.append(event)
-            if isinstance(event, worker_session.Connect):
+            if isinstance(event, worker_events.Connect):
                 self.connect_at, self.location = event.at, event.location
-            elif isinstance(event, worker_session.CloseConnection):
+            elif isinstance(event, worker_events.CloseConnection):
                 self._flush_and_close()
-            elif isinstance(event, worker_session.RegisterWanted):
+            elif isinstance(event, worker_events.RegisterWanted):
                 self.worker.register(register(), self.now)
-            elif isinstance(event, worker_session.HeartbeatDue) and self.beats:
+            elif isinstance(event, worker_events.HeartbeatDue) and self.beats:
                 self.worker.heartbeat(control.Heartbeat(), self.now)
             elif self.takes and isinstance(
-                event, worker_session.Delivered | worker_session.DrainAsked
+                event, worker_events.Delivered | worker_events.DrainAsked
             ):
                 self.worker.taken(event.seq)
         return bool(events)

@@ -27,6 +27,7 @@ from astraflow.core.protocol.gateway import (
     SendFrame,
     SessionEnded,
 )
+from astraflow.core.protocol.open_sessions import OpenSessions
 from astraflow.core.protocol.window import QueueFull
 from astraflow.core.protocol.wire import AckInfo, AttemptRef, Envelope, Unreadable
 from tests.unit.core.protocol.pair import (
@@ -732,7 +733,7 @@ def test_an_acknowledgement_that_was_asked_for_comes_with_the_commit() -> None:
     door.tick(0.02)
     assert door.answers(1).count(control.WindowAck(frame.id, 0, "0", 256)) == 2
     door.feed(1, business.RESULT, result(), seq=9999, ack=AckInfo(True))
-    assert door.gateway._sessions[session_id].duplex._asked == {}
+    assert door.gateway._table.sessions[session_id].duplex._asked == {}
 
 
 def test_a_frame_resent_in_a_new_session_is_not_handled_again_once_committed() -> None:
@@ -753,7 +754,7 @@ def test_only_so_many_workers_are_remembered_for_what_they_sent() -> None:
     for number in range(4):
         door.enter(number, worker=f"w-{number}")
         door.gateway.closed(number, door.now)
-    assert len(door.gateway._seen) == 2
+    assert len(door.gateway._table._seen) == 2
 
 
 def test_unsequenced_frames_with_a_seq_and_sequenced_without_are_bad() -> None:
@@ -1110,7 +1111,7 @@ def test_busy_sessions_do_not_pile_up_timers() -> None:
     for number in range(300):
         pair.sends(number)
         pair.wait(0.02, step=0.01)
-    assert len(pair.gateway._timers) < 60
+    assert len(pair.gateway._pump) < 60
 
 
 # --- what fails inside ---
@@ -1122,13 +1123,13 @@ def test_a_session_that_failed_inside_is_given_up_with_all_that_it_was_about_to_
     door = Door()
     session_id = door.enter(1)
     other = door.enter(2, worker="w-2")
-    deliver = Gateway._deliver
+    deliver = OpenSessions._deliver
 
-    def failing(self: Gateway, *args: Any) -> None:
+    def failing(self: OpenSessions, *args: Any) -> None:
         deliver(self, *args)
         raise RuntimeError
 
-    monkeypatch.setattr(Gateway, "_deliver", failing)
+    monkeypatch.setattr(OpenSessions, "_deliver", failing)
     with pytest.raises(RuntimeError):
         door.feed(1, business.RESULT, result(1), seq=0, corr="task-1")
     door.gateway.abandon(1, door.now)

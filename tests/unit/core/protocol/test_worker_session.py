@@ -5,11 +5,12 @@ import pytest
 from astraflow.core import errors
 from astraflow.core.protocol import business, control, gateway, limits
 from astraflow.core.protocol.codec import BadFrame
+from astraflow.core.protocol.duplex import NoSession
 from astraflow.core.protocol.gateway import GatewaySettings
 from astraflow.core.protocol.session_states import State
 from astraflow.core.protocol.window import QueueFull
 from astraflow.core.protocol.wire import AckInfo, AttemptRef, Envelope, Sender, Unreadable
-from astraflow.core.protocol.worker_session import (
+from astraflow.core.protocol.worker_events import (
     Acked,
     CloseConnection,
     Connect,
@@ -18,7 +19,6 @@ from astraflow.core.protocol.worker_session import (
     DrainAsked,
     HeartbeatAnswered,
     HeartbeatDue,
-    NoSession,
     PeerError,
     Poisoned,
     Ready,
@@ -297,13 +297,13 @@ def test_a_refused_session_token_on_resume_means_a_handshake_at_once() -> None:
 
 def test_an_accept_of_another_session_is_ignored() -> None:
     pair = opened()
-    token = pair.worker._token
+    token = pair.worker._session.token
     accept = control.SessionAccept(
         "other", "token", "2026-01-01T00:00:00Z", False, "w-1", 4, 4096, 5000, 30000
     )
     feed(pair, control.SESSION_ACCEPT, accept)
     assert pair.worker.counters["unexpected_frames"] == 1
-    assert pair.worker._token == token
+    assert pair.worker._session.token == token
 
 
 def test_the_smaller_window_counts() -> None:
@@ -854,9 +854,9 @@ def test_a_credential_does_not_print_its_token() -> None:
 
 def test_a_renewed_token_changes_nothing_else() -> None:
     pair = opened(tokens=None)
-    before = pair.worker._token
+    before = pair.worker._session.token
     pair.wait(3600.0 - 290.0, step=1.0)
-    assert pair.worker._token != before
+    assert pair.worker._session.token != before
     assert len(pair.of(Ready)) == 1
 
 

@@ -1,4 +1,4 @@
-"""The way into a gateway: from an open connection to an open session, and who is turned away.
+"""Session opening on the scheduler's side: from an open connection to an open session, and who is refused.
 
 The rules (PROTOCOL §2, §6):
 
@@ -26,7 +26,6 @@ from astraflow.core.protocol import control, limits
 from astraflow.core.protocol.admission import Admission, Denial, Identity
 from astraflow.core.protocol.events import (
     Acked,
-    Authenticate,
     GatewaySettings,
     IdentityBound,
     Principal,
@@ -34,7 +33,6 @@ from astraflow.core.protocol.events import (
     RegisterArrived,
     SessionTokens,
 )
-from astraflow.core.protocol.hub import Connection, Hub
 from astraflow.core.protocol.scheduler_session import SchedulerSession
 from astraflow.core.protocol.wire import Envelope, Unreadable, is_sequenced
 
@@ -43,51 +41,74 @@ if TYPE_CHECKING:
     from random import Random
 
     from astraflow.core.ids import IdSource
+    from astraflow.core.protocol.connection_table import ConnectionTable, PeerConnection
+    from astraflow.core.protocol.gateway_outbox import GatewayOutbox
+    from astraflow.core.protocol.session_pump import SessionPump
 
-__all__ = ["Lobby"]
+__all__ = ["SessionOpener"]
 
 
-class Lobby(Hub):
-    """The opening half of a gateway. Not for use by itself."""
+class SessionOpener:
+    """Handles frames until the session is open, gives out session tokens, and refuses frames."""
+
+    __slots__ = (
+        "_admission",
+        "_ids",
+        "_may_speak",
+        "_outbox",
+        "_pump",
+        "_rng",
+        "_settings",
+        "_table",
+        "_tokens",
+    )
 
     def __init__(
         self,
+        table: ConnectionTable,
+        outbox: GatewayOutbox,
+        pump: SessionPump,
+        admission: Admission,
         *,
-        scheduler_id: str,
         ids: IdSource,
         rng: Random,
-        authenticate: Authenticate,
         tokens: SessionTokens,
-        settings: GatewaySettings | None = None,
-        may_speak: Callable[[float], bool] | None = None,
+        settings: GatewaySettings,
+        may_speak: Callable[[float], bool] | None,
     ) -> None:
-        super().__init__(scheduler_id, ids, settings or GatewaySettings())
+        self._table = table
+        self._outbox = outbox
+        self._pump = pump
+        self._admission = admission
+        self._ids = ids
         self._rng = rng
         self._tokens = tokens
-        self._admission = Admission(authenticate, tokens)
+        self._settings = settings
         self._may_speak = may_speak
 
-    def _on_first(
-        self, connection: Connection, envelope: Envelope, now: float, wall: float
+    def on_first(
+        self, connection: PeerConnection, envelope: Envelope, now: float, wall: float
     ) -> None:
         connection.tenant = envelope.tenant
         connection.claimed = envelope.sender.id
         payload = envelope.payload
-        if not self._speaks(now):
-            self._count("not_spoken")
+        if not self.speaks(now):
+            self._outbox.count("not_spoken")
         elif isinstance(payload, control.Handshake):
             self._on_handshake(connection, envelope, payload, now, wall)
         elif isinstance(payload, control.Resume):
             self._on_resume(connection, envelope, payload, now, wall)
         elif isinstance(payload, Unreadable) and envelope.type == control.HANDSHAKE:
-            self._put(connection, self._maker_for(connection.tenant).error(envelope.id, payload))
-            self._deny(connection, payload.message)
+            self._outbox.put_error(connection, envelope.id, payload)
+            self._table.deny(connection, payload.message)
         else:
-            self._deny(connection, "the first frame must be control.handshake or control.resume")
+            self._table.deny(
+                connection, "the first frame must be control.handshake or control.resume"
+            )
 
     def _on_handshake(
         self,
-        connection: Connection,
+        connection: PeerConnection,
         envelope: Envelope,
         handshake: control.Handshake,
         now: float,
@@ -96,50 +117,50 @@ class Lobby(Hub):
         identity = Identity(envelope.tenant, handshake.worker.worker_instance_id)
         is_known = self._admission.is_bound(identity)
         principal = self._admission.greet(envelope, handshake, connection.certificate, wall)
-        if isinstance(principal, Principal) and identity in self._holders:
+        if isinstance(principal, Principal) and identity in self._table.holders:
             principal = self._admission.take_over(identity, now) or principal
         if isinstance(principal, Denial):
             connection.worker = ""
-            self._audit(connection, "login", principal.code, envelope.id)
-            self._reset(
+            self._outbox.audit(connection, "login", principal.code, envelope.id)
+            self._table.reset(
                 connection,
                 principal.code,
                 principal.reason,
                 retry_after_s=principal.retry_after_s,
             )
             return
-        connection.took_over = identity in self._holders
+        connection.took_over = identity in self._table.holders
         self._displace(identity)
-        self._hold(connection, identity, principal, handshake)
+        self._table.hold(connection, identity, principal, handshake)
         connection.greeting_id = envelope.id
         if not is_known:
-            self._events.append(IdentityBound("", *identity, principal.subject))
-        self._audit(connection, "login", None, envelope.id)
-        self._put_new(connection, control.ACK, control.ControlAck(envelope.id))
+            self._outbox.events.append(IdentityBound("", *identity, principal.subject))
+        self._outbox.audit(connection, "login", None, envelope.id)
+        self._outbox.put_new(connection, control.ACK, control.ControlAck(envelope.id))
 
     def _on_resume(
         self,
-        connection: Connection,
+        connection: PeerConnection,
         envelope: Envelope,
         resume: control.Resume,
         now: float,
         wall: float,
     ) -> None:
-        session = self._sessions.get(resume.session_id)
+        session = self._table.sessions.get(resume.session_id)
         denial = self._may_resume(connection, envelope, resume, session, now, wall)
         if denial is not None:
-            self._audit(connection, "resume", denial.code, envelope.id)
-            self._reset(connection, denial.code, denial.reason)
+            self._outbox.audit(connection, "resume", denial.code, envelope.id)
+            self._table.reset(connection, denial.code, denial.reason)
             return
         assert session is not None
         identity = Identity(session.tenant, session.worker)
         self._displace(identity)
-        self._hold(connection, identity, session.principal, session.handshake)
+        self._table.hold(connection, identity, session.principal, session.handshake)
         self._carry_on(connection, session, resume.last_seen_seq, now, wall)
 
     def _may_resume(
         self,
-        connection: Connection,
+        connection: PeerConnection,
         envelope: Envelope,
         resume: control.Resume,
         session: SchedulerSession | None,
@@ -152,19 +173,19 @@ class Lobby(Hub):
         if session is None or not self._knows(session):
             return Denial(errors.SESSION_UNKNOWN, errors.SESSION_UNKNOWN.says)
         if not session.tokens.use(claims.jti, now):
-            self._count("tokens_replaced")
+            self._outbox.count("tokens_replaced")
             return Denial(errors.AUTH_INVALID_TOKEN, errors.AUTH_INVALID_TOKEN.says)
         proof = self._admission.prove(
             session.handshake, session.tenant, connection.certificate, wall
         )
         if isinstance(proof, Denial):
-            self._end(session, proof.code, proof.reason)
+            self._table.end(session, proof.code, proof.reason)
             return proof
         return None
 
     def _carry_on(
         self,
-        connection: Connection,
+        connection: PeerConnection,
         session: SchedulerSession,
         last_seen_seq: int | None,
         now: float,
@@ -173,11 +194,11 @@ class Lobby(Hub):
         connection.session = session
         session.conn = connection.conn
         session.heard(now)
-        self._count("resumed")
+        self._outbox.count("resumed")
         acked = session.duplex.resume(now, last_seen_seq, self._settings.window)
-        self._tell_acked(session, acked)
-        self._put_accept(session, now, wall, resumed=True)
-        self._stir(session)
+        self.tell_acked(session, acked)
+        self.put_accept(session, now, wall, resumed=True)
+        self._pump.wake(session)
 
     def _knows(self, session: SchedulerSession) -> bool:
         """Whether a session can be resumed: it was open here."""
@@ -185,62 +206,50 @@ class Lobby(Hub):
 
     def _displace(self, identity: Identity) -> None:
         """PROTOCOL §2: "the older gets `control.reset E.SESSION.STALE_BINDING`"."""
-        holder = self._holders.get(identity)
+        holder = self._table.holders.get(identity)
         if holder is None:
             return
-        self._count("taken_over")
-        self._audit(holder, "takeover", errors.SESSION_STALE_BINDING)
+        self._outbox.count("taken_over")
+        self._outbox.audit(holder, "takeover", errors.SESSION_STALE_BINDING)
         session = holder.session
         code = errors.SESSION_STALE_BINDING
-        self._reset(holder, code, code.says, close_code=limits.CLOSE_NORMAL)
+        self._table.reset(holder, code, code.says, close_code=limits.CLOSE_NORMAL)
         if session is not None and not session.is_accepted:
-            self._end(session, code, code.says)
+            self._table.end(session, code, code.says)
 
-    def _hold(
-        self,
-        connection: Connection,
-        identity: Identity,
-        principal: Principal,
-        handshake: control.Handshake,
-    ) -> None:
-        connection.worker = identity.worker
-        connection.principal = principal
-        connection.handshake = handshake
-        self._holders[identity] = connection
-
-    def _on_opening(self, connection: Connection, envelope: Envelope, now: float) -> None:
+    def on_opening(self, connection: PeerConnection, envelope: Envelope, now: float) -> None:
         """Frames between the handshake and the accept."""
         payload = envelope.payload
         session = connection.session
         if envelope.id == connection.greeting_id:
-            self._put_new(connection, control.ACK, control.ControlAck(envelope.id))
+            self._outbox.put_new(connection, control.ACK, control.ControlAck(envelope.id))
         elif isinstance(payload, control.Register):
             if session is None:
                 self._begin(connection, envelope.id, payload, now)
             elif envelope.id != session.register_id:
-                self._deny(connection, "a second register before the session is open")
+                self._table.deny(connection, "a second register before the session is open")
             # Else it was sent again, because the commit takes its time.
         elif isinstance(payload, Unreadable) and not is_sequenced(envelope.type):
-            self._refuse(connection, envelope, payload, now)
+            self.refuse(connection, envelope, payload, now)
         else:
-            self._deny(connection, f"the session is not open yet: {envelope.type}")
+            self._table.deny(connection, f"the session is not open yet: {envelope.type}")
 
     def _begin(
-        self, connection: Connection, frame_id: str, register: control.Register, now: float
+        self, connection: PeerConnection, frame_id: str, register: control.Register, now: float
     ) -> None:
         """A first register: its session exists from here on, and is open after `accept`."""
         handshake, principal = connection.handshake, connection.principal
         assert handshake is not None
         assert principal is not None
         identity = connection.identity
-        old = self._by_identity.get(identity)
+        old = self._table.by_identity.get(identity)
         session = SchedulerSession(
             self._ids.new(),
             connection.conn,
             principal,
             handshake,
-            self._maker_for(identity.tenant),
-            self._seen_of(identity),
+            self._outbox.maker_for(identity.tenant),
+            self._table.seen_of(identity),
             self._rng,
             self._settings,
             now,
@@ -251,15 +260,15 @@ class Lobby(Hub):
         displaced = is_other_boot and connection.took_over
         if old is not None:
             code = errors.SESSION_STALE_BINDING
-            self._end(old, code, code.says)
-        self._sessions[session.session_id] = session
-        self._by_identity[identity] = session
+            self._table.end(old, code, code.says)
+        self._table.sessions[session.session_id] = session
+        self._table.by_identity[identity] = session
         connection.session = session
         previous = self._admission.boot(identity, session.incarnation)
-        self._tell_register(session, frame_id, register, True, previous, displaced)
-        self._schedule(session)
+        self.tell_register(session, frame_id, register, True, previous, displaced)
+        self._pump.schedule(session)
 
-    def _tell_register(
+    def tell_register(
         self,
         session: SchedulerSession,
         frame_id: str,
@@ -269,7 +278,7 @@ class Lobby(Hub):
         displaced: bool,
     ) -> None:
         session.register_id = frame_id
-        self._events.append(
+        self._outbox.events.append(
             RegisterArrived(
                 session.session_id,
                 session.tenant,
@@ -289,12 +298,12 @@ class Lobby(Hub):
         concurrency = register.capabilities.concurrency
         if concurrency.max_parallel <= self._settings.max_parallel:
             return register
-        self._count("registers_clamped")
+        self._outbox.count("registers_clamped")
         fewer = msgspec.structs.replace(concurrency, max_parallel=self._settings.max_parallel)
         capabilities = msgspec.structs.replace(register.capabilities, concurrency=fewer)
         return msgspec.structs.replace(register, capabilities=capabilities)
 
-    def _put_accept(
+    def put_accept(
         self, session: SchedulerSession, now: float, wall: float, *, resumed: bool
     ) -> None:
         assert session.conn is not None
@@ -327,18 +336,18 @@ class Lobby(Hub):
                 limits.MAX_CHUNKS,
             ),
         )
-        self._put_new(self._connections[session.conn], control.SESSION_ACCEPT, accept)
+        self._outbox.put_new(self._table.connections[session.conn], control.SESSION_ACCEPT, accept)
 
-    def _refuse(
-        self, connection: Connection, envelope: Envelope, unreadable: Unreadable, now: float
+    def refuse(
+        self, connection: PeerConnection, envelope: Envelope, unreadable: Unreadable, now: float
     ) -> None:
         """Tell the worker that a frame cannot be used; the session lives on."""
-        self._count("refused")
+        self._outbox.count("refused")
         if envelope.type != control.ERROR:
-            self._put(connection, self._maker_for(connection.tenant).error(envelope.id, unreadable))
+            self._outbox.put_error(connection, envelope.id, unreadable)
         session = connection.session
         if session is not None and session.is_accepted:
-            self._events.append(
+            self._outbox.events.append(
                 Refused(
                     session.session_id,
                     session.tenant,
@@ -348,60 +357,44 @@ class Lobby(Hub):
                     unreadable,
                 )
             )
-        self._is_abuse(connection, now)
+        self.is_abuse(connection, now)
 
-    def _is_abuse(self, connection: Connection, now: float) -> bool:
+    def is_abuse(self, connection: PeerConnection, now: float) -> bool:
         """Count a refusal; "10 refusals in 10 s → close 1008"."""
         refusals = connection.refusals
         refusals.append(now)
         while refusals[0] <= now - limits.REFUSALS_WINDOW_S:
             refusals.popleft()
-        if len(refusals) < limits.REFUSALS_MAX or connection.conn not in self._connections:
+        if len(refusals) < limits.REFUSALS_MAX or connection.conn not in self._table.connections:
             return False
-        self._audit(connection, "frames.refused", errors.SESSION_DENIED)
-        self._deny(connection, "too many frames were refused")
+        self._outbox.audit(connection, "frames.refused", errors.SESSION_DENIED)
+        self._table.deny(connection, "too many frames were refused")
         return True
 
-    def _tell_acked(self, session: SchedulerSession, frame_ids: tuple[str, ...]) -> None:
+    def tell_acked(self, session: SchedulerSession, frame_ids: tuple[str, ...]) -> None:
         if frame_ids:
             through = session.duplex.sending.acked
-            self._events.append(
+            self._outbox.events.append(
                 Acked(session.session_id, session.tenant, session.worker, frame_ids, through)
             )
 
-    def _renews(self, session: SchedulerSession, now: float) -> bool:
+    def renews(self, session: SchedulerSession, now: float) -> bool:
         at = session.renew_at
-        return at is not None and now >= at and session.conn is not None and self._speaks(now)
+        return at is not None and now >= at and session.conn is not None and self.speaks(now)
 
-    def _renew(self, session: SchedulerSession, now: float, wall: float) -> bool:
+    def renew(self, session: SchedulerSession, now: float, wall: float) -> bool:
         """Give the worker a new token, if its credential is still good."""
         assert session.conn is not None
-        connection = self._connections[session.conn]
+        connection = self._table.connections[session.conn]
         proof = self._admission.prove(
             session.handshake, session.tenant, connection.certificate, wall
         )
         if isinstance(proof, Denial):
-            self._audit(connection, "token.renew", proof.code)
-            self._end(session, proof.code, proof.reason)
+            self._outbox.audit(connection, "token.renew", proof.code)
+            self._table.end(session, proof.code, proof.reason)
             return False
-        self._put_accept(session, now, wall, resumed=False)
+        self.put_accept(session, now, wall, resumed=False)
         return True
 
-    def _deny(self, connection: Connection, reason: str) -> None:
-        """`control.reset E.SESSION.DENIED`, close 1008, and no way back into the session."""
-        session = connection.session
-        if session is not None:
-            self._end(session, errors.SESSION_DENIED, reason)
-        else:
-            self._reset(connection, errors.SESSION_DENIED, reason)
-
-    def _is_from(self, connection: Connection, envelope: Envelope) -> bool:
-        sender = envelope.sender
-        return (
-            envelope.tenant == connection.tenant
-            and sender.id == connection.worker
-            and sender.role == "worker"
-        )
-
-    def _speaks(self, now: float) -> bool:
+    def speaks(self, now: float) -> bool:
         return self._may_speak is None or self._may_speak(now)

@@ -1,4 +1,4 @@
-"""A worker's heartbeats: when the next is due, and which were answered.
+"""The heartbeat tracker of a worker: when the next is due, and which were answered.
 
 PROTOCOL §5: "Heartbeat 5 s (jitter only shortens it)"; one that stays unanswered for 3 s closes the
 link. A worker's right to run an attempt counts from the *send time* of a heartbeat or register, so
@@ -14,10 +14,10 @@ from astraflow.core.protocol import limits
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["Pulse"]
+__all__ = ["HeartbeatTracker"]
 
 
-class Pulse:
+class HeartbeatTracker:
     """The heartbeats of one worker, over all its sessions."""
 
     __slots__ = ("_answer_timeout_s", "_rng", "_sent", "_unanswered", "due_at", "interval_s")

@@ -3,11 +3,11 @@ from __future__ import annotations
 import random
 
 from astraflow.core.protocol import limits
-from astraflow.core.protocol.pulse import Pulse
+from astraflow.core.protocol.heartbeats import HeartbeatTracker
 
 
-def pulse() -> Pulse:
-    return Pulse(random.Random(1), 3.0)
+def pulse() -> HeartbeatTracker:
+    return HeartbeatTracker(random.Random(1), 3.0)
 
 
 def test_jitter_only_shortens_the_interval() -> None:

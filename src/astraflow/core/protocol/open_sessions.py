@@ -1,0 +1,228 @@
+"""What happens in an open session, on the scheduler's side (PROTOCOL §2, §3, §5, §6).
+
+1. Sequenced frames are handed up in order, once, and acknowledged when they are `committed`: R1.
+2. A frame that cannot be used is answered with `control.error`, handed up as `Refused`, and its seq
+   consumed; ten of them in ten seconds end the session.
+3. Only the first register of a session reconciles; a later one replaces what the worker offers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from astraflow.core import errors
+from astraflow.core.protocol import codec, control, limits
+from astraflow.core.protocol.admission import Admission, Denial
+from astraflow.core.protocol.events import Delivered, HeartbeatArrived, Missed, PeerError
+from astraflow.core.protocol.frame_table import ONLY_FOR_WORKER
+from astraflow.core.protocol.wire import AckInfo, Envelope, Unreadable, is_sequenced
+
+if TYPE_CHECKING:
+    from astraflow.core.protocol.connection_table import ConnectionTable, PeerConnection
+    from astraflow.core.protocol.events import GatewaySettings
+    from astraflow.core.protocol.gateway_outbox import GatewayOutbox
+    from astraflow.core.protocol.scheduler_session import SchedulerSession
+    from astraflow.core.protocol.session_opening import SessionOpener
+    from astraflow.core.protocol.session_pump import SessionPump
+
+__all__ = ["OpenSessions"]
+
+
+class OpenSessions:
+    """Handles the frames of open sessions, and looks at them when their timers ring."""
+
+    __slots__ = ("_admission", "_opener", "_outbox", "_pump", "_settings", "_table")
+
+    def __init__(
+        self,
+        table: ConnectionTable,
+        outbox: GatewayOutbox,
+        pump: SessionPump,
+        opener: SessionOpener,
+        admission: Admission,
+        settings: GatewaySettings,
+    ) -> None:
+        self._table = table
+        self._outbox = outbox
+        self._pump = pump
+        self._opener = opener
+        self._admission = admission
+        self._settings = settings
+
+    def on_frame(
+        self, connection: PeerConnection, envelope: Envelope, now: float, wall: float
+    ) -> None:
+        session = connection.session
+        assert session is not None
+        if is_sequenced(envelope.type) != (envelope.seq is not None):
+            # "`seq` is on every sequenced frame and on no other."
+            bad = codec.BadFrame(limits.CLOSE_PROTOCOL_ERROR, "seq", pointer="/seq")
+            self._table.reset_bad_frame(connection, bad)
+            return
+        self._on_riding_ack(session, envelope.ack, now)
+        if envelope.seq is not None:
+            for ready in session.duplex.receive(envelope):
+                self._deliver(connection, session, ready, now)
+        elif isinstance(envelope.payload, Unreadable):
+            self._on_unreadable_control(connection, envelope, envelope.payload, now)
+        else:
+            self._on_control(connection, session, envelope, now, wall)
+        if session.session_id in self._table.sessions:
+            self._pump.wake(session)
+
+    def _deliver(
+        self, connection: PeerConnection, session: SchedulerSession, envelope: Envelope, now: float
+    ) -> None:
+        seq, payload = envelope.seq, envelope.payload
+        assert seq is not None
+        if isinstance(payload, Unreadable):
+            self._opener.refuse(connection, envelope, payload, now)
+        elif envelope.type in ONLY_FOR_WORKER:
+            unknown = Unreadable(errors.CMD_UNKNOWN, "/type", "not a frame for a scheduler")
+            self._opener.refuse(connection, envelope, unknown, now)
+        elif envelope.type.startswith("ext.") and not self._has_hook(envelope.type):
+            self._outbox.count("ext_dropped")
+            session.duplex.commit(seq)
+        else:
+            self._outbox.events.append(
+                Delivered(session.session_id, session.tenant, session.worker, seq, envelope)
+            )
+
+    def _has_hook(self, frame_type: str) -> bool:
+        return frame_type.startswith(self._settings.ext_types)
+
+    def _on_control(
+        self,
+        connection: PeerConnection,
+        session: SchedulerSession,
+        envelope: Envelope,
+        now: float,
+        wall: float,
+    ) -> None:
+        payload = envelope.payload
+        if isinstance(payload, control.ControlAck):
+            if payload.is_window_ack:
+                self._on_window_ack(
+                    session, payload.ack_seq, payload.ack_bitmap, payload.recv_window, now
+                )
+        elif isinstance(payload, control.Heartbeat):
+            self._on_heartbeat(connection, session, envelope, payload, now)
+        elif isinstance(payload, control.Register):
+            self._on_later_register(session, envelope.id, payload)
+        elif isinstance(payload, control.Handshake):
+            self._on_new_bearer(connection, session, envelope, payload, wall)
+        elif isinstance(payload, control.Resume):
+            # The accept was slow, and the resume was sent again.
+            self._opener.put_accept(session, now, wall, resumed=True)
+        elif isinstance(payload, control.ControlError):
+            who = (session.session_id, session.tenant, session.worker)
+            self._outbox.events.append(
+                PeerError(*who, payload.for_, payload.code, payload.message, payload.pointer)
+            )
+        elif isinstance(payload, control.Reset):
+            self._outbox.count("resets_received")
+            self._table.close(connection, limits.CLOSE_NORMAL)
+        else:
+            self._outbox.count("unexpected_frames")
+
+    def _on_heartbeat(
+        self,
+        connection: PeerConnection,
+        session: SchedulerSession,
+        envelope: Envelope,
+        heartbeat: control.Heartbeat,
+        now: float,
+    ) -> None:
+        session.heard(now)
+        if not connection.may_beat(now):
+            self._outbox.count("heartbeats_too_fast")
+            if self._opener.is_abuse(connection, now):
+                return
+        ack = envelope.ack
+        # A worker whose heartbeats say nothing of what it had taken had taken what it acked before:
+        # the frames of a connection arrive in the order in which they were sent.
+        is_said = ack is not None and ack.is_window_ack
+        taken = ack.seq if ack is not None and is_said else session.duplex.sending.acked
+        self._outbox.events.append(
+            HeartbeatArrived(
+                session.session_id,
+                session.tenant,
+                session.worker,
+                heartbeat,
+                envelope.id,
+                now,
+                taken,
+            )
+        )
+
+    def _on_later_register(
+        self, session: SchedulerSession, frame_id: str, register: control.Register
+    ) -> None:
+        if frame_id == session.register_id:
+            conn = session.conn
+            assert conn is not None
+            self._outbox.put_new(
+                self._table.connections[conn], control.ACK, control.ControlAck(frame_id)
+            )
+            return
+        self._opener.tell_register(session, frame_id, register, False, session.incarnation, False)
+
+    def _on_new_bearer(
+        self,
+        connection: PeerConnection,
+        session: SchedulerSession,
+        envelope: Envelope,
+        handshake: control.Handshake,
+        wall: float,
+    ) -> None:
+        """PROTOCOL §2: "Sent in a live session it presents a new bearer token, nothing else.\""""
+        if envelope.id != connection.greeting_id:
+            principal = self._admission.greet(envelope, handshake, connection.certificate, wall)
+            if isinstance(principal, Denial):
+                self._outbox.audit(connection, "token.rotate", principal.code, envelope.id)
+                self._table.end(session, principal.code, principal.reason)
+                return
+            self._outbox.audit(connection, "token.rotate", None, envelope.id)
+            session.principal = connection.principal = principal
+            session.handshake = msgspec.structs.replace(session.handshake, auth=handshake.auth)
+        self._outbox.put_new(connection, control.ACK, control.ControlAck(envelope.id))
+
+    def _on_unreadable_control(
+        self, connection: PeerConnection, envelope: Envelope, unreadable: Unreadable, now: float
+    ) -> None:
+        if unreadable.code is not errors.CMD_UNKNOWN:
+            self._opener.refuse(connection, envelope, unreadable, now)
+            return
+        # "Unknown `control.*`: acked if asked, counted, dropped."
+        self._outbox.count("unknown_control")
+        if envelope.ack is not None and envelope.ack.request:
+            self._outbox.put_new(connection, control.ACK, control.ControlAck(envelope.id))
+
+    def _on_riding_ack(self, session: SchedulerSession, ack: AckInfo | None, now: float) -> None:
+        if ack is not None and ack.is_window_ack:
+            self._on_window_ack(session, ack.seq, ack.bitmap, ack.window, now)
+
+    def _on_window_ack(
+        self,
+        session: SchedulerSession,
+        seq: int | None,
+        bitmap: str,
+        window: int | None,
+        now: float,
+    ) -> None:
+        self._opener.tell_acked(session, session.duplex.on_ack(seq, bitmap, window, now))
+
+    def look_at(self, session: SchedulerSession, now: float, wall: float) -> None:
+        while session.count_missed(now):
+            if session.is_lost:
+                reason = "three heartbeats were missed"
+                self._table.end(session, errors.SESSION_UNKNOWN, reason, lost=True)
+                return
+            self._outbox.events.append(
+                Missed(session.session_id, session.tenant, session.worker, session.missed)
+            )
+        if self._opener.renews(session, now) and not self._opener.renew(session, now, wall):
+            return
+        self._pump.wake(session)
