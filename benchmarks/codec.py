@@ -80,9 +80,9 @@ def _dispatch() -> bytes:
         0,
         "fetch",
         "core.http",
-        business.PackageRef("core", "1.0.0"),
+        business.PackageId("core", "1.0.0"),
         Raw(parameters),
-        business.Lease(30_000, ULID),
+        business.LeaseGrant(30_000, ULID),
         business.Constraints(60_000),
         "site-1",
     )

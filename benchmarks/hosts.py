@@ -12,7 +12,7 @@ import uvloop
 
 from astraflow.clock import SystemClock
 from astraflow.core.protocol import business
-from astraflow.worker.hosts import HostPool, HostSettings, core_package
+from astraflow.worker.hosts import HostPool, PoolSettings, core_package
 from benchmarks.figures import Figure
 
 ATTEMPTS = 10_000
@@ -30,7 +30,7 @@ class _Load:
         self.pool = HostPool(
             folder=folder,
             clock=self._clock,
-            settings=HostSettings(),
+            settings=PoolSettings(),
             packages=lambda name, version: spec,
             events=self,
         )
@@ -66,9 +66,9 @@ class _Load:
             0,
             "node",
             "core.noop",
-            business.PackageRef("core", "1.0.0"),
+            business.PackageId("core", "1.0.0"),
             msgspec.Raw(b'{"text":"hello","number":5}'),
-            business.Lease(30_000, "heartbeat"),
+            business.LeaseGrant(30_000, "heartbeat"),
         )
         self.pool.start(dispatch, self._clock.now() + FENCE_S)
 

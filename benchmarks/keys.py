@@ -9,7 +9,7 @@ import msgspec
 import uvloop
 
 from astraflow.bench import bare_loop
-from astraflow.bench.processes import Client, running, wide
+from astraflow.bench.processes import BenchClient, running, wide
 from benchmarks.figures import Figure
 
 NODES = 50_000
@@ -26,7 +26,7 @@ def keyed(count: int) -> bytes:
 
 async def health(port: int, found: list[float], is_over: asyncio.Event) -> None:
     """How long `/healthz` takes to be answered, all the while."""
-    client = Client(port)
+    client = BenchClient(port)
     while not is_over.is_set():
         started = perf_counter()
         await client.request("GET", "/healthz")
@@ -37,7 +37,7 @@ async def health(port: int, found: list[float], is_over: asyncio.Event) -> None:
 
 async def run_once(port: int, request: bytes) -> tuple[float, list[float]]:
     """Seconds from its acceptance to its end, and of each answer of `/healthz` meanwhile."""
-    client = Client(port)
+    client = BenchClient(port)
     async with client.stream() as events:
         run_id = await client.submit(request)
         started, times, is_over = perf_counter(), [], asyncio.Event()

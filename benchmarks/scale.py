@@ -10,17 +10,26 @@ from time import perf_counter
 
 import uvloop
 
-from astraflow.bench.processes import TOKEN, Client, System, cpu_s, fan_out, rss_mib, running, wide
+from astraflow.bench.processes import (
+    TOKEN,
+    BenchClient,
+    System,
+    cpu_s,
+    fan_out,
+    rss_mib,
+    running,
+    wide,
+)
 from astraflow.clock import SystemClock
 from astraflow.core.agent.agent import Agent, RegisterOffer
-from astraflow.core.agent.holdings import Holdings
+from astraflow.core.agent.held_attempts import HeldAttempts
 from astraflow.core.protocol import control
 from astraflow.core.protocol.wire import Envelope
 from astraflow.core.protocol.worker_events import Credential, WorkerIdentity
 from astraflow.core.protocol.worker_session import WorkerSession
 from astraflow.ulids import Ulids
 from astraflow.worker.addresses import Schedulers
-from astraflow.worker.link import Link
+from astraflow.worker.agent_runner import AgentRunner
 from astraflow.worker.socket import connect
 from benchmarks.figures import Figure
 
@@ -37,7 +46,7 @@ async def waiting(system: System) -> list[Figure]:
     assert system.scheduler is not None
     pid = system.scheduler.pid
     idle = rss_mib(pid)
-    client = Client(system.port)
+    client = BenchClient(system.port)
     for _ in range(WAITING // 10_000):
         await client.submit(wide(10_000))
     full = rss_mib(pid)
@@ -51,7 +60,7 @@ async def waiting(system: System) -> list[Figure]:
 
 async def restart(system: System) -> list[Figure]:
     """From the start of the process to the first dispatch, with so many active tasks."""
-    client = Client(system.port)
+    client = BenchClient(system.port)
     run_ids = [await client.submit(wide(1_000)) for _ in range(RESTARTED // 1_000)]
     await client.close()
     system.kill_scheduler()
@@ -59,7 +68,7 @@ async def restart(system: System) -> list[Figure]:
     started = perf_counter()
     system.start_scheduler()
     listening = perf_counter() - started
-    client = Client(system.port)
+    client = BenchClient(system.port)
     while True:
         views = await client.request("GET", f"/api/v1/runs/{run_ids[0]}?nodes=false")
         if views["status"] != "queued":
@@ -94,9 +103,11 @@ async def _idle_worker(port: int, number: int, clock: SystemClock) -> None:
         rng=Random(number),
     )
     offer = RegisterOffer(control.Capabilities(control.Concurrency(1), ("python",)))
-    agent = Agent(session, Holdings(1), lambda: offer)
+    agent = Agent(session, HeldAttempts(1), lambda: offer)
 
-    link = Link(agent, Schedulers([f"ws://127.0.0.1:{port}/ws/worker"]), connect, clock, _refuse)
+    link = AgentRunner(
+        agent, Schedulers([f"ws://127.0.0.1:{port}/ws/worker"]), connect, clock, _refuse
+    )
     await link.run(_NoHosts())
 
 
@@ -107,7 +118,7 @@ async def connected(system: System) -> list[Figure]:
     workers = [
         asyncio.create_task(_idle_worker(system.port, number, clock)) for number in range(WORKERS)
     ]
-    client = Client(system.port)
+    client = BenchClient(system.port)
     online = 0
     while online < WORKERS:
         await asyncio.sleep(0.5)
@@ -129,7 +140,7 @@ async def connected(system: System) -> list[Figure]:
 
 async def chunks(system: System) -> list[Figure]:
     """Streamed chunks through to one reader, while small runs go on beside."""
-    client = Client(system.port)
+    client = BenchClient(system.port)
     text = "word " * (CHUNKS // 8)
     request = wide(8, type="core.stream", parameters={"text": text, "delayMs": 0})
     seen = 0
@@ -148,7 +159,7 @@ async def chunks(system: System) -> list[Figure]:
 
 async def large(system: System) -> list[Figure]:
     """One run of 50,000 nodes, with 200 small ones beside it, and those alone."""
-    client = Client(system.port)
+    client = BenchClient(system.port)
 
     async def small() -> float:
         async with client.stream() as events:

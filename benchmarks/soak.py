@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import uvloop
 
-from astraflow.bench.processes import Client, System, chain, fan_out, rss_mib, running, wide
+from astraflow.bench.processes import BenchClient, System, chain, fan_out, rss_mib, running, wide
 from benchmarks.figures import Figure
 
 MINUTES = 2.0
@@ -50,7 +50,7 @@ class Load:
         self.runs = 0
 
     async def run(self) -> None:
-        client = Client(self._port)
+        client = BenchClient(self._port)
         async with client.stream() as events:
             listening = asyncio.create_task(self._listen(events))
             await asyncio.gather(*(self._lane() for _ in range(LANES)))
@@ -67,7 +67,7 @@ class Load:
 
     async def _lane(self) -> None:
         """With a client of its own: of those of a shared one, some would be idle for so long that they are closed."""
-        client = Client(self._port)
+        client = BenchClient(self._port)
         for number in count():
             if self.is_over:
                 break
@@ -80,13 +80,13 @@ class Load:
                 await self._finished(client, await client.submit(_large()))
         await client.close()
 
-    async def _finished(self, client: Client, run_id: str) -> None:
+    async def _finished(self, client: BenchClient, run_id: str) -> None:
         await self._ended.setdefault(run_id, asyncio.Future())
         del self._ended[run_id]
         self.runs += 1
         await client.request("GET", f"/api/v1/runs/{run_id}")
 
-    async def _saved(self, client: Client) -> None:
+    async def _saved(self, client: BenchClient) -> None:
         """A workflow is saved twice, and run."""
         workflow = _decode(fan_out(5))["workflow"]
         path = f"/api/v1/workflows/{workflow['id']}"
@@ -95,7 +95,7 @@ class Load:
         run_id = await client.submit(_encode({"workflowId": workflow["id"]}))
         await self._finished(client, run_id)
 
-    async def _followed(self, client: Client, run_id: str) -> None:
+    async def _followed(self, client: BenchClient, run_id: str) -> None:
         """Somebody watches from the beginning, and leaves at the end."""
         async with client.stream(f"?runId={run_id}") as events:
             async for kind, raw in events:

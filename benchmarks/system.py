@@ -8,7 +8,7 @@ import uvloop
 
 from astraflow.bench import bare_loop
 from astraflow.bench.processes import rss_mib, running
-from astraflow.bench.whole import Sizes, measure
+from astraflow.bench.system import Sizes, measure
 from benchmarks.figures import Figure
 
 SIZES = Sizes()

@@ -24,7 +24,7 @@ import msgspec
 import uvloop
 
 import astraflow
-from astraflow.bench.processes import Client, System, running_as, wide
+from astraflow.bench.processes import BenchClient, System, running_as, wide
 from astraflow.cli.main import main
 from benchmarks.figures import Figure
 
@@ -159,13 +159,13 @@ class TracedSystem(System):
         return trace
 
 
-async def run_one(client: Client) -> None:
+async def run_one(client: BenchClient) -> None:
     async with client.stream() as events:
         await client.ended({await client.submit(wide(1))}, events)
 
 
 async def collect(system: TracedSystem) -> list[tuple[Trace, ...]]:
-    client = Client(system.port)
+    client = BenchClient(system.port)
     for _ in range(WARM_UP_RUNS):
         await run_one(client)
     found = []

@@ -15,21 +15,21 @@ from tests.hosts.stage import play, staged, value_of
 
 ROOT: Final = Path(__file__).resolve().parents[2] / "schemas"
 MODELS: Final[dict[str, type[msgspec.Struct]]] = {
-    "start": frames.Start,
-    "cancel": frames.CancelAttempt,
-    "answer": frames.Answer,
-    "leased": frames.Leased,
-    "close": frames.CloseObject,
-    "stop": frames.Stop,
-    "hello": frames.Hello,
-    "broken": frames.LoadFailed,
-    "result": frames.Outcome,
-    "feedback": frames.Feedback,
-    "next": frames.Next,
-    "register": frames.Register,
-    "lease": frames.Lease,
-    "use": frames.Use,
-    "closed": frames.Closed,
+    "start": frames.HostStart,
+    "cancel": frames.HostCancel,
+    "answer": frames.HostAnswer,
+    "leased": frames.HostLeased,
+    "close": frames.HostClose,
+    "stop": frames.HostStop,
+    "hello": frames.HostHello,
+    "broken": frames.HostBroken,
+    "result": frames.HostResult,
+    "feedback": frames.HostFeedback,
+    "next": frames.HostNext,
+    "register": frames.HostRegister,
+    "lease": frames.HostLease,
+    "use": frames.HostUse,
+    "closed": frames.HostClosed,
 }
 SCHEMAS: Final = {
     name: json.loads((ROOT / "host" / f"{name}.schema.json").read_text()) for name in MODELS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from astraflow.bench.processes import Client, running
+from astraflow.bench.processes import BenchClient, running
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -22,7 +22,7 @@ def test_the_workflow_of_the_front_page_does_what_it_says() -> None:
     (example,) = blocks("json")
 
     async def main(port: int) -> None:
-        client = Client(port)
+        client = BenchClient(port)
         workflow = msgspec.json.decode(example.replace("localhost:8080", f"127.0.0.1:{port}"))
         async with client.stream() as events:
             run_id = await client.submit(msgspec.json.encode({"workflow": workflow}))
@@ -42,7 +42,7 @@ def test_the_request_of_the_front_page_is_accepted_as_it_is() -> None:
     request = (ROOT / named[1]).read_bytes()
 
     async def main(port: int) -> None:
-        client = Client(port)
+        client = BenchClient(port)
         async with client.stream() as events:
             run_id = await client.submit(request)
             await client.ended({run_id}, events)

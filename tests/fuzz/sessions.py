@@ -50,9 +50,9 @@ DISPATCH: Final = business.Dispatch(
     failures=0,
     node_id="n",
     node_type="core.noop",
-    package=business.PackageRef("core", "1.0.0"),
+    package=business.PackageId("core", "1.0.0"),
     parameters=Raw(b"{}"),
-    lease=business.Lease(30_000, "0" * 26),
+    lease=business.LeaseGrant(30_000, "0" * 26),
 )
 SECONDS: Final = 25
 CUT_AT: Final = 7
@@ -191,11 +191,11 @@ class WorkerEnd(End):
         elif isinstance(event, worker.Poisoned):
             failure = business.ExecError("r", "t", 1, "E.RESULT.INVALID")
             session.replace(event.frame_id, business.EXEC_ERROR, failure, "t")
-        elif isinstance(event, worker.Delivered):
+        elif isinstance(event, worker.CommandDelivered):
             session.taken(event.seq)
             if isinstance(event.envelope.payload, business.Dispatch) and session.is_open:
                 self._report(event.envelope.payload)
-        elif isinstance(event, worker.Refused) and event.envelope.seq is not None:
+        elif isinstance(event, worker.CommandRefused) and event.envelope.seq is not None:
             session.taken(event.envelope.seq)
 
     def _report(self, dispatch: business.Dispatch) -> None:
@@ -262,7 +262,7 @@ class GatewayEnd(End):
             stop = (AttemptRef("t", 1),) if event.heartbeat.attempts else ()
             gateway.answer_heartbeat(event.session_id, event.frame_id, stop, self.now)
             self._act(event.session_id)
-        elif isinstance(event, events.Delivered | events.Refused) and event.seq is not None:
+        elif isinstance(event, events.Delivered | events.FrameRefused) and event.seq is not None:
             gateway.committed(event.session_id, event.seq)
 
     def _act(self, session_id: str) -> None:

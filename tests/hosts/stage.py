@@ -16,8 +16,8 @@ import msgspec
 
 from astraflow.clock import SystemClock
 from astraflow.core.protocol import business
-from astraflow.worker.hosts import HostPool, HostSettings, HostSpec, core_package
-from astraflow.worker.resources import ResourceKeeper, ResourceLimits, ResourceRegistry
+from astraflow.worker.hosts import HostPool, HostSpec, PoolSettings, core_package
+from astraflow.worker.resources import LocalResourceRegistry, RegistryBroker, ResourceLimits
 
 NASTY = HostSpec("nasty", "1.0.0", Path(sys.executable), Path(__file__).parent / "nasty")
 WAIT_S = 30.0
@@ -31,7 +31,7 @@ class Stage:
     def __init__(
         self,
         folder: Path,
-        settings: HostSettings,
+        settings: PoolSettings,
         *specs: HostSpec,
         limits: ResourceLimits | None = None,
     ) -> None:
@@ -43,7 +43,7 @@ class Stage:
         self.calls: list[business.NextRequest] = []
         self.events: list[business.ResourceEvent] = []
         self._changed = asyncio.Event()
-        self.registry = ResourceRegistry(
+        self.registry = LocalResourceRegistry(
             folder,
             folder / "data",
             worker_id=settings.worker_id,
@@ -59,7 +59,7 @@ class Stage:
             settings=settings,
             packages=lambda name, version: known.get(name),
             events=self,
-            keeper=ResourceKeeper(self.registry, settings.worker_id),
+            keeper=RegistryBroker(self.registry, settings.worker_id),
         )
 
     # -- the events of the pool -------------------------------------------------------------
@@ -107,9 +107,9 @@ class Stage:
             failures,
             "node-1",
             node_type,
-            business.PackageRef(node_type.partition(".")[0], "1.0.0"),
+            business.PackageId(node_type.partition(".")[0], "1.0.0"),
             msgspec.Raw(json.dumps(parameters or {}).encode()),
-            business.Lease(30_000, "hb-1"),
+            business.LeaseGrant(30_000, "hb-1"),
             **fields,
         )
         self.pool.start(dispatch, self.clock.now() + fence_s)
@@ -172,7 +172,7 @@ class Stage:
 async def staged(
     folder: Path, *specs: HostSpec, limits: ResourceLimits | None = None, **settings: Any
 ) -> AsyncIterator[Stage]:
-    stage = Stage(folder, HostSettings(worker_id="w-1", **settings), *specs, limits=limits)
+    stage = Stage(folder, PoolSettings(worker_id="w-1", **settings), *specs, limits=limits)
     try:
         yield stage
     finally:
@@ -195,7 +195,7 @@ def value_of(result: business.Result) -> Any:
     return json.loads(bytes(result.result))
 
 
-def error_of(result: business.Result) -> business.TaskError:
+def error_of(result: business.Result) -> business.AttemptError:
     assert result.status == "FAILED", result
     assert result.error is not None
     return result.error

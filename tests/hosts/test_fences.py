@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from astraflow.worker.hosts import kill_left_overs
-from astraflow.worker.hosts.left_overs import HostRecord, record_host
-from astraflow.worker.hosts.proc import start_time
+from astraflow.worker.hosts import kill_orphans
+from astraflow.worker.hosts.orphans import HostRecord, record_host
+from astraflow.worker.hosts.procfs import start_time
 from tests.hosts.stage import error_of, is_alive, play, staged, value_of, wait_until_dead
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -164,7 +164,7 @@ class TestLeftOvers:
             assert started is not None
             # The guard of the record is gone; its pid may be anybody's by now.
             record_host(tmp_path, HostRecord(os.getpid(), 1, left.pid, started))
-            assert kill_left_overs(tmp_path) == 2
+            assert kill_orphans(tmp_path) == 2
             assert left.wait() == -signal.SIGKILL
             assert list((tmp_path / "hosts").iterdir()) == []
         finally:
@@ -175,17 +175,17 @@ class TestLeftOvers:
         self, tmp_path: Path
     ) -> None:
         record_host(tmp_path, HostRecord(os.getpid(), 1))
-        assert kill_left_overs(tmp_path) == 0
+        assert kill_orphans(tmp_path) == 0
 
     def test_a_record_that_was_being_written_is_swept(self, tmp_path: Path) -> None:
         record_host(tmp_path, HostRecord(os.getpid(), 1))
         (tmp_path / "hosts" / "12.json").write_text('{"guard_pid": 1')
         (tmp_path / "hosts" / "13.part").write_text("")
-        assert kill_left_overs(tmp_path) == 0
+        assert kill_orphans(tmp_path) == 0
         assert list((tmp_path / "hosts").iterdir()) == []
 
-    def test_a_folder_without_records_has_no_left_overs(self, tmp_path: Path) -> None:
-        assert kill_left_overs(tmp_path) == 0
+    def test_a_folder_without_records_has_no_orphans(self, tmp_path: Path) -> None:
+        assert kill_orphans(tmp_path) == 0
 
     def test_hosts_of_a_worker_that_was_killed_are_gone_after_the_next_boot(
         self, tmp_path: Path
@@ -197,7 +197,7 @@ class TestLeftOvers:
             worker.wait()
             wait_until_dead(pids[1])  # the host itself has seen its pipe close
             assert is_alive(pids[2])
-            assert kill_left_overs(tmp_path) == 2
+            assert kill_orphans(tmp_path) == 2
             assert not any(map(is_alive, pids))
 
 

@@ -205,7 +205,7 @@ class TestNext:
             async with staged(tmp_path) as stage:
                 stage.start(node_type, chain_index=0)
                 await stage.until(lambda: stage.calls)
-                problem = business.TaskError("E.NEXT.TIMEOUT", "TIMEOUT", "too slow", True)
+                problem = business.AttemptError("E.NEXT.TIMEOUT", "TIMEOUT", "too slow", True)
                 await self._answer(stage, error=problem)
                 error = error_of(await stage.outcome())
                 assert (error.code, error.category) == ("E.NEXT.TIMEOUT", "TIMEOUT")

@@ -9,13 +9,13 @@ import asyncio
 import sys
 from pathlib import Path
 
-from astraflow.worker.hosts import HostSettings
+from astraflow.worker.hosts import PoolSettings
 from tests.hosts.stage import Stage
 
 
 async def main() -> None:
     folder, fence_s, pid_file = sys.argv[1:]
-    stage = Stage(Path(folder), HostSettings())
+    stage = Stage(Path(folder), PoolSettings())
     stage.start("nasty.daemonizes", {"pid_file": pid_file}, fence_s=float(fence_s))
     await stage.up()
     print("up", flush=True)

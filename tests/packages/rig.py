@@ -18,7 +18,7 @@ from astraflow.clock import SystemClock
 from astraflow.core.protocol import business
 from astraflow.core.protocol.wire import Wire
 from astraflow.packages import build_archive
-from astraflow.worker.hosts import HostPool, HostSettings, core_package
+from astraflow.worker.hosts import HostPool, PoolSettings, core_package
 from astraflow.worker.packages import InstallSettings, Packages
 from tests.packages.archives import HANDLERS, manifest
 
@@ -78,7 +78,7 @@ class Rig:
         self._changed = asyncio.Event()
         clock = SystemClock()
         self.clock = clock
-        hosts = HostSettings(start_timeout_s=given.pop("start_timeout_s", 30.0))
+        hosts = PoolSettings(start_timeout_s=given.pop("start_timeout_s", 30.0))
         self.packages = Packages(
             data_dir=folder,
             clock=clock,
@@ -164,9 +164,9 @@ class Rig:
             0,
             "node-1",
             "demo.say",
-            business.PackageRef("demo", version),
+            business.PackageId("demo", version),
             msgspec.Raw(msgspec.json.encode(parameters)),
-            business.Lease(30_000, "hb-1"),
+            business.LeaseGrant(30_000, "hb-1"),
         )
         self.pool.start(dispatch, self.clock.now() + FENCE_S)
 

@@ -9,10 +9,10 @@ from astraflow.core import errors
 from astraflow.core.protocol import business
 from astraflow.worker.resources import (
     Lessee,
+    LocalResource,
+    LocalResourceRegistry,
     Maker,
-    Resource,
     ResourceLimits,
-    ResourceRegistry,
     Terms,
 )
 
@@ -65,8 +65,8 @@ class Bench:
         self._tokens = 0
         self.registry = self._open()
 
-    def _open(self) -> ResourceRegistry:
-        return ResourceRegistry(
+    def _open(self) -> LocalResourceRegistry:
+        return LocalResourceRegistry(
             self.folder,
             self.source,
             worker_id=WORKER,
@@ -83,7 +83,7 @@ class Bench:
 
     def file(
         self, resource_id: str, content: bytes | str = b"x", by: Maker | None = None, **terms: Any
-    ) -> Resource:
+    ) -> LocalResource:
         path = self.source / f"file-{self._token()}"
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return self.registry.register_file(
@@ -95,7 +95,7 @@ class Bench:
             terms=Terms(**terms),
         )
 
-    def object(self, resource_id: str, by: Maker | None = None, **terms: Any) -> Resource:
+    def object(self, resource_id: str, by: Maker | None = None, **terms: Any) -> LocalResource:
         return self.registry.register(
             terms.pop("scope", None),
             resource_id,
@@ -134,7 +134,7 @@ def lessee(run: str = "run-1", task: str = "t-1", attempt: int = 1) -> Lessee:
 
 
 def maker(run: str = "run-1", task: str = "t-1", attempt: int = 1) -> Maker:
-    return Maker(lessee(run, task, attempt), "node-1", business.PackageRef("keeping", "1.0.0"))
+    return Maker(lessee(run, task, attempt), "node-1", business.PackageId("keeping", "1.0.0"))
 
 
 def code_of(problem: errors.AstraflowError) -> str:

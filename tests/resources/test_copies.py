@@ -115,10 +115,10 @@ def dispatch(metadata: object) -> business.Dispatch:
         failures=0,
         node_id="n1",
         node_type="core.read_file",
-        package=business.PackageRef("core", "1.0.0"),
+        package=business.PackageId("core", "1.0.0"),
         parameters=msgspec.Raw(b"{}"),
-        lease=business.Lease(1000, "f"),
-        resource_refs=(business.ResourceRef("r1", WORKER, "file", metadata=raw),),
+        lease=business.LeaseGrant(1000, "f"),
+        resource_refs=(business.RequiredResource("r1", WORKER, "file", metadata=raw),),
     )
 
 

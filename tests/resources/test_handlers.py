@@ -21,9 +21,9 @@ KEEPING = HostSpec("keeping", "1.0.0", Path(sys.executable), Path(__file__).pare
 ALONE = msgspec.structs.replace(KEEPING, isolation="attempt")
 
 
-def ref_of(value: Any, **changes: Any) -> business.ResourceRef:
+def ref_of(value: Any, **changes: Any) -> business.RequiredResource:
     told = value["resourceRef"]
-    ref = business.ResourceRef(told["resourceId"], told["workerId"], told["type"])
+    ref = business.RequiredResource(told["resourceId"], told["workerId"], told["type"])
     return msgspec.structs.replace(ref, **changes)
 
 
@@ -367,7 +367,7 @@ class TestAdapters:
                 video.write_text("frames")
                 kept = stage.registry.register_file("run123/sessionA/frame001", video)
                 kept.listed = True
-                ref = business.ResourceRef("run123/sessionA/frame001", "w-1", "file")
+                ref = business.RequiredResource("run123/sessionA/frame001", "w-1", "file")
                 result = await stage.outcome_of("keeping.video", resource_refs=(ref,))
                 assert value_of(result) == {"message": "video processed"}
                 (artifact,) = result.artifacts

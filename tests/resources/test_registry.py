@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from astraflow.core import errors
 from astraflow.worker.resources import Lessee, Terms
-from astraflow.worker.resources.files import Filed
+from astraflow.worker.resources.files import StoredFile
 from tests.resources.bench import Bench, FakeHolder, code_of, lessee, maker
 
 BAD_IDS = ["", "/etc/passwd", "a/../b", "..", "a//b", "a/./b", "a\0b", "a\nb", "a" * 4096]
@@ -103,7 +103,7 @@ class TestRegistering:
         path.write_text("before")
         seen = path.stat()
         path.write_text("after, and longer")
-        filed = Filed(token, "a", seen.st_size, seen.st_mtime_ns, "0" * 64)
+        filed = StoredFile(token, "a", seen.st_size, seen.st_mtime_ns, "0" * 64)
         assert refusal(lambda: bench.registry.adopt("a", filed)) == "E.RESOURCE.INVALID"
         assert not bench.files()
 
@@ -121,7 +121,7 @@ class TestRegistering:
 
     def test_a_host_cannot_claim_the_file_of_another(self, bench: Bench) -> None:
         made = bench.file("a", b"mine")
-        filed = Filed(made.token, made.name, made.size_bytes, made.mtime_ns, "0" * 64)
+        filed = StoredFile(made.token, made.name, made.size_bytes, made.mtime_ns, "0" * 64)
         stolen = lambda: bench.registry.adopt("b", filed, maker=maker("run-2"))  # noqa: E731
         assert refusal(stolen) == "E.RESOURCE.DENIED"
         assert bench.registry.lease("a", lessee()).size_bytes == 4
@@ -134,7 +134,7 @@ class TestRegistering:
         path = bench.registry.files.path_of(token, name)
         path.write_text("secret")
         seen = path.stat()
-        filed = Filed(token, name, seen.st_size, seen.st_mtime_ns, "0" * 64)
+        filed = StoredFile(token, name, seen.st_size, seen.st_mtime_ns, "0" * 64)
         assert refusal(lambda: bench.registry.adopt("a", filed)) == "E.RESOURCE.INVALID"
 
     @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
@@ -150,7 +150,7 @@ class TestRegistering:
         else:
             path.mkdir()
         seen = path.lstat()
-        filed = Filed(token, "a", seen.st_size, seen.st_mtime_ns, "0" * 64)
+        filed = StoredFile(token, "a", seen.st_size, seen.st_mtime_ns, "0" * 64)
         assert refusal(lambda: bench.registry.adopt("a", filed)) == "E.RESOURCE.INVALID"
 
     @pytest.mark.parametrize("type_name", ["", "9lives", "a b", "x" * 65, "../x"])

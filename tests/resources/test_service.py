@@ -18,7 +18,7 @@ from astraflow.core import errors
 from astraflow.core.protocol import business
 from astraflow.core.protocol.wire import Wire
 from astraflow.worker.addresses import Schedulers, absolute_url, http_origin
-from astraflow.worker.resources import Resource, ResourceService
+from astraflow.worker.resources import LocalResource, ResourceService
 from tests.resources.bench import Clock, FakeHolder, lessee, maker
 from tests.resources.receiver import Receiver
 
@@ -51,7 +51,7 @@ class Running:
                 self._changed.clear()
                 await self._changed.wait()
 
-    def file(self, resource_id: str, content: bytes = b"content", **metadata: Any) -> Resource:
+    def file(self, resource_id: str, content: bytes = b"content", **metadata: Any) -> LocalResource:
         (self.folder / "data").mkdir(exist_ok=True)
         path = self.folder / "data" / "made"
         path.write_bytes(content)

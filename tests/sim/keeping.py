@@ -26,7 +26,7 @@ __all__ = ["EXTRA", "NEXT", "Keeping", "Kept"]
 EXTRA = ("extra", "1.0")
 NEXT = ("extra", "2.0")
 """Two versions of a package that no worker has at the start, and that the repository has."""
-_MEMORY_OF = business.PackageRef("sim", "1.0")
+_MEMORY_OF = business.PackageId("sim", "1.0")
 _PASSING = "E.PKG.INSTALL_FAILED"
 _FINAL = "E.PKG.INVALID"
 

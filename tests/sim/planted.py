@@ -17,7 +17,7 @@ from unittest.mock import patch
 import msgspec
 
 from astraflow.core import errors
-from astraflow.core.agent import holdings
+from astraflow.core.agent import held_attempts
 from astraflow.core.agent.agent import Agent
 from astraflow.core.dispatch.leases import LeaseTable
 from astraflow.core.engine import engine, sessions, stopping
@@ -31,7 +31,7 @@ from astraflow.core.protocol.receive_window import ReceiveWindow
 from astraflow.core.protocol.scheduler_session import SchedulerSession
 from astraflow.core.protocol.send_window import SendWindow
 from astraflow.core.protocol.session_opening import SessionOpener
-from astraflow.core.protocol.worker_events import WorkerSettings
+from astraflow.core.protocol.worker_events import SessionSettings
 from astraflow.core.runs import decisions, transitions
 from astraflow.core.runs.commands import Refuse, Start
 from astraflow.core.runs.states import Leased, Lost, Running, Stopping
@@ -242,12 +242,12 @@ def ackreissue() -> AbstractContextManager[None]:
 
 def latedispatch() -> AbstractContextManager[None]:
     """A dispatch that waited for longer than its lease is started all the same (against §5.3)."""
-    offer = holdings.Holdings.offer
+    offer = held_attempts.HeldAttempts.offer
 
     def broken(self: Any, dispatch: Any, since_sent_at: float | None, now: float) -> Any:
         return offer(self, dispatch, now, now)
 
-    return _replaced(patch.object(holdings.Holdings, "offer", broken))
+    return _replaced(patch.object(held_attempts.HeldAttempts, "offer", broken))
 
 
 def hostsurvives() -> AbstractContextManager[None]:
@@ -268,8 +268,8 @@ def nofence() -> AbstractContextManager[None]:
         return None
 
     return _replaced(
-        patch.object(holdings.Holdings, "past_fence", none),
-        patch.object(holdings.Holdings, "deadline", never),
+        patch.object(held_attempts.HeldAttempts, "past_fence", none),
+        patch.object(held_attempts.HeldAttempts, "deadline", never),
         patch.object(WorkerProcess, "host_has_timer", False),
     )
 
@@ -336,14 +336,14 @@ def lostnext() -> AbstractContextManager[None]:
 def poison() -> AbstractContextManager[None]:
     """A result that the receiver must refuse is sent, and sent again for ever (against §1)."""
 
-    def unchecked(**fields: Any) -> WorkerSettings:
-        return WorkerSettings(**{**fields, "checks_outgoing": False})
+    def unchecked(**fields: Any) -> SessionSettings:
+        return SessionSettings(**{**fields, "checks_outgoing": False})
 
     def keep(self: Agent, frame_id: str) -> None:
         return None
 
     return _replaced(
-        patch.object(sim_worker, "WorkerSettings", unchecked),
+        patch.object(sim_worker, "SessionSettings", unchecked),
         patch.object(Agent, "_replace_poisoned", keep),
     )
 

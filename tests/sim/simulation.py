@@ -165,8 +165,8 @@ class Simulation:
         for worker in self.workers:
             if worker.hosts:
                 return f"{worker.worker_id} still runs {list(worker.hosts)}"
-            if worker.agent is not None and not worker.agent.holdings.is_empty:
-                return f"{worker.worker_id} still holds {worker.agent.holdings.named()}"
+            if worker.agent is not None and not worker.agent.attempts.is_empty:
+                return f"{worker.worker_id} still holds {worker.agent.attempts.named()}"
         return None
 
     def _check_liveness(self) -> None:

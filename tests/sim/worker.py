@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from astraflow.core.agent.actions import (
-    Answer,
     Close,
     Exit,
+    ForwardAnswer,
     HandUp,
-    Kill,
+    InterruptAttempt,
+    KillAttempt,
     OpenConnection,
-    Start,
-    Stop,
+    StartAttempt,
 )
 from astraflow.core.agent.agent import Agent, RegisterOffer
-from astraflow.core.agent.holdings import Holdings
+from astraflow.core.agent.held_attempts import HeldAttempts
 from astraflow.core.protocol import business, control
 from astraflow.core.protocol.wire import Envelope, Wire
-from astraflow.core.protocol.worker_events import Credential, WorkerIdentity, WorkerSettings
+from astraflow.core.protocol.worker_events import Credential, SessionSettings, WorkerIdentity
 from tests.sim.clock import Clock
 from tests.sim.config import Config
 from tests.sim.edges import edge, edge_time
@@ -133,11 +133,11 @@ class WorkerProcess:
             Credential("token", "good"),
             ids=SimIds(self.world),
             rng=Random(self.world.rng.getrandbits(64)),
-            settings=WorkerSettings(window=config.window, checks_outgoing=config.has("poison")),
+            settings=SessionSettings(window=config.window, checks_outgoing=config.has("poison")),
         )
         session.checkers = self.checkers
         session.process = self
-        self.agent = self.checkers.agent_class(session, Holdings(config.slots), self._offer)
+        self.agent = self.checkers.agent_class(session, HeldAttempts(config.slots), self._offer)
         self.agent.tick(self.clock.now())
         self.keeping.boot()
         self._after()
@@ -205,7 +205,7 @@ class WorkerProcess:
     def drain(self) -> None:
         """SIGTERM."""
         if self.agent is not None and not self.is_paused:
-            self.drained_with_work = bool(self.agent.holdings.working())
+            self.drained_with_work = bool(self.agent.attempts.working())
             self.checkers.pairs.everywhere("drains")
             self.agent.drain(self.clock.now(), 5.0)
             self._after()
@@ -272,11 +272,11 @@ class WorkerProcess:
 
     def _act(self, action: object) -> None:
         match action:
-            case Start(dispatch):
+            case StartAttempt(dispatch):
                 self._start(dispatch)
-            case Stop(task_id, attempt, grace_s, _):
+            case InterruptAttempt(task_id, attempt, grace_s, _):
                 self._stop(task_id, attempt, grace_s)
-            case Kill(task_id, attempt, _):
+            case KillAttempt(task_id, attempt, _):
                 self.world.after(self.world.rng.random() * 0.05, self._kill, task_id, attempt)
             case OpenConnection(at, _):
                 self.world.at(self.clock.true_time(at) + 1e-6, self._connect, self.life)
@@ -284,7 +284,7 @@ class WorkerProcess:
                 self._close_connection()
             case Exit(code, _):
                 self._exit(code)
-            case Answer(response):
+            case ForwardAnswer(response):
                 self._answered(response)
             case HandUp(envelope):
                 self.keeping.take(envelope)
@@ -336,7 +336,7 @@ class WorkerProcess:
     def _rearm(self) -> None:
         """Re-arm the kernel timers of hosts whose fence has moved."""
         assert self.agent is not None
-        for held in self.agent.holdings.working():
+        for held in self.agent.attempts.working():
             host = self.hosts.get((held.task_id, held.attempt))
             if host is not None and host.fence_at != held.fence_at:
                 host.fence_at = held.fence_at
@@ -394,7 +394,7 @@ class WorkerProcess:
             return
         self._end(host)
         message = f"the resource is evicted: {resource_id}"
-        error = business.TaskError("E.RESOURCE.LOST", "INFRASTRUCTURE", message, retryable=False)
+        error = business.AttemptError("E.RESOURCE.LOST", "INFRASTRUCTURE", message, retryable=False)
         self._report(host, "FAILED", b"{}", error)
 
     def _lose_used(self, host: Host) -> None:
@@ -437,7 +437,7 @@ class WorkerProcess:
     def _chat(self, host: Host, index: int) -> None:
         if not host.is_alive:
             return
-        chunk = business.Chunk("log", index, f"line {index}")
+        chunk = business.FeedbackChunk("log", index, f"line {index}")
         feedback = business.Feedback(
             host.dispatch.run_id, host.task_id, host.attempt, progress=index / 6, chunks=(chunk,)
         )
@@ -450,20 +450,20 @@ class WorkerProcess:
         self._end(host)
         error = None
         if status == "FAILED":
-            error = business.TaskError("E.RUNNER.FAILURE", "USER_CODE", "it failed")
+            error = business.AttemptError("E.RUNNER.FAILURE", "USER_CODE", "it failed")
         elif host.made is None and status == "SUCCEEDED" and self._poisons():
             value = b'{"v": "\\u0000"}'
         artifacts = self._list(host.made) if status == "SUCCEEDED" else ()
         self._report(host, status, value if status == "SUCCEEDED" else b"{}", error, artifacts)
 
-    def _list(self, made: Kept | None) -> tuple[business.Artifact, ...]:
+    def _list(self, made: Kept | None) -> tuple[business.ResultArtifact, ...]:
         """Some files are listed by the result of the attempt that made them."""
         if made is None or made.is_memory or not self.world.chance(0.9 if made.is_durable else 0.3):
             return ()
         if self.keeping.kept.get(made.resource_id) is not made or made.end is not None:
             return ()  # it went before it was listed
         made.is_listed = True
-        listed = business.Artifact(
+        listed = business.ResultArtifact(
             made.resource_id,
             self.worker_id,
             "thing",
@@ -497,8 +497,8 @@ class WorkerProcess:
         host: Host,
         status: str,
         value: bytes,
-        error: business.TaskError | None,
-        artifacts: tuple[business.Artifact, ...] = (),
+        error: business.AttemptError | None,
+        artifacts: tuple[business.ResultArtifact, ...] = (),
     ) -> None:
         result = business.Result(
             host.dispatch.run_id,
@@ -517,7 +517,7 @@ class WorkerProcess:
         if not host.is_alive:
             return
         self._end(host)
-        error = business.TaskError("E.RUNNER.CRASHED", "INFRASTRUCTURE", "signal 11")
+        error = business.AttemptError("E.RUNNER.CRASHED", "INFRASTRUCTURE", "signal 11")
         self._report(host, "FAILED", b"{}", error)
 
     def _stop(self, task_id: str, attempt: int, grace_s: float) -> None:

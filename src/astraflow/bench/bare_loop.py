@@ -158,7 +158,7 @@ def _envelope(kind: str, role: str, task_id: str, payload: object) -> Envelope:
 def _dispatch(task_id: str) -> Envelope:
     dispatch = business.Dispatch(
         RUN, task_id, 1, 0, "2b2c3fcb-9c18-4ca2-9b5a-8ad4deb1f164", "core.noop",
-        business.PackageRef("core", "1.0.0"), msgspec.Raw(b"{}"), business.Lease(30_000, RUN),
+        business.PackageId("core", "1.0.0"), msgspec.Raw(b"{}"), business.LeaseGrant(30_000, RUN),
     )  # fmt: skip
     return _envelope(business.DISPATCH, "scheduler", task_id, dispatch)
 

@@ -19,7 +19,7 @@ import msgspec
 
 __all__ = [
     "TOKEN",
-    "Client",
+    "BenchClient",
     "System",
     "chain",
     "cpu_s",
@@ -163,7 +163,7 @@ def running(*worker_flags: str) -> AbstractContextManager[System]:
     return running_as(System, *worker_flags)
 
 
-class Client:
+class BenchClient:
     """Speaks HTTP/1.1 over kept connections, and reads no more of an answer than it must."""
 
     def __init__(self, port: int) -> None:

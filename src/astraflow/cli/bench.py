@@ -23,7 +23,7 @@ def bench(
     """
     from astraflow.bench import bare_loop
     from astraflow.bench.processes import running
-    from astraflow.bench.whole import Sizes, measure
+    from astraflow.bench.system import Sizes, measure
 
     sizes = Sizes(width=width, steps=100, singles=100, many=100, rounds=2)
     note("measuring the bare loop …")

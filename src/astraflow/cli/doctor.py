@@ -27,7 +27,7 @@ from astraflow.clock import SystemClock
 from astraflow.config import SchedulerSettings, load_scheduler, load_worker
 from astraflow.core import errors
 from astraflow.core.protocol import business
-from astraflow.worker.hosts import HostPool, HostSettings, core_package
+from astraflow.worker.hosts import HostPool, PoolSettings, core_package
 from astraflow.worker.hosts.builtin import host_program
 
 __all__ = ["doctor"]
@@ -126,7 +126,7 @@ def _host() -> Finding:
     return Finding("host", "ok", f"started, ran core.noop and ended in {seconds:.2f} s")
 
 
-class _Listener:
+class _DoctorListener:
     """Waits for the one result of a trial host."""
 
     def __init__(self) -> None:
@@ -142,13 +142,13 @@ class _Listener:
 
 async def _start_host() -> float:
     """Run one attempt of `core.noop` in a host of its own, as a worker would."""
-    clock, core, listener = SystemClock(), core_package(), _Listener()
+    clock, core, listener = SystemClock(), core_package(), _DoctorListener()
     started_at = clock.now()
     with tempfile.TemporaryDirectory(prefix="astra-doctor-") as folder:
         pool = HostPool(
             folder=Path(folder),
             clock=clock,
-            settings=HostSettings(),
+            settings=PoolSettings(),
             packages=lambda name, version: core,
             events=listener,
         )
@@ -159,9 +159,9 @@ async def _start_host() -> float:
             0,
             "doctor",
             "core.noop",
-            business.PackageRef(core.name, core.version),
+            business.PackageId(core.name, core.version),
             msgspec.Raw(b"{}"),
-            business.Lease(int(HOST_START_S * 1000), "doctor"),
+            business.LeaseGrant(int(HOST_START_S * 1000), "doctor"),
         )
         try:
             pool.start(dispatch, clock.now() + HOST_START_S)

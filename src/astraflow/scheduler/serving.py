@@ -23,7 +23,7 @@ from astraflow.core.fleet.rollouts import Rollout
 from astraflow.core.fleet.versions import ActiveVersion
 from astraflow.core.fleet.workers import DrainIntent
 from astraflow.core.ids import IdSource
-from astraflow.core.protocol.events import Authenticate, GatewaySettings, SessionTokens
+from astraflow.core.protocol.events import Authenticate, GatewaySettings, ResumeTokens
 from astraflow.core.protocol.gateway import Gateway
 from astraflow.core.runs.facts import Fact
 from astraflow.core.workflow.plan import Plan
@@ -70,7 +70,7 @@ class Parts(msgspec.Struct, frozen=True):
     gateway: GatewaySettings
     retention: Retention
     authenticate: Authenticate
-    tokens: SessionTokens
+    tokens: ResumeTokens
     gauge: Gauge
     reached: Reached
 

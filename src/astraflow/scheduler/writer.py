@@ -21,7 +21,6 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from astraflow.alarm import Alarm
 from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.engine.batch import Batch
@@ -40,6 +39,7 @@ from astraflow.scheduler.turned_away import TurnedAwayLog
 from astraflow.scheduler.waits import STALL_S, Undecided, decided, refusal
 from astraflow.store.rows import Changes, TenantEvent
 from astraflow.store.store import Claim, Store
+from astraflow.timer import WakeupTimer
 
 __all__ = ["EngineFailed", "Gauge", "Reached", "Writer", "pass_by"]
 
@@ -134,7 +134,7 @@ class Writer:
         ] = {}  # in order: a simulated world is repeatable
         self._barriers: list[asyncio.Future[None]] = []
         self._passing: list[asyncio.Future[None]] = []  # those of the turn under way
-        self._alarm = Alarm(clock, self._wake)
+        self._timer = WakeupTimer(clock, self._wake)
         self._is_over = False
 
     # -- what arrives -----------------------------------------------------------------------
@@ -329,7 +329,7 @@ class Writer:
         for passed in self._passing:
             if not passed.done():
                 passed.set_result(None)
-        self._alarm.set(self.engine.deadline())
+        self._timer.set(self.engine.deadline())
 
     def _decide(self) -> _Decided:
         """What is to be committed now, as the rows that it is."""
@@ -437,7 +437,7 @@ class Writer:
 
     def _end(self) -> None:
         self._is_over = True
-        self._alarm.cancel()
+        self._timer.cancel()
         self._connections.close_all(limits.CLOSE_TRY_LATER)
         unanswered: list[asyncio.Future[Any]] = [*self._passing, *self._barriers, *self._asked]
         for waiting in unanswered:

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from astraflow.core import errors
-from astraflow.core.agent.holdings import Holdings
+from astraflow.core.agent.held_attempts import HeldAttempts
 from astraflow.core.protocol import business, control, limits
 from astraflow.observe.metrics import WorkerMetrics
 from astraflow.worker.hosts import HostEvents, HostPool
@@ -27,11 +27,11 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 class Counting:
     """Stands between the hosts and whom they tell, and counts what passes."""
 
-    def __init__(self, events: HostEvents, holdings: Holdings, metrics: WorkerMetrics) -> None:
+    def __init__(self, events: HostEvents, attempts: HeldAttempts, metrics: WorkerMetrics) -> None:
         self._events = events
-        self._holdings = holdings
+        self._holdings = attempts
         self._metrics = metrics
-        metrics.inflight.follow(lambda: {(): float(len(holdings.working()))})
+        metrics.inflight.follow(lambda: {(): float(len(attempts.working()))})
 
     def finished(self, result: business.Result) -> None:
         held = self._holdings.find(result.task_id, result.attempt)

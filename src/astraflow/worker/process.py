@@ -26,7 +26,7 @@ from astraflow.config import WorkerSettings
 from astraflow.core import errors
 from astraflow.core.agent.actions import Exit
 from astraflow.core.agent.agent import Agent, RegisterOffer
-from astraflow.core.agent.holdings import Holdings
+from astraflow.core.agent.held_attempts import HeldAttempts
 from astraflow.core.protocol import business, control
 from astraflow.core.protocol.wire import Envelope, Wire
 from astraflow.core.protocol.worker_events import Credential, WorkerIdentity
@@ -34,11 +34,11 @@ from astraflow.core.protocol.worker_session import WorkerSession
 from astraflow.observe.metrics import WorkerMetrics
 from astraflow.ulids import Ulids
 from astraflow.worker.addresses import Schedulers
-from astraflow.worker.hosts import HostPool, HostSettings, core_package, kill_left_overs
-from astraflow.worker.hosts.proc import machine_memory
+from astraflow.worker.agent_runner import AgentRunner
+from astraflow.worker.hosts import HostPool, PoolSettings, core_package, kill_orphans
+from astraflow.worker.hosts.procfs import machine_memory
 from astraflow.worker.hosts.scratch import Scratch
 from astraflow.worker.identity import DataFolder
-from astraflow.worker.link import Link
 from astraflow.worker.machine import Machine
 from astraflow.worker.metrics import Counting, count_heartbeat, serve_metrics, watch_resources
 from astraflow.worker.packages import InstallSettings, Packages
@@ -87,7 +87,7 @@ async def run_worker(
 
 def _make_room(path: Path) -> None:
     """Remove what the boot before has left: its hosts, what they wrote, and what waited to be deleted."""
-    killed = kill_left_overs(path)
+    killed = kill_orphans(path)
     if killed:
         _log.warning("killed %d processes that the boot before had left", killed)
     Scratch(path).clear()
@@ -106,7 +106,7 @@ async def _work(
     core = msgspec.structs.replace(core_package(), memory_limit_bytes=settings.host_max_mem_bytes)
     metrics = WorkerMetrics()
     receivers = _Receivers()
-    host_settings = HostSettings(
+    host_settings = PoolSettings(
         worker_id=folder.instance_id,
         tenant=settings.tenant,
         max_hosts=2 * settings.concurrency_max_parallel,
@@ -125,7 +125,7 @@ async def _work(
         reached=reached_from(os.environ),
     )
     link = _link(settings, schedulers, folder, packages, resources, clock, metrics, receivers)
-    counting = Counting(link, link.agent.holdings, metrics)
+    counting = Counting(link, link.agent.attempts, metrics)
     pool = HostPool(
         folder=folder.path,
         clock=clock,
@@ -162,7 +162,7 @@ def _with_memory_limit(settings: WorkerSettings) -> WorkerSettings:
 
 
 async def _keep(
-    link: Link, hosts: CopyFetcher, packages: Packages, resources: ResourceService
+    link: AgentRunner, hosts: CopyFetcher, packages: Packages, resources: ResourceService
 ) -> Exit:
     """Keep the session, install and fetch what is needed meanwhile, and clean up."""
     async with asyncio.TaskGroup() as group:
@@ -186,7 +186,7 @@ def _link(
     clock: Clock,
     metrics: WorkerMetrics,
     receivers: _Receivers,
-) -> Link:
+) -> AgentRunner:
     if settings.auth_token is None:
         raise errors.Refused(
             errors.CONFIG_INVALID,
@@ -217,22 +217,22 @@ def _link(
         settings.runtime_names or DEFAULT_RUNTIMES,
         (*settings.feature_flags, *any_runtime),
     )
-    holdings = Holdings(settings.concurrency_max_parallel)
+    attempts = HeldAttempts(settings.concurrency_max_parallel)
     machine = Machine(folder.path)
 
     def measure() -> control.HeartbeatMetrics:
-        told = machine.metrics(len(holdings.working()), resources.metrics())
+        told = machine.metrics(len(attempts.working()), resources.metrics())
         count_heartbeat(metrics, told)
         return told
 
     agent = Agent(
         session,
-        holdings,
+        attempts,
         lambda: RegisterOffer(capabilities, packages=packages.inventory(), labels=settings.labels),
         measure,
         lambda: control.HeartbeatPackages(packages.digest()),
     )
-    return Link(agent, schedulers, connect, clock, receivers)
+    return AgentRunner(agent, schedulers, connect, clock, receivers)
 
 
 class _Receivers:
@@ -257,7 +257,7 @@ class _Receivers:
 class _Signals:
     """SIGTERM and SIGINT of this process, while the link runs."""
 
-    def __init__(self, link: Link, settings: WorkerSettings) -> None:
+    def __init__(self, link: AgentRunner, settings: WorkerSettings) -> None:
         self._link = link
         self._deadline_s = float(settings.drain_timeout_seconds)
         self._loop = asyncio.get_running_loop()
@@ -289,7 +289,7 @@ class _Signals:
 class _Parent:
     """The process that started this one, while the link runs."""
 
-    def __init__(self, link: Link, pipe: int | None) -> None:
+    def __init__(self, link: AgentRunner, pipe: int | None) -> None:
         self._link = link
         self._pipe = pipe
         self._loop = asyncio.get_running_loop()

@@ -9,16 +9,16 @@ from astraflow.core.engine.waiting import Reasons
 from astraflow.core.protocol import business
 from astraflow.core.protocol.duplex import Duplex
 from astraflow.core.protocol.events import Delivered as GatewayDelivered
-from astraflow.core.protocol.events import Refused as GatewayRefused
+from astraflow.core.protocol.events import FrameRefused as GatewayRefused
 from astraflow.core.protocol.events import RegisterArrived, SessionEnded
 from astraflow.core.protocol.gateway import Gateway
 from astraflow.core.protocol.worker_events import (
-    Acked,
-    Delivered,
+    CommandDelivered,
+    CommandRefused,
     DrainAsked,
-    Ready,
-    Refused,
+    FramesAcked,
     SessionLost,
+    SessionReady,
 )
 from astraflow.core.protocol.worker_session import WorkerSession
 from tests.sim.checkers.attempts import AttemptChecker
@@ -75,11 +75,11 @@ class WatchedWorkerSession(WorkerSession):
     def take_events(self) -> list[Any]:
         events = super().take_events()
         for event in events:
-            if isinstance(event, Delivered | DrainAsked):
+            if isinstance(event, CommandDelivered | DrainAsked):
                 self._delivered(event.seq)
-            elif isinstance(event, Refused) and event.envelope.seq is not None:
+            elif isinstance(event, CommandRefused) and event.envelope.seq is not None:
                 self._delivered(event.envelope.seq)
-            elif isinstance(event, Ready):
+            elif isinstance(event, SessionReady):
                 self.checkers.seen("session resumed" if event.resumed else "session opened")
                 if not event.resumed:
                     self.process.ready_at = self.checkers.world.now
@@ -97,12 +97,12 @@ class WatchedAgent(Agent):
     """The agent, with the acks of its results shown to the checkers."""
 
     def _on_event(self, event: object, now: float) -> None:
-        if isinstance(event, Acked):
+        if isinstance(event, FramesAcked):
             checkers = self.session.checkers  # type: ignore[attr-defined]
-            for held in self.holdings.reports():
+            for held in self.attempts.reports():
                 if held.frame_id in event.frame_ids:
                     checkers.attempts.on_result_acked(held.task_id, held.attempt, held.report)
-        elif isinstance(event, Ready) and not event.resumed and len(self._notices):
+        elif isinstance(event, SessionReady) and not event.resumed and len(self._notices):
             self.session.checkers.seen("notice resent")  # type: ignore[attr-defined]
         super()._on_event(event, now)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from astraflow.worker.link import Link
+    from astraflow.worker.agent_runner import AgentRunner
     from tests.sim.shells.processes import WorkerProcess
     from tests.sim.shells.world import LoopWorld
 
@@ -39,10 +39,10 @@ class _Host:
 class FakeHosts:
     """The hosts of one boot of a worker; they die with it."""
 
-    def __init__(self, world: LoopWorld, worker: WorkerProcess, link: Link) -> None:
+    def __init__(self, world: LoopWorld, worker: WorkerProcess, link: AgentRunner) -> None:
         self.world = world
         self.worker = worker
-        self.link: Link = link
+        self.link: AgentRunner = link
         self.running: dict[tuple[str, int], _Host] = {}
 
     # -- what the link asks -----------------------------------------------------------------
@@ -115,7 +115,7 @@ class FakeHosts:
         host.timers.append(self.world.loop.call_later(seconds, act, host, *args))
 
     def _chat(self, host: _Host, index: int) -> None:
-        chunk = business.Chunk(
+        chunk = business.FeedbackChunk(
             "log", index, f"line {index} \x01\U0010ffff", metadata=edge_json(index)
         )
         said = host.dispatch
@@ -139,7 +139,7 @@ class FakeHosts:
         if status == "SUCCEEDED":
             about = (said.task_id, said.attempt)
             value = msgspec.json.encode({"v": [*about], "edge": edge(*about)})
-            artifact = business.Artifact(
+            artifact = business.ResultArtifact(
                 f"{said.task_id}/{said.attempt}",
                 self.worker.worker_id,
                 "thing",
@@ -149,11 +149,11 @@ class FakeHosts:
             )
             self._report(host, status, value, None, (artifact,))
         else:
-            error = business.TaskError("E.RUNNER.FAILURE", "USER_CODE", "it failed")
+            error = business.AttemptError("E.RUNNER.FAILURE", "USER_CODE", "it failed")
             self._report(host, status, b"{}", error)
 
     def _crash(self, host: _Host) -> None:
-        error = business.TaskError("E.RUNNER.CRASHED", "INFRASTRUCTURE", "signal 11")
+        error = business.AttemptError("E.RUNNER.CRASHED", "INFRASTRUCTURE", "signal 11")
         self._report(host, "FAILED", b"{}", error)
 
     def _stopped(self, host: _Host) -> None:
@@ -164,8 +164,8 @@ class FakeHosts:
         host: _Host,
         status: str,
         value: bytes,
-        error: business.TaskError | None,
-        artifacts: tuple[business.Artifact, ...] = (),
+        error: business.AttemptError | None,
+        artifacts: tuple[business.ResultArtifact, ...] = (),
     ) -> None:
         said = host.dispatch
         self._end(host)

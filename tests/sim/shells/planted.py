@@ -14,7 +14,7 @@ from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.row_writer import RowWriter
 from astraflow.scheduler.writer import Writer
 from astraflow.store.rows import Changes
-from astraflow.worker.link import Link
+from astraflow.worker.agent_runner import AgentRunner
 from tests.sim.shells.config import Config, draw
 
 __all__ = ["PLANTED", "Planted"]
@@ -128,10 +128,10 @@ def keepsfollowers() -> AbstractContextManager[Any]:
 def deaflink() -> AbstractContextManager[Any]:
     """A link that is told of the end of an attempt does not act on it."""
 
-    def broken(self: Link, result: Any) -> None:
+    def broken(self: AgentRunner, result: Any) -> None:
         self.agent.finished(result, self._clock.now())
 
-    return patch.object(Link, "finished", broken)
+    return patch.object(AgentRunner, "finished", broken)
 
 
 class _All:

@@ -7,11 +7,11 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from astraflow.core.agent.agent import RegisterOffer
-from astraflow.core.agent.holdings import Holdings
+from astraflow.core.agent.held_attempts import HeldAttempts
 from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.protocol import business, control
 from astraflow.core.protocol.events import GatewaySettings
-from astraflow.core.protocol.worker_events import Credential, WorkerIdentity, WorkerSettings
+from astraflow.core.protocol.worker_events import Credential, SessionSettings, WorkerIdentity
 from astraflow.core.security.keys import KeyRing
 from astraflow.core.security.tokens import SessionTokens
 from astraflow.scheduler.catalogs import Catalogs
@@ -21,7 +21,7 @@ from astraflow.scheduler.serving import Parts
 from astraflow.scheduler.writer import pass_by
 from astraflow.store.store import Retention
 from astraflow.worker.addresses import Schedulers
-from astraflow.worker.link import Link
+from astraflow.worker.agent_runner import AgentRunner
 from tests.sim.shells.hosts import FakeHosts
 from tests.sim.shells.wire import TO_SCHEDULER, TO_WORKER
 from tests.sim.wire import SimIds, authenticate
@@ -137,7 +137,7 @@ class WorkerProcess:
         self.tenant = site.config.tenant_of(number)
         self.name = f"{self.tenant}/{self.worker_id}"
         self.incarnation = 0
-        self.link: Link | None = None
+        self.link: AgentRunner | None = None
         self.hosts: FakeHosts | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -151,7 +151,7 @@ class WorkerProcess:
             Credential("token", "good"),
             ids=SimIds(site.world),
             rng=Random(site.world.rng.getrandbits(64)),
-            settings=WorkerSettings(window=config.window),
+            settings=SessionSettings(window=config.window),
         )
         session.checkers = site.checkers
         session.process = self  # type: ignore[assignment]
@@ -159,8 +159,8 @@ class WorkerProcess:
             control.Capabilities(control.Concurrency(config.slots), ("python",)),
             packages=(control.RegisteredPackage("sim", "1.0", "installed"),),
         )
-        agent = site.checkers.agent_class(session, Holdings(config.slots), lambda: offer)
-        link = Link(
+        agent = site.checkers.agent_class(session, HeldAttempts(config.slots), lambda: offer)
+        link = AgentRunner(
             agent,
             Schedulers(["ws://scheduler"]),
             lambda url, listener: site.network.connect(self.name, listener),
@@ -173,7 +173,7 @@ class WorkerProcess:
             self._run(link, self.hosts), name=f"{self.name} boot {self.incarnation}"
         )
 
-    async def _run(self, link: Link, hosts: FakeHosts) -> None:
+    async def _run(self, link: AgentRunner, hosts: FakeHosts) -> None:
         """Whatever ends the link ends the process; it is started anew unless the world is over."""
         try:
             await link.run(hosts)
@@ -205,7 +205,7 @@ class WorkerProcess:
             await asyncio.wait([self._task])
 
 
-def _let_go(link: Link, envelope: Envelope) -> None:
+def _let_go(link: AgentRunner, envelope: Envelope) -> None:
     """Only what is about artifacts is sent to workers here: one whose result was not taken, or whose run is over."""
     cleanup = envelope.payload
     assert isinstance(cleanup, business.ResourceCleanup), "nothing else is sent to workers here"

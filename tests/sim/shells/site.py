@@ -102,7 +102,7 @@ class Site:
         if writer._barriers:
             raise Violation("wake-up", "the writer sleeps, and somebody waits at a barrier")
         deadline = writer.engine.deadline()
-        if deadline is not None and (writer._alarm.at is None or writer._alarm.at > deadline):
+        if deadline is not None and (writer._timer.at is None or writer._timer.at > deadline):
             raise Violation("wake-up", "the writer sleeps, and its timer is not set")
 
     def _check_link(self, worker: WorkerProcess) -> None:
@@ -113,7 +113,7 @@ class Site:
         if link.agent._actions:
             raise Violation("wake-up", f"{worker.name} sleeps, and has something to do")
         deadline = link.agent.deadline()
-        if deadline is not None and (link._alarm.at is None or link._alarm.at > deadline):
+        if deadline is not None and (link._timer.at is None or link._timer.at > deadline):
             raise Violation("wake-up", f"{worker.name} sleeps, and its timer is not set")
 
     def what_is_open(self) -> str | None:
@@ -128,8 +128,8 @@ class Site:
         for worker in self.workers:
             if worker.hosts is not None and worker.hosts.running:
                 return f"{worker.name} still runs {list(worker.hosts.running)}"
-            if worker.link is not None and not worker.link.agent.holdings.is_empty:
-                return f"{worker.name} still holds {worker.link.agent.holdings.named()}"
+            if worker.link is not None and not worker.link.agent.attempts.is_empty:
+                return f"{worker.name} still holds {worker.link.agent.attempts.named()}"
         return None
 
     def check_nothing_left(self) -> None:

@@ -7,14 +7,14 @@ import msgspec
 import pytest
 
 from astraflow.core import errors
-from astraflow.core.agent.holdings import Holdings
+from astraflow.core.agent.held_attempts import HeldAttempts
 from astraflow.core.protocol import business, control, limits
 from astraflow.observe.metrics import WorkerMetrics
 from astraflow.worker.metrics import Counting, count_heartbeat, serve_metrics
 
 DISPATCH = business.Dispatch(
-    "run", "run.0", 1, 0, "node", "core.noop", business.PackageRef("core", "1.0.0"),
-    msgspec.Raw(b"{}"), business.Lease(30_000, "since"),
+    "run", "run.0", 1, 0, "node", "core.noop", business.PackageId("core", "1.0.0"),
+    msgspec.Raw(b"{}"), business.LeaseGrant(30_000, "since"),
 )  # fmt: skip
 
 
@@ -54,9 +54,9 @@ def asked(request: bytes) -> bytes:
 
 
 def test_an_attempt_is_counted_under_its_node_type_and_passed_on() -> None:
-    holdings, metrics, heard = Holdings(4), WorkerMetrics(), Heard()
-    counting = Counting(heard, holdings, metrics)
-    holdings.offer(DISPATCH, 0.0, 0.0)
+    attempts, metrics, heard = HeldAttempts(4), WorkerMetrics(), Heard()
+    counting = Counting(heard, attempts, metrics)
+    attempts.offer(DISPATCH, 0.0, 0.0)
     assert metrics.inflight.value() == 1
     result = business.Result("run", "run.0", 1, "SUCCEEDED", duration_ms=7)
     unknown = business.Result("run", "other", 1, "SUCCEEDED", duration_ms=7)

@@ -9,42 +9,42 @@ from astraflow.core.protocol.wire import Envelope
 
 __all__ = [
     "Action",
-    "Answer",
     "Close",
     "Exit",
+    "ForwardAnswer",
     "HandUp",
-    "Kill",
+    "InterruptAttempt",
+    "KillAttempt",
     "OpenConnection",
-    "Start",
-    "Stop",
+    "StartAttempt",
     "Warn",
 ]
 
 
-class Action(msgspec.Struct, frozen=True):
+class _Action(msgspec.Struct, frozen=True):
     """The base of all actions."""
 
 
-class OpenConnection(Action, frozen=True):
+class OpenConnection(_Action, frozen=True):
     """Open a socket at this time; to `location` if given."""
 
     at: float
     location: str | None = None
 
 
-class Close(Action, frozen=True):
+class Close(_Action, frozen=True):
     """Close the present socket."""
 
     code: int
 
 
-class Start(Action, frozen=True):
+class StartAttempt(_Action, frozen=True):
     """Run the attempt in its host. Then call `finished`, once."""
 
     dispatch: Dispatch
 
 
-class Stop(Action, frozen=True):
+class InterruptAttempt(_Action, frozen=True):
     """Ask the attempt to end, and kill it after the grace. Then call `finished`."""
 
     task_id: str
@@ -53,7 +53,7 @@ class Stop(Action, frozen=True):
     reason: str
 
 
-class Kill(Action, frozen=True):
+class KillAttempt(_Action, frozen=True):
     """SIGKILL the host's process group, without grace. Then call `gone`."""
 
     task_id: str
@@ -61,19 +61,19 @@ class Kill(Action, frozen=True):
     reason: str
 
 
-class Answer(Action, frozen=True):
+class ForwardAnswer(_Action, frozen=True):
     """Give the answer of a call to the attempt that waits for it."""
 
     response: NextResponse
 
 
-class HandUp(Action, frozen=True):
+class HandUp(_Action, frozen=True):
     """A frame that concerns packages or resources, for the part of the worker that owns them."""
 
     envelope: Envelope
 
 
-class Warn(Action, frozen=True):
+class Warn(_Action, frozen=True):
     """Say in the log why there is no session, and when the next try is."""
 
     code: str
@@ -81,8 +81,21 @@ class Warn(Action, frozen=True):
     again_at: float
 
 
-class Exit(Action, frozen=True):
+class Exit(_Action, frozen=True):
     """End the process: the worker was superseded, or it has drained."""
 
     code: int
     reason: str
+
+
+Action = (
+    OpenConnection
+    | Close
+    | StartAttempt
+    | InterruptAttempt
+    | KillAttempt
+    | ForwardAnswer
+    | HandUp
+    | Warn
+    | Exit
+)

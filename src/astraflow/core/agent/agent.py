@@ -3,51 +3,53 @@
 Rule 1: after any stall the fence is checked before any frame is handled (PROTOCOL §5.3): every input begins with it.
 Rule 2: a worker that fenced registers anew instead of resuming (R8), and registers only when everything it killed is
         dead, so that its inventory is true.
-Rule 3: a command is taken (and may be acked) when its effect is in the holdings; a result leaves the holdings only by
+Rule 3: a command is taken (and may be acked) when its effect is in the attempts; a result leaves the attempts only by
         `ack_seq` (R1, R10). After a new session every held report is sent again (R3).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, assert_never
 
 import msgspec
 
 from astraflow.core import errors
 from astraflow.core.agent.actions import (
     Action,
-    Answer,
     Close,
     Exit,
+    ForwardAnswer,
     HandUp,
-    Kill,
+    InterruptAttempt,
+    KillAttempt,
     OpenConnection,
-    Start,
-    Stop,
+    StartAttempt,
     Warn,
 )
-from astraflow.core.agent.holdings import Held, Holdings
+from astraflow.core.agent.held_attempts import HeldAttempt, HeldAttempts
 from astraflow.core.agent.notices import Notices
 from astraflow.core.protocol import business, control
 from astraflow.core.protocol.send_window import QueueFull
-from astraflow.core.protocol.session_states import State
+from astraflow.core.protocol.session_states import SessionState
 from astraflow.core.protocol.wire import AttemptRef, Envelope, Wire
 from astraflow.core.protocol.worker_events import (
-    Acked,
-    CloseConnection,
+    CommandDelivered,
+    CommandRefused,
     Connect,
-    Delivered,
+    Disconnect,
     DrainAsked,
+    FrameRejected,
+    FramesAcked,
     HeartbeatAnswered,
     HeartbeatDue,
     Poisoned,
-    Ready,
-    Refused,
     RegisterAnswered,
     RegisterWanted,
     SessionLost,
+    SessionReady,
+    SessionRefused,
     Superseded,
-    TurnedAway,
+    WorkerEvent,
 )
 from astraflow.core.protocol.worker_session import WorkerSession
 
@@ -70,18 +72,18 @@ class RegisterOffer(msgspec.Struct, frozen=True):
 
 
 class Agent:
-    """Drives a `WorkerSession` and `Holdings`; the shell carries out its actions."""
+    """Drives a `WorkerSession` and `HeldAttempts`; the shell carries out its actions."""
 
     def __init__(
         self,
         session: WorkerSession,
-        holdings: Holdings,
+        attempts: HeldAttempts,
         offer: Callable[[], RegisterOffer],
         metrics: Callable[[], control.HeartbeatMetrics] = control.HeartbeatMetrics,
         inventory: Callable[[], control.HeartbeatPackages] = control.HeartbeatPackages,
     ) -> None:
         self.session = session
-        self.holdings = holdings
+        self.attempts = attempts
         self.counters: dict[str, int] = {}
         self._offer = offer
         self._metrics = metrics
@@ -89,7 +91,7 @@ class Agent:
         self._notices = Notices(session)
         self._actions: list[Action] = []
         self._heartbeats: dict[str, tuple[AttemptRef, ...]] = {}
-        self._waiting_calls: list[tuple[Held, business.NextRequest]] = []
+        self._waiting_calls: list[tuple[HeldAttempt, business.NextRequest]] = []
         self._register_wanted = False
         self._untold_offer = (
             False  # what is offered has changed, and no answer says that it is known
@@ -129,28 +131,28 @@ class Agent:
     def finished(self, result: business.Result, now: float) -> None:
         """The host says how an attempt ended."""
         self._guard(now)
-        held = self.holdings.find(result.task_id, result.attempt)
+        held = self.attempts.find(result.task_id, result.attempt)
         if held is None or held.phase == "done":
             self._count("end of an attempt that is not held")
         elif held.phase == "killing":
             # It finished as it was being killed. Past the fence its word does not count (Rule 3 there).
             self._gone(held)
         else:
-            self.holdings.finish(held, self._as_reported(held, result))
+            self.attempts.finish(held, self._as_reported(held, result))
             self._send_report(held, now)
         self._take_events(now)
 
     def gone(self, task_id: str, attempt: int, now: float) -> None:
         """A killed attempt is dead: its process group is gone."""
         self._guard(now)
-        held = self.holdings.find(task_id, attempt)
+        held = self.attempts.find(task_id, attempt)
         if held is not None and held.phase == "killing":
             self._gone(held)
         self._take_events(now)
 
     def feedback(self, feedback: business.Feedback, now: float) -> None:
         """Telemetry of a running attempt; shed first when the window is full."""
-        held = self.holdings.find(feedback.task_id, feedback.attempt)
+        held = self.attempts.find(feedback.task_id, feedback.attempt)
         if held is None or held.phase == "done" or not self.session.is_open:
             self._count("feedback dropped")
             return
@@ -173,9 +175,9 @@ class Agent:
         self._notices.tell(key, frame_type, payload, corr, now)
 
     def call(self, request: business.NextRequest, now: float) -> None:
-        """An attempt calls the rest of its chain; the answer comes as an `Answer`, if it still waits."""
+        """An attempt calls the rest of its chain; the answer comes as an `ForwardAnswer`, if it still waits."""
         self._guard(now)
-        held = self.holdings.find(request.task_id, request.attempt)
+        held = self.attempts.find(request.task_id, request.attempt)
         if held is None or held.phase != "running":
             self._count("call of an attempt that does not run")
         else:
@@ -193,7 +195,7 @@ class Agent:
     def deadline(self) -> float | None:
         """When `tick` is due."""
         first = self.session.deadline()
-        for when in (self.holdings.deadline(), self._drain_deadline):
+        for when in (self.attempts.deadline(), self._drain_deadline):
             if when is not None and (first is None or when < first):
                 first = when
         return first
@@ -201,7 +203,7 @@ class Agent:
     def check(self) -> None:
         """Assert what must always hold between two inputs."""
         self.session.check()
-        self.holdings.check()
+        self.attempts.check()
         self._notices.check()
 
     # -- outputs ----------------------------------------------------------------------------
@@ -216,43 +218,43 @@ class Agent:
     # -- fences, timeouts, drain ------------------------------------------------------------
 
     def _guard(self, now: float) -> None:
-        if self.holdings.is_due(now):
+        if self.attempts.is_due(now):
             self._guard_attempts(now)
         if self._drain_deadline is not None and now >= self._drain_deadline:
             self._drain_deadline = None
-            for held in self.holdings.working():
+            for held in self.attempts.working():
                 if held.phase == "running":
                     self._stop(held, DRAIN_GRACE_S, "drain")
 
     def _guard_attempts(self, now: float) -> None:
-        fenced = self.holdings.past_fence(now)
+        fenced = self.attempts.past_fence(now)
         for held in fenced:
             self._kill(held, "fence")
         if fenced:
             self._count("self-fenced")
             self._fence_session(now)
-        for held in self.holdings.past_timeout(now):
+        for held in self.attempts.past_timeout(now):
             self._stop(held, TIMEOUT_GRACE_S, "timeout")
 
     def _fence_session(self, now: float) -> None:
         self.session.fenced(now)
         self._take_events(now)
 
-    def _stop(self, held: Held, grace_s: float, why: str) -> None:
+    def _stop(self, held: HeldAttempt, grace_s: float, why: str) -> None:
         held.phase = "stopping"
         held.why = why
-        self._actions.append(Stop(held.task_id, held.attempt, grace_s, why))
+        self._actions.append(InterruptAttempt(held.task_id, held.attempt, grace_s, why))
 
-    def _kill(self, held: Held, why: str) -> None:
+    def _kill(self, held: HeldAttempt, why: str) -> None:
         held.phase = "killing"
         held.why = why
-        self._actions.append(Kill(held.task_id, held.attempt, why))
+        self._actions.append(KillAttempt(held.task_id, held.attempt, why))
 
-    def _gone(self, held: Held) -> None:
-        self.holdings.drop(held)
+    def _gone(self, held: HeldAttempt) -> None:
+        self.attempts.drop(held)
 
     def _start_drain(self, now: float, deadline_s: float | None) -> None:
-        self.holdings.is_draining = True
+        self.attempts.is_draining = True
         if deadline_s is not None:
             self._drain_deadline = now + deadline_s
 
@@ -267,16 +269,16 @@ class Agent:
             self._untold_offer = False  # this one tells it
             self._register(now)
             self._take_events(now)
-        self.session.held = not self.holdings.is_empty
+        self.session.held = not self.attempts.is_empty
         self._end_drain(now)
 
-    def _on_event(self, event: object, now: float) -> None:
+    def _on_event(self, event: WorkerEvent, now: float) -> None:
         match event:
-            case Delivered(seq, envelope):
+            case CommandDelivered(seq, envelope):
                 self._on_frame(envelope, now)
                 self.session.taken(seq)
-            case Acked(frame_ids):
-                self.holdings.committed(list(frame_ids))
+            case FramesAcked(frame_ids):
+                self.attempts.committed(list(frame_ids))
                 self._notices.acked(frame_ids)
                 self._notices.send(now)
                 self._send_reports(now)  # there may be room now for one that found the queue full
@@ -291,34 +293,36 @@ class Agent:
                 self._on_answer(frame_id, sent_at, stop)
             case RegisterWanted():
                 self._register_wanted = True
-            case Ready(resumed):
+            case SessionReady(resumed):
                 self._on_ready(resumed, now)
             case SessionLost():
                 self._heartbeats.clear()
                 self._waiting_calls.clear()
                 self._notices.session_lost()
-                for held in self.holdings.reports():
+                for held in self.attempts.reports():
                     held.is_queued = False
             case DrainAsked(seq, _, deadline_s):
                 self._start_drain(now, deadline_s)
                 self.session.taken(seq)
             case Connect(at, location):
                 self._actions.append(OpenConnection(at, location))
-            case CloseConnection(code):
+            case Disconnect(code):
                 self._actions.append(Close(code))
-            case TurnedAway(code, reason, again_at):
+            case SessionRefused(code, reason, again_at):
                 self._actions.append(Warn(code, reason, again_at))
             case Superseded():
                 self._on_superseded()
             case Poisoned(frame_id):
                 self._replace_poisoned(frame_id)
-            case Refused():
+            case CommandRefused():
                 self._count("unreadable frame")
+            case FrameRejected():
+                self._count("frame rejected by the scheduler")
             case _:
-                self._count(f"event: {type(event).__name__}")
+                assert_never(event)
 
     def _is_killing(self) -> bool:
-        return any(held.phase == "killing" for held in self.holdings.working())
+        return any(held.phase == "killing" for held in self.attempts.working())
 
     def _tell_offer(self, now: float) -> None:
         if self._untold_offer and self.session.is_ready:
@@ -332,8 +336,8 @@ class Agent:
                 offer.payload_types,
                 offer.packages,
                 offer.labels,
-                tuple(held.ref for held in self.holdings.working()),
-                tuple(held.ref for held in self.holdings.reports()),
+                tuple(held.ref for held in self.attempts.working()),
+                tuple(held.ref for held in self.attempts.reports()),
             ),
             now,
         )
@@ -345,11 +349,11 @@ class Agent:
         self._notices.send(now)
         self._send_reports(now)
         # PROTOCOL §10: an unanswered request "is repeated after a new session".
-        for held in self.holdings.working():
+        for held in self.attempts.working():
             for request in list(held.calls.values()):
                 self._send_call(held, request, now)
 
-    def _send_call(self, held: Held, request: business.NextRequest, now: float) -> None:
+    def _send_call(self, held: HeldAttempt, request: business.NextRequest, now: float) -> None:
         if not self.session.is_open:
             return
         try:
@@ -360,7 +364,7 @@ class Agent:
         except errors.LocalProtocolError as error:
             # No session will ever carry it, and nobody else can tell the attempt so.
             self._count("unsendable call")
-            problem = business.TaskError(
+            problem = business.AttemptError(
                 errors.NEXT_INVALID.code, "USER_CODE", error.message, retryable=False
             )
             self._on_answer_to_call(
@@ -380,17 +384,17 @@ class Agent:
                 self._send_call(held, request, now)
 
     def _on_answer_to_call(self, response: business.NextResponse) -> None:
-        held = self.holdings.find(response.task_id, response.attempt)
+        held = self.attempts.find(response.task_id, response.attempt)
         if held is None or held.calls.pop(response.request_id, None) is None:
             self._count("answer that nobody waits for")
         else:
-            self._actions.append(Answer(response))
+            self._actions.append(ForwardAnswer(response))
 
     def _heartbeat(self, now: float) -> None:
-        named = self.holdings.named()
+        named = self.attempts.named()
         frame_id = self.session.heartbeat(
             control.Heartbeat(
-                draining=self.holdings.is_draining,
+                draining=self.attempts.is_draining,
                 attempts=named,
                 metrics=self._metrics(),
                 packages=self._inventory(),
@@ -401,14 +405,14 @@ class Agent:
 
     def _on_answer(self, frame_id: str, sent_at: float, stop: tuple[AttemptRef, ...]) -> None:
         named = self._heartbeats.pop(frame_id, ())
-        self.holdings.answered(named, sent_at)
+        self.attempts.answered(named, sent_at)
         for ref in stop:
-            held = self.holdings.find(ref.task_id, ref.attempt)
+            held = self.attempts.find(ref.task_id, ref.attempt)
             if held is not None and held.phase in ("running", "stopping"):
                 self._kill(held, "no longer leased")
 
     def _on_superseded(self) -> None:
-        for held in self.holdings.working():
+        for held in self.attempts.working():
             if held.phase != "killing":
                 self._kill(held, "superseded")
         self._is_over = True
@@ -420,7 +424,7 @@ class Agent:
         payload = envelope.payload
         if isinstance(payload, business.Dispatch):
             self._on_dispatch(payload, now)
-        elif isinstance(payload, business.Cancel):
+        elif isinstance(payload, business.ExecCancel):
             self._on_cancel(payload)
         elif isinstance(payload, business.NextResponse):
             self._on_answer_to_call(payload)
@@ -429,9 +433,9 @@ class Agent:
 
     def _on_dispatch(self, dispatch: business.Dispatch, now: float) -> None:
         sent_at = self.session.sent_at(dispatch.lease.since)
-        offered = self.holdings.offer(dispatch, sent_at, now)
-        if isinstance(offered, Held):
-            self._actions.append(Start(dispatch))
+        offered = self.attempts.offer(dispatch, sent_at, now)
+        if isinstance(offered, HeldAttempt):
+            self._actions.append(StartAttempt(dispatch))
         elif offered is not None:
             refusal = business.ExecError(
                 dispatch.run_id, dispatch.task_id, dispatch.attempt, offered
@@ -444,25 +448,25 @@ class Agent:
     def _on_known(self, dispatch: business.Dispatch, now: float) -> None:
         """PROTOCOL §5.8: "running → acked again, not started again; finished → the stored result is
         sent again"."""
-        held = self.holdings.find(dispatch.task_id, dispatch.attempt)
+        held = self.attempts.find(dispatch.task_id, dispatch.attempt)
         assert held is not None
         if held.phase == "done":
             held.is_queued = False
             self._send_report(held, now)
 
-    def _on_cancel(self, cancel: business.Cancel) -> None:
-        held = self.holdings.find(cancel.task_id, cancel.attempt)
+    def _on_cancel(self, cancel: business.ExecCancel) -> None:
+        held = self.attempts.find(cancel.task_id, cancel.attempt)
         if held is None:
-            self.holdings.refuse_later(cancel.task_id, cancel.attempt)
+            self.attempts.refuse_later(cancel.task_id, cancel.attempt)
         elif held.phase == "running":
             self._stop(held, cancel.grace_ms / 1000, "cancel")
 
     def _send_reports(self, now: float) -> None:
-        for held in self.holdings.reports():
+        for held in self.attempts.reports():
             if not held.is_queued:
                 self._send_report(held, now)
 
-    def _send_report(self, held: Held, now: float) -> None:
+    def _send_report(self, held: HeldAttempt, now: float) -> None:
         """Put a held report into the send queue, if there is a session that has one (R10)."""
         if not self.session.is_open or held.is_queued:
             return
@@ -475,7 +479,9 @@ class Agent:
             held.report = self._unsendable(held, error)
             self._queue(held, held.report, now)
 
-    def _queue(self, held: Held, report: business.Result | business.ExecError, now: float) -> None:
+    def _queue(
+        self, held: HeldAttempt, report: business.Result | business.ExecError, now: float
+    ) -> None:
         # PROTOCOL §1: "a frame resent in a new session keeps its `id`".
         try:
             held.frame_id = self.session.send(
@@ -489,39 +495,41 @@ class Agent:
     def _replace_poisoned(self, frame_id: str) -> None:
         """PROTOCOL §1: a frame that closed the link twice "is replaced by that failure"."""
         self._count("poisoned frame")
-        held = next((one for one in self.holdings.reports() if one.frame_id == frame_id), None)
+        held = next((one for one in self.attempts.reports() if one.frame_id == frame_id), None)
         if held is None:
             return
-        problem = business.TaskError(
+        problem = business.AttemptError(
             errors.RESULT_INVALID.code, "USER_CODE", "the scheduler refused the frame", False
         )
         held.report = _result_of(held, "FAILED", problem)
         self.session.replace(frame_id, business.RESULT, held.report, held.task_id)
 
-    def _unsendable(self, held: Held, error: errors.LocalProtocolError) -> business.Result:
-        problem = business.TaskError(error.code.code, "USER_CODE", error.message, retryable=False)
+    def _unsendable(self, held: HeldAttempt, error: errors.LocalProtocolError) -> business.Result:
+        problem = business.AttemptError(
+            error.code.code, "USER_CODE", error.message, retryable=False
+        )
         return _result_of(held, "FAILED", problem)
 
-    def _as_reported(self, held: Held, result: business.Result) -> business.Result:
+    def _as_reported(self, held: HeldAttempt, result: business.Result) -> business.Result:
         """What the end of a stopped attempt means: the host only knows that it was stopped."""
         if result.status != "CANCELLED" or held.why in (None, "cancel"):
             return result
         if held.why == "timeout":
-            problem = business.TaskError(
+            problem = business.AttemptError(
                 errors.RUNNER_TIMEOUT.code, "TIMEOUT", "the attempt ran longer than allowed"
             )
         else:
-            problem = business.TaskError(
+            problem = business.AttemptError(
                 errors.TASK_DRAINED.code, "INFRASTRUCTURE", "stopped at the drain's deadline"
             )
         return _result_of(held, "FAILED", problem)
 
     def _end_drain(self, now: float) -> None:
         """PROTOCOL §2: "close when `ack_seq` covers the outbox", in which refusals are, too."""
-        if self._is_over or not self.holdings.is_draining or not self.holdings.is_empty:
+        if self._is_over or not self.attempts.is_draining or not self.attempts.is_empty:
             return
         self.session.finished(now)
-        if self.session.state is State.CLOSED:
+        if self.session.state is SessionState.CLOSED:
             self._is_over = True
             self._take_events(now)
             self._actions.append(Exit(0, "drained"))
@@ -530,7 +538,9 @@ class Agent:
         self.counters[what] = self.counters.get(what, 0) + 1
 
 
-def _result_of(held: Held, status: Literal["FAILED"], error: business.TaskError) -> business.Result:
+def _result_of(
+    held: HeldAttempt, status: Literal["FAILED"], error: business.AttemptError
+) -> business.Result:
     return business.Result(
         held.dispatch.run_id,
         held.task_id,

@@ -36,10 +36,10 @@ def answer_call(view: View, run: Run, task: int) -> None:
     call = run.tasks[task].call
     assert call is not None
     state = run.tasks[task].state
-    error: business.TaskError | None = None
+    error: business.AttemptError | None = None
     if isinstance(state, Failed):
         problem = state.error
-        error = business.TaskError(
+        error = business.AttemptError(
             problem.code, problem.category, problem.message, problem.retryable, problem.stack
         )
     elif not isinstance(state, Succeeded):
@@ -88,7 +88,7 @@ def _answer(
     parent: int,
     request_id: str,
     result: msgspec.Raw | None,
-    error: business.TaskError | None,
+    error: business.AttemptError | None,
 ) -> None:
     task = run.tasks[parent]
     worker = view.workers.find(run.tenant, task.worker) if task.worker is not None else None
@@ -105,5 +105,5 @@ def _answer(
     view.batch.effects.append(SendNextResponse(response, worker.session_id))
 
 
-def _error(code: errors.Code, category: Category) -> business.TaskError:
-    return business.TaskError(code.code, category, code.says)
+def _error(code: errors.Code, category: Category) -> business.AttemptError:
+    return business.AttemptError(code.code, category, code.says)

@@ -12,7 +12,7 @@ from astraflow.core.errors import AstraflowError
 from astraflow.core.fleet.resources import ResourceKey, ResourceRecord
 from astraflow.core.fleet.versions import ActiveVersion, PublishedVersion
 from astraflow.core.fleet.workers import DrainIntent
-from astraflow.core.protocol.business import Cancel, Dispatch, NextResponse
+from astraflow.core.protocol.business import Dispatch, ExecCancel, NextResponse
 from astraflow.core.protocol.wire import Wire
 
 __all__ = [
@@ -56,7 +56,7 @@ class SendDispatch(Effect, frozen=True):
 class SendStop(Effect, frozen=True):
     """Ask a worker to stop an attempt."""
 
-    cancel: Cancel
+    cancel: ExecCancel
     session_id: str
 
 

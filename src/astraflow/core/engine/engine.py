@@ -104,11 +104,11 @@ from astraflow.core.protocol.events import (
     Audited,
     CloseConnection,
     Delivered,
+    FrameRefused,
     GatewayEvent,
     HeartbeatArrived,
     IdentityBound,
     Missed,
-    Refused,
     RegisterArrived,
     SendFrame,
     SessionEnded,
@@ -485,7 +485,7 @@ class Engine:
             self._sending.take_owed(event.session_id)
         elif isinstance(event, Missed):
             on_missed(view, event)
-        elif isinstance(event, Refused):
+        elif isinstance(event, FrameRefused):
             on_refused(view, event)
         elif isinstance(event, IdentityBound):
             view.record_worker(WorkerBound(event.tenant, view.at, event.worker, event.subject))

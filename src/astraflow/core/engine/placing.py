@@ -193,13 +193,13 @@ def _dispatch_frame(
         failures=state.failures,
         node_id=node.node_id,
         node_type=node.type,
-        package=business.PackageRef(node.package_name, node.package_version),
+        package=business.PackageId(node.package_name, node.package_version),
         parameters=msgspec.Raw(parameters),
-        lease=business.Lease(ttl_ms, worker.since),
+        lease=business.LeaseGrant(ttl_ms, worker.since),
         constraints=business.Constraints(timeout_ms),
         concurrency_key=node.concurrency_key,
         resource_refs=_wire_refs(refs, worker.worker_id) if refs else (),
-        affinity=business.Affinity(node.affinity.key, node.affinity.mode)
+        affinity=business.DispatchAffinity(node.affinity.key, node.affinity.mode)
         if node.affinity is not None
         else None,
         host_node_id=host.node_id if chain else None,
@@ -210,9 +210,9 @@ def _dispatch_frame(
 
 def _wire_refs(
     refs: Sequence[ResourceRefValue], worker_id: str
-) -> tuple[business.ResourceRef, ...]:
+) -> tuple[business.RequiredResource, ...]:
     return tuple(
-        business.ResourceRef(ref.resource_id, worker_id, ref.type or UNTYPED, ref.scope)
+        business.RequiredResource(ref.resource_id, worker_id, ref.type or UNTYPED, ref.scope)
         for ref in refs
     )
 

@@ -20,7 +20,7 @@ from astraflow.core.engine.resources import (
 from astraflow.core.engine.view import View
 from astraflow.core.fleet.workers import WorkerDrainChanged
 from astraflow.core.protocol import business
-from astraflow.core.protocol.events import Delivered, Refused
+from astraflow.core.protocol.events import Delivered, FrameRefused
 from astraflow.core.runs.commands import Call, Progress, Refuse, Report
 from astraflow.core.runs.facts import NO_METADATA, ArtifactRef, Chunk, Problem
 from astraflow.core.runs.run import Run
@@ -54,7 +54,7 @@ def on_delivered(view: View, event: Delivered) -> None:
     view.batch.effects.append(CommitFrame(event.session_id, event.seq))
 
 
-def on_refused(view: View, event: Refused) -> None:
+def on_refused(view: View, event: FrameRefused) -> None:
     """A frame that cannot be read. "A bad *result* or refusal fails the attempt that it names; bad feedback is dropped
     and counted, and costs the attempt nothing" (PROTOCOL §1)."""
     unreadable = event.unreadable
@@ -76,7 +76,7 @@ def on_refused(view: View, event: Refused) -> None:
 
 
 def _find(
-    view: View, event: Delivered | Refused, task_id: str, run_id: str | None = None
+    view: View, event: Delivered | FrameRefused, task_id: str, run_id: str | None = None
 ) -> tuple[Run, int] | None:
     """The task that a report is about, if it was given to this worker. "A report for a task not leased to that worker,
     of another tenant, or unknown: acked, no effect, audited, the same answer for all three" (PROTOCOL §5.9)."""
@@ -161,7 +161,7 @@ def _refusal(view: View, worker: str, result: business.Result) -> Problem | None
     return None if message is None else Problem(code.code, "USER_CODE", message, retryable=False)
 
 
-def _size(artifact: business.Artifact) -> int:
+def _size(artifact: business.ResultArtifact) -> int:
     """What is inside of an inline artifact stands in its metadata."""
     return max(artifact.size_bytes or 0, len(artifact.metadata))
 
@@ -220,7 +220,7 @@ def _on_call(view: View, event: Delivered, request: business.NextRequest) -> Non
     )
 
 
-def _artifact(artifact: business.Artifact) -> ArtifactRef:
+def _artifact(artifact: business.ResultArtifact) -> ArtifactRef:
     return ArtifactRef(
         artifact.resource_id,
         artifact.worker_id,
@@ -232,11 +232,11 @@ def _artifact(artifact: business.Artifact) -> ArtifactRef:
     )
 
 
-def _problem(error: business.TaskError) -> Problem:
+def _problem(error: business.AttemptError) -> Problem:
     return Problem(error.code, error.category, error.message, error.retryable, error.stack)
 
 
-def _chunk(told: business.Chunk) -> Chunk:
+def _chunk(told: business.FeedbackChunk) -> Chunk:
     is_object = bytes(told.metadata).startswith(b"{")
     return Chunk(
         told.channel,

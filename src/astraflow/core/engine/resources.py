@@ -118,7 +118,7 @@ def _new(view: View, tenant: str, worker_id: str, event: business.ResourceEvent)
 
 
 def list_artifacts(
-    view: View, run: Run, task: int, worker_id: str, artifacts: Sequence[business.Artifact]
+    view: View, run: Run, task: int, worker_id: str, artifacts: Sequence[business.ResultArtifact]
 ) -> None:
     """An accepted result lists them: they outlive the run (a worker of another make may never have told of them)."""
     for artifact in artifacts:
@@ -144,7 +144,7 @@ def list_artifacts(
 
 
 def close_unlisted(
-    view: View, tenant: str, worker_id: str, artifacts: Sequence[business.Artifact]
+    view: View, tenant: str, worker_id: str, artifacts: Sequence[business.ResultArtifact]
 ) -> None:
     """The result that lists them was not taken, so that nobody will ever ask for them. Their worker keeps them for the
     sake of that result, beyond the end of the run: it is told to let go."""
@@ -280,7 +280,7 @@ LOST_CODES = frozenset({errors.RESOURCE_LOST.code, errors.RESOURCE_EXPIRED.code}
 """What a worker says of a reference to something that it had once."""
 
 
-def lost_ref(view: View, run: Run, task: int, error: business.TaskError | None) -> str | None:
+def lost_ref(view: View, run: Run, task: int, error: business.AttemptError | None) -> str | None:
     """The resource for want of which an attempt failed, if its node wants it made again."""
     if error is None or error.code not in LOST_CODES or not rebuilds(view, run, task):
         return None

@@ -111,7 +111,7 @@ class Sending:
         except errors.LocalProtocolError as error:
             # The worker would have to refuse the frame: the caller learns that, not the result.
             self._view.count("answer does not fit a frame")
-            problem = business.TaskError(errors.NEXT_FAILED.code, "USER_CODE", error.message)
+            problem = business.AttemptError(errors.NEXT_FAILED.code, "USER_CODE", error.message)
             smaller = msgspec.structs.replace(response, result=msgspec.Raw(b"null"), error=problem)
             self._send_response(SendNextResponse(smaller, effect.session_id), now)
         except errors.Unavailable:

@@ -137,7 +137,7 @@ def _reconcile(view: View, worker: WorkerEntry, event: RegisterArrived) -> None:
     for ref in register.inflight:
         lease_of_it = view.leases.find(ref.task_id, ref.attempt)
         if lease_of_it is None or not _is_of(lease_of_it, event):
-            frame = business.Cancel(
+            frame = business.ExecCancel(
                 _run_of(ref.task_id), ref.task_id, ref.attempt, "not current", 0
             )
             view.batch.effects.append(SendStop(frame, event.session_id))

@@ -40,7 +40,7 @@ from astraflow.core.fleet.rollouts import Rollout, RolloutFact, RolloutTable
 from astraflow.core.fleet.versions import ActiveVersion, VersionActivated, VersionTable
 from astraflow.core.fleet.workers import WorkerEntry, WorkerFact, WorkerTable
 from astraflow.core.protocol.business import RESOURCE_CLEANUP, ResourceCleanup
-from astraflow.core.protocol.business import Cancel as CancelFrame
+from astraflow.core.protocol.business import ExecCancel as CancelFrame
 from astraflow.core.protocol.wire import Wire
 from astraflow.core.runs.commands import Command
 from astraflow.core.runs.consequences import (

@@ -9,10 +9,10 @@ from __future__ import annotations
 from astraflow.core.protocol.codec import BadFrame, Unsendable, check_outgoing, decode, encode
 from astraflow.core.protocol.duplex import NoSession
 from astraflow.core.protocol.gateway import Gateway, GatewaySettings, Principal
-from astraflow.core.protocol.session_states import State
+from astraflow.core.protocol.session_states import SessionState
 from astraflow.core.protocol.window import Ack, QueueFull, ReceiveWindow, SendWindow
 from astraflow.core.protocol.wire import AckInfo, AttemptRef, Envelope, Sender, Unreadable
-from astraflow.core.protocol.worker_events import Credential, WorkerIdentity, WorkerSettings
+from astraflow.core.protocol.worker_events import Credential, SessionSettings, WorkerIdentity
 from astraflow.core.protocol.worker_session import WorkerSession
 
 __all__ = [
@@ -30,12 +30,12 @@ __all__ = [
     "ReceiveWindow",
     "SendWindow",
     "Sender",
-    "State",
+    "SessionSettings",
+    "SessionState",
     "Unreadable",
     "Unsendable",
     "WorkerIdentity",
     "WorkerSession",
-    "WorkerSettings",
     "check_outgoing",
     "decode",
     "encode",

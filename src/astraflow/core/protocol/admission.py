@@ -17,7 +17,7 @@ from astraflow.core.protocol.events import Principal
 
 if TYPE_CHECKING:
     from astraflow.core.protocol.control import Handshake, Resume
-    from astraflow.core.protocol.events import Authenticate, SessionClaims, SessionTokens
+    from astraflow.core.protocol.events import Authenticate, ResumeClaims, ResumeTokens
     from astraflow.core.protocol.wire import Envelope
 
 __all__ = ["Admission", "Denial", "Identity"]
@@ -49,7 +49,7 @@ class Admission:
 
     __slots__ = ("_authenticate", "_incarnations", "_subjects", "_takeovers", "_tokens")
 
-    def __init__(self, authenticate: Authenticate, tokens: SessionTokens) -> None:
+    def __init__(self, authenticate: Authenticate, tokens: ResumeTokens) -> None:
         self._authenticate = authenticate
         self._tokens = tokens
         self._subjects: dict[Identity, str] = {}
@@ -101,7 +101,7 @@ class Admission:
 
     def check_resume(
         self, envelope: Envelope, resume: Resume, wall: float
-    ) -> SessionClaims | Denial:
+    ) -> ResumeClaims | Denial:
         """Check the token of a resume against the session and the sender that it names."""
         claims = self._tokens.verify(resume.session_token, wall)
         if isinstance(claims, errors.Code):

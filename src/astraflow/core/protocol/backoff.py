@@ -14,10 +14,10 @@ from astraflow.core.protocol import limits
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["Backoff"]
+__all__ = ["ReconnectBackoff"]
 
 
-class Backoff:
+class ReconnectBackoff:
     """The waits between the tries of one thing. Call `reset` when a try succeeded."""
 
     __slots__ = ("_base_s", "_cap_s", "_had_session", "_rng", "tries")

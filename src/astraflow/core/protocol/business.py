@@ -43,29 +43,29 @@ __all__ = [
     "RESOURCE_EXPORT",
     "RESOURCE_TOUCH",
     "RESULT",
-    "Affinity",
-    "Artifact",
-    "Cancel",
-    "Chunk",
+    "AttemptError",
     "Constraints",
     "Dispatch",
+    "DispatchAffinity",
+    "ExecCancel",
     "ExecError",
     "Feedback",
-    "Lease",
+    "FeedbackChunk",
+    "LeaseGrant",
     "NextRequest",
     "NextResponse",
-    "PackageRef",
+    "PackageId",
     "PkgCatalog",
     "PkgEvent",
     "PkgInstall",
     "PkgUninstall",
+    "RequiredResource",
     "ResourceCleanup",
     "ResourceEvent",
     "ResourceExport",
-    "ResourceRef",
     "ResourceTouch",
     "Result",
-    "TaskError",
+    "ResultArtifact",
 ]
 
 DISPATCH: Final = "biz.exec.dispatch"
@@ -92,12 +92,12 @@ Gauges = Annotated[dict[Name, float], Meta(max_length=256)]
 Body = Annotated[str, Meta(max_length=limits.MAX_FRAME_BYTES)]
 
 
-class PackageRef(Wire, frozen=True):
+class PackageId(Wire, frozen=True):
     name: Name
     version: Name
 
 
-class Lease(Wire, frozen=True):
+class LeaseGrant(Wire, frozen=True):
     """`since` names the newest heartbeat or register of the worker that had been received."""
 
     ttl_ms: Annotated[int, Meta(ge=1, le=limits.INT_MAX)]
@@ -108,7 +108,7 @@ class Constraints(Wire, frozen=True):
     timeout_ms: Count | None = None
 
 
-class ResourceRef(Wire, frozen=True):
+class RequiredResource(Wire, frozen=True):
     """Something that must already exist on the worker (seed 000 §3.1)."""
 
     resource_id: Name
@@ -122,7 +122,7 @@ class ResourceRef(Wire, frozen=True):
         check_time("expires_at", self.expires_at)
 
 
-class Affinity(Wire, frozen=True):
+class DispatchAffinity(Wire, frozen=True):
     key: Name
     mode: Literal["sticky", "preferred"] = "preferred"
     expires_at: Time | None = None
@@ -140,15 +140,15 @@ class Dispatch(Wire, frozen=True):
     failures: Count
     node_id: Name
     node_type: Name
-    package: PackageRef
+    package: PackageId
     parameters: Raw
-    lease: Lease
+    lease: LeaseGrant
     constraints: Constraints = Constraints()
     concurrency_key: Name | None = None
     resource_refs: Annotated[
-        tuple[ResourceRef, ...], Meta(max_length=limits.MAX_RESOURCE_REFS)
+        tuple[RequiredResource, ...], Meta(max_length=limits.MAX_RESOURCE_REFS)
     ] = ()
-    affinity: Affinity | None = None
+    affinity: DispatchAffinity | None = None
     host_node_id: Name | None = None
     middleware_chain: Annotated[tuple[Name, ...], Meta(max_length=limits.NAME_CHARS)] = ()
     chain_index: Count | None = None
@@ -156,7 +156,7 @@ class Dispatch(Wire, frozen=True):
     secrets: dict[Name, Text] | None = None
 
 
-class Cancel(Wire, frozen=True):
+class ExecCancel(Wire, frozen=True):
     run_id: Name
     task_id: Name
     attempt: Attempt
@@ -164,7 +164,7 @@ class Cancel(Wire, frozen=True):
     grace_ms: Count = 0
 
 
-class Chunk(Wire, frozen=True):
+class FeedbackChunk(Wire, frozen=True):
     """A fragment of a channel, as text or as base64 (seed 000 §3.3)."""
 
     channel: Name
@@ -184,12 +184,12 @@ class Feedback(Wire, frozen=True):
     stage: Name | None = None
     progress: Fraction | None = None
     message: Text | None = None
-    chunks: Annotated[tuple[Chunk, ...], Meta(max_length=limits.MAX_CHUNKS)] = ()
+    chunks: Annotated[tuple[FeedbackChunk, ...], Meta(max_length=limits.MAX_CHUNKS)] = ()
     metrics: Gauges = msgspec.field(default_factory=dict)
     dropped: Count = 0
 
 
-class Artifact(Wire, frozen=True):
+class ResultArtifact(Wire, frozen=True):
     """A resource as a result returns it."""
 
     resource_id: Name
@@ -205,7 +205,7 @@ class Artifact(Wire, frozen=True):
         check_time("expires_at", self.expires_at)
 
 
-class TaskError(Wire, frozen=True):
+class AttemptError(Wire, frozen=True):
     """Why an attempt failed. The category is the retry table's key (PROTOCOL §9)."""
 
     code: Name
@@ -226,10 +226,10 @@ class Result(Wire, frozen=True):
     attempt: Attempt
     status: Literal["SUCCEEDED", "FAILED", "SKIPPED", "CANCELLED"]
     result: Raw = EMPTY_OBJECT
-    artifacts: Annotated[tuple[Artifact, ...], Meta(max_length=limits.MAX_ARTIFACTS)] = ()
+    artifacts: Annotated[tuple[ResultArtifact, ...], Meta(max_length=limits.MAX_ARTIFACTS)] = ()
     duration_ms: Count = 0
     metrics: Gauges = msgspec.field(default_factory=dict)
-    error: TaskError | None = None
+    error: AttemptError | None = None
 
 
 class ExecError(Wire, frozen=True):
@@ -263,7 +263,7 @@ class NextResponse(Wire, frozen=True):
     attempt: Attempt
     request_id: Name
     result: Raw = NULL
-    error: TaskError | None = None
+    error: AttemptError | None = None
 
 
 class PkgInstall(Wire, frozen=True):
@@ -332,7 +332,7 @@ class ResourceEvent(Wire, frozen=True):
     scope: Name | None = None
     run_id: Name | None = None
     node_id: Name | None = None
-    package: PackageRef | None = None
+    package: PackageId | None = None
     """Whose host holds it in memory; none for a file."""
     created_at: Time | None = None
     metadata: Raw = EMPTY_OBJECT
@@ -347,7 +347,7 @@ class ResourceEvent(Wire, frozen=True):
 
 FRAMES: Final = (
     FrameType(DISPATCH, Dispatch, "worker", authored="parameters"),
-    FrameType(CANCEL, Cancel, "worker"),
+    FrameType(CANCEL, ExecCancel, "worker"),
     FrameType(FEEDBACK, Feedback, "scheduler"),
     FrameType(RESULT, Result, "scheduler"),
     FrameType(EXEC_ERROR, ExecError, "scheduler"),

@@ -41,8 +41,8 @@ __all__ = [
     "Capabilities",
     "Concurrency",
     "ControlAck",
+    "ControlDrain",
     "ControlError",
-    "Drain",
     "Handshake",
     "HandshakeWorker",
     "Heartbeat",
@@ -189,7 +189,7 @@ class Reset(Wire, frozen=True):
     location: Name | None = None
 
 
-class Drain(Wire, frozen=True):
+class ControlDrain(Wire, frozen=True):
     """Take nothing new and finish what runs."""
 
     reason: Text = ""
@@ -260,7 +260,7 @@ FRAMES: Final = (
     FrameType(SESSION_ACCEPT, SessionAccept, "worker"),
     FrameType(RESUME, Resume, "scheduler"),
     FrameType(RESET, Reset, "both"),
-    FrameType(DRAIN, Drain, "worker"),
+    FrameType(DRAIN, ControlDrain, "worker"),
     FrameType(ACK, ControlAck, "both"),
     FrameType(HEARTBEAT, Heartbeat, "scheduler"),
     FrameType(ERROR, ControlError, "both"),

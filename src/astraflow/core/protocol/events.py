@@ -26,6 +26,7 @@ __all__ = [
     "CloseConnection",
     "Conn",
     "Delivered",
+    "FrameRefused",
     "GatewayEvent",
     "GatewaySettings",
     "HeartbeatArrived",
@@ -33,12 +34,11 @@ __all__ = [
     "Missed",
     "PeerError",
     "Principal",
-    "Refused",
     "RegisterArrived",
+    "ResumeClaims",
+    "ResumeTokens",
     "SendFrame",
-    "SessionClaims",
     "SessionEnded",
-    "SessionTokens",
     "TurnedAway",
 ]
 
@@ -60,7 +60,7 @@ Authenticate = Callable[["Handshake", str, object, float], "Principal | Code"]
 """`(handshake, tenant, certificate, wall)`: who it is, or why nobody is let in."""
 
 
-class SessionClaims(Protocol):
+class ResumeClaims(Protocol):
     """PROTOCOL §2: "a signed JWT `{sid, wid, tenant, exp}`", and `jti`."""
 
     @property
@@ -73,14 +73,14 @@ class SessionClaims(Protocol):
     def jti(self) -> str: ...
 
 
-class SessionTokens(Protocol):
+class ResumeTokens(Protocol):
     """Signs and verifies the tokens with which sessions are resumed."""
 
     def mint(
         self, session_id: str, worker_id: str, tenant: str, token_id: str, wall: float
     ) -> tuple[str, float]: ...
 
-    def verify(self, token: str, wall: float) -> SessionClaims | Code: ...
+    def verify(self, token: str, wall: float) -> ResumeClaims | Code: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class Delivered(GatewayEvent, frozen=True):
     envelope: Envelope
 
 
-class Refused(GatewayEvent, frozen=True):
+class FrameRefused(GatewayEvent, frozen=True):
     """A frame that cannot be used; the worker was told. The attempt that a result or a refusal names fails.
 
     If it has a seq, call `committed` as for any other.

@@ -32,6 +32,7 @@ from astraflow.core.protocol.events import (
     CloseConnection,
     Conn,
     Delivered,
+    FrameRefused,
     GatewayEvent,
     GatewaySettings,
     HeartbeatArrived,
@@ -39,11 +40,10 @@ from astraflow.core.protocol.events import (
     Missed,
     PeerError,
     Principal,
-    Refused,
     RegisterArrived,
+    ResumeTokens,
     SendFrame,
     SessionEnded,
-    SessionTokens,
 )
 from astraflow.core.protocol.gateway_outbox import GatewayOutbox
 from astraflow.core.protocol.open_sessions import OpenSessions
@@ -66,6 +66,7 @@ __all__ = [
     "CloseConnection",
     "Conn",
     "Delivered",
+    "FrameRefused",
     "Gateway",
     "GatewayEvent",
     "GatewaySettings",
@@ -75,11 +76,10 @@ __all__ = [
     "NoSession",
     "PeerError",
     "Principal",
-    "Refused",
     "RegisterArrived",
+    "ResumeTokens",
     "SendFrame",
     "SessionEnded",
-    "SessionTokens",
 ]
 
 
@@ -98,7 +98,7 @@ class Gateway:
         ids: IdSource,
         rng: Random,
         authenticate: Authenticate,
-        tokens: SessionTokens,
+        tokens: ResumeTokens,
         settings: GatewaySettings | None = None,
         may_speak: Callable[[float], bool] | None = None,
     ) -> None:
@@ -335,7 +335,9 @@ class Gateway:
     ) -> str:
         """Ask a worker to take nothing new. Returns the frame's id. Raises: as `send`."""
         deadline_ms = None if deadline_s is None else int(deadline_s * 1000)
-        return self.send(session_id, control.DRAIN, control.Drain(reason, deadline_ms), None, now)
+        return self.send(
+            session_id, control.DRAIN, control.ControlDrain(reason, deadline_ms), None, now
+        )
 
     def end(
         self,

@@ -12,7 +12,12 @@ from astraflow.core.protocol import business, codec
 from astraflow.core.protocol.duplex import Duplex
 from astraflow.core.protocol.frame_table import ONLY_FOR_SCHEDULER
 from astraflow.core.protocol.wire import AckInfo, Envelope, Unreadable
-from astraflow.core.protocol.worker_events import Acked, Delivered, Poisoned, Refused
+from astraflow.core.protocol.worker_events import (
+    CommandDelivered,
+    CommandRefused,
+    FramesAcked,
+    Poisoned,
+)
 
 if TYPE_CHECKING:
     from random import Random
@@ -21,7 +26,7 @@ if TYPE_CHECKING:
     from astraflow.core.protocol.duplex import SeenFrames
     from astraflow.core.protocol.frames import FrameMaker
     from astraflow.core.protocol.worker_connection import WorkerOutbox
-    from astraflow.core.protocol.worker_events import WorkerSettings
+    from astraflow.core.protocol.worker_events import SessionSettings
 
 __all__ = ["LiveSession"]
 
@@ -37,7 +42,7 @@ class LiveSession:
         maker: FrameMaker,
         seen: SeenFrames,
         rng: Random,
-        settings: WorkerSettings,
+        settings: SessionSettings,
         outbox: WorkerOutbox,
     ) -> None:
         self.session_id = accept.session_id
@@ -114,7 +119,7 @@ class LiveSession:
             self._outbox.count("ext_dropped")
             self.duplex.commit(seq)
         else:
-            self._outbox.events.append(Delivered(seq, envelope))
+            self._outbox.events.append(CommandDelivered(seq, envelope))
 
     def strike(self) -> None:
         """PROTOCOL §1: "if the same first unacked frame closes the link twice it is replaced"."""
@@ -127,8 +132,8 @@ class LiveSession:
         self._outbox.count("refused")
         self.duplex.commit(seq)
         self._outbox.frames.append(self._maker.error(envelope.id, unreadable))
-        self._outbox.events.append(Refused(envelope, unreadable))
+        self._outbox.events.append(CommandRefused(envelope, unreadable))
 
     def _tell_acked(self, frame_ids: tuple[str, ...]) -> None:
         if frame_ids:
-            self._outbox.events.append(Acked(frame_ids))
+            self._outbox.events.append(FramesAcked(frame_ids))

@@ -26,12 +26,12 @@ from astraflow.core.protocol import control, limits
 from astraflow.core.protocol.admission import Admission, Denial, Identity
 from astraflow.core.protocol.events import (
     Acked,
+    FrameRefused,
     GatewaySettings,
     IdentityBound,
     Principal,
-    Refused,
     RegisterArrived,
-    SessionTokens,
+    ResumeTokens,
 )
 from astraflow.core.protocol.scheduler_session import SchedulerSession
 from astraflow.core.protocol.wire import Envelope, Unreadable, is_sequenced
@@ -72,7 +72,7 @@ class SessionOpener:
         *,
         ids: IdSource,
         rng: Random,
-        tokens: SessionTokens,
+        tokens: ResumeTokens,
         settings: GatewaySettings,
         may_speak: Callable[[float], bool] | None,
     ) -> None:
@@ -348,7 +348,7 @@ class SessionOpener:
         session = connection.session
         if session is not None and session.is_accepted:
             self._outbox.events.append(
-                Refused(
+                FrameRefused(
                     session.session_id,
                     session.tenant,
                     session.worker,

@@ -20,10 +20,10 @@ from astraflow.core import errors
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["TRANSITIONS", "State", "Trigger", "next_state"]
+__all__ = ["TRANSITIONS", "SessionState", "SessionTrigger", "next_state"]
 
 
-class State(enum.Enum):
+class SessionState(enum.Enum):
     NEW = "NEW"
     """There is no connection; one may be opened now."""
     HANDSHAKING = "HANDSHAKING"
@@ -40,7 +40,7 @@ class State(enum.Enum):
     """There is no connection, and the time for the next one has not come."""
 
 
-class Trigger(enum.Enum):
+class SessionTrigger(enum.Enum):
     CONNECTED = "connected"
     GREETED = "handshake acknowledged"
     ACCEPTED = "session accepted"
@@ -52,24 +52,24 @@ class Trigger(enum.Enum):
     SUPERSEDED = "superseded"
 
 
-_ALIVE: Final = tuple(state for state in State if state is not State.CLOSED)
+_ALIVE: Final = tuple(state for state in SessionState if state is not SessionState.CLOSED)
 
-TRANSITIONS: Final[Mapping[tuple[State, Trigger], State]] = MappingProxyType(
+TRANSITIONS: Final[Mapping[tuple[SessionState, SessionTrigger], SessionState]] = MappingProxyType(
     {
-        (State.NEW, Trigger.CONNECTED): State.HANDSHAKING,
-        (State.HANDSHAKING, Trigger.GREETED): State.REGISTERED,
-        (State.HANDSHAKING, Trigger.RESUMED): State.READY,
-        (State.REGISTERED, Trigger.ACCEPTED): State.READY,
-        (State.READY, Trigger.DRAIN): State.DRAINING,
-        (State.BACKOFF, Trigger.RETRY_DUE): State.NEW,
-        **{(state, Trigger.LINK_LOST): State.BACKOFF for state in _ALIVE},
-        **{(state, Trigger.FINISHED): State.CLOSED for state in _ALIVE},
-        **{(state, Trigger.SUPERSEDED): State.CLOSED for state in _ALIVE},
+        (SessionState.NEW, SessionTrigger.CONNECTED): SessionState.HANDSHAKING,
+        (SessionState.HANDSHAKING, SessionTrigger.GREETED): SessionState.REGISTERED,
+        (SessionState.HANDSHAKING, SessionTrigger.RESUMED): SessionState.READY,
+        (SessionState.REGISTERED, SessionTrigger.ACCEPTED): SessionState.READY,
+        (SessionState.READY, SessionTrigger.DRAIN): SessionState.DRAINING,
+        (SessionState.BACKOFF, SessionTrigger.RETRY_DUE): SessionState.NEW,
+        **{(state, SessionTrigger.LINK_LOST): SessionState.BACKOFF for state in _ALIVE},
+        **{(state, SessionTrigger.FINISHED): SessionState.CLOSED for state in _ALIVE},
+        **{(state, SessionTrigger.SUPERSEDED): SessionState.CLOSED for state in _ALIVE},
     }
 )
 
 
-def next_state(state: State, trigger: Trigger) -> State:
+def next_state(state: SessionState, trigger: SessionTrigger) -> SessionState:
     """Raises: Bug, when the trigger cannot happen in this state."""
     try:
         return TRANSITIONS[state, trigger]

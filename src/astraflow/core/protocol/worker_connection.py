@@ -13,21 +13,21 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from astraflow.core.protocol.backoff import Backoff
-from astraflow.core.protocol.session_states import State, Trigger, next_state
-from astraflow.core.protocol.worker_events import CloseConnection, Connect, WorkerEvent
+from astraflow.core.protocol.backoff import ReconnectBackoff
+from astraflow.core.protocol.session_states import SessionState, SessionTrigger, next_state
+from astraflow.core.protocol.worker_events import Connect, Disconnect, WorkerEvent
 
 if TYPE_CHECKING:
     from random import Random
 
     from astraflow.core.protocol.wire import Envelope
-    from astraflow.core.protocol.worker_events import WorkerSettings
+    from astraflow.core.protocol.worker_events import SessionSettings
 
 __all__ = ["OPEN", "OPENING", "UNCONNECTED", "WorkerConnection", "WorkerOutbox"]
 
-OPEN = (State.READY, State.DRAINING)
-OPENING = (State.HANDSHAKING, State.REGISTERED)
-UNCONNECTED = (State.NEW, State.BACKOFF)
+OPEN = (SessionState.READY, SessionState.DRAINING)
+OPENING = (SessionState.HANDSHAKING, SessionState.REGISTERED)
+UNCONNECTED = (SessionState.NEW, SessionState.BACKOFF)
 
 
 class WorkerOutbox:
@@ -70,8 +70,8 @@ class WorkerConnection:
         "state",
     )
 
-    def __init__(self, outbox: WorkerOutbox, rng: Random, settings: WorkerSettings) -> None:
-        self.state = State.NEW
+    def __init__(self, outbox: WorkerOutbox, rng: Random, settings: SessionSettings) -> None:
+        self.state = SessionState.NEW
         self.location: str | None = None
         """Where the scheduler has sent this worker; None for the configured address."""
         self.retry_at = 0.0
@@ -79,24 +79,24 @@ class WorkerConnection:
         """The frame of the opening that was not answered yet."""
         self._outbox = outbox
         self._settings = settings
-        self._backoff = Backoff(rng, settings.backoff_base_s, settings.backoff_cap_s)
+        self._backoff = ReconnectBackoff(rng, settings.backoff_base_s, settings.backoff_cap_s)
         self._connect_ends: float | None = None
         self._is_closing = False
         self._opening_ends = 0.0
         self._opening_repeats = 0.0
         outbox.events.append(Connect(0.0, None))
 
-    def go(self, trigger: Trigger) -> None:
+    def go(self, trigger: SessionTrigger) -> None:
         self.state = next_state(self.state, trigger)
 
     def connected(self, now: float) -> bool:
         """A connection was opened. True if it was awaited: then call `open_with`."""
-        if self.state is State.BACKOFF:
-            self.go(Trigger.RETRY_DUE)
-        if self.state is not State.NEW:
+        if self.state is SessionState.BACKOFF:
+            self.go(SessionTrigger.RETRY_DUE)
+        if self.state is not SessionState.NEW:
             self._outbox.count("unexpected_connections")
             return False
-        self.go(Trigger.CONNECTED)
+        self.go(SessionTrigger.CONNECTED)
         self._is_closing = False
         self._outbox.frames.clear()
         self._opening_ends = now + self._settings.handshake_timeout_s
@@ -104,7 +104,7 @@ class WorkerConnection:
 
     def disconnected(self, now: float) -> bool:
         """The connection is gone, or could not be opened. True if that is news."""
-        if self.state is State.CLOSED:
+        if self.state is SessionState.CLOSED:
             return False
         if self._is_closing:
             self._is_closing = False
@@ -131,10 +131,10 @@ class WorkerConnection:
 
     def close(self, code: int) -> None:
         self._is_closing = True
-        self._outbox.events.append(CloseConnection(code))
+        self._outbox.events.append(Disconnect(code))
 
     def lost(self) -> None:
-        self.go(Trigger.LINK_LOST)
+        self.go(SessionTrigger.LINK_LOST)
         self.opening = None
 
     def retry(
@@ -148,9 +148,9 @@ class WorkerConnection:
 
     def deadline(self) -> float | None:
         """When `tick` must be called while the session is not open."""
-        if self.state is State.BACKOFF:
+        if self.state is SessionState.BACKOFF:
             return self.retry_at
-        if self.state is State.NEW:
+        if self.state is SessionState.NEW:
             return self._connect_ends
         if self.state in OPENING:
             return min(self._opening_ends, self._opening_repeats)
@@ -158,10 +158,10 @@ class WorkerConnection:
 
     def tick(self, now: float) -> bool:
         """Do what is due while the session is not open. True if the connection must be given up."""
-        if self.state is State.BACKOFF:
+        if self.state is SessionState.BACKOFF:
             if now >= self.retry_at:
-                self.go(Trigger.RETRY_DUE)
-        elif self.state is State.NEW:
+                self.go(SessionTrigger.RETRY_DUE)
+        elif self.state is SessionState.NEW:
             if self._connect_ends is not None and now >= self._connect_ends:
                 self._outbox.count("connect_timeouts")
                 return True
@@ -180,7 +180,7 @@ class WorkerConnection:
         return False
 
     def _confirm_close(self, now: float) -> None:
-        """What `CloseConnection` asked for is done, and the next try is already set.
+        """What `Disconnect` asked for is done, and the next try is already set.
 
         Or else the shell does not confirm, and it is that next try which failed, perhaps a hair
         before its time. Nothing tells the two apart, so the try is given out once more: to a shell

@@ -16,26 +16,26 @@ if TYPE_CHECKING:
     from astraflow.core.protocol.wire import AttemptRef, Envelope, Unreadable
 
 __all__ = [
-    "Acked",
-    "CloseConnection",
+    "CommandDelivered",
+    "CommandRefused",
     "Connect",
     "Credential",
-    "Delivered",
+    "Disconnect",
     "DrainAsked",
+    "FrameRejected",
+    "FramesAcked",
     "HeartbeatAnswered",
     "HeartbeatDue",
-    "PeerError",
     "Poisoned",
-    "Ready",
-    "Refused",
     "RegisterAnswered",
     "RegisterWanted",
     "SessionLost",
+    "SessionReady",
+    "SessionRefused",
+    "SessionSettings",
     "Superseded",
-    "TurnedAway",
     "WorkerEvent",
     "WorkerIdentity",
-    "WorkerSettings",
 ]
 
 
@@ -65,7 +65,7 @@ class Credential:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerSettings:
+class SessionSettings:
     """Times and sizes; the scheduler's accept decides about heartbeat, lease and window."""
 
     window: int = limits.WINDOW
@@ -80,11 +80,11 @@ class WorkerSettings:
     """Whether `send` runs the receiver's frame check; a simulation that has no bytes does not."""
 
 
-class WorkerEvent(msgspec.Struct, frozen=True):
+class _WorkerEvent(msgspec.Struct, frozen=True):
     """The base of all events."""
 
 
-class Connect(WorkerEvent, frozen=True):
+class Connect(_WorkerEvent, frozen=True):
     """Open a connection at `at`, to `location` if there is one, else to the configured address.
 
     Then call `connected`; or `disconnected` if it cannot be opened.
@@ -94,7 +94,7 @@ class Connect(WorkerEvent, frozen=True):
     location: str | None
 
 
-class CloseConnection(WorkerEvent, frozen=True):
+class Disconnect(_WorkerEvent, frozen=True):
     """Send what `take_frames` gives, then close. Frames of this connection are no longer fed.
 
     `disconnected` may confirm it, but not after the next connection was opened.
@@ -103,11 +103,11 @@ class CloseConnection(WorkerEvent, frozen=True):
     code: int
 
 
-class RegisterWanted(WorkerEvent, frozen=True):
+class RegisterWanted(_WorkerEvent, frozen=True):
     """Take the inventory now and call `register`: the windows of the old session are gone."""
 
 
-class Ready(WorkerEvent, frozen=True):
+class SessionReady(_WorkerEvent, frozen=True):
     """Frames flow. If not `resumed`, it is a new session: send all held results again (R3)."""
 
     resumed: bool
@@ -117,11 +117,11 @@ class Ready(WorkerEvent, frozen=True):
     max_frame_bytes: int
 
 
-class HeartbeatDue(WorkerEvent, frozen=True):
+class HeartbeatDue(_WorkerEvent, frozen=True):
     """Call `heartbeat` now."""
 
 
-class HeartbeatAnswered(WorkerEvent, frozen=True):
+class HeartbeatAnswered(_WorkerEvent, frozen=True):
     """The right to run what that heartbeat named counts from `sent_at` (R9); kill `stop` at once."""
 
     frame_id: str
@@ -129,26 +129,26 @@ class HeartbeatAnswered(WorkerEvent, frozen=True):
     stop: tuple[AttemptRef, ...]
 
 
-class RegisterAnswered(WorkerEvent, frozen=True):
+class RegisterAnswered(_WorkerEvent, frozen=True):
     """The scheduler knows what that later register of the open session offers."""
 
     frame_id: str
 
 
-class Delivered(WorkerEvent, frozen=True):
+class CommandDelivered(_WorkerEvent, frozen=True):
     """A command, in order, once per session. When it is *taken*, call `taken(seq)`."""
 
     seq: int
     envelope: Envelope
 
 
-class Acked(WorkerEvent, frozen=True):
+class FramesAcked(_WorkerEvent, frozen=True):
     """`ack_seq` covers these frames: what they carry is committed and may be forgotten."""
 
     frame_ids: tuple[str, ...]
 
 
-class DrainAsked(WorkerEvent, frozen=True):
+class DrainAsked(_WorkerEvent, frozen=True):
     """Take nothing new, finish what runs; call `taken(seq)`, and `finished` at the end."""
 
     seq: int
@@ -156,13 +156,13 @@ class DrainAsked(WorkerEvent, frozen=True):
     deadline_s: float | None
 
 
-class SessionLost(WorkerEvent, frozen=True):
+class SessionLost(_WorkerEvent, frozen=True):
     """The windows are gone with all that was in them. `code` is None if the worker dropped it."""
 
     code: str | None
 
 
-class TurnedAway(WorkerEvent, frozen=True):
+class SessionRefused(_WorkerEvent, frozen=True):
     """The scheduler ended the session, or refused to open one, and this is what it said. `again_at`: the next try."""
 
     code: str
@@ -170,18 +170,18 @@ class TurnedAway(WorkerEvent, frozen=True):
     again_at: float
 
 
-class Superseded(WorkerEvent, frozen=True):
+class Superseded(_WorkerEvent, frozen=True):
     """Another process has this identity: kill all work and exit, do not fight back."""
 
 
-class Refused(WorkerEvent, frozen=True):
+class CommandRefused(_WorkerEvent, frozen=True):
     """A frame could not be used; the peer was told, and its seq is consumed."""
 
     envelope: Envelope
     unreadable: Unreadable
 
 
-class PeerError(WorkerEvent, frozen=True):
+class FrameRejected(_WorkerEvent, frozen=True):
     """The scheduler could not use the frame `frame_id` that was sent to it."""
 
     frame_id: str
@@ -190,7 +190,27 @@ class PeerError(WorkerEvent, frozen=True):
     pointer: str | None
 
 
-class Poisoned(WorkerEvent, frozen=True):
+class Poisoned(_WorkerEvent, frozen=True):
     """This frame closed the link twice: `replace` it by a failure."""
 
     frame_id: str
+
+
+WorkerEvent = (
+    Connect
+    | Disconnect
+    | RegisterWanted
+    | SessionReady
+    | HeartbeatDue
+    | HeartbeatAnswered
+    | RegisterAnswered
+    | CommandDelivered
+    | FramesAcked
+    | DrainAsked
+    | SessionLost
+    | SessionRefused
+    | Superseded
+    | CommandRefused
+    | FrameRejected
+    | Poisoned
+)

@@ -35,7 +35,7 @@ from astraflow.core.protocol.frames import FrameMaker
 from astraflow.core.protocol.heartbeats import HeartbeatTracker
 from astraflow.core.protocol.live_session import LiveSession
 from astraflow.core.protocol.send_window import QueueFull
-from astraflow.core.protocol.session_states import State, Trigger
+from astraflow.core.protocol.session_states import SessionState, SessionTrigger
 from astraflow.core.protocol.wire import Envelope, Sender, Unreadable, is_sequenced
 from astraflow.core.protocol.worker_connection import (
     OPEN,
@@ -45,21 +45,21 @@ from astraflow.core.protocol.worker_connection import (
     WorkerOutbox,
 )
 from astraflow.core.protocol.worker_events import (
+    CommandRefused,
     Credential,
     DrainAsked,
+    FrameRejected,
     HeartbeatAnswered,
     HeartbeatDue,
-    PeerError,
-    Ready,
-    Refused,
     RegisterAnswered,
     RegisterWanted,
     SessionLost,
+    SessionReady,
+    SessionRefused,
+    SessionSettings,
     Superseded,
-    TurnedAway,
     WorkerEvent,
     WorkerIdentity,
-    WorkerSettings,
 )
 
 if TYPE_CHECKING:
@@ -86,13 +86,13 @@ class WorkerSession:
         *,
         ids: IdSource,
         rng: Random,
-        settings: WorkerSettings | None = None,
+        settings: SessionSettings | None = None,
     ) -> None:
         self.held = False
         self._identity = identity
         self._credential = credential
         self._rng = rng
-        self._settings = settings or WorkerSettings()
+        self._settings = settings or SessionSettings()
         self._maker = FrameMaker(identity.tenant, Sender("worker", identity.worker_id), ids)
         self._outbox = WorkerOutbox()
         self._connection = WorkerConnection(self._outbox, rng, self._settings)
@@ -105,7 +105,7 @@ class WorkerSession:
         self._offering: str | None = None  # a later register that was not answered yet
 
     @property
-    def state(self) -> State:
+    def state(self) -> SessionState:
         return self._connection.state
 
     @property
@@ -179,7 +179,7 @@ class WorkerSession:
     def check(self) -> None:
         """Assert what must hold between two inputs (I6)."""
         assert self._connection.state not in OPEN or self._session is not None
-        assert self._connection.state is not State.READY or not self._is_draining
+        assert self._connection.state is not SessionState.READY or not self._is_draining
         self._heartbeats.check()
         if self._session is not None:
             self._session.duplex.check()
@@ -187,7 +187,7 @@ class WorkerSession:
     def bad_frame(self, error: errors.AstraflowError, now: float) -> None:
         """The peer sent something that is not a frame: the connection ends, the session does not."""
         self._now = now
-        if self._connection.state in (*UNCONNECTED, State.CLOSED):
+        if self._connection.state in (*UNCONNECTED, SessionState.CLOSED):
             return
         self._outbox.count("bad_frames")
         code = (
@@ -215,7 +215,7 @@ class WorkerSession:
         """
         self._now = now
         frame = self._maker.asking(control.REGISTER, register)
-        if self._connection.state is State.REGISTERED:
+        if self._connection.state is SessionState.REGISTERED:
             self._connection.open_with(frame, now)
         elif self._connection.state in OPEN:
             self._offering = frame.id
@@ -258,7 +258,7 @@ class WorkerSession:
         committed it drops it.
 
         Raises:
-            NoSession: there is none; what must not be lost is sent again after `Ready`.
+            NoSession: there is none; what must not be lost is sent again after `SessionReady`.
             QueueFull: wait for acks.
             Unsendable: the receiver would refuse this frame.
         """
@@ -295,7 +295,7 @@ class WorkerSession:
     def fenced(self, now: float) -> None:
         """The worker stopped its work by itself: drop the session and register anew (R8)."""
         self._now = now
-        if self._connection.state is State.CLOSED:
+        if self._connection.state is SessionState.CLOSED:
             return
         self._drop_session(None)
         if self._connection.state not in UNCONNECTED:
@@ -325,7 +325,7 @@ class WorkerSession:
     def feed(self, envelope: Envelope, now: float) -> None:
         """Take a frame of the current connection."""
         self._now = now
-        if self._connection.state in (*UNCONNECTED, State.CLOSED):
+        if self._connection.state in (*UNCONNECTED, SessionState.CLOSED):
             self._outbox.count("frames_without_link")
             return
         if envelope.tenant != self._identity.tenant or envelope.sender.role != "scheduler":
@@ -354,7 +354,7 @@ class WorkerSession:
             self._on_reset(payload, now)
         elif isinstance(payload, control.ControlError):
             self._outbox.events.append(
-                PeerError(payload.for_, payload.code, payload.message, payload.pointer)
+                FrameRejected(payload.for_, payload.code, payload.message, payload.pointer)
             )
         else:
             self._outbox.count("unexpected_frames")
@@ -370,12 +370,12 @@ class WorkerSession:
             return
         session.on_riding_ack(envelope.ack, now)
         for ready in session.duplex.receive(envelope):
-            if isinstance(ready.payload, control.Drain):
+            if isinstance(ready.payload, control.ControlDrain):
                 self._on_drain(ready, ready.payload)
             else:
                 session.deliver(ready)
 
-    def _on_drain(self, envelope: Envelope, drain: control.Drain) -> None:
+    def _on_drain(self, envelope: Envelope, drain: control.ControlDrain) -> None:
         assert envelope.seq is not None
         deadline_s = None if drain.deadline_ms is None else drain.deadline_ms / 1000
         self._drain()
@@ -394,7 +394,7 @@ class WorkerSession:
         self._outbox.count("refused")
         if envelope.type != control.ERROR:
             self._outbox.frames.append(self._maker.error(envelope.id, unreadable))
-        self._outbox.events.append(Refused(envelope, unreadable))
+        self._outbox.events.append(CommandRefused(envelope, unreadable))
 
     def _on_control_ack(self, ack: control.ControlAck, now: float) -> None:
         if self._session is not None and self._connection.state in OPEN and ack.is_window_ack:
@@ -413,9 +413,9 @@ class WorkerSession:
             self._outbox.events.append(RegisterAnswered(ack.for_))
 
     def _on_opening_acked(self, opening: Envelope, now: float) -> None:
-        if self._connection.state is State.HANDSHAKING and opening.type == control.HANDSHAKE:
+        if self._connection.state is SessionState.HANDSHAKING and opening.type == control.HANDSHAKE:
             self._connection.opening = None
-            self._connection.go(Trigger.GREETED)
+            self._connection.go(SessionTrigger.GREETED)
             self._outbox.events.append(RegisterWanted())
         self._connection.delay_repeat(now)
 
@@ -434,7 +434,7 @@ class WorkerSession:
             self._ask_heartbeat()
 
     def _end_if_done(self) -> None:
-        if self._connection.state is State.CLOSED:
+        if self._connection.state is SessionState.CLOSED:
             return
         duplex = None if self._session is None else self._session.duplex
         if duplex is not None and not duplex.sending.is_idle:
@@ -444,13 +444,13 @@ class WorkerSession:
             if duplex is not None and duplex.receiving.is_ack_owed():
                 self._outbox.frames.append(duplex.answer(None))
             self._connection.close(limits.CLOSE_NORMAL)
-        self._connection.go(Trigger.FINISHED)
+        self._connection.go(SessionTrigger.FINISHED)
 
     def _on_accept(self, accept: control.SessionAccept, now: float) -> None:
         session, connection = self._session, self._connection
         is_current = session is not None and session.session_id == accept.session_id
         if (
-            connection.state is State.REGISTERED
+            connection.state is SessionState.REGISTERED
             and not accept.resumed
             and connection.opening is not None
         ):
@@ -459,8 +459,8 @@ class WorkerSession:
             # "An accept that carries the current `session_id` and `resumed: false` changes the
             # token only."
             session.token = accept.session_token
-        elif session is not None and is_current and connection.state is State.HANDSHAKING:
-            connection.go(Trigger.RESUMED)
+        elif session is not None and is_current and connection.state is SessionState.HANDSHAKING:
+            connection.go(SessionTrigger.RESUMED)
             session.resume(accept, now)
             session.token = accept.session_token
             self._enter_open(accept)
@@ -472,16 +472,16 @@ class WorkerSession:
         self._session = LiveSession(
             accept, self._maker, self._seen, self._rng, self._settings, self._outbox
         )
-        self._connection.go(Trigger.ACCEPTED)
+        self._connection.go(SessionTrigger.ACCEPTED)
         self._enter_open(accept)
 
     def _enter_open(self, accept: control.SessionAccept) -> None:
         self._connection.entered()
         self._heartbeats.interval_s = accept.heartbeat_interval_ms / 1000
         if self._is_draining:
-            self._connection.go(Trigger.DRAIN)
+            self._connection.go(SessionTrigger.DRAIN)
         self._outbox.events.append(
-            Ready(
+            SessionReady(
                 accept.resumed,
                 accept.session_id,
                 accept.lease_ttl_ms / 1000,
@@ -497,10 +497,12 @@ class WorkerSession:
         if reset.code == errors.SESSION_STALE_BINDING.code:
             self._drop_session(reset.code)
             self._connection.close(limits.CLOSE_NORMAL)
-            self._connection.go(Trigger.SUPERSEDED)
+            self._connection.go(SessionTrigger.SUPERSEDED)
             self._outbox.events.append(Superseded())
             return
-        was_resuming = self._connection.state is State.HANDSHAKING and self._session is not None
+        was_resuming = (
+            self._connection.state is SessionState.HANDSHAKING and self._session is not None
+        )
         was_opening = self._connection.state in OPENING and not was_resuming
         if reset.code == errors.PROTOCOL_BAD_FRAME.code:
             if self._session is not None:
@@ -518,7 +520,9 @@ class WorkerSession:
         )
         is_denied = was_opening and reset.code.startswith("E.AUTH.")
         self._lose_connection(now, at_once=at_once, retry_after_s=retry_after_s, denied=is_denied)
-        self._outbox.events.append(TurnedAway(reset.code, reset.reason, self._connection.retry_at))
+        self._outbox.events.append(
+            SessionRefused(reset.code, reset.reason, self._connection.retry_at)
+        )
 
     def _handshake(self) -> control.Handshake:
         who, proof = self._identity, self._credential
@@ -549,7 +553,7 @@ class WorkerSession:
         self._connection.lost()
         self._heartbeats.stop()
         if self._is_finished and (self._session is None or self._session.duplex.sending.is_idle):
-            self._connection.go(Trigger.FINISHED)
+            self._connection.go(SessionTrigger.FINISHED)
             return
         self._connection.retry(
             now, held=self.held, at_once=at_once, retry_after_s=retry_after_s, denied=denied
@@ -562,5 +566,5 @@ class WorkerSession:
 
     def _drain(self) -> None:
         self._is_draining = True
-        if self._connection.state is State.READY:
-            self._connection.go(Trigger.DRAIN)
+        if self._connection.state is SessionState.READY:
+            self._connection.go(SessionTrigger.DRAIN)

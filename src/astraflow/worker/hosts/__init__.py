@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from astraflow.worker.hosts.builtin import core_package
-from astraflow.worker.hosts.left_overs import kill_left_overs
+from astraflow.worker.hosts.orphans import kill_orphans
 from astraflow.worker.hosts.pool import HostPool, HostStats
-from astraflow.worker.hosts.settings import HostEvents, HostSettings, HostSpec
+from astraflow.worker.hosts.settings import HostEvents, HostSpec, PoolSettings
 
 __all__ = [
     "HostEvents",
     "HostPool",
-    "HostSettings",
     "HostSpec",
     "HostStats",
+    "PoolSettings",
     "core_package",
-    "kill_left_overs",
+    "kill_orphans",
 ]

@@ -20,8 +20,8 @@ import msgspec
 from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.worker.hosts.host import Host, HostOwner
-from astraflow.worker.hosts.running import Running
-from astraflow.worker.hosts.settings import HostSettings, HostSpec
+from astraflow.worker.hosts.hosted_attempt import HostedAttempt
+from astraflow.worker.hosts.settings import HostSpec, PoolSettings
 
 __all__ = ["Fleet"]
 
@@ -43,9 +43,9 @@ class Fleet:
         owner: HostOwner,
         folder: Path,
         clock: Clock,
-        settings: HostSettings,
+        settings: PoolSettings,
         packages: Callable[[str, str], HostSpec | None],
-        refuse: Callable[[Running, errors.Code, str], None],
+        refuse: Callable[[HostedAttempt, errors.Code, str], None],
     ) -> None:
         self._owner = owner
         self._folder = folder
@@ -56,7 +56,7 @@ class Fleet:
         self._shared: dict[Version, Host] = {}
         self._failures: dict[Version, _Failure] = {}
         self.hosts: dict[Host, None] = {}
-        self.waiting: dict[tuple[str, int], Running] = {}
+        self.waiting: dict[tuple[str, int], HostedAttempt] = {}
         self.started_total = 0
         self.died_total = 0
 
@@ -66,7 +66,7 @@ class Fleet:
 
     # -- placing ----------------------------------------------------------------------------
 
-    def place(self, running: Running) -> None:
+    def place(self, running: HostedAttempt) -> None:
         """Give an attempt to a host, or keep it until there is one."""
         package = running.dispatch.package
         spec = self._packages(package.name, package.version)
@@ -87,7 +87,7 @@ class Fleet:
         for running in waiting.values():
             self.place(running)
 
-    def _find(self, spec: HostSpec, running: Running) -> Host | None:
+    def _find(self, spec: HostSpec, running: HostedAttempt) -> Host | None:
         if running.pinned is not None:
             return running.pinned
         if spec.isolation == "attempt":
@@ -100,7 +100,7 @@ class Fleet:
                 return host
         return None
 
-    def _may_start(self, spec: HostSpec, running: Running) -> bool:
+    def _may_start(self, spec: HostSpec, running: HostedAttempt) -> bool:
         failure = self._failures.get((spec.name, spec.version))
         if failure is not None and self._clock.now() < failure.until:
             return False
@@ -114,7 +114,7 @@ class Fleet:
             self._let_go(min(free, key=lambda host: host.idle_since))
         return False  # its place is free when it is dead
 
-    def _start(self, spec: HostSpec, running: Running) -> None:
+    def _start(self, spec: HostSpec, running: HostedAttempt) -> None:
         loop = asyncio.get_running_loop()
         is_own = running.needs_own_host or spec.isolation == "attempt"
         try:

@@ -12,31 +12,31 @@ import msgspec
 from msgspec import Meta, Raw
 
 from astraflow.core.protocol import business, limits
-from astraflow.core.protocol.business import Artifact, Chunk, TaskError
+from astraflow.core.protocol.business import AttemptError, FeedbackChunk, ResultArtifact
 from astraflow.core.protocol.wire import EMPTY_OBJECT, NULL, Count, Name, Text
 
 __all__ = [
     "FRAME_BYTES",
     "About",
-    "Answer",
     "BrokenStream",
-    "CancelAttempt",
-    "CloseObject",
-    "Closed",
-    "Feedback",
     "FromHost",
     "Handle",
-    "Hello",
-    "Lease",
-    "Leased",
-    "LoadFailed",
-    "Next",
-    "Outcome",
-    "Register",
+    "HostAnswer",
+    "HostBroken",
+    "HostCancel",
+    "HostClose",
+    "HostClosed",
+    "HostFeedback",
+    "HostHello",
+    "HostLease",
+    "HostLeased",
+    "HostNext",
+    "HostRegister",
+    "HostResult",
+    "HostStart",
+    "HostStop",
+    "HostUse",
     "Splitter",
-    "Start",
-    "Stop",
-    "Use",
     "about",
     "decode",
     "encode",
@@ -78,7 +78,7 @@ class Handle(msgspec.Struct, frozen=True, omit_defaults=True):
     node_id: str | None = None
 
 
-class Start(_Frame, frozen=True, tag="start"):
+class HostStart(_Frame, frozen=True, tag="start"):
     """Run an attempt."""
 
     task_id: str
@@ -91,14 +91,14 @@ class Start(_Frame, frozen=True, tag="start"):
     """Where this attempt alone may write; the host makes the folder when the handler asks for it."""
     failures: int = 0
     timeout_ms: int | None = None
-    resource_refs: tuple[business.ResourceRef, ...] = ()
+    resource_refs: tuple[business.RequiredResource, ...] = ()
     secrets: dict[str, str] | None = None
     traceparent: str | None = None
     chain_index: int | None = None
     leased: tuple[Handle, ...] = ()
 
 
-class CancelAttempt(_Frame, frozen=True, tag="cancel"):
+class HostCancel(_Frame, frozen=True, tag="cancel"):
     """Ask an attempt to end."""
 
     task_id: str
@@ -106,57 +106,57 @@ class CancelAttempt(_Frame, frozen=True, tag="cancel"):
     reason: str = ""
 
 
-class Answer(_Frame, frozen=True, tag="answer"):
+class HostAnswer(_Frame, frozen=True, tag="answer"):
     """The answer to a `next`."""
 
     task_id: str
     attempt: int
     request_id: str
     result: Raw = NULL
-    error: TaskError | None = None
+    error: AttemptError | None = None
 
 
-class Leased(_Frame, frozen=True, tag="leased"):
+class HostLeased(_Frame, frozen=True, tag="leased"):
     """The answer to a `lease`."""
 
     task_id: str
     attempt: int
     request_id: str
     handle: Handle | None = None
-    error: TaskError | None = None
+    error: AttemptError | None = None
 
 
-class CloseObject(_Frame, frozen=True, tag="close"):
+class HostClose(_Frame, frozen=True, tag="close"):
     """Close an object that is kept in the host, and say so."""
 
     token: str
 
 
-class Stop(_Frame, frozen=True, tag="stop"):
+class HostStop(_Frame, frozen=True, tag="stop"):
     """End: there is no work left."""
 
 
 # -- from the host --------------------------------------------------------------------------
 
 Attempt = Annotated[int, Meta(ge=1, le=limits.INT_MAX)]
-Chunks = Annotated[tuple[Chunk, ...], Meta(max_length=limits.MAX_CHUNKS)]
-Artifacts = Annotated[tuple[Artifact, ...], Meta(max_length=limits.MAX_ARTIFACTS)]
+Chunks = Annotated[tuple[FeedbackChunk, ...], Meta(max_length=limits.MAX_CHUNKS)]
+Artifacts = Annotated[tuple[ResultArtifact, ...], Meta(max_length=limits.MAX_ARTIFACTS)]
 
 
-class Hello(_Frame, frozen=True, tag="hello"):
+class HostHello(_Frame, frozen=True, tag="hello"):
     """The package is loaded."""
 
     pid: Annotated[int, Meta(ge=1)]
     node_types: tuple[str, ...]
 
 
-class LoadFailed(_Frame, frozen=True, tag="broken"):
+class HostBroken(_Frame, frozen=True, tag="broken"):
     """The package cannot be loaded; the host ends."""
 
-    error: TaskError
+    error: AttemptError
 
 
-class Outcome(_Frame, frozen=True, tag="result"):
+class HostResult(_Frame, frozen=True, tag="result"):
     """How an attempt ended."""
 
     task_id: Name
@@ -165,10 +165,10 @@ class Outcome(_Frame, frozen=True, tag="result"):
     result: Raw = EMPTY_OBJECT
     artifacts: Artifacts = ()
     metrics: dict[Name, float] = {}
-    error: TaskError | None = None
+    error: AttemptError | None = None
 
 
-class Feedback(_Frame, frozen=True, tag="feedback"):
+class HostFeedback(_Frame, frozen=True, tag="feedback"):
     """What a running attempt says."""
 
     task_id: Name
@@ -180,7 +180,7 @@ class Feedback(_Frame, frozen=True, tag="feedback"):
     dropped: Count = 0
 
 
-class Next(_Frame, frozen=True, tag="next"):
+class HostNext(_Frame, frozen=True, tag="next"):
     """A middleware calls the rest of its chain."""
 
     task_id: Name
@@ -195,7 +195,7 @@ Token = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 """One registration of a resource: the name of its folder, or of its object in the host."""
 
 
-class Register(_Frame, frozen=True, tag="register"):
+class HostRegister(_Frame, frozen=True, tag="register"):
     """The attempt has made a resource: a file in a folder of the worker, or an object that the host keeps."""
 
     task_id: Name
@@ -216,7 +216,7 @@ class Register(_Frame, frozen=True, tag="register"):
     """An earlier registration of the same object: it takes its room once."""
 
 
-class Lease(_Frame, frozen=True, tag="lease"):
+class HostLease(_Frame, frozen=True, tag="lease"):
     """The attempt wants to use a resource that did not come with it."""
 
     task_id: Name
@@ -225,7 +225,7 @@ class Lease(_Frame, frozen=True, tag="lease"):
     resource_id: Name
 
 
-class Use(_Frame, frozen=True, tag="use"):
+class HostUse(_Frame, frozen=True, tag="use"):
     """What else an attempt does with resources. Nothing answers; what is wrong becomes the failure of the attempt."""
 
     task_id: Name
@@ -237,14 +237,24 @@ class Use(_Frame, frozen=True, tag="use"):
     reason: Text = ""
 
 
-class Closed(_Frame, frozen=True, tag="closed"):
+class HostClosed(_Frame, frozen=True, tag="closed"):
     """An object is closed, or its `close` has failed: it is dropped either way."""
 
     token: Token
     error: Text | None = None
 
 
-FromHost = Hello | LoadFailed | Outcome | Feedback | Next | Register | Lease | Use | Closed
+FromHost = (
+    HostHello
+    | HostBroken
+    | HostResult
+    | HostFeedback
+    | HostNext
+    | HostRegister
+    | HostLease
+    | HostUse
+    | HostClosed
+)
 
 
 class About(msgspec.Struct, frozen=True):

@@ -13,12 +13,12 @@ import msgspec
 
 from astraflow.clock import Clock
 from astraflow.core import errors
-from astraflow.core.protocol.business import TaskError
+from astraflow.core.protocol.business import AttemptError
 from astraflow.worker.hosts import frames
-from astraflow.worker.hosts.endings import Cause, Death
+from astraflow.worker.hosts.exit_outcomes import Cause, HostDeath
+from astraflow.worker.hosts.hosted_attempt import HostedAttempt
 from astraflow.worker.hosts.process import EXIT_FENCED, HostProcess
-from astraflow.worker.hosts.running import Running
-from astraflow.worker.hosts.settings import HostSettings, HostSpec
+from astraflow.worker.hosts.settings import HostSpec, PoolSettings
 
 __all__ = ["Host", "HostOwner"]
 
@@ -41,30 +41,35 @@ class HostOwner(Protocol):
     def on_ready(self, host: Host) -> None:
         """It has loaded its package."""
 
-    def on_outcome(self, host: Host, running: Running, outcome: frames.Outcome) -> None:
+    def on_outcome(self, host: Host, running: HostedAttempt, outcome: frames.HostResult) -> None:
         """An attempt has ended: remove it from the host."""
 
-    def on_feedback(self, running: Running, said: frames.Feedback) -> None:
+    def on_feedback(self, running: HostedAttempt, said: frames.HostFeedback) -> None:
         """An attempt says something."""
 
-    def on_lines(self, running: Running, channel: str, lines: list[str], dropped: int) -> None:
+    def on_lines(
+        self, running: HostedAttempt, channel: str, lines: list[str], dropped: int
+    ) -> None:
         """Lines were printed that can only be this attempt's."""
 
-    def on_next(self, running: Running, call: frames.Next) -> None:
+    def on_next(self, running: HostedAttempt, call: frames.HostNext) -> None:
         """An attempt calls the rest of its chain."""
 
     def on_resource(
-        self, host: Host, running: Running, frame: frames.Register | frames.Lease | frames.Use
+        self,
+        host: Host,
+        running: HostedAttempt,
+        frame: frames.HostRegister | frames.HostLease | frames.HostUse,
     ) -> None:
         """An attempt makes, wants or changes a resource."""
 
-    def on_closed(self, host: Host, closed: frames.Closed) -> None:
+    def on_closed(self, host: Host, closed: frames.HostClosed) -> None:
         """An object that the host kept is closed."""
 
     def on_strange(self, what: str) -> None:
         """Something came that should not have."""
 
-    def on_death(self, host: Host, death: Death) -> None:
+    def on_death(self, host: Host, death: HostDeath) -> None:
         """It is dead, and everything it has said has been told."""
 
 
@@ -76,7 +81,7 @@ class Host:
         spec: HostSpec,
         is_own: bool,
         owner: HostOwner,
-        settings: HostSettings,
+        settings: PoolSettings,
         folder: Path,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
@@ -84,14 +89,14 @@ class Host:
         """Raises OSError when no process can be started."""
         self.spec = spec
         self.is_own = is_own  # for one attempt only
-        self.attempts: dict[tuple[str, int], Running] = {}
+        self.attempts: dict[tuple[str, int], HostedAttempt] = {}
         self.is_ready = False
         self.is_ending = False
         self.started_at = self.idle_since = clock.now()
         self._owner = owner
         self._clock = clock
         self.kept: set[str] = set()  # tokens of objects that live in it
-        self._load_error: TaskError | None = None
+        self._load_error: AttemptError | None = None
         self._cause: Cause = "itself"
         self._detail = ""
         self._strange = 0
@@ -110,7 +115,7 @@ class Host:
 
     # -- from the owner ---------------------------------------------------------------------
 
-    def add(self, running: Running) -> None:
+    def add(self, running: HostedAttempt) -> None:
         """Give it an attempt, which is started when the host is ready. The fence stands before the frame leaves."""
         now = self._clock.now()
         armed = self.process.armed
@@ -122,7 +127,7 @@ class Host:
         if self.is_ready:
             self.process.send(running.start_frame())
 
-    def take_back(self, running: Running) -> bool:
+    def take_back(self, running: HostedAttempt) -> bool:
         """Take an attempt out that was never started; whether it was not."""
         if self.is_ready:
             return False
@@ -142,7 +147,7 @@ class Host:
         earliest = min((one.fence_at for one in self.attempts.values()), default=math.inf)
         self.process.arm(earliest)
 
-    def remove(self, running: Running) -> None:
+    def remove(self, running: HostedAttempt) -> None:
         """The attempt has ended."""
         del self.attempts[running.key]
         if self.attempts:
@@ -155,7 +160,7 @@ class Host:
         self.kept.add(token)
 
     def close_object(self, token: str) -> None:
-        self.send(frames.encode(frames.CloseObject(token)))
+        self.send(frames.encode(frames.HostClose(token)))
 
     def let_go(self, token: str) -> None:
         self.kept.discard(token)
@@ -167,7 +172,7 @@ class Host:
         if not self.is_ending:
             self.is_ending = True
             self._cause = "ours"
-            self.process.send(frames.encode(frames.Stop()))
+            self.process.send(frames.encode(frames.HostStop()))
             self.process.kill_later(STOP_GRACE_S)
 
     def kill(self, cause: Cause, detail: str = "") -> None:
@@ -208,7 +213,7 @@ class Host:
         self.is_ending = True
         if self._cause == "itself" and exit_code in (EXIT_FENCED, -signal.SIGALRM):
             self._cause = "fence"
-        death = Death(
+        death = HostDeath(
             exit_code,
             self._cause,
             self._detail,
@@ -222,28 +227,28 @@ class Host:
     # -- frames -----------------------------------------------------------------------------
 
     def _on_frame(self, frame: frames.FromHost) -> None:
-        if isinstance(frame, frames.Hello):
+        if isinstance(frame, frames.HostHello):
             self._on_hello(frame)
             return
-        if isinstance(frame, frames.LoadFailed):
+        if isinstance(frame, frames.HostBroken):
             self._load_error = _load_error(frame.error)
             return
-        if isinstance(frame, frames.Closed):
+        if isinstance(frame, frames.HostClosed):
             self._owner.on_closed(self, frame)
             return
         running = self.attempts.get((frame.task_id, frame.attempt))
         if running is None:
             self._on_strange("frame of no attempt")
-        elif isinstance(frame, frames.Outcome):
+        elif isinstance(frame, frames.HostResult):
             self._owner.on_outcome(self, running, frame)
-        elif isinstance(frame, frames.Feedback):
+        elif isinstance(frame, frames.HostFeedback):
             self._owner.on_feedback(running, frame)
-        elif isinstance(frame, frames.Next):
+        elif isinstance(frame, frames.HostNext):
             self._owner.on_next(running, frame)
         else:
             self._owner.on_resource(self, running, frame)
 
-    def _on_hello(self, hello: frames.Hello) -> None:
+    def _on_hello(self, hello: frames.HostHello) -> None:
         if self.is_ready:
             self._on_strange("second hello")
             return
@@ -261,15 +266,15 @@ class Host:
             self._on_strange("unreadable frame")
         elif about.type in ("register", "use"):
             code = errors.RESOURCE_INVALID.code
-            refusal = TaskError(code, "CONFIGURATION", problem, retryable=False)
+            refusal = AttemptError(code, "CONFIGURATION", problem, retryable=False)
             running.refusal = running.refusal or refusal
         elif about.type == "result":
-            error = TaskError(errors.RESULT_INVALID.code, "USER_CODE", problem, retryable=False)
-            outcome = frames.Outcome(about.task_id, about.attempt, "FAILED", error=error)
+            error = AttemptError(errors.RESULT_INVALID.code, "USER_CODE", problem, retryable=False)
+            outcome = frames.HostResult(about.task_id, about.attempt, "FAILED", error=error)
             self._owner.on_outcome(self, running, outcome)
         else:
-            error = TaskError(errors.NEXT_INVALID.code, "USER_CODE", problem, retryable=False)
-            answer = frames.Answer(about.task_id, about.attempt, about.request_id, error=error)
+            error = AttemptError(errors.NEXT_INVALID.code, "USER_CODE", problem, retryable=False)
+            answer = frames.HostAnswer(about.task_id, about.attempt, about.request_id, error=error)
             self.send(frames.encode(answer))
 
     def _on_strange(self, what: str) -> None:
@@ -279,7 +284,7 @@ class Host:
             self.on_broken(f"too many frames that make no sense, the last: {what}")
 
 
-def _load_error(error: TaskError) -> TaskError:
+def _load_error(error: AttemptError) -> AttemptError:
     """A package that cannot be loaded is not set up right: trying again does not help."""
     message = f"the package cannot be loaded: {error.message}"
     return msgspec.structs.replace(error, category="CONFIGURATION", message=message[: 64 * 1024])

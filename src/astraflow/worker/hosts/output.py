@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from astraflow.clock import Clock
-from astraflow.worker.hosts.allowance import Allowance
+from astraflow.worker.hosts.rate_limit import RateLimit
 
 __all__ = ["Output"]
 
@@ -39,7 +39,7 @@ class Output:
         self._fd = fd
         self._loop = loop
         self._clock = clock
-        self._allowance = Allowance(rate, clock.now())
+        self._allowance = RateLimit(rate, clock.now())
         self._on_lines = on_lines
         self._line = b""
         self._pause: asyncio.TimerHandle | None = None

@@ -20,15 +20,15 @@ from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.protocol import business
 from astraflow.worker.hosts import frames
-from astraflow.worker.hosts.custody import Custody, Keeper
+from astraflow.worker.hosts.attempt_resources import AttemptResources, ResourceBroker
 from astraflow.worker.hosts.disk import DiskWatch
-from astraflow.worker.hosts.endings import Death, failed, outcome_of
+from astraflow.worker.hosts.exit_outcomes import HostDeath, failed, outcome_of
+from astraflow.worker.hosts.feedback_buffer import FeedbackBuffer
 from astraflow.worker.hosts.fleet import Fleet
 from astraflow.worker.hosts.host import Host
-from astraflow.worker.hosts.running import Running
+from astraflow.worker.hosts.hosted_attempt import HostedAttempt
 from astraflow.worker.hosts.scratch import Scratch
-from astraflow.worker.hosts.settings import HostEvents, HostSettings, HostSpec
-from astraflow.worker.hosts.telling import Teller
+from astraflow.worker.hosts.settings import HostEvents, HostSpec, PoolSettings
 
 __all__ = ["HostPool", "HostStats"]
 
@@ -60,21 +60,21 @@ class HostPool:
         *,
         folder: Path,
         clock: Clock,
-        settings: HostSettings,
+        settings: PoolSettings,
         packages: Callable[[str, str], HostSpec | None],
         events: HostEvents,
-        keeper: Keeper | None = None,
+        keeper: ResourceBroker | None = None,
     ) -> None:
         """Without a `keeper`, attempts cannot make or lease resources."""
         self._clock = clock
         self._settings = settings
         self._events = events
-        self._running: dict[AttemptKey, Running] = {}
-        self._custody = Custody(keeper)
+        self._running: dict[AttemptKey, HostedAttempt] = {}
+        self._custody = AttemptResources(keeper)
         self._scratch = Scratch(folder)
         self._disk = DiskWatch(clock, settings.disk_bytes, self._custody.count_scratch)
         self._fleet = Fleet(self, folder, clock, settings, packages, self._refuse)
-        self._teller = Teller(settings, clock, events.feedback)
+        self._teller = FeedbackBuffer(settings, clock, events.feedback)
         self._look_timer: asyncio.TimerHandle | None = None
         self._sampled_at = 0.0
         self._no_hosts: asyncio.Event | None = None
@@ -87,7 +87,7 @@ class HostPool:
 
     def start(self, dispatch: business.Dispatch, fence_at: float) -> None:
         """Run an attempt. Its host dies at `fence_at` (`clock.now()`), unless `refence` moves that."""
-        running = Running(dispatch, fence_at, self._clock.now())
+        running = HostedAttempt(dispatch, fence_at, self._clock.now())
         assert running.key not in self._running, "an attempt is started once"
         self._running[running.key] = running
         if self._custody.lease_for(running):
@@ -107,7 +107,7 @@ class HostPool:
             return
         host = running.host
         assert host is not None
-        host.send(frames.encode(frames.CancelAttempt(task_id, attempt, reason)))
+        host.send(frames.encode(frames.HostCancel(task_id, attempt, reason)))
         wait_s = max(grace_s, self._settings.min_grace_s)
         loop = asyncio.get_running_loop()
         running.grace_timer = loop.call_later(wait_s, self._on_grace_over, running)
@@ -123,7 +123,7 @@ class HostPool:
             assert running.host is not None
             self._fleet.kill(running.host)
 
-    def _take_back(self, running: Running) -> bool:
+    def _take_back(self, running: HostedAttempt) -> bool:
         """End an attempt that has no host, or whose host is not ready: its handler never begins. Whether it is so."""
         host = running.host
         if host is not None and not host.take_back(running):
@@ -140,7 +140,7 @@ class HostPool:
         if running is None or running.host is None:
             self.on_strange("answer that nobody waits for")
             return
-        answer = frames.Answer(
+        answer = frames.HostAnswer(
             response.task_id,
             response.attempt,
             response.request_id,
@@ -163,7 +163,7 @@ class HostPool:
 
     def attempts_of(self, name: str, version: str) -> int:
         """How many attempts of a package version have not ended."""
-        package = business.PackageRef(name, version)
+        package = business.PackageId(name, version)
         return sum(running.dispatch.package == package for running in self._running.values())
 
     def hosts_of(self, name: str, version: str) -> int:
@@ -217,7 +217,7 @@ class HostPool:
     def on_ready(self, host: Host) -> None:
         self._fleet.ready(host)
 
-    def on_outcome(self, host: Host, running: Running, outcome: frames.Outcome) -> None:
+    def on_outcome(self, host: Host, running: HostedAttempt, outcome: frames.HostResult) -> None:
         if running.is_killed:
             return  # Rule 4: it is gone when its host is, which is on its way
         host.remove(running)
@@ -238,13 +238,15 @@ class HostPool:
         if host.is_own:
             self._fleet.freed(host)
 
-    def on_feedback(self, running: Running, said: frames.Feedback) -> None:
+    def on_feedback(self, running: HostedAttempt, said: frames.HostFeedback) -> None:
         self._teller.add(running, said)
 
-    def on_lines(self, running: Running, channel: str, lines: list[str], dropped: int) -> None:
+    def on_lines(
+        self, running: HostedAttempt, channel: str, lines: list[str], dropped: int
+    ) -> None:
         self._teller.add_lines(running, channel, lines, dropped)
 
-    def on_next(self, running: Running, call: frames.Next) -> None:
+    def on_next(self, running: HostedAttempt, call: frames.HostNext) -> None:
         if running.is_killed:
             return
         request = business.NextRequest(
@@ -259,17 +261,20 @@ class HostPool:
         self._events.call(request)
 
     def on_resource(
-        self, host: Host, running: Running, frame: frames.Register | frames.Lease | frames.Use
+        self,
+        host: Host,
+        running: HostedAttempt,
+        frame: frames.HostRegister | frames.HostLease | frames.HostUse,
     ) -> None:
         self._custody.on_frame(host, running, frame)
 
-    def on_closed(self, host: Host, closed: frames.Closed) -> None:
+    def on_closed(self, host: Host, closed: frames.HostClosed) -> None:
         self._custody.closed(host, closed)
 
     def on_strange(self, what: str) -> None:
         self.counters[what] = self.counters.get(what, 0) + 1
 
-    def on_death(self, host: Host, death: Death) -> None:
+    def on_death(self, host: Host, death: HostDeath) -> None:
         self._fleet.dead(host, death.is_failed_start)
         self._custody.host_gone(host)
         left = list(host.attempts.values())
@@ -284,7 +289,7 @@ class HostPool:
 
     # -- ends -------------------------------------------------------------------------------
 
-    def _end(self, running: Running, result: business.Result | None) -> None:
+    def _end(self, running: HostedAttempt, result: business.Result | None) -> None:
         """Tell the end of an attempt, after everything it said."""
         del self._running[running.key]
         self._fleet.waiting.pop(running.key, None)
@@ -300,30 +305,30 @@ class HostPool:
             self._events.finished(result)
         self.changed()
 
-    def _end_unstarted(self, running: Running) -> None:
+    def _end_unstarted(self, running: HostedAttempt) -> None:
         """An attempt that waited for a host is not wanted any more."""
         if self._running.get(running.key) is running:
-            self._end(running, outcome_of(running, Death(0, "ours"), True))
+            self._end(running, outcome_of(running, HostDeath(0, "ours"), True))
 
-    def _end_unleased(self, running: Running) -> None:
+    def _end_unleased(self, running: HostedAttempt) -> None:
         """A resource that it needs is not to be had: its handler is not started."""
         if self._running.get(running.key) is running:
             assert running.refusal is not None
             self._end(running, None if running.is_killed else failed(running, running.refusal))
 
-    def _refuse(self, running: Running, code: errors.Code, message: str) -> None:
+    def _refuse(self, running: HostedAttempt, code: errors.Code, message: str) -> None:
         """There can be no host for an attempt."""
         self._later(self._end_refused, running, code, message)
 
-    def _end_refused(self, running: Running, code: errors.Code, message: str) -> None:
+    def _end_refused(self, running: HostedAttempt, code: errors.Code, message: str) -> None:
         if self._running.get(running.key) is not running:
             return
-        error = business.TaskError(
+        error = business.AttemptError(
             code.code, "INFRASTRUCTURE" if code.retryable else "CONFIGURATION", message
         )
         self._end(running, None if running.is_killed else failed(running, error))
 
-    def _on_grace_over(self, running: Running) -> None:
+    def _on_grace_over(self, running: HostedAttempt) -> None:
         assert running.host is not None
         running.is_overdue = True
         self.on_strange("killed after its grace")

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from astraflow.clock import Clock
-from astraflow.worker.hosts import proc
-from astraflow.worker.hosts.allowance import Allowance
+from astraflow.worker.hosts import procfs
 from astraflow.worker.hosts.frames import BrokenStream, Splitter
-from astraflow.worker.hosts.left_overs import HOST_ENV, HostRecord, forget_host, record_host
+from astraflow.worker.hosts.orphans import HOST_ENV, HostRecord, forget_host, record_host
 from astraflow.worker.hosts.output import Output
-from astraflow.worker.hosts.settings import HostSettings, HostSpec
-from astraflow.worker.hosts.spawning import spawn
+from astraflow.worker.hosts.rate_limit import RateLimit
+from astraflow.worker.hosts.settings import HostSpec, PoolSettings
+from astraflow.worker.hosts.spawn import spawn
 
 __all__ = ["EXIT_FENCED", "HostListener", "HostProcess"]
 
@@ -61,7 +61,7 @@ class HostProcess:
     def __init__(
         self,
         spec: HostSpec,
-        settings: HostSettings,
+        settings: PoolSettings,
         folder: Path,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
@@ -80,14 +80,14 @@ class HostProcess:
         self._is_broken = False
         self._is_over = False
         self._clock = clock
-        self._allowance = Allowance(CHANNEL_BYTES_PER_S, clock.now())
+        self._allowance = RateLimit(CHANNEL_BYTES_PER_S, clock.now())
         self._pause: asyncio.TimerHandle | None = None
         self._mute: asyncio.TimerHandle | None = None
         self._late_kill: asyncio.TimerHandle | None = None
         self._hard_kill: asyncio.TimerHandle | None = None
         self.armed = math.inf
         self.host_pid: int | None = None
-        self._oom_kills = proc.oom_kills()
+        self._oom_kills = procfs.oom_kills()
         spawned = spawn(spec, settings, folder)
         self._popen = spawned.popen
         self.guard_pid = spawned.popen.pid
@@ -110,11 +110,11 @@ class HostProcess:
 
     def greeted(self, host_pid: int) -> None:
         """The host proper has said who it is: written down before it gets work."""
-        if host_pid not in proc.children_of(self.guard_pid):
+        if host_pid not in procfs.children_of(self.guard_pid):
             self._broken(f"it calls itself a process that it is not: {host_pid}")
             return
         self.host_pid = host_pid
-        started = proc.start_time(host_pid) or 0
+        started = procfs.start_time(host_pid) or 0
         record = HostRecord(self.guard_pid, self._guard_start, host_pid, started, self._mark)
         try:
             record_host(self._folder, record)
@@ -163,9 +163,9 @@ class HostProcess:
         if poll.poll(0):
             self._on_mute()
 
-    def held(self) -> proc.Held:
+    def held(self) -> procfs.ProcessUsage:
         """What the host and all that it started take."""
-        return proc.held_below(self.guard_pid)
+        return procfs.held_below(self.guard_pid)
 
     def tail(self) -> str:
         """The end of what it wrote to stderr."""
@@ -173,7 +173,7 @@ class HostProcess:
 
     def was_short_of_memory(self) -> bool:
         """Whether the kernel has killed for want of memory since the host started."""
-        return proc.oom_kills() > self._oom_kills
+        return procfs.oom_kills() > self._oom_kills
 
     def _broken(self, why: str) -> None:
         if not self._is_broken:
@@ -182,7 +182,7 @@ class HostProcess:
 
     def _kill_hard(self) -> None:
         """The guard was hindered. What can be found below it is killed from here, and it too."""
-        proc.kill_all(proc.tree_of(self.guard_pid)[::-1])
+        procfs.kill_all(procfs.tree_of(self.guard_pid)[::-1])
 
     def _write(self) -> None:
         self._is_due = False
@@ -257,8 +257,8 @@ class HostProcess:
                 timer.cancel()
         if exit_code < 0 and self.host_pid is not None:
             # The guard may have been killed by another than us: then nobody has looked after the group and strays.
-            proc.kill_all(proc.session_of(self.host_pid, self._guard_start))
-            proc.kill_all(proc.bearers_of(f"{HOST_ENV}={self._mark}"))
+            procfs.kill_all(procfs.session_of(self.host_pid, self._guard_start))
+            procfs.kill_all(procfs.bearers_of(f"{HOST_ENV}={self._mark}"))
         self._read_to_the_end()
         for output in self._outputs.values():
             output.close()

@@ -9,7 +9,7 @@ import msgspec
 
 from astraflow.core.protocol import business
 
-__all__ = ["HostEvents", "HostSettings", "HostSpec"]
+__all__ = ["HostEvents", "HostSpec", "PoolSettings"]
 
 MIB: Final = 1024 * 1024
 
@@ -26,7 +26,7 @@ class HostSpec(msgspec.Struct, frozen=True):
     memory_limit_bytes: int | None = None
 
 
-class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
+class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of hosts. Times in seconds."""
 
     worker_id: str = "worker"

@@ -18,7 +18,7 @@ from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.workflow.manifest import PythonNeeds
 from astraflow.packages.requirements import has_hashes
-from astraflow.worker.packages.guarded import run_guarded
+from astraflow.worker.packages.guarded_process import run_guarded
 
 __all__ = ["make_environment"]
 

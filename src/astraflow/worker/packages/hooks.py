@@ -8,8 +8,8 @@ from typing import Final
 
 from astraflow.clock import Clock
 from astraflow.core import errors
-from astraflow.worker.packages.guarded import run_guarded
-from astraflow.worker.packages.shelf import ENVIRONMENT
+from astraflow.worker.packages.guarded_process import run_guarded
+from astraflow.worker.packages.index import ENVIRONMENT
 
 __all__ = ["run_hook"]
 

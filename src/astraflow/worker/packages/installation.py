@@ -29,12 +29,12 @@ from astraflow.core.workflow.manifest import ResourceFile
 from astraflow.packages import Archive, Verdict, check_archive, check_python, judge, unpack
 from astraflow.packages.shipped import is_shipped
 from astraflow.worker.addresses import absolute_url
-from astraflow.worker.hosts.probing import probe
-from astraflow.worker.hosts.settings import HostSettings, HostSpec
+from astraflow.worker.hosts.probe import probe
+from astraflow.worker.hosts.settings import HostSpec, PoolSettings
 from astraflow.worker.packages.environment import make_environment
 from astraflow.worker.packages.hooks import run_hook
+from astraflow.worker.packages.index import ENVIRONMENT, Installed, PackageIndex, to_the_end
 from astraflow.worker.packages.settings import InstallSettings
-from astraflow.worker.packages.shelf import ENVIRONMENT, Installed, Shelf, to_the_end
 
 __all__ = ["Installation"]
 
@@ -52,9 +52,9 @@ class Installation:
     def __init__(
         self,
         request: business.PkgInstall,
-        shelf: Shelf,
+        shelf: PackageIndex,
         settings: InstallSettings,
-        hosts: HostSettings,
+        hosts: PoolSettings,
         clock: Clock,
         *,
         data_dir: Path,

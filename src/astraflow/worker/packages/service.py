@@ -26,13 +26,13 @@ from astraflow.core.protocol import business, control, limits
 from astraflow.core.workflow.core_manifest import CORE_PACKAGE, core_manifest
 from astraflow.core.workflow.manifest_rules import is_package_name
 from astraflow.core.workflow.versions import parse_version
-from astraflow.worker.hosts.settings import HostSettings, HostSpec
+from astraflow.worker.hosts.settings import HostSpec, PoolSettings
+from astraflow.worker.packages.index import Installed, PackageIndex, to_the_end
 from astraflow.worker.packages.installation import Installation
-from astraflow.worker.packages.orders import MAX_TRIES, Order, Orders
+from astraflow.worker.packages.notices import PackageNotices, Tell
+from astraflow.worker.packages.queue import MAX_TRIES, InstallQueue, Order
 from astraflow.worker.packages.removal import run_uninstall_hooks
 from astraflow.worker.packages.settings import InstallSettings
-from astraflow.worker.packages.shelf import Installed, Shelf, to_the_end
-from astraflow.worker.packages.telling import PackageTeller, Tell
 
 __all__ = ["PackageUsers", "Packages"]
 
@@ -63,7 +63,7 @@ class Packages:
         data_dir: Path,
         clock: Clock,
         settings: InstallSettings,
-        hosts: HostSettings,
+        hosts: PoolSettings,
         core: HostSpec,
         reached: Callable[[str], None],
     ) -> None:
@@ -78,19 +78,19 @@ class Packages:
         self._hosts = hosts
         self._core = core
         self._reached = reached
-        self._shelf = Shelf(data_dir)
+        self._shelf = PackageIndex(data_dir)
         self._installed: dict[Key, Installed] = {one.key: one for one in self._shelf.open()}
-        self._orders = Orders(self._shelf.root)
+        self._orders = InstallQueue(self._shelf.root)
         self._woken = asyncio.Event()
         self._users: PackageUsers | None = None
-        self._teller: PackageTeller | None = None
+        self._teller: PackageNotices | None = None
         self._offer_changed: Callable[[], None] = _nothing
 
     def connect(self, users: PackageUsers, tell: Tell, offer_changed: Callable[[], None]) -> None:
         """Whose attempts to wait for, and whom to tell."""
         self._users = users
         users.changed = self._woken.set
-        self._teller = PackageTeller(tell, self._clock)
+        self._teller = PackageNotices(tell, self._clock)
         self._offer_changed = offer_changed
 
     # -- what is there ----------------------------------------------------------------------
@@ -321,7 +321,7 @@ class Packages:
 
     # -- telling ----------------------------------------------------------------------------
 
-    def _tell(self) -> PackageTeller:
+    def _tell(self) -> PackageNotices:
         assert self._teller is not None, "connect comes first"
         return self._teller
 

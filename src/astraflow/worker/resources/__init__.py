@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from astraflow.worker.resources.keeper import ResourceKeeper
-from astraflow.worker.resources.registry import ResourceRegistry
-from astraflow.worker.resources.resource import Lessee, Maker, Resource
+from astraflow.worker.resources.broker import RegistryBroker
+from astraflow.worker.resources.registry import LocalResourceRegistry
+from astraflow.worker.resources.resource import Lessee, LocalResource, Maker
 from astraflow.worker.resources.service import ResourceService
 from astraflow.worker.resources.terms import ResourceLimits, Terms
 
 __all__ = [
     "Lessee",
+    "LocalResource",
+    "LocalResourceRegistry",
     "Maker",
-    "Resource",
-    "ResourceKeeper",
+    "RegistryBroker",
     "ResourceLimits",
-    "ResourceRegistry",
     "ResourceService",
     "Terms",
 ]

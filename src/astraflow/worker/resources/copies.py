@@ -23,16 +23,16 @@ from astraflow.worker.resources.resource import Lessee, Maker
 from astraflow.worker.resources.terms import Terms
 
 if TYPE_CHECKING:
+    from astraflow.worker.agent_runner import Hosts
     from astraflow.worker.hosts import HostEvents
-    from astraflow.worker.link import Hosts
-    from astraflow.worker.resources.registry import ResourceRegistry
+    from astraflow.worker.resources.registry import LocalResourceRegistry
 
 __all__ = ["CopyFetcher"]
 
 _log: Final = logging.getLogger(__name__)
 
 
-class Copy(msgspec.Struct, frozen=True, rename="camel"):
+class CopyReference(msgspec.Struct, frozen=True, rename="camel"):
     """What a reference says of a copy."""
 
     copy_url: str
@@ -44,7 +44,7 @@ class CopyFetcher:
 
     def __init__(
         self,
-        registry: ResourceRegistry,
+        registry: LocalResourceRegistry,
         hosts: Hosts,
         events: HostEvents,
         source: Path,
@@ -96,7 +96,7 @@ class CopyFetcher:
 
     # -- inside -----------------------------------------------------------------------------
 
-    def _needed(self, ref: business.ResourceRef) -> Copy | None:
+    def _needed(self, ref: business.RequiredResource) -> CopyReference | None:
         """The copy of what this worker does not have."""
         if b"copyUrl" not in bytes(ref.metadata):
             return None
@@ -104,14 +104,14 @@ class CopyFetcher:
         if found is not None and not found.is_gone:
             return None
         try:
-            return msgspec.json.decode(ref.metadata, type=Copy)
+            return msgspec.json.decode(ref.metadata, type=CopyReference)
         except msgspec.DecodeError:
             return None  # the lease will say that it is not here
 
     async def _fetch(
         self,
         dispatch: business.Dispatch,
-        missing: list[tuple[business.ResourceRef, Copy]],
+        missing: list[tuple[business.RequiredResource, CopyReference]],
     ) -> None:
         key = (dispatch.task_id, dispatch.attempt)
         problem: str | None = None
@@ -130,7 +130,7 @@ class CopyFetcher:
             return
         names = ", ".join(ref.resource_id for ref, _ in missing)
         _log.warning("the copy of %s could not be fetched: %s", names, problem)
-        lost = business.TaskError(
+        lost = business.AttemptError(
             errors.RESOURCE_LOST.code,
             "INFRASTRUCTURE",
             f"its worker is gone, and its copy could not be fetched: {names}: {problem}",
@@ -141,8 +141,8 @@ class CopyFetcher:
     async def _fetch_one(
         self,
         dispatch: business.Dispatch,
-        ref: business.ResourceRef,
-        copy: Copy,
+        ref: business.RequiredResource,
+        copy: CopyReference,
     ) -> None:
         folder = self._source / "copies" / f"{dispatch.task_id}-{dispatch.attempt}"
         folder.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from typing import Final, Literal, NamedTuple
 
 from astraflow.core import errors
 
-__all__ = ["RESOURCES", "FileBackend", "FileState", "Filed", "empty_trash"]
+__all__ = ["RESOURCES", "FileBackend", "FileState", "StoredFile", "empty_trash"]
 
 FileState = Literal["whole", "changed", "missing"]
 
@@ -39,7 +39,7 @@ def empty_trash(folder: Path) -> None:
     shutil.rmtree(folder / RESOURCES / TRASH, ignore_errors=True)
 
 
-class Filed(NamedTuple):
+class StoredFile(NamedTuple):
     """A file in its folder, as it was when its digest was made."""
 
     token: str
@@ -61,7 +61,7 @@ class FileBackend:
     def path_of(self, token: str, name: str) -> Path:
         return self.root / token[:2] / token / name
 
-    def take(self, path: Path) -> Filed:
+    def take(self, path: Path) -> StoredFile:
         """Move a file in and read it once.
 
         Raises:
@@ -83,9 +83,9 @@ class FileBackend:
         except errors.Refused:
             self.discard(token)
             raise
-        return Filed(token, name, size, mtime_ns, digest)
+        return StoredFile(token, name, size, mtime_ns, digest)
 
-    def check(self, filed: Filed) -> None:
+    def check(self, filed: StoredFile) -> None:
         """Look at a file that a host says it has put here. Nothing that it says is believed but the digest.
 
         Raises:

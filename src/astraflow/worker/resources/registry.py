@@ -24,7 +24,8 @@ import msgspec
 from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.protocol import business, control
-from astraflow.worker.resources.files import RESOURCES, STRAY_S, FileBackend, Filed, FileState
+from astraflow.worker.resources.files import RESOURCES, STRAY_S, FileBackend, FileState, StoredFile
+from astraflow.worker.resources.index import ResourceIndex
 from astraflow.worker.resources.leases import Leases
 from astraflow.worker.resources.memory import Holder, MemoryBackend
 from astraflow.worker.resources.resource import (
@@ -32,17 +33,16 @@ from astraflow.worker.resources.resource import (
     WORKER,
     Kind,
     Lessee,
+    LocalResource,
     Maker,
-    Resource,
     State,
     check_id,
     refused,
 )
 from astraflow.worker.resources.room import rooms, victims
-from astraflow.worker.resources.shelf import Shelf
 from astraflow.worker.resources.terms import ResourceLimits, Terms, describe, expiry
 
-__all__ = ["ResourceLimits", "ResourceRegistry", "Terms"]
+__all__ = ["LocalResourceRegistry", "ResourceLimits", "Terms"]
 
 _log: Final = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ _DEFAULT_LIMITS: Final = ResourceLimits()
 _NO_TERMS: Final = Terms()
 
 
-class ResourceRegistry:
+class LocalResourceRegistry:
     """All resources of a worker. `close` it."""
 
     def __init__(
@@ -79,7 +79,7 @@ class ResourceRegistry:
         """
         self.files = FileBackend(folder / RESOURCES, source)
         self.memory = MemoryBackend()
-        self._shelf = Shelf(folder / "resources.db", clock)
+        self._shelf = ResourceIndex(folder / "resources.db", clock)
         self._leases = Leases()
         self._worker_id = worker_id
         self._clock = clock
@@ -110,7 +110,7 @@ class ResourceRegistry:
         maker: Maker = _BY_WORKER,
         terms: Terms = _NO_TERMS,
         shares: str | None = None,
-    ) -> Resource:
+    ) -> LocalResource:
         """Keep an object that a host holds. The attempt that made it leases it until it ends.
 
         `shares` is the token of an earlier registration of the same object in the same host.
@@ -140,7 +140,7 @@ class ResourceRegistry:
         type: str = "file",
         maker: Maker = _BY_WORKER,
         terms: Terms = _NO_TERMS,
-    ) -> Resource:
+    ) -> LocalResource:
         """Take a file over: it is moved, and read once for its digest.
 
         Raises:
@@ -153,12 +153,12 @@ class ResourceRegistry:
     def adopt(
         self,
         resource_id: str,
-        filed: Filed,
+        filed: StoredFile,
         type: str = "file",
         *,
         maker: Maker = _BY_WORKER,
         terms: Terms = _NO_TERMS,
-    ) -> Resource:
+    ) -> LocalResource:
         """Register a file that a host has put into its folder here.
 
         Raises:
@@ -183,14 +183,14 @@ class ResourceRegistry:
 
     def _described(
         self, resource_id: str, type: str, kind: Kind, maker: Maker, terms: Terms
-    ) -> Resource:
+    ) -> LocalResource:
         now = self._clock.wall_ms()
         ttl_s = self._limits.default_ttl_s
         resource = describe(resource_id, type, kind, maker, terms, ttl_s, now)
         resource.worker_id = self._worker_id
         return resource
 
-    def _admit(self, resource: Resource, maker: Maker) -> None:
+    def _admit(self, resource: LocalResource, maker: Maker) -> None:
         """Make room, and let go of what had the id before. Nothing has changed if it raises."""
         old = self._shelf.find(resource.resource_id)
         if old is not None and old.is_gone:
@@ -208,7 +208,7 @@ class ResourceRegistry:
         if maker.lessee != WORKER:
             self._take(resource, maker.lessee)
 
-    def _check_replaceable(self, old: Resource, lessee: Lessee) -> None:
+    def _check_replaceable(self, old: LocalResource, lessee: Lessee) -> None:
         if not old.may_replace(lessee.run_id):
             message = "another run has a resource of this id"
             raise refused(errors.RESOURCE_DENIED, message, old.resource_id)
@@ -216,24 +216,24 @@ class ResourceRegistry:
             message = "the resource that has this id is in use"
             raise refused(errors.RESOURCE_BUSY, message, old.resource_id)
 
-    def _replace(self, old: Resource) -> None:
+    def _replace(self, old: LocalResource) -> None:
         """Its id has a new owner, so no event tells of its end."""
         self._leases.drop(old.token)
         self._ends.pop(old.token, None)
         self._shelf.drop(old)
         self._let_go(old)
 
-    def _welcome(self, resource: Resource) -> Resource:
+    def _welcome(self, resource: LocalResource) -> LocalResource:
         self._tell(resource.event("ready"))
         return resource
 
     # -- using ------------------------------------------------------------------------------
 
-    def find(self, resource_id: str) -> Resource | None:
+    def find(self, resource_id: str) -> LocalResource | None:
         """As it is, or as it was when it went, if that is remembered."""
         return self._shelf.find(resource_id)
 
-    def get(self, resource_id: str, run_id: str | None) -> Resource:
+    def get(self, resource_id: str, run_id: str | None) -> LocalResource:
         """A resource that attempts of the run may use.
 
         Raises:
@@ -254,7 +254,7 @@ class ResourceRegistry:
             raise refused(errors.RESOURCE_LOST, message, resource_id)
         return resource
 
-    def lease(self, resource_id: str, lessee: Lessee = WORKER) -> Resource:
+    def lease(self, resource_id: str, lessee: Lessee = WORKER) -> LocalResource:
         """Count a use. It stays until as many releases, or the end of the attempt.
 
         Raises:
@@ -270,11 +270,11 @@ class ResourceRegistry:
         resource.used_at = self._clock.wall_ms()
         return resource
 
-    def _take(self, resource: Resource, lessee: Lessee) -> None:
+    def _take(self, resource: LocalResource, lessee: Lessee) -> None:
         self._leases.take(resource.token, lessee)
         resource.in_use_count += 1
 
-    def _check_file(self, resource: Resource) -> None:
+    def _check_file(self, resource: LocalResource) -> None:
         found = self._file_state(resource)
         if found == "missing":
             self._remove(resource, "evicted", "its file is missing")
@@ -308,7 +308,7 @@ class ResourceRegistry:
 
     def touch(
         self, resource_id: str, lessee: Lessee = WORKER, *, expires_at: int | None = None
-    ) -> Resource:
+    ) -> LocalResource:
         """Let it live until then, or for its whole time from now; never shorter than it was to.
 
         Raises:
@@ -323,7 +323,7 @@ class ResourceRegistry:
         self._tell(resource.event("touched"))
         return resource
 
-    def list(self, *, scope: str | None = None, type: str | None = None) -> list[Resource]:
+    def list(self, *, scope: str | None = None, type: str | None = None) -> list[LocalResource]:
         """Those that are here, and those that are about to go."""
         return [
             one
@@ -331,7 +331,7 @@ class ResourceRegistry:
             if scope in (None, one.scope) and type in (None, one.type)
         ]
 
-    def mark_listed(self, resource_id: str, run_id: str) -> Resource:
+    def mark_listed(self, resource_id: str, run_id: str) -> LocalResource:
         """A result returns it as an artifact.
 
         Raises:
@@ -470,14 +470,14 @@ class ResourceRegistry:
 
     # -- inside -----------------------------------------------------------------------------
 
-    def _settle(self, resource: Resource) -> None:
+    def _settle(self, resource: LocalResource) -> None:
         """A lease has ended: what waited for that can go."""
         resource.in_use_count = self._leases.count(resource.token)
         end = self._ends.get(resource.token)
         if end is not None and not resource.in_use_count and resource.token not in self._closing:
             self._go(resource, *end)
 
-    def _remove(self, resource: Resource, state: State, reason: str) -> None:
+    def _remove(self, resource: LocalResource, state: State, reason: str) -> None:
         if resource.state != "ready":
             return
         self._shelf.leave(resource, reason)
@@ -488,7 +488,7 @@ class ResourceRegistry:
         self._shelf.note(resource)
         self._tell(resource.event("evicting"))
 
-    def _go(self, resource: Resource, state: State, reason: str) -> None:
+    def _go(self, resource: LocalResource, state: State, reason: str) -> None:
         """Nobody uses it: have it deleted or closed."""
         if self._let_go(resource):
             self._finish(resource, state, reason)
@@ -496,7 +496,7 @@ class ResourceRegistry:
         self._shelf.note(resource)
         self._tell(resource.event("evicting"))
 
-    def _let_go(self, resource: Resource) -> bool:
+    def _let_go(self, resource: LocalResource) -> bool:
         """False: its host was asked to close it, and will say when it has."""
         token = resource.token
         if resource.kind == "file":
@@ -510,7 +510,7 @@ class ResourceRegistry:
             self.memory.forget(token)
         return True
 
-    def _finish(self, resource: Resource, state: State, reason: str) -> None:
+    def _finish(self, resource: LocalResource, state: State, reason: str) -> None:
         """It is gone; what is left is the memory of it."""
         self._leases.drop(resource.token)
         resource.in_use_count = 0
@@ -538,7 +538,7 @@ class ResourceRegistry:
                 self._tell(resource.event("ready"))
         self.files.sweep(self._shelf.tokens(), float("inf"))
 
-    def _file_state(self, resource: Resource) -> FileState:
+    def _file_state(self, resource: LocalResource) -> FileState:
         return self.files.state_of(
             resource.token, resource.name, resource.size_bytes, resource.mtime_ns
         )

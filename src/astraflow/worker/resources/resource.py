@@ -19,8 +19,8 @@ __all__ = [
     "WORKER",
     "Kind",
     "Lessee",
+    "LocalResource",
     "Maker",
-    "Resource",
     "check_id",
     "check_metadata",
     "check_type",
@@ -58,10 +58,10 @@ class Maker(msgspec.Struct, frozen=True):
 
     lessee: Lessee
     node_id: str | None = None
-    package: business.PackageRef | None = None
+    package: business.PackageId | None = None
 
 
-class Resource(msgspec.Struct, kw_only=True):
+class LocalResource(msgspec.Struct, kw_only=True):
     """What is written down of a resource. Times are wall-clock milliseconds.
 
     `token` names one registration: its folder, or its object in a host. An id can be registered again, a token not.
@@ -75,7 +75,7 @@ class Resource(msgspec.Struct, kw_only=True):
     scope: str
     run_id: str | None = None
     node_id: str | None = None
-    package: business.PackageRef | None = None
+    package: business.PackageId | None = None
     state: State = "ready"
     metadata: dict[str, Any] = {}
     size_bytes: int = 0
@@ -120,8 +120,8 @@ class Resource(msgspec.Struct, kw_only=True):
         told = {key: value for key, value in self.metadata.items() if key != LOCAL_METADATA}
         return msgspec.Raw(msgspec.json.encode(told))
 
-    def artifact(self) -> business.Artifact:
-        return business.Artifact(
+    def artifact(self) -> business.ResultArtifact:
+        return business.ResultArtifact(
             self.resource_id,
             self.worker_id,
             self.type,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from astraflow.core import errors
-from astraflow.worker.resources.resource import Kind, Resource, refused
-from astraflow.worker.resources.shelf import Shelf
+from astraflow.worker.resources.index import ResourceIndex
+from astraflow.worker.resources.resource import Kind, LocalResource, refused
 from astraflow.worker.resources.terms import ResourceLimits
 
 __all__ = ["Room", "rooms", "victims"]
@@ -19,12 +19,12 @@ class Room(NamedTuple):
     """What can be freed together: a file, or an object with all its registrations."""
 
     size_bytes: int
-    members: list[Resource]
+    members: list[LocalResource]
 
 
-def rooms(shelf: Shelf, kind: Kind, now: int) -> list[Room]:
+def rooms(shelf: ResourceIndex, kind: Kind, now: int) -> list[Room]:
     """What could go: expired ones first, what is in no result before what is, the longest unused first."""
-    free: dict[str, list[Resource]] = {}
+    free: dict[str, list[LocalResource]] = {}
     for one in shelf.live():
         if one.kind == kind and one.state == "ready" and not one.in_use_count:
             free.setdefault(one.room_key, []).append(one)
@@ -37,18 +37,18 @@ def rooms(shelf: Shelf, kind: Kind, now: int) -> list[Room]:
     return sorted(whole, key=lambda room: max(_order(one, now) for one in room.members))
 
 
-def _order(resource: Resource, now: int) -> tuple[bool, bool, int]:
+def _order(resource: LocalResource, now: int) -> tuple[bool, bool, int]:
     return resource.expires_at > now, resource.listed, resource.used_at
 
 
 def victims(
-    shelf: Shelf,
+    shelf: ResourceIndex,
     limits: ResourceLimits,
-    resource: Resource,
-    replaced: Resource | None,
+    resource: LocalResource,
+    replaced: LocalResource | None,
     now: int,
     scratch_bytes: int = 0,
-) -> list[Resource]:
+) -> list[LocalResource]:
     """What has to go for it, beside the one that it replaces. `scratch_bytes`: files that are not registered.
 
     Raises:
@@ -63,7 +63,7 @@ def victims(
     if replaced is not None and _goes_with(shelf, replaced, resource.kind):
         over -= replaced.size_bytes
         crowd -= 1
-    chosen: list[Resource] = []
+    chosen: list[LocalResource] = []
     if over <= 0 and crowd <= 0:
         return chosen
     for room in rooms(shelf, resource.kind, now):
@@ -80,7 +80,7 @@ def victims(
     return chosen
 
 
-def _goes_with(shelf: Shelf, replaced: Resource, kind: Kind) -> bool:
+def _goes_with(shelf: ResourceIndex, replaced: LocalResource, kind: Kind) -> bool:
     """Whether the end of it frees its room."""
     is_last = shelf.registrations(replaced.room_key) == 1
     return is_last and replaced.kind == kind and replaced.state == "ready"

@@ -18,12 +18,12 @@ from astraflow.core.protocol import business, control
 from astraflow.core.protocol.wire import Wire
 from astraflow.core.timestamps import parse_iso
 from astraflow.worker.addresses import Origin, absolute_url
+from astraflow.worker.agent_runner import Hosts
 from astraflow.worker.hosts import HostEvents
 from astraflow.worker.hosts.scratch import DATA_FOLDER
-from astraflow.worker.link import Hosts
+from astraflow.worker.resources.broker import RegistryBroker
 from astraflow.worker.resources.copies import CopyFetcher
-from astraflow.worker.resources.keeper import ResourceKeeper
-from astraflow.worker.resources.registry import ResourceRegistry
+from astraflow.worker.resources.registry import LocalResourceRegistry
 from astraflow.worker.resources.resource import refused
 from astraflow.worker.resources.terms import ResourceLimits
 
@@ -61,7 +61,7 @@ class ResourceService:
         self._untold: dict[str, business.ResourceEvent] = {}
         self._exports: asyncio.Queue[business.ResourceExport] = asyncio.Queue(MAX_EXPORTS)
         self._is_due = asyncio.Event()
-        self.registry = ResourceRegistry(
+        self.registry = LocalResourceRegistry(
             folder,
             self._source,
             worker_id=worker_id,
@@ -74,7 +74,7 @@ class ResourceService:
             ),
             tell=self._tell,
         )
-        self.keeper = ResourceKeeper(self.registry, worker_id)
+        self.keeper = RegistryBroker(self.registry, worker_id)
 
     @property
     def folder(self) -> Path:

@@ -11,8 +11,8 @@ from astraflow.worker.resources.resource import (
     MAX_TTL_S,
     SESSION_PREFIX,
     Kind,
+    LocalResource,
     Maker,
-    Resource,
     check_id,
     check_metadata,
     check_type,
@@ -49,7 +49,7 @@ def describe(
     terms: Terms,
     default_ttl_s: float,
     now: int,
-) -> Resource:
+) -> LocalResource:
     """A resource as it will be written down, without its token and content.
 
     Raises:
@@ -66,7 +66,7 @@ def describe(
         raise refused(errors.RESOURCE_INVALID, message, scope)
     ttl_s = default_ttl_s if terms.ttl_s is None else terms.ttl_s
     expires_at = expiry(ttl_s, terms.expires_at, now)
-    return Resource(
+    return LocalResource(
         token="",
         resource_id=resource_id,
         type=type,

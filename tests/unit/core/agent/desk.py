@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from astraflow.core import errors
-from astraflow.core.agent.actions import Action, Close, Exit, OpenConnection, Start, Warn
+from astraflow.core.agent.actions import Action, Close, Exit, OpenConnection, StartAttempt, Warn
 from astraflow.core.agent.agent import Agent, RegisterOffer
-from astraflow.core.agent.holdings import Holdings
+from astraflow.core.agent.held_attempts import HeldAttempts
 from astraflow.core.protocol import business, control
 from astraflow.core.protocol.events import Delivered, HeartbeatArrived, RegisterArrived, SendFrame
 from astraflow.core.protocol.gateway import Gateway, GatewayEvent
@@ -39,9 +39,9 @@ def dispatch_of(
         0,
         "n",
         "t.node",
-        business.PackageRef("pkg", "1.0"),
+        business.PackageId("pkg", "1.0"),
         msgspec.Raw(b"{}"),
-        business.Lease(fields.pop("ttl_ms", TTL_MS), since or "unknown"),
+        business.LeaseGrant(fields.pop("ttl_ms", TTL_MS), since or "unknown"),
         business.Constraints(timeout_ms),
         **fields,
     )
@@ -88,7 +88,7 @@ class Desk:
             rng=Random(2),
         )
         offer = RegisterOffer(control.Capabilities(control.Concurrency(max_parallel)))
-        self.agent = Agent(session, Holdings(max_parallel), lambda: offer)
+        self.agent = Agent(session, HeldAttempts(max_parallel), lambda: offer)
         self.agent.tick(self.now)
         if opens:
             self.run()
@@ -107,7 +107,7 @@ class Desk:
         self.send(business.DISPATCH, made, made.task_id)
 
     def cancel(self, number: int = 1, attempt: int = 1, grace_ms: int = 2000) -> None:
-        frame = business.Cancel("run1", f"run1.{number}", attempt, "cancel", grace_ms)
+        frame = business.ExecCancel("run1", f"run1.{number}", attempt, "cancel", grace_ms)
         self.send(business.CANCEL, frame, frame.task_id)
 
     def finish(
@@ -178,7 +178,7 @@ class Desk:
         return [
             (one.dispatch.task_id, one.dispatch.attempt)
             for one in self.actions
-            if isinstance(one, Start)
+            if isinstance(one, StartAttempt)
         ]
 
     def delivered(self, kind: type) -> list[Any]:
@@ -193,10 +193,10 @@ class Desk:
         return [one.heartbeat for one in self.events if isinstance(one, HeartbeatArrived)]
 
     def held(self) -> list[tuple[str, int]]:
-        return [(one.task_id, one.attempt) for one in self.agent.holdings.working()]
+        return [(one.task_id, one.attempt) for one in self.agent.attempts.working()]
 
     def reports(self) -> list[tuple[str, int]]:
-        return [(one.task_id, one.attempt) for one in self.agent.holdings.reports()]
+        return [(one.task_id, one.attempt) for one in self.agent.attempts.reports()]
 
     # -- inside -------------------------------------------------------------------------------
 

@@ -6,11 +6,18 @@ import msgspec
 import pytest
 
 from astraflow.core import errors
-from astraflow.core.agent.actions import Answer, Exit, HandUp, Kill, Start, Stop
+from astraflow.core.agent.actions import (
+    Exit,
+    ForwardAnswer,
+    HandUp,
+    InterruptAttempt,
+    KillAttempt,
+    StartAttempt,
+)
 from astraflow.core.protocol import business, codec, control, limits
 from astraflow.core.protocol.events import RegisterArrived
 from astraflow.core.protocol.send_window import QueueFull
-from astraflow.core.protocol.session_states import State
+from astraflow.core.protocol.session_states import SessionState
 from astraflow.core.protocol.wire import AttemptRef, Envelope, Sender, Unreadable
 from astraflow.core.protocol.worker_session import WorkerSession
 from tests.unit.core.agent.desk import Desk
@@ -31,7 +38,7 @@ class TestDispatch:
         desk.commits = False
         desk.dispatch(1)
         [start] = desk.take_actions()
-        assert isinstance(start, Start)
+        assert isinstance(start, StartAttempt)
         assert start.dispatch.task_id == "run1.1"
         desk.finish(1)
         assert results(desk) == [("run1.1", 1, "SUCCEEDED")]
@@ -109,10 +116,10 @@ class TestFence:
         desk.wait(17.9)
         assert desk.take_actions() == []
         desk.wait(0.2)
-        assert desk.take_actions() == [Kill("run1.1", 1, "fence")]
+        assert desk.take_actions() == [KillAttempt("run1.1", 1, "fence")]
         assert desk.agent.counters["self-fenced"] == 1
         desk.gone(1)
-        assert desk.agent.holdings.is_empty
+        assert desk.agent.attempts.is_empty
         assert results(desk) == []
 
     def test_the_fence_counts_from_when_the_answered_heartbeat_was_sent(self) -> None:
@@ -130,7 +137,7 @@ class TestFence:
         frame_id = [one for one in desk.events if hasattr(one, "heartbeat")][-1].frame_id  # type: ignore[attr-defined]
         desk.gateway.answer_heartbeat(desk.session_id, frame_id, (), desk.now)
         desk.run()
-        [held] = desk.agent.holdings.working()
+        [held] = desk.agent.attempts.working()
         assert held.fence_at == pytest.approx(sent_at + 18.0, abs=0.06)
         assert held.fence_at < desk.now + 18.0 - 1.9
 
@@ -138,7 +145,7 @@ class TestFence:
         """A one-way partition: dispatches arrive, heartbeats do not."""
         desk = Desk()
         desk.dispatch(1)
-        [held] = desk.agent.holdings.working()
+        [held] = desk.agent.attempts.working()
         before = held.fence_at
         desk.answers = False
         desk.wait(2.0)
@@ -162,7 +169,7 @@ class TestFence:
         answer = control.ControlAck(desk.since)
         sender = Sender("scheduler", "sched-1")
         desk.agent.feed(Envelope(control.ACK, "late", "", TENANT, sender, answer), desk.now)
-        assert Kill("run1.1", 1, "fence") in desk.agent.take_actions()
+        assert KillAttempt("run1.1", 1, "fence") in desk.agent.take_actions()
 
     def test_a_worker_that_fenced_registers_only_when_all_it_killed_is_dead(self) -> None:
         desk = Desk()
@@ -188,7 +195,7 @@ class TestFence:
         desk.wait(18.5)
         desk.is_heard = True
         desk.finish(1)
-        assert desk.agent.holdings.is_empty
+        assert desk.agent.attempts.is_empty
         desk.wait(10.0)
         assert results(desk) == []
 
@@ -200,7 +207,7 @@ class TestFence:
         desk.is_heard = False
         desk.wait(60.0)
         assert desk.reports() == [("run1.1", 1)]
-        assert not any(isinstance(one, Kill) for one in desk.actions)
+        assert not any(isinstance(one, KillAttempt) for one in desk.actions)
 
 
 class TestStops:
@@ -211,7 +218,7 @@ class TestStops:
         desk.take_actions()
         desk.stop = (AttemptRef("run1.1", 1), AttemptRef("run1.2", 9), AttemptRef("run1.7", 1))
         desk.wait(6.0)
-        assert desk.take_actions() == [Kill("run1.1", 1, "no longer leased")]
+        assert desk.take_actions() == [KillAttempt("run1.1", 1, "no longer leased")]
         desk.gone(1)
         assert desk.held() == [("run1.2", 1)]
         assert desk.agent.session.is_ready  # a stop is not a fence: the session goes on
@@ -222,7 +229,7 @@ class TestStops:
         desk.take_actions()
         desk.cancel(1, grace_ms=2500)
         desk.cancel(1, grace_ms=2500)
-        assert desk.take_actions() == [Stop("run1.1", 1, 2.5, "cancel")]
+        assert desk.take_actions() == [InterruptAttempt("run1.1", 1, 2.5, "cancel")]
         desk.finish(1, status="CANCELLED")
         assert results(desk) == [("run1.1", 1, "CANCELLED")]
 
@@ -252,7 +259,7 @@ class TestStops:
         desk.wait(2.9)
         assert desk.take_actions() == []
         desk.wait(0.2)
-        assert desk.take_actions() == [Stop("run1.1", 1, 0.0, "timeout")]
+        assert desk.take_actions() == [InterruptAttempt("run1.1", 1, 0.0, "timeout")]
         desk.finish(1, status="CANCELLED")
         [result] = desk.delivered(business.Result)
         assert (result.status, result.error.code) == ("FAILED", "E.RUNNER.TIMEOUT")
@@ -318,7 +325,7 @@ class TestReports:
         desk.wait(5.0)
         assert results(desk) == [("run1.1", 1, "SUCCEEDED")]
         desk.wait(1.0)
-        assert desk.agent.holdings.is_empty
+        assert desk.agent.attempts.is_empty
 
     def test_a_report_is_held_across_sessions_and_sent_again_in_the_new_one(self) -> None:
         """
@@ -338,7 +345,7 @@ class TestReports:
         assert results(desk) == [("run1.1", 1, "SUCCEEDED")] * 2
         desk.gateway.committed(desk.session_id, 0)
         desk.wait(1.0)
-        assert desk.agent.holdings.is_empty
+        assert desk.agent.attempts.is_empty
 
     def test_a_result_without_a_session_waits_for_one(self) -> None:
         desk = Desk()
@@ -408,7 +415,7 @@ class TestReports:
         [result] = desk.delivered(business.Result)
         assert (result.status, result.error.code) == ("FAILED", "E.RESULT.INVALID")
         assert result.error.retryable is False
-        assert desk.agent.holdings.is_empty
+        assert desk.agent.attempts.is_empty
 
     def test_poisoned_feedback_is_counted_and_replaces_nothing(self) -> None:
         desk = Desk()
@@ -481,10 +488,10 @@ class TestSessions:
         desk.gateway.feed(99, greeting, desk.now, desk.wall)
         desk.run()
         assert desk.take_actions() == [
-            Kill("run1.1", 1, "superseded"),
+            KillAttempt("run1.1", 1, "superseded"),
             Exit(1, "another process has this worker's identity"),
         ]
-        assert desk.agent.session.state is State.CLOSED
+        assert desk.agent.session.state is SessionState.CLOSED
         desk.gone(1)
         desk.gone(2)
         assert desk.take_actions() == []
@@ -505,7 +512,7 @@ class TestSessions:
         sender = Sender("scheduler", "sched-1")
         error = control.ControlError("frame", "E.CMD.UNKNOWN")
         desk.agent.feed(Envelope(control.ERROR, "e1", "", TENANT, sender, error), desk.now)
-        assert desk.agent.counters == {"event: PeerError": 1}
+        assert desk.agent.counters == {"frame rejected by the scheduler": 1}
 
     def test_the_deadline_is_the_first_of_session_fence_and_drain(self) -> None:
         desk = Desk()
@@ -532,7 +539,7 @@ class TestDrain:
         desk.agent.drain(desk.now)
         desk.run()
         assert desk.take_actions() == [Exit(0, "drained")]
-        assert desk.agent.session.state is State.CLOSED
+        assert desk.agent.session.state is SessionState.CLOSED
 
     def test_a_draining_worker_says_so_takes_nothing_and_finishes_what_runs(self) -> None:
         desk = Desk()
@@ -598,7 +605,7 @@ class TestDrain:
         desk.wait(3.9)
         assert desk.take_actions() == []
         desk.wait(0.2)
-        assert desk.take_actions() == [Stop("run1.1", 1, 0.0, "drain")]
+        assert desk.take_actions() == [InterruptAttempt("run1.1", 1, 0.0, "drain")]
         desk.finish(1, status="CANCELLED")
         [result] = desk.delivered(business.Result)
         assert (result.status, result.error.code) == ("FAILED", "E.TASK.DRAINED")
@@ -610,9 +617,9 @@ class TestDrain:
         desk.take_actions()
         desk.gateway.drain(desk.session_id, "upgrade", desk.now, 4.0)
         desk.run()
-        assert desk.agent.session.state is State.DRAINING
+        assert desk.agent.session.state is SessionState.DRAINING
         desk.wait(4.1)
-        assert desk.take_actions() == [Stop("run1.1", 1, 0.0, "drain")]
+        assert desk.take_actions() == [InterruptAttempt("run1.1", 1, 0.0, "drain")]
         desk.finish(1, status="CANCELLED")
         desk.wait(1.0)
         assert desk.exit == Exit(0, "drained")
@@ -671,7 +678,7 @@ class TestCalls:
         desk = self.calling("a")
         self.answer(desk)
         self.answer(desk)
-        assert desk.take_actions() == [Answer(self.response())]
+        assert desk.take_actions() == [ForwardAnswer(self.response())]
         assert desk.agent.counters == {"answer that nobody waits for": 1}
 
     @pytest.mark.parametrize(("request_id", "attempt"), [("other", 1), ("a", 2)])
@@ -746,7 +753,7 @@ class TestCalls:
         desk.is_online = True
         desk.wait(10.0)
         [answer] = desk.take_actions()
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, ForwardAnswer)
         assert answer.response.request_id == "b"
         assert answer.response.error is not None
         assert answer.response.error.code == "E.NEXT.INVALID"

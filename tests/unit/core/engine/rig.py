@@ -17,12 +17,12 @@ from astraflow.core.agent.actions import (
     Action,
     Close,
     Exit,
-    Kill,
+    KillAttempt,
     OpenConnection,
-    Start,
+    StartAttempt,
 )
 from astraflow.core.agent.agent import Agent, RegisterOffer
-from astraflow.core.agent.holdings import Holdings
+from astraflow.core.agent.held_attempts import HeldAttempts
 from astraflow.core.engine.batch import Batch, NumberedFact
 from astraflow.core.engine.commands import CancelRun, OperatorCommand, SubmitRun
 from astraflow.core.engine.effects import (
@@ -96,7 +96,7 @@ class Worker:
             ids=CountedIds(f"{self.worker_id}-{self.incarnation}-"),
             rng=Random(2),
         )
-        self.agent = Agent(session, Holdings(self.slots), lambda: self.offer)
+        self.agent = Agent(session, HeldAttempts(self.slots), lambda: self.offer)
         self.agent.tick(self.rig.now)
 
     def crash(self) -> None:
@@ -120,8 +120,8 @@ class Worker:
         number: int = -1,
         status: str = "SUCCEEDED",
         value: object = None,
-        error: business.TaskError | None = None,
-        artifacts: tuple[business.Artifact, ...] = (),
+        error: business.AttemptError | None = None,
+        artifacts: tuple[business.ResultArtifact, ...] = (),
     ) -> None:
         """The host of the attempt that was started as this one ends it."""
         dispatch = self.started[number]
@@ -141,7 +141,7 @@ class Worker:
         self.rig.run()
 
     def fail(self, number: int = -1, **fields: Any) -> None:
-        error = business.TaskError("E.RUNNER.FAILURE", "USER_CODE", "boom", **fields)
+        error = business.AttemptError("E.RUNNER.FAILURE", "USER_CODE", "boom", **fields)
         self.finish(number, "FAILED", error=error)
 
     def send(self, frame_type: str, payload: object, corr: str | None = None) -> None:
@@ -158,7 +158,7 @@ class Worker:
         return [(one.task_id, one.attempt) for one in self.started]
 
     def held(self) -> list[tuple[str, int]]:
-        return [(one.task_id, one.attempt) for one in self.live.holdings.working()]
+        return [(one.task_id, one.attempt) for one in self.live.attempts.working()]
 
     # -- inside -------------------------------------------------------------------------------
 
@@ -227,9 +227,9 @@ class Worker:
                         self.rig.engine.receive(self.conn, frame, now, self.rig.at)
                 self._break()
                 self.live.disconnected(now)
-            case Start(dispatch):
+            case StartAttempt(dispatch):
                 self.started.append(dispatch)
-            case Kill(task_id, attempt, _) if self.dies:
+            case KillAttempt(task_id, attempt, _) if self.dies:
                 self.live.gone(task_id, attempt, now)
             case Exit():
                 self.exit = action

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from astraflow.core import errors
-from astraflow.core.agent.actions import Answer, Stop
+from astraflow.core.agent.actions import ForwardAnswer, InterruptAttempt
 from astraflow.core.engine.calls import lenders_of
 from astraflow.core.protocol import business
 from astraflow.core.protocol.codec import Unsendable
@@ -40,7 +40,7 @@ def call(worker: Worker, number: int = -1, request_id: str = "a", **fields: Any)
 
 
 def answers(worker: Worker) -> list[business.NextResponse]:
-    return [one.response for one in worker.of(Answer)]
+    return [one.response for one in worker.of(ForwardAnswer)]
 
 
 def codes(worker: Worker) -> list[str]:
@@ -118,9 +118,9 @@ class TestTimeouts:
         rig.submit(wrapped(1))
         call(worker, timeout_ms=4000)
         rig.wait(3.9)
-        assert worker.of(Stop) == []
+        assert worker.of(InterruptAttempt) == []
         rig.wait(0.2)
-        assert len(worker.of(Stop)) == 1
+        assert len(worker.of(InterruptAttempt)) == 1
         assert answers(worker) == [], "the host may still run"
         worker.finish(1, "CANCELLED")
         assert codes(worker) == ["E.NEXT.TIMEOUT"]
@@ -156,7 +156,7 @@ class TestTimeouts:
         call(worker, timeout_ms=4000)
         rig.restart()
         rig.wait(4.5)
-        assert len(worker.of(Stop)) == 1
+        assert len(worker.of(InterruptAttempt)) == 1
         worker.finish(1, "CANCELLED")
         assert codes(worker) == ["E.NEXT.TIMEOUT"]
         rig.restart()
@@ -251,7 +251,7 @@ class TestAnswers:
         worker = called(rig)
         worker.fail(1)
         [answer] = answers(worker)
-        assert answer.error == business.TaskError("E.RUNNER.FAILURE", "USER_CODE", "boom")
+        assert answer.error == business.AttemptError("E.RUNNER.FAILURE", "USER_CODE", "boom")
         worker.finish(0)
         assert rig.active() == []
 
@@ -549,7 +549,7 @@ class TestRebuilds:
         worker.finish(value=page)
         call(worker)
         assert [one.node_id for one in worker.started] == ["n0", "n2", "n1"]
-        error = business.TaskError(
+        error = business.AttemptError(
             errors.RESOURCE_LOST.code, "INFRASTRUCTURE", "it is gone: page", False
         )
         worker.finish(1, "FAILED", error=error)
@@ -558,7 +558,7 @@ class TestRebuilds:
     def test_what_an_attempt_called_is_stopped_before_its_resource_is_made_again(self) -> None:
         rig = Rig()
         worker = self.lost(rig)
-        [stop] = worker.of(Stop)
+        [stop] = worker.of(InterruptAttempt)
         assert stop.task_id == worker.started[2].task_id
         worker.finish(3, value=None)  # the page is there again, the call has not ended
         assert [one.node_id for one in worker.started] == ["n0", "n2", "n1", "n0"]

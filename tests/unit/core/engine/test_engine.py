@@ -66,11 +66,11 @@ class TestCommitThenSpeak:
         rig.commits = False
         worker.finish()
         rig.wait(1.0)
-        assert len(worker.live.holdings.reports()) == 1
+        assert len(worker.live.attempts.reports()) == 1
         rig.commits = True
         rig.commit()
         rig.wait(1.0)
-        assert worker.live.holdings.is_empty
+        assert worker.live.attempts.is_empty
 
     def test_heartbeats_are_answered_while_a_commit_takes_its_time(self) -> None:
         rig = Rig()

@@ -36,8 +36,8 @@ def drain(rig: Rig, reason: str = "", deadline_s: float | None = None) -> None:
     rig.execute(DrainWorker(tenant=TENANT, worker_id="w1", intent=intent))
 
 
-def drains_told(rig: Rig) -> list[control.Drain]:
-    return [one.payload for one in rig.carried if isinstance(one.payload, control.Drain)]
+def drains_told(rig: Rig) -> list[control.ControlDrain]:
+    return [one.payload for one in rig.carried if isinstance(one.payload, control.ControlDrain)]
 
 
 def status(rig: Rig) -> str:
@@ -52,7 +52,7 @@ class TestDrain:
         worker = rig.worker()
         rig.submit(chain(2))
         drain(rig, reason="upgrade", deadline_s=60.0)
-        assert drains_told(rig) == [control.Drain("upgrade", 60_000)]
+        assert drains_told(rig) == [control.ControlDrain("upgrade", 60_000)]
         assert len(rig.recorded(WorkerDrainRequested)) == 1
         worker.finish()
         rig.wait(3.0)
@@ -72,7 +72,7 @@ class TestDrain:
         rig.engine.restore_worker(TENANT, "w1", DrainIntent("kept"))
         worker = rig.worker()
         rig.submit(chain(1))
-        assert drains_told(rig) == [control.Drain("kept", None)]
+        assert drains_told(rig) == [control.ControlDrain("kept", None)]
         assert worker.started == []
 
     def test_undraining_lets_the_next_boot_work(self) -> None:

@@ -57,12 +57,12 @@ class TestLease:
         dispatch = worker.started[-1]
         assert (dispatch.run_id, dispatch.task_id, dispatch.attempt) == ("run1", "run1.1", 1)
         assert (dispatch.node_id, dispatch.node_type) == ("n1", "t.node")
-        assert dispatch.package == business.PackageRef("pkg", "1.0")
+        assert dispatch.package == business.PackageId("pkg", "1.0")
         assert msgspec.json.decode(dispatch.parameters) == {"from0": ["x"]}
         assert dispatch.constraints == business.Constraints(7500)
         assert dispatch.concurrency_key == "printer"
-        assert dispatch.affinity == business.Affinity("model", "preferred")
-        assert dispatch.resource_refs == (business.ResourceRef("r1", "w1", "file", "run"),)
+        assert dispatch.affinity == business.DispatchAffinity("model", "preferred")
+        assert dispatch.resource_refs == (business.RequiredResource("r1", "w1", "file", "run"),)
 
     def test_a_task_that_became_ready_is_leased_in_the_same_batch_as_the_result(self) -> None:
         rig = Rig()
@@ -317,7 +317,7 @@ class TestPins:
         first.finish(value={"resourceRef": {"resourceId": "r1", "workerId": "w2"}})
         assert second.tasks() == [("run1.1", 1)]
         [ref] = second.started[0].resource_refs
-        assert ref == business.ResourceRef("r1", "w2", "resource")
+        assert ref == business.RequiredResource("r1", "w2", "resource")
 
     def test_resources_of_two_workers_that_came_with_results_fail_the_task(self) -> None:
         rig = Rig()

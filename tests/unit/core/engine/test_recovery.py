@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from astraflow.core.agent.actions import Stop
+from astraflow.core.agent.actions import InterruptAttempt
 from astraflow.core.protocol.wire import AttemptRef
 from astraflow.core.runs.facts import (
     AttemptLost,
@@ -137,7 +137,7 @@ def test_a_stop_is_asked_for_again_and_is_overdue_at_its_time() -> None:
     rig.restart()
     rig.new_facts()
     rig.wait(3.0)
-    assert worker.of(Stop) == [Stop("run1.0", 1, 4.0, "cancel")]
+    assert worker.of(InterruptAttempt) == [InterruptAttempt("run1.0", 1, 4.0, "cancel")]
     rig.wait(5.9)
     assert rig.new_facts() == []
     rig.wait(0.2)
@@ -195,13 +195,13 @@ def test_a_batch_that_was_not_committed_never_happened() -> None:
     rig.commits = False
     worker.finish()
     rig.wait(1.0)
-    assert worker.live.holdings.reports() != []
+    assert worker.live.attempts.reports() != []
     rig.commits = True
     rig.restart()
     rig.wait(3.0)
     succeeded = [fact for fact in rig.facts() if isinstance(fact, TaskSucceeded)]
     assert len(succeeded) == 1
-    assert worker.live.holdings.is_empty
+    assert worker.live.attempts.is_empty
 
 
 def test_numbers_of_events_go_on_after_the_restart() -> None:

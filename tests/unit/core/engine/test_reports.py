@@ -49,7 +49,7 @@ def acked_through(raw: RawWorker) -> int | None:
 class TestResults:
     def test_a_result_is_committed_whole(self) -> None:
         rig, raw = leased()
-        artifact = business.Artifact(
+        artifact = business.ResultArtifact(
             "r1", "w1", "file", 7, "2030-01-01T00:00:00Z", True, msgspec.Raw(b'{"m":1}')
         )
         raw.result("run1.0", result=msgspec.Raw(b'{"v":1}'), artifacts=(artifact,), duration_ms=12)
@@ -64,7 +64,7 @@ class TestResults:
 
     def test_an_error_reaches_the_retry_policy_as_it_was_told(self) -> None:
         rig, raw = leased(nodes={0: retrying()})
-        error = business.TaskError("E.MY.OWN", "INFRASTRUCTURE", "no disk", True, "a stack")
+        error = business.AttemptError("E.MY.OWN", "INFRASTRUCTURE", "no disk", True, "a stack")
         raw.result("run1.0", status="FAILED", error=error)
         [failed] = rig.new_facts()
         assert isinstance(failed, AttemptFailed)
@@ -124,7 +124,7 @@ class TestResults:
         self, size: int | None, metadata: bytes
     ) -> None:
         rig, raw = leased()
-        large = business.Artifact("r1", "w1", "file", size, None, True, msgspec.Raw(metadata))
+        large = business.ResultArtifact("r1", "w1", "file", size, None, True, msgspec.Raw(metadata))
         raw.result("run1.0", artifacts=(large,))
         failed = rig.new_facts()[0]
         assert isinstance(failed, TaskFailed)
@@ -132,13 +132,13 @@ class TestResults:
 
     def test_a_reference_may_be_to_something_of_any_size(self) -> None:
         rig, raw = leased()
-        raw.result("run1.0", artifacts=(business.Artifact("r1", "w1", "file", 10**12),))
+        raw.result("run1.0", artifacts=(business.ResultArtifact("r1", "w1", "file", 10**12),))
         assert isinstance(rig.new_facts()[0], TaskSucceeded)
 
     def test_an_artifact_of_another_worker_fails_the_task(self) -> None:
         rig, raw = leased(nodes={0: retrying()})
-        mine = business.Artifact("r1", "w1", "file")
-        stolen = business.Artifact("r2", "w7", "file")
+        mine = business.ResultArtifact("r1", "w1", "file")
+        stolen = business.ResultArtifact("r2", "w7", "file")
         raw.result("run1.0", artifacts=(mine, stolen))
         failed, finished = rig.new_facts()
         assert isinstance(failed, TaskFailed)
@@ -168,8 +168,8 @@ class TestFeedback:
     def test_feedback_is_recorded_with_its_chunks(self) -> None:
         rig, raw = leased()
         chunks = (
-            business.Chunk("log", 0, "hello"),
-            business.Chunk("image", 1, None, "QUJD", "image/png"),
+            business.FeedbackChunk("log", 0, "hello"),
+            business.FeedbackChunk("image", 1, None, "QUJD", "image/png"),
         )
         feedback = business.Feedback("run1", "run1.0", 1, "load", 0.5, "half", chunks, dropped=2)
         raw.send(business.FEEDBACK, feedback, "run1.0")

@@ -29,7 +29,7 @@ from astraflow.core.workflow.plan import ResourceRefValue
 from tests.unit.core.engine.rig import TENANT, Rig, Worker
 from tests.unit.plans import make_plan
 
-PAGE = business.PackageRef("web", "1.0")
+PAGE = business.PackageId("web", "1.0")
 R1: Any = {"tenant": TENANT, "worker_id": "w1", "resource_id": "r1"}
 
 
@@ -140,8 +140,8 @@ class TestTold:
         rig = Rig()
         worker = rig.worker("w1")
         rig.submit(make_plan(1))
-        artifact = business.Artifact("r1", "w1", "file", 12, "2026-01-15T11:00:00Z")
-        inline = business.Artifact("r2", "w1", "text", inline=True)
+        artifact = business.ResultArtifact("r1", "w1", "file", 12, "2026-01-15T11:00:00Z")
+        inline = business.ResultArtifact("r2", "w1", "text", inline=True)
         worker.finish(artifacts=(artifact, inline))
         kept = record(rig)
         assert (kept.is_artifact, kept.type, kept.size_bytes) == (True, "file", 12)
@@ -233,7 +233,7 @@ class TestLost:
         worker = rig.worker("w1")
         rig.submit(make_plan(2, [(0, 1)], reads=True))
         worker.finish(value=ref("w1"))
-        error = business.TaskError(code, "INFRASTRUCTURE", "there is no r1 any more", False)
+        error = business.AttemptError(code, "INFRASTRUCTURE", "there is no r1 any more", False)
         worker.finish(status="FAILED", error=error)
         assert worker.tasks()[-1] == ("run1.0", 2)
 
@@ -242,7 +242,7 @@ class TestLost:
         worker = rig.worker("w1")
         rig.submit(make_plan(2, [(0, 1)], reads=True))
         worker.finish(value=ref("w1"))
-        error = business.TaskError("E.RESOURCE.LOST", "INFRASTRUCTURE", "gone", False)
+        error = business.AttemptError("E.RESOURCE.LOST", "INFRASTRUCTURE", "gone", False)
         worker.finish(status="FAILED", error=error)
         assert rig.active() == []
 
@@ -274,7 +274,7 @@ class TestPlaced:
         node = {"resource_refs": (ResourceRefValue("r1"),)}
         rig.submit(make_plan(1, nodes={0: node}))
         assert second.tasks()[-1] == ("run1.0", 1)
-        assert second.started[-1].resource_refs == (business.ResourceRef("r1", "w2", "page"),)
+        assert second.started[-1].resource_refs == (business.RequiredResource("r1", "w2", "page"),)
 
     def test_a_submission_whose_resources_are_on_two_workers_is_refused(self) -> None:
         rig = Rig()
@@ -356,7 +356,7 @@ class TestCleanup:
         rig.submit(make_plan(1))
         tell(worker, ready())
         view = rig.engine.view
-        close_unlisted(view, TENANT, "w1", [business.Artifact("r1", "w1", "page")])
+        close_unlisted(view, TENANT, "w1", [business.ResultArtifact("r1", "w1", "page")])
         assert record(rig).state == "evicting"
         rig.run()
         assert asked(worker, business.ResourceCleanup)[-1].resource_id == "r1"
@@ -367,7 +367,7 @@ class TestCleanup:
         rig.submit(make_plan(1))
         tell(worker, ready())
         rig.engine.view.record_resource(ResourceListed(TENANT, rig.at, "w1", "r1"))
-        close_unlisted(rig.engine.view, TENANT, "w1", [business.Artifact("r1", "w1", "page")])
+        close_unlisted(rig.engine.view, TENANT, "w1", [business.ResultArtifact("r1", "w1", "page")])
         assert record(rig).state == "ready"
 
     def test_artifacts_and_sessions_stay(self) -> None:
@@ -459,7 +459,7 @@ class TestResults:
         rig = Rig(forced_reference_types=frozenset({"video"}))
         worker = rig.worker("w1")
         rig.submit(make_plan(1))
-        worker.finish(artifacts=(business.Artifact("r1", "w1", "video", inline=True),))
+        worker.finish(artifacts=(business.ResultArtifact("r1", "w1", "video", inline=True),))
         [failed] = [fact for fact in rig.facts() if isinstance(fact, TaskFailed)]
         assert "must stay on their worker: video" in failed.error.message
 
@@ -474,7 +474,7 @@ def durable(rig: Rig, **metadata: Any) -> Worker:
     rig.submit(make_plan(2, [(0, 1)], nodes={1: {"type": "t.use"}}, reads=True))
     raw = msgspec.Raw(msgspec.json.encode({"durable": True, **metadata}))
     holder.finish(
-        value=ref("w1"), artifacts=(business.Artifact("r1", "w1", "file", 7, metadata=raw),)
+        value=ref("w1"), artifacts=(business.ResultArtifact("r1", "w1", "file", 7, metadata=raw),)
     )
     return holder
 

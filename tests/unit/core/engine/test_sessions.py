@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from astraflow.core import errors
-from astraflow.core.agent.actions import Kill, Stop
+from astraflow.core.agent.actions import InterruptAttempt, KillAttempt
 from astraflow.core.engine.sessions import (
     offer_of,
     on_heartbeat,
@@ -181,16 +181,18 @@ class TestFirstRegister:
     def test_what_is_no_longer_current_is_cancelled(self) -> None:
         rig = Rig()
         raw = RawWorker(rig, inflight=(AttemptRef("run9.0", 3), AttemptRef("nonsense", 1)))
-        assert raw.of(business.Cancel) == [
-            business.Cancel("run9", "run9.0", 3, "not current", 0),
-            business.Cancel("nonsense", "nonsense", 1, "not current", 0),
+        assert raw.of(business.ExecCancel) == [
+            business.ExecCancel("run9", "run9.0", 3, "not current", 0),
+            business.ExecCancel("nonsense", "nonsense", 1, "not current", 0),
         ]
 
     def test_an_attempt_that_belongs_to_another_worker_is_cancelled(self) -> None:
         rig = Rig()
         running(rig)
         liar = RawWorker(rig, "w2", inflight=(AttemptRef("run1.0", 1),))
-        assert liar.of(business.Cancel) == [business.Cancel("run1", "run1.0", 1, "not current", 0)]
+        assert liar.of(business.ExecCancel) == [
+            business.ExecCancel("run1", "run1.0", 1, "not current", 0)
+        ]
         [lease] = rig.engine.view.leases
         assert lease.worker_id == "w1"
 
@@ -202,9 +204,9 @@ class TestFirstRegister:
         rig.cancel(grace_ms=20_000)
         worker.hears = True
         end_session(rig)
-        assert worker.of(Stop) == []
+        assert worker.of(InterruptAttempt) == []
         rig.wait(3.0)
-        assert worker.of(Stop) == [Stop("run1.0", 1, 20.0, "cancel")]
+        assert worker.of(InterruptAttempt) == [InterruptAttempt("run1.0", 1, 20.0, "cancel")]
         assert isinstance(rig.task().state, Stopping)
 
     def test_a_stop_that_was_taken_in_an_old_session_proves_nothing_in_the_new_one(self) -> None:
@@ -227,7 +229,7 @@ class TestFirstRegister:
         rig.cancel("run1", grace_ms=20_000)
         end_session(rig)
         third = RawWorker(rig, inflight=held, slots=8)
-        cancels = [one.task_id for one in third.of(business.Cancel)]
+        cancels = [one.task_id for one in third.of(business.ExecCancel)]
         assert cancels == ["run1.0", "run2.0"]
         third.take(1)
         rig.new_facts()
@@ -290,7 +292,7 @@ class TestHeartbeats:
         rig.wait(1.1)
         assert rig.active() == []
         rig.wait(6.0)
-        assert worker.of(Kill) == [Kill("run1.0", 1, "no longer leased")]
+        assert worker.of(KillAttempt) == [KillAttempt("run1.0", 1, "no longer leased")]
         assert worker.held() == []
 
     @pytest.mark.parametrize(
@@ -333,7 +335,7 @@ class TestHeartbeats:
         rig.wait(20.0)
         rig.submit(make_plan(1))
         heartbeats = [one.id for one in worker.sent if one.type == control.HEARTBEAT]
-        assert worker.started[0].lease == business.Lease(30_000, heartbeats[-1])
+        assert worker.started[0].lease == business.LeaseGrant(30_000, heartbeats[-1])
 
     def test_a_heartbeat_of_a_session_that_is_not_the_workers_renews_nothing(self) -> None:
         rig = Rig()

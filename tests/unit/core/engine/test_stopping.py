@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from astraflow.core import errors
-from astraflow.core.agent.actions import Kill, Stop
+from astraflow.core.agent.actions import InterruptAttempt, KillAttempt
 from astraflow.core.protocol import business
 from astraflow.core.protocol.wire import AttemptRef
 from astraflow.core.runs.facts import (
@@ -111,14 +111,16 @@ class TestWithdraw:
         assert rig.new_facts() == []
         rig.wait(0.2)
         assert rig.new_facts() == [StopRequested(0, 0, 1, "withdraw", 0)]
-        assert raw.of(business.Cancel) == [business.Cancel("run1", "run1.0", 1, "withdraw", 0)]
+        assert raw.of(business.ExecCancel) == [
+            business.ExecCancel("run1", "run1.0", 1, "withdraw", 0)
+        ]
 
     def test_one_that_was_acknowledged_is_not(self) -> None:
         rig = Rig()
         raw = dispatched(rig)
         keep(rig, raw, 12.0, ("run1.0", 1))
         assert rig.new_facts() == []
-        assert raw.of(business.Cancel) == []
+        assert raw.of(business.ExecCancel) == []
 
     def test_one_whose_attempt_is_over_is_not(self) -> None:
         rig = Rig()
@@ -203,7 +205,7 @@ class TestWithdraw:
         rig.engine.gateway.end(session_id, errors.SESSION_UNKNOWN, rig.now)
         raw = RawWorker(rig, inflight=(AttemptRef("run1.0", 1),))
         assert rig.new_facts() == []
-        assert [one.reason for one in raw.of(business.Cancel)] == ["withdraw"]
+        assert [one.reason for one in raw.of(business.ExecCancel)] == ["withdraw"]
 
     def test_proof_the_end_of_the_lease(self) -> None:
         rig, raw = self.withdrawn()
@@ -254,7 +256,7 @@ class TestCancel:
         worker = rig.worker()
         rig.submit(make_plan(1))
         rig.cancel(grace_ms=2000)
-        assert worker.of(Stop) == [Stop("run1.0", 1, 2.0, "cancel")]
+        assert worker.of(InterruptAttempt) == [InterruptAttempt("run1.0", 1, 2.0, "cancel")]
         worker.finish(status="CANCELLED")
         assert rig.new_facts()[-2:] == [TaskCancelled(0, 0, 1), RunFinished(0, "cancelled")]
 
@@ -314,7 +316,7 @@ class TestCancel:
         assert rig.frames(business.CANCEL) == []
         worker.is_online = True
         rig.wait(3.0)
-        assert worker.of(Stop) == [Stop("run1.0", 1, 1.0, "cancel")]
+        assert worker.of(InterruptAttempt) == [InterruptAttempt("run1.0", 1, 1.0, "cancel")]
 
 
 class TestTimeouts:
@@ -324,7 +326,7 @@ class TestTimeouts:
         rig.submit(make_plan(1, nodes={0: {"timeout_s": 10.0}}))
         assert worker.started[0].constraints.timeout_ms == 10_000
         rig.wait(10.1)
-        assert worker.of(Stop) == [Stop("run1.0", 1, 0.0, "timeout")]
+        assert worker.of(InterruptAttempt) == [InterruptAttempt("run1.0", 1, 0.0, "timeout")]
         worker.finish(status="CANCELLED")
         failed = rig.new_facts()[-2]
         assert failed == TaskFailed(0, 0, 1, TIMEOUT)
@@ -371,7 +373,7 @@ class TestTimeouts:
         worker = rig.worker()
         rig.submit(make_plan(1, nodes={0: retrying(timeout_s=10.0)}))
         rig.wait(18.0)
-        assert worker.of(Kill) == [Kill("run1.0", 1, "no longer leased")]
+        assert worker.of(KillAttempt) == [KillAttempt("run1.0", 1, "no longer leased")]
 
 
 class TestDeadline:

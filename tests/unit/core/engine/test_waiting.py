@@ -188,7 +188,7 @@ def test_a_task_whose_calls_are_being_ended_says_so(count: int) -> None:
     rig.submit(wrapped(1, n1=retrying(3)))
     for number in range(count):
         call(worker, 0, f"call-{number}")
-    error = business.TaskError("E.RUNNER.FAILURE", "USER_CODE", "boom")
+    error = business.AttemptError("E.RUNNER.FAILURE", "USER_CODE", "boom")
     worker.finish(0, "FAILED", error=error)
     calls = "a call" if count == 1 else "2 calls"
     assert reason(rig) == Reason("calls", f"{calls} of its last attempt must have ended first")

@@ -14,7 +14,7 @@ from astraflow.core import errors
 from astraflow.core.protocol import business, control, gateway, worker_events
 from astraflow.core.protocol.gateway import Gateway, GatewaySettings, Principal
 from astraflow.core.protocol.wire import Envelope, Sender
-from astraflow.core.protocol.worker_events import Credential, WorkerIdentity, WorkerSettings
+from astraflow.core.protocol.worker_events import Credential, SessionSettings, WorkerIdentity
 from astraflow.core.protocol.worker_session import WorkerSession
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ def result(number: int = 1, attempt: int = 1) -> business.Result:
     return business.Result("run-1", f"task-{number}", attempt, "SUCCEEDED")
 
 
-def cancel(number: int = 1) -> business.Cancel:
-    return business.Cancel("run-1", f"task-{number}", 1)
+def cancel(number: int = 1) -> business.ExecCancel:
+    return business.ExecCancel("run-1", f"task-{number}", 1)
 
 
 def frame_of_worker(
@@ -122,7 +122,7 @@ class SessionPair:
         self,
         *,
         gateway_settings: GatewaySettings | None = None,
-        worker_settings: WorkerSettings | None = None,
+        worker_settings: SessionSettings | None = None,
         may_speak: Callable[[float], bool] | None = None,
         tokens: PlainTokens | None = None,
     ) -> None:
@@ -280,7 +280,7 @@ class SessionPair:
         return [
             event.envelope.corr or ""
             for event in self.worker_events
-            if isinstance(event, worker_events.Delivered)
+            if isinstance(event, worker_events.CommandDelivered)
         ]
 
     def of(self, kind: type) -> list[object]:
@@ -310,14 +310,14 @@ class SessionPair:
             self.worker_events.append(event)
             if isinstance(event, worker_events.Connect):
                 self.connect_at, self.location = event.at, event.location
-            elif isinstance(event, worker_events.CloseConnection):
+            elif isinstance(event, worker_events.Disconnect):
                 self._flush_and_close()
             elif isinstance(event, worker_events.RegisterWanted):
                 self.worker.register(register(), self.now)
             elif isinstance(event, worker_events.HeartbeatDue) and self.beats:
                 self.worker.heartbeat(control.Heartbeat(), self.now)
             elif self.takes and isinstance(
-                event, worker_events.Delivered | worker_events.DrainAsked
+                event, worker_events.CommandDelivered | worker_events.DrainAsked
             ):
                 self.worker.taken(event.seq)
         return bool(events)
@@ -344,7 +344,7 @@ class SessionPair:
                 self.gateway.accept(event.session_id, self.now, self.wall)
             elif isinstance(event, gateway.HeartbeatArrived):
                 self.gateway.answer_heartbeat(event.session_id, event.frame_id, (), self.now)
-            elif self.commits and isinstance(event, gateway.Delivered | gateway.Refused):
+            elif self.commits and isinstance(event, gateway.Delivered | gateway.FrameRefused):
                 self._commit(event.session_id, event.seq)
         return bool(events)
 

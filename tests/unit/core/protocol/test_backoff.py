@@ -3,11 +3,11 @@ from __future__ import annotations
 import random
 
 from astraflow.core.protocol import limits
-from astraflow.core.protocol.backoff import Backoff
+from astraflow.core.protocol.backoff import ReconnectBackoff
 
 
 def waits(count: int, seed: int = 1, **how: bool) -> list[float]:
-    backoff = Backoff(random.Random(seed))
+    backoff = ReconnectBackoff(random.Random(seed))
     return [backoff.next_s(**how) for _ in range(count)]
 
 
@@ -28,7 +28,7 @@ def test_a_worker_that_holds_attempts_never_waits_longer_than_two_seconds() -> N
 
 
 def test_what_the_scheduler_asks_for_is_honoured() -> None:
-    backoff = Backoff(random.Random(1))
+    backoff = ReconnectBackoff(random.Random(1))
     assert backoff.next_s(retry_after_s=7.5) == 7.5
     assert backoff.next_s(retry_after_s=0.0001) >= 0.2
 
@@ -38,7 +38,7 @@ def test_a_refused_credential_waits_at_least_thirty_seconds() -> None:
 
 
 def test_a_success_starts_over() -> None:
-    backoff = Backoff(random.Random(1))
+    backoff = ReconnectBackoff(random.Random(1))
     for _ in range(20):
         backoff.next_s()
     backoff.reset()
@@ -50,7 +50,7 @@ def test_a_thousand_tries_do_not_overflow() -> None:
 
 
 def test_a_worker_whose_link_broke_waits_at_most_five_seconds() -> None:
-    backoff = Backoff(random.Random(1))
+    backoff = ReconnectBackoff(random.Random(1))
     backoff.reset()
     after = [backoff.next_s() for _ in range(50)]
     assert 4.0 < max(after) <= limits.BACKOFF_BROKEN_CAP_S
@@ -58,7 +58,7 @@ def test_a_worker_whose_link_broke_waits_at_most_five_seconds() -> None:
 
 
 def test_a_worker_that_is_refused_after_its_session_waits_long_again() -> None:
-    backoff = Backoff(random.Random(1))
+    backoff = ReconnectBackoff(random.Random(1))
     backoff.reset()
     backoff.next_s(denied=True)
     assert max(backoff.next_s() for _ in range(50)) > limits.BACKOFF_BROKEN_CAP_S

@@ -23,24 +23,26 @@ DISPATCH = business.Dispatch(
     0,
     "node-1",
     "core.noop",
-    business.PackageRef("core", "1.0.0"),
+    business.PackageId("core", "1.0.0"),
     Raw(b'{"value":[1,2.5,{"a":null}],"text":"hello"}'),
-    business.Lease(30_000, ULID),
+    business.LeaseGrant(30_000, ULID),
     business.Constraints(30_000),
 )
 RESULT = business.Result("run-1", UUID, 1, "SUCCEEDED", Raw(b'{"ok":true}'))
 PAYLOADS: list[tuple[str, Wire]] = [
     (business.DISPATCH, DISPATCH),
     (business.RESULT, RESULT),
-    (business.CANCEL, business.Cancel("run-1", UUID, 1, "because", 100)),
+    (business.CANCEL, business.ExecCancel("run-1", UUID, 1, "because", 100)),
     (
         business.FEEDBACK,
-        business.Feedback("r", "t", 1, progress=0.5, chunks=(business.Chunk("log", 0, "line\n"),)),
+        business.Feedback(
+            "r", "t", 1, progress=0.5, chunks=(business.FeedbackChunk("log", 0, "line\n"),)
+        ),
     ),
     (business.NEXT_REQUEST, business.NextRequest("r", "t", 1, "q", 0, Raw(b'{"payload":1}'))),
     (control.HEARTBEAT, control.Heartbeat()),
     (control.ACK, control.ControlAck(ULID, 5, "a", 256)),
-    (control.DRAIN, control.Drain("maintenance", 5)),
+    (control.DRAIN, control.ControlDrain("maintenance", 5)),
     (control.RESET, control.Reset("E.SESSION.DENIED", "no")),
 ]
 

@@ -13,6 +13,7 @@ from astraflow.core.protocol.gateway import (
     Audited,
     CloseConnection,
     Delivered,
+    FrameRefused,
     Gateway,
     GatewayEvent,
     GatewaySettings,
@@ -22,7 +23,6 @@ from astraflow.core.protocol.gateway import (
     NoSession,
     PeerError,
     Principal,
-    Refused,
     RegisterArrived,
     SendFrame,
     SessionEnded,
@@ -791,7 +791,9 @@ def test_a_payload_that_cannot_be_read_is_refused_and_its_seq_is_the_engines() -
     session_id = door.enter(1)
     wrong = Unreadable(errors.PROTOCOL_BAD_PAYLOAD, "/payload/status", "no", "task-1", 1)
     frame = door.feed(1, business.RESULT, wrong, seq=0)
-    assert door.of(Refused) == [Refused(session_id, TENANT, WORKER, 0, business.RESULT, wrong)]
+    assert door.of(FrameRefused) == [
+        FrameRefused(session_id, TENANT, WORKER, 0, business.RESULT, wrong)
+    ]
     assert control.ControlError(
         frame.id, "E.PROTOCOL.BAD_PAYLOAD", "no", "/payload/status"
     ) in door.answers(1)
@@ -803,8 +805,8 @@ def test_a_frame_for_workers_is_refused() -> None:
     door = Door()
     door.enter(1)
     door.feed(1, business.CANCEL, cancel(), seq=0)
-    door.feed(1, control.DRAIN, control.Drain(), seq=1)
-    refused = [each for each in door.of(Refused) if isinstance(each, Refused)]
+    door.feed(1, control.DRAIN, control.ControlDrain(), seq=1)
+    refused = [each for each in door.of(FrameRefused) if isinstance(each, FrameRefused)]
     assert [each.unreadable.code for each in refused] == [errors.CMD_UNKNOWN] * 2
 
 
@@ -857,7 +859,7 @@ def test_unknown_control_frames_are_acknowledged_if_asked_and_dropped() -> None:
     door.feed(1, control.SESSION_ACCEPT, None)
     assert door.gateway.counters["unknown_control"] == 2
     assert door.gateway.counters["unexpected_frames"] == 1
-    assert not door.of(Refused)
+    assert not door.of(FrameRefused)
 
 
 def test_a_control_payload_that_cannot_be_read_is_answered_but_an_error_never() -> None:
@@ -868,7 +870,10 @@ def test_a_control_payload_that_cannot_be_read_is_answered_but_an_error_never() 
     before = len(door.out)
     door.feed(1, control.ERROR, wrong)
     assert len(door.out) == before
-    assert [each.seq for each in door.of(Refused) if isinstance(each, Refused)] == [None, None]
+    assert [each.seq for each in door.of(FrameRefused) if isinstance(each, FrameRefused)] == [
+        None,
+        None,
+    ]
 
 
 def test_an_error_of_the_worker_is_handed_up() -> None:

@@ -3,18 +3,23 @@ from __future__ import annotations
 import pytest
 
 from astraflow.core import errors
-from astraflow.core.protocol.session_states import TRANSITIONS, State, Trigger, next_state
+from astraflow.core.protocol.session_states import (
+    TRANSITIONS,
+    SessionState,
+    SessionTrigger,
+    next_state,
+)
 
 
 def test_the_seeds_path_is_in_the_table() -> None:
-    state = State.NEW
+    state = SessionState.NEW
     seen = [state]
     for trigger in (
-        Trigger.CONNECTED,
-        Trigger.GREETED,
-        Trigger.ACCEPTED,
-        Trigger.DRAIN,
-        Trigger.FINISHED,
+        SessionTrigger.CONNECTED,
+        SessionTrigger.GREETED,
+        SessionTrigger.ACCEPTED,
+        SessionTrigger.DRAIN,
+        SessionTrigger.FINISHED,
     ):
         state = next_state(state, trigger)
         seen.append(state)
@@ -29,20 +34,20 @@ def test_the_seeds_path_is_in_the_table() -> None:
 
 
 def test_any_error_leads_to_backoff_and_from_there_to_new() -> None:
-    for state in State:
-        if state is not State.CLOSED:
-            assert next_state(state, Trigger.LINK_LOST) is State.BACKOFF
-    assert next_state(State.BACKOFF, Trigger.RETRY_DUE) is State.NEW
+    for state in SessionState:
+        if state is not SessionState.CLOSED:
+            assert next_state(state, SessionTrigger.LINK_LOST) is SessionState.BACKOFF
+    assert next_state(SessionState.BACKOFF, SessionTrigger.RETRY_DUE) is SessionState.NEW
 
 
 def test_closed_is_the_end() -> None:
-    assert all(state is not State.CLOSED for state, _ in TRANSITIONS)
+    assert all(state is not SessionState.CLOSED for state, _ in TRANSITIONS)
 
 
 def test_what_is_not_in_the_table_is_a_bug() -> None:
     with pytest.raises(errors.Bug, match="READY"):
-        next_state(State.READY, Trigger.CONNECTED)
+        next_state(SessionState.READY, SessionTrigger.CONNECTED)
 
 
 def test_every_state_can_be_reached() -> None:
-    assert set(TRANSITIONS.values()) == set(State)
+    assert set(TRANSITIONS.values()) == set(SessionState)

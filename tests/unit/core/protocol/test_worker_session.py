@@ -7,27 +7,27 @@ from astraflow.core.protocol import business, control, gateway, limits
 from astraflow.core.protocol.codec import BadFrame
 from astraflow.core.protocol.duplex import NoSession
 from astraflow.core.protocol.gateway import GatewaySettings
-from astraflow.core.protocol.session_states import State
+from astraflow.core.protocol.session_states import SessionState
 from astraflow.core.protocol.window import QueueFull
 from astraflow.core.protocol.wire import AckInfo, AttemptRef, Envelope, Sender, Unreadable
 from astraflow.core.protocol.worker_events import (
-    Acked,
-    CloseConnection,
+    CommandDelivered,
+    CommandRefused,
     Connect,
     Credential,
-    Delivered,
+    Disconnect,
     DrainAsked,
+    FrameRejected,
+    FramesAcked,
     HeartbeatAnswered,
     HeartbeatDue,
-    PeerError,
     Poisoned,
-    Ready,
-    Refused,
     RegisterWanted,
     SessionLost,
+    SessionReady,
+    SessionRefused,
+    SessionSettings,
     Superseded,
-    TurnedAway,
-    WorkerSettings,
 )
 from tests.unit.core.protocol.pair import TENANT, CountedIds, SessionPair, cancel, register, result
 
@@ -67,7 +67,7 @@ def wait_of(pair: SessionPair) -> float:
 def test_a_worker_asks_for_a_connection_at_once() -> None:
     pair = SessionPair()
     assert pair.worker_events == [Connect(0.0, None)]
-    assert pair.worker.state is State.NEW
+    assert pair.worker.state is SessionState.NEW
     assert pair.worker.deadline() is None
 
 
@@ -83,9 +83,9 @@ def test_the_opening_follows_the_example_exchange() -> None:
         control.ACK,
     ]
     kinds = [type(event) for event in pair.worker_events]
-    assert kinds == [Connect, RegisterWanted, Ready, HeartbeatDue, HeartbeatAnswered]
+    assert kinds == [Connect, RegisterWanted, SessionReady, HeartbeatDue, HeartbeatAnswered]
     ready = pair.worker_events[2]
-    assert ready == Ready(False, pair.session_id, 30.0, 5.0, limits.MAX_FRAME_BYTES)
+    assert ready == SessionReady(False, pair.session_id, 30.0, 5.0, limits.MAX_FRAME_BYTES)
 
 
 def test_the_handshake_says_who_boots() -> None:
@@ -102,13 +102,13 @@ def test_an_unanswered_opening_frame_is_sent_again_and_then_given_up() -> None:
     pair.accepts = False
     pair.connect()
     pair.run()
-    assert pair.worker.state is State.REGISTERED
+    assert pair.worker.state is SessionState.REGISTERED
     pair.wait(9.0)
     assert len({frame.id for frame in pair.sent(control.REGISTER)}) == 1
     assert len(pair.sent(control.REGISTER)) > 2
     pair.pass_time(1.5)
     assert pair.worker.counters["handshake_timeouts"] == 1
-    assert pair.worker.state is State.BACKOFF
+    assert pair.worker.state is SessionState.BACKOFF
 
 
 def test_a_register_that_is_wanted_but_not_given_is_not_repeated() -> None:
@@ -126,7 +126,7 @@ def test_a_connection_that_cannot_be_opened_is_tried_again_later() -> None:
     pair = SessionPair()
     pair.worker.disconnected(pair.now)
     pair._settle()
-    assert pair.worker.state is State.BACKOFF
+    assert pair.worker.state is SessionState.BACKOFF
     assert 0.2 <= wait_of(pair) <= 0.4
     assert pair.worker.deadline() == pair.connect_at
 
@@ -136,11 +136,11 @@ def test_a_connection_that_is_never_reported_is_asked_for_again() -> None:
     pair.worker.disconnected(pair.now)
     pair._settle()
     pair.pass_time(1.0)
-    assert pair.worker.state is State.NEW
+    assert pair.worker.state is SessionState.NEW
     deadline = pair.worker.deadline()
     assert deadline is not None
     pair.pass_time(deadline - pair.now)
-    assert pair.worker.state is State.BACKOFF
+    assert pair.worker.state is SessionState.BACKOFF
     assert wait_of(pair) > 0
 
 
@@ -173,7 +173,7 @@ def test_a_cut_link_is_resumed_and_nothing_is_lost_or_repeated() -> None:
     assert pair.worker.session_id == session_id
     assert pair.delivered() == ["task-1", "task-2"]
     assert pair.received() == ["task-7"]
-    readies = [event.resumed for event in pair.worker_events if isinstance(event, Ready)]
+    readies = [event.resumed for event in pair.worker_events if isinstance(event, SessionReady)]
     assert readies == [False, True]
 
 
@@ -185,9 +185,9 @@ def test_results_acknowledged_by_the_resume_itself_are_told() -> None:
     pair.gateway.feed(pair.conn, frame, pair.now, pair.wall)
     pair._settle()
     pair.cut()
-    assert not pair.of(Acked)
+    assert not pair.of(FramesAcked)
     pair.wait(1.0)
-    assert Acked((frame_id,)) in pair.worker_events
+    assert FramesAcked((frame_id,)) in pair.worker_events
     assert pair.delivered() == ["task-1"]
 
 
@@ -199,7 +199,7 @@ def test_what_was_delivered_but_not_taken_is_not_delivered_twice_in_a_session() 
     pair.cut()
     pair.wait(1.0)
     assert pair.received() == ["task-1"]
-    event = next(each for each in pair.worker_events if isinstance(each, Delivered))
+    event = next(each for each in pair.worker_events if isinstance(each, CommandDelivered))
     pair.worker.taken(event.seq)
     pair.wait(0.1)
     acked = [each for each in pair.gateway_events if isinstance(each, gateway.Acked)]
@@ -214,7 +214,7 @@ def test_an_unknown_session_begins_anew_at_once_and_the_windows_are_gone() -> No
     pair.wait(1.0)
     assert pair.worker.is_ready
     assert SessionLost("E.SESSION.UNKNOWN") in pair.worker_events
-    readies = [event.resumed for event in pair.worker_events if isinstance(event, Ready)]
+    readies = [event.resumed for event in pair.worker_events if isinstance(event, SessionReady)]
     assert readies == [False, False]
     assert pair.delivered() == []
 
@@ -235,7 +235,7 @@ def test_a_report_sent_again_in_a_new_session_keeps_its_id_and_has_no_second_eff
     assert again == frame_id
     pair.wait(0.1)
     assert pair.delivered() == ["task-1"]
-    assert pair.of(Acked)[-1] == Acked((frame_id,))
+    assert pair.of(FramesAcked)[-1] == FramesAcked((frame_id,))
 
 
 def test_a_report_that_was_not_committed_takes_effect_when_it_is_sent_again() -> None:
@@ -250,7 +250,7 @@ def test_a_report_that_was_not_committed_takes_effect_when_it_is_sent_again() ->
     pair.worker.send(business.RESULT, result(1), "task-1", pair.now, frame_id=frame_id)
     pair.wait(0.1)
     assert pair.delivered() == ["task-1", "task-1"]
-    assert pair.of(Acked)[-1] == Acked((frame_id,))
+    assert pair.of(FramesAcked)[-1] == FramesAcked((frame_id,))
 
 
 def test_a_frame_is_the_same_object_whenever_it_is_sent_so_that_its_bytes_can_be_kept() -> None:
@@ -321,13 +321,13 @@ def test_the_smaller_window_counts() -> None:
 def test_a_take_over_kills_the_work_and_ends_it() -> None:
     pair = opened()
     reset(pair, errors.SESSION_STALE_BINDING)
-    assert pair.worker.state is State.CLOSED
+    assert pair.worker.state is SessionState.CLOSED
     kinds = [type(event) for event in pair.worker_events[-3:]]
-    assert kinds == [SessionLost, CloseConnection, Superseded]
+    assert kinds == [SessionLost, Disconnect, Superseded]
     assert pair.worker.deadline() is None
     pair.worker.tick(pair.now + 100)
     pair.worker.disconnected(pair.now)
-    pair.worker.feed(from_scheduler(control.DRAIN, control.Drain(), seq=0), pair.now)
+    pair.worker.feed(from_scheduler(control.DRAIN, control.ControlDrain(), seq=0), pair.now)
     pair.worker.fenced(pair.now)
     pair.worker.finished(pair.now)
     assert pair.worker.take_events() == []
@@ -338,7 +338,7 @@ def test_a_wrong_token_waits_at_least_thirty_seconds() -> None:
     pair.worker = pair.new_worker(token="bad")
     pair.connect()
     pair.run()
-    assert pair.worker.state is State.BACKOFF
+    assert pair.worker.state is SessionState.BACKOFF
     assert wait_of(pair) >= 30.0
     assert not pair.of(SessionLost)
 
@@ -355,8 +355,8 @@ def test_retry_after_is_honoured() -> None:
     pair.connect()
     reset(pair, errors.SESSION_DENIED, retry_after_ms=12_000)
     assert wait_of(pair) == pytest.approx(12.0)
-    [told] = pair.of(TurnedAway)
-    assert isinstance(told, TurnedAway)
+    [told] = pair.of(SessionRefused)
+    assert isinstance(told, SessionRefused)
     assert (told.code, told.again_at - pair.now) == ("E.SESSION.DENIED", pytest.approx(12.0))
 
 
@@ -387,7 +387,7 @@ def test_a_try_that_fails_at_about_its_time_always_leads_to_another(
     worker = SessionPair().new_worker()
     worker.connected(100.0)
     worker.tick(110.0)
-    assert CloseConnection(limits.CLOSE_NORMAL) in worker.take_events()[-2:]
+    assert Disconnect(limits.CLOSE_NORMAL) in worker.take_events()[-2:]
     at = worker.deadline()
     assert at is not None
     if confirms:
@@ -403,7 +403,7 @@ def test_a_try_that_fails_at_about_its_time_always_leads_to_another(
         at = event.at
     worker.tick(at)
     worker.connected(at)
-    assert worker.state is State.HANDSHAKING
+    assert worker.state is SessionState.HANDSHAKING
 
 
 def test_a_close_that_is_confirmed_late_does_not_forget_where_to_go() -> None:
@@ -471,7 +471,7 @@ def test_a_bad_frame_of_the_scheduler_closes_the_link_and_keeps_the_session() ->
     frames = pair.worker.take_frames()
     assert [frame.type for frame in frames] == [control.RESET]
     pair._settle()
-    assert CloseConnection(1007) in pair.worker_events
+    assert Disconnect(1007) in pair.worker_events
     assert pair.worker.is_open
     pair.worker.bad_frame(BadFrame(1007, "late"), pair.now)
     assert pair.worker.counters["bad_frames"] == 1
@@ -480,7 +480,7 @@ def test_a_bad_frame_of_the_scheduler_closes_the_link_and_keeps_the_session() ->
 def test_a_sequenced_frame_without_seq_is_a_bad_frame() -> None:
     pair = opened()
     feed(pair, business.CANCEL, cancel())
-    assert CloseConnection(1002) in pair.worker_events
+    assert Disconnect(1002) in pair.worker_events
 
 
 # --- heartbeats ---
@@ -552,7 +552,7 @@ def test_a_later_register_replaces_what_the_worker_offers() -> None:
     arrived = [each for each in pair.gateway_events if isinstance(each, gateway.RegisterArrived)]
     assert [each.first for each in arrived] == [True, False]
     assert arrived[1].register.capabilities.concurrency.max_parallel == 9
-    assert len(pair.of(Ready)) == 1
+    assert len(pair.of(SessionReady)) == 1
 
 
 # --- frames ---
@@ -573,7 +573,7 @@ def test_a_result_that_the_receiver_would_refuse_is_not_queued() -> None:
 
 
 def test_a_session_without_bytes_does_not_check_them() -> None:
-    pair = opened(worker_settings=WorkerSettings(checks_outgoing=False, queue_limit=1))
+    pair = opened(worker_settings=SessionSettings(checks_outgoing=False, queue_limit=1))
     pair.commits = False
     for _ in range(2):  # the window takes the first when the queue has no room for the second
         pair.worker.send("ext.acme.x", object(), None, pair.now)
@@ -611,7 +611,7 @@ def test_the_last_chunks_of_an_attempt_go_before_its_result() -> None:
 
 
 def test_feedback_never_takes_the_last_place_of_a_result() -> None:
-    pair = opened(worker_settings=WorkerSettings(queue_limit=1))
+    pair = opened(worker_settings=SessionSettings(queue_limit=1))
     pair.cut()
     feedback = business.Feedback("run-1", "task-1", 1)
     pair.worker.send(business.FEEDBACK, feedback, "task-1", pair.now)
@@ -626,7 +626,7 @@ def test_a_frame_that_cannot_be_used_is_refused_and_its_seq_consumed() -> None:
     pair = opened()
     wrong = Unreadable(errors.PROTOCOL_BAD_PAYLOAD, "/payload/attempt", "no", "task-1", None)
     frame = feed(pair, business.CANCEL, wrong, seq=0)
-    assert pair.worker_events[-1] == Refused(frame, wrong)
+    assert pair.worker_events[-1] == CommandRefused(frame, wrong)
     answer = next(each.payload for each in pair.to_gateway if each.type == control.ERROR)
     assert answer == control.ControlError(
         frame.id, "E.PROTOCOL.BAD_PAYLOAD", "no", "/payload/attempt"
@@ -639,7 +639,7 @@ def test_a_frame_of_the_wrong_direction_is_refused() -> None:
     pair = opened()
     feed(pair, business.RESULT, result(), seq=0)
     refused = pair.worker_events[-1]
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, CommandRefused)
     assert refused.unreadable.code is errors.CMD_UNKNOWN
 
 
@@ -668,13 +668,13 @@ def test_a_control_payload_that_does_not_fit_is_answered_but_an_error_never() ->
     assert [each.type for each in pair.to_gateway] == [control.ERROR]
     feed(pair, control.ERROR, wrong)
     assert len(pair.to_gateway) == 1
-    assert len(pair.of(Refused)) == 2
+    assert len(pair.of(CommandRefused)) == 2
 
 
 def test_an_error_of_the_scheduler_is_handed_up() -> None:
     pair = opened()
     feed(pair, control.ERROR, control.ControlError("f-1", "E.CMD.UNKNOWN", "no"))
-    assert pair.worker_events[-1] == PeerError("f-1", "E.CMD.UNKNOWN", "no", None)
+    assert pair.worker_events[-1] == FrameRejected("f-1", "E.CMD.UNKNOWN", "no", None)
 
 
 def test_frames_of_others_are_ignored() -> None:
@@ -695,7 +695,7 @@ def test_frames_that_come_at_the_wrong_time_are_ignored() -> None:
     feed(pair, business.CANCEL, cancel(), seq=0)
     feed(pair, control.HEARTBEAT, control.Heartbeat())
     assert pair.worker.counters["unexpected_frames"] == 2
-    assert pair.worker.state is State.HANDSHAKING
+    assert pair.worker.state is SessionState.HANDSHAKING
 
 
 def test_what_was_taken_in_a_former_session_is_nothing() -> None:
@@ -760,10 +760,10 @@ def test_a_drain_of_the_scheduler_is_handed_up_in_order() -> None:
     pair.gateway.drain(pair.session_id, "maintenance", pair.now, 2.5)
     pair.run()
     assert DrainAsked(1, "maintenance", 2.5) in pair.worker_events
-    assert pair.worker.state is State.DRAINING
+    assert pair.worker.state is SessionState.DRAINING
     pair.cut()
     pair.wait(1.0)
-    assert pair.worker.state is State.DRAINING
+    assert pair.worker.state is SessionState.DRAINING
 
 
 def test_a_drain_without_deadline_has_none() -> None:
@@ -783,11 +783,11 @@ def test_a_drained_worker_closes_when_all_is_acknowledged() -> None:
     pair.sends(1)
     pair.worker.finished(pair.now)
     pair.run()
-    assert pair.worker.state is State.DRAINING
+    assert pair.worker.state is SessionState.DRAINING
     pair.commit(0)
     pair.wait(0.1)
-    assert pair.worker.state is State.CLOSED
-    assert pair.worker_events[-1] == CloseConnection(limits.CLOSE_NORMAL)
+    assert pair.worker.state is SessionState.CLOSED
+    assert pair.worker_events[-1] == Disconnect(limits.CLOSE_NORMAL)
     assert pair.conn is None
 
 
@@ -799,7 +799,7 @@ def test_a_finished_worker_acknowledges_what_it_took_last() -> None:
     pair.worker.finished(pair.now)
     pair._settle()
     assert [each.ack_seq for each in pair.of(gateway.Acked)] == [0]  # type: ignore[attr-defined]
-    assert pair.worker.state is State.CLOSED
+    assert pair.worker.state is SessionState.CLOSED
 
 
 def test_a_finished_worker_whose_link_breaks_delivers_first() -> None:
@@ -810,13 +810,13 @@ def test_a_finished_worker_whose_link_breaks_delivers_first() -> None:
     pair.worker.finished(pair.now)
     pair.wait(2.0)
     assert pair.delivered() == ["task-1"]
-    assert pair.worker.state is State.CLOSED
+    assert pair.worker.state is SessionState.CLOSED
 
 
 def test_a_finished_worker_without_a_session_ends_at_once() -> None:
     pair = SessionPair()
     pair.worker.finished(pair.now)
-    assert pair.worker.state is State.CLOSED
+    assert pair.worker.state is SessionState.CLOSED
 
 
 def test_a_finished_worker_that_loses_its_link_with_nothing_to_say_ends() -> None:
@@ -826,7 +826,7 @@ def test_a_finished_worker_that_loses_its_link_with_nothing_to_say_ends() -> Non
     pair.run()
     pair.worker.finished(pair.now)
     reset(pair, errors.SESSION_UNKNOWN)
-    assert pair.worker.state is State.CLOSED
+    assert pair.worker.state is SessionState.CLOSED
 
 
 def test_a_new_credential_is_presented_in_the_open_session() -> None:
@@ -857,7 +857,7 @@ def test_a_renewed_token_changes_nothing_else() -> None:
     before = pair.worker._session.token
     pair.wait(3600.0 - 290.0, step=1.0)
     assert pair.worker._session.token != before
-    assert len(pair.of(Ready)) == 1
+    assert len(pair.of(SessionReady)) == 1
 
 
 # --- time ---
@@ -883,7 +883,7 @@ def test_deadlines_alone_bring_a_cut_link_back_and_deliver_what_waits() -> None:
     assert pair.sleep(2.0) < 100
     expected = [f"task-{number}" for number in range(5)]
     assert (pair.delivered(), pair.received()) == (expected, expected)
-    acked = [event for event in pair.worker_events if isinstance(event, Acked)]
+    acked = [event for event in pair.worker_events if isinstance(event, FramesAcked)]
     assert sum(len(event.frame_ids) for event in acked) == 5
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from astraflow.worker.hosts import frames
 
-HELLO = frames.Hello(7, ("core.noop",))
+HELLO = frames.HostHello(7, ("core.noop",))
 
 
 @given(st.lists(st.binary(max_size=20), max_size=6), st.lists(st.integers(0, 200), max_size=5))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["Allowance"]
+__all__ = ["RateLimit"]
 
 
-class Allowance:
+class RateLimit:
     """A rate, of which one second's worth may come at once, and a total."""
 
     __slots__ = ("_at", "_now", "_rate", "_total")

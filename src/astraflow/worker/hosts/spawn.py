@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from astraflow.worker.hosts import proc
+from astraflow.worker.hosts import procfs
 from astraflow.worker.hosts.builtin import host_program
-from astraflow.worker.hosts.left_overs import HOST_ENV, HostRecord, record_host
+from astraflow.worker.hosts.orphans import HOST_ENV, HostRecord, record_host
 from astraflow.worker.hosts.scratch import Scratch
-from astraflow.worker.hosts.settings import HostSettings, HostSpec
+from astraflow.worker.hosts.settings import HostSpec, PoolSettings
 from astraflow.worker.hosts.variables import passed_on
 
 __all__ = ["Spawned", "spawn"]
@@ -36,7 +36,7 @@ class Spawned(NamedTuple):
     pid_fd: int
 
 
-def spawn(spec: HostSpec, settings: HostSettings, folder: Path) -> Spawned:
+def spawn(spec: HostSpec, settings: PoolSettings, folder: Path) -> Spawned:
     """Start a guard.
 
     Raises:
@@ -52,7 +52,7 @@ def spawn(spec: HostSpec, settings: HostSettings, folder: Path) -> Spawned:
 
 
 def _spawn(
-    spec: HostSpec, settings: HostSettings, folder: Path, work_dir: Path, mark: str
+    spec: HostSpec, settings: PoolSettings, folder: Path, work_dir: Path, mark: str
 ) -> Spawned:
     mine: list[int] = []
     theirs: list[int] = []
@@ -68,7 +68,7 @@ def _spawn(
     _close(*theirs)
     try:
         mine.append(os.pidfd_open(popen.pid))
-        started = proc.start_time(popen.pid) or 0
+        started = procfs.start_time(popen.pid) or 0
         record_host(folder, HostRecord(popen.pid, started, mark=mark))
     except OSError:
         _close(*mine)  # without its life line it ends at once
@@ -80,7 +80,7 @@ def _spawn(
 
 
 def _start(
-    spec: HostSpec, settings: HostSettings, work_dir: Path, fds: list[int], mark: str
+    spec: HostSpec, settings: PoolSettings, work_dir: Path, fds: list[int], mark: str
 ) -> subprocess.Popen[bytes]:
     read_fd, life_fd, write_fd, out_fd, err_fd = fds
     told = {

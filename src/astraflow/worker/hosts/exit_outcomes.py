@@ -15,15 +15,15 @@ from typing import Literal
 import msgspec
 
 from astraflow.core import errors
-from astraflow.core.protocol.business import Result, TaskError
-from astraflow.worker.hosts.running import Running
+from astraflow.core.protocol.business import AttemptError, Result
+from astraflow.worker.hosts.hosted_attempt import HostedAttempt
 
-__all__ = ["Death", "failed", "outcome_of"]
+__all__ = ["HostDeath", "failed", "outcome_of"]
 
 Cause = Literal["itself", "ours", "fence", "memory", "disk", "processes", "broken", "late"]
 
 
-class Death(msgspec.Struct, frozen=True):
+class HostDeath(msgspec.Struct, frozen=True):
     """How a host died. `itself`: it exited or was killed by a signal that we did not send; `ours`: killed for another's
     sake; `late`: it did not start in time."""
 
@@ -32,7 +32,7 @@ class Death(msgspec.Struct, frozen=True):
     detail: str = ""
     tail: str = ""
     is_ready: bool = True
-    load_error: TaskError | None = None
+    load_error: AttemptError | None = None
     was_short_of_memory: bool = False
 
     def says(self) -> str:
@@ -82,15 +82,15 @@ class Death(msgspec.Struct, frozen=True):
             and self.was_short_of_memory
         )
 
-    def error(self) -> TaskError:
+    def error(self) -> AttemptError:
         """The failure of an attempt that was alone in it."""
         code = errors.RUNNER_OOM if self._is_oom else errors.RUNNER_CRASHED
         if self.cause in ("disk", "processes"):
             code = errors.RUNNER_LIMIT
-        return TaskError(code.code, "INFRASTRUCTURE", self.says(), stack=self.tail or None)
+        return AttemptError(code.code, "INFRASTRUCTURE", self.says(), stack=self.tail or None)
 
 
-def outcome_of(running: Running, death: Death, is_alone: bool) -> Result | None:
+def outcome_of(running: HostedAttempt, death: HostDeath, is_alone: bool) -> Result | None:
     """The outcome of an attempt that was in the host; None if only its end matters."""
     if running.is_killed:
         return None
@@ -100,20 +100,20 @@ def outcome_of(running: Running, death: Death, is_alone: bool) -> Result | None:
         return failed(running, death.load_error or death.error())
     if is_alone and death.cause not in ("ours", "fence"):
         return failed(running, death.error())
-    lost = TaskError(errors.TASK_HOST_LOST.code, "INFRASTRUCTURE", death.says())
+    lost = AttemptError(errors.TASK_HOST_LOST.code, "INFRASTRUCTURE", death.says())
     return failed(running, lost)
 
 
-def failed(running: Running, error: TaskError) -> Result:
+def failed(running: HostedAttempt, error: AttemptError) -> Result:
     dispatch = running.dispatch
     masked = running.masked_error(error)
     return Result(dispatch.run_id, dispatch.task_id, dispatch.attempt, "FAILED", error=masked)
 
 
-def _stopped(running: Running) -> Result:
+def _stopped(running: HostedAttempt) -> Result:
     if running.is_overdue and running.grace_s:
         message = f"the attempt did not end within its grace and was killed: {running.grace_s} s"
-        return failed(running, TaskError(errors.CANCEL_TIMEOUT.code, "CANCELLED", message))
+        return failed(running, AttemptError(errors.CANCEL_TIMEOUT.code, "CANCELLED", message))
     # It was promised no grace, or ended by itself: the agent knows what the stop was for.
     dispatch = running.dispatch
     return Result(dispatch.run_id, dispatch.task_id, dispatch.attempt, "CANCELLED")

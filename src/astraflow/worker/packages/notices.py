@@ -10,9 +10,9 @@ from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.protocol import business
 from astraflow.core.protocol.wire import Wire
-from astraflow.worker.packages.shelf import Installed
+from astraflow.worker.packages.index import Installed
 
-__all__ = ["PackageTeller", "Tell"]
+__all__ = ["PackageNotices", "Tell"]
 
 PROGRESS_S: Final = 0.5
 """Between two words about one step: a person watches, not a machine."""
@@ -27,7 +27,7 @@ class Tell(Protocol):
     ) -> None: ...
 
 
-class PackageTeller:
+class PackageNotices:
     """Tells of one package version under one key: the newest word counts."""
 
     def __init__(self, tell: Tell, clock: Clock) -> None:

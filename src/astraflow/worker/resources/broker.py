@@ -10,22 +10,22 @@ import msgspec
 from astraflow.core import errors
 from astraflow.core.protocol import business
 from astraflow.worker.hosts import frames
-from astraflow.worker.hosts.custody import LeasedAtStart
+from astraflow.worker.hosts.attempt_resources import LeasedAtStart
 from astraflow.worker.hosts.host import Host
-from astraflow.worker.resources.files import Filed
-from astraflow.worker.resources.registry import ResourceRegistry
-from astraflow.worker.resources.resource import Lessee, Maker, Resource, refused
+from astraflow.worker.resources.files import StoredFile
+from astraflow.worker.resources.registry import LocalResourceRegistry
+from astraflow.worker.resources.resource import Lessee, LocalResource, Maker, refused
 from astraflow.worker.resources.terms import Terms
 
-__all__ = ["ResourceKeeper"]
+__all__ = ["RegistryBroker"]
 
 _log: Final = logging.getLogger(__name__)
 
 
-class ResourceKeeper:
+class RegistryBroker:
     """Turns what attempts and hosts say into calls of the registry."""
 
-    def __init__(self, registry: ResourceRegistry, worker_id: str) -> None:
+    def __init__(self, registry: LocalResourceRegistry, worker_id: str) -> None:
         self._registry = registry
         self._worker_id = worker_id
 
@@ -50,7 +50,7 @@ class ResourceKeeper:
             raise
         return LeasedAtStart(tuple(handles.values()), host)
 
-    def _resource_of(self, ref: business.ResourceRef, lessee: Lessee) -> Resource:
+    def _resource_of(self, ref: business.RequiredResource, lessee: Lessee) -> LocalResource:
         if ref.worker_id != self._worker_id:
             message = f"the resource is on another worker, {ref.worker_id}"
             raise refused(errors.RESOURCE_CONFLICT, message, ref.resource_id)
@@ -60,7 +60,7 @@ class ResourceKeeper:
             raise refused(errors.RESOURCE_INVALID, message, ref.resource_id)
         return resource
 
-    def _holder_of(self, resource: Resource, dispatch: business.Dispatch) -> Host | None:
+    def _holder_of(self, resource: LocalResource, dispatch: business.Dispatch) -> Host | None:
         """The host that an object is in; none for a file.
 
         Raises:
@@ -82,7 +82,7 @@ class ResourceKeeper:
             raise refused(errors.RESOURCE_LOST, message, resource.resource_id)
         return holder
 
-    def register(self, dispatch: business.Dispatch, host: Host, frame: frames.Register) -> None:
+    def register(self, dispatch: business.Dispatch, host: Host, frame: frames.HostRegister) -> None:
         maker = Maker(_lessee(dispatch), dispatch.node_id, dispatch.package)
         terms = Terms(
             scope=frame.scope,
@@ -95,7 +95,9 @@ class ResourceKeeper:
             if frame.sha256 is None:
                 message = "a file is registered with its digest"
                 raise refused(errors.RESOURCE_INVALID, message, frame.resource_id)
-            filed = Filed(frame.token, frame.name, frame.size_bytes, frame.mtime_ns, frame.sha256)
+            filed = StoredFile(
+                frame.token, frame.name, frame.size_bytes, frame.mtime_ns, frame.sha256
+            )
             self._registry.adopt(
                 frame.resource_id, filed, frame.resource_type, maker=maker, terms=terms
             )
@@ -124,7 +126,7 @@ class ResourceKeeper:
             raise refused(errors.RESOURCE_CONFLICT, message, resource_id)
         return self._handle(self._registry.lease(resource_id, lessee))
 
-    def use(self, dispatch: business.Dispatch, frame: frames.Use) -> None:
+    def use(self, dispatch: business.Dispatch, frame: frames.HostUse) -> None:
         lessee = _lessee(dispatch)
         if frame.action == "gc":
             self._registry.gc()
@@ -141,8 +143,8 @@ class ResourceKeeper:
             self._registry.evict(frame.resource_id, frame.reason, lessee)
 
     def artifacts(
-        self, dispatch: business.Dispatch, artifacts: tuple[business.Artifact, ...]
-    ) -> tuple[business.Artifact, ...]:
+        self, dispatch: business.Dispatch, artifacts: tuple[business.ResultArtifact, ...]
+    ) -> tuple[business.ResultArtifact, ...]:
         return tuple(
             one
             if one.inline or one.worker_id != self._worker_id
@@ -165,7 +167,7 @@ class ResourceKeeper:
     def count_scratch(self, size_bytes: int) -> None:
         self._registry.scratch_bytes = size_bytes
 
-    def _handle(self, resource: Resource) -> frames.Handle:
+    def _handle(self, resource: LocalResource) -> frames.Handle:
         path = None
         if resource.kind == "file":
             path = str(self._registry.files.path_of(resource.token, resource.name).absolute())
@@ -191,7 +193,7 @@ def _lessee(dispatch: business.Dispatch) -> Lessee:
     return Lessee(dispatch.run_id, dispatch.task_id, dispatch.attempt)
 
 
-def _metadata(frame: frames.Register) -> dict[str, object]:
+def _metadata(frame: frames.HostRegister) -> dict[str, object]:
     try:
         found: dict[str, object] = msgspec.json.decode(frame.metadata, type=dict[str, object])
     except msgspec.DecodeError as problem:

@@ -13,9 +13,9 @@ from typing import Final
 import msgspec
 
 from astraflow.core.protocol import business
-from astraflow.worker.packages.shelf import write_durably
+from astraflow.worker.packages.index import write_durably
 
-__all__ = ["MAX_ORDERS", "MAX_TRIES", "Order", "Orders"]
+__all__ = ["MAX_ORDERS", "MAX_TRIES", "InstallQueue", "Order"]
 
 FILE: Final = ".orders.json"
 MAX_ORDERS: Final = 1_000
@@ -43,7 +43,7 @@ class _Kept(msgspec.Struct):
     let_go: list[tuple[str, str]] = []
 
 
-class Orders:
+class InstallQueue:
     """Installs in their order, and the versions that are to go.
 
     What is new (`add`, `leave`) is durable when the call returns, or it raises OSError and is not taken. What is done

@@ -10,21 +10,20 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, Protocol
+from typing import Final, Protocol, assert_never
 
-from astraflow.alarm import Alarm
 from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.agent.actions import (
     Action,
-    Answer,
     Close,
     Exit,
+    ForwardAnswer,
     HandUp,
-    Kill,
+    InterruptAttempt,
+    KillAttempt,
     OpenConnection,
-    Start,
-    Stop,
+    StartAttempt,
     Warn,
 )
 from astraflow.core.agent.agent import Agent
@@ -33,10 +32,11 @@ from astraflow.core.protocol.codec import BadFrame, decode, encode
 from astraflow.core.protocol.limits import CLOSE_NORMAL
 from astraflow.core.protocol.wire import Envelope, Wire
 from astraflow.core.timestamps import iso
+from astraflow.timer import WakeupTimer
 from astraflow.worker.addresses import Schedulers
 from astraflow.worker.socket import Listener, Socket
 
-__all__ = ["Connect", "Hosts", "Link"]
+__all__ = ["AgentRunner", "Connect", "Hosts"]
 
 _log: Final = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class Hosts(Protocol):
     def refence(self, fences: Mapping[tuple[str, int], float]) -> None: ...
 
 
-class Link:
+class AgentRunner:
     """One worker's session with its scheduler, over any number of connections."""
 
     def __init__(
@@ -101,7 +101,7 @@ class Link:
         self._closed_early: tuple[Socket, int | None] | None = None
         self._is_settling = False
         self._renewals = 0
-        self._alarm = Alarm(clock, self._stir)
+        self._timer = WakeupTimer(clock, self._stir)
 
     async def run(self, hosts: Hosts) -> Exit:
         """Keep the session until the agent says that it is over."""
@@ -116,7 +116,7 @@ class Link:
                     self._socket.close(CLOSE_NORMAL)
         finally:
             self._group = None
-            self._alarm.cancel()
+            self._timer.cancel()
         return ended
 
     def drain(self, deadline_s: float | None) -> None:
@@ -206,7 +206,7 @@ class Link:
                 self._act(action)
         self._send()
         self._refence()
-        self._alarm.set(self.agent.deadline())
+        self._timer.set(self.agent.deadline())
 
     def _send(self) -> None:
         """As much as the socket has room for; what a connection left over is in the window of its session."""
@@ -227,15 +227,15 @@ class Link:
         hosts = self._hosts
         assert hosts is not None
         match action:
-            case Start(dispatch):
-                held = self.agent.holdings.find(dispatch.task_id, dispatch.attempt)
+            case StartAttempt(dispatch):
+                held = self.agent.attempts.find(dispatch.task_id, dispatch.attempt)
                 assert held is not None, "what is started is held"
                 hosts.start(dispatch, held.fence_at)
-            case Stop(task_id, attempt, grace_s, reason):
+            case InterruptAttempt(task_id, attempt, grace_s, reason):
                 hosts.cancel(task_id, attempt, grace_s, reason)
-            case Kill(task_id, attempt, _):
+            case KillAttempt(task_id, attempt, _):
                 hosts.kill(task_id, attempt)
-            case Answer(response):
+            case ForwardAnswer(response):
                 hosts.answer(response)
             case OpenConnection(at, location):
                 assert self._group is not None
@@ -251,6 +251,8 @@ class Link:
                 _log.info("worker ends: %s", action.reason)
                 if not self._over.done():
                     self._over.set_result(action)
+            case _:
+                assert_never(action)
 
     async def _open(self, number: int, at: float, location: str | None) -> None:
         """Open the connection that was asked for last; one that was asked for before it is not wanted any more."""
@@ -313,11 +315,11 @@ class Link:
 
     def _refence(self) -> None:
         """Give hosts more time, when the answer to a heartbeat has given the worker more."""
-        holdings = self.agent.holdings
-        if holdings.renewals == self._renewals:
+        attempts = self.agent.attempts
+        if attempts.renewals == self._renewals:
             return
-        self._renewals = holdings.renewals
+        self._renewals = attempts.renewals
         assert self._hosts is not None
         self._hosts.refence(
-            {(held.task_id, held.attempt): held.fence_at for held in holdings.working()}
+            {(held.task_id, held.attempt): held.fence_at for held in attempts.working()}
         )

@@ -15,9 +15,9 @@ from typing import Final
 import msgspec
 
 from astraflow.core import errors
-from astraflow.worker.hosts import proc
+from astraflow.worker.hosts import procfs
 
-__all__ = ["HOST_ENV", "HostRecord", "forget_host", "kill_left_overs", "record_host"]
+__all__ = ["HOST_ENV", "HostRecord", "forget_host", "kill_orphans", "record_host"]
 
 FOLDER: Final = "hosts"
 HOST_ENV: Final = "ASTRAFLOW_HOST"
@@ -40,7 +40,7 @@ class HostRecord(msgspec.Struct, frozen=True):
 
 
 def record_host(folder: Path, record: HostRecord) -> None:
-    """Write a host down. No fsync: a machine that loses power has no left-overs."""
+    """Write a host down. No fsync: a machine that loses power leaves no orphans."""
     path = _path(folder, record.guard_pid)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".part")
@@ -53,7 +53,7 @@ def forget_host(folder: Path, guard_pid: int) -> None:
     _path(folder, guard_pid).unlink(missing_ok=True)
 
 
-def kill_left_overs(folder: Path) -> int:
+def kill_orphans(folder: Path) -> int:
     """Kill the hosts of an earlier boot that still live, and wait until they are gone. Call it before anything else.
 
     Returns how many processes were killed.
@@ -80,7 +80,7 @@ def _kill(record: HostRecord) -> int:
         if not alive:
             return len(killed)
         waiting = [fd for fd in map(_open, alive) if fd is not None]
-        proc.kill_all(alive)
+        procfs.kill_all(alive)
         killed.update(alive)
         try:
             for fd in waiting:
@@ -88,17 +88,17 @@ def _kill(record: HostRecord) -> int:
         finally:
             for fd in waiting:
                 os.close(fd)
-    raise errors.Unavailable(errors.INTERNAL, f"left-over hosts keep forking: {sorted(killed)}")
+    raise errors.Unavailable(errors.INTERNAL, f"orphaned hosts keep forking: {sorted(killed)}")
 
 
 def _alive(record: HostRecord) -> Iterator[int]:
-    if proc.start_time(record.guard_pid) == record.guard_start:
-        tree = proc.tree_of(record.guard_pid)
-        yield from (pid for pid in tree if proc.start_time(pid) is not None)
+    if procfs.start_time(record.guard_pid) == record.guard_start:
+        tree = procfs.tree_of(record.guard_pid)
+        yield from (pid for pid in tree if procfs.start_time(pid) is not None)
     if record.host_pid is not None and record.host_start is not None:
-        yield from proc.session_of(record.host_pid, record.host_start)
+        yield from procfs.session_of(record.host_pid, record.host_start)
     if record.mark is not None:
-        yield from proc.bearers_of(f"{HOST_ENV}={record.mark}")
+        yield from procfs.bearers_of(f"{HOST_ENV}={record.mark}")
 
 
 def _open(pid: int) -> int | None:
@@ -112,7 +112,7 @@ def _wait(pidfd: int) -> None:
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     if not poll.poll(GONE_TIMEOUT_MS):
-        raise errors.Unavailable(errors.INTERNAL, "a left-over host does not end after SIGKILL")
+        raise errors.Unavailable(errors.INTERNAL, "an orphaned host does not end after SIGKILL")
 
 
 def _path(folder: Path, guard_pid: int) -> Path:

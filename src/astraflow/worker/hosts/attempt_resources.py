@@ -17,9 +17,9 @@ from astraflow.core import errors
 from astraflow.core.protocol import business
 from astraflow.worker.hosts import frames
 from astraflow.worker.hosts.host import Host
-from astraflow.worker.hosts.running import Running
+from astraflow.worker.hosts.hosted_attempt import HostedAttempt
 
-__all__ = ["Custody", "Keeper", "LeasedAtStart", "refusal_of"]
+__all__ = ["AttemptResources", "LeasedAtStart", "ResourceBroker", "refusal_of"]
 
 _PASSING: Final = frozenset(
     {
@@ -41,24 +41,24 @@ class LeasedAtStart(NamedTuple):
     host: Host | None = None
 
 
-class Keeper(Protocol):
+class ResourceBroker(Protocol):
     """The registry, as hosts need it. All but the last four raise AstraflowError to refuse."""
 
     def lease_for(self, dispatch: business.Dispatch) -> LeasedAtStart:
         """Lease all that a dispatch refers to, or nothing."""
 
-    def register(self, dispatch: business.Dispatch, host: Host, frame: frames.Register) -> None:
+    def register(self, dispatch: business.Dispatch, host: Host, frame: frames.HostRegister) -> None:
         """An attempt has made something."""
 
     def lease(self, dispatch: business.Dispatch, host: Host, resource_id: str) -> frames.Handle:
         """A running attempt wants something more."""
 
-    def use(self, dispatch: business.Dispatch, frame: frames.Use) -> None:
+    def use(self, dispatch: business.Dispatch, frame: frames.HostUse) -> None:
         """Touch, release, evict."""
 
     def artifacts(
-        self, dispatch: business.Dispatch, artifacts: tuple[business.Artifact, ...]
-    ) -> tuple[business.Artifact, ...]:
+        self, dispatch: business.Dispatch, artifacts: tuple[business.ResultArtifact, ...]
+    ) -> tuple[business.ResultArtifact, ...]:
         """A result lists these: as the registry knows them."""
 
     def ended(self, dispatch: business.Dispatch) -> None:
@@ -74,13 +74,13 @@ class Keeper(Protocol):
         """What attempts and hosts have written and not registered takes that much room."""
 
 
-class Custody:
+class AttemptResources:
     """The pool's dealings with a keeper, or with none."""
 
-    def __init__(self, keeper: Keeper | None) -> None:
+    def __init__(self, keeper: ResourceBroker | None) -> None:
         self._keeper = keeper
 
-    def lease_for(self, running: Running) -> bool:
+    def lease_for(self, running: HostedAttempt) -> bool:
         """Lease what the attempt refers to; False if it must not start."""
         dispatch = running.dispatch
         if not dispatch.resource_refs:
@@ -93,32 +93,35 @@ class Custody:
         return True
 
     def on_frame(
-        self, host: Host, running: Running, frame: frames.Register | frames.Lease | frames.Use
+        self,
+        host: Host,
+        running: HostedAttempt,
+        frame: frames.HostRegister | frames.HostLease | frames.HostUse,
     ) -> None:
-        if isinstance(frame, frames.Lease):
+        if isinstance(frame, frames.HostLease):
             self._lease(host, running, frame)
             return
         try:
-            if isinstance(frame, frames.Register):
+            if isinstance(frame, frames.HostRegister):
                 self._needed().register(running.dispatch, host, frame)
             else:
                 self._needed().use(running.dispatch, frame)
         except errors.AstraflowError as problem:
             running.refusal = running.refusal or refusal_of(problem)
-            if isinstance(frame, frames.Register) and frame.kind == "memory":
+            if isinstance(frame, frames.HostRegister) and frame.kind == "memory":
                 host.close_object(frame.token)
 
-    def _lease(self, host: Host, running: Running, frame: frames.Lease) -> None:
+    def _lease(self, host: Host, running: HostedAttempt, frame: frames.HostLease) -> None:
         handle: frames.Handle | None = None
-        error: business.TaskError | None = None
+        error: business.AttemptError | None = None
         try:
             handle = self._needed().lease(running.dispatch, host, frame.resource_id)
         except errors.AstraflowError as problem:
             error = refusal_of(problem)
-        answer = frames.Leased(frame.task_id, frame.attempt, frame.request_id, handle, error)
+        answer = frames.HostLeased(frame.task_id, frame.attempt, frame.request_id, handle, error)
         host.send(frames.encode(answer))
 
-    def judged(self, running: Running, outcome: frames.Outcome) -> frames.Outcome:
+    def judged(self, running: HostedAttempt, outcome: frames.HostResult) -> frames.HostResult:
         """The outcome, or the failure that the registry makes of it."""
         if outcome.status not in ("SUCCEEDED", "SKIPPED"):
             return outcome
@@ -130,13 +133,13 @@ class Custody:
                 running.refusal = refusal_of(problem)
         if running.refusal is None:
             return outcome
-        return frames.Outcome(outcome.task_id, outcome.attempt, "FAILED", error=running.refusal)
+        return frames.HostResult(outcome.task_id, outcome.attempt, "FAILED", error=running.refusal)
 
-    def ended(self, running: Running) -> None:
+    def ended(self, running: HostedAttempt) -> None:
         if self._keeper is not None:
             self._keeper.ended(running.dispatch)
 
-    def closed(self, host: Host, closed: frames.Closed) -> None:
+    def closed(self, host: Host, closed: frames.HostClosed) -> None:
         if self._keeper is not None:
             self._keeper.closed(host, closed.token, closed.error)
 
@@ -148,16 +151,16 @@ class Custody:
         if self._keeper is not None:
             self._keeper.count_scratch(size_bytes)
 
-    def _needed(self) -> Keeper:
+    def _needed(self) -> ResourceBroker:
         if self._keeper is None:
             raise errors.Refused(errors.RESOURCE_MISSING, _NO_KEEPER)
         return self._keeper
 
 
-def refusal_of(problem: errors.AstraflowError) -> business.TaskError:
+def refusal_of(problem: errors.AstraflowError) -> business.AttemptError:
     """What the registry refused, as the failure of an attempt."""
     code = problem.code
-    return business.TaskError(
+    return business.AttemptError(
         code.code,
         "INFRASTRUCTURE" if code in _PASSING else "CONFIGURATION",
         problem.message,

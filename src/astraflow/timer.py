@@ -1,4 +1,4 @@
-"""An alarm: the one timer of a shell round a core object that says when it wants to be woken (`deadline`)."""
+"""The one timer of a shell around a core object that says by `deadline` when it must be woken."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from collections.abc import Callable
 
 from astraflow.clock import Clock
 
-__all__ = ["Alarm"]
+__all__ = ["WakeupTimer"]
 
 
-class Alarm:
-    """Rings once, at the earliest time that it was set to. Use from one running loop."""
+class WakeupTimer:
+    """Fires once, at the earliest time that it was set to. Use from one running loop."""
 
-    __slots__ = ("_at", "_clock", "_handle", "_loop", "_ring")
+    __slots__ = ("_at", "_clock", "_fire", "_handle", "_loop")
 
-    def __init__(self, clock: Clock, ring: Callable[[], None]) -> None:
+    def __init__(self, clock: Clock, fire: Callable[[], None]) -> None:
         self._clock = clock
-        self._ring = ring
+        self._fire = fire
         self._loop = asyncio.get_running_loop()
         self._handle: asyncio.TimerHandle | None = None
         self._at = 0.0
 
     @property
     def at(self) -> float | None:
-        """When it rings, if it is set."""
+        """When it fires, if it is set."""
         return self._at if self._handle is not None else None
 
     def set(self, deadline: float | None) -> None:
-        """Ring at the deadline at the latest. One that is set to an earlier time stays: whoever it wakes finds out that
+        """Fire at the deadline at the latest. One that is set to an earlier time stays: whoever it wakes finds out that
         there is nothing to do yet, which is cheaper than a new timer for every turn."""
         if deadline is None or (self._handle is not None and self._at <= deadline):
             return
@@ -43,4 +43,4 @@ class Alarm:
 
     def _on_time(self) -> None:
         self._handle = None
-        self._ring()
+        self._fire()

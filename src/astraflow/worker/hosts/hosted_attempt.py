@@ -11,13 +11,13 @@ import msgspec
 
 from astraflow.core.protocol import business
 from astraflow.worker.hosts import frames
-from astraflow.worker.hosts.allowance import Allowance
-from astraflow.worker.hosts.settings import HostSettings
+from astraflow.worker.hosts.rate_limit import RateLimit
+from astraflow.worker.hosts.settings import PoolSettings
 
 if TYPE_CHECKING:
     from astraflow.worker.hosts.host import Host
 
-__all__ = ["PendingFeedback", "Running"]
+__all__ = ["HostedAttempt", "PendingFeedback"]
 
 MERGE_CHUNKS: Final = 64
 MERGE_BYTES: Final = 64 * 1024
@@ -46,14 +46,14 @@ class PendingFeedback:
         "_stage",
     )
 
-    def __init__(self, settings: HostSettings, now: float, secrets: Collection[str] = ()) -> None:
+    def __init__(self, settings: PoolSettings, now: float, secrets: Collection[str] = ()) -> None:
         self._secrets = secrets
-        self._allowance = Allowance(settings.feedback_bytes_per_s, now, settings.feedback_bytes)
+        self._allowance = RateLimit(settings.feedback_bytes_per_s, now, settings.feedback_bytes)
         self._indexes: dict[str, int] = {}
         self._clear()
 
     def _clear(self) -> None:
-        self._chunks: list[business.Chunk] = []
+        self._chunks: list[business.FeedbackChunk] = []
         self._size = 0
         self._dropped = 0
         self._progress: float | None = None
@@ -64,7 +64,7 @@ class PendingFeedback:
     def is_full(self) -> bool:
         return len(self._chunks) >= MERGE_CHUNKS or self._size >= MERGE_BYTES
 
-    def add(self, said: frames.Feedback, now: float) -> None:
+    def add(self, said: frames.HostFeedback, now: float) -> None:
         self._dropped += said.dropped
         for name, value in (
             ("_progress", said.progress),
@@ -80,9 +80,9 @@ class PendingFeedback:
         """Lines that the worker read itself."""
         self._dropped += dropped
         for line in lines:
-            self._add_chunk(business.Chunk(channel, 0, text=line), now)
+            self._add_chunk(business.FeedbackChunk(channel, 0, text=line), now)
 
-    def _add_chunk(self, chunk: business.Chunk, now: float) -> None:
+    def _add_chunk(self, chunk: business.FeedbackChunk, now: float) -> None:
         size = (
             CHUNK_OVERHEAD_BYTES + len(chunk.text or chunk.data_base64 or "") + len(chunk.metadata)
         )
@@ -124,7 +124,7 @@ def _masked(text: str, secrets: Collection[str]) -> str:
     return text
 
 
-class Running:
+class HostedAttempt:
     """One attempt, from `start` until it has ended."""
 
     __slots__ = (
@@ -160,7 +160,9 @@ class Running:
         self.feedback: PendingFeedback | None = None
         self.leased: tuple[frames.Handle, ...] = ()
         self.pinned: Host | None = None  # the host that holds an object which it needs
-        self.refusal: business.TaskError | None = None  # the first that the registry has refused it
+        self.refusal: business.AttemptError | None = (
+            None  # the first that the registry has refused it
+        )
 
     @property
     def needs_own_host(self) -> bool:
@@ -173,7 +175,7 @@ class Running:
         given = self.dispatch.secrets
         return [value for value in given.values() if len(value) >= SECRET_CHARS] if given else ()
 
-    def masked_error(self, error: business.TaskError) -> business.TaskError:
+    def masked_error(self, error: business.AttemptError) -> business.AttemptError:
         secrets = self.secrets
         if not secrets:
             return error
@@ -183,7 +185,7 @@ class Running:
     def start_frame(self) -> bytes:
         dispatch = self.dispatch
         return frames.encode(
-            frames.Start(
+            frames.HostStart(
                 dispatch.task_id,
                 dispatch.attempt,
                 dispatch.run_id,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 __all__ = [
-    "Held",
+    "ProcessUsage",
     "bearers_of",
     "children_of",
     "held_below",
@@ -84,14 +84,14 @@ def bearers_of(mark: str) -> list[int]:
     return found
 
 
-class Held(NamedTuple):
+class ProcessUsage(NamedTuple):
     """What a tree of processes takes."""
 
     processes: int
     rss_bytes: int
 
 
-def held_below(pid: int) -> Held:
+def held_below(pid: int) -> ProcessUsage:
     """What all below a process take."""
     pages = 0
     below = tree_of(pid)[1:]
@@ -100,7 +100,7 @@ def held_below(pid: int) -> Held:
             pages += int(Path(f"/proc/{one}/statm").read_text().split()[1])
         except (FileNotFoundError, ProcessLookupError):
             continue
-    return Held(len(below), pages * _PAGE_BYTES)
+    return ProcessUsage(len(below), pages * _PAGE_BYTES)
 
 
 def machine_memory() -> int | None:

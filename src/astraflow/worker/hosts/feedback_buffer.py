@@ -9,36 +9,38 @@ from typing import Final
 from astraflow.clock import Clock
 from astraflow.core.protocol import business
 from astraflow.worker.hosts import frames
-from astraflow.worker.hosts.running import PendingFeedback, Running
-from astraflow.worker.hosts.settings import HostSettings
+from astraflow.worker.hosts.hosted_attempt import HostedAttempt, PendingFeedback
+from astraflow.worker.hosts.settings import PoolSettings
 
-__all__ = ["Teller"]
+__all__ = ["FeedbackBuffer"]
 
 MERGE_S: Final = 0.05
 """How long feedback waits for more of it."""
 
 
-class Teller:
+class FeedbackBuffer:
     """Hands feedback to `tell`, a frame per attempt and moment."""
 
     def __init__(
-        self, settings: HostSettings, clock: Clock, tell: Callable[[business.Feedback], None]
+        self, settings: PoolSettings, clock: Clock, tell: Callable[[business.Feedback], None]
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._tell = tell
-        self._waiting: dict[tuple[str, int], Running] = {}
+        self._waiting: dict[tuple[str, int], HostedAttempt] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, running: Running, said: frames.Feedback) -> None:
+    def add(self, running: HostedAttempt, said: frames.HostFeedback) -> None:
         self._pending(running).add(said, self._clock.now())
         self._tell_soon(running)
 
-    def add_lines(self, running: Running, channel: str, lines: list[str], dropped: int) -> None:
+    def add_lines(
+        self, running: HostedAttempt, channel: str, lines: list[str], dropped: int
+    ) -> None:
         self._pending(running).add_lines(channel, lines, dropped, self._clock.now())
         self._tell_soon(running)
 
-    def finish(self, running: Running) -> None:
+    def finish(self, running: HostedAttempt) -> None:
         """Tell what is left, because the attempt has ended."""
         if running.feedback is not None:
             self._waiting.pop(running.key, None)
@@ -48,12 +50,12 @@ class Teller:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _pending(self, running: Running) -> PendingFeedback:
+    def _pending(self, running: HostedAttempt) -> PendingFeedback:
         if running.feedback is None:
             running.feedback = PendingFeedback(self._settings, self._clock.now(), running.secrets)
         return running.feedback
 
-    def _tell_soon(self, running: Running) -> None:
+    def _tell_soon(self, running: HostedAttempt) -> None:
         assert running.feedback is not None
         if running.feedback.is_full:
             self._waiting.pop(running.key, None)
@@ -69,7 +71,7 @@ class Teller:
         for running in waiting.values():
             self._tell_now(running)
 
-    def _tell_now(self, running: Running) -> None:
+    def _tell_now(self, running: HostedAttempt) -> None:
         assert running.feedback is not None
         feedback = running.feedback.take(running.dispatch)
         if feedback is not None and not running.is_killed:

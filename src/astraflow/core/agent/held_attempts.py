@@ -22,7 +22,7 @@ from astraflow.core.protocol.business import Dispatch, ExecError, NextRequest, R
 from astraflow.core.protocol.limits import FENCE_RATIO
 from astraflow.core.protocol.wire import AttemptRef
 
-__all__ = ["Held", "Holdings", "fence_of"]
+__all__ = ["HeldAttempt", "HeldAttempts", "fence_of"]
 
 REMEMBERED_TASKS: Final = 100_000
 """Tasks whose highest attempt is remembered; the oldest are forgotten. A frame cannot be older than its lease."""
@@ -30,7 +30,7 @@ REMEMBERED_TASKS: Final = 100_000
 Phase = Literal["running", "stopping", "killing", "done"]
 
 
-class Held:
+class HeldAttempt:
     """One attempt that was taken."""
 
     __slots__ = (
@@ -79,15 +79,15 @@ class Held:
         return AttemptRef(self.task_id, self.attempt)
 
 
-class Holdings:
+class HeldAttempts:
     """The attempts of one worker. Decides; starts and kills nothing itself."""
 
     def __init__(self, max_parallel: int) -> None:
         self.max_parallel = max_parallel
         self.is_draining = False
         self.renewals = 0  # answered heartbeats so far: each may have moved fences
-        self._held: dict[str, Held] = {}
-        self._reports: dict[tuple[str, int], Held] = {}
+        self._held: dict[str, HeldAttempt] = {}
+        self._reports: dict[tuple[str, int], HeldAttempt] = {}
         self._highest: OrderedDict[str, int] = OrderedDict()
         self._keys: dict[str, str] = {}
         # No fence and no timeout is earlier than this; it may be too early, never too late. Looking at every
@@ -98,8 +98,8 @@ class Holdings:
 
     def offer(
         self, dispatch: Dispatch, since_sent_at: float | None, now: float
-    ) -> Held | str | None:
-        """Take an attempt (`Held`: start it), refuse it (an error code), or know it already (None).
+    ) -> HeldAttempt | str | None:
+        """Take an attempt (`HeldAttempt`: start it), refuse it (an error code), or know it already (None).
 
         `since_sent_at` is when this worker sent the frame that the lease names, if it knows it.
         """
@@ -111,7 +111,7 @@ class Holdings:
         if refusal is not None:
             return refusal
         assert since_sent_at is not None
-        held = Held(dispatch, fence_of(since_sent_at, dispatch.lease.ttl_ms / 1000), now)
+        held = HeldAttempt(dispatch, fence_of(since_sent_at, dispatch.lease.ttl_ms / 1000), now)
         self._held[held.task_id] = held
         self._nothing_before = min(self._nothing_before, held.due_at)
         if dispatch.concurrency_key is not None:
@@ -150,17 +150,17 @@ class Holdings:
 
     # -- looking ----------------------------------------------------------------------------
 
-    def find(self, task_id: str, attempt: int) -> Held | None:
+    def find(self, task_id: str, attempt: int) -> HeldAttempt | None:
         held = self._held.get(task_id)
         if held is not None and held.attempt == attempt:
             return held
         return self._reports.get((task_id, attempt))
 
-    def working(self) -> list[Held]:
+    def working(self) -> list[HeldAttempt]:
         """Attempts that run or are being stopped."""
         return list(self._held.values())
 
-    def reports(self) -> list[Held]:
+    def reports(self) -> list[HeldAttempt]:
         """Attempts whose report is held, oldest first."""
         return list(self._reports.values())
 
@@ -189,13 +189,13 @@ class Holdings:
         self._nothing_before = min((held.due_at for held in self._held.values()), default=inf)
         return now >= self._nothing_before
 
-    def past_fence(self, now: float) -> list[Held]:
+    def past_fence(self, now: float) -> list[HeldAttempt]:
         """Attempts that must be killed now."""
         return [
             held for held in self._held.values() if held.phase != "killing" and held.fence_at <= now
         ]
 
-    def past_timeout(self, now: float) -> list[Held]:
+    def past_timeout(self, now: float) -> list[HeldAttempt]:
         """Attempts that have run longer than their node allows."""
         return [
             held
@@ -209,7 +209,7 @@ class Holdings:
 
     # -- ending -----------------------------------------------------------------------------
 
-    def finish(self, held: Held, report: Result | ExecError) -> None:
+    def finish(self, held: HeldAttempt, report: Result | ExecError) -> None:
         """The attempt has ended and this is what to tell of it."""
         assert held.phase != "done", "an attempt has one report"
         self._let_go(held)
@@ -217,7 +217,7 @@ class Holdings:
         held.report = report
         self._reports[held.task_id, held.attempt] = held
 
-    def drop(self, held: Held) -> None:
+    def drop(self, held: HeldAttempt) -> None:
         """The attempt is dead and there is nothing to tell (Rule 3)."""
         self._let_go(held)
 
@@ -228,7 +228,7 @@ class Holdings:
             if held.frame_id in acked:
                 del self._reports[name]
 
-    def _let_go(self, held: Held) -> None:
+    def _let_go(self, held: HeldAttempt) -> None:
         del self._held[held.task_id]
         key = held.dispatch.concurrency_key
         if key is None:

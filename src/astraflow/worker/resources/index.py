@@ -12,10 +12,10 @@ from typing import Final
 
 from astraflow.clock import Clock
 from astraflow.core import errors
-from astraflow.worker.resources.ledger import Ledger
-from astraflow.worker.resources.resource import Kind, Resource, State
+from astraflow.worker.resources.database import ResourceDatabase
+from astraflow.worker.resources.resource import Kind, LocalResource, State
 
-__all__ = ["Shelf"]
+__all__ = ["ResourceIndex"]
 
 _log: Final = logging.getLogger(__name__)
 
@@ -23,15 +23,15 @@ TOMBSTONE_S: Final = 86_400
 MAX_TOMBSTONES: Final = 10_000
 
 
-class Shelf:
+class ResourceIndex:
     """Entries and tombstones. `close` it."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         """Raises StoreError when the ledger cannot be opened."""
-        self._ledger = Ledger(path)
+        self._ledger = ResourceDatabase(path)
         self._clock = clock
-        self._by_id: dict[str, Resource] = {}
-        self._live: dict[str, Resource] = {}
+        self._by_id: dict[str, LocalResource] = {}
+        self._live: dict[str, LocalResource] = {}
         self.used: dict[Kind, int] = {"file": 0, "memory": 0}
         self.sessions = 0
         self._rooms: dict[
@@ -41,10 +41,10 @@ class Shelf:
     def close(self) -> None:
         self._ledger.close()
 
-    def load(self) -> Iterator[Resource]:
+    def load(self) -> Iterator[LocalResource]:
         """Everything that was written down. Of several rows with one id the last counts; the others are given too,
         as gone, so that what they left can be taken away."""
-        newest: dict[str, Resource] = {}
+        newest: dict[str, LocalResource] = {}
         for resource in self._ledger.load():
             older = newest.get(resource.resource_id)
             if older is not None:
@@ -61,15 +61,15 @@ class Shelf:
 
     # -- reading ----------------------------------------------------------------------------
 
-    def find(self, resource_id: str) -> Resource | None:
+    def find(self, resource_id: str) -> LocalResource | None:
         """The one that has this id, or had it last."""
         return self._by_id.get(resource_id)
 
-    def find_token(self, token: str) -> Resource | None:
+    def find_token(self, token: str) -> LocalResource | None:
         """The one of a registration, while it is here."""
         return self._live.get(token)
 
-    def live(self) -> ValuesView[Resource]:
+    def live(self) -> ValuesView[LocalResource]:
         return self._live.values()
 
     def tokens(self) -> frozenset[str]:
@@ -80,7 +80,7 @@ class Shelf:
 
     # -- changing ---------------------------------------------------------------------------
 
-    def add(self, resource: Resource) -> None:
+    def add(self, resource: LocalResource) -> None:
         """Put one there, in the place of a tombstone of its id. Its row was saved before."""
         old = self._by_id.get(resource.resource_id)
         if old is not None:
@@ -89,23 +89,23 @@ class Shelf:
         self._by_id[resource.resource_id] = self._live[resource.token] = resource
         self._count(resource, 1)
 
-    def save(self, resource: Resource) -> None:
+    def save(self, resource: LocalResource) -> None:
         """Raises StoreError when nothing can be written."""
         self._ledger.save(resource)
 
-    def note(self, resource: Resource) -> None:
+    def note(self, resource: LocalResource) -> None:
         """Write down a change. One that cannot be written is lost at the next start, and nothing before."""
         try:
             self._ledger.save(resource)
         except errors.StoreError as problem:
             _log.warning("%s", problem.message)
 
-    def leave(self, resource: Resource, reason: str) -> None:
+    def leave(self, resource: LocalResource, reason: str) -> None:
         """It is on its way out: it takes no room from now on."""
         self._count(resource, -1)
         resource.state, resource.reason = "evicting", reason
 
-    def bury(self, resource: Resource, state: State, reason: str) -> None:
+    def bury(self, resource: LocalResource, state: State, reason: str) -> None:
         """It is gone; the tombstone stays for a day."""
         self._count(resource, -1)
         del self._live[resource.token]
@@ -113,7 +113,7 @@ class Shelf:
         resource.gone_at = self._clock.wall_ms()
         self.note(resource)
 
-    def drop(self, resource: Resource) -> None:
+    def drop(self, resource: LocalResource) -> None:
         """It is gone without a trace, because its id has a new owner."""
         self._count(resource, -1)
         del self._live[resource.token]
@@ -150,7 +150,7 @@ class Shelf:
     def room_bytes(self, room_key: str) -> int:
         return self._rooms.get(room_key, [0, 0])[1]
 
-    def _count(self, resource: Resource, sign: int) -> None:
+    def _count(self, resource: LocalResource, sign: int) -> None:
         if not _counts(resource):
             return
         room = self._rooms.setdefault(resource.room_key, [0, resource.size_bytes])
@@ -168,5 +168,5 @@ class Shelf:
             _log.warning("%s", problem.message)
 
 
-def _counts(resource: Resource) -> bool:
+def _counts(resource: LocalResource) -> bool:
     return resource.state == "ready" and not resource.is_gone

@@ -9,36 +9,44 @@ from typing import Any
 import msgspec
 
 from astraflow.core.protocol import business
-from astraflow.worker.hosts import HostSettings, frames
-from astraflow.worker.hosts.allowance import Allowance
-from astraflow.worker.hosts.running import (
+from astraflow.worker.hosts import PoolSettings, frames
+from astraflow.worker.hosts.hosted_attempt import (
     MERGE_BYTES,
     MERGE_CHUNKS,
+    HostedAttempt,
     PendingFeedback,
-    Running,
 )
+from astraflow.worker.hosts.rate_limit import RateLimit
 
 PARAMETERS = msgspec.Raw(b'{"a": 1}')
 DISPATCH = business.Dispatch(
-    "r", "t", 2, 1, "n", "p.x", business.PackageRef("p", "1"), PARAMETERS, business.Lease(1, "hb")
+    "r",
+    "t",
+    2,
+    1,
+    "n",
+    "p.x",
+    business.PackageId("p", "1"),
+    PARAMETERS,
+    business.LeaseGrant(1, "hb"),
 )
 
 
 def pending(**settings: Any) -> PendingFeedback:
-    return PendingFeedback(HostSettings(**settings), 0.0)
+    return PendingFeedback(PoolSettings(**settings), 0.0)
 
 
-def said(*chunks: business.Chunk, **fields: Any) -> frames.Feedback:
-    return frames.Feedback("t", 2, chunks=chunks, **fields)
+def said(*chunks: business.FeedbackChunk, **fields: Any) -> frames.HostFeedback:
+    return frames.HostFeedback("t", 2, chunks=chunks, **fields)
 
 
-def chunk(text: str, index: int = 0, channel: str = "llm") -> business.Chunk:
-    return business.Chunk(channel, index, text=text)
+def chunk(text: str, index: int = 0, channel: str = "llm") -> business.FeedbackChunk:
+    return business.FeedbackChunk(channel, index, text=text)
 
 
 class TestAllowance:
     def test_a_second_is_worth_the_rate_and_no_more_is_saved(self) -> None:
-        allowance = Allowance(10, 0.0, 1000)
+        allowance = RateLimit(10, 0.0, 1000)
         assert allowance.take(10, 0.0)
         assert not allowance.take(1, 0.0)
         assert allowance.take(5, 0.5)
@@ -46,7 +54,7 @@ class TestAllowance:
         assert allowance.take(10, 100.0)
 
     def test_the_total_ends_it_for_good(self) -> None:
-        allowance = Allowance(10, 0.0, 15)
+        allowance = RateLimit(10, 0.0, 15)
         assert allowance.take(10, 0.0)
         assert not allowance.take(6, 9.0)
         assert allowance.take(5, 9.0)
@@ -104,7 +112,7 @@ class TestPendingFeedback:
 
 class TestRunning:
     def test_a_start_carries_what_a_handler_may_know(self) -> None:
-        running = Running(DISPATCH, 9.0, 0.0)
+        running = HostedAttempt(DISPATCH, 9.0, 0.0)
         running.folder = Path("/data/host/1")
         (raw,) = frames.Splitter().feed(running.start_frame())
         assert json.loads(raw) == {
@@ -120,6 +128,6 @@ class TestRunning:
         }
 
     def test_an_attempt_that_was_lost_before_needs_a_host_of_its_own(self) -> None:
-        assert not Running(DISPATCH, 9.0, 0.0).needs_own_host
+        assert not HostedAttempt(DISPATCH, 9.0, 0.0).needs_own_host
         lost = msgspec.structs.replace(DISPATCH, attempt=3)
-        assert Running(lost, 9.0, 0.0).needs_own_host
+        assert HostedAttempt(lost, 9.0, 0.0).needs_own_host

@@ -24,7 +24,7 @@ from astraflow.core.workflow.manifest_rules import is_package_name
 from astraflow.core.workflow.versions import parse_version
 from astraflow.packages.archive import MANIFEST
 
-__all__ = ["ENVIRONMENT", "RECORD", "Installed", "Shelf", "to_the_end", "write_durably"]
+__all__ = ["ENVIRONMENT", "RECORD", "Installed", "PackageIndex", "to_the_end", "write_durably"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -58,7 +58,7 @@ class Installed(msgspec.Struct, frozen=True):
         return self.name, self.version
 
 
-class Shelf:
+class PackageIndex:
     """The folder itself. All methods block; one thread at a time."""
 
     def __init__(self, data_dir: Path) -> None:

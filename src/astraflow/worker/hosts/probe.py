@@ -10,11 +10,11 @@ import msgspec
 
 from astraflow.clock import Clock
 from astraflow.core import errors
-from astraflow.core.protocol.business import TaskError
+from astraflow.core.protocol.business import AttemptError
 from astraflow.worker.hosts import frames
 from astraflow.worker.hosts.process import HostProcess
 from astraflow.worker.hosts.scratch import Scratch
-from astraflow.worker.hosts.settings import HostSettings, HostSpec
+from astraflow.worker.hosts.settings import HostSpec, PoolSettings
 
 __all__ = ["probe"]
 
@@ -23,7 +23,7 @@ STOP_GRACE_S: Final = 2.0
 MESSAGE_CHARS: Final = 4_000
 
 
-async def probe(spec: HostSpec, settings: HostSettings, folder: Path, clock: Clock) -> None:
+async def probe(spec: HostSpec, settings: PoolSettings, folder: Path, clock: Clock) -> None:
     """Load a package once, as a pool would. When this returns, nothing of the host is left.
 
     Raises:
@@ -31,7 +31,7 @@ async def probe(spec: HostSpec, settings: HostSettings, folder: Path, clock: Clo
         Unavailable: the host died or did not answer in time.
         OSError: no host can be started.
     """
-    listener = _Listener()
+    listener = _ProbeListener()
     loop = asyncio.get_running_loop()
     process = HostProcess(spec, settings, folder, clock, loop, listener)
     process.arm(clock.now() + settings.start_timeout_s + STOP_GRACE_S)
@@ -39,7 +39,7 @@ async def probe(spec: HostSpec, settings: HostSettings, folder: Path, clock: Clo
     try:
         async with asyncio.timeout(settings.start_timeout_s):
             await listener.answered.wait()
-        process.send(frames.encode(frames.Stop()))
+        process.send(frames.encode(frames.HostStop()))
         process.kill_later(STOP_GRACE_S)
         await listener.ended.wait()
     except TimeoutError:
@@ -61,12 +61,12 @@ async def probe(spec: HostSpec, settings: HostSettings, folder: Path, clock: Clo
         raise errors.Unavailable(errors.PKG_INSTALL_FAILED, message)
 
 
-class _Listener:
+class _ProbeListener:
     def __init__(self) -> None:
         self.answered = asyncio.Event()
         self.ended = asyncio.Event()
         self.is_ready = False
-        self.error: TaskError | None = None
+        self.error: AttemptError | None = None
         self.why = ""
 
     def on_frames(self, frames_read: list[bytes]) -> None:
@@ -76,10 +76,10 @@ class _Listener:
             except (frames.BrokenStream, msgspec.ValidationError) as problem:
                 self.on_broken(str(problem))
                 return
-            if isinstance(frame, frames.Hello):
+            if isinstance(frame, frames.HostHello):
                 self.is_ready = True
                 self.answered.set()
-            elif isinstance(frame, frames.LoadFailed):
+            elif isinstance(frame, frames.HostBroken):
                 self.error = frame.error  # it ends now by itself
 
     def on_output(self, channel: str, lines: list[str], dropped: int) -> None:

@@ -17,9 +17,9 @@ from typing import Final
 import msgspec
 
 from astraflow.core import errors
-from astraflow.worker.resources.resource import Resource
+from astraflow.worker.resources.resource import LocalResource
 
-__all__ = ["Ledger"]
+__all__ = ["ResourceDatabase"]
 
 _log: Final = logging.getLogger(__name__)
 
@@ -36,10 +36,10 @@ _SAVE: Final = (
 _DELETE: Final = "DELETE FROM resources WHERE token = ?"
 
 _encode: Final = msgspec.json.Encoder().encode
-_decode: Final = msgspec.json.Decoder(Resource).decode
+_decode: Final = msgspec.json.Decoder(LocalResource).decode
 
 
-class Ledger:
+class ResourceDatabase:
     """Rows on disk. Used on one thread; `close` it."""
 
     def __init__(self, path: Path) -> None:
@@ -56,9 +56,9 @@ class Ledger:
             self._set_aside()
             self._rows = self._open()
 
-    def load(self) -> list[Resource]:
+    def load(self) -> list[LocalResource]:
         """All that can be read, oldest first; what cannot is deleted."""
-        found: list[Resource] = []
+        found: list[LocalResource] = []
         for token, record in self._rows.execute(_LOAD).fetchall():
             try:
                 resource = _decode(record)
@@ -71,7 +71,7 @@ class Ledger:
                 self._rows.execute(_DELETE, (token,))
         return found
 
-    def save(self, *resources: Resource) -> None:
+    def save(self, *resources: LocalResource) -> None:
         """Raises StoreError when nothing can be written."""
         self._write(_SAVE, [(one.token, _encode(one)) for one in resources])
 

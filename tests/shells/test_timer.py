@@ -1,28 +1,28 @@
-"""The alarm, in virtual time: nothing here waits."""
+"""The timer, in virtual time: nothing here waits."""
 
 from __future__ import annotations
 
 import asyncio
 
-from astraflow.alarm import Alarm
+from astraflow.timer import WakeupTimer
 from tests.sim.loop import LoopClock, VirtualLoop, run_virtual
 
 
 def rung(*settings: float | None, cancels: bool = False) -> list[float]:
-    """When an alarm rings that is set to these times, one after the other."""
+    """When a timer rings that is set to these times, one after the other."""
 
     async def main(loop: VirtualLoop) -> list[float]:
         clock = LoopClock(loop)
         start = clock.now()
         rang: list[float] = []
-        alarm = Alarm(clock, lambda: rang.append(round(clock.now() - start, 6)))
+        timer = WakeupTimer(clock, lambda: rang.append(round(clock.now() - start, 6)))
         for when in settings:
-            alarm.set(None if when is None else start + when)
+            timer.set(None if when is None else start + when)
         if cancels:
-            alarm.cancel()
-            assert alarm.at is None
+            timer.cancel()
+            assert timer.at is None
         await asyncio.sleep(60.0)
-        assert alarm.at is None
+        assert timer.at is None
         return rang
 
     return run_virtual(main)

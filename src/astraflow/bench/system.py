@@ -8,7 +8,7 @@ from time import perf_counter
 
 import msgspec
 
-from astraflow.bench.processes import Client, chain, fan_out
+from astraflow.bench.processes import BenchClient, chain, fan_out
 
 __all__ = ["Measured", "Sizes", "measure"]
 
@@ -35,7 +35,7 @@ class Measured(msgspec.Struct, frozen=True):
     many_runs_per_s: float
 
 
-async def timed(client: Client, request: bytes) -> float:
+async def timed(client: BenchClient, request: bytes) -> float:
     """Seconds from the acceptance of a run to its end, as its tenant sees it."""
     async with client.stream() as events:
         run_id = await client.submit(request)
@@ -44,7 +44,7 @@ async def timed(client: Client, request: bytes) -> float:
         return perf_counter() - started
 
 
-async def singles(client: Client, count: int) -> list[float]:
+async def singles(client: BenchClient, count: int) -> list[float]:
     """Milliseconds from the submission of one node to its result, one after the other."""
     times = []
     for number in range(count + WARM_SINGLES):
@@ -60,7 +60,7 @@ async def singles(client: Client, count: int) -> list[float]:
     return times
 
 
-async def many(client: Client, count: int) -> float:
+async def many(client: BenchClient, count: int) -> float:
     """Runs a second, of many small ones submitted at once."""
     requests = [fan_out(8) for _ in range(count)]
     async with client.stream() as events:
@@ -72,7 +72,7 @@ async def many(client: Client, count: int) -> float:
 
 async def measure(port: int, sizes: Sizes) -> Measured:
     """Measure a scheduler that listens here and has a worker."""
-    client = Client(port)
+    client = BenchClient(port)
     try:
         await timed(client, fan_out(50))  # the host is started, code is warm
         rounds = range(sizes.rounds)
