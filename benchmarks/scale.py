@@ -105,10 +105,8 @@ async def _idle_worker(port: int, number: int, clock: SystemClock) -> None:
     offer = RegisterOffer(control.Capabilities(control.Concurrency(1), ("python",)))
     agent = Agent(session, HeldAttempts(1), lambda: offer)
 
-    link = AgentRunner(
-        agent, Schedulers([f"ws://127.0.0.1:{port}/ws/worker"]), connect, clock, _refuse
-    )
-    await link.run(_NoHosts())
+    link = AgentRunner(agent, Schedulers([f"ws://127.0.0.1:{port}/ws/worker"]), connect, clock)
+    await link.run(_NoHosts(), _refuse)
 
 
 async def connected(system: System) -> list[Figure]:

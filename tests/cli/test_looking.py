@@ -30,7 +30,7 @@ def test_runs_are_listed_as_lines_and_as_json(server: Up, finished: str) -> None
     assert finished in [one["runId"] for one in page["items"]]
     assert page["nextCursor"] is None
     nothing = server.astra("runs", "list", "--status", "failed")
-    assert (nothing.code, nothing.out, nothing.err) == (0, "", "no runs\n")
+    assert (nothing.code, nothing.out, nothing.err) == (0, "", "No runs\n")
 
 
 def test_a_long_list_comes_in_pages(server: Up, finished: str) -> None:
@@ -42,7 +42,7 @@ def test_a_long_list_comes_in_pages(server: Up, finished: str) -> None:
     ).json
     assert second["items"] != first["items"]
     told = server.astra("runs", "list", "--limit", "1")
-    assert "there are more" in told.err
+    assert "there are more rows" in told.err
     assert len(server.astra("runs", "list", "--limit", "0").out.splitlines()) >= 2
 
 
@@ -65,7 +65,7 @@ def test_a_node_that_waits_says_for_what(server: Up) -> None:
         workflow(node(1, "sleep", "One", **keyed), node(2, "sleep", "Two", **keyed))
     )
     shown = server.astra("runs", "show", run_id).out
-    assert "waits for key" in " ".join(shown.split())
+    assert "waiting for key" in " ".join(shown.split())
     assert server.astra("runs", "cancel", run_id, "--yes").code == 0
 
 
@@ -112,7 +112,7 @@ def test_cancelling_asks_first(server: Up) -> None:
 def test_a_workflow_is_saved_shown_and_deleted(server: Up) -> None:
     saved = server.astra("workflows", "save", str(HELLO))
     workflow_id = saved.out.strip()
-    assert "saved as version" in saved.err
+    assert "Saved as version" in saved.err
     new = server.astra("workflows", "save", str(HELLO), "--if-version", "0")
     assert new.code == 1, "it is not new any more"
     shown = server.astra("workflows", "show", workflow_id)

@@ -66,7 +66,7 @@ def test_the_doctor_asks_postgresql_and_changes_nothing(tmp_path: Path, url: str
 
     found = verdict()
     assert found["verdict"] == "ok"
-    assert "made at the first start" in found["says"]
+    assert "created at the first start" in found["says"]
     assert schemas(url) == 0
     assert astra("db", "migrate", "--database-url", url, cwd=tmp_path, **SECRET).code == 0
     assert f"schema {NEWEST}" in verdict()["says"]
@@ -83,16 +83,16 @@ def test_the_status_of_a_database_says_what_is_pending_and_migrates_nothing(
     shown = status("--json").json
     assert (shown["schemaVersion"], len(shown["pendingMigrations"])) == (0, NEWEST)
     assert schemas(url) == 0
-    assert "there is no store yet" in status().err
+    assert "the store does not exist yet" in status().err
     made = astra("db", "migrate", "--database-url", url, cwd=tmp_path, **SECRET)
-    assert made.err == f"the schema went from version 0 to {NEWEST}\n"
+    assert made.err == f"Upgraded the schema from version 0 to {NEWEST}\n"
     shown = status("--json").json
     assert (shown["schemaVersion"], shown["pendingMigrations"], shown["runs"]) == (NEWEST, [], 0)
     ask(url, f"DELETE FROM astraflow.migrations WHERE version = {NEWEST}")
     shown = status("--json").json
     assert shown["schemaVersion"] == NEWEST - 1
     assert shown["pendingMigrations"] == [f"{NEWEST:04} {load_migrations('postgres')[-1].name}"]
-    assert "`astra db migrate` brings it forward" in status().err
+    assert "upgrade it with `astra db migrate`" in status().err
     assert ask(url, "SELECT max(version) FROM astraflow.migrations") == NEWEST - 1
 
 

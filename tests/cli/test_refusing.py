@@ -107,7 +107,9 @@ def test_a_store_is_made_checked_and_swept_without_a_server(tmp_path: Path) -> N
     missing = astra("db", "status", cwd=tmp_path)
     assert missing.code == 3
     assert "there is no store yet: var/astraflow.db" in missing.err
-    assert astra("db", "migrate", cwd=tmp_path).err.startswith("the schema went from version 0 to ")
+    assert astra("db", "migrate", cwd=tmp_path).err.startswith(
+        "Upgraded the schema from version 0 to "
+    )
     shown = astra("db", "status", "--json", cwd=tmp_path).json
     assert (shown["openedBy"], shown["runs"]) == (None, 0)
     swept = astra("db", "sweep", "--yes", "--json", cwd=tmp_path)

@@ -105,17 +105,17 @@ def test_a_request_and_a_saved_workflow_can_be_run(server: Up) -> None:
 def test_what_is_no_definition_is_refused_before_anything_is_sent(server: Up) -> None:
     broken = server.astra("run", "-", stdin='{"nodes": [')
     assert (broken.code, broken.out) == (2, "")
-    assert "error: not JSON" in broken.err
+    assert " is not JSON, " in broken.err
     assert "\n\nhint: " in broken.err
     missing = server.astra("run", "nowhere.json")
     assert missing.code == 2
-    assert "No such file or directory: nowhere.json" in missing.err
+    assert "Cannot read nowhere.json: No such file or directory" in missing.err
     no_object = server.astra("run", "-", "--json", stdin="[]")
     assert no_object.code == 2
     assert no_object.json["code"] == "E.INPUT.UNREADABLE"
     no_pair = server.astra("run", str(EXAMPLES / "hello.json"), "--input", "novalue")
     assert no_pair.code == 2
-    assert "k=v" in no_pair.err
+    assert "NAME=VALUE" in no_pair.err
 
 
 def test_an_invalid_definition_is_told_with_all_its_problems(server: Up) -> None:
@@ -136,7 +136,7 @@ def test_interrupting_a_watch_leaves_the_run_and_says_how_to_go_on(
     read_until(watching, lambda line: line.startswith("Long sleep running"))
     assert end(watching, signal.SIGINT) == 130
     said = server.said()
-    assert f"the run goes on: {run_id}" in said
+    assert f"the run continues: {run_id}" in said
     assert f"astra runs cancel {run_id}" in said
     assert server.astra("runs", "show", run_id, "--json").json["status"] == "running"
     assert server.astra("runs", "cancel", run_id, "--yes").code == 0

@@ -49,7 +49,7 @@ def test_a_worker_with_a_wrong_token_is_told_why_on_both_sides(tmp_path: Path) -
             said = until_warned(folder / "log", "E.AUTH.INVALID_TOKEN")
             assert said["code"] == "E.AUTH.INVALID_TOKEN"
             assert "get a new token" in said["message"], "what to do"
-            assert "next try in " in said["message"], "and when"
+            assert "reconnecting in " in said["message"], "and when"
             instance = (folder / "kept" / "worker_instance_id").read_text().strip()
             seen = until_warned(tmp_path / "server.log", "E.AUTH.INVALID_TOKEN")
             assert (seen["tenant"], seen["worker"]) == ("default", instance)

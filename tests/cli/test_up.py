@@ -62,7 +62,7 @@ def test_it_serves_a_run_ends_without_a_trace_and_remembers(tmp_path: Path) -> N
     with up(tmp_path, "--workers", "0") as again:
         assert again.token == token
         assert again.astra("runs", "show", run_id, "--json").json["status"] == "succeeded"
-    assert "ending: the workers finish what they run" in running.said()
+    assert "Shutting down: waiting for running attempts" in running.said()
 
 
 def test_killed_it_takes_its_workers_and_hosts_with_it(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_worker_that_dies_is_started_again(tmp_path: Path) -> None:
         assert running.astra("run", "-", stdin=NOTHING).code == 0
         os.kill(worker_of(running), signal.SIGKILL)
         assert running.astra("run", "-", stdin=NOTHING).code == 0
-        assert "worker-1 ended with signal 9; starting it again" in running.said()
+        assert "worker-1 exited with signal 9; restarting" in running.said()
 
 
 def test_a_second_one_in_the_same_folder_says_who_is_there(tmp_path: Path) -> None:
@@ -94,12 +94,12 @@ def test_a_second_one_in_the_same_folder_says_who_is_there(tmp_path: Path) -> No
         second = astra("up", "--port", "0", cwd=tmp_path)
         assert (second.code, second.out) == (3, "")
         assert second.err.startswith(
-            f"error: process {running.process.pid}, listening on {running.url}, has the store open"
+            f"error: Process {running.process.pid}, listening on {running.url}, has the store open"
         )
         assert "\n\nhint: stop the process that the message names" in second.err
         server = astra("server", "--port", "0", cwd=tmp_path)
         assert server.code == 3
-        assert f"process {running.process.pid} has the store open" in server.err
+        assert f"rocess {running.process.pid} has the store open" in server.err
 
 
 def test_the_second_signal_ends_everything_at_once(tmp_path: Path) -> None:
@@ -111,10 +111,10 @@ def test_the_second_signal_ends_everything_at_once(tmp_path: Path) -> None:
     below = descendants(running.process.pid)
     running.process.send_signal(signal.SIGINT)
     # It waits for the sleep of two minutes now, for some seconds at most; nobody has to wait for it to be over.
-    _until_said(running, "once more ends everything at once")
+    _until_said(running, "press ^C again to kill them")
     assert end(running.process, signal.SIGINT) == 1
     assert await_ends(below) == set()
-    assert "ended at once" in running.said()
+    assert "killed" in running.said()
 
 
 def _until_said(running: Up, text: str) -> None:
@@ -162,7 +162,7 @@ def test_a_run_is_watched_over_a_restart_of_the_server(tmp_path: Path) -> None:
         end(server, signal.SIGKILL)
         read_until(watching, lambda line: line.startswith("connection lost"))
         server = start("server", "--port", port, cwd=tmp_path, **serving)
-        read_until(watching, lambda line: line.startswith("connected again"))
+        read_until(watching, lambda line: line.startswith("reconnected"))
         read_until(watching, lambda line: line.startswith(f"run {run_id} succeeded"))
         assert watching.wait(20) == 0
     finally:
@@ -197,11 +197,11 @@ def test_a_drained_worker_is_started_again_when_the_drain_is_taken_back(tmp_path
     with up(tmp_path) as running:
         assert running.astra("run", "-", stdin=NOTHING).code == 0
         assert running.astra("workers", "drain", "worker-1").code == 0
-        _until_said(running, "worker-1 was drained; `astra workers undrain` starts it again")
+        _until_said(running, "worker-1 was drained; `astra workers undrain` restarts it")
         (drained,) = running.astra("workers", "list", "--json").json["items"]
         assert drained["drainRequested"] is True
         waiting = running.submit(json.loads(NOTHING))
         assert running.astra("workers", "undrain", "worker-1").code == 0
         assert running.astra("runs", "watch", waiting).code == 0
         assert running.said().count("was drained") == 1
-        assert "starting it again in" not in running.said()
+        assert "restarting in" not in running.said()

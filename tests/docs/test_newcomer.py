@@ -132,7 +132,7 @@ def terminal(tmp_path_factory: pytest.TempPathFactory) -> Terminal:
 
 
 def printed_commands(said: list[str]) -> list[str]:
-    start = next(place for place, line in enumerate(said) if line.startswith("try, in another"))
+    start = next(place for place, line in enumerate(said) if line.startswith("Try, in another"))
     return [line.strip() for line in said[start + 1 :] if line.strip()]
 
 

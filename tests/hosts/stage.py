@@ -41,6 +41,7 @@ class Stage:
         self.goners: list[tuple[str, int]] = []
         self.said: list[business.Feedback] = []
         self.calls: list[business.NextRequest] = []
+        self.durations: list[str] = []
         self.events: list[business.ResourceEvent] = []
         self._changed = asyncio.Event()
         self.registry = LocalResourceRegistry(
@@ -59,7 +60,8 @@ class Stage:
             settings=settings,
             packages=lambda name, version: known.get(name),
             events=self,
-            keeper=RegistryBroker(self.registry, settings.worker_id),
+            broker=RegistryBroker(self.registry, settings.worker_id),
+            observe_duration=lambda duration_ms, node_type: self.durations.append(node_type),
         )
 
     # -- the events of the pool -------------------------------------------------------------

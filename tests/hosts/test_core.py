@@ -62,6 +62,7 @@ def test_a_node_returns_what_its_row_says(
     async def scene() -> None:
         async with staged(tmp_path) as stage:
             assert value_of(await stage.outcome_of(node_type, parameters)) == value
+            assert stage.durations == [node_type]
 
     play(scene)
 

@@ -111,16 +111,16 @@ def test_what_is_wrong_with_a_package_is_said_in_its_authors_words(
     pointed = astra("pkg", "build", "wrong", "--json", cwd=tmp_path, **caches)
     assert [one["pointer"] for one in pointed.json["errors"]][-1] == "/nodes/0/type"
     (package / "manifest.json").write_text('{"name": "wrong"}')
-    assert "must have a version" in astra("pkg", "build", "wrong", cwd=tmp_path, **caches).err
+    assert "version is missing" in astra("pkg", "build", "wrong", cwd=tmp_path, **caches).err
 
 
 def test_a_name_that_cannot_be_one_and_a_folder_that_is_there_are_refused(tmp_path: Path) -> None:
     for name in ("Hello", "core", "../up"):
         refused = astra("pkg", "new", name, cwd=tmp_path)
-        assert refused.code == 1 and "small letters" in refused.err, name
+        assert refused.code == 1 and "lower-case letters" in refused.err, name
     new(tmp_path, "once")
     twice = astra("pkg", "new", "once", "--json", cwd=tmp_path)
-    assert twice.code == 2 and "something already" in twice.json["detail"]
+    assert twice.code == 2 and "Directory exists" in twice.json["detail"]
 
 
 def test_tests_of_a_package_run_with_its_dependencies(
@@ -212,7 +212,7 @@ def test_a_published_version_is_listed_installed_withdrawn_and_removed(
     assert _states(server, "shown") == {}
 
     unconfirmed = server.astra("packages", "yank", "shown", "0.2.0")
-    assert unconfirmed.code == 2 and "confirmed" in unconfirmed.err
+    assert unconfirmed.code == 2 and "Confirmation required" in unconfirmed.err
     unknown = server.astra("packages", "install", "shown", "9.9", "--json")
     assert unknown.code == 1 and unknown.json["code"] == "E.PKG.NOT_FOUND"
     nobody = server.astra("packages", "install", "shown", "0.1.0", "--worker", "nobody")
@@ -233,7 +233,7 @@ def test_a_signature_of_an_older_build_is_not_sent(
     good(astra("pkg", "sign", path, "--key", "own.key", "--by", "Ada", cwd=tmp_path))
     edit(package / "older_nodes" / "__init__.py", "Hello", "Servus")
     done = good(server.astra("pkg", "publish", str(package), "--json", **caches))
-    assert "is not sent" in done.err
+    assert "is not uploaded" in done.err
     assert _signer(server, "older", "0.1.0") is None
     with_version(package, "0.2.0")
     key = str(tmp_path / "own.key")
@@ -264,7 +264,7 @@ def test_a_rollout_is_shown_and_taken_back(
     good(server.astra("pkg", "publish", str(package), **caches))
     good(server.astra("packages", "activate", "rolled", "0.1.0"))
     good(server.astra("pkg", "publish", str(with_version(package, "0.2.0")), **caches))
-    assert "no rollouts" in good(server.astra("packages", "rollout", "rolled")).err
+    assert "No rollouts" in good(server.astra("packages", "rollout", "rolled")).err
     good(server.astra("packages", "rollout", "rolled", "0.2.0", "--waves", "100", "--soak", "600"))
     assert good(server.astra("packages", "rollout", "rolled")).out.startswith("0.2.0\trunning\t1/1")
     back = good(server.astra("packages", "rollback", "rolled", "--yes"))

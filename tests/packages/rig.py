@@ -19,7 +19,7 @@ from astraflow.core.protocol import business
 from astraflow.core.protocol.wire import Wire
 from astraflow.packages import build_archive
 from astraflow.worker.hosts import HostPool, PoolSettings, core_package
-from astraflow.worker.packages import InstallSettings, Packages
+from astraflow.worker.packages import InstallSettings, PackageInstaller, PackageInventory
 from tests.packages.archives import HANDLERS, manifest
 
 WAIT_S = 30.0
@@ -79,18 +79,29 @@ class Rig:
         clock = SystemClock()
         self.clock = clock
         hosts = PoolSettings(start_timeout_s=given.pop("start_timeout_s", 30.0))
-        self.packages = Packages(
+        settings = InstallSettings(origin=lambda: server.origin, **given)
+        self.inventory = PackageInventory(folder, core_package(), settings.memory_limit_bytes)
+        woken = asyncio.Event()
+        self.pool = HostPool(
+            folder=folder,
+            clock=clock,
+            settings=hosts,
+            packages=self.inventory.spec,
+            events=self,
+            changed=woken.set,
+        )
+        self.packages = PackageInstaller(
+            self.inventory,
+            self.pool,
             data_dir=folder,
             clock=clock,
-            settings=InstallSettings(origin=lambda: server.origin, **given),
+            settings=settings,
             hosts=hosts,
-            core=core_package(),
+            tell=self.tell,
+            offer_changed=self.offer_changed,
+            woken=woken,
             reached=reached_from(environ),
         )
-        self.pool = HostPool(
-            folder=folder, clock=clock, settings=hosts, packages=self.packages.spec, events=self
-        )
-        self.packages.connect(self.pool, self.tell, self.offer_changed)
 
     # -- what is told -----------------------------------------------------------------------
 
@@ -123,7 +134,9 @@ class Rig:
     # -- what tests do ----------------------------------------------------------------------
 
     def offered(self) -> list[tuple[str, str]]:
-        return [(one.name, one.version) for one in self.packages.inventory() if one.name != "core"]
+        return [
+            (one.name, one.version) for one in self.inventory.registered() if one.name != "core"
+        ]
 
     def publish(self, archive: bytes, version: str = "1.0.0", **fields: Any) -> business.PkgInstall:
         digest = hashlib.sha256(archive).hexdigest()

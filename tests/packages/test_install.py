@@ -39,7 +39,7 @@ def installing(folder: Path, test: Any, **given: Any) -> None:
 
 def test_a_package_is_installed_offered_and_runs(tmp_path: Path) -> None:
     async def test(rig: Rig) -> None:
-        before = rig.packages.digest()
+        before = rig.inventory.digest()
         event = await rig.install(package(tmp_path))
         assert event.status == "installed", event.details
         assert (rig.events[0].status, rig.events[0].progress) == ("downloading", 0.0)
@@ -47,7 +47,7 @@ def test_a_package_is_installed_offered_and_runs(tmp_path: Path) -> None:
         assert steps == ["check", "unpack", "equip", "probe", "place"]
         assert rig.offered() == [("demo", "1.0.0")]
         assert rig.offers[-1] == [("demo", "1.0.0")]
-        assert rig.packages.digest() != before
+        assert rig.inventory.digest() != before
         assert rig.catalog["demo", "1.0.0"]["name"] == "demo"
         assert await rig.outcome("t1", text="it runs") == {"text": "it runs"}
         assert left_in_staging(rig.folder) == []

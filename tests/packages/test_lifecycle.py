@@ -50,7 +50,7 @@ def test_a_version_in_use_is_removed_when_its_last_attempt_has_ended(tmp_path: P
             await rig.until(lambda: any(one.status == "removed" for one in rig.events[seen:]))
             assert json.loads(bytes(rig.results["t1"].result)) == {"text": "whole"}
             assert not (rig.folder / "packages/demo/1.0.0").exists()
-            assert rig.packages.spec("demo", "1.0.0") is None
+            assert rig.inventory.spec("demo", "1.0.0") is None
             assert rig.pool.hosts_of("demo", "1.0.0") == 0
             assert left_in_staging(rig.folder) == []
 
@@ -113,9 +113,9 @@ def test_what_is_installed_is_there_after_a_restart_and_its_manifest_is_told(
         async with served() as server:
             async with worker(tmp_path / "w", server) as rig:
                 await rig.install(package(tmp_path))
-                digest = rig.packages.digest()
+                digest = rig.inventory.digest()
             async with worker(tmp_path / "w", server) as rig:
-                assert rig.packages.digest() == digest
+                assert rig.inventory.digest() == digest
                 assert rig.offered() == [("demo", "1.0.0")]
                 assert await rig.outcome("t1", text="still") == {"text": "still"}
                 assert rig.catalog["demo", "1.0.0"]["version"] == "1.0.0"

@@ -42,14 +42,14 @@ async def main() -> None:
 
 
 def _print_events(rig: Rig) -> None:
-    tell = rig.packages._tell()._tell
+    tell = rig.packages._notices._tell
 
     def told(key: str, frame_type: str, payload: object, corr: str | None = None) -> None:
         tell(key, frame_type, payload, corr)  # type: ignore[arg-type]
         if isinstance(payload, business.PkgEvent):
             print(payload.version, payload.status, bytes(payload.details).decode(), flush=True)
 
-    rig.packages._tell()._tell = told
+    rig.packages._notices._tell = told
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ NESTING = 4
 BOUNDARIES: frozenset[str] = frozenset(
     {
         "src/astraflow/api/app.py",  # a request ends there: a bug becomes a 500 with an id, and a log line
-        "src/astraflow/cli/failing.py",  # the process ends there, and says so in JSON if that was asked for
+        "src/astraflow/cli/exit_codes.py",  # the process ends there, and says so in JSON if that was asked for
         "src/astraflow/core/engine/engine.py",  # says whose input it failed at, and is thrown away
         "src/astraflow/scheduler/writer.py",  # throws a session or an engine away that failed
         "src/astraflow/store/threads.py",  # what a thread raised goes to the one who waits for it

@@ -10,8 +10,8 @@ async def greet(ctx: Context, name: str, times: int = 1) -> dict[str, str]:
     """Greet somebody.
 
     Args:
-        name: Who is greeted.
-        times: How often.
+        name: The person to greet.
+        times: The number of greetings.
     """
     ctx.log("info", f"greeting {name}")
     return {"text": " ".join([f"Hello, {name}!"] * times)}

@@ -1,4 +1,4 @@
-"""`astra bench`: how fast it is on this machine, in half a minute."""
+"""`astra bench`: measures throughput and latency on this machine in half a minute."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from typing import Annotated
 import msgspec
 import typer
 
-from astraflow.cli.failing import note
-from astraflow.cli.serving import run_loop
+from astraflow.cli.exit_codes import note
+from astraflow.cli.server import run_loop
 
 __all__ = ["bench"]
 
 
 def bench(
-    width: Annotated[int, typer.Option(min=1, max=50_000, help="nodes side by side")] = 2_000,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+    width: Annotated[int, typer.Option(min=1, max=50_000, help="Number of parallel nodes")] = 2_000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON")] = False,
 ) -> None:
-    """Measure a scheduler and a worker of their own here, beside a bare loop of the same work.
+    """Measure a scheduler and a worker against a bare event loop that does the same work.
 
-    Nothing of yours is touched: they run in a temporary folder, on a port of their own.
+    They run in a temporary directory on a free port; your data is not touched.
     """
     from astraflow.bench import bare_loop
     from astraflow.bench.processes import running
     from astraflow.bench.system import Sizes, measure
 
     sizes = Sizes(width=width, steps=100, singles=100, many=100, rounds=2)
-    note("measuring the bare loop …")
+    note("Measuring the bare loop …")
     bare_fan, bare_step = bare_loop.measure(sizes.width, sizes.steps)
-    note("measuring the whole …")
+    note("Measuring the system …")
     with running() as system:
         found = run_loop(measure(system.port, sizes))
     if as_json:

@@ -1,4 +1,4 @@
-"""`astra db …`: the store, while no scheduler uses it; looking is always allowed."""
+"""`astra db …`: maintenance of the store. `status` and `check` also work while a scheduler uses it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from astraflow.cli.asking import Yes, confirm
-from astraflow.cli.failing import FAILED, note
-from astraflow.cli.holding import file_of, holder_of, look_into, shown_store
-from astraflow.cli.serving import Config, DataDir, run_loop
-from astraflow.cli.showing import AsJson, plain, show_json, show_table
+from astraflow.cli.exit_codes import FAILED, note
+from astraflow.cli.output import AsJson, plain, show_json, show_table
+from astraflow.cli.prompts import Yes, confirm
+from astraflow.cli.server import Config, DataDir, run_loop
+from astraflow.cli.store_info import file_of, holder_of, look_into, shown_store
 from astraflow.clock import SystemClock
 from astraflow.config import SchedulerSettings, load_scheduler
 from astraflow.core import errors
@@ -24,7 +24,7 @@ from astraflow.store.store import Store, Swept, Usage
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="The store: status, migrate, sweep, check.",
+    help="Inspect, migrate, sweep and check the store.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -32,7 +32,9 @@ app = typer.Typer(
 
 DatabaseUrl = Annotated[
     str | None,
-    typer.Option(help="sqlite:///PATH or postgresql://…", show_default="SQLite in the data folder"),
+    typer.Option(
+        help="Store: sqlite:///PATH or postgresql://…", show_default="SQLite in the data directory"
+    ),
 ]
 
 
@@ -50,7 +52,7 @@ def status(
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """What the store holds. Changes nothing, and works while a scheduler runs."""
+    """Show the state of the store. Read-only; works while a scheduler is running."""
     settings = _settings(data_dir, database_url, config)
     file = file_of(settings)
     found = look_into(settings)
@@ -72,10 +74,10 @@ def status(
     show_table(("what", "value"), rows)
     if found.schema_version == 0:
         note(
-            "\nhint: there is no store yet; `astra db migrate`, or a scheduler that starts, makes it"
+            "\nhint: the store does not exist yet; `astra db migrate` or the first start of a scheduler creates it"
         )
     elif pending:
-        note("\nhint: the schema is older than this version; `astra db migrate` brings it forward")
+        note("\nhint: the schema is older than this version; upgrade it with `astra db migrate`")
     elif found.schema_version > found.newest_version:
         note(f"\nhint: {errors.STORE_NEWER.says}: {errors.STORE_NEWER.do}")
 
@@ -104,7 +106,7 @@ def migrate(
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the schema forward, or make the store. A scheduler does the same when it starts."""
+    """Create the store or upgrade its schema. A scheduler does this when it starts."""
     settings = _settings(data_dir, database_url, config)
     file = file_of(settings)
     before = 0
@@ -116,9 +118,9 @@ def migrate(
     if as_json:
         show_json({"store": shown_store(settings), "schemaVersion": after})
     elif after != before:
-        note(f"the schema went from version {before} to {after}")
+        note(f"Upgraded the schema from version {before} to {after}")
     else:
-        note(f"the schema is at version {after}")
+        note(f"The schema is at version {after}")
 
 
 @app.command()
@@ -129,14 +131,14 @@ def sweep(
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove what is past its retention. A scheduler does the same while it runs."""
+    """Delete expired runs, events and audit rows. A scheduler does this while it runs."""
     settings = _settings(data_dir, database_url, config)
-    confirm(f"remove what is past its retention from {shown_store(settings)}?", yes)
+    confirm(f"Delete everything past its retention from {shown_store(settings)}?", yes)
     swept: Swept = run_loop(_sweep(open_store(settings.store_url), settings))
     if as_json:
         show_json({"runs": swept.runs, "events": swept.events, "audits": swept.audits})
     else:
-        note(f"removed {swept.runs} runs, {swept.events} events, {swept.audits} audit rows")
+        note(f"Deleted {swept.runs} runs, {swept.events} events, {swept.audits} audit rows")
 
 
 async def _sweep(store: Store, settings: SchedulerSettings) -> Swept:
@@ -144,7 +146,7 @@ async def _sweep(store: Store, settings: SchedulerSettings) -> Swept:
     try:
         claim = await store.claim(f"astra db sweep, process {os.getpid()}")
         if claim is None:
-            raise errors.StoreError(errors.STORE_LOCKED, "a scheduler is using the store")
+            raise errors.StoreError(errors.STORE_LOCKED, "A scheduler is using the store")
         total, now_ms = Swept(), SystemClock().wall_ms()
         try:
             while True:
@@ -167,20 +169,20 @@ def check(
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read every page of the store's file, and say what is damaged. Ends with 1 if anything is."""
+    """Check every page of the SQLite file for damage. Exits with 1 if it is damaged."""
     settings = _settings(data_dir, database_url, config)
     file = file_of(settings)
     if file is None:
         raise errors.Refused(
             errors.CONFIG_INVALID,
-            "only a SQLite file can be checked",
-            detail={"hint": "use the tools of the server, for example pg_amcheck, for PostgreSQL"},
+            "Only a SQLite store can be checked",
+            detail={"hint": "for PostgreSQL, use the tools of the server, for example pg_amcheck"},
         )
     problems = check_file(file)
     if as_json:
         show_json({"store": str(file), "ok": not problems, "problems": problems})
     elif problems:
-        note(f"error: the store is damaged: {file}")
+        note(f"error: The store is damaged: {file}")
         for problem in problems:
             note(f"  {plain(problem)}")
         note(f"\nhint: {errors.STORE_CORRUPT.do}")

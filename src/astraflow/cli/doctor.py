@@ -1,4 +1,4 @@
-"""`astra doctor`: look at everything that a scheduler and a worker need here, and say what is wrong with it."""
+"""`astra doctor`: check everything that a scheduler and a worker need on this machine."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ import msgspec
 import typer
 
 from astraflow.api.listener import listen
-from astraflow.cli.failing import FAILED
-from astraflow.cli.holding import file_of, holder_of, look_into, shown_store
-from astraflow.cli.serving import Config, DataDir, run_loop
-from astraflow.cli.showing import STYLES, AsJson, is_terminal, plain, show_json
+from astraflow.cli.exit_codes import FAILED
+from astraflow.cli.output import STYLES, AsJson, is_terminal, plain, show_json
+from astraflow.cli.server import Config, DataDir, run_loop
+from astraflow.cli.store_info import file_of, holder_of, look_into, shown_store
 from astraflow.client.blocking import Client
 from astraflow.clock import SystemClock
 from astraflow.config import SchedulerSettings, load_scheduler, load_worker
@@ -36,13 +36,13 @@ OLDEST_PYTHON: Final = (3, 11)
 FREE_BYTES: Final = 1024**3
 HOST_START_S: Final = 30.0
 EARLIEST: Final = datetime(2025, 1, 1, tzinfo=UTC)
-"""A clock before this program was written is wrong."""
+"""A wall clock before this date is wrong."""
 
 Verdict = Literal["ok", "warn", "fail"]
 
 
-class Finding(msgspec.Struct, frozen=True):
-    """What one look found."""
+class CheckResult(msgspec.Struct, frozen=True):
+    """The result of one check."""
 
     name: str
     verdict: Verdict
@@ -51,8 +51,8 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def doctor(data_dir: DataDir = None, config: Config = None, as_json: AsJson = False) -> None:
-    """Find out what is wrong here. Ends with 1 if anything is."""
-    findings: list[Finding] = []
+    """Check this installation for problems. Exits with 1 if a check fails."""
+    findings: list[CheckResult] = []
     for finding in _look(data_dir, config):
         findings.append(finding)
         if not as_json:
@@ -64,7 +64,7 @@ def doctor(data_dir: DataDir = None, config: Config = None, as_json: AsJson = Fa
         raise typer.Exit(FAILED)
 
 
-def _show(finding: Finding) -> None:
+def _show(finding: CheckResult) -> None:
     mark = f"{finding.verdict:4}"
     if is_terminal() and not os.environ.get("NO_COLOR"):
         mark = typer.style(mark, fg=STYLES[finding.verdict])
@@ -73,7 +73,7 @@ def _show(finding: Finding) -> None:
         typer.echo(f"      hint: {finding.hint}")
 
 
-def _look(data_dir: Path | None, config: Path | None) -> Iterator[Finding]:
+def _look(data_dir: Path | None, config: Path | None) -> Iterator[CheckResult]:
     yield _python()
     yield _clock()
     yield _parts()
@@ -82,52 +82,54 @@ def _look(data_dir: Path | None, config: Path | None) -> Iterator[Finding]:
         settings = load_scheduler(flags={"data_dir": data_dir}, file=config).settings
         load_worker(file=config)
     except errors.AstraflowError as error:
-        yield Finding("settings", "fail", error.message, error.code.do)
+        yield CheckResult("settings", "fail", error.message, error.code.do)
         return
-    yield Finding("settings", "ok", "both processes can start with them")
+    yield CheckResult("settings", "ok", "valid for scheduler and worker")
     yield _folder(settings.data_dir)
     yield _store(settings)
     yield _port(settings)
     yield from _server()
 
 
-def _python() -> Finding:
+def _python() -> CheckResult:
     says = f"{platform.python_version()} at {sys.executable}"
     if sys.version_info < OLDEST_PYTHON:
-        return Finding("python", "fail", says, "use Python 3.11 or newer")
-    return Finding("python", "ok", says)
+        return CheckResult("python", "fail", says, "use Python 3.11 or newer")
+    return CheckResult("python", "ok", says)
 
 
-def _clock() -> Finding:
+def _clock() -> CheckResult:
     wall = datetime.fromtimestamp(SystemClock().wall_ms() / 1000, UTC)
     says = f"{wall:%Y-%m-%d %H:%M:%S} UTC"
     if wall < EARLIEST:
-        return Finding("clock", "fail", says, "set the clock: tokens and schedules go by it")
-    return Finding("clock", "ok", says)
+        return CheckResult(
+            "clock", "fail", says, "set the system clock; tokens and schedules depend on it"
+        )
+    return CheckResult("clock", "ok", says)
 
 
-def _parts() -> Finding:
+def _parts() -> CheckResult:
     try:
         program, core = host_program(), core_package()
     except errors.AstraflowError as error:
-        return Finding("parts", "fail", error.message, "install AstraFlow anew")
-    return Finding("parts", "ok", f"SDK in {program.parent.parent}, core {core.version}")
+        return CheckResult("parts", "fail", error.message, "reinstall AstraFlow")
+    return CheckResult("parts", "ok", f"SDK in {program.parent.parent}, core {core.version}")
 
 
-def _host() -> Finding:
+def _host() -> CheckResult:
     try:
         seconds = run_loop(_start_host())
     except (errors.AstraflowError, TimeoutError, OSError) as error:
         said = error.message if isinstance(error, errors.AstraflowError) else str(error)
-        hint = "look at what it printed above; `python -m venv` may be broken here"
-        return Finding(
-            "host", "fail", f"no host could be started: {said or 'it did not answer'}", hint
+        hint = "see its output above; `python -m venv` may not work on this machine"
+        return CheckResult(
+            "host", "fail", f"Cannot start a package host: {said or 'timeout'}", hint
         )
-    return Finding("host", "ok", f"started, ran core.noop and ended in {seconds:.2f} s")
+    return CheckResult("host", "ok", f"started, ran core.noop and exited in {seconds:.2f} s")
 
 
 class _DoctorListener:
-    """Waits for the one result of a trial host."""
+    """Waits for the result of the test attempt."""
 
     def __init__(self) -> None:
         self.result: asyncio.Future[business.Result] = asyncio.get_running_loop().create_future()
@@ -141,7 +143,7 @@ class _DoctorListener:
 
 
 async def _start_host() -> float:
-    """Run one attempt of `core.noop` in a host of its own, as a worker would."""
+    """Run one attempt of `core.noop` in a package host, as a worker does."""
     clock, core, listener = SystemClock(), core_package(), _DoctorListener()
     started_at = clock.now()
     with tempfile.TemporaryDirectory(prefix="astra-doctor-") as folder:
@@ -174,90 +176,92 @@ async def _start_host() -> float:
     return clock.now() - started_at
 
 
-def _folder(folder: Path) -> Finding:
+def _folder(folder: Path) -> CheckResult:
     nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     free = shutil.disk_usage(nearest).free
     if free < FREE_BYTES:
-        says = f"{folder.absolute()}: only {free // 1024**2} MiB are free"
-        return Finding("data folder", "warn", says, "free some space, or shorten the retention")
+        says = f"{folder.absolute()}: only {free // 1024**2} MiB free"
+        return CheckResult("data folder", "warn", says, "free disk space, or shorten the retention")
     if folder.exists() and folder.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        says = f"others can look into it: {folder.absolute()}"
-        return Finding("data folder", "warn", says, f"run: chmod 700 {folder}")
-    says = "" if folder.exists() else " (made at the first start)"
-    return Finding("data folder", "ok", f"{folder.absolute()}{says}")
+        says = f"{folder.absolute()} is accessible to other users"
+        return CheckResult("data folder", "warn", says, f"run: chmod 700 {folder}")
+    says = "" if folder.exists() else " (created at the first start)"
+    return CheckResult("data folder", "ok", f"{folder.absolute()}{says}")
 
 
-def _store(settings: SchedulerSettings) -> Finding:
+def _store(settings: SchedulerSettings) -> CheckResult:
     file = file_of(settings)
     if file is not None and not file.exists():
-        return Finding("store", "ok", f"{file} (made at the first start)")
+        return CheckResult("store", "ok", f"{file} (created at the first start)")
     place = shown_store(settings) if file is None else str(file)
     try:
         found = look_into(settings)
     except errors.StoreError as error:
-        return Finding("store", "fail", f"{place}: {error.message}", _store_hint(error.code))
+        return CheckResult("store", "fail", f"{place}: {error.message}", _store_hint(error.code))
     if found.schema_version == 0:
-        return Finding("store", "ok", f"{place} (made at the first start)")
+        return CheckResult("store", "ok", f"{place} (created at the first start)")
     says = f"{place}, schema {found.schema_version}, written by {found.written_by}"
     if found.schema_version > found.newest_version:
-        return Finding("store", "fail", says, errors.STORE_NEWER.do)
-    return Finding("store", "ok", says)
+        return CheckResult("store", "fail", says, errors.STORE_NEWER.do)
+    return CheckResult("store", "ok", says)
 
 
 def _store_hint(code: errors.Code) -> str:
     if code is errors.STORE_UNAVAILABLE:
-        return "start PostgreSQL, or correct database_url: host, port, name, user and password"
+        return "start PostgreSQL, or correct database_url: host, port, database, user and password"
     return code.do
 
 
-def _port(settings: SchedulerSettings) -> Finding:
+def _port(settings: SchedulerSettings) -> CheckResult:
     where = f"{settings.host}:{settings.port}"
     file = file_of(settings)
     holder = holder_of(file) if file is not None else None
     if holder is not None:
-        return Finding("port", "ok", f"a scheduler runs here already: process {holder}")
+        return CheckResult("port", "ok", f"a scheduler is already running: process {holder}")
     try:
         listen(settings.host, settings.port).close()
     except errors.Refused as error:
-        return Finding("port", "fail", error.message, "choose another with --port")
-    return Finding("port", "ok", f"{where} is free")
+        return CheckResult("port", "fail", error.message, "choose another port with --port")
+    return CheckResult("port", "ok", f"{where} is free")
 
 
-def _server() -> Iterator[Finding]:
+def _server() -> Iterator[CheckResult]:
     try:
         client = Client()
     except errors.Refused as error:
-        yield Finding("server", "fail", error.message, error.code.do)
+        yield CheckResult("server", "fail", error.message, error.code.do)
         return
     with client:
         named = client.endpoint.source != "default"
         if not client.is_ready():
-            says = f"cannot connect to {client.endpoint.url}"
-            # A server that somebody named must be there; without one this is only worth a word.
-            yield Finding("server", "fail" if named else "warn", says, errors.SERVER_UNREACHABLE.do)
+            says = f"Cannot connect to {client.endpoint.url}"
+            # A server that is configured must respond; without one this is only a warning.
+            yield CheckResult(
+                "server", "fail" if named else "warn", says, errors.SERVER_UNREACHABLE.do
+            )
             return
-        yield Finding("server", "ok", f"{client.endpoint.url} ({client.endpoint.source})")
+        yield CheckResult("server", "ok", f"{client.endpoint.url} ({client.endpoint.source})")
         token = _asked("token", lambda: _token(client))
         yield token
         if token.verdict == "ok":
             yield _asked("workers", lambda: _workers(client))
 
 
-def _asked(name: str, ask: Callable[[], Finding]) -> Finding:
+def _asked(name: str, ask: Callable[[], CheckResult]) -> CheckResult:
     try:
         return ask()
     except errors.AstraflowError as error:
-        return Finding(name, "fail", error.message, error.code.do)
+        return CheckResult(name, "fail", error.message, error.code.do)
 
 
-def _token(client: Client) -> Finding:
+def _token(client: Client) -> CheckResult:
     me = client.me()
-    return Finding("token", "ok", f"{me.subject}, {me.role} of tenant {me.tenant}")
+    return CheckResult("token", "ok", f"{me.subject}, {me.role} of tenant {me.tenant}")
 
 
-def _workers(client: Client) -> Finding:
+def _workers(client: Client) -> CheckResult:
     found: list[Any] = list(client.workers.iterate())
     online = sum(1 for one in found if one.status == "online")
-    says = f"{online} of {len(found)} are online"
-    hint = "start one with `astra worker`; runs wait until then"
-    return Finding("workers", "ok" if online else "warn", says, hint)
+    says = f"{online} of {len(found)} online"
+    hint = "start a worker with `astra worker`; runs wait until then"
+    return CheckResult("workers", "ok" if online else "warn", says, hint)

@@ -1,4 +1,4 @@
-"""What a command is given: files with JSON, and `k=v`."""
+"""Command input: JSON files, and NAME=VALUE pairs."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import msgspec
 from astraflow.core import errors
 from astraflow.core.jsontext import place_in, place_of
 
-__all__ = ["MAX_FILE_BYTES", "Given", "pairs_of", "read_definition", "read_file"]
+__all__ = ["MAX_FILE_BYTES", "WorkflowFile", "pairs_of", "read_definition", "read_file"]
 
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
-"""What the API takes as a definition."""
+"""The API's limit for a definition."""
 
 
-_CORRECT: Final = "correct the file there; `python3 -m json.tool FILE` finds the same place"
+_CORRECT: Final = "correct the file at this position; `python3 -m json.tool FILE` reports it too"
 
 
-class Given(msgspec.Struct, frozen=True):
-    """A definition, as its bytes and read, and the inputs that came with it."""
+class WorkflowFile(msgspec.Struct, frozen=True):
+    """A workflow definition as bytes and decoded, and the inputs in the same file."""
 
     raw: bytes
     definition: Mapping[str, Any]
@@ -30,17 +30,17 @@ class Given(msgspec.Struct, frozen=True):
 
 
 class _Request(msgspec.Struct, frozen=True):
-    """The body of `POST /api/v1/runs` can be run from a file too."""
+    """The body of `POST /api/v1/runs`, which a file may also contain."""
 
     workflow: msgspec.Raw
     inputs: dict[str, Any] = {}
 
 
 def read_file(name: str) -> bytes:
-    """The bytes of a file; `-` is stdin.
+    """Read a file; `-` is stdin.
 
     Raises:
-        Refused: it cannot be read, or is too large.
+        Refused: the file cannot be read, or is too large.
     """
     try:
         if name == "-":
@@ -49,41 +49,43 @@ def read_file(name: str) -> bytes:
             with Path(name).open("rb") as file:
                 raw = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise _unreadable(f"cannot be read: {error.strerror}: {name}") from error
+        raise _unreadable(f"Cannot read {name}: {error.strerror}") from error
     if len(raw) > MAX_FILE_BYTES:
-        raise _unreadable(f"has more than {MAX_FILE_BYTES // 1024**2} MiB: {name}")
+        raise _unreadable(f"{name} is larger than {MAX_FILE_BYTES // 1024**2} MiB")
     return raw
 
 
-def read_definition(name: str) -> Given:
-    """A definition, or a request with one in it.
+def read_definition(name: str) -> WorkflowFile:
+    """Read a workflow definition, or a run request that contains one.
 
     Raises:
-        Refused: there is no JSON object in the file.
+        Refused: the file contains no JSON object.
     """
     raw = read_file(name)
     found = _object(raw, name)
     if "nodes" in found or "workflow" not in found:
-        return Given(raw, found, {})
+        return WorkflowFile(raw, found, {})
     try:
         request = msgspec.json.decode(raw, type=_Request)
     except msgspec.ValidationError as error:
-        raise _unreadable(f"not a request to run something ({error}): {name}") from error
+        raise _unreadable(f"{name} is not a run request: {error}") from error
     inner = bytes(request.workflow)
-    return Given(inner, _object(inner, name), request.inputs)
+    return WorkflowFile(inner, _object(inner, name), request.inputs)
 
 
-def pairs_of(given: list[str] | None, what: str = "an input") -> dict[str, Any]:
-    """`k=v`, where v is JSON if it reads as such, else a text.
+def pairs_of(given: list[str] | None, what: str = "input") -> dict[str, Any]:
+    """Parse NAME=VALUE pairs; VALUE is JSON if it parses, else text.
 
     Raises:
-        Refused: naming what is not `k=v`.
+        Refused: a pair is invalid.
     """
     pairs: dict[str, Any] = {}
     for one in given or ():
         name, separator, text = one.partition("=")
         if not separator or not name:
-            raise _unreadable(f"{what} is k=v, not: {one}", hint="write --input name=value")
+            raise _unreadable(
+                f"Invalid {what} {one!r}: expected NAME=VALUE", hint="write --input name=value"
+            )
         try:
             pairs[name] = msgspec.json.decode(text)
         except msgspec.DecodeError:
@@ -96,13 +98,13 @@ def _object(raw: bytes, name: str) -> dict[str, Any]:
         found = msgspec.json.decode(raw)
     except UnicodeDecodeError as error:
         at = place_of(raw, error.start)
-        raise _unreadable(f"not JSON, {at}: not UTF-8: {name}", _CORRECT) from error
+        raise _unreadable(f"{name} is not JSON, {at}: not UTF-8", _CORRECT) from error
     except msgspec.DecodeError as error:
-        raise _unreadable(f"not JSON, {place_in(raw, str(error))}: {name}", _CORRECT) from error
+        raise _unreadable(f"{name} is not JSON, {place_in(raw, str(error))}", _CORRECT) from error
     except RecursionError as error:
-        raise _unreadable(f"not JSON: it is nested too deep: {name}") from error
+        raise _unreadable(f"{name} is not JSON: nested too deep") from error
     if not isinstance(found, dict):
-        raise _unreadable(f"not a JSON object: {name}")
+        raise _unreadable(f"{name} is not a JSON object")
     return found
 
 

@@ -1,6 +1,6 @@
-"""The `astra` command: which sub-command is in which module, and how every one of them ends.
+"""The `astra` command: the table of sub-commands and their modules, and the exit of every command.
 
-A module is imported when its command is called. `astra --help` needs none of them, so the lines that it shows are here.
+A module is imported when its command is called. `astra --help` imports none of them, so its lines are in this table.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from astraflow import __version__
-from astraflow.cli.failing import ending, fail
-from astraflow.cli.parsing import spare
+from astraflow.cli.arguments import spare
+from astraflow.cli.exit_codes import ending, fail
 from astraflow.core import errors
 
 if TYPE_CHECKING:
@@ -28,31 +28,35 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "app", "main"]
 
 
-class Place(NamedTuple):
-    """Where a command is, and its line in the list."""
+class CommandEntry(NamedTuple):
+    """The module of a command, its function, and its line in `astra --help`."""
 
     module: str
     name: str
     says: str
 
 
-COMMANDS: Final[Mapping[str, Place]] = MappingProxyType(
+COMMANDS: Final[Mapping[str, CommandEntry]] = MappingProxyType(
     {
-        "up": Place("up", "up", "Start a scheduler and workers here, on one machine."),
-        "server": Place("serving", "server", "Run a scheduler."),
-        "worker": Place("serving", "worker", "Run a worker."),
-        "run": Place("running", "run", "Run a workflow, and watch it."),
-        "runs": Place("runs", "app", "Look at runs, watch them, cancel them."),
-        "workflows": Place("workflows", "app", "Saved workflows: list, save, validate, delete."),
-        "workers": Place("workers", "app", "Workers: list, drain, let go of runs."),
-        "pkg": Place("pkg", "app", "Write packages: new, test, build, dev, sign, publish."),
-        "packages": Place("packages", "app", "Published packages: list, install, roll out."),
-        "resources": Place("resources", "app", "What workers hold: list, download, close."),
-        "config": Place("settings", "app", "What this machine is configured to do, and by whom."),
-        "db": Place("database", "app", "The store: status, migrate, sweep, check."),
-        "doctor": Place("doctor", "doctor", "Find out what is wrong here."),
-        "bench": Place("bench", "bench", "Measure how fast it is here."),
-        "version": Place("version", "version", "Print the version."),
+        "up": CommandEntry("up", "up", "Start a scheduler and workers on this machine."),
+        "server": CommandEntry("server", "server", "Run a scheduler."),
+        "worker": CommandEntry("server", "worker", "Run a worker."),
+        "run": CommandEntry("run", "run", "Run a workflow and follow its progress."),
+        "runs": CommandEntry("runs", "app", "List, show, follow and cancel runs."),
+        "workflows": CommandEntry("workflows", "app", "List, save, validate and delete workflows."),
+        "workers": CommandEntry("workers", "app", "List, drain and rebind workers."),
+        "pkg": CommandEntry("pkg", "app", "Create, test, build, sign and publish packages."),
+        "packages": CommandEntry(
+            "packages", "app", "List, install and roll out published packages."
+        ),
+        "resources": CommandEntry(
+            "resources", "app", "List, download and close resources of workers."
+        ),
+        "config": CommandEntry("config", "app", "Show the settings and their sources."),
+        "db": CommandEntry("database", "app", "Inspect, migrate, sweep and check the store."),
+        "doctor": CommandEntry("doctor", "doctor", "Check this installation for problems."),
+        "bench": CommandEntry("bench", "bench", "Measure the throughput of this machine."),
+        "version": CommandEntry("version", "version", "Print the version."),
     }
 )
 
@@ -117,7 +121,7 @@ def _root(
 
 
 def main() -> NoReturn:
-    """Do what the command line says, and end the process as its outcome says."""
+    """Run the command line and exit with its exit code."""
     arguments = sys.argv[1:]
     if "_ASTRA_COMPLETE" in os.environ:
         app()
@@ -134,7 +138,7 @@ def main() -> NoReturn:
 
 
 def _refuse(error: typer.TyperException, *, as_json: bool) -> NoReturn:
-    """The command line is wrong: in JSON if that was asked for, else in typer's own words."""
+    """Report a wrong command line: as JSON with `--json`, else in typer's words."""
     show = getattr(error, "show", None)
     if as_json or show is None:
         fail(errors.REQUEST_INVALID, error.format_message(), error.exit_code, as_json=as_json)

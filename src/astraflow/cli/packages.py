@@ -1,4 +1,4 @@
-"""`astra packages …`: what is published, who has it, and which version counts."""
+"""`astra packages …`: published packages, their versions, and the workers that have them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from astraflow.cli.asking import Yes, confirm
-from astraflow.cli.failing import FAILED, note
-from astraflow.cli.listing import Cursor, Limit, show_list
-from astraflow.cli.pkg_installing import (
-    Fate,
-    News,
-    Wish,
+from astraflow.cli.exit_codes import FAILED, note
+from astraflow.cli.output import AsJson, plain, show_json, show_table
+from astraflow.cli.pagination import Cursor, Limit, show_list
+from astraflow.cli.pkg_install import (
+    InstallCommand,
+    InstallOutcome,
+    PackageEvents,
     listening,
     online_workers,
     order,
     refuse_without_workers,
     wait_for,
 )
-from astraflow.cli.showing import AsJson, plain, show_json, show_table
+from astraflow.cli.prompts import Yes, confirm
 from astraflow.client import requests
 from astraflow.client.asynchronous import AsyncClient
 from astraflow.client.blocking import Client
@@ -31,25 +31,26 @@ from astraflow.core.contract.packages import NodeType, PackageSummary, PackageVe
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Published packages and their nodes: list, install, activate, roll out.",
+    help="List, install, activate and roll out published packages.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="the name of a package")]
-Version = Annotated[str, typer.Argument(metavar="VERSION", help="one of its versions")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Package name")]
+Version = Annotated[str, typer.Argument(metavar="VERSION", help="Package version")]
 On = Annotated[
-    list[str] | None, typer.Option("--worker", help="id or name, any number; all that are online")
+    list[str] | None,
+    typer.Option("--worker", help="Worker id or name. Repeatable. Default: all workers online"),
 ]
-Timeout = Annotated[float, typer.Option(min=0.0, help="seconds to wait for the workers")]
+Timeout = Annotated[float, typer.Option(min=0.0, help="Seconds to wait for the workers")]
 DIGEST_CHARS: Final = 12
 INSTALL_S: Final = 600.0
 
 
 @app.command("list")
 def list_packages(limit: Limit = 50, cursor: Cursor = None, as_json: AsJson = False) -> None:
-    """Published packages."""
+    """List published packages."""
     with Client() as client:
         show_list(
             client,
@@ -66,7 +67,7 @@ def list_packages(limit: Limit = 50, cursor: Cursor = None, as_json: AsJson = Fa
             limit=limit,
             cursor=cursor,
             as_json=as_json,
-            empty="no packages; publish one with `astra pkg publish`",
+            empty="No packages; publish one with `astra pkg publish`",
         )
 
 
@@ -74,11 +75,11 @@ def list_packages(limit: Limit = 50, cursor: Cursor = None, as_json: AsJson = Fa
 def show(
     name: Name,
     version: Annotated[
-        str | None, typer.Argument(metavar="VERSION", help="one version, with its nodes")
+        str | None, typer.Argument(metavar="VERSION", help="A version; shows its nodes")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """A package with its versions, or one version with its nodes."""
+    """Show a package with its versions, or one version with its nodes."""
     with Client() as client:
         if as_json:
             call: Any = requests.get_package(name)
@@ -107,7 +108,7 @@ def _show_version(one: PackageVersion) -> None:
             (node["type"], node.get("label"), node.get("category"), _first_line(node))
             for node in nodes
         ],
-        empty="no nodes",
+        empty="No nodes",
     )
 
 
@@ -118,15 +119,15 @@ def _first_line(node: dict[str, Any]) -> str:
 @app.command("nodes")
 def list_nodes(
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="WORDS", help="words that must occur")
+        list[str] | None, typer.Argument(metavar="WORDS", help="Search terms; all must match")
     ] = None,
-    package: Annotated[str | None, typer.Option(help="only those of this package")] = None,
-    category: Annotated[str | None, typer.Option(help="only those of this category")] = None,
+    package: Annotated[str | None, typer.Option(help="Filter by package")] = None,
+    category: Annotated[str | None, typer.Option(help="Filter by category")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Node types that workflows can use, best fit first."""
+    """Search node types, best match first."""
     sought = " ".join(words or ()) or None
     with Client() as client:
         show_list(
@@ -144,7 +145,7 @@ def list_nodes(
             limit=limit,
             cursor=cursor,
             as_json=as_json,
-            empty="no node type fits",
+            empty="No node type matches",
         )
 
 
@@ -152,31 +153,31 @@ def list_nodes(
 def yank(
     name: Name,
     version: Version,
-    reason: Annotated[str, typer.Option(help="why, for whoever looks later")] = "",
+    reason: Annotated[str, typer.Option(help="Reason, for the audit log")] = "",
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Withdraw a version: nothing new gets it.
+    """Yank a version: new runs cannot use it.
 
-    Runs that were accepted before still do.
+    Runs that were accepted before still can.
     """
-    confirm(f"withdraw {name} {version}?", yes)
+    confirm(f"Yank {name} {version}?", yes)
     with Client() as client:
         told = client.perform(requests.yank_package(name, version, reason).raw())
-    _answer(told, f"{name} {version} is withdrawn", as_json)
+    _answer(told, f"{name} {version} is yanked", as_json)
 
 
 @app.command()
 def unyank(name: Name, version: Version, as_json: AsJson = False) -> None:
-    """Take a withdrawal back."""
+    """Undo a yank."""
     with Client() as client:
         told = client.perform(requests.unyank_package(name, version).raw())
-    _answer(told, f"{name} {version} can be used again", as_json)
+    _answer(told, f"{name} {version} is no longer yanked", as_json)
 
 
 @app.command()
 def activate(name: Name, version: Version, as_json: AsJson = False) -> None:
-    """Choose the version that nodes without one get."""
+    """Set the version that nodes use by default."""
     with Client() as client:
         told = client.perform(requests.activate_package(name, version).raw())
     _answer(told, f"{name} {version} is active", as_json)
@@ -186,15 +187,18 @@ def activate(name: Name, version: Version, as_json: AsJson = False) -> None:
 def rollout(
     name: Name,
     version: Annotated[
-        str | None, typer.Argument(metavar="VERSION", help="without it: the rollouts so far")
+        str | None,
+        typer.Argument(
+            metavar="VERSION", help="Version to roll out; without it, list the rollouts"
+        ),
     ] = None,
-    waves: Annotated[str, typer.Option(help="shares of the workers in percent")] = "10,50,100",
-    soak: Annotated[float, typer.Option(min=0.0, help="seconds to look at each wave")] = 30.0,
+    waves: Annotated[str, typer.Option(help="Shares of the workers, in percent")] = "10,50,100",
+    soak: Annotated[float, typer.Option(min=0.0, help="Seconds to observe each wave")] = 30.0,
     as_json: AsJson = False,
 ) -> None:
-    """Bring a version to all workers, in waves.
+    """Roll out a version to all workers in waves.
 
-    Without a version: the rollouts of the package so far.
+    Without a version, list the rollouts of the package.
     """
     with Client() as client:
         if version is None:
@@ -202,10 +206,10 @@ def rollout(
             return
         request = {"version": version, "waves": _shares(waves), "soakSeconds": soak}
         told = client.perform(requests.start_rollout(name, request).raw())
-    _answer(told, f"{name} {version} is rolled out in waves of {waves} percent", as_json)
+    _answer(told, f"Rolling out {name} {version} in waves of {waves} percent", as_json)
     if not as_json:
         note(
-            f"\nhint: `astra packages rollout {name}` says how far it is, `astra packages rollback {name}` ends it"
+            f"\nhint: `astra packages rollout {name}` shows the progress, `astra packages rollback {name}` aborts it"
         )
 
 
@@ -214,8 +218,8 @@ def _shares(waves: str) -> list[int]:
     if not all(one.isascii() and one.isdecimal() for one in parts):
         raise errors.Refused(
             errors.INPUT_UNREADABLE,
-            f"waves are whole percents: {waves!r}",
-            detail={"hint": "write them as --waves 10,50,100"},
+            f"Invalid waves {waves!r}: expected whole percentages",
+            detail={"hint": "write --waves 10,50,100"},
         )
     return [int(one) for one in parts]
 
@@ -234,16 +238,16 @@ def _show_rollouts(client: Client, name: str, as_json: bool) -> None:
         )
         for one in client.packages.rollouts(name)
     ]
-    show_table(("version", "state", "wave", "began", "error"), rows, empty="no rollouts")
+    show_table(("version", "state", "wave", "started", "error"), rows, empty="No rollouts")
 
 
 @app.command()
 def rollback(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
-    """Go back to the version that was active before.
+    """Activate the previously active version again.
 
-    A rollout that runs is ended.
+    A rollout in progress is aborted.
     """
-    confirm(f"go back to the version of {name} that was active before?", yes)
+    confirm(f"Activate the previous version of {name} again?", yes)
     with Client() as client:
         if as_json:
             show_json(client.perform(requests.roll_back(name).raw()))
@@ -259,7 +263,7 @@ def install(
     timeout: Timeout = INSTALL_S,
     as_json: AsJson = False,
 ) -> None:
-    """Have workers install a version, and wait until they have."""
+    """Install a version on workers, and wait until it is installed."""
     asyncio.run(_order("pkg.install", name, version, worker, timeout, as_json))
 
 
@@ -271,14 +275,19 @@ def uninstall(
     timeout: Timeout = INSTALL_S,
     as_json: AsJson = False,
 ) -> None:
-    """Have workers remove a version when its last attempt has ended."""
+    """Remove a version from workers as soon as no attempt uses it."""
     asyncio.run(_order("pkg.uninstall", name, version, worker, timeout, as_json))
 
 
 async def _order(
-    wish: Wish, name: str, version: str, wanted: list[str] | None, timeout_s: float, as_json: bool
+    wish: InstallCommand,
+    name: str,
+    version: str,
+    wanted: list[str] | None,
+    timeout_s: float,
+    as_json: bool,
 ) -> None:
-    news = News(None if as_json else lambda text: note(plain(text)))
+    news = PackageEvents(None if as_json else lambda text: note(plain(text)))
     async with AsyncClient() as client, listening(client, news):
         present = await online_workers(client)
         names = news.names = {one.worker_id: one.name for one in present}
@@ -302,7 +311,9 @@ async def _order(
     _show_fates(wish, fates, names, as_json)
 
 
-def _show_fates(wish: Wish, fates: list[Fate], names: dict[str, str], as_json: bool) -> None:
+def _show_fates(
+    wish: InstallCommand, fates: list[InstallOutcome], names: dict[str, str], as_json: bool
+) -> None:
     done = "installed" if wish == "pkg.install" else "removed"
     if as_json:
         rows = [

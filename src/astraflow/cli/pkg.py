@@ -1,4 +1,4 @@
-"""`astra pkg …`: what the author of a package does, from an empty folder to a published version."""
+"""`astra pkg …`: commands for authors of packages, from a template to a published version."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from astraflow.cli.failing import FAILED, note
-from astraflow.cli.showing import AsJson, show_json, show_table
+from astraflow.cli.exit_codes import FAILED, note
+from astraflow.cli.output import AsJson, show_json, show_table
 from astraflow.core import errors
 
 if TYPE_CHECKING:
@@ -23,21 +23,26 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Write packages: new, test, build, dev, sign, publish.",
+    help="Create, test, build, sign and publish packages.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
 )
 
-Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="the folder with manifest.json")]
-Out = Annotated[Path | None, typer.Option(help="where the archive goes; dist in the folder")]
-Archive = Annotated[Path, typer.Argument(metavar="ARCHIVE", help="a .cwx file")]
-KeyFile = Annotated[Path | None, typer.Option("--key", help="a key of `astra pkg keygen`: sign it")]
-By = Annotated[str, typer.Option(help="what the signer calls itself")]
-Server = Annotated[
-    str | None, typer.Option(help="the server; ASTRA_SERVER, or what `astra up` left")
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Directory with manifest.json")]
+Out = Annotated[Path | None, typer.Option(help="Output directory. Default: dist in FOLDER")]
+Archive = Annotated[Path, typer.Argument(metavar="ARCHIVE", help="A package archive (.cwx)")]
+KeyFile = Annotated[
+    Path | None, typer.Option("--key", help="Sign with this key of `astra pkg keygen`")
 ]
-Token = Annotated[str | None, typer.Option(help="better in ASTRA_TOKEN: others can read arguments")]
+By = Annotated[str, typer.Option(help="Name of the signer")]
+Server = Annotated[
+    str | None, typer.Option(help="Server URL. Default: ASTRA_SERVER, or the server of `astra up`")
+]
+Token = Annotated[
+    str | None,
+    typer.Option(help="Access token. Prefer ASTRA_TOKEN: other users can read arguments"),
+]
 
 HERE = Path(".")
 SIGNATURE_ENDING = ".sig"
@@ -45,23 +50,23 @@ SIGNATURE_ENDING = ".sig"
 
 @contextmanager
 def files() -> Iterator[None]:
-    """What the disk refuses is told as what it is: a file of the author's, not a bug of ours."""
+    """Report an OSError as an unreadable input, not as an internal error."""
     try:
         yield
     except OSError as problem:
         where = problem.filename if problem.filename is not None else "a file"
-        message = f"cannot be used: {problem.strerror or problem}: {where}"
-        hint = "check that the file is there and may be read and written"
+        message = f"Cannot use {where}: {problem.strerror or problem}"
+        hint = "check that the file exists and can be read and written"
         raise errors.Refused(errors.INPUT_UNREADABLE, message, detail={"hint": hint}) from problem
 
 
 @app.command()
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="the name of the package")],
-    directory: Annotated[Path, typer.Option("--dir", help="where its folder is made")] = HERE,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Package name")],
+    directory: Annotated[Path, typer.Option("--dir", help="Parent directory")] = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Make a package with a node, its test and a workflow."""
+    """Create a package with a node, a test and a workflow."""
     from astraflow.cli.pkg_template import write_package
 
     with files():
@@ -77,9 +82,9 @@ def new(
 def build(folder: Folder = HERE, out: Out = None, as_json: AsJson = False) -> None:
     """Build the archive of a package.
 
-    What its `@node` functions say about themselves is put into its manifest.
+    The descriptions of its `@node` functions are written into the manifest.
     """
-    from astraflow.cli.pkg_building import build_package
+    from astraflow.cli.pkg_build import build_package
 
     with files():
         built = build_package(folder, out)
@@ -109,9 +114,9 @@ def test(
 ) -> None:
     """Run the tests of a package, without a server.
 
-    They run with its dependencies, in an environment that is kept. What follows FOLDER goes to pytest.
+    They run in a cached environment with the dependencies of the package. Arguments after FOLDER go to pytest.
     """
-    from astraflow.cli.pkg_building import read_manifest
+    from astraflow.cli.pkg_build import read_manifest
     from astraflow.cli.pkg_environment import environment_variables, python_for
 
     with files():
@@ -128,26 +133,27 @@ def test(
     if as_json:
         show_json({"passed": ended.returncode == 0, "exitCode": ended.returncode})
     if ended.returncode == NO_TESTS:
-        note("\nhint: write tests into tests/test_*.py")
+        note("\nhint: add tests in tests/test_*.py")
     if ended.returncode != 0:
         raise typer.Exit(FAILED)
 
 
 NO_TESTS = 5
-"""The exit code of pytest that has found none."""
+"""The exit code of pytest when it found no tests."""
 
 
 @app.command()
 def keygen(
     out: Annotated[
-        Path | None, typer.Option(help="where the private key goes; else your configuration folder")
+        Path | None,
+        typer.Option(help="File for the private key. Default: in your configuration directory"),
     ] = None,
-    name: Annotated[str, typer.Option(help="what the key is called where it is trusted")] = "me",
+    name: Annotated[str, typer.Option(help="Name of the key in lists of trusted keys")] = "me",
     as_json: AsJson = False,
 ) -> None:
-    """Make a key to sign packages with.
+    """Create a key pair for signing packages.
 
-    It is never written over another.
+    An existing key is never overwritten.
     """
     from astraflow.packages.signing import SigningKey
 
@@ -161,19 +167,21 @@ def keygen(
         show_json({"path": str(out), "public": key.public, "trustedKey": trusted})
         return
     typer.echo(trusted)
-    note(f"\nthe private key is in {out}: keep it to yourself")
-    note("hint: servers and workers believe it with the line above in ASTRA_SCHEDULER_TRUSTED_KEYS and "
-         "ASTRA_WORKER_TRUSTED_KEYS")  # fmt: skip
+    note(f"\nThe private key is in {out}; keep it secret")
+    note("hint: add the line above to ASTRA_SCHEDULER_TRUSTED_KEYS and ASTRA_WORKER_TRUSTED_KEYS "
+         "to trust this key")  # fmt: skip
 
 
 @app.command()
 def sign(
     archive: Archive,
-    key: Annotated[Path | None, typer.Option(help="the private key; that of keygen")] = None,
+    key: Annotated[
+        Path | None, typer.Option(help="Private key. Default: the key of `astra pkg keygen`")
+    ] = None,
     by: By = "me",
     as_json: AsJson = False,
 ) -> None:
-    """Sign an archive: the signature is a file beside it."""
+    """Sign an archive. The signature is written to ARCHIVE.sig."""
     with files():
         text = signature_of(archive, own_key() if key is None else key, by)
         place = archive.with_name(archive.name + SIGNATURE_ENDING)
@@ -182,17 +190,17 @@ def sign(
         show_json({"path": str(place), "signedBy": by})
         return
     typer.echo(str(place))
-    note(f"\nhint: `astra pkg publish {archive}` sends it along")
+    note(f"\nhint: `astra pkg publish {archive}` uploads the signature too")
 
 
 def own_key() -> Path:
-    """Where the key of this user is. Not in the folder of a package: it would be packed into the archive."""
+    """The key file of this user. Not in the directory of a package, where it would become part of the archive."""
     root = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(root) / "astraflow" / "signing.key"
 
 
 def signature_of(archive: Path, key: Path, by: str) -> str:
-    """Raises: Refused, when the archive is no package or the key no key."""
+    """Sign an archive. Raises: Refused, when the archive or the key is invalid."""
     from astraflow.clock import SystemClock
     from astraflow.core.timestamps import iso
     from astraflow.packages.signing import SigningKey
@@ -206,16 +214,17 @@ def signature_of(archive: Path, key: Path, by: str) -> str:
 def verify(
     archive: Archive,
     signature: Annotated[
-        Path | None, typer.Option(help="the signature, if it is not the file beside the archive")
+        Path | None, typer.Option(help="Signature file. Default: ARCHIVE.sig")
     ] = None,
     trusted: Annotated[
-        list[str] | None, typer.Option(help="name=base64, or a file with such lines; any number")
+        list[str] | None,
+        typer.Option(help="Trusted key as NAME=BASE64, or a file with such lines. Repeatable"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check an archive and its signature.
+    """Verify an archive and its signature.
 
-    With --trusted, also who has signed it.
+    With --trusted, the signer must be trusted.
     """
     from astraflow.packages.archive import check_archive, check_contents
     from astraflow.packages.signing import PackageSignature, TrustedKeys, judge
@@ -243,15 +252,18 @@ def verify(
         return
     show_table(("what", "value"), list(shown.items()))
     if text is None:
-        note("\nhint: it is not signed; `astra pkg sign` does it")
+        note("\nhint: the archive is not signed; sign it with `astra pkg sign`")
     elif trusted is None:
-        note("\nhint: the signature fits the archive; whose key it is, --trusted tells")
+        note("\nhint: the signature is valid; use --trusted to check the signer")
 
 
 @app.command()
 def publish(
     source: Annotated[
-        Path, typer.Argument(metavar="ARCHIVE|FOLDER", help="a folder is built first")
+        Path,
+        typer.Argument(
+            metavar="ARCHIVE|FOLDER", help="An archive, or a directory, which is built first"
+        ),
     ] = HERE,
     key: KeyFile = None,
     by: By = "me",
@@ -259,9 +271,9 @@ def publish(
 ) -> None:
     """Publish a package, so that workflows can use its nodes.
 
-    Workers install it when they need it; `astra packages install` is for those who do not want to wait then.
+    Workers install it when they need it; use `astra packages install` to install it in advance.
     """
-    from astraflow.cli.pkg_building import build_package
+    from astraflow.cli.pkg_build import build_package
     from astraflow.client import requests
     from astraflow.client.blocking import Client
     from astraflow.core.contract.packages import PackageVersion
@@ -277,11 +289,11 @@ def publish(
         return
     found = msgspec.json.decode(raw, type=PackageVersion)
     typer.echo(f"{found.name} {found.version}")
-    note(f"published as {found.sha256[:16]}…, {found.nodes} node{'s' if found.nodes != 1 else ''}"
+    note(f"Published, sha256 {found.sha256[:16]}…, {found.nodes} node{'s' if found.nodes != 1 else ''}"
          + (f", signed by {found.signed_by}" if found.signed_by else ""))  # fmt: skip
     if not found.active:
         note(
-            f"\nhint: another version is active; `astra packages activate {found.name} {found.version}` changes that"
+            f"\nhint: another version is active; to change it: astra packages activate {found.name} {found.version}"
         )
 
 
@@ -293,7 +305,9 @@ def _signature_for(archive: Path, key: Path | None, by: str, built: Built | None
         return None
     text = beside.read_text("utf-8", "replace").strip()
     if built is not None and built.sha256 not in text:
-        note(f"note: what was built is not what was signed, so the signature is not sent: {beside}")
+        note(
+            f"note: the archive has changed since it was signed; the signature is not uploaded: {beside}"
+        )
         return None
     return text
 
@@ -307,16 +321,16 @@ def dev(
     by: By = "me",
     as_json: AsJson = False,
 ) -> None:
-    """Put a package on all workers, again at every save.
+    """Install a package on all workers after every save.
 
-    ^C makes the version active again that was so before.
+    ^C restores the previously active version.
     """
     import asyncio
 
-    from astraflow.cli.pkg_building import read_manifest
-    from astraflow.cli.pkg_dev import Developing
+    from astraflow.cli.pkg_build import read_manifest
+    from astraflow.cli.pkg_dev import DevSession
 
     with files():
         read_manifest(folder)
         sign_with = None if key is None else (lambda archive: signature_of(archive, key, by))
-        asyncio.run(Developing(folder, sign_with, as_json=as_json).run(server, token))
+        asyncio.run(DevSession(folder, sign_with, as_json=as_json).run(server, token))

@@ -1,8 +1,8 @@
-"""`astra pkg dev`: what the author saves is on the workers a moment later.
+"""`astra pkg dev`: installs a package on all workers after every save.
 
-Each save becomes a version of its own, `X.devN`, because what is published never changes. When all workers have it, it
-is made the active one; the one before is withdrawn and removed. A save that cannot be built, or that a worker cannot
-install, changes nothing: the last good one stays. At the end the version that was active before is active again.
+Each save becomes a version of its own, `X.devN`, because published versions are immutable. When all workers have
+installed it, it is activated; the previous dev version is yanked and removed. A save that cannot be built or installed
+changes nothing: the last good version stays active. At the end the previously active version is activated again.
 """
 
 from __future__ import annotations
@@ -18,21 +18,28 @@ from typing import Any, Final
 
 import typer
 
-from astraflow.cli.failing import note
-from astraflow.cli.pkg_building import DIST, build_package, read_manifest
-from astraflow.cli.pkg_installing import Fate, News, listening, online_workers, order, wait_for
-from astraflow.cli.showing import plain, show_json
+from astraflow.cli.exit_codes import note
+from astraflow.cli.output import plain, show_json
+from astraflow.cli.pkg_build import DIST, build_package, read_manifest
+from astraflow.cli.pkg_install import (
+    InstallOutcome,
+    PackageEvents,
+    listening,
+    online_workers,
+    order,
+    wait_for,
+)
 from astraflow.client.asynchronous import AsyncClient
 from astraflow.clock import SystemClock
 from astraflow.core import errors
 from astraflow.core.contract.packages import Package
 from astraflow.packages.building import Built
 
-__all__ = ["Developing"]
+__all__ = ["DevSession"]
 
 POLL_S: Final = 0.15
 SETTLE_S: Final = 0.05
-"""An editor writes a file in several steps; nothing is built until nothing changes any more."""
+"""An editor writes a file in several steps; the build starts when no file changes for this long."""
 INSTALL_S: Final = 600.0
 
 _DEV: Final = re.compile(r"(?P<base>.+)\.dev(?P<number>\d+)")
@@ -42,8 +49,8 @@ Snapshot = dict[str, tuple[int, int]]
 SignWith = Callable[[Path], str]
 
 
-class Developing:
-    """One session of development of one package."""
+class DevSession:
+    """One `astra pkg dev` session for one package."""
 
     def __init__(self, folder: Path, sign_with: SignWith | None, *, as_json: bool) -> None:
         self._folder = folder
@@ -51,13 +58,13 @@ class Developing:
         self._as_json = as_json
         self._name = str(read_manifest(folder)["name"])
         self._clock = SystemClock()
-        self._news = News()
+        self._news = PackageEvents()
         self._before: str | None = None
         self._live: str | None = None
         self._stop = asyncio.Event()
 
     async def run(self, server: str | None, token: str | None) -> None:
-        """Until SIGINT or SIGTERM."""
+        """Run until SIGINT or SIGTERM."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop.set)
@@ -75,11 +82,11 @@ class Developing:
             seen = _snapshot(self._folder)
             await self._bring(client)
             if not self._as_json:
-                note(f"watching {self._folder.absolute()}; ^C ends it")
+                note(f"Watching {self._folder.absolute()}; press ^C to stop")
             await self._changed(seen)
 
     async def _changed(self, seen: Snapshot) -> None:
-        """Return when something was saved and nothing changes any more, or when it is to end."""
+        """Wait until files were saved and no file changes any more, or until the session ends."""
         while not self._stop.is_set() and _snapshot(self._folder) == seen:
             await self._pause(POLL_S)
         while not self._stop.is_set() and (now := _snapshot(self._folder)) != seen:
@@ -94,13 +101,13 @@ class Developing:
             return
 
     async def _bring(self, client: AsyncClient) -> None:
-        """Build, publish, install, activate; what goes wrong is the author's to read, and the session goes on."""
+        """Build, publish, install and activate. Errors are printed, and the session continues."""
         try:
             await self._try_to_bring(client)
         except errors.AstraflowError as problem:
             self._failed(problem.message, problem.code.code)
-        except OSError as problem:  # a file that an editor has just replaced
-            said = f"cannot be used: {problem.strerror or problem}: {problem.filename or 'a file'}"
+        except OSError as problem:  # an editor is replacing the file
+            said = f"Cannot use {problem.filename or 'a file'}: {problem.strerror or problem}"
             self._failed(said, errors.INPUT_UNREADABLE.code)
 
     async def _try_to_bring(self, client: AsyncClient) -> None:
@@ -110,7 +117,7 @@ class Developing:
         fates = await self._install(client, built)
         if fates and all(fate.problem for fate in fates):
             self._failed(fates[0].problem, errors.PKG_INSTALL_FAILED.code)
-            await client.packages.yank(self._name, version, "it could not be installed")
+            await client.packages.yank(self._name, version, "Installation failed")
             return
         await client.packages.activate(self._name, version)
         replaced, self._live = self._live, version
@@ -124,13 +131,13 @@ class Developing:
             if built.manifest.name != self._name:
                 raise errors.Refused(
                     errors.PKG_INVALID,
-                    f"the package has another name now: {built.manifest.name}; end this and start it again",
+                    f"The package was renamed to {built.manifest.name}; restart `astra pkg dev`",
                 )
             signature = self._sign_with(built.path) if self._sign_with else None
             await client.packages.publish(built.path, signature)
         return built
 
-    async def _install(self, client: AsyncClient, built: Built) -> list[Fate]:
+    async def _install(self, client: AsyncClient, built: Built) -> list[InstallOutcome]:
         workers = [one.worker_id for one in await online_workers(client)]
         name, version = self._name, built.manifest.version
         await order(client, "pkg.install", name, version, workers)
@@ -146,7 +153,7 @@ class Developing:
         )
 
     async def _withdraw(self, client: AsyncClient, version: str) -> None:
-        await client.packages.yank(self._name, version, "a version of `astra pkg dev`")
+        await client.packages.yank(self._name, version, "Replaced by `astra pkg dev`")
         workers = [one.worker_id for one in await online_workers(client)]
         await order(client, "pkg.uninstall", self._name, version, workers)
 
@@ -154,7 +161,7 @@ class Developing:
         if self._live is None:
             return
         if self._before is None:
-            self._say("ended", f"{self._live} stays active: nothing else of {self._name} is published",
+            self._say("ended", f"{self._live} stays active: {self._name} has no other version",
                       version=self._live)  # fmt: skip
             return
         await client.packages.activate(self._name, self._before)
@@ -175,14 +182,16 @@ class Developing:
         numbers = [int(one["number"]) for one in taken if one and one["base"] == base]
         return f"{base}.dev{max(numbers, default=0) + 1}"
 
-    # -- saying ---------------------------------------------------------------------------------
+    # -- output ---------------------------------------------------------------------------------
 
-    def _is_live(self, built: Built, fates: list[Fate], seconds: float) -> None:
+    def _is_live(self, built: Built, fates: list[InstallOutcome], seconds: float) -> None:
         types = [node.type for node in built.manifest.body.nodes]
         version = built.manifest.version
         good = [fate.worker for fate in fates if not fate.problem]
         where = (
-            f"on {len(good)} worker{'s' if len(good) != 1 else ''}" if fates else "on no worker yet"
+            f"on {len(good)} worker{'s' if len(good) != 1 else ''}"
+            if fates
+            else "but no worker is online"
         )
         said = f"{self._name} {version} is live {where} after {seconds:.2f} s: {', '.join(types)}"
         self._say(
@@ -197,8 +206,8 @@ class Developing:
             self._say("failed", "", code=code, message=message, live=self._live)
             return
         note(f"error: {plain(message, lines=True)}")
-        stays = f"{self._live} stays live" if self._live else "nothing is live yet"
-        note(f"hint: correct it and save; {stays}")
+        stays = f"{self._live} stays active" if self._live else "no version is active yet"
+        note(f"hint: correct the error and save; {stays}")
 
     def _say(self, event: str, text: str, **fields: Any) -> None:
         if self._as_json:
@@ -208,7 +217,7 @@ class Developing:
 
 
 def _last_final(found: Package | None) -> str | None:
-    """The version to go back to: the active one, or the newest, but none of an earlier session."""
+    """The version to restore: the active or the newest one, but no dev version of an earlier session."""
     if found is None:
         return None
     finals = [one for one in found.versions if not _DEV.fullmatch(one.version)]
@@ -219,7 +228,7 @@ def _last_final(found: Package | None) -> str | None:
 
 
 def _snapshot(folder: Path) -> Snapshot:
-    """When each file was changed and how large it is."""
+    """Modification time and size of every file."""
     seen: Snapshot = {}
     for at, folders, names in os.walk(folder):
         folders[:] = [one for one in folders if one not in _WATCHED_NOT and one[0] != "."]
@@ -228,6 +237,6 @@ def _snapshot(folder: Path) -> Snapshot:
             try:
                 status = os.stat(path)
             except OSError:
-                continue  # gone meanwhile: the next look will see
+                continue  # deleted meanwhile: the next snapshot shows it
             seen[path] = status.st_mtime_ns, status.st_size
     return seen

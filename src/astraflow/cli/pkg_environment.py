@@ -1,7 +1,7 @@
-"""Environments for a package on its author's machine: its dependencies, the SDK, and pytest if its tests shall run.
+"""Cached environments for packages on the author's machine: dependencies, the SDK, and pytest for tests.
 
-They are made by uv once and kept in the cache folder of the user, by what is in them; whoever finds one that is gone
-makes it anew. The SDK is a link to the one of this installation, so an environment never has an old one.
+uv creates an environment once in the user's cache directory, named by a digest of its contents; a missing one is
+created again. The SDK is a symlink to the SDK of this installation, so it is never outdated.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 import uv
 
-from astraflow.cli.failing import note
+from astraflow.cli.exit_codes import note
 from astraflow.core import errors
 from astraflow.worker.hosts.builtin import host_program
 
@@ -30,7 +30,7 @@ TAIL_CHARS: Final = 2_000
 
 
 def cache_folder() -> Path:
-    """Where environments are kept. Whatever is in it may be deleted at any time."""
+    """The cache directory for environments. Its contents may be deleted at any time."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(root) / "astraflow" / "environments"
 
@@ -39,8 +39,8 @@ def python_for(manifest: Mapping[str, Any], *, with_pytest: bool = False) -> Pat
     """The Python of an environment with the dependencies of a manifest.
 
     Raises:
-        Refused: uv cannot make it; the message has the end of what it said.
-        OSError: the cache folder cannot be used.
+        Refused: uv cannot create it; the message contains the end of uv's output.
+        OSError: the cache directory cannot be used.
     """
     needs = manifest.get("python") or {}
     wanted = [str(one) for one in needs.get("dependencies") or ()]
@@ -52,13 +52,13 @@ def python_for(manifest: Mapping[str, Any], *, with_pytest: bool = False) -> Pat
     if not python.exists():
         place.parent.mkdir(parents=True, exist_ok=True)
         if wanted:
-            note(f"making an environment with {len(wanted)} dependencies")
+            note(f"Creating an environment with {len(wanted)} dependencies")
         _make(place, wanted, sdk, is_closed=is_closed, with_pytest=with_pytest)
     return python
 
 
 def environment_variables() -> dict[str, str]:
-    """Ours, for the Python of such an environment, without our own installation and without litter in the folder."""
+    """Our environment without this installation's Python settings; no bytecode is written into the package."""
     hidden = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "PYTEST_ADDOPTS")
     kept = {name: text for name, text in os.environ.items() if name not in hidden}
     return {**kept, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -87,12 +87,12 @@ def _place(fresh: Path, place: Path) -> None:
     try:
         fresh.rename(place)
     except OSError:
-        if not (place / "bin" / "python").exists():  # else somebody else was quicker
+        if not (place / "bin" / "python").exists():  # else another process was faster
             raise
 
 
 def _uv(*arguments: str) -> None:
-    # In the root folder, as on a worker: in the package's, uv would read the package's own idea of an index.
+    # In the root directory, as on a worker: in the package's, uv would read the index settings of the package.
     ended = subprocess.run(  # noqa: S603 - our own uv, and a list of arguments
         [uv.find_uv_bin(), "--quiet", *arguments],
         cwd="/",
@@ -107,8 +107,8 @@ def _uv(*arguments: str) -> None:
         tail = ended.stdout.strip()[-TAIL_CHARS:]
         raise errors.Refused(
             errors.PKG_INSTALL_FAILED,
-            f"the environment cannot be made: {tail}",
+            f"Cannot create the environment: {tail}",
             detail={
-                "hint": "check python.dependencies in manifest.json, and the index that uv uses"
+                "hint": "check python.dependencies in manifest.json and the package index of uv"
             },
         )

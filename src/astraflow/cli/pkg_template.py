@@ -1,4 +1,4 @@
-"""What `astra pkg new` writes: the smallest package that has a node, a test of it, and a workflow that uses it."""
+"""The template of `astra pkg new`: a package with one node, its test, and a workflow that uses it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ async def greet(ctx: Context, name: str, times: int = 1) -> dict[str, str]:
     """Greet somebody.
 
     Args:
-        name: Who is greeted.
-        times: How often.
+        name: The person to greet.
+        times: The number of greetings.
     """
     ctx.log("info", f"greeting {name}")
     return {"text": " ".join([f"Hello, {name}!"] * times)}
@@ -43,11 +43,11 @@ from astraflow_sdk.testing import RunNode
 from $module import greet
 
 
-def test_it_greets_as_often_as_it_is_told(run_node: RunNode) -> None:
+def test_greets_several_times(run_node: RunNode) -> None:
     assert run_node(greet, name="Ada", times=2).result == {"text": "Hello, Ada! Hello, Ada!"}
 
 
-def test_it_says_whom_it_greets(run_node: RunNode) -> None:
+def test_logs_the_name(run_node: RunNode) -> None:
     assert run_node(greet, name="Ada").logs == [("info", "greeting Ada")]
 """
 WORKFLOW: Final = """{
@@ -69,37 +69,37 @@ README: Final = """# $name
 
 ```
 astra pkg test          # run the tests, no server needed
-astra pkg dev           # put it on the workers of a server, again at every save
+astra pkg dev           # install it on the workers of a server after every save
 astra run workflow.json # use it
-astra pkg publish       # build it and publish its version
+astra pkg publish       # build and publish the version
 ```
 
-The nodes are functions in `$module`. `manifest.json` names the package, its version, and below `python.dependencies`
-what it needs, pinned with `==`. What a node looks like in the editor comes from its type hints and its docstring; what
-stands in the manifest counts for more.
+The nodes are functions in `$module`. `manifest.json` contains the name, the version, and in `python.dependencies` the
+dependencies, pinned with `==`. The editor shows a node by its type hints and its docstring; entries in the manifest
+take precedence.
 """
 IGNORED: Final = "dist/\n__pycache__/\n.pytest_cache/\n"
 
 
 def write_package(name: str, into: Path) -> Path:
-    """Make the folder of a new package; returns it.
+    """Create the directory of a new package; returns it.
 
     Raises:
-        Refused: the name cannot be one, or the folder is there and not empty.
-        OSError: it cannot be written.
+        Refused: the name is invalid, or the directory exists and is not empty.
+        OSError: a file cannot be written.
     """
     if not is_package_name(name) or name == CORE_PACKAGE:
         raise errors.Refused(
             errors.PKG_INVALID,
-            f"a package cannot have this name: {name!r}",
-            detail={"hint": "use small letters, digits, _ and -, beginning with a letter"},
+            f"Invalid package name {name!r}",
+            detail={"hint": "use lower-case letters, digits, _ and -, and start with a letter"},
         )
     folder = into / name
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise errors.Refused(
             errors.INPUT_UNREADABLE,
-            f"there is something already: {folder}",
-            detail={"hint": "choose another name, or another place with --dir"},
+            f"Directory exists and is not empty: {folder}",
+            detail={"hint": "choose another name, or another parent directory with --dir"},
         )
     module = f"{name.replace('-', '_')}_nodes"
     words = {

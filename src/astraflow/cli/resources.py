@@ -1,4 +1,4 @@
-"""`astra resources …`: what workers hold, and the artifacts among it."""
+"""`astra resources …`: resources of workers, artifacts included."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Annotated
 import msgspec
 import typer
 
-from astraflow.cli.asking import Yes, confirm
-from astraflow.cli.failing import note
-from astraflow.cli.listing import Cursor, Limit, show_list
-from astraflow.cli.showing import AsJson, show_json, show_table
+from astraflow.cli.exit_codes import note
+from astraflow.cli.output import AsJson, show_json, show_table
+from astraflow.cli.pagination import Cursor, Limit, show_list
+from astraflow.cli.prompts import Yes, confirm
 from astraflow.client import requests
 from astraflow.client.blocking import Client
 from astraflow.core import errors
@@ -20,31 +20,34 @@ from astraflow.core.contract.resources import Resource
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="What workers hold: files, sessions, models.",
+    help="List, download and close resources of workers: files, sessions, models.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
 )
 
-ResourceId = Annotated[str, typer.Argument(metavar="RESOURCE", help="the id of a resource")]
+ResourceId = Annotated[str, typer.Argument(metavar="RESOURCE", help="Resource id")]
 OnWorker = Annotated[
-    str | None, typer.Option("--worker", help="the worker, if several have one of this id")
+    str | None,
+    typer.Option(
+        "--worker", help="Worker id; required if several workers have a resource with this id"
+    ),
 ]
 
 
 @app.command("list")
 def list_resources(
-    run: Annotated[str | None, typer.Option(help="only those of this run")] = None,
-    worker: Annotated[str | None, typer.Option(help="only those on this worker")] = None,
-    kind: Annotated[str | None, typer.Option("--type", help="only those of this type")] = None,
+    run: Annotated[str | None, typer.Option(help="Filter by run id")] = None,
+    worker: Annotated[str | None, typer.Option(help="Filter by worker id")] = None,
+    kind: Annotated[str | None, typer.Option("--type", help="Filter by type")] = None,
     state: Annotated[
-        str, typer.Option(help="ready, evicting, evicted, released, or all")
+        str, typer.Option(help="Filter by state: ready, evicting, evicted, released, or all")
     ] = "ready",
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
-    """What workers hold, newest first."""
+    """List resources, newest first."""
     wanted = None if state == "all" else state
     with Client() as client:
         show_list(
@@ -56,7 +59,7 @@ def list_resources(
             limit=limit,
             cursor=cursor,
             as_json=as_json,
-            empty="no resources",
+            empty="No resources",
         )
 
 
@@ -86,7 +89,7 @@ def size_text(size_bytes: int | None) -> str | None:
 
 @app.command()
 def show(resource_id: ResourceId, worker: OnWorker = None, as_json: AsJson = False) -> None:
-    """One resource."""
+    """Show one resource."""
     with Client() as client:
         raw = client.perform(requests.get_resource(resource_id, worker).raw())
     if as_json:
@@ -104,60 +107,63 @@ def _plain(value: object) -> object:
 def close(
     resource_id: ResourceId, worker: OnWorker = None, yes: Yes = False, as_json: AsJson = False
 ) -> None:
-    """Have its worker let go of it.
+    """Close a resource on its worker.
 
-    A session is closed, a file deleted.
+    A session is closed, a file is deleted.
     """
-    confirm(f"let go of {resource_id}?", yes)
+    confirm(f"Close {resource_id}?", yes)
     with Client() as client:
         client.resources.close(resource_id, worker_id=worker)
     if as_json:
         show_json({"resourceId": resource_id, "status": "told"})
     else:
-        note(f"its worker is told to let go of it: {resource_id}")
+        note(f"Close requested: {resource_id}")
 
 
 @app.command()
 def extend(
     resource_id: ResourceId,
-    seconds: Annotated[int, typer.Argument(min=1, help="how long it lives from now")],
+    seconds: Annotated[int, typer.Argument(min=1, help="Time to live in seconds, from now")],
     worker: OnWorker = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let it live for so long from now."""
+    """Set the time to live of a resource, in seconds from now."""
     with Client() as client:
         raw = client.perform(requests.extend_resource(resource_id, worker, seconds).raw())
     if as_json:
         show_json(raw)
         return
     found = msgspec.json.decode(raw, type=Resource)
-    note(f"it lives until {found.expires_at}: {resource_id}")
+    note(f"{resource_id} expires at {found.expires_at}")
 
 
 @app.command()
 def download(
     resource_id: ResourceId,
-    out: Annotated[Path | None, typer.Option(help="the file to write; its own name here")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Output file. Default: the artifact's name, in the current directory"),
+    ] = None,
     worker: OnWorker = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fetch an artifact into a file.
+    """Download an artifact into a file.
 
-    What breaks off goes on, and the digest is checked.
+    An interrupted download resumes, and the digest is verified.
     """
     with Client() as client:
         place = out or Path(_name_of(client.resources.get(resource_id, worker_id=worker)))
         if out is None and place.exists():
             raise errors.Refused(
                 errors.INPUT_UNREADABLE,
-                f"there is something already: {place}",
-                detail={"hint": "name another file with --out"},
+                f"File exists: {place}",
+                detail={"hint": "choose another file with --out"},
             )
         try:
             size = client.resources.download(resource_id, place, worker_id=worker)
         except OSError as problem:
-            message = f"cannot be written: {problem.strerror or problem}: {place}"
-            hint = "name another file with --out"
+            message = f"Cannot write {place}: {problem.strerror or problem}"
+            hint = "choose another file with --out"
             raise errors.Refused(
                 errors.INPUT_UNREADABLE, message, detail={"hint": hint}
             ) from problem
@@ -165,10 +171,10 @@ def download(
         show_json({"resourceId": resource_id, "path": str(place), "sizeBytes": size})
     else:
         typer.echo(str(place))
-        note(f"{size_text(size)} fetched")
+        note(f"Downloaded {size_text(size)}")
 
 
 def _name_of(found: Resource) -> str:
-    """Its name without any folder: where it is written is the user's to say."""
+    """The name of an artifact without any directory: only the user chooses where it is written."""
     told = str(found.metadata.get("name") or found.resource_id)
     return Path(told.replace("\\", "/")).name.lstrip(".") or "artifact"

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from astraflow.cli.asking import Yes, confirm
-from astraflow.cli.failing import note
-from astraflow.cli.listing import Cursor, Limit, show_list
-from astraflow.cli.running import Patience
-from astraflow.cli.showing import AsJson, plain, show_json
-from astraflow.cli.speech import Speech
-from astraflow.cli.watching import duration, follow, show_end, show_node, show_run
+from astraflow.cli.exit_codes import note
+from astraflow.cli.follow import duration, follow, show_end, show_node, show_run
+from astraflow.cli.node_output import NodeOutput
+from astraflow.cli.output import AsJson, plain, show_json
+from astraflow.cli.pagination import Cursor, Limit, show_list
+from astraflow.cli.prompts import Yes, confirm
+from astraflow.cli.run import Patience
 from astraflow.client import requests
 from astraflow.client.blocking import Client
 from astraflow.client.stream import PATIENCE_S
@@ -22,30 +22,31 @@ from astraflow.core.contract.runs import Run, RunSummary
 __all__ = ["app"]
 
 MOST_TOLD: int = 100
-"""Nodes whose stories are told together; each is a request of its own."""
+"""Maximum number of nodes whose timelines are shown together; each takes one request."""
 
 app = typer.Typer(
-    help="Look at runs, watch them, cancel them.",
+    help="List, show, follow and cancel runs.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
 )
 
-RunId = Annotated[str, typer.Argument(metavar="RUN", help="the id of a run")]
-NodeName = Annotated[str | None, typer.Option("--node", help="the id or the label of a node")]
+RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id")]
+NodeName = Annotated[str | None, typer.Option("--node", help="Node id or label")]
 
 
 @app.command("list")
 def list_runs(
     status: Annotated[
-        str | None, typer.Option(help="queued, running, succeeded, failed or cancelled")
+        str | None,
+        typer.Option(help="Filter by status: queued, running, succeeded, failed or cancelled"),
     ] = None,
-    workflow: Annotated[str | None, typer.Option(help="only of this workflow")] = None,
+    workflow: Annotated[str | None, typer.Option(help="Filter by workflow id")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Runs, newest first."""
+    """List runs, newest first."""
     with Client() as client:
         show_list(
             client,
@@ -56,7 +57,7 @@ def list_runs(
             limit=limit,
             cursor=cursor,
             as_json=as_json,
-            empty="no runs",
+            empty="No runs",
         )
 
 
@@ -69,7 +70,7 @@ def _row(run: RunSummary) -> tuple[object, ...]:
 
 @app.command()
 def show(run_id: RunId, node: NodeName = None, as_json: AsJson = False) -> None:
-    """A run with its nodes, or one node with its whole result."""
+    """Show a run with its nodes, or one node with its full result."""
     with Client() as client:
         if node is not None:
             node_id = _find(client.runs.get(run_id), node)
@@ -86,7 +87,7 @@ def show(run_id: RunId, node: NodeName = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def watch(run_id: RunId, as_json: AsJson = False, patience: Patience = PATIENCE_S) -> None:
-    """Follow a run to its end. Ends with 0 if it succeeded, 1 if not; ^C does not stop the run."""
+    """Follow a run until it ends. Exits with 0 if it succeeded, else with 1. ^C does not cancel the run."""
     with Client() as client:
         definition = client.runs.definition(run_id)
         follow(client, run_id, definition, as_json=as_json, to_stderr=False, patience_s=patience)
@@ -95,11 +96,11 @@ def watch(run_id: RunId, as_json: AsJson = False, patience: Patience = PATIENCE_
 
 @app.command()
 def cancel(run_id: RunId, yes: Yes = False, as_json: AsJson = False) -> None:
-    """Stop a run. No new attempt starts from then on."""
+    """Cancel a run. No new attempt starts."""
     with Client() as client:
         run = client.runs.get(run_id, nodes=False)
         if not run.is_over:
-            confirm(f"stop run {run_id}, which is {run.status}?", yes)
+            confirm(f"Cancel run {run_id} (status: {run.status})?", yes)
         told = client.perform(requests.cancel_run(run_id).raw())
     if as_json:
         show_json(told)
@@ -107,7 +108,7 @@ def cancel(run_id: RunId, yes: Yes = False, as_json: AsJson = False) -> None:
     import msgspec
 
     status = msgspec.json.decode(told, type=Run).status
-    note(f"run {run_id} is {status if status == 'cancelled' else 'being cancelled'}")
+    note(f"Run {run_id} is {status if status == 'cancelled' else 'being cancelled'}")
 
 
 @app.command()
@@ -115,50 +116,48 @@ def logs(
     run_id: RunId,
     node: NodeName = None,
     follows: Annotated[
-        bool, typer.Option("--follow", "-f", help="go on until the run ends")
+        bool, typer.Option("--follow", "-f", help="Continue until the run ends")
     ] = False,
     as_json: AsJson = False,
     patience: Patience = PATIENCE_S,
 ) -> None:
-    """What the nodes of a run said: log lines, and text as it was made."""
+    """Print the output of the nodes of a run: log lines and streamed text."""
     with Client() as client:
         run = client.runs.get(run_id)
         node_id = None if node is None else _find(run, node)
-        speech = Speech({one.node_id: one.label or one.node_id for one in run.nodes}, as_json)
+        output = NodeOutput({one.node_id: one.label or one.node_id for one in run.nodes}, as_json)
         if follows:
             cut = lambda why: note(f"reconnecting: {why}")  # noqa: E731
             for event in client.follow(run_id, patience_s=patience, on_cut=cut):
                 if node_id not in (None, event.body.get("nodeId")):
                     continue
                 if event.type == "node.result.delta":
-                    speech.hear({"id": event.id, "occurredAt": event.occurred_at, **event.body})
+                    output.add({"id": event.id, "occurredAt": event.occurred_at, **event.body})
                 elif event.type == "node.state" and event.body.get("dropped"):
-                    speech.miss(event.body["nodeId"], event.body["dropped"])
+                    output.add_dropped(event.body["nodeId"], event.body["dropped"])
         else:
             for line in client.runs.logs(run_id, node_id=node_id):
                 import msgspec
 
-                speech.hear(msgspec.to_builtins(line))
-        speech.end()
+                output.add(msgspec.to_builtins(line))
+        output.end()
 
 
 @app.command()
 def story(
     run_id: RunId,
-    node: Annotated[
-        str | None, typer.Argument(metavar="NODE", help="the id or the label of a node")
-    ] = None,
+    node: Annotated[str | None, typer.Argument(metavar="NODE", help="Node id or label")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """What happened to a node, or to all nodes, sentence by sentence."""
+    """Print the timeline of a node, or of all nodes."""
     with Client() as client:
         run = client.runs.get(run_id)
         chosen = [one for one in run.nodes if node is None or one.node_id == _find(run, node)]
         if len(chosen) > MOST_TOLD:
             raise errors.Refused(
                 errors.INPUT_UNREADABLE,
-                f"the run has {len(chosen)} nodes, more than are told together: {MOST_TOLD}",
-                detail={"hint": f"name one of them: astra runs story {run_id} NODE"},
+                f"The run has {len(chosen)} nodes; at most {MOST_TOLD} timelines are shown together",
+                detail={"hint": f"name a node: astra runs story {run_id} NODE"},
             )
         lines: list[dict[str, Any]] = []
         for one in chosen:
@@ -182,5 +181,5 @@ def _find(run: Run, name: str) -> str:
         return run.node(name).node_id
     except KeyError:
         raise errors.NotFound(
-            errors.RUN_NODE_NOT_FOUND, f"run {run.run_id} has no such node: {name}"
+            errors.RUN_NODE_NOT_FOUND, f"Run {run.run_id} has no node {name}"
         ) from None

@@ -1,7 +1,7 @@
-"""`astra up`: a scheduler in this process, workers beside it, and nothing left behind.
+"""`astra up`: a scheduler in this process, and workers as child processes.
 
-SIGINT or SIGTERM: the workers drain, then the scheduler ends, exit 0. A second one ends everything at once.
-What happens when this process is killed is in `crew`.
+On SIGINT or SIGTERM the workers drain, then the scheduler stops, with exit code 0. A second signal kills everything.
+`local_workers` describes what happens when this process is killed.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Annotated, Final
 import typer
 
 from astraflow.api.listener import listen
-from astraflow.cli.crew import Crew, worker_environment
-from astraflow.cli.failing import FAILED, note
-from astraflow.cli.holding import refuse_if_held
-from astraflow.cli.serving import Config, DataDir, Host, Port, prepare, run_loop
+from astraflow.cli.exit_codes import FAILED, note
+from astraflow.cli.local_workers import LocalWorkers, worker_environment
+from astraflow.cli.server import Config, DataDir, Host, Port, prepare, run_loop
+from astraflow.cli.store_info import refuse_if_held
 from astraflow.client.endpoint import Endpoint, keep_endpoint, place_of, read_endpoint
 from astraflow.clock import SystemClock
 from astraflow.config import (
@@ -41,9 +41,9 @@ from astraflow.core import errors
 __all__ = ["up"]
 
 DRAIN_S: Final = 8
-"""How long workers may finish what they run, if nothing else is configured: whoever presses ^C waits for it."""
+"""Default drain timeout of the workers: the user who pressed ^C waits for it."""
 OVERRUN_S: Final = 4.0
-"""After that, for their last words."""
+"""Added to the drain timeout, for the acknowledgement of the last results."""
 MAX_WORKERS: Final = 64
 SAMPLE: Final = Path("examples/hello.json")
 
@@ -52,10 +52,10 @@ def up(
     host: Host = None,
     port: Port = None,
     data_dir: DataDir = None,
-    workers: Annotated[int, typer.Option(min=0, max=MAX_WORKERS, help="how many workers")] = 1,
+    workers: Annotated[int, typer.Option(min=0, max=MAX_WORKERS, help="Number of workers")] = 1,
     config: Config = None,
 ) -> None:
-    """Start a scheduler and workers here, on one machine. ^C ends all of it."""
+    """Start a scheduler and workers on this machine. ^C stops them."""
     flags = {"host": host, "port": port, "data_dir": data_dir}
     loaded = load_scheduler(flags=flags, file=config)
     worker = load_worker(file=config)
@@ -80,7 +80,7 @@ class _Up:
         self._sock = sock
         self._token = token
         self._secret = secret
-        # Workers run the code of others: they hold no token that opens more than a worker's session.
+        # Workers run package code, so their token opens a worker session and nothing else.
         self._worker_token = Secret(secrets.token_urlsafe(32))
         self._place = place_of(settings.data_dir)
         self._stop = asyncio.Event()
@@ -89,7 +89,7 @@ class _Up:
 
     async def run(self, count: int, drain_s: int, config: Path | None) -> None:
         host, port = self._sock.getsockname()[:2]
-        crew = Crew(
+        local_workers = LocalWorkers(
             f"ws://{_reachable(host)}:{port}/ws/worker",
             self._settings.data_dir / "workers",
             worker_environment(os.environ, self._worker_token.reveal(), drain_s),
@@ -98,24 +98,26 @@ class _Up:
             is_drained=self._is_drained,
             config=config,
         )
-        self._watch_signals(crew)
+        self._watch_signals(local_workers)
         try:
             async with asyncio.TaskGroup() as group:
-                # Workers first: they take as long to start as the scheduler, and wait for it at its port.
+                # Workers first: they take as long to start as the scheduler, and retry until it listens.
                 for number in range(1, count + 1):
-                    group.create_task(crew.keep(number))
-                group.create_task(self._serve(crew))
-                group.create_task(self._end(crew, drain_s + OVERRUN_S))
+                    group.create_task(local_workers.keep(number))
+                group.create_task(self._serve(local_workers))
+                group.create_task(self._end(local_workers, drain_s + OVERRUN_S))
         except BaseExceptionGroup as several:
             raise several.exceptions[0] from None
         finally:
-            crew.kill()
+            local_workers.kill()
             kept = read_endpoint(self._place)
             if kept is not None and kept.pid == os.getpid():
                 self._place.unlink(missing_ok=True)
 
-    async def _serve(self, crew: Crew) -> None:
-        from astraflow.api.process import serve  # half a second, during which the workers start
+    async def _serve(self, local_workers: LocalWorkers) -> None:
+        from astraflow.api.process import (
+            serve,
+        )  # takes half a second, during which the workers start
 
         try:
             await serve(
@@ -128,39 +130,41 @@ class _Up:
                 stop=self._stop,
             )
         except errors.AstraflowError:
-            crew.kill()
+            local_workers.kill()
             raise
         finally:
             self._wanted.set()
 
-    async def _end(self, crew: Crew, within_s: float) -> None:
-        """Once it is wanted: first the workers, then the scheduler that they report to."""
+    async def _end(self, local_workers: LocalWorkers, within_s: float) -> None:
+        """At shutdown: stop the workers first, then the scheduler that they report to."""
         await self._wanted.wait()
-        await crew.dismiss(within_s)
+        await local_workers.shut_down(within_s)
         self._stop.set()
 
-    def _watch_signals(self, crew: Crew) -> None:
+    def _watch_signals(self, local_workers: LocalWorkers) -> None:
         loop = asyncio.get_running_loop()
 
         def on_signal() -> None:
             if self._wanted.is_set():
-                crew.kill()
-                note("ended at once")
-                os._exit(FAILED)  # the store survives it, and there is nothing else to lose
-            note("ending: the workers finish what they run; once more ends everything at once")
+                local_workers.kill()
+                note("killed")
+                os._exit(FAILED)  # the store survives a kill, and nothing else is kept in memory
+            note("Shutting down: waiting for running attempts; press ^C again to kill them")
             self._wanted.set()
 
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, on_signal)
 
     async def _is_drained(self, worker_id: str) -> bool:
-        from astraflow.client.asynchronous import AsyncClient  # needed when somebody drains
+        from astraflow.client.asynchronous import AsyncClient  # needed after a drain only
 
         try:
             async with AsyncClient(self._url, self._token.reveal()) as client:
                 return (await client.workers.get(worker_id)).drain_requested
         except errors.AstraflowError:
-            return False  # it does not answer now: the worker is started, and finds out
+            return (
+                False  # the scheduler does not respond now: the worker is restarted and finds out
+            )
 
     def _on_ready(self, url: str) -> None:
         self._url = url
@@ -171,13 +175,13 @@ class _Up:
 
 
 def _reachable(host: str) -> str:
-    """Where this machine finds what listens everywhere."""
+    """The address by which this machine reaches a wildcard listener."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - not listened on here
     return f"[{host}]" if ":" in host else host
 
 
 def _program() -> str:
-    """How this program is called from here, as it can be typed in another terminal in the same folder."""
+    """The command that starts this program from another terminal in the same folder."""
     called = Path(sys.argv[0])
     if called.name != "astra":
         return f"{shlex.quote(sys.executable)} -m astraflow"
@@ -200,7 +204,7 @@ def _greeting(url: str, settings: SchedulerSettings) -> list[str]:
         f"  API       {url}/api/docs",
         f"  data      {folder.absolute()}",
         "",
-        "try, in another terminal:",
+        "Try, in another terminal:",
     ]
     if folder != Path("var"):
         lines.append(f"  export ASTRA_SERVER={url} ASTRA_TOKEN={bearer}")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from astraflow import __version__
-from astraflow.cli.showing import AsJson, show_json
+from astraflow.cli.output import AsJson, show_json
 
 __all__ = ["version"]
 
@@ -16,7 +16,9 @@ __all__ = ["version"]
 def version(
     as_json: AsJson = False,
     *,
-    all_parts: Annotated[bool, typer.Option("--all", help="and what it runs on")] = False,
+    all_parts: Annotated[
+        bool, typer.Option("--all", help="Include the Python version and the platform")
+    ] = False,
 ) -> None:
     """Print the version."""
     parts = {"astraflow": __version__}

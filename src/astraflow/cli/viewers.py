@@ -1,4 +1,4 @@
-"""Ways to look at a run while it runs: lines for a pipe, JSON for a program. `live` is the one for a terminal."""
+"""Viewers of a running run: lines for a pipe, JSON for a program. `live_view` is for terminals."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Final, Protocol, TextIO
 import msgspec
 import typer
 
-from astraflow.cli.picture import NodeLine, Picture, dropped_line, log_lines
-from astraflow.cli.showing import plain
+from astraflow.cli.output import plain
+from astraflow.cli.run_progress import NodeLine, RunProgress, dropped_line, log_lines
 from astraflow.core.contract.events import Event
 
 __all__ = ["JsonViewer", "LineViewer", "Viewer"]
@@ -22,17 +22,17 @@ _TOLD: Final = frozenset(
 
 
 class Viewer(Protocol):
-    """What a watcher is told. Use in a `with` block."""
+    """Receives the events of a run. Use in a `with` block."""
 
     def __enter__(self) -> object: ...
     def __exit__(self, *_: object) -> None: ...
     def take(self, event: Event) -> None: ...
     def cut(self, why: str) -> None:
-        """The connection was lost, and is tried again."""
+        """The connection was lost; the client reconnects."""
 
 
 class JsonViewer:
-    """One event a line, as it came."""
+    """Prints one event per line, unchanged."""
 
     def __enter__(self) -> None: ...
     def __exit__(self, *_: object) -> None: ...
@@ -45,10 +45,10 @@ class JsonViewer:
 
 
 class LineViewer:
-    """One line for each event that matters."""
+    """Prints one line per relevant event."""
 
-    def __init__(self, picture: Picture, stream: TextIO) -> None:
-        self._picture = picture
+    def __init__(self, progress: RunProgress, stream: TextIO) -> None:
+        self._progress = progress
         self._stream = stream
         self._texts: dict[str, str] = {}
         self._is_cut = False
@@ -64,13 +64,13 @@ class LineViewer:
     def take(self, event: Event) -> None:
         if self._is_cut:
             self._is_cut = False
-            self._say("connected again")
-        node = self._picture.node(event)
+            self._say("reconnected")
+        node = self._progress.node(event)
         before = (node.status, node.attempt) if node else ("", 0)
-        self._picture.take(event)
+        self._progress.take(event)
         if event.type == "run.status":
-            stopping = " (cancel requested)" if self._picture.is_cancelling else ""
-            self._say(f"run {self._picture.run_id} {self._picture.status}{stopping}")
+            stopping = " (cancel requested)" if self._progress.is_cancelling else ""
+            self._say(f"run {self._progress.run_id} {self._progress.status}{stopping}")
         elif event.type == "node.result.delta" and node and "text" in event.body:
             self._gather(node, event.body)
         elif event.type == "node.state" and node:
@@ -89,7 +89,7 @@ class LineViewer:
         self._say(f"{node.label} {node.status}{tries}{said}")
 
     def _gather(self, node: NodeLine, body: Mapping[str, Any]) -> None:
-        """Words of a stream come one by one: a line is told when it is whole, or long."""
+        """Streamed tokens arrive one by one: a line is printed when it is complete, or long."""
         if body["channel"] != "llm":
             for line in log_lines(node.label, body):
                 self._say(line)

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from astraflow.cli.failing import note
-from astraflow.cli.listing import Cursor, Limit, show_list
-from astraflow.cli.showing import AsJson, show_json, show_table
+from astraflow.cli.exit_codes import note
+from astraflow.cli.output import AsJson, show_json, show_table
+from astraflow.cli.pagination import Cursor, Limit, show_list
 from astraflow.client import requests
 from astraflow.client.blocking import Client
 from astraflow.core import errors
@@ -17,20 +17,20 @@ from astraflow.core.contract.workers import Worker
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Workers: list, drain, let go of runs.",
+    help="List, drain and rebind workers.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
 )
 
 WorkerName = Annotated[
-    str, typer.Argument(metavar="WORKER", help="the id of a worker, or its name if no other has it")
+    str, typer.Argument(metavar="WORKER", help="Worker id, or a name that only one worker has")
 ]
 
 
 @app.command("list")
 def list_workers(limit: Limit = 50, cursor: Cursor = None, as_json: AsJson = False) -> None:
-    """Workers that are or were here."""
+    """List workers, connected or not."""
     with Client() as client:
         show_list(
             client,
@@ -41,7 +41,7 @@ def list_workers(limit: Limit = 50, cursor: Cursor = None, as_json: AsJson = Fal
             limit=limit,
             cursor=cursor,
             as_json=as_json,
-            empty="no workers; start one with `astra worker`",
+            empty="No workers; start one with `astra worker`",
         )
 
 
@@ -60,7 +60,7 @@ def _row(worker: Worker) -> tuple[object, ...]:
 
 
 def _packages(worker: Worker) -> str:
-    """Those on their way, or that did not get there, with how far they are."""
+    """The packages of a worker; the status of those that are not installed."""
     return ", ".join(
         f"{one.name} {one.version}" + ("" if one.status == "installed" else f" ({one.status})")
         for one in worker.packages
@@ -69,7 +69,7 @@ def _packages(worker: Worker) -> str:
 
 @app.command()
 def show(name: WorkerName, as_json: AsJson = False) -> None:
-    """One worker."""
+    """Show one worker."""
     with Client() as client:
         worker_id = _find(client, name)
         if as_json:
@@ -85,31 +85,31 @@ def show(name: WorkerName, as_json: AsJson = False) -> None:
 @app.command()
 def drain(
     name: WorkerName,
-    reason: Annotated[str | None, typer.Option(help="why, for whoever looks later")] = None,
+    reason: Annotated[str | None, typer.Option(help="Reason, for the audit log")] = None,
     deadline: Annotated[
-        float | None, typer.Option(min=0, help="seconds that what runs may take")
+        float | None, typer.Option(min=0, help="Seconds that running attempts may take")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let a worker finish what it runs, and give it nothing new."""
+    """Drain a worker: it finishes its attempts and receives no new ones."""
     command: dict[str, Any] = {"type": "drain"}
     if reason is not None:
         command["reason"] = reason
     if deadline is not None:
         command["deadlineMs"] = round(deadline * 1000)
-    _tell(name, command, "drains", as_json)
+    _tell(name, command, "is draining", as_json)
 
 
 @app.command()
 def undrain(name: WorkerName, as_json: AsJson = False) -> None:
-    """Give a worker work again."""
-    _tell(name, {"type": "undrain"}, "takes work again", as_json)
+    """End the drain of a worker."""
+    _tell(name, {"type": "undrain"}, "accepts attempts again", as_json)
 
 
 @app.command()
 def rebind(name: WorkerName, as_json: AsJson = False) -> None:
-    """Let the runs that keep to a worker find others."""
-    _tell(name, {"type": "rebind"}, "lets go of its runs", as_json)
+    """Release the runs that are bound to a worker, so that other workers can take them."""
+    _tell(name, {"type": "rebind"}, "released its runs", as_json)
 
 
 def _tell(name: str, command: dict[str, Any], says: str, as_json: bool) -> None:
@@ -123,7 +123,7 @@ def _tell(name: str, command: dict[str, Any], says: str, as_json: bool) -> None:
 
 
 def _find(client: Client, name: str) -> str:
-    """The id of a worker: names are for people, and two may have the same."""
+    """The id of a worker by id or name; several workers may have one name."""
     found = [one for one in client.workers.iterate() if name in (one.worker_id, one.name)]
     exact = [one for one in found if one.worker_id == name]
     here = [one for one in found if one.status not in ("lost", "offline")]
@@ -134,7 +134,7 @@ def _find(client: Client, name: str) -> str:
         ids = ", ".join(one.worker_id for one in found)
         raise errors.Refused(
             errors.INPUT_UNREADABLE,
-            f"several workers are named {name}: {ids}",
-            detail={"hint": "give the id of one of them"},
+            f"Several workers are named {name}: {ids}",
+            detail={"hint": "use the id of one of them"},
         )
-    raise errors.NotFound(errors.WORKER_NOT_FOUND, f"there is no such worker: {name}")
+    raise errors.NotFound(errors.WORKER_NOT_FOUND, f"No worker {name}")

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from astraflow.cli.asking import Yes, confirm
-from astraflow.cli.failing import note
+from astraflow.cli.exit_codes import note
 from astraflow.cli.inputs import read_definition
-from astraflow.cli.listing import Cursor, Limit, show_list
-from astraflow.cli.showing import AsJson, show_json
+from astraflow.cli.output import AsJson, show_json
+from astraflow.cli.pagination import Cursor, Limit, show_list
+from astraflow.cli.prompts import Yes, confirm
 from astraflow.client import requests
 from astraflow.client.blocking import Client
 from astraflow.core import errors
@@ -19,19 +19,21 @@ from astraflow.core.contract.workflows import Workflow, WorkflowSummary
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Saved workflows: list, save, validate, delete.",
+    help="List, save, validate and delete workflows.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
 )
 
-WorkflowId = Annotated[str, typer.Argument(metavar="WORKFLOW", help="the id of a saved workflow")]
-File = Annotated[str, typer.Argument(metavar="FILE", help="a definition as JSON, - for stdin")]
+WorkflowId = Annotated[str, typer.Argument(metavar="WORKFLOW", help="Workflow id")]
+File = Annotated[
+    str, typer.Argument(metavar="FILE", help="A workflow definition (JSON), - for stdin")
+]
 
 
 @app.command("list")
 def list_workflows(limit: Limit = 50, cursor: Cursor = None, as_json: AsJson = False) -> None:
-    """Saved workflows, last changed first."""
+    """List saved workflows, last changed first."""
     with Client() as client:
         show_list(
             client,
@@ -42,20 +44,20 @@ def list_workflows(limit: Limit = 50, cursor: Cursor = None, as_json: AsJson = F
             limit=limit,
             cursor=cursor,
             as_json=as_json,
-            empty="no saved workflows",
+            empty="No saved workflows",
         )
 
 
 @app.command()
 def show(
     workflow_id: WorkflowId,
-    version: Annotated[int | None, typer.Option(min=1, help="an older version")] = None,
+    version: Annotated[int | None, typer.Option(min=1, help="Version. Default: the newest")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """The definition of a saved workflow: to a terminal in lines, else as it was saved."""
+    """Print the definition of a saved workflow; at a terminal it is formatted."""
     import msgspec
 
-    from astraflow.cli.showing import is_terminal
+    from astraflow.cli.output import is_terminal
 
     with Client() as client:
         found = bytes(client.perform(requests.get_workflow(workflow_id, version).raw()))
@@ -68,21 +70,24 @@ def show(
 def save(
     file: File,
     if_version: Annotated[
-        int | None, typer.Option(min=0, help="only if this is still the newest; 0: only if new")
+        int | None,
+        typer.Option(
+            min=0, help="Save only if this is the newest version; 0: only if the workflow is new"
+        ),
     ] = None,
     draft: Annotated[
-        bool, typer.Option("--draft", help="save it even if it cannot be run yet")
+        bool, typer.Option("--draft", help="Save an incomplete workflow that cannot be run yet")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Save a workflow under the id in its definition: a new one, or a new version."""
+    """Save a workflow under the id in its definition, as a new workflow or a new version."""
     given = read_definition(file)
     workflow_id = given.definition.get("id")
     if not isinstance(workflow_id, str):
         raise errors.Refused(
             errors.INPUT_UNREADABLE,
-            f"the definition has no id: {file}",
-            detail={"hint": "give it an id, for example of `python3 -m uuid`"},
+            f"The definition has no id: {file}",
+            detail={"hint": "add an id, for example from `python3 -m uuid`"},
         )
     with Client() as client:
         saved = _save(client, workflow_id, given.raw, if_version, draft)
@@ -90,7 +95,7 @@ def save(
         show_json({"id": workflow_id, "version": saved.version})
     else:
         typer.echo(workflow_id)
-        note(f"saved as version {saved.version}")
+        note(f"Saved as version {saved.version}")
 
 
 def _save(
@@ -108,25 +113,25 @@ def _save(
 
 @app.command()
 def delete(workflow_id: WorkflowId, yes: Yes = False, as_json: AsJson = False) -> None:
-    """Delete a workflow with all its versions. Its runs stay."""
+    """Delete a workflow with all its versions. Its runs are kept."""
     with Client() as client:
         found = client.workflows.get(workflow_id)
         name = (found.definition.get("metadata") or {}).get("name") or workflow_id
-        confirm(f"delete {name!r} with all its {found.version} versions?", yes)
+        confirm(f"Delete {name!r} with all its {found.version} versions?", yes)
         client.workflows.delete(workflow_id)
     if as_json:
         show_json({"id": workflow_id, "deleted": True})
     else:
-        note(f"deleted: {workflow_id}")
+        note(f"Deleted {workflow_id}")
 
 
 @app.command()
 def validate(file: File, as_json: AsJson = False) -> None:
-    """Say all that is wrong with a definition. Ends with 1 if anything is."""
+    """Report every problem of a definition. Exits with 1 if there is one."""
     given = read_definition(file)
     with Client() as client:
         client.workflows.validate(given.raw)
     if as_json:
         show_json({"valid": True, "errors": []})
     else:
-        note(f"valid: {file}")
+        note(f"Valid: {file}")

@@ -1,4 +1,4 @@
-"""The link: the asyncio shell round the agent. It opens sockets, starts and stops attempts, and turns the clock.
+"""The asyncio shell around the agent: opens sockets, starts and stops attempts, and sets the timer.
 
 Everything that arrives (a frame, the end of an attempt, a timer) is fed to the agent at once. What the agent wants done
 is done once per turn of the loop, so that the frames of a turn leave in one write.
@@ -56,7 +56,7 @@ def _warn(code: str, reason: str, wait_s: float) -> None:
     todo = f"; to do: {known.do}" if known is not None else ""
     _log.log(
         logging.INFO if code in _PASSING else logging.WARNING,
-        "the scheduler ended the session: %s: %s%s; next try in %.1f s",
+        "the scheduler ended the session: %s: %s%s; reconnecting in %.1f s",
         code,
         reason,
         todo,
@@ -66,7 +66,7 @@ def _warn(code: str, reason: str, wait_s: float) -> None:
 
 
 class Hosts(Protocol):
-    """Where attempts run. What becomes of them is told to the link."""
+    """Where attempts run. The runner is told how they end."""
 
     def start(self, dispatch: business.Dispatch, fence_at: float) -> None: ...
     def cancel(self, task_id: str, attempt: int, grace_s: float, reason: str) -> None: ...
@@ -84,13 +84,12 @@ class AgentRunner:
         schedulers: Schedulers,
         connect: Connect,
         clock: Clock,
-        hand_up: Callable[[Envelope], None],
     ) -> None:
         self.agent = agent
         self._schedulers = schedulers
         self._connect = connect
         self._clock = clock
-        self._hand_up = hand_up
+        self._receive: Callable[[Envelope], None] | None = None
         self._hosts: Hosts | None = None
         self._loop = asyncio.get_running_loop()
         self._group: asyncio.TaskGroup | None = None
@@ -99,18 +98,21 @@ class AgentRunner:
         self._unsent: deque[Envelope] = deque()  # for want of room on the socket
         self._openings = 0
         self._closed_early: tuple[Socket, int | None] | None = None
-        self._is_settling = False
+        self._is_woken = False
         self._renewals = 0
-        self._timer = WakeupTimer(clock, self._stir)
+        self._timer = WakeupTimer(clock, self._on_timer)
 
-    async def run(self, hosts: Hosts) -> Exit:
-        """Keep the session until the agent says that it is over."""
-        self._hosts = hosts
+    async def run(self, hosts: Hosts, receive: Callable[[Envelope], None]) -> Exit:
+        """Keep the session until the agent says that it is over.
+
+        Attempts run in `hosts`; `receive` takes the frames for packages and resources.
+        """
+        self._hosts, self._receive = hosts, receive
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
                 self.agent.tick(self._clock.now())
-                self._stir()
+                self._wake()
                 ended = await self._over
                 if self._socket is not None:
                     self._socket.close(CLOSE_NORMAL)
@@ -122,7 +124,7 @@ class AgentRunner:
     def drain(self, deadline_s: float | None) -> None:
         """Take nothing new, finish what runs, then end."""
         self.agent.drain(self._clock.now(), deadline_s)
-        self._stir()
+        self._wake()
 
     def end(self, code: int, reason: str) -> None:
         """End now, whatever is held."""
@@ -134,12 +136,12 @@ class AgentRunner:
     def tell(self, key: str, frame_type: str, payload: Wire, corr: str | None = None) -> None:
         """The newest word per key reaches the scheduler, whatever happens to sessions meanwhile."""
         self.agent.tell(key, frame_type, payload, corr, self._clock.now())
-        self._stir()
+        self._wake()
 
     def offer_changed(self) -> None:
         """What the worker offers is other than it registered: packages came or went."""
         self.agent.reoffer(self._clock.now())
-        self._stir()
+        self._wake()
 
     # -- what the socket tells --------------------------------------------------------------
 
@@ -152,61 +154,62 @@ class AgentRunner:
             self.agent.bad_frame(error, self._clock.now())
         else:
             self.agent.feed(envelope, self._clock.now())
-        self._stir()
+        self._wake()
 
     def closed(self, socket: Socket, code: int | None) -> None:
         if socket is self._socket:
             self._socket = None
             self._schedulers.lost_connection()
             self.agent.disconnected(self._clock.now(), code)
-            self._stir()
+            self._wake()
         else:
             self._closed_early = (socket, code)  # it may be the one that is just being opened
 
     def drained(self, socket: Socket) -> None:
         if socket is self._socket:
-            self._stir()
+            self._wake()
 
     # -- what the hosts tell ----------------------------------------------------------------
 
     def finished(self, result: business.Result) -> None:
         self.agent.finished(result, self._clock.now())
-        self._stir()
+        self._wake()
 
     def gone(self, task_id: str, attempt: int) -> None:
         self.agent.gone(task_id, attempt, self._clock.now())
-        self._stir()
+        self._wake()
 
     def feedback(self, feedback: business.Feedback) -> None:
         self.agent.feedback(feedback, self._clock.now())
-        self._stir()
+        self._wake()
 
     def call(self, request: business.NextRequest) -> None:
         self.agent.call(request, self._clock.now())
-        self._stir()
+        self._wake()
 
     # -- inside -----------------------------------------------------------------------------
 
-    def _stir(self) -> None:
-        if not self._is_settling:
-            self._is_settling = True
-            self._loop.call_soon(self._settle)
+    def _wake(self) -> None:
+        if not self._is_woken:
+            self._is_woken = True
+            self._loop.call_soon(self._flush)
 
-    def _settle(self) -> None:
-        self._is_settling = False
+    def _on_timer(self) -> None:
+        self.agent.tick(self._clock.now())
+        self._wake()
+
+    def _flush(self) -> None:
+        """Do what the agent wants done, send its frames, and set the timer to its deadline."""
+        self._is_woken = False
         if self._over.done():
             return
         agent = self.agent
-        deadline = agent.deadline()
-        now = self._clock.now()
-        if deadline is not None and deadline <= now:
-            agent.tick(now)
         while actions := agent.take_actions():
             for action in actions:
                 self._act(action)
         self._send()
         self._refence()
-        self._timer.set(self.agent.deadline())
+        self._timer.set(agent.deadline())
 
     def _send(self) -> None:
         """As much as the socket has room for; what a connection left over is in the window of its session."""
@@ -244,7 +247,8 @@ class AgentRunner:
             case Close(code):
                 self._close(code)
             case HandUp(envelope):
-                self._hand_up(envelope)
+                assert self._receive is not None
+                self._receive(envelope)
             case Warn(code, reason, again_at):
                 _warn(code, reason, again_at - self._clock.now())
             case Exit():
@@ -279,7 +283,7 @@ class AgentRunner:
             self._opened(url, socket)
             return
         self.agent.disconnected(self._clock.now())
-        self._stir()
+        self._wake()
 
     async def _reach(self, url: str) -> Socket:
         """Raises OSError. Where there are others, one that does not answer is not waited for long."""
@@ -298,7 +302,7 @@ class AgentRunner:
         self._unsent.clear()
         self.agent.connected(self._clock.now())
         self._notice_early_end(socket)
-        self._stir()
+        self._wake()
 
     def _notice_early_end(self, socket: Socket) -> None:
         """It may have been closed before it was known here."""

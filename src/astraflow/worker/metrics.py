@@ -13,43 +13,21 @@ from typing import Final
 
 from astraflow.core import errors
 from astraflow.core.agent.held_attempts import HeldAttempts
-from astraflow.core.protocol import business, control, limits
+from astraflow.core.protocol import control, limits
 from astraflow.observe.metrics import WorkerMetrics
-from astraflow.worker.hosts import HostEvents, HostPool
+from astraflow.worker.hosts import HostPool
 
-__all__ = ["Counting", "count_heartbeat", "serve_metrics", "watch_resources"]
+__all__ = ["count_heartbeat", "serve_metrics", "watch_attempts", "watch_resources"]
 
 READ_TIMEOUT_S: Final = 5.0
 MAX_HEAD_BYTES: Final = 8 * 1024
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class Counting:
-    """Stands between the hosts and whom they tell, and counts what passes."""
-
-    def __init__(self, events: HostEvents, attempts: HeldAttempts, metrics: WorkerMetrics) -> None:
-        self._events = events
-        self._holdings = attempts
-        self._metrics = metrics
-        metrics.inflight.follow(lambda: {(): float(len(attempts.working()))})
-
-    def finished(self, result: business.Result) -> None:
-        held = self._holdings.find(result.task_id, result.attempt)
-        if held is not None:
-            self._metrics.task_duration.observe(result.duration_ms, held.dispatch.node_type)
-        self._events.finished(result)
-
-    def gone(self, task_id: str, attempt: int) -> None:
-        self._events.gone(task_id, attempt)
-
-    def feedback(self, feedback: business.Feedback) -> None:
-        self._events.feedback(feedback)
-
-    def call(self, request: business.NextRequest) -> None:
-        self._events.call(request)
-
-    def watch(self, pool: HostPool) -> None:
-        self._metrics.hosts.follow(lambda: {(): float(pool.stats().hosts)})
+def watch_attempts(metrics: WorkerMetrics, attempts: HeldAttempts, pool: HostPool) -> None:
+    """Show how many attempts are held, and how many hosts there are."""
+    metrics.inflight.follow(lambda: {(): float(len(attempts.working()))})
+    metrics.hosts.follow(lambda: {(): float(pool.stats().hosts)})
 
 
 def count_heartbeat(metrics: WorkerMetrics, told: control.HeartbeatMetrics) -> None:

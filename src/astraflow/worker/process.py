@@ -1,7 +1,7 @@
-"""The worker process, from its start to its end.
+"""The worker process, from its start to its exit.
 
-Left-over hosts of the boot before are killed before anything is registered (PROTOCOL §5.3). A first SIGTERM or SIGINT
-drains; a second one ends at once, and what was held is lost to its leases.
+Orphaned hosts of an earlier boot are killed before the worker registers (PROTOCOL §5.3). The first SIGTERM or SIGINT
+drains; the second exits at once, and the leases of the held attempts expire.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from astraflow.core.agent.actions import Exit
 from astraflow.core.agent.agent import Agent, RegisterOffer
 from astraflow.core.agent.held_attempts import HeldAttempts
 from astraflow.core.protocol import business, control
-from astraflow.core.protocol.wire import Envelope, Wire
+from astraflow.core.protocol.wire import Envelope
 from astraflow.core.protocol.worker_events import Credential, WorkerIdentity
 from astraflow.core.protocol.worker_session import WorkerSession
 from astraflow.observe.metrics import WorkerMetrics
@@ -40,8 +40,8 @@ from astraflow.worker.hosts.procfs import machine_memory
 from astraflow.worker.hosts.scratch import Scratch
 from astraflow.worker.identity import DataFolder
 from astraflow.worker.machine import Machine
-from astraflow.worker.metrics import Counting, count_heartbeat, serve_metrics, watch_resources
-from astraflow.worker.packages import InstallSettings, Packages
+from astraflow.worker.metrics import count_heartbeat, serve_metrics, watch_attempts, watch_resources
+from astraflow.worker.packages import InstallSettings, PackageInstaller, PackageInventory
 from astraflow.worker.resources import ResourceService
 from astraflow.worker.resources.copies import CopyFetcher
 from astraflow.worker.resources.files import empty_trash
@@ -58,16 +58,16 @@ ANY_RUNTIME: Final = "runtime.any"
 """The feature of a worker that runs whatever runtime its packages bring."""
 
 DRAIN_OVERRUN_S: Final = 10.0
-"""After the drain's deadline, for reports to be acknowledged; then the worker ends whatever it holds."""
+"""Added to the drain timeout, for the acknowledgement of results; then the worker exits whatever it holds."""
 
 
 async def run_worker(
     settings: WorkerSettings, clock: Clock | None = None, *, parent: int | None = None
 ) -> int:
-    """Work until told to stop; returns the exit code.
+    """Run a worker until it is told to stop; returns the exit code.
 
-    `parent`: the reading end of a pipe that the process which started this one holds open. When it is closed, that
-    process is gone, and so is this one at once.
+    `parent`: the read end of a pipe that the parent process holds open. When it is closed, the parent has exited, and
+    this process exits at once.
 
     Raises:
         Unavailable: another worker uses the data folder.
@@ -86,10 +86,10 @@ async def run_worker(
 
 
 def _make_room(path: Path) -> None:
-    """Remove what the boot before has left: its hosts, what they wrote, and what waited to be deleted."""
+    """Remove the hosts, the scratch files and the trash of an earlier boot."""
     killed = kill_orphans(path)
     if killed:
-        _log.warning("killed %d processes that the boot before had left", killed)
+        _log.warning("killed %d orphaned processes of an earlier boot", killed)
     Scratch(path).clear()
     empty_trash(path)
 
@@ -102,11 +102,54 @@ async def _work(
     clock: Clock,
     parent: int | None,
 ) -> int:
+    """Wire the worker, in the order in which its parts need each other, and run it."""
     settings = _with_memory_limit(settings)
-    core = msgspec.structs.replace(core_package(), memory_limit_bytes=settings.host_max_mem_bytes)
     metrics = WorkerMetrics()
-    receivers = _Receivers()
-    host_settings = PoolSettings(
+    core = msgspec.structs.replace(core_package(), memory_limit_bytes=settings.host_max_mem_bytes)
+    inventory = PackageInventory(folder.path, core, settings.host_max_mem_bytes)
+    attempts = HeldAttempts(settings.concurrency_max_parallel)
+    agent = _agent(settings, folder, inventory, attempts, resources, metrics, Ulids(clock))
+    runner = AgentRunner(agent, schedulers, connect, clock)
+    pool_settings = _pool_settings(settings, folder, resources)
+    packages_woken = asyncio.Event()
+    pool = HostPool(
+        folder=folder.path,
+        clock=clock,
+        settings=pool_settings,
+        packages=inventory.spec,
+        events=runner,
+        broker=resources.broker,
+        changed=packages_woken.set,
+        observe_duration=metrics.task_duration.observe,
+    )
+    installer = PackageInstaller(
+        inventory,
+        pool,
+        data_dir=folder.path,
+        clock=clock,
+        settings=InstallSettings.of(settings, schedulers.origin),
+        hosts=pool_settings,
+        tell=runner.tell,
+        offer_changed=runner.offer_changed,
+        woken=packages_woken,
+        reached=reached_from(os.environ),
+    )
+    fetcher = resources.fetcher(pool, runner)
+    watch_attempts(metrics, attempts, pool)
+    watch_resources(metrics, resources.metrics)
+    try:
+        async with serve_metrics(metrics, settings.metrics_host, settings.metrics_port):
+            with _Signals(runner, settings), _Parent(runner, parent):
+                ended = await _keep(runner, fetcher, installer, resources)
+    finally:
+        await pool.close()
+    return ended.code
+
+
+def _pool_settings(
+    settings: WorkerSettings, folder: DataFolder, resources: ResourceService
+) -> PoolSettings:
+    return PoolSettings(
         worker_id=folder.instance_id,
         tenant=settings.tenant,
         max_hosts=2 * settings.concurrency_max_parallel,
@@ -116,44 +159,10 @@ async def _work(
         max_processes=settings.host_max_processes,
         environment=settings.host_environment,
     )
-    packages = Packages(
-        data_dir=folder.path,
-        clock=clock,
-        settings=InstallSettings.of(settings, schedulers.origin),
-        hosts=host_settings,
-        core=core,
-        reached=reached_from(os.environ),
-    )
-    link = _link(settings, schedulers, folder, packages, resources, clock, metrics, receivers)
-    counting = Counting(link, link.agent.attempts, metrics)
-    pool = HostPool(
-        folder=folder.path,
-        clock=clock,
-        settings=host_settings,
-        packages=packages.spec,
-        events=counting,
-        keeper=resources.keeper,
-    )
-    counting.watch(pool)
-    watch_resources(metrics, resources.metrics)
-    packages.connect(pool, link.tell, link.offer_changed)
-    receivers.put(business.PkgInstall, packages.install)
-    receivers.put(business.PkgUninstall, packages.uninstall)
-    receivers.put(business.ResourceCleanup, resources.on_cleanup)
-    receivers.put(business.ResourceTouch, resources.on_touch)
-    receivers.put(business.ResourceExport, resources.on_export)
-    try:
-        async with serve_metrics(metrics, settings.metrics_host, settings.metrics_port):
-            with _Signals(link, settings), _Parent(link, parent):
-                fetcher = resources.fetcher(pool, counting)
-                ended = await _keep(link, fetcher, packages, resources)
-    finally:
-        await pool.close()
-    return ended.code
 
 
 def _with_memory_limit(settings: WorkerSettings) -> WorkerSettings:
-    """Without a limit one handler takes the machine, and the kernel chooses whom to kill for it."""
+    """Without a limit one handler can take all memory, and the kernel kills any process for it."""
     memory = machine_memory()
     if settings.host_max_mem_bytes is not None or memory is None:
         return settings
@@ -162,35 +171,79 @@ def _with_memory_limit(settings: WorkerSettings) -> WorkerSettings:
 
 
 async def _keep(
-    link: AgentRunner, hosts: CopyFetcher, packages: Packages, resources: ResourceService
+    runner: AgentRunner,
+    hosts: CopyFetcher,
+    installer: PackageInstaller,
+    resources: ResourceService,
 ) -> Exit:
     """Keep the session, install and fetch what is needed meanwhile, and clean up."""
+    receivers: dict[type[Any], Callable[[Any], None]] = {
+        business.PkgInstall: installer.install,
+        business.PkgUninstall: installer.uninstall,
+        business.ResourceCleanup: resources.on_cleanup,
+        business.ResourceTouch: resources.on_touch,
+        business.ResourceExport: resources.on_export,
+    }
+
+    def receive(envelope: Envelope) -> None:
+        take = receivers.get(type(envelope.payload))
+        if take is None:
+            extra = {"type": envelope.type, "id": envelope.id}
+            _log.warning("no receiver for frame type %s", envelope.type, extra=extra)
+        else:
+            take(envelope.payload)
+
     async with asyncio.TaskGroup() as group:
         beside = [
-            group.create_task(packages.run()),
-            group.create_task(resources.run(link.tell)),
+            group.create_task(installer.run()),
+            group.create_task(resources.run(runner.tell)),
             group.create_task(hosts.run()),
         ]
-        ended = await link.run(hosts)
+        ended = await runner.run(hosts, receive)
         for one in beside:
             one.cancel()
     return ended
 
 
-def _link(
+def _agent(
     settings: WorkerSettings,
-    schedulers: Schedulers,
     folder: DataFolder,
-    packages: Packages,
+    inventory: PackageInventory,
+    attempts: HeldAttempts,
     resources: ResourceService,
-    clock: Clock,
     metrics: WorkerMetrics,
-    receivers: _Receivers,
-) -> AgentRunner:
+    ids: Ulids,
+) -> Agent:
+    any_runtime = () if settings.runtime_names else (ANY_RUNTIME,)
+    capabilities = control.Capabilities(
+        control.Concurrency(settings.concurrency_max_parallel),
+        settings.runtime_names or DEFAULT_RUNTIMES,
+        (*settings.feature_flags, *any_runtime),
+    )
+    machine = Machine(folder.path)
+
+    def offer() -> RegisterOffer:
+        return RegisterOffer(capabilities, packages=inventory.registered(), labels=settings.labels)
+
+    def measure() -> control.HeartbeatMetrics:
+        told = machine.metrics(len(attempts.working()), resources.metrics())
+        count_heartbeat(metrics, told)
+        return told
+
+    return Agent(
+        _session(settings, folder, ids),
+        attempts,
+        offer,
+        measure,
+        lambda: control.HeartbeatPackages(inventory.digest()),
+    )
+
+
+def _session(settings: WorkerSettings, folder: DataFolder, ids: Ulids) -> WorkerSession:
     if settings.auth_token is None:
         raise errors.Refused(
             errors.CONFIG_INVALID,
-            "a worker needs a token: auth_token is not set",
+            "The worker has no token: auth_token is not set",
             pointer="/auth_token",
             detail={
                 "hint": "set ASTRA_WORKER_AUTH_TOKEN or ASTRA_WORKER_AUTH_TOKEN_FILE to a token of the scheduler"
@@ -205,60 +258,19 @@ def _link(
         __version__,
         hostname,
     )
-    session = WorkerSession(
+    return WorkerSession(
         identity,
         Credential("token", settings.auth_token.reveal()),
-        ids=Ulids(clock),
+        ids=ids,
         rng=Random(os.urandom(32)),  # noqa: S311 - jitter only; ids have their own source
     )
-    any_runtime = () if settings.runtime_names else (ANY_RUNTIME,)
-    capabilities = control.Capabilities(
-        control.Concurrency(settings.concurrency_max_parallel),
-        settings.runtime_names or DEFAULT_RUNTIMES,
-        (*settings.feature_flags, *any_runtime),
-    )
-    attempts = HeldAttempts(settings.concurrency_max_parallel)
-    machine = Machine(folder.path)
-
-    def measure() -> control.HeartbeatMetrics:
-        told = machine.metrics(len(attempts.working()), resources.metrics())
-        count_heartbeat(metrics, told)
-        return told
-
-    agent = Agent(
-        session,
-        attempts,
-        lambda: RegisterOffer(capabilities, packages=packages.inventory(), labels=settings.labels),
-        measure,
-        lambda: control.HeartbeatPackages(packages.digest()),
-    )
-    return AgentRunner(agent, schedulers, connect, clock, receivers)
-
-
-class _Receivers:
-    """Who takes the frames that are not about attempts, by the type of their payload."""
-
-    def __init__(self) -> None:
-        self._takers: dict[type[Any], Callable[[Any], None]] = {}
-
-    def put(self, payload: type[Wire], taker: Callable[[Any], None]) -> None:
-        self._takers[payload] = taker
-
-    def __call__(self, envelope: Envelope) -> None:
-        taker = self._takers.get(type(envelope.payload))
-        if taker is None:
-            _log.warning(
-                "frame without a receiver", extra={"type": envelope.type, "id": envelope.id}
-            )
-        else:
-            taker(envelope.payload)
 
 
 class _Signals:
-    """SIGTERM and SIGINT of this process, while the link runs."""
+    """SIGTERM and SIGINT of this process, while the agent runs."""
 
-    def __init__(self, link: AgentRunner, settings: WorkerSettings) -> None:
-        self._link = link
+    def __init__(self, runner: AgentRunner, settings: WorkerSettings) -> None:
+        self._runner = runner
         self._deadline_s = float(settings.drain_timeout_seconds)
         self._loop = asyncio.get_running_loop()
         self._asked = 0
@@ -277,20 +289,20 @@ class _Signals:
     def _on_signal(self) -> None:
         self._asked += 1
         if self._asked > 1:
-            self._link.end(1, "told twice to stop")
+            self._runner.end(1, "second signal")
             return
-        _log.info("draining for at most %g s", self._deadline_s)
-        self._link.drain(self._deadline_s)
+        _log.info("draining, timeout %g s", self._deadline_s)
+        self._runner.drain(self._deadline_s)
         self._timer = self._loop.call_later(
-            self._deadline_s + DRAIN_OVERRUN_S, self._link.end, 1, "the drain did not end"
+            self._deadline_s + DRAIN_OVERRUN_S, self._runner.end, 1, "drain timeout"
         )
 
 
 class _Parent:
-    """The process that started this one, while the link runs."""
+    """The process that started this one, while the agent runs."""
 
-    def __init__(self, link: AgentRunner, pipe: int | None) -> None:
-        self._link = link
+    def __init__(self, runner: AgentRunner, pipe: int | None) -> None:
+        self._runner = runner
         self._pipe = pipe
         self._loop = asyncio.get_running_loop()
 
@@ -305,4 +317,4 @@ class _Parent:
     def _on_readable(self, pipe: int) -> None:
         if not os.read(pipe, 4096):
             self._loop.remove_reader(pipe)
-            self._link.end(1, "the process that started it is gone")
+            self._runner.end(1, "the parent process has exited")

@@ -99,4 +99,4 @@ class Nemesis:
         worker = self.world.rng.choice(self.site.workers)
         if worker.link is not None and worker.link._group is not None:
             worker.link.agent.reoffer(self.world.now)
-            worker.link._stir()
+            worker.link._wake()

@@ -165,7 +165,6 @@ class WorkerProcess:
             Schedulers(["ws://scheduler"]),
             lambda url, listener: site.network.connect(self.name, listener),
             site.clock,
-            lambda envelope: _let_go(link, envelope),
         )
         self.link = link
         self.hosts = FakeHosts(site.world, self, link)
@@ -176,7 +175,7 @@ class WorkerProcess:
     async def _run(self, link: AgentRunner, hosts: FakeHosts) -> None:
         """Whatever ends the link ends the process; it is started anew unless the world is over."""
         try:
-            await link.run(hosts)
+            await link.run(hosts, lambda envelope: _let_go(link, envelope))
         finally:
             hosts.die()
             if self.link is link:

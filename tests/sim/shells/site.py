@@ -108,7 +108,7 @@ class Site:
     def _check_link(self, worker: WorkerProcess) -> None:
         link = worker.link
         assert link is not None
-        if link._group is None or link._over.done() or link._is_settling:
+        if link._group is None or link._over.done() or link._is_woken:
             return
         if link.agent._actions:
             raise Violation("wake-up", f"{worker.name} sleeps, and has something to do")

@@ -9,7 +9,7 @@ import sys
 import pytest
 import typer
 
-from astraflow.cli.failing import ending, fail
+from astraflow.cli.exit_codes import ending, fail
 from astraflow.core import errors
 from tests.cli.rig import clean_environment
 

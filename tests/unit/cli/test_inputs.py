@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from astraflow.cli import main as entry
-from astraflow.cli.crew import worker_environment
-from astraflow.cli.failing import exit_code_of
+from astraflow.cli.exit_codes import exit_code_of
+from astraflow.cli.follow import duration
 from astraflow.cli.inputs import pairs_of, read_definition
-from astraflow.cli.serving import labels_of
-from astraflow.cli.watching import duration
+from astraflow.cli.local_workers import worker_environment
+from astraflow.cli.server import labels_of
 from astraflow.core import errors
 from astraflow.core.workflow import StaticCatalog, core_manifest, decode_definition, validate
 from tests.cli.rig import EXAMPLES
@@ -29,14 +29,14 @@ def test_an_input_is_json_or_a_text() -> None:
         "g": "x=y",
     }
     assert pairs_of(None) == {}
-    with pytest.raises(errors.Refused, match="k=v"):
+    with pytest.raises(errors.Refused, match="NAME=VALUE"):
         pairs_of(["novalue"])
 
 
 def test_a_label_is_two_texts() -> None:
     assert labels_of(["gpu=1", "zone=a=b"]) == {"gpu": "1", "zone": "a=b"}
     assert labels_of(None) is None
-    with pytest.raises(errors.Refused, match="k=v"):
+    with pytest.raises(errors.Refused, match="NAME=VALUE"):
         labels_of(["gpu"])
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from astraflow.cli.live import LiveViewer
-from astraflow.cli.picture import Picture
-from astraflow.cli.showing import plain
+from astraflow.cli.live_view import LiveViewer
+from astraflow.cli.output import plain
+from astraflow.cli.run_progress import RunProgress
 from astraflow.cli.viewers import LineViewer
 from astraflow.clock import SystemClock
 from astraflow.core.contract.events import Event
@@ -33,7 +33,7 @@ def said(node: int, text: str, channel: str = "llm") -> Event:
 
 
 def test_what_runs_and_what_failed_comes_first_and_the_rest_is_counted() -> None:
-    picture = Picture("r", definition(1000))
+    picture = RunProgress("r", definition(1000))
     for number in range(300):
         picture.take(state(number, "running", attempt=1))
         picture.take(state(number, "succeeded", attempt=1))
@@ -49,7 +49,7 @@ def test_what_runs_and_what_failed_comes_first_and_the_rest_is_counted() -> None
 
 
 def test_a_new_attempt_starts_with_a_clean_slate() -> None:
-    picture = Picture("r", definition(1), {"w": "worker-1"})
+    picture = RunProgress("r", definition(1), {"w": "worker-1"})
     picture.take(state(0, "running", attempt=1, workerId="w", progress=0.5, message="half"))
     picture.take(state(0, "retrying", attempt=1, error={"code": "E.X"}))
     node = picture.nodes["n0"]
@@ -58,7 +58,7 @@ def test_a_new_attempt_starts_with_a_clean_slate() -> None:
     assert (node.attempt, node.error, node.progress, node.message) == (2, "", None, "")
 
 
-def live(picture: Picture) -> tuple[LiveViewer, Console]:
+def live(picture: RunProgress) -> tuple[LiveViewer, Console]:
     console = Console(
         file=io.StringIO(), force_terminal=True, width=WIDTH, height=HEIGHT, color_system=None
     )
@@ -67,7 +67,7 @@ def live(picture: Picture) -> tuple[LiveViewer, Console]:
 
 @pytest.mark.parametrize("count", [1, 40, 5000])
 def test_a_picture_is_never_longer_or_wider_than_the_screen(count: int) -> None:
-    viewer, console = live(Picture("r", definition(count)))
+    viewer, console = live(RunProgress("r", definition(count)))
     for number in range(count):
         viewer.take(state(number, "running", attempt=1, workerId="w" * 36, message="word " * 50))
         viewer.take(said(number, "a line that is said\n" * 3, "log"))
@@ -82,7 +82,7 @@ def test_a_picture_is_never_longer_or_wider_than_the_screen(count: int) -> None:
 
 
 def test_progress_is_a_bar() -> None:
-    viewer, console = live(Picture("r", definition(1)))
+    viewer, console = live(RunProgress("r", definition(1)))
     viewer.take(state(0, "running", attempt=1, progress=0.5))
     text = "".join(one.text for line in console.render_lines(viewer._draw()) for one in line)
     assert "━━━━━━──────  50%" in text
@@ -90,7 +90,7 @@ def test_progress_is_a_bar() -> None:
 
 def lines_of(events: list[Event]) -> list[str]:
     stream = io.StringIO()
-    viewer = LineViewer(Picture("r", definition(2)), stream)
+    viewer = LineViewer(RunProgress("r", definition(2)), stream)
     with viewer:
         for event in events:
             viewer.take(event)
@@ -131,13 +131,13 @@ def test_streamed_words_become_lines_when_they_are_whole_or_the_node_ends() -> N
 
 def test_a_lost_connection_is_told_once_and_so_is_its_return() -> None:
     stream = io.StringIO()
-    viewer = LineViewer(Picture("r", definition(1)), stream)
+    viewer = LineViewer(RunProgress("r", definition(1)), stream)
     viewer.cut("gone")
     viewer.cut("gone")
     viewer.take(state(0, "running"))
     assert stream.getvalue().splitlines() == [
         "connection lost (gone); reconnecting",
-        "connected again",
+        "reconnected",
         "Node 0 running",
     ]
 

@@ -10,31 +10,13 @@ from astraflow.core import errors
 from astraflow.core.agent.held_attempts import HeldAttempts
 from astraflow.core.protocol import business, control, limits
 from astraflow.observe.metrics import WorkerMetrics
-from astraflow.worker.metrics import Counting, count_heartbeat, serve_metrics
+from astraflow.worker.hosts import HostStats
+from astraflow.worker.metrics import count_heartbeat, serve_metrics, watch_attempts
 
 DISPATCH = business.Dispatch(
     "run", "run.0", 1, 0, "node", "core.noop", business.PackageId("core", "1.0.0"),
     msgspec.Raw(b"{}"), business.LeaseGrant(30_000, "since"),
 )  # fmt: skip
-
-
-class Heard:
-    """Whom the hosts tell in the end."""
-
-    def __init__(self) -> None:
-        self.told: list[object] = []
-
-    def finished(self, result: business.Result) -> None:
-        self.told.append(result)
-
-    def gone(self, task_id: str, attempt: int) -> None:
-        self.told.append((task_id, attempt))
-
-    def feedback(self, feedback: business.Feedback) -> None:
-        self.told.append(feedback)
-
-    def call(self, request: business.NextRequest) -> None:
-        self.told.append(request)
 
 
 def asked(request: bytes) -> bytes:
@@ -53,22 +35,19 @@ def asked(request: bytes) -> bytes:
     return asyncio.run(main())
 
 
-def test_an_attempt_is_counted_under_its_node_type_and_passed_on() -> None:
-    attempts, metrics, heard = HeldAttempts(4), WorkerMetrics(), Heard()
-    counting = Counting(heard, attempts, metrics)
+class Pool:
+    """A pool with three hosts."""
+
+    def stats(self) -> HostStats:
+        return HostStats(3, 0, 0, 0, 3, 0, {})
+
+
+def test_attempts_and_hosts_are_shown() -> None:
+    attempts, metrics = HeldAttempts(4), WorkerMetrics()
+    watch_attempts(metrics, attempts, Pool())  # type: ignore[arg-type]
     attempts.offer(DISPATCH, 0.0, 0.0)
     assert metrics.inflight.value() == 1
-    result = business.Result("run", "run.0", 1, "SUCCEEDED", duration_ms=7)
-    unknown = business.Result("run", "other", 1, "SUCCEEDED", duration_ms=7)
-    feedback = business.Feedback("run", "run.0", 1)
-    call = business.NextRequest("run", "run.0", 1, "request", 0)
-    counting.finished(result)
-    counting.finished(unknown)
-    counting.gone("run.0", 1)
-    counting.feedback(feedback)
-    counting.call(call)
-    assert metrics.task_duration.count("core.noop") == 1
-    assert heard.told == [result, unknown, ("run.0", 1), feedback, call]
+    assert metrics.hosts.value() == 3
 
 
 def test_the_page_shows_the_numbers() -> None:

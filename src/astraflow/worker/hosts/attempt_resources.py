@@ -31,7 +31,7 @@ _PASSING: Final = frozenset(
     }
 )
 """Refusals that are the machine's or the time's doing; the others are mistakes in what was asked for."""
-_NO_KEEPER: Final = "this worker keeps no resources"
+_NO_BROKER: Final = "this worker keeps no resources"
 
 
 class LeasedAtStart(NamedTuple):
@@ -75,10 +75,10 @@ class ResourceBroker(Protocol):
 
 
 class AttemptResources:
-    """The pool's dealings with a keeper, or with none."""
+    """The pool's dealings with a broker, or with none."""
 
-    def __init__(self, keeper: ResourceBroker | None) -> None:
-        self._keeper = keeper
+    def __init__(self, broker: ResourceBroker | None) -> None:
+        self._broker = broker
 
     def lease_for(self, running: HostedAttempt) -> bool:
         """Lease what the attempt refers to; False if it must not start."""
@@ -125,9 +125,9 @@ class AttemptResources:
         """The outcome, or the failure that the registry makes of it."""
         if outcome.status not in ("SUCCEEDED", "SKIPPED"):
             return outcome
-        if running.refusal is None and outcome.artifacts and self._keeper is not None:
+        if running.refusal is None and outcome.artifacts and self._broker is not None:
             try:
-                listed = self._keeper.artifacts(running.dispatch, outcome.artifacts)
+                listed = self._broker.artifacts(running.dispatch, outcome.artifacts)
                 return msgspec.structs.replace(outcome, artifacts=listed)
             except errors.AstraflowError as problem:
                 running.refusal = refusal_of(problem)
@@ -136,25 +136,25 @@ class AttemptResources:
         return frames.HostResult(outcome.task_id, outcome.attempt, "FAILED", error=running.refusal)
 
     def ended(self, running: HostedAttempt) -> None:
-        if self._keeper is not None:
-            self._keeper.ended(running.dispatch)
+        if self._broker is not None:
+            self._broker.ended(running.dispatch)
 
     def closed(self, host: Host, closed: frames.HostClosed) -> None:
-        if self._keeper is not None:
-            self._keeper.closed(host, closed.token, closed.error)
+        if self._broker is not None:
+            self._broker.closed(host, closed.token, closed.error)
 
     def host_gone(self, host: Host) -> None:
-        if self._keeper is not None:
-            self._keeper.host_gone(host)
+        if self._broker is not None:
+            self._broker.host_gone(host)
 
     def count_scratch(self, size_bytes: int) -> None:
-        if self._keeper is not None:
-            self._keeper.count_scratch(size_bytes)
+        if self._broker is not None:
+            self._broker.count_scratch(size_bytes)
 
     def _needed(self) -> ResourceBroker:
-        if self._keeper is None:
-            raise errors.Refused(errors.RESOURCE_MISSING, _NO_KEEPER)
-        return self._keeper
+        if self._broker is None:
+            raise errors.Refused(errors.RESOURCE_MISSING, _NO_BROKER)
+        return self._broker
 
 
 def refusal_of(problem: errors.AstraflowError) -> business.AttemptError:

@@ -40,6 +40,14 @@ CLOSE_TIMEOUT_S: Final = 15.0
 AttemptKey = tuple[str, int]
 
 
+def _nothing() -> None:
+    """Nobody waits for the end of attempts and hosts."""
+
+
+def _nothing_observed(duration_ms: int, node_type: str) -> None:
+    """Nobody measures attempts."""
+
+
 class HostStats(msgspec.Struct, frozen=True):
     """Numbers for the worker's metrics. `counters` names what went wrong, by kind."""
 
@@ -63,25 +71,31 @@ class HostPool:
         settings: PoolSettings,
         packages: Callable[[str, str], HostSpec | None],
         events: HostEvents,
-        keeper: ResourceBroker | None = None,
+        broker: ResourceBroker | None = None,
+        changed: Callable[[], None] = _nothing,
+        observe_duration: Callable[[int, str], None] = _nothing_observed,
     ) -> None:
-        """Without a `keeper`, attempts cannot make or lease resources."""
+        """Without a `broker`, attempts cannot make or lease resources.
+
+        `changed` is called when an attempt or a host has ended: packages that are to be removed wait for it.
+        `observe_duration` gets the milliseconds and the node type of every attempt that has ended.
+        """
         self._clock = clock
         self._settings = settings
         self._events = events
         self._running: dict[AttemptKey, HostedAttempt] = {}
-        self._custody = AttemptResources(keeper)
+        self._resources = AttemptResources(broker)
         self._scratch = Scratch(folder)
-        self._disk = DiskWatch(clock, settings.disk_bytes, self._custody.count_scratch)
+        self._disk = DiskWatch(clock, settings.disk_bytes, self._resources.count_scratch)
         self._fleet = Fleet(self, folder, clock, settings, packages, self._refuse)
         self._teller = FeedbackBuffer(settings, clock, events.feedback)
         self._look_timer: asyncio.TimerHandle | None = None
         self._sampled_at = 0.0
         self._no_hosts: asyncio.Event | None = None
         self._is_closed = False
+        self._changed = changed
+        self._observe_duration = observe_duration
         self.counters: dict[str, int] = {}
-        self.changed: Callable[[], None] = _nothing
-        """Called when an attempt or a host has ended: packages that are to go wait for it."""
 
     # -- inputs -----------------------------------------------------------------------------
 
@@ -90,7 +104,7 @@ class HostPool:
         running = HostedAttempt(dispatch, fence_at, self._clock.now())
         assert running.key not in self._running, "an attempt is started once"
         self._running[running.key] = running
-        if self._custody.lease_for(running):
+        if self._resources.lease_for(running):
             self._fleet.place(running)
         else:
             self._later(self._end_unleased, running)
@@ -221,7 +235,7 @@ class HostPool:
         if running.is_killed:
             return  # Rule 4: it is gone when its host is, which is on its way
         host.remove(running)
-        outcome = self._custody.judged(running, outcome)
+        outcome = self._resources.judged(running, outcome)
         dispatch = running.dispatch
         result = business.Result(
             dispatch.run_id,
@@ -266,17 +280,17 @@ class HostPool:
         running: HostedAttempt,
         frame: frames.HostRegister | frames.HostLease | frames.HostUse,
     ) -> None:
-        self._custody.on_frame(host, running, frame)
+        self._resources.on_frame(host, running, frame)
 
     def on_closed(self, host: Host, closed: frames.HostClosed) -> None:
-        self._custody.closed(host, closed)
+        self._resources.closed(host, closed)
 
     def on_strange(self, what: str) -> None:
         self.counters[what] = self.counters.get(what, 0) + 1
 
     def on_death(self, host: Host, death: HostDeath) -> None:
         self._fleet.dead(host, death.is_failed_start)
-        self._custody.host_gone(host)
+        self._resources.host_gone(host)
         left = list(host.attempts.values())
         for running in left:
             self._end(running, outcome_of(running, death, len(left) == 1))
@@ -285,7 +299,7 @@ class HostPool:
             self._no_hosts.set()
         if not self._is_closed:
             self._fleet.place_waiting()
-        self.changed()
+        self._changed()
 
     # -- ends -------------------------------------------------------------------------------
 
@@ -296,14 +310,15 @@ class HostPool:
         if running.grace_timer is not None:
             running.grace_timer.cancel()
         self._teller.finish(running)
-        self._custody.ended(running)
+        self._resources.ended(running)
         if running.folder is not None:
             self._scratch.discard(running.folder)
         if result is None:
             self._events.gone(*running.key)
         else:
+            self._observe_duration(result.duration_ms, running.dispatch.node_type)
             self._events.finished(result)
-        self.changed()
+        self._changed()
 
     def _end_unstarted(self, running: HostedAttempt) -> None:
         """An attempt that waited for a host is not wanted any more."""
@@ -354,7 +369,3 @@ class HostPool:
 
     def _later(self, call: Callable[..., None], *given: object) -> None:
         asyncio.get_running_loop().call_soon(call, *given)
-
-
-def _nothing() -> None:
-    pass

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from astraflow.worker.packages.service import Packages
+from astraflow.worker.packages.installer import PackageInstaller
+from astraflow.worker.packages.inventory import PackageInventory
 from astraflow.worker.packages.settings import InstallSettings
 
-__all__ = ["InstallSettings", "Packages"]
+__all__ = ["InstallSettings", "PackageInstaller", "PackageInventory"]

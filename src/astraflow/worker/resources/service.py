@@ -74,7 +74,7 @@ class ResourceService:
             ),
             tell=self._tell,
         )
-        self.keeper = RegistryBroker(self.registry, worker_id)
+        self.broker = RegistryBroker(self.registry, worker_id)
 
     @property
     def folder(self) -> Path:

@@ -1,12 +1,11 @@
-"""The worker processes of `astra up`: started, started again when they die, drained at the end.
+"""The local worker processes of `astra up`: started, restarted when they die, drained at the end.
 
-A worker that was drained ends, and would be drained again as soon as it is back: it is started again when the drain is
-taken back.
+A drained worker exits, and would be drained again as soon as it is back: it is restarted when it is undrained.
 
-1. A worker holds the reading end of a pipe to us. When we die, in whatever way, it is closed, and the worker ends
-   itself: nobody has to be alive to clean up.
-2. A worker is not in our process group, so ^C reaches us alone, and we end things in order.
-3. The token is passed in the environment: anybody on the machine can read arguments.
+1. A worker holds the read end of a pipe to this process. When this process dies, the pipe is closed and the worker
+   exits: no cleanup is needed.
+2. A worker is not in this process group, so ^C reaches this process alone, which shuts down in order.
+3. The token is passed in the environment: every user of the machine can read command line arguments.
 """
 
 from __future__ import annotations
@@ -22,28 +21,28 @@ from typing import Final
 from astraflow.clock import Clock
 from astraflow.worker.identity import INSTANCE_FILE
 
-__all__ = ["Crew", "worker_environment"]
+__all__ = ["LocalWorkers", "worker_environment"]
 
 FIRST_WAIT_S: Final = 0.5
 LONGEST_WAIT_S: Final = 30.0
 STEADY_S: Final = 60.0
-"""One that lived so long is started again without delay."""
+"""A worker that ran for this long is restarted with the shortest delay."""
 
 LOOK_S: Final = 1.0
-"""Between two looks whether a drained worker is wanted again."""
+"""Interval for polling whether a drained worker was undrained."""
 
 TOKEN_VARIABLE: Final = "ASTRA_WORKER_AUTH_TOKEN"  # noqa: S105 - the name of a variable
 
 
 def worker_environment(environ: Mapping[str, str], token: str, drain_s: int) -> dict[str, str]:
-    """What a worker is told: all that we were, without the scheduler's secrets, and the token."""
+    """The environment of a worker: ours without the scheduler's secrets, plus the token."""
     kept = {name: text for name, text in environ.items() if not name.startswith("ASTRA_SCHEDULER_")}
     kept.pop("ASTRA_WORKER_AUTH_TOKEN_FILE", None)
     return {**kept, TOKEN_VARIABLE: token, "ASTRA_WORKER_DRAIN_TIMEOUT_SECONDS": str(drain_s)}
 
 
-class Crew:
-    """N workers below one folder."""
+class LocalWorkers:
+    """N workers with data folders below one folder."""
 
     def __init__(
         self,
@@ -56,7 +55,7 @@ class Crew:
         is_drained: Callable[[str], Awaitable[bool]],
         config: Path | None = None,
     ) -> None:
-        """`is_drained` says of the id of a worker whether somebody wants it drained."""
+        """`is_drained` tells, by worker id, whether a drain is requested."""
         self._url = url
         self._is_drained = is_drained
         self._folder = folder
@@ -68,7 +67,7 @@ class Crew:
         self._is_ending = asyncio.Event()
 
     async def keep(self, number: int) -> None:
-        """Keep one worker alive until the crew is dismissed."""
+        """Keep one worker running until `shut_down` or `kill`."""
         wait_s = FIRST_WAIT_S
         while not self._is_ending.is_set():
             started_at = self._clock.now()
@@ -76,7 +75,7 @@ class Crew:
             try:
                 code = await process.wait()
             finally:
-                if process.returncode is None:  # this is being cancelled: something else went wrong
+                if process.returncode is None:  # cancelled because another task failed
                     process.kill()
                     await process.wait()
                 self._living.discard(process)
@@ -87,24 +86,22 @@ class Crew:
                 continue
             if self._clock.now() - started_at >= STEADY_S:
                 wait_s = FIRST_WAIT_S
-            self._tell(
-                f"worker-{number} ended with {_end(code)}; starting it again in {wait_s:g} s"
-            )
+            self._tell(f"worker-{number} exited with {_end(code)}; restarting in {wait_s:g} s")
             await self._pause(wait_s)
             wait_s = min(wait_s * 2, LONGEST_WAIT_S)
 
     async def _wait_while_drained(self, number: int) -> bool:
-        """Whether it was drained; returns when it is no more, or at the end."""
+        """Whether the worker was drained; returns when it is undrained, or at shutdown."""
         worker_id = _instance_id(self._folder / str(number))
         if not worker_id or not await self._is_drained(worker_id):
             return False
-        self._tell(f"worker-{number} was drained; `astra workers undrain` starts it again")
+        self._tell(f"worker-{number} was drained; `astra workers undrain` restarts it")
         while not self._is_ending.is_set() and await self._is_drained(worker_id):
             await self._pause(LOOK_S)
         return True
 
-    async def dismiss(self, within_s: float) -> None:
-        """Let all drain, and kill what is left after `within_s`. `keep` then returns."""
+    async def shut_down(self, within_s: float) -> None:
+        """Drain all workers, and kill those that are left after `within_s`. `keep` then returns."""
         self._is_ending.set()
         self._signal(signal.SIGTERM)
         waiting = [asyncio.ensure_future(process.wait()) for process in self._living]
@@ -112,12 +109,12 @@ class Crew:
             return
         _, late = await asyncio.wait(waiting, timeout=within_s)
         if late:
-            self._tell(f"{len(late)} workers did not drain in {within_s:g} s; killing them")
+            self._tell(f"{len(late)} workers did not drain within {within_s:g} s; killing them")
             self.kill()
             await asyncio.wait(late)
 
     def kill(self) -> None:
-        """End all at once. Their hosts end with them."""
+        """Kill all workers. Their hosts end with them."""
         self._is_ending.set()
         self._signal(signal.SIGKILL)
 
@@ -157,7 +154,7 @@ class Crew:
 
 def _end(code: int) -> str:
     if code == 0:
-        return "nothing left to do, because it was drained"
+        return "exit code 0"
     return f"exit code {code}" if code > 0 else f"signal {-code}"
 
 

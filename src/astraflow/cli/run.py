@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from astraflow.cli.failing import note
-from astraflow.cli.inputs import Given, pairs_of, read_definition
-from astraflow.cli.showing import AsJson, show_json
-from astraflow.cli.watching import follow, show_end
+from astraflow.cli.exit_codes import note
+from astraflow.cli.follow import follow, show_end
+from astraflow.cli.inputs import WorkflowFile, pairs_of, read_definition
+from astraflow.cli.output import AsJson, show_json
 from astraflow.client.blocking import Client, RunHandle
 from astraflow.client.stream import PATIENCE_S
 from astraflow.core import errors
@@ -20,7 +20,7 @@ __all__ = ["Patience", "run"]
 
 Patience = Annotated[
     float,
-    typer.Option(min=0.0, help="seconds to wait for a server that is gone before giving up"),
+    typer.Option(min=0.0, help="Seconds to retry while the server is unreachable"),
 ]
 
 
@@ -28,23 +28,29 @@ def run(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help="a definition as JSON, - for stdin, or the id of a saved workflow"
+            metavar="FILE",
+            help="A workflow definition (JSON), - for stdin, or the id of a saved workflow",
         ),
     ],
     given: Annotated[
         list[str] | None,
-        typer.Option("--input", "-i", help="k=v, any number of times; v is JSON or a text"),
+        typer.Option(
+            "--input", "-i", help="An input as NAME=VALUE; VALUE is JSON or text. Repeatable"
+        ),
     ] = None,
-    watch: Annotated[bool, typer.Option(help="follow the run to its end")] = True,
+    watch: Annotated[bool, typer.Option(help="Follow the run until it ends")] = True,
     as_json: AsJson = False,
     idempotency_key: Annotated[
-        str | None, typer.Option(help="a name for this submission: sent again, it is the same run")
+        str | None,
+        typer.Option(
+            help="Idempotency key: submitting again with the same key returns the same run"
+        ),
     ] = None,
     patience: Patience = PATIENCE_S,
 ) -> None:
-    """Run a workflow, and watch it. Ends with 0 if it succeeded, 1 if not."""
+    """Run a workflow and follow its progress. Exits with 0 if it succeeded, else with 1."""
     saved = None if Path(file).exists() or file == "-" else _workflow_id(file)
-    document = Given(b"", {}, {}) if saved else read_definition(file)
+    document = WorkflowFile(b"", {}, {}) if saved else read_definition(file)
     inputs = {**document.inputs, **pairs_of(given)}
     with Client() as client:
         handle = _submit(client, saved or document.raw, inputs, idempotency_key)
@@ -53,7 +59,7 @@ def run(
                 show_json({"runId": handle.run_id, "status": "queued"})
             else:
                 typer.echo(handle.run_id)
-                note(f"\nhint: watch it with `astra runs watch {handle.run_id}`")
+                note(f"\nhint: follow it with `astra runs watch {handle.run_id}`")
             return
         definition = document.definition or client.runs.definition(handle.run_id)
         follow(
@@ -75,7 +81,7 @@ def _submit(
         return client.run(workflow, inputs, idempotency_key=key)
     except errors.Unavailable as error:
         if (error.detail or {}).get("sent"):
-            hint = f"run it again with `--idempotency-key {key}`: there will be one run"
+            hint = f"submit it again with `--idempotency-key {key}`; this creates no second run"
             raise errors.Unavailable(error.code, error.message, detail={"hint": hint}) from error
         raise
 

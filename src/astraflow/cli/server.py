@@ -1,4 +1,4 @@
-"""`astra server` and `astra worker`: the two processes, apart."""
+"""`astra server` and `astra worker`: the two processes, started separately."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from astraflow.chaos import reached_from
-from astraflow.cli.failing import note
+from astraflow.cli.exit_codes import note
 from astraflow.config import (
     Loaded,
     SchedulerSettings,
@@ -35,22 +35,20 @@ __all__ = [
     "worker",
 ]
 
-Host = Annotated[
-    str | None, typer.Option(help="the address to listen on", show_default="127.0.0.1")
+Host = Annotated[str | None, typer.Option(help="Address to listen on", show_default="127.0.0.1")]
+Port = Annotated[
+    int | None, typer.Option(help="Port to listen on; 0 selects a free port", show_default="8080")
 ]
-Port = Annotated[int | None, typer.Option(help="the port; 0 picks a free one", show_default="8080")]
-DataDir = Annotated[
-    Path | None, typer.Option(help="the folder for everything that is kept", show_default="var")
-]
+DataDir = Annotated[Path | None, typer.Option(help="Data directory", show_default="var")]
 Config = Annotated[
-    Path | None, typer.Option("--config", help="a settings file", show_default="astraflow.toml")
+    Path | None, typer.Option("--config", help="Settings file", show_default="astraflow.toml")
 ]
 
 
 def run_loop(main: Any) -> Any:
-    """Run a coroutine on the fastest loop there is."""
-    # What was imported lives as long as the process. Looking through it again and again for rubbish took a twelfth of
-    # a busy scheduler's time, and what it makes by the thousand is not rubbish either until a run has ended.
+    """Run a coroutine on uvloop, or on asyncio's loop where uvloop is not installed."""
+    # Imported objects live as long as the process. Garbage collection of them took a twelfth of a busy scheduler's
+    # time, and the objects of a run are not garbage until the run has ended.
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
@@ -64,7 +62,7 @@ def run_loop(main: Any) -> Any:
 
 
 def prepare(loaded: Loaded[Any], *secrets: str | None) -> None:
-    """Set up the log of a process, with its secrets hidden, and say what has no effect any more."""
+    """Set up logging with redacted secrets, and print notes about settings without effect."""
     redaction = Redaction()
     redaction.hide(*(secret for secret in secrets if secret))
     set_up_logging(loaded.settings.log_level, redaction=redaction)
@@ -79,12 +77,13 @@ def server(
     database_url: Annotated[
         str | None,
         typer.Option(
-            help="sqlite:///PATH or postgresql://…", show_default="SQLite in the data folder"
+            help="Store: sqlite:///PATH or postgresql://…",
+            show_default="SQLite in the data directory",
         ),
     ] = None,
     config: Config = None,
 ) -> None:
-    """Run a scheduler. Workers come by themselves: `astra worker`."""
+    """Run a scheduler. Start workers with `astra worker`."""
     loaded = load_scheduler(
         flags={"host": host, "port": port, "data_dir": data_dir, "database_url": database_url},
         file=config,
@@ -93,9 +92,9 @@ def server(
     token, secret = settings.bootstrap_token, keep_secret(settings)
     prepare(loaded, token.reveal() if token else None, secret.reveal())
     if token is None:
-        note("no token is configured, so nobody can enter")
-        note("hint: set ASTRA_SCHEDULER_BOOTSTRAP_TOKEN, or use `astra up`, which makes one")
-    # Imported here: the other commands need none of it, and it takes most of a second.
+        note("No bootstrap token is configured: every login will be refused")
+        note("hint: set ASTRA_SCHEDULER_BOOTSTRAP_TOKEN, or use `astra up`, which creates a token")
+    # Imported here: the import takes most of a second, and no other command needs it.
     from astraflow.api.process import listen, serve
 
     sock = listen(settings.host, settings.port)
@@ -115,7 +114,7 @@ def worker(
     scheduler_url: Annotated[
         str | None,
         typer.Option(
-            help="where the scheduler is; several of one store, separated by commas, are tried in turn",
+            help="WebSocket URL of the scheduler; several of one store, separated by commas, are tried in turn",
             show_default="ws://127.0.0.1:8080/ws/worker",
         ),
     ] = None,
@@ -124,17 +123,17 @@ def worker(
         typer.Option(help="better given as ASTRA_WORKER_AUTH_TOKEN: others can see flags"),
     ] = None,
     data_dir: DataDir = None,
-    name: Annotated[
-        str | None, typer.Option(help="for people", show_default="the host's name")
-    ] = None,
+    name: Annotated[str | None, typer.Option(help="Display name", show_default="host name")] = None,
     max_parallel: Annotated[
-        int | None, typer.Option(help="attempts at once", show_default="16")
+        int | None, typer.Option(help="Maximum number of parallel attempts", show_default="16")
     ] = None,
-    label: Annotated[list[str] | None, typer.Option(help="k=v, any number of times")] = None,
+    label: Annotated[
+        list[str] | None, typer.Option(help="A label as NAME=VALUE. Repeatable")
+    ] = None,
     config: Config = None,
     with_parent: Annotated[bool, typer.Option("--with-parent", hidden=True)] = False,
 ) -> None:
-    """Run a worker. It ends when it has drained after SIGTERM."""
+    """Run a worker. On SIGTERM it drains, then exits."""
     loaded = load_worker(
         flags={
             "scheduler_ws_url": scheduler_url,
@@ -157,14 +156,14 @@ def worker(
 
 
 def labels_of(given: list[str] | None) -> dict[str, str] | None:
-    """Raises: Refused, naming what is not k=v."""
+    """Parse labels. Raises: Refused, naming the invalid label."""
     if not given:
         return None
     for one in given:
         if "=" not in one:
             raise errors.Refused(
                 errors.CONFIG_INVALID,
-                f"a label is k=v, not: {one}",
-                detail={"hint": "write it as --label name=value"},
+                f"Invalid label {one!r}: expected NAME=VALUE",
+                detail={"hint": "write --label name=value"},
             )
     return dict(one.split("=", 1) for one in given)

@@ -1,8 +1,8 @@
-"""How a command ends: exit codes, and errors that say what to do next.
+"""Exit codes and error output of commands.
 
-0 it is so · 1 the thing asked about failed · 2 the command line or the settings are wrong · 3 nobody answers ·
-130 the person pressed ^C. Errors go to stderr, with a `hint:` from the catalogue; with `--json` they go to stdout as a
-problem document, so that a script always gets JSON.
+0 success · 1 the operation failed · 2 invalid command line, file, setting or token · 3 the server or the store is
+unavailable · 130 interrupted by ^C. Errors go to stderr with a `hint:`; with `--json` they go to stdout as a problem
+document, so that a script always gets JSON.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ UNAVAILABLE: Final = 3
 INTERRUPTED: Final = 130
 
 SHOWN_PROBLEMS: Final = 20
-"""Of a definition with hundreds; `--json` has all of them."""
+"""Maximum number of problems that are printed; `--json` contains all of them."""
 
 _WRONG_SETTINGS: Final = frozenset(
     {
@@ -48,7 +48,7 @@ _WRONG_SETTINGS: Final = frozenset(
 
 
 def note(text: str) -> None:
-    """Say something that is not the answer."""
+    """Print a message to stderr; stdout is for results."""
     typer.echo(text, err=True)
 
 
@@ -61,7 +61,7 @@ def fail(
     hint: str = "",
     problems: list[dict[str, Any]] | None = None,
 ) -> NoReturn:
-    """End the command with an error."""
+    """Print an error and exit."""
     hint = hint or code.do
     if as_json:
         import msgspec
@@ -98,7 +98,7 @@ def exit_code_of(error: errors.AstraflowError) -> int:
 
 @contextmanager
 def ending(*, as_json: bool = False) -> Iterator[None]:
-    """Turn what a command may raise into the end of the process."""
+    """Turn every exception of a command into output and an exit code."""
     try:
         try:
             yield
@@ -116,18 +116,18 @@ def ending(*, as_json: bool = False) -> Iterator[None]:
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
         except Exception as error:
-            # A bug of ours: whoever reports it needs where it was, and a script still needs its JSON.
+            # An internal error: print the traceback for the bug report, and still give a script its JSON.
             traceback.print_exc()
             said = f"{errors.INTERNAL.says}: {type(error).__name__}: {error}"
             fail(errors.INTERNAL, said, FAILED, as_json=as_json)
     except typer.Exit as end:
         sys.exit(end.exit_code)
     except typer.Abort:
-        note("nothing was done")
+        note("Cancelled")
         sys.exit(FAILED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read our output has seen enough. Python would complain once more when it flushes at the end.
+        # The reader closed the pipe. Without this, Python reports the error again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

@@ -1,4 +1,4 @@
-"""What nodes said, for `astra runs logs`: log lines one by one, streamed words put together to a text."""
+"""Output of nodes for `astra runs logs`: log lines one by one, streamed tokens joined to text."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any
 
 import typer
 
-from astraflow.cli.picture import dropped_line, log_lines
-from astraflow.cli.showing import plain, show_json
+from astraflow.cli.output import plain, show_json
+from astraflow.cli.run_progress import dropped_line, log_lines
 
-__all__ = ["Speech"]
+__all__ = ["NodeOutput"]
 
 
-class Speech:
-    """Hears pieces in order, says lines."""
+class NodeOutput:
+    """Takes chunks in order and prints lines."""
 
     def __init__(self, labels: Mapping[str, str], as_json: bool) -> None:
         self._labels = labels
         self._as_json = as_json
         self._speaker: tuple[str, int] | None = None
 
-    def hear(self, piece: Mapping[str, Any]) -> None:
+    def add(self, piece: Mapping[str, Any]) -> None:
         if self._as_json:
             show_json(piece)
             return
@@ -36,8 +36,8 @@ class Speech:
             for line in log_lines(label, piece):
                 self._line(line)
 
-    def miss(self, node_id: str, count: int) -> None:
-        """Pieces were dropped before they came here."""
+    def add_dropped(self, node_id: str, count: int) -> None:
+        """Chunks were dropped before they were stored."""
         if self._as_json:
             show_json({"nodeId": node_id, "dropped": count})
         else:

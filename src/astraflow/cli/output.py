@@ -1,4 +1,4 @@
-"""Answers on stdout: tables for people, JSON for programs. Everything else goes to stderr (`failing.note`)."""
+"""Results on stdout: tables for people, JSON for programs. Messages go to stderr (`exit_codes.note`)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
     "to_terminal",
 ]
 
-AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout, also for errors")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, also for errors")]
 Row = Sequence[object]
 
 STYLES: Final = {
@@ -49,10 +49,10 @@ STYLES: Final = {
     "ready": "bright_black",
     "offline": "bright_black",
 }
-"""Colours only repeat what the words say."""
+"""Colours repeat what the words say; nothing depends on them."""
 
 _ID: Final = re.compile(r"\S{20,128}")
-"""What people copy: ids of runs, workflows, workers and resources, times."""
+"""Values that people copy: ids of runs, workflows, workers and resources, and timestamps."""
 
 _STEERING: Final = (
     *range(32),
@@ -61,13 +61,13 @@ _STEERING: Final = (
     *range(0x202A, 0x202F),
     *range(0x2066, 0x206A),
 )
-"""Control characters, and those that turn the direction of writing."""
+"""Control characters, and characters that change the text direction."""
 _CONTROL: Final = dict.fromkeys(_STEERING, "\N{REPLACEMENT CHARACTER}")
 _KEPT: Final = {key: value for key, value in _CONTROL.items() if key not in (9, 10)}
 
 
 def plain(text: str, *, lines: bool = False) -> str:
-    """A text of somebody else's, without what would steer the terminal. `lines` keeps tabs and line ends."""
+    """Replace control characters in untrusted text. `lines` keeps tabs and newlines."""
     return text.translate(_KEPT if lines else _CONTROL)
 
 
@@ -80,7 +80,7 @@ def is_terminal() -> bool:
 
 
 def to_terminal() -> bool:
-    """Whether colours and moving pictures are wanted."""
+    """Whether colours and live output are enabled."""
     return is_terminal() and not os.environ.get("NO_COLOR")
 
 
@@ -91,8 +91,8 @@ def console(*, err: bool = False) -> Console:
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Row], *, empty: str = "nothing") -> None:
-    """A table at a terminal; else one line a row, its fields separated by tabs, without a head."""
-    from astraflow.cli.failing import note
+    """Print a table at a terminal; into a pipe, print one line per row with tab-separated fields and no header."""
+    from astraflow.cli.exit_codes import note
 
     if not is_terminal():
         is_empty = True
@@ -112,7 +112,7 @@ def show_table(columns: Sequence[str], rows: Iterable[Row], *, empty: str = "not
     table = Table(box=None, pad_edge=False, header_style="bold")
     kept = 0
     for column, texts in zip(columns, zip(*gathered, strict=True), strict=True):
-        # An id that is broken in two lines cannot be copied.
+        # An id that is wrapped over two lines cannot be copied.
         width = max(map(len, texts)) if any(map(_ID.fullmatch, texts)) else None
         table.add_column(column, overflow="fold", no_wrap=width is not None, min_width=width)
         kept += (width or len(column)) + 2
@@ -121,7 +121,7 @@ def show_table(columns: Sequence[str], rows: Iterable[Row], *, empty: str = "not
     wide = console()
     wide.width = max(
         wide.width, kept
-    )  # what is too wide for the terminal is wrapped by it, and copied in one piece
+    )  # the terminal wraps a line that is too wide, so that it can be copied in one piece
     wide.print(table, soft_wrap=True)
 
 

@@ -1,4 +1,4 @@
-"""The store, seen from outside: what is in it, and who has its file open."""
+"""Inspection of the store from outside: its contents, and the process that has its file open."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from astraflow.cli.serving import run_loop
+from astraflow.cli.server import run_loop
 from astraflow.client.endpoint import place_of, read_endpoint
 from astraflow.config import SchedulerSettings
 from astraflow.core import errors
@@ -23,23 +23,23 @@ def file_of(settings: SchedulerSettings) -> Path | None:
 
 
 def shown_store(settings: SchedulerSettings) -> str:
-    """Its URL without what may be a password."""
+    """The URL of the store without credentials."""
     scheme, _, rest = settings.store_url.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}"
 
 
 def look_into(settings: SchedulerSettings) -> Condition:
-    """What the store holds; nothing is changed.
+    """Inspect the store, read-only.
 
     Raises:
-        StoreError: it cannot be looked into, and why.
+        StoreError: the store cannot be inspected.
     """
     file = file_of(settings)
     if file is not None:
         return inspect_file(file)
     if not settings.store_url.startswith("postgres"):
         raise errors.StoreError(
-            errors.STORE_READ_ONLY, "only its own process sees a store in memory"
+            errors.STORE_READ_ONLY, "A store in memory can only be inspected by its own process"
         )
     # Imported here: the other commands need no PostgreSQL.
     from astraflow.store.postgres_inspection import inspect_database
@@ -64,7 +64,7 @@ def holder_of(file: Path) -> str | None:
 
 
 def refuse_if_held(settings: SchedulerSettings) -> None:
-    """Raises: StoreError, naming the process and where it listens, before anything is started."""
+    """Raises: StoreError, naming the process that has the store open and its URL."""
     file = file_of(settings)
     holder = holder_of(file) if file is not None else None
     if holder is None:
@@ -72,5 +72,5 @@ def refuse_if_held(settings: SchedulerSettings) -> None:
     kept = read_endpoint(place_of(settings.data_dir))
     where = f", listening on {kept.url}," if kept and str(kept.pid) == holder else ""
     raise errors.StoreError(
-        errors.STORE_LOCKED, f"process {holder}{where} has the store open: {file}"
+        errors.STORE_LOCKED, f"Process {holder}{where} has the store open: {file}"
     )

@@ -6,15 +6,15 @@ from typing import Any
 
 import typer
 
-from astraflow.cli.failing import note
-from astraflow.cli.serving import Config
-from astraflow.cli.showing import AsJson, show_json, show_table
+from astraflow.cli.exit_codes import note
+from astraflow.cli.output import AsJson, show_json, show_table
+from astraflow.cli.server import Config
 from astraflow.config import Loaded, load_scheduler, load_worker
 
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="What this machine is configured to do, and by whom.",
+    help="Show the settings and their sources.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -23,12 +23,12 @@ app = typer.Typer(
 
 @app.callback()
 def _group() -> None:
-    """What this machine is configured to do, and by whom."""
+    """Show the settings and their sources."""
 
 
 @app.command()
 def show(config: Config = None, as_json: AsJson = False) -> None:
-    """Every setting of both processes, its value, and where that came from."""
+    """Show every setting of scheduler and worker, with its value and its source."""
     processes: dict[str, Loaded[Any]] = {
         "scheduler": load_scheduler(file=config),
         "worker": load_worker(file=config),

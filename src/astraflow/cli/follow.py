@@ -1,4 +1,4 @@
-"""Following a run to its end: with the viewer that fits where the output goes, over restarts of the server."""
+"""Following a run until it ends: picks the viewer for the output, and reconnects when the server restarts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import typer
 
-from astraflow.cli.failing import FAILED, INTERRUPTED, exit_code_of, fail, note
-from astraflow.cli.picture import Picture
-from astraflow.cli.showing import console, plain, show_json, show_table
+from astraflow.cli.exit_codes import FAILED, INTERRUPTED, exit_code_of, fail, note
+from astraflow.cli.output import console, plain, show_json, show_table
+from astraflow.cli.run_progress import RunProgress
 from astraflow.cli.viewers import JsonViewer, LineViewer, Viewer
 from astraflow.client import requests
 from astraflow.clock import SystemClock
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 __all__ = ["duration", "follow", "show_end", "show_node", "show_run"]
 
 MAX_ROWS: Final = 200
-"""Of the table at the end. What failed is always in it; `--json` has all."""
+"""Maximum rows of the final table. Failed nodes come first; `--json` contains all nodes."""
 
 MAX_OUTPUT_CHARS: Final = 20_000
 MAX_STACKS: Final = 3
 MAX_STACK_LINES: Final = 60
-"""Of a traceback: its end says where it happened."""
+"""Maximum lines of a traceback; its end tells where the error occurred."""
 
 
 def follow(
@@ -43,9 +43,9 @@ def follow(
     to_stderr: bool,
     patience_s: float,
 ) -> None:
-    """Watch until the run has ended.
+    """Follow a run until it has ended.
 
-    ^C ends the watching, not the run, and says so.
+    ^C stops following; the run continues.
     """
     viewer = _viewer(client, run_id, definition, as_json=as_json, to_stderr=to_stderr)
     try:
@@ -53,13 +53,13 @@ def follow(
             for event in client.follow(run_id, patience_s=patience_s, on_cut=viewer.cut):
                 viewer.take(event)
     except KeyboardInterrupt:
-        note(f"\nno longer watching; the run goes on: {run_id}")
+        note(f"\nStopped following; the run continues: {run_id}")
         note(
-            f"\nhint: watch it with `astra runs watch {run_id}`, stop it with `astra runs cancel {run_id}`"
+            f"\nhint: follow it with `astra runs watch {run_id}`, cancel it with `astra runs cancel {run_id}`"
         )
         raise typer.Exit(INTERRUPTED) from None
     except errors.Unavailable as error:
-        hint = f"the run is kept; when the server is back: astra runs watch {run_id}"
+        hint = f"the run is stored; when the server is back, use `astra runs watch {run_id}`"
         fail(error.code, error.message, exit_code_of(error), as_json=as_json, hint=hint)
 
 
@@ -73,17 +73,17 @@ def _viewer(
 ) -> Viewer:
     if as_json:
         return JsonViewer()
-    picture = Picture(run_id, definition, _worker_names(client))
+    progress = RunProgress(run_id, definition, _worker_names(client))
     stream = sys.stderr if to_stderr else sys.stdout
     if stream.isatty() and os.environ.get("TERM") != "dumb":
-        from astraflow.cli.live import LiveViewer  # only at a terminal: it brings rich with it
+        from astraflow.cli.live_view import LiveViewer  # only at a terminal: it imports rich
 
-        return LiveViewer(picture, console(err=to_stderr), SystemClock())
-    return LineViewer(picture, stream)
+        return LiveViewer(progress, console(err=to_stderr), SystemClock())
+    return LineViewer(progress, stream)
 
 
 def show_end(client: Client, run_id: str, definition: Mapping[str, Any], *, as_json: bool) -> None:
-    """How a run ended, on stdout; then end with 0 if it succeeded, else with 1."""
+    """Print how a run ended; exit with 0 if it succeeded, else with 1."""
     if as_json:
         answer = client.perform(requests.get_run(run_id).raw())
         show_json(answer)
@@ -97,16 +97,16 @@ def show_end(client: Client, run_id: str, definition: Mapping[str, Any], *, as_j
 
 
 def show_run(client: Client, run: Run, definition: Mapping[str, Any]) -> None:
-    """A run as it is, for people."""
+    """Print a run for people."""
     shown = _shown(run.nodes)
     names = _worker_names(client)
     show_table(
         ("node", "status", "attempts", "duration", "worker", "error"),
         (_row(node, names) for node in shown),
-        empty="the run has no nodes",
+        empty="The run has no nodes",
     )
     if len(shown) < len(run.nodes):
-        note(f"and {len(run.nodes) - len(shown)} more nodes; `--json` shows all")
+        note(f"{len(run.nodes) - len(shown)} more nodes; `--json` shows all")
     _show_stacks(run.nodes)
     _show_outputs(run, definition)
     took = f" after {duration(run.created_at, run.finished_at)}" if run.finished_at else ""
@@ -115,7 +115,7 @@ def show_run(client: Client, run: Run, definition: Mapping[str, Any]) -> None:
 
 
 def show_node(client: Client, node: NodeDetail) -> None:
-    """One node with all that is known of it, for people."""
+    """Print one node with its timeline and its result, for people."""
     show_table(
         ("node", "status", "attempts", "duration", "worker", "error"),
         [_row(node, _worker_names(client))],
@@ -129,7 +129,7 @@ def show_node(client: Client, node: NodeDetail) -> None:
 
 
 def _show_stacks(nodes: Sequence[Node]) -> None:
-    """Where the first nodes that failed have failed, line by line."""
+    """Print the tracebacks of the first failed nodes."""
     failed = [node for node in nodes if node.error is not None and node.error.stack]
     for node in failed[:MAX_STACKS]:
         assert node.error is not None
@@ -137,7 +137,7 @@ def _show_stacks(nodes: Sequence[Node]) -> None:
         for line in (node.error.stack or "").splitlines()[-MAX_STACK_LINES:]:
             note(f"  {plain(line)}")
     if len(failed) > MAX_STACKS:
-        note(f"\nand {len(failed) - MAX_STACKS} more nodes failed: astra runs show RUN --node NODE")
+        note(f"\n{len(failed) - MAX_STACKS} more nodes failed: astra runs show RUN --node NODE")
 
 
 def _worker_names(client: Client) -> dict[str, str]:
@@ -157,14 +157,14 @@ def _row(node: Node, names: Mapping[str, str]) -> tuple[object, ...]:
     if node.waiting_for is not None:
         waiting = node.waiting_for
         until = f", until {waiting.until}" if waiting.until is not None else ""
-        error = f"waits for {waiting.kind}: {waiting.detail}{until}"
+        error = f"waiting for {waiting.kind}: {waiting.detail}{until}"
     took = duration(node.started_at, node.finished_at)
     worker = names.get(node.worker_id or "") or node.worker_id
     return (node.label or node.node_id, node.status, node.attempt, took, worker, error)
 
 
 def _show_outputs(run: Run, definition: Mapping[str, Any]) -> None:
-    """The results of the nodes that nothing follows."""
+    """Print the results of the nodes without successors."""
     followed = {_source(edge) for edge in definition.get("edges") or ()}
     outputs = {
         node.label or node.node_id: node.result
@@ -177,7 +177,7 @@ def _show_outputs(run: Run, definition: Mapping[str, Any]) -> None:
     typer.echo("")
     typer.echo(plain(text[:MAX_OUTPUT_CHARS], lines=True))
     if len(text) > MAX_OUTPUT_CHARS:
-        note("the outputs are longer than this; `--json` shows all")
+        note("The outputs are truncated; `--json` shows all")
 
 
 def _source(edge: Any) -> Any:
@@ -186,7 +186,7 @@ def _source(edge: Any) -> Any:
 
 
 def duration(start: str | None, end: str | None) -> str:
-    """The time between two moments of the API, for people."""
+    """The time between two API timestamps, for people."""
     if not start or not end:
         return "-"
     seconds = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()

@@ -1,4 +1,4 @@
-"""Lists: gathered page by page, as many rows as were asked for, and as JSON exactly what the server said."""
+"""Lists: fetched page by page, and with `--json` printed exactly as the server sent them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from typing import Annotated, Any, Final, TypeVar
 import msgspec
 import typer
 
-from astraflow.cli.showing import Row, show_json, show_table
+from astraflow.cli.output import Row, show_json, show_table
 from astraflow.client.blocking import Client
 from astraflow.client.requests import ApiRequest
 
 __all__ = ["Cursor", "Limit", "show_list"]
 
 PAGE: Final = 200
-"""The most that the server gives at once."""
+"""The server's maximum page size."""
 
-Limit = Annotated[int, typer.Option(min=0, help="how many; 0 for all")]
-Cursor = Annotated[str | None, typer.Option(help="`nextCursor` of an earlier --json answer")]
+Limit = Annotated[int, typer.Option(min=0, help="Maximum number of rows; 0 for all")]
+Cursor = Annotated[
+    str | None, typer.Option(help="Continue after this `nextCursor` of an earlier response")
+]
 Item = TypeVar("Item")
 
 _page: Final = msgspec.json.Decoder(type=dict[str, msgspec.Raw])
@@ -26,7 +28,7 @@ _items: Final = msgspec.json.Decoder(type=list[msgspec.Raw])
 
 
 class _Pages:
-    """The rows of a list; `next_cursor` is where it goes on behind the last one that was given."""
+    """The rows of a list; `next_cursor` continues after the last row."""
 
     def __init__(
         self, client: Client, ask: Callable[[int, str | None], ApiRequest[Any]], cursor: str | None
@@ -60,7 +62,7 @@ def show_list(
     as_json: bool,
     empty: str,
 ) -> None:
-    """Show a list. `ask` makes the call for so many rows behind a cursor."""
+    """Print a list. `ask` makes the request for a number of rows after a cursor."""
     pages = _Pages(client, ask, cursor)
     if as_json:
         items = list(pages.rows(limit))
@@ -69,8 +71,8 @@ def show_list(
     decoder = msgspec.json.Decoder(kind)
     show_table(columns, (row(decoder.decode(raw)) for raw in pages.rows(limit)), empty=empty)
     if pages.next_cursor is not None:
-        from astraflow.cli.failing import note
+        from astraflow.cli.exit_codes import note
 
         note(
-            f"\nhint: there are more; `--limit 0` shows all, `--cursor {pages.next_cursor}` the next"
+            f"\nhint: there are more rows; `--limit 0` shows all, `--cursor {pages.next_cursor}` the next page"
         )

@@ -1,7 +1,6 @@
-"""Telling workers to install or remove a version, and waiting until they have.
+"""Installs or removes a version on workers, and waits until their inventories show it.
 
-A worker has done so when its inventory says so. The tenant's events say how far it is, and why it failed; who loses
-them loses only that.
+The tenant's event stream gives progress and the reasons of failures; without it only those are missing.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from astraflow.core.contract.events import Event
 from astraflow.core.contract.workers import Worker
 
 __all__ = [
-    "Fate",
-    "News",
+    "InstallOutcome",
+    "PackageEvents",
     "listening",
     "online_workers",
     "order",
@@ -32,28 +31,28 @@ __all__ = [
     "wait_for",
 ]
 
-Wish = Literal["pkg.install", "pkg.uninstall"]
+InstallCommand = Literal["pkg.install", "pkg.uninstall"]
 
 POLL_S: Final = 0.1
-"""A worker that was told has nothing to say for longer than this: unpacking alone takes as long."""
+"""Polling interval; an installation takes longer than this."""
 COME_BACK_S: Final = 0.5
 GONE: Final = frozenset({"lost", "offline"})
 
 
-class Fate(msgspec.Struct, frozen=True):
-    """What became of an order at one worker; `problem` is empty if it was done."""
+class InstallOutcome(msgspec.Struct, frozen=True):
+    """The outcome of a command at one worker; `problem` is empty on success."""
 
     worker: str
     problem: str = ""
 
 
-class News:
-    """What the tenant's events have said about packages; `failed` by worker, name and version."""
+class PackageEvents:
+    """Package events of the tenant; `failed` by worker, name and version."""
 
     def __init__(self, tell: Callable[[str], None] | None = None) -> None:
         self.failed: dict[tuple[str, str, str], str] = {}
         self.names: dict[str, str] = {}
-        """What workers are called, by their ids: people read them."""
+        """Display names of workers, by id."""
         self._tell = tell
         self._steps: dict[str, str] = {}
 
@@ -64,16 +63,14 @@ class News:
         key = str(body["workerId"]), str(body["name"]), str(body["version"])
         details = body.get("details") or {}
         if event.type == "package.failed":
-            why = (
-                f"{details.get('step', 'install')}: {details.get('message', 'no reason was told')}"
-            )
+            why = f"{details.get('step', 'install')}: {details.get('message', 'no reason given')}"
             self.failed[key] = why
         elif event.type == "package.installed":
             self.failed.pop(key, None)
         self._say(key, str(body.get("status", "")), details)
 
     def _say(self, key: tuple[str, str, str], status: str, details: dict[str, Any]) -> None:
-        """Each step of each worker once."""
+        """Print each step of each worker once."""
         step = f"{status} {details.get('step', '')}".strip()
         if self._tell is not None and self._steps.get(key[0]) != step:
             self._steps[key[0]] = step
@@ -81,8 +78,8 @@ class News:
 
 
 @asynccontextmanager
-async def listening(client: AsyncClient, news: News) -> AsyncIterator[None]:
-    """Hear the tenant's events for as long as the block runs."""
+async def listening(client: AsyncClient, news: PackageEvents) -> AsyncIterator[None]:
+    """Follow the tenant's events while the block runs."""
     try:
         async with asyncio.TaskGroup() as group:
             hearing = group.create_task(_hear(client, news))
@@ -94,7 +91,7 @@ async def listening(client: AsyncClient, news: News) -> AsyncIterator[None]:
         raise several.exceptions[0] from None
 
 
-async def _hear(client: AsyncClient, news: News) -> None:
+async def _hear(client: AsyncClient, news: PackageEvents) -> None:
     last: int | None = None
     async with httpx.AsyncClient(**options(client.endpoint)) as http:
         while True:
@@ -111,7 +108,7 @@ async def _events(http: Any, last: int | None) -> AsyncGenerator[Event, None]:
     timeout = httpx.Timeout(SILENCE_S)
     async with http.stream("GET", EVENTS, params=params, timeout=timeout) as answer:
         if answer.status_code != 200:
-            raise Cut(f"the server answered {answer.status_code}")
+            raise Cut(f"HTTP status {answer.status_code}")
         reader = EventReader()
         async for piece in answer.aiter_bytes():
             for event in reader.feed(piece):
@@ -124,7 +121,7 @@ async def online_workers(client: AsyncClient) -> list[Worker]:
 
 
 def state_of(worker: Worker, name: str, version: str) -> str:
-    """`installed`; on its way: `wanted`, `downloading`, `installing`; `failed`; or empty, if it is not there."""
+    """`installed`, `wanted`, `downloading`, `installing`, `failed`, or empty if the worker does not know it."""
     for one in worker.packages:
         if one.name == name and one.version == version:
             return one.status or ""
@@ -132,9 +129,9 @@ def state_of(worker: Worker, name: str, version: str) -> str:
 
 
 async def order(
-    client: AsyncClient, wish: Wish, name: str, version: str, workers: Sequence[str]
+    client: AsyncClient, wish: InstallCommand, name: str, version: str, workers: Sequence[str]
 ) -> None:
-    """Raises: NotFound, when the version is not published or a worker is gone."""
+    """Send the command. Raises: NotFound, when the version is not published or a worker is unknown."""
     command = {"type": wish, "name": name, "version": version}
     for worker in workers:
         await client.workers.command(worker, command)
@@ -142,17 +139,17 @@ async def order(
 
 async def wait_for(
     client: AsyncClient,
-    wish: Wish,
+    wish: InstallCommand,
     name: str,
     version: str,
     workers: Sequence[str],
-    news: News,
+    news: PackageEvents,
     *,
     timeout_s: float,
     clock: Clock,
-) -> list[Fate]:
-    """Wait until each worker has done what it was told, has failed, is gone, or `timeout_s` are over."""
-    fates: dict[str, Fate] = {}
+) -> list[InstallOutcome]:
+    """Wait until each worker has succeeded, failed or disconnected, or until the timeout."""
+    fates: dict[str, InstallOutcome] = {}
     until = clock.now() + timeout_s
     while True:
         present = {one.worker_id: one for one in await online_workers(client)}
@@ -161,29 +158,29 @@ async def wait_for(
             if worker in fates:
                 continue
             if found is None:
-                fates[worker] = Fate(worker, "it is not connected")
+                fates[worker] = InstallOutcome(worker, "not connected")
                 continue
             state = state_of(found, name, version)
             why = news.failed.get((worker, name, version))
             if (state == "installed") == (wish == "pkg.install"):
-                fates[worker] = Fate(worker)
+                fates[worker] = InstallOutcome(worker)
             elif why is not None or state == "failed":
-                fates[worker] = Fate(
-                    worker, why or "it failed; `astra workers show` and its log say more"
+                fates[worker] = InstallOutcome(
+                    worker, why or "failed; see `astra workers show` and the worker's log"
                 )
         if len(fates) == len(workers):
             return list(fates.values())
         if clock.now() >= until:
-            late = f"it has not done so in {timeout_s:g} s; it still may"
-            return [fates.get(one) or Fate(one, late) for one in workers]
+            late = f"timeout after {timeout_s:g} s; the worker may still finish"
+            return [fates.get(one) or InstallOutcome(one, late) for one in workers]
         await asyncio.sleep(POLL_S)
 
 
 def refuse_without_workers(workers: Sequence[object]) -> None:
-    """Raises: Refused, when there is nobody to tell."""
+    """Raises: Refused, when no worker is connected."""
     if not workers:
         raise errors.Refused(
             errors.WORKER_NOT_FOUND,
-            "no worker is connected",
-            detail={"hint": "start one with `astra worker`, or everything with `astra up`"},
+            "No worker is connected",
+            detail={"hint": "start a worker with `astra worker`, or everything with `astra up`"},
         )

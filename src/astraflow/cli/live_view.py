@@ -1,4 +1,4 @@
-"""A run at a terminal: a picture that moves."""
+"""Live view of a run at a terminal."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from astraflow.cli.picture import NodeLine, Picture
-from astraflow.cli.showing import STYLES
+from astraflow.cli.output import STYLES
+from astraflow.cli.run_progress import NodeLine, RunProgress
 from astraflow.clock import Clock
 from astraflow.core.contract.events import Event
 
@@ -20,7 +20,7 @@ __all__ = ["LiveViewer"]
 
 REFRESH_HZ: Final = 10
 LOG_ROWS: Final = 6
-SPEECH_ROWS: Final = 3
+STREAM_ROWS: Final = 3
 FEWEST_ROWS: Final = 3
 BAR_CHARS: Final = 12
 MAX_LABEL_CHARS: Final = 32
@@ -40,15 +40,15 @@ _COUNTED: Final = (
 
 
 class LiveViewer:
-    """A picture that moves: never longer than the screen, drawn ten times a second at most."""
+    """A live table that never exceeds the screen, refreshed ten times per second at most."""
 
-    def __init__(self, picture: Picture, console: Console, clock: Clock) -> None:
-        self._picture = picture
+    def __init__(self, progress: RunProgress, console: Console, clock: Clock) -> None:
+        self._progress = progress
         self._console = console
         self._clock = clock
         self._started_at = clock.now()
         self._cut_why = ""
-        # Drawn in a thread of the picture's own, fed in ours.
+        # rich draws in its own thread; events arrive in ours.
         self._lock = threading.Lock()
         self._live = Live(
             console=console,
@@ -68,7 +68,7 @@ class LiveViewer:
     def take(self, event: Event) -> None:
         with self._lock:
             self._cut_why = ""
-            self._picture.take(event)
+            self._progress.take(event)
 
     def cut(self, why: str) -> None:
         with self._lock:
@@ -77,37 +77,37 @@ class LiveViewer:
     def _draw(self) -> RenderableType:
         with self._lock:
             width, height = self._console.size
-            log = [_line(line, width) for line in list(self._picture.log)[-LOG_ROWS:]]
-            speech = self._speech(width)
-            rows = self._picture.rows(max(FEWEST_ROWS, height - 3 - len(log) - len(speech)))
-            return Group(self._head(), *_table(rows, width), *log, *speech)
+            log = [_line(line, width) for line in list(self._progress.log)[-LOG_ROWS:]]
+            stream = self._stream(width)
+            rows = self._progress.rows(max(FEWEST_ROWS, height - 3 - len(log) - len(stream)))
+            return Group(self._head(), *_table(rows, width), *log, *stream)
 
     def _head(self) -> Text:
-        picture = self._picture
+        progress = self._progress
         head = Text(no_wrap=True, overflow="ellipsis")
-        head.append(f"run {picture.run_id} ")
-        status = "cancelling" if picture.is_cancelling else picture.status
+        head.append(f"run {progress.run_id} ")
+        status = "cancelling" if progress.is_cancelling else progress.status
         head.append(status, style=STYLES.get(status, ""))
         head.append(f"  {self._clock.now() - self._started_at:.1f} s ")
         for status in _COUNTED:
-            if count := picture.counts[status]:
+            if count := progress.counts[status]:
                 head.append(f"  {count} {status}", style=STYLES[status])
         if self._cut_why:
             head.append(f"  reconnecting ({self._cut_why})", style="yellow")
         return head
 
-    def _speech(self, width: int) -> list[Text]:
-        """The end of what is being streamed, as much as fits."""
-        speaker = self._picture.speaker
+    def _stream(self, width: int) -> list[Text]:
+        """The end of the streamed text, as much as fits."""
+        speaker = self._progress.speaker
         if speaker is None or speaker.status != "running":
             return []
         text = f"{speaker.label} > {speaker.tail}"
-        lines = textwrap.wrap(text, max(width - 1, 20))[-SPEECH_ROWS:]
+        lines = textwrap.wrap(text, max(width - 1, 20))[-STREAM_ROWS:]
         return [_line(line, width, "bold") for line in lines]
 
 
 def _table(rows: list[NodeLine], width: int) -> list[Text]:
-    """One line a node; a column is as wide as what is in it, and the last one has the rest."""
+    """One line per node; a column is as wide as its contents, and the last column takes the rest."""
     cells = [_cells(node) for node in rows]
     widths = [max((cell_len(row[place]) for row in cells), default=0) for place in range(5)]
     widths[0] = min(widths[0], MAX_LABEL_CHARS)

@@ -1,4 +1,4 @@
-"""What a watcher knows of a run: its events, folded. Cheap for each event, whatever the size of the run."""
+"""The progress of a run, folded from its events. An event costs the same whatever the size of the run."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from typing import Any, Final
 
-from astraflow.cli.showing import plain
+from astraflow.cli.output import plain
 from astraflow.core.contract.events import Event
 
-__all__ = ["NodeLine", "Picture", "dropped_line", "log_lines"]
+__all__ = ["NodeLine", "RunProgress", "dropped_line", "log_lines"]
 
 MAX_LOG_LINES: Final = 50
 MAX_TAIL_CHARS: Final = 400
 MAX_RECENT: Final = 50
 
 _ORDER: Final = {"running": 0, "failed": 1, "retrying": 2, "waiting": 3, "dispatched": 4}
-"""What somebody watching wants to see first; what is not here is only counted."""
+"""Statuses that are listed, in this order; nodes in other statuses are only counted."""
 
 
 def log_lines(label: str, piece: Mapping[str, Any]) -> list[str]:
-    """The lines of a piece of output, with the level of a log line where it is not the usual one."""
+    """The lines of an output chunk; the level of a log line is shown if it is not info."""
     level = str((piece.get("metadata") or {}).get("level") or "info").lower()
     shown = "" if piece["channel"] != "log" or level == "info" else f"{plain(level).upper()} "
     return [f"{label} | {shown}{plain(line)}" for line in piece["text"].splitlines()]
 
 
 def dropped_line(label: str, count: int) -> str:
-    return f"{label} | {count} pieces of output were dropped here: more was said than is kept"
+    return f"{label} | {count} chunks of output were dropped: output limit exceeded"
 
 
 class NodeLine:
-    """One node."""
+    """The state of one node."""
 
     __slots__ = (
         "attempt",
@@ -60,8 +60,8 @@ class NodeLine:
         self.tail = ""
 
 
-class Picture:
-    """A run as its events tell it."""
+class RunProgress:
+    """The state of a run."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Picture:
         self.counts: Counter[str] = Counter()
         self.log: deque[str] = deque(maxlen=MAX_LOG_LINES)
         self.speaker: NodeLine | None = None
-        """Who streamed text last."""
+        """The node that streamed text last."""
         self._workers = workers or {}
         self._hot: dict[str, NodeLine] = {}
         self._recent: deque[NodeLine] = deque(maxlen=MAX_RECENT)
@@ -90,7 +90,7 @@ class Picture:
         return line
 
     def node(self, event: Event) -> NodeLine | None:
-        """The node that an event is about."""
+        """The node of an event."""
         node_id = event.body.get("nodeId")
         if not isinstance(node_id, str):
             return None
@@ -126,7 +126,7 @@ class Picture:
             node.error = plain(f"{error['code']} {error.get('message') or ''}".strip())
         waiting = body.get("waitingFor")
         if waiting:
-            node.message = plain(f"waits for {waiting['kind']}: {waiting['detail']}")
+            node.message = plain(f"waiting for {waiting['kind']}: {waiting['detail']}")
         status = body["status"]
         if status != node.status:
             self._move(node, status)
@@ -151,7 +151,7 @@ class Picture:
         self.log.extend(log_lines(node.label, body))
 
     def rows(self, most: int) -> list[NodeLine]:
-        """The nodes to show: what runs and what failed first, then what has just succeeded, in all at most so many."""
+        """At most `most` nodes to show: running and failed nodes first, then those that succeeded last."""
         hot = heapq.nsmallest(
             most, self._hot.values(), key=lambda one: (_ORDER[one.status], one.number)
         )

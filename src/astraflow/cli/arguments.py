@@ -1,7 +1,7 @@
-"""Spares a command typer's machinery for values that need no conversion.
+"""Fast argument parsing: bypasses typer's validation for values that need no conversion.
 
-typer checks every value with pydantic, whose import takes as long as everything else that `astra runs list` does. A
-text that shall be a text needs no check, and most values are one; what does is still typer's, with its words.
+typer validates every value with pydantic, whose import takes as long as the rest of `astra runs list`. Most values are
+text and need no validation; typer still validates the others and reports their errors.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["spare"]
 
 
 def spare(command: Any) -> None:
-    """Let the parameters of a command, and of all below it, take simple values as they are."""
+    """Bypass validation of simple values for a command and its sub-commands."""
     for parameter in command.params:
         _lighten(parameter)
     make_help = command.get_help_option
@@ -30,7 +30,7 @@ def spare(command: Any) -> None:
 
 
 def _lighten(parameter: Any) -> None:
-    # typer's own attribute: None until the parameter is used. One that is not there is not missed.
+    # A private attribute of typer: None until the parameter is used. Without it, typer validates as usual.
     if getattr(parameter, "_runtime_param", parameter) is None:
         parameter._runtime_param = _AsItIs(parameter.type_descriptor)
 

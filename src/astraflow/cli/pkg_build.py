@@ -1,4 +1,4 @@
-"""From an author's folder to an archive: what `@node` functions say is put into the manifest on the way."""
+"""Builds archives from source directories; the manifest is completed from the `@node` functions."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ __all__ = ["DIST", "build_package", "read_manifest", "whole_manifest"]
 
 DIST: Final = "dist"
 DESCRIBE_S: Final = 60.0
-"""To import a package and look at its functions. One that takes longer would take as long on every worker."""
+"""Timeout for importing a package. A slow import is as slow on every worker."""
 
 _NO_CODE: Final = frozenset({"tests", DIST, "node_modules", "venv"})
 _MARKED: Final = re.compile(rb"^\s*@\s*[\w.]*\bnode\s*\(", re.MULTILINE)
 
 
 def build_package(folder: Path, out: Path | None = None, *, version: str | None = None) -> Built:
-    """Build the package in a folder.
+    """Build the package in a directory.
 
     Raises:
-        Refused: it is no package; the message says what is missing.
-        OSError: something cannot be read or written.
+        Refused: the directory is no package; the message names the problem.
+        OSError: a file cannot be read or written.
     """
     manifest = whole_manifest(folder)
     out = folder / DIST if out is None else out
     if manifest is None:
         return build_archive(folder, out, version=version)
     out.mkdir(parents=True, exist_ok=True)
-    # Beside the archive: on the same disk a link is enough for each file.
+    # Beside the archive: on the same disk, files are linked and not copied.
     with tempfile.TemporaryDirectory(dir=out, prefix=".staged-") as temporary:
         staged = Path(temporary, "package")
         shutil.copytree(folder, staged, symlinks=True, ignore=_left_out, copy_function=_link)
@@ -53,7 +53,7 @@ def build_package(folder: Path, out: Path | None = None, *, version: str | None 
 
 
 def _said_of(folder: Path, staged: Path, refused: errors.Refused) -> errors.Refused:
-    """The same refusal, of the folder that the author knows, and with all that is wrong."""
+    """The same refusal with the author's directory in its message, and with all problems."""
     said = refused.message.replace(str(staged), str(folder))
     problems = (refused.detail or {}).get("problems")
     return errors.Refused(
@@ -65,10 +65,10 @@ def _said_of(folder: Path, staged: Path, refused: errors.Refused) -> errors.Refu
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest as its author wrote it.
+    """Read the manifest as its author wrote it.
 
     Raises:
-        Refused: there is none, or it is no JSON object.
+        Refused: the file is missing or not a JSON object.
     """
     path = folder / MANIFEST
     try:
@@ -76,24 +76,24 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         raise errors.Refused(
             errors.PKG_INVALID,
-            f"the folder has no {MANIFEST}: {folder}",
-            detail={"hint": "`astra pkg new NAME` makes a package; name its folder, or go there"},
+            f"No {MANIFEST} in {folder}",
+            detail={"hint": "pass the directory of a package; `astra pkg new NAME` creates one"},
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise errors.Refused(errors.PKG_INVALID, f"{path} is no JSON: {problem}") from problem
+        raise errors.Refused(errors.PKG_INVALID, f"{path} is not JSON: {problem}") from problem
     if not isinstance(manifest, dict):
-        raise errors.Refused(errors.PKG_INVALID, f"{path} must be an object")
+        raise errors.Refused(errors.PKG_INVALID, f"{path} is not a JSON object")
     for field in ("name", "version"):
         if not isinstance(manifest.get(field), str):
-            raise errors.Refused(errors.PKG_INVALID, f"{path} must have a {field}, as a text")
+            raise errors.Refused(errors.PKG_INVALID, f"{path}: {field} is missing or not a string")
     return manifest
 
 
 def whole_manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest with what the `@node` functions say; None if there are none, and the author's is all.
+    """The manifest completed from the `@node` functions; None if there are no such functions.
 
     Raises:
-        Refused: the package cannot be imported, or a function does not say enough.
+        Refused: the package cannot be imported, or a function is incomplete.
     """
     written = read_manifest(folder)
     if not _has_marked(folder):
@@ -103,9 +103,7 @@ def whole_manifest(folder: Path) -> dict[str, Any] | None:
         raise errors.Refused(
             errors.PKG_INVALID,
             str(said["error"]),
-            detail={
-                "hint": "correct it and build again; docs/sdk.md says what a node may look like"
-            },
+            detail={"hint": "correct it and build again; docs/sdk.md describes node functions"},
         )
     return said
 
@@ -122,14 +120,15 @@ def _describe(folder: Path, python: Path) -> dict[str, Any]:
         )
     except subprocess.TimeoutExpired as late:
         raise errors.Refused(
-            errors.PKG_INVALID, f"the package was not imported within {DESCRIBE_S:g} s: {folder}"
+            errors.PKG_INVALID,
+            f"Timeout: importing the package took longer than {DESCRIBE_S:g} s: {folder}",
         ) from late
     try:
         said: dict[str, Any] = msgspec.json.decode(ended.stdout, type=dict[str, Any])
     except msgspec.DecodeError as problem:
         tail = ended.stderr.decode("utf-8", "replace").strip()[-2_000:]
         raise errors.Refused(
-            errors.PKG_INVALID, f"the package ends the process that imports it: {tail}"
+            errors.PKG_INVALID, f"The process that imported the package exited: {tail}"
         ) from problem
     return said
 
