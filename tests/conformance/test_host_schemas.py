@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import jsonschema_rs
 import msgspec
@@ -15,29 +15,18 @@ from tests.hosts.stage import play, staged, value_of
 
 ROOT: Final = Path(__file__).resolve().parents[2] / "schemas"
 MODELS: Final[dict[str, type[msgspec.Struct]]] = {
-    "start": frames.HostStart,
-    "cancel": frames.HostCancel,
-    "answer": frames.HostAnswer,
-    "leased": frames.HostLeased,
-    "close": frames.HostClose,
-    "stop": frames.HostStop,
-    "hello": frames.HostHello,
-    "broken": frames.HostBroken,
-    "result": frames.HostResult,
-    "feedback": frames.HostFeedback,
-    "next": frames.HostNext,
-    "register": frames.HostRegister,
-    "lease": frames.HostLease,
-    "use": frames.HostUse,
-    "closed": frames.HostClosed,
+    model.__struct_config__.tag: model
+    for model in (*get_args(frames.ToHost), *get_args(frames.FromHost))
 }
+ERROR: Final = json.loads((ROOT / "error.schema.json").read_text())
+SHARED: Final = jsonschema_rs.Registry([(ERROR["$id"], ERROR)])
 SCHEMAS: Final = {
     name: json.loads((ROOT / "host" / f"{name}.schema.json").read_text()) for name in MODELS
 }
 
 
 def is_valid(name: str, value: Any) -> bool:
-    return jsonschema_rs.Draft202012Validator(SCHEMAS[name]).is_valid(value)
+    return jsonschema_rs.Draft202012Validator(SCHEMAS[name], registry=SHARED).is_valid(value)
 
 
 def is_readable(name: str, value: Any) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import jsonschema_rs
 import msgspec
@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from astraflow.core.categories import Category, RetryCategory
 from astraflow.core.protocol import codec
 from astraflow.core.protocol.frame_table import FRAME_TYPES
 from astraflow.core.protocol.wire import Unreadable
@@ -43,8 +44,11 @@ def schema_path(name: str) -> Path:
 
 
 SCHEMAS: Final = {name: json.loads(schema_path(name).read_text()) for name in TYPES}
+ERROR: Final = json.loads((ROOT / "error.schema.json").read_text())
+SHARED: Final = jsonschema_rs.Registry([(ERROR["$id"], ERROR)])
 VALIDATORS: Final = {
-    name: jsonschema_rs.Draft202012Validator(schema) for name, schema in SCHEMAS.items()
+    name: jsonschema_rs.Draft202012Validator(schema, registry=SHARED)
+    for name, schema in SCHEMAS.items()
 }
 
 
@@ -82,6 +86,12 @@ def test_every_frame_type_has_a_schema_and_every_schema_a_frame_type() -> None:
         for path in (ROOT / folder).glob("*.schema.json")
     }
     assert on_disk == set(TYPES)
+
+
+def test_the_categories_of_the_schema_are_those_of_the_code() -> None:
+    assert tuple(ERROR["$defs"]["retryCategory"]["enum"]) == get_args(RetryCategory)
+    others = {one["const"] for one in ERROR["$defs"]["category"]["anyOf"] if "const" in one}
+    assert {*get_args(RetryCategory), *others} == set(get_args(Category))
 
 
 @pytest.mark.parametrize("name", TYPES)

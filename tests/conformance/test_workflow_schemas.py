@@ -29,8 +29,8 @@ def load(name: str) -> dict[str, Any]:
 
 
 def make_validator(name: str) -> Any:
-    workflow = load("workflow.schema.json")
-    registry = jsonschema_rs.Registry([(workflow["$id"], workflow)])
+    shared = [load("workflow.schema.json"), load("error.schema.json")]
+    registry = jsonschema_rs.Registry([(one["$id"], one) for one in shared])
     return jsonschema_rs.Draft202012Validator(load(name), registry=registry)
 
 

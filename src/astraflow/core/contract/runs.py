@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from astraflow.core.categories import Category
 from astraflow.core.contract.base import (
     OBJECT,
     Count,
@@ -26,7 +27,6 @@ from astraflow.core.contract.base import (
 from astraflow.core.contract.words import (
     TERMINAL,
     AttemptStatus,
-    Category,
     NodeStatus,
     RunStatus,
     WaitKind,

@@ -1,4 +1,4 @@
-"""The closed sets of words of the API: statuses, states, kinds and categories."""
+"""The closed sets of words of the API: statuses, states and kinds. Categories are in `core/categories.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Final, Literal
 __all__ = [
     "TERMINAL",
     "AttemptStatus",
-    "Category",
     "NodeStatus",
     "ResourceState",
     "RolloutState",
@@ -16,9 +15,6 @@ __all__ = [
     "WorkerStatus",
 ]
 
-Category = Literal[
-    "USER_CODE", "DATA_QUALITY", "INFRASTRUCTURE", "CONFIGURATION", "TIMEOUT", "CANCELLED"
-]
 RunStatus = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 NodeStatus = Literal[
     "pending",

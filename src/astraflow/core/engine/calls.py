@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from astraflow.core import errors
+from astraflow.core.categories import Category
 from astraflow.core.engine.effects import SendNextResponse
 from astraflow.core.protocol import business
 from astraflow.core.runs.calls import has_timed_out
 from astraflow.core.runs.consequences import LendSlot, RefuseCall
-from astraflow.core.runs.facts import Category
 from astraflow.core.runs.run import Run
 from astraflow.core.runs.states import Failed, Succeeded
 

@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta, Raw
 
+from astraflow.core.categories import Category
 from astraflow.core.protocol import limits
 from astraflow.core.protocol.wire import (
     EMPTY_OBJECT,
@@ -209,9 +210,7 @@ class AttemptError(Wire, frozen=True):
     """Why an attempt failed. The category is the retry table's key (PROTOCOL §9)."""
 
     code: Name
-    category: Literal[
-        "USER_CODE", "DATA_QUALITY", "INFRASTRUCTURE", "CONFIGURATION", "TIMEOUT", "CANCELLED"
-    ]
+    category: Category
     message: Text = ""
     retryable: bool | None = None
     stack: Text | None = None

@@ -16,7 +16,8 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
-from astraflow.core.contract.words import Category, RunStatus, WaitKind
+from astraflow.core.categories import Category
+from astraflow.core.contract.words import RunStatus, WaitKind
 
 __all__ = [
     "AnyFact",
@@ -28,7 +29,6 @@ __all__ = [
     "AttemptStarted",
     "CallOpened",
     "CancelRequested",
-    "Category",
     "Chunk",
     "Fact",
     "Problem",

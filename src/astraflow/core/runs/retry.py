@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from astraflow.core.runs.facts import Category, Problem
+from astraflow.core.categories import Category
+from astraflow.core.runs.facts import Problem
 
 if TYPE_CHECKING:
     from random import Random

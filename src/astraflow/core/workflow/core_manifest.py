@@ -6,10 +6,11 @@ container, call, wait, approval, signal. It is a literal because the core reads 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import msgspec
 
+from astraflow.core.categories import RetryCategory
 from astraflow.core.workflow.decoding import decode_manifest
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _NUMBER: Final = {"type": "number", "minimum": 0}
 _COUNT: Final = {"type": "integer", "minimum": 0}
 _CATEGORY: Final = {
     "type": "string",
-    "enum": ["USER_CODE", "DATA_QUALITY", "INFRASTRUCTURE", "CONFIGURATION", "TIMEOUT"],
+    "enum": list(get_args(RetryCategory)),
     "default": "USER_CODE",
 }
 _LEVEL: Final = {

@@ -20,6 +20,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from astraflow.core.categories import RetryCategory
+
 __all__ = [
     "ABSENT",
     "Affinity",
@@ -27,7 +29,6 @@ __all__ = [
     "Backoff",
     "Binding",
     "Call",
-    "Category",
     "CronTrigger",
     "Definition",
     "Edge",
@@ -60,8 +61,6 @@ ABSENT: Final = Raw()
 Seconds = Annotated[float, Meta(gt=0, le=366 * 86_400)]
 Priority = Annotated[int, Meta(ge=-100, le=100)]
 Objects = dict[str, Raw]
-Category = Literal["USER_CODE", "DATA_QUALITY", "INFRASTRUCTURE", "CONFIGURATION", "TIMEOUT"]
-"""What a retry policy may name; CANCELLED is never retried (PROTOCOL §9)."""
 Join = Literal["all", "any", "all_done"]
 
 
@@ -128,7 +127,7 @@ class Retry(_Part, frozen=True):
     max_attempts: Annotated[int, Meta(ge=1, le=1_000)] = 1
     """How many failures end the task; losses are counted apart."""
     backoff: Backoff | None = None
-    categories: list[Category] | None = None
+    categories: list[RetryCategory] | None = None
     """None: the table of PROTOCOL §9."""
 
 

@@ -22,9 +22,10 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
+from astraflow.core.categories import RetryCategory
 from astraflow.core.ids import NodeId
 from astraflow.core.workflow.bindings import MISSING, Path, read, write
-from astraflow.core.workflow.definition import Approval, Call, Category, Join, MapOver, Signal, Wait
+from astraflow.core.workflow.definition import Approval, Call, Join, MapOver, Signal, Wait
 from astraflow.core.workflow.limits import MAX_PARAMETERS_DEPTH, MAX_RESOURCE_REFS
 
 __all__ = [
@@ -80,7 +81,7 @@ class RetryPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
     max_s: float = 60.0
     jitter: float = 0.2
     """The share of each delay that is drawn at random."""
-    categories: frozenset[Category] | None = None
+    categories: frozenset[RetryCategory] | None = None
     """The error categories that are retried; None means the table of PROTOCOL §9."""
 
 

@@ -37,6 +37,7 @@ __all__ = [
     "HostStop",
     "HostUse",
     "Splitter",
+    "ToHost",
     "about",
     "decode",
     "encode",
@@ -244,6 +245,7 @@ class HostClosed(_Frame, frozen=True, tag="closed"):
     error: Text | None = None
 
 
+ToHost = HostStart | HostCancel | HostAnswer | HostLeased | HostClose | HostStop
 FromHost = (
     HostHello
     | HostBroken
@@ -271,7 +273,7 @@ _decoder: Final = msgspec.json.Decoder(FromHost)
 _about: Final = msgspec.json.Decoder(About)
 
 
-def encode(frame: _Frame) -> bytes:
+def encode(frame: ToHost) -> bytes:
     """A frame with its length."""
     raw = _encoder.encode(frame)
     return len(raw).to_bytes(_LENGTH_BYTES, "big") + raw

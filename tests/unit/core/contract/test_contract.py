@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from astraflow.core import errors
+from astraflow.core.categories import Category
 from astraflow.core.contract import schema
 from astraflow.core.contract.base import MAX_LIMIT, RequestBody, RestObject
 from astraflow.core.contract.events import (
@@ -23,7 +24,7 @@ from astraflow.core.contract.events import (
 )
 from astraflow.core.contract.packages import RolloutRequest
 from astraflow.core.contract.runs import ListRuns, Node, Run, RunRequest, RunSummary, TaskError
-from astraflow.core.contract.words import TERMINAL, Category, RunStatus
+from astraflow.core.contract.words import TERMINAL, RunStatus
 from astraflow.core.contract.workers import Command, Drain, WorkerCommand
 
 MODULES = ("events", "packages", "resources", "runs", "system", "workers", "workflows")

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astraflow.core.runs.facts import Category, Problem
+from astraflow.core.categories import Category
+from astraflow.core.runs.facts import Problem
 from astraflow.core.runs.retry import (
     DISPATCH_BACKOFF_MAX_S,
     DISPATCH_BACKOFF_MIN_S,
