@@ -21,6 +21,8 @@ from astraflow.core.errors import CATALOGUE
 from astraflow.core.fleet import affinity, installs, resources, rollouts, versions, workers
 from astraflow.core.fleet.facts import ABSENT, Table
 from astraflow.core.protocol import session_states
+from astraflow.core.protocol.frame_table import FRAME_TYPES
+from astraflow.core.protocol.wire import FrameType, is_sequenced
 from astraflow.core.runs.transitions import DERIVED, LEADS_TO, TRANSITIONS
 from astraflow.core.security.policy import WORKER_SESSION, Access, Role
 
@@ -176,10 +178,34 @@ def fleet_states_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def frames_page() -> str:
+    """Every frame type of a session, from the rows that the codec uses."""
+    senders = {"scheduler": "worker", "worker": "scheduler", "both": "both"}
+    rows = [
+        f"| `{row.name}` | {senders[row.receiver]} | {'yes' if is_sequenced(row.name) else 'no'} | {_first_line(row)} |"
+        for row in FRAME_TYPES.values()
+    ]
+    lines = [
+        "# Frame types",
+        "",
+        "The payload of each type has a JSON Schema below `schemas/`. A frame in the wrong direction is refused.",
+        "",
+        "| type | sender | sequenced | purpose |",
+        "| --- | --- | --- | --- |",
+        *rows,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _first_line(row: FrameType) -> str:
+    return (row.payload.__doc__ or "").partition("\n")[0]
+
+
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "settings.md": settings_page,
     "errors.md": errors_page,
     "fleet-states.md": fleet_states_page,
+    "frames.md": frames_page,
     "authorization.md": authorization_page,
     "session-states.md": session_states_page,
     "task-states.md": task_states_page,

@@ -158,6 +158,8 @@ class Dispatch(Wire, frozen=True):
 
 
 class ExecCancel(Wire, frozen=True):
+    """Stop this attempt; kill it after the grace."""
+
     run_id: Name
     task_id: Name
     attempt: Attempt
@@ -218,7 +220,7 @@ class AttemptError(Wire, frozen=True):
 
 
 class Result(Wire, frozen=True):
-    """The outcome of an attempt."""
+    """The outcome of an attempt: SUCCEEDED, FAILED, SKIPPED or CANCELLED."""
 
     run_id: Name
     task_id: Name
@@ -255,7 +257,7 @@ class NextRequest(Wire, frozen=True):
 
 
 class NextResponse(Wire, frozen=True):
-    """The answer: `error` is there if and only if the call failed."""
+    """The response to a `next.request`: `error` is present if and only if the call failed."""
 
     run_id: Name
     task_id: Name
@@ -266,6 +268,8 @@ class NextResponse(Wire, frozen=True):
 
 
 class PkgInstall(Wire, frozen=True):
+    """Install this package version."""
+
     name: Name
     version: Name
     url: Url
@@ -274,11 +278,15 @@ class PkgInstall(Wire, frozen=True):
 
 
 class PkgUninstall(Wire, frozen=True):
+    """Remove this package version when no attempt uses it."""
+
     name: Name
     version: Name
 
 
 class PkgEvent(Wire, frozen=True):
+    """The progress or the end of an installation or removal."""
+
     name: Name
     version: Name
     status: Literal["downloading", "installing", "installed", "failed", "removed"]
@@ -287,7 +295,7 @@ class PkgEvent(Wire, frozen=True):
 
 
 class PkgCatalog(Wire, frozen=True):
-    """One manifest, sent only when the scheduler lacks it."""
+    """The manifest of an installed package version."""
 
     name: Name
     version: Name
@@ -296,7 +304,7 @@ class PkgCatalog(Wire, frozen=True):
 
 
 class ResourceCleanup(Wire, frozen=True):
-    """Let go of everything of a scope, or of one resource."""
+    """Release all resources of a scope, or one resource."""
 
     scope: Name | None = None
     resource_id: Name | None = None
@@ -304,14 +312,14 @@ class ResourceCleanup(Wire, frozen=True):
 
 
 class ResourceExport(Wire, frozen=True):
-    """Put the bytes on the data plane, never on this wire."""
+    """Upload the bytes of a resource to this URL; they never travel in a session."""
 
     resource_id: Name
     upload_url: Url
 
 
 class ResourceTouch(Wire, frozen=True):
-    """Let the resource live until then. A worker that does not know it says so with an event."""
+    """Set the expiry of a resource. A worker that does not have it answers with an event."""
 
     resource_id: Name
     expires_at: Time
@@ -321,7 +329,7 @@ class ResourceTouch(Wire, frozen=True):
 
 
 class ResourceEvent(Wire, frozen=True):
-    """How a resource is. What follows `expires_at` is told with `ready`, and may be missing from a foreign worker."""
+    """The state of a resource. The fields after `expires_at` come with `ready`; other workers may omit them."""
 
     resource_id: Name
     state: Literal["ready", "touched", "evicting", "evicted", "released"]
