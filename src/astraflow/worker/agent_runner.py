@@ -195,8 +195,12 @@ class AgentRunner:
             self._loop.call_soon(self._flush)
 
     def _on_timer(self) -> None:
-        self.agent.tick(self._clock.now())
-        self._wake()
+        now, deadline = self._clock.now(), self.agent.deadline()
+        if deadline is None or deadline > now:
+            self._timer.set(deadline)  # it was set for something that has been done meanwhile
+        else:
+            self.agent.tick(now)
+            self._wake()
 
     def _flush(self) -> None:
         """Do what the agent wants done, send its frames, and set the timer to its deadline."""
@@ -208,7 +212,8 @@ class AgentRunner:
             for action in actions:
                 self._act(action)
         self._send()
-        self._refence()
+        if agent.attempts.renewals != self._renewals:
+            self._refence()
         self._timer.set(agent.deadline())
 
     def _send(self) -> None:
@@ -320,8 +325,6 @@ class AgentRunner:
     def _refence(self) -> None:
         """Give hosts more time, when the answer to a heartbeat has given the worker more."""
         attempts = self.agent.attempts
-        if attempts.renewals == self._renewals:
-            return
         self._renewals = attempts.renewals
         assert self._hosts is not None
         self._hosts.refence(

@@ -218,7 +218,8 @@ class Agent:
     # -- fences, timeouts, drain ------------------------------------------------------------
 
     def _guard(self, now: float) -> None:
-        if self.attempts.is_due(now):
+        attempts = self.attempts
+        if now >= attempts.check_at and attempts.is_due(now):
             self._guard_attempts(now)
         if self._drain_deadline is not None and now >= self._drain_deadline:
             self._drain_deadline = None
@@ -270,7 +271,8 @@ class Agent:
             self._register(now)
             self._take_events(now)
         self.session.held = not self.attempts.is_empty
-        self._end_drain(now)
+        if self.attempts.is_draining:
+            self._end_drain(now)
 
     def _on_event(self, event: WorkerEvent, now: float) -> None:
         match event:

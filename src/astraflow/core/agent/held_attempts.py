@@ -92,7 +92,7 @@ class HeldAttempts:
         self._keys: dict[str, str] = {}
         # No fence and no timeout is earlier than this; it may be too early, never too late. Looking at every
         # attempt for every frame would cost the square of what a worker holds.
-        self._nothing_before = inf
+        self.check_at = inf
 
     # -- taking -----------------------------------------------------------------------------
 
@@ -113,7 +113,7 @@ class HeldAttempts:
         assert since_sent_at is not None
         held = HeldAttempt(dispatch, fence_of(since_sent_at, dispatch.lease.ttl_ms / 1000), now)
         self._held[held.task_id] = held
-        self._nothing_before = min(self._nothing_before, held.due_at)
+        self.check_at = min(self.check_at, held.due_at)
         if dispatch.concurrency_key is not None:
             held.lent_key_by = self._keys.get(dispatch.concurrency_key)
             self._keys[dispatch.concurrency_key] = held.task_id
@@ -184,10 +184,10 @@ class HeldAttempts:
 
     def is_due(self, now: float) -> bool:
         """Whether a fence or a timeout may have passed."""
-        if now < self._nothing_before:
+        if now < self.check_at:
             return False
-        self._nothing_before = min((held.due_at for held in self._held.values()), default=inf)
-        return now >= self._nothing_before
+        self.check_at = min((held.due_at for held in self._held.values()), default=inf)
+        return now >= self.check_at
 
     def past_fence(self, now: float) -> list[HeldAttempt]:
         """Attempts that must be killed now."""
@@ -205,7 +205,7 @@ class HeldAttempts:
 
     def deadline(self) -> float | None:
         """When to look at fences and timeouts again; it may turn out to be too early."""
-        return None if self._nothing_before == inf else self._nothing_before
+        return None if self.check_at == inf else self.check_at
 
     # -- ending -----------------------------------------------------------------------------
 

@@ -101,7 +101,8 @@ class Duplex:
 
     def pump(self, now: float, out: list[Envelope]) -> None:
         """Append what must go onto the wire now. After calling this: look at `sending.broken`."""
-        out += [frame for _, frame in self.sending.take(now)]
+        for _, frame in self.sending.take(now):
+            out.append(frame)
         if self._answers:
             answers, self._answers = self._answers, []
             for frame_id in answers:

@@ -27,7 +27,7 @@ class HeartbeatTracker:
         self.due_at: float | None = None
         self._answer_timeout_s = answer_timeout_s
         self._rng = rng
-        self._unanswered: dict[str, float] = {}
+        self._unanswered: dict[str, float] = {}  # by frame id; the first is the oldest
         self._sent: dict[str, float] = {}
 
     def sent(self, frame_id: str, now: float) -> None:
@@ -66,20 +66,17 @@ class HeartbeatTracker:
 
     def is_overdue(self, now: float) -> bool:
         """Whether a heartbeat stayed unanswered for too long."""
-        at = self._answer_at()
-        return at is not None and now >= at
+        for sent_at in self._unanswered.values():
+            return now >= sent_at + self._answer_timeout_s
+        return False
 
     def deadline(self) -> float | None:
-        at = self._answer_at()
-        if at is None or self.due_at is None:
-            return self.due_at if at is None else at
-        return min(at, self.due_at)
+        due_at = self.due_at
+        for sent_at in self._unanswered.values():
+            answer_at = sent_at + self._answer_timeout_s
+            return answer_at if due_at is None or answer_at < due_at else due_at
+        return due_at
 
     def check(self) -> None:
         assert len(self._sent) <= limits.SENT_TIMES_KEPT
         assert list(self._unanswered.values()) == sorted(self._unanswered.values())
-
-    def _answer_at(self) -> float | None:
-        if not self._unanswered:
-            return None
-        return next(iter(self._unanswered.values())) + self._answer_timeout_s

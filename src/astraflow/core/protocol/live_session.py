@@ -34,7 +34,7 @@ __all__ = ["LiveSession"]
 class LiveSession:
     """What a worker keeps of one session."""
 
-    __slots__ = ("_is_woken", "_maker", "_outbox", "_settings", "duplex", "session_id", "token")
+    __slots__ = ("_maker", "_outbox", "_settings", "duplex", "is_woken", "session_id", "token")
 
     def __init__(
         self,
@@ -52,7 +52,8 @@ class LiveSession:
         self._maker = maker
         self._settings = settings
         self._outbox = outbox
-        self._is_woken = False
+        self.is_woken = False
+        """Whether the windows may have something to send: then call `flush`."""
 
     def send(
         self,
@@ -70,7 +71,7 @@ class LiveSession:
         if frame_type == business.RESULT and corr is not None and sending.has_feedback:
             sending.promote(lambda queued: queued.corr == corr)
         sending.push(frame, feedback=feedback)
-        self._is_woken = True
+        self.is_woken = True
         return frame
 
     def replace(self, frame_id: str, frame_type: str, payload: object, corr: str | None) -> bool:
@@ -83,18 +84,13 @@ class LiveSession:
         if seq > self.duplex.receiving.delivered:
             return False
         self.duplex.commit(seq)
-        self._is_woken = True
+        self.is_woken = True
         return True
-
-    def wake(self) -> None:
-        """Let the windows send at the next `flush`."""
-        self._is_woken = True
 
     def flush(self, now: float) -> None:
         """Let the windows send, once for all that came since they last did."""
-        if self._is_woken:
-            self._is_woken = False
-            self.duplex.pump(now, self._outbox.frames)
+        self.is_woken = False
+        self.duplex.pump(now, self._outbox.frames)
 
     def resume(self, accept: SessionAccept, now: float) -> None:
         self._tell_acked(self.duplex.resume(now, accept.last_seen_seq, accept.window))

@@ -10,7 +10,6 @@ Sessions outlive connections: what a session is, is in `worker_session.py`.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 from astraflow.core.protocol.backoff import ReconnectBackoff
@@ -37,17 +36,8 @@ class WorkerOutbox:
 
     def __init__(self) -> None:
         self.frames: list[Envelope] = []
-        self.events: deque[WorkerEvent] = deque()
+        self.events: list[WorkerEvent] = []
         self.counters: dict[str, int] = {}
-
-    def take_frames(self) -> list[Envelope]:
-        frames, self.frames = self.frames, []
-        return frames
-
-    def take_events(self) -> list[WorkerEvent]:
-        events = list(self.events)
-        self.events.clear()
-        return events
 
     def count(self, name: str) -> None:
         self.counters[name] = self.counters.get(name, 0) + 1

@@ -128,12 +128,15 @@ class WorkerSession:
 
     def take_frames(self) -> list[Envelope]:
         """The frames to put on the current connection, in order."""
-        if self._session is not None and self._connection.state in OPEN:
-            self._session.flush(self._now)
-        return self._outbox.take_frames()
+        session = self._session
+        if session is not None and session.is_woken and self._connection.state in OPEN:
+            session.flush(self._now)
+        frames, self._outbox.frames = self._outbox.frames, []
+        return frames
 
     def take_events(self) -> list[WorkerEvent]:
-        return self._outbox.take_events()
+        events, self._outbox.events = self._outbox.events, []
+        return events
 
     def connected(self, now: float) -> None:
         """A connection was opened: resume the session, or begin a new one."""
@@ -168,7 +171,8 @@ class WorkerSession:
         session = self._session
         if self._connection.state not in OPEN or session is None:
             return self._connection.deadline()
-        session.flush(self._now)
+        if session.is_woken:
+            session.flush(self._now)
         if session.duplex.sending.broken:
             return self._now
         windows, heartbeats = session.duplex.deadline(), self._heartbeats.deadline()
@@ -272,7 +276,6 @@ class WorkerSession:
         except QueueFull:
             # It may be full of what could have gone into the window already.
             if self._connection.state in OPEN:
-                session.wake()
                 session.flush(now)
             return session.send(frame_type, payload, corr, is_feedback, frame_id).id
 
@@ -338,7 +341,7 @@ class WorkerSession:
         else:
             self._on_control(envelope, now)
         if self._session is not None:
-            self._session.wake()
+            self._session.is_woken = True
         if self._is_finished:
             self._end_if_done()
 

@@ -144,7 +144,9 @@ class Host:
 
     def set_fence(self) -> None:
         """Arm the guard to the earliest fence of what is in the host; disarm it when there is nothing."""
-        earliest = min((one.fence_at for one in self.attempts.values()), default=math.inf)
+        earliest = math.inf
+        for one in self.attempts.values():
+            earliest = min(earliest, one.fence_at)
         self.process.arm(earliest)
 
     def remove(self, running: HostedAttempt) -> None:
