@@ -23,7 +23,6 @@ __all__ = [
     "plain",
     "show_json",
     "show_table",
-    "to_terminal",
 ]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, also for errors")]
@@ -77,11 +76,6 @@ def show_json(value: Any) -> None:
 
 def is_terminal() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-
-
-def to_terminal() -> bool:
-    """Whether colours and live output are enabled."""
-    return is_terminal() and not os.environ.get("NO_COLOR")
 
 
 def console(*, err: bool = False) -> Console:

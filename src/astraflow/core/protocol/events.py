@@ -97,8 +97,6 @@ class GatewaySettings:
     max_parallel: int = limits.MAX_PARALLEL
     inline_bytes: int = limits.INLINE_RESULT_BYTES
     """What a worker is told; who keeps it is the engine."""
-    ext_types: tuple[str, ...] = ()
-    """Prefixes of `ext.*` types for which the engine has a hook; others are dropped."""
     checks_outgoing: bool = True
     """Whether `send` runs the receiver's frame check; a simulation that has no bytes does not."""
 

@@ -119,7 +119,7 @@ class Gateway:
             may_speak=may_speak,
         )
         self._open_sessions = OpenSessions(
-            self._table, self._outbox, self._pump, self._opener, self._admission, self._settings
+            self._table, self._outbox, self._pump, self._opener, self._admission
         )
 
     @property
@@ -266,10 +266,6 @@ class Gateway:
             self._opener.put_accept(session, now, wall, resumed=False)
             self._pump.wake(session)
         return True
-
-    def deny(self, session_id: str, code: errors.Code, reason: str, now: float) -> bool:
-        """The register of this session is refused; it is over."""
-        return self.end(session_id, code, now, reason)
 
     def answer_heartbeat(
         self, session_id: str, frame_id: str, stop: tuple[AttemptRef, ...], now: float

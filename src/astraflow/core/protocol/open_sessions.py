@@ -21,7 +21,6 @@ from astraflow.core.protocol.wire import AckInfo, Envelope, Unreadable, is_seque
 
 if TYPE_CHECKING:
     from astraflow.core.protocol.connection_table import ConnectionTable, PeerConnection
-    from astraflow.core.protocol.events import GatewaySettings
     from astraflow.core.protocol.gateway_outbox import GatewayOutbox
     from astraflow.core.protocol.scheduler_session import SchedulerSession
     from astraflow.core.protocol.session_opening import SessionOpener
@@ -33,7 +32,7 @@ __all__ = ["OpenSessions"]
 class OpenSessions:
     """Handles the frames of open sessions, and looks at them when their timers ring."""
 
-    __slots__ = ("_admission", "_opener", "_outbox", "_pump", "_settings", "_table")
+    __slots__ = ("_admission", "_opener", "_outbox", "_pump", "_table")
 
     def __init__(
         self,
@@ -42,14 +41,12 @@ class OpenSessions:
         pump: SessionPump,
         opener: SessionOpener,
         admission: Admission,
-        settings: GatewaySettings,
     ) -> None:
         self._table = table
         self._outbox = outbox
         self._pump = pump
         self._opener = opener
         self._admission = admission
-        self._settings = settings
 
     def on_frame(
         self, connection: PeerConnection, envelope: Envelope, now: float, wall: float
@@ -82,16 +79,13 @@ class OpenSessions:
         elif envelope.type in ONLY_FOR_WORKER:
             unknown = Unreadable(errors.CMD_UNKNOWN, "/type", "not a frame for a scheduler")
             self._opener.refuse(connection, envelope, unknown, now)
-        elif envelope.type.startswith("ext.") and not self._has_hook(envelope.type):
+        elif envelope.type.startswith("ext."):
             self._outbox.count("ext_dropped")
             session.duplex.commit(seq)
         else:
             self._outbox.events.append(
                 Delivered(session.session_id, session.tenant, session.worker, seq, envelope)
             )
-
-    def _has_hook(self, frame_type: str) -> bool:
-        return frame_type.startswith(self._settings.ext_types)
 
     def _on_control(
         self,
