@@ -294,7 +294,7 @@ def test_an_answer_that_is_too_large_is_not_read_to_its_end(tmp_path: Path) -> N
         rig.packages.install(request)
         told = details(await rig.end())
         assert (told["code"], told["step"]) == ("E.PKG.INVALID", "download")
-        assert "more than 100000 bytes" in told["message"]
+        assert "Larger than 100000 bytes" in told["message"]
 
     installing(tmp_path, test, limits=Limits(archive_bytes=100_000))
 

@@ -1,1 +1,1 @@
-"""The worker process: shells round the agent."""
+"""The worker process: shells around the agent."""

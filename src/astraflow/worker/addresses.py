@@ -1,4 +1,4 @@
-"""Where a worker's schedulers are, and where the links that they hand out lead."""
+"""The addresses of a worker's schedulers, and the URLs that they hand out."""
 
 from __future__ import annotations
 

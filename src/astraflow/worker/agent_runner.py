@@ -257,7 +257,7 @@ class AgentRunner:
             case Warn(code, reason, again_at):
                 _warn(code, reason, again_at - self._clock.now())
             case Exit():
-                _log.info("worker ends: %s", action.reason)
+                _log.info("worker exits: %s", action.reason)
                 if not self._over.done():
                     self._over.set_result(action)
             case _:

@@ -54,7 +54,7 @@ class DataFolder:
         except OSError as error:
             raise errors.Refused(
                 errors.CONFIG_INVALID,
-                f"the data folder cannot be used: {error}",
+                f"Cannot use the data directory: {error}",
                 pointer="/data_dir",
                 detail={"hint": "choose another folder with --data-dir, or make this one writable"},
             ) from error
@@ -65,7 +65,7 @@ class DataFolder:
             os.close(lock)
             raise errors.Unavailable(
                 errors.WORKER_LOCKED,
-                f"another worker (pid {holder or 'unknown'}) uses the folder: {path}",
+                f"Data directory {path} is locked by another worker (pid {holder or 'unknown'})",
             ) from error
         try:
             with ExitStack() as undo:
@@ -79,8 +79,8 @@ class DataFolder:
         except OSError as error:
             raise errors.Unavailable(
                 errors.STORE_FULL if error.errno == errno.ENOSPC else errors.STORE_UNAVAILABLE,
-                f"the data folder cannot be written: {error}",
-                detail={"hint": f"make room on the disk of {path.absolute()}"},
+                f"Cannot write to the data directory: {error}",
+                detail={"hint": f"free disk space for {path.absolute()}"},
             ) from error
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""How the machine is that a worker runs on, for its heartbeats. Linux; elsewhere the shares are given as 0."""
+"""CPU, memory and disk usage of the machine, for heartbeats. Linux only; elsewhere the values are 0."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Machine"]
 
 
 class Machine:
-    """Reads what the kernel says. One object per worker: processor use is told since the last reading."""
+    """Reads kernel statistics. One object per worker: CPU usage is measured since the last reading."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,7 +1,7 @@
-"""A worker's numbers for operators, on a port of its own if one is configured.
+"""The metrics of a worker, served on a port of its own if one is configured.
 
-The page is plain HTTP without a token, so it is served on the loopback interface unless the settings say otherwise; it
-names node types and counts, never parameters, results or secrets.
+The page needs no token, so it listens on the loopback interface by default; it contains node types and counts, never
+parameters, results or secrets.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ async def serve_metrics(
         server = await asyncio.start_server(answer, host, port, limit=MAX_HEAD_BYTES)
     except OSError as error:
         raise errors.Refused(
-            errors.CONFIG_INVALID, f"cannot listen on {host}:{port}: {error.strerror}",
+            errors.CONFIG_INVALID, f"Cannot listen on {host}:{port}: {error.strerror}",
             detail={"hint": "choose another port for metrics: ASTRA_WORKER_METRICS_PORT"},
             pointer="/metrics_port",
         ) from error  # fmt: skip
@@ -98,7 +98,7 @@ def _page(head: bytes, metrics: WorkerMetrics) -> tuple[str, bytes]:
     method, _, rest = head.partition(b" ")
     path = rest.partition(b" ")[0].partition(b"?")[0]
     if path not in (b"/metrics", b"/healthz"):
-        return "404 Not Found", b"there is /metrics and /healthz\n"
+        return "404 Not Found", b"not found; use /metrics or /healthz\n"
     if method != b"GET":
-        return "405 Method Not Allowed", b"this page can only be read\n"
+        return "405 Method Not Allowed", b"method not allowed; use GET\n"
     return "200 OK", metrics.text() if path == b"/metrics" else b"ok\n"

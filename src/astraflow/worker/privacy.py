@@ -1,7 +1,7 @@
-"""A worker's own secrets, out of reach of what it runs.
+"""Protects the worker's secrets from the code that it runs.
 
-Hosts are processes of the same user. What the worker keeps in memory cannot be read by them unless they may trace it,
-which `PR_SET_DUMPABLE 0` forbids to everybody but root; `/proc/<pid>/environ` is closed with it.
+Hosts are processes of the same user. They can read the worker's memory only if they may trace it, which
+`PR_SET_DUMPABLE 0` forbids to everyone but root; `/proc/<pid>/environ` is protected with it.
 """
 
 from __future__ import annotations

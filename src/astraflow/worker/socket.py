@@ -1,7 +1,7 @@
-"""The worker's own socket: one connection to the scheduler at a time.
+"""The worker's WebSocket: one connection to the scheduler at a time.
 
-A scheduler that does not read is owed no more than a bound; above it the worker does not read it either, and closes the
-connection in the end. Of several pings only the last is answered (RFC 6455 §5.5.3 allows it).
+The send buffer for a scheduler that does not read is bounded; above the bound the worker stops reading, and finally
+closes the connection. Of several pings only the last is answered (RFC 6455 §5.5.3 allows it).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Socket(Protocol):
 
 
 class Listener(Protocol):
-    """Whom a connection tells."""
+    """The receiver of a connection's events."""
 
     def received(self, socket: Socket, raw: bytes) -> None: ...
     def closed(self, socket: Socket, code: int | None) -> None: ...

@@ -1,10 +1,10 @@
-"""Between the hosts and the worker's registry of resources.
+"""The resources of attempts, between the hosts and the worker's resource registry.
 
-Rule 1: what a dispatch refers to is leased before its host hears of it. If one cannot be had, the attempt fails with
-        the registry's code and its handler never starts.
-Rule 2: a handler does not wait for the registry. What it registers or changes is told in order and judged here; the
-        first refusal becomes the failure of the attempt, at the latest when its result comes.
-Rule 3: when an attempt ends, however it ends, all that it leases is given back.
+Rule 1: the resources of a dispatch are leased before its host gets the attempt. If a lease is refused, the attempt
+        fails with the code of the registry and its handler does not start.
+Rule 2: a handler does not wait for the registry. Its registrations and changes are checked here, in order; the first
+        refusal becomes the failure of the attempt, at the latest when its result arrives.
+Rule 3: all leases of an attempt are released when it ends.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _NO_BROKER: Final = "this worker keeps no resources"
 
 
 class LeasedAtStart(NamedTuple):
-    """What a dispatch refers to, and the host it must run in if some of that is an object."""
+    """The leased resources of a dispatch, and the host in which it must run if one of them is an object."""
 
     handles: tuple[frames.Handle, ...] = ()
     host: Host | None = None
 
 
 class ResourceBroker(Protocol):
-    """The registry, as hosts need it. All but the last four raise AstraflowError to refuse."""
+    """The interface of the registry for hosts. All methods but the last four raise AstraflowError to refuse."""
 
     def lease_for(self, dispatch: business.Dispatch) -> LeasedAtStart:
         """Lease all that a dispatch refers to, or nothing."""
@@ -75,7 +75,7 @@ class ResourceBroker(Protocol):
 
 
 class AttemptResources:
-    """The pool's dealings with a broker, or with none."""
+    """Resources of the attempts of a pool. Without a broker, every request is refused."""
 
     def __init__(self, broker: ResourceBroker | None) -> None:
         self._broker = broker

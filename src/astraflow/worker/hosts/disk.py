@@ -1,7 +1,7 @@
-"""What hosts and their attempts have written and not registered: measured at intervals, counted against the quota.
+"""The disk usage of unregistered files: measured at intervals, and counted against the quota.
 
-The registry counts these bytes as taken from the worker's quota for files (`resource_max_disk_bytes`). When they alone
-are more, the host that holds most of them is killed: the attempt in it fails with `E.RUNNER.LIMIT`.
+The registry counts these bytes against `resource_max_disk_bytes`. If they alone exceed it, the host that wrote most of
+them is killed, and the attempt in it fails with `E.RUNNER.LIMIT`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PAUSE_S: Final = 1.0
 
 
 class DiskWatch:
-    """Looks at the folders of hosts in a thread, one look at a time."""
+    """Measures the folders of hosts in a thread, one measurement at a time."""
 
     def __init__(self, clock: Clock, limit: int | None, count: Callable[[int], None]) -> None:
         """`count` is told the bytes of all hosts after each look."""

@@ -1,10 +1,10 @@
-"""What the death of a host means for each attempt that was in it.
+"""Exit outcomes: the outcome of each attempt in a host that has died.
 
-Rule 1: an attempt that was asked to end has ended. If its grace had to be cut short by a kill, it says so.
-Rule 2: one attempt alone in a host gets the cause of the death as its own failure.
-Rule 3: when several were in it, nobody knows whose fault it was: all are lost, not failed, and run next in hosts of
-        their own, where Rule 2 tells. The same holds for those whose host was killed because of another.
-Rule 4: a package that does not load fails every attempt that waits for it.
+Rule 1: a cancelled attempt has ended. If it was killed after its grace period, its error says so.
+Rule 2: an attempt that was alone in the host fails with the cause of the death.
+Rule 3: if several attempts were in the host, the culprit is unknown: all are lost, not failed, and run next in hosts of
+        their own, where Rule 2 applies. The same holds for attempts whose host was killed because of another attempt.
+Rule 4: if the package cannot be loaded, every attempt that waits for the host fails.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Cause = Literal["itself", "ours", "fence", "memory", "disk", "processes", "broke
 
 
 class HostDeath(msgspec.Struct, frozen=True):
-    """How a host died. `itself`: it exited or was killed by a signal that we did not send; `ours`: killed for another's
-    sake; `late`: it did not start in time."""
+    """How a host died. `itself`: it exited or was killed by a foreign signal; `ours`: killed because of another
+    attempt; `late`: it did not start in time."""
 
     exit_code: int
     cause: Cause

@@ -1,4 +1,4 @@
-"""Feedback on its way up: merged for a moment per attempt, told before the attempt's end."""
+"""The feedback buffer: merges the feedback of an attempt for a short time, and flushes it before the attempt ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MERGE_S: Final = 0.05
 
 
 class FeedbackBuffer:
-    """Hands feedback to `tell`, a frame per attempt and moment."""
+    """Passes merged feedback to `tell`, one frame per attempt and interval."""
 
     def __init__(
         self, settings: PoolSettings, clock: Clock, tell: Callable[[business.Feedback], None]

@@ -1,11 +1,11 @@
-"""Which host runs an attempt: the shared one of its package, one of its own, or none yet.
+"""Host selection: an attempt runs in the shared host of its package, in a host of its own, or waits for one.
 
 Rule 1: attempts of a package version share one host, unless the package asks for a host per attempt.
-Rule 2: an attempt that was lost before is alone in its host. Such a host may serve the next one when it is free: what
-        counts is that the cause of a death is known. After a crash of a whole worker many tasks come back at once, so
-        few hosts are started at a time, and short attempts are served by those few.
-Rule 3: an attempt that needs an object which a host holds goes into that host, whatever else holds. A host that holds
-        objects is not let go.
+Rule 2: an attempt whose predecessor was lost is alone in its host. Such a host may run the next one when it is free:
+        only the cause of a death must be known. After the crash of a whole worker many tasks are retried at once, so
+        few hosts are started at a time, and short attempts share those few.
+Rule 3: an attempt that needs an object in a host runs in that host; this rule takes precedence. A host that keeps
+        objects is not stopped.
 Rule 4: a package that did not start is tried again after a delay that doubles. Attempts wait meanwhile.
 """
 

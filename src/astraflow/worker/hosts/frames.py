@@ -1,7 +1,7 @@
-"""The frames between a worker and its hosts (`schemas/biz/host.*`): four bytes of length, then JSON.
+"""The frames between a worker and its hosts (`schemas/host/`): four bytes of length, then JSON.
 
-A host runs the code of others, so nothing that it writes is believed: a stream that is no frames ends the host, a frame
-that is none of ours or of no attempt in that host is counted and dropped.
+A host runs package code, so its output is not trusted: an invalid stream ends the host; an unknown frame, or a frame of
+an attempt that is not in that host, is counted and dropped.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _LENGTH_BYTES: Final = 4
 
 
 class BrokenStream(Exception):
-    """What a host wrote cannot be frames."""
+    """The output of a host is not a stream of frames."""
 
 
 class _Frame(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag_field="type"):
@@ -260,7 +260,7 @@ FromHost = (
 
 
 class About(msgspec.Struct, frozen=True):
-    """As much of a frame as tells whose it is."""
+    """The part of a frame that names its attempt."""
 
     task_id: str
     attempt: int

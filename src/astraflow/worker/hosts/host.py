@@ -1,4 +1,4 @@
-"""One host: its process, the attempts in it, its fence. Tells its owner what happens, decides nothing else."""
+"""One host: its process, its attempts and its fence. It reports events to its owner."""
 
 from __future__ import annotations
 

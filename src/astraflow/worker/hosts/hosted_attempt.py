@@ -1,4 +1,4 @@
-"""An attempt as the supervisor holds it, and what of its feedback has not been handed on yet."""
+"""An attempt in the host pool, and its feedback that was not sent yet."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PRINTED: Final = frozenset({"stdout", "stderr"})
 
 
 class PendingFeedback:
-    """Merges what an attempt says into few frames."""
+    """Merges the feedback of an attempt into few frames."""
 
     __slots__ = (
         "_allowance",

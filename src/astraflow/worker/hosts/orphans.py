@@ -1,7 +1,7 @@
-"""Hosts are written down before they get work, so that a worker's next boot can kill what the last one left.
+"""Orphaned hosts: hosts are recorded on disk before they get work, so that the next boot of the worker can kill them.
 
-The guard of a host kills everything when its worker is gone, so there is normally nothing to do. A record names two
-processes, each by pid *and* start time, because pids are used again.
+The guard of a host kills everything when its worker is gone, so normally there are no orphans. A record names two
+processes, each by pid *and* start time, because pids are reused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a host and the programs it starts write to stdout and stderr: cut into lines, limited, the end of it kept.
+"""The stdout and stderr of a host and its child processes: split into lines, rate-limited, with the tail kept.
 
-What is above the rate is read slowly and dropped: the writer is slowed down by its full pipe, never stopped for ever,
-and the worker spends little on it.
+Output above the rate is read slowly and dropped: the full pipe slows the writer down but never blocks it for good, and
+the worker spends little time on it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The pool: takes attempts, has them run in hosts, and tells how they ended.
+"""The host pool: runs attempts in hosts and reports their outcomes.
 
 Rule 1: every attempt given to `start` ends with exactly one `finished`, or with one `gone` if `kill` was called for it.
-Rule 2: events are told on the loop's thread and never from inside a call of the pool's own methods.
-Rule 3: an attempt that is not wanted any more before its host is ready is never started (P9).
-Rule 4: a host ends by being killed, and its end is told only when everything it started is dead and everything it said
-        has been told.
+Rule 2: events are reported on the loop's thread and never from inside a call of the pool's own methods.
+Rule 3: an attempt that is cancelled before its host is ready is never started (P9).
+Rule 4: a host ends by being killed, and its end is reported only when all its child processes are dead and all its
+        output was reported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A probe: start a host for a package, see whether its handlers load, and end it."""
+"""The probe of an installation: starts a host, checks that the handlers load, and stops it."""
 
 from __future__ import annotations
 

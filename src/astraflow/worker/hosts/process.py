@@ -1,7 +1,7 @@
-"""One host process as its worker holds it: pipes, life line, fence, death.
+"""One host process as its worker sees it: pipes, life line, fence and exit.
 
-The guard's end is the end of everything below it (see the SDK's host). When it has ended, all pipes are read to their
-end before the death is told, so a result that was written counts.
+When the guard has exited, every process below it is dead (see the SDK's host). All pipes are then read to their end
+before the exit is reported, so a result that was written counts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DEADLINE: Final = struct.Struct("=d")
 
 
 class HostListener(Protocol):
-    """What the owner of a process is told."""
+    """The events of a host process."""
 
     def on_frames(self, frames: list[bytes]) -> None:
         """The host said this."""

@@ -1,4 +1,4 @@
-"""What `/proc` tells of processes: who they are, whose children, how much memory they hold."""
+"""Reads `/proc`: identity, children and memory of processes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def bearers_of(mark: str) -> list[int]:
 
 
 class ProcessUsage(NamedTuple):
-    """What a tree of processes takes."""
+    """The memory and the number of processes of a process tree."""
 
     processes: int
     rss_bytes: int

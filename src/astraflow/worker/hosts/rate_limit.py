@@ -1,4 +1,4 @@
-"""How much may still come from somebody who could send without end."""
+"""A rate limit for untrusted senders."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["RateLimit"]
 
 
 class RateLimit:
-    """A rate, of which one second's worth may come at once, and a total."""
+    """A token bucket that holds one second of the rate, and a total."""
 
     __slots__ = ("_at", "_now", "_rate", "_total")
 

@@ -1,11 +1,11 @@
-"""Folders for what attempts write: one for each attempt, below the one of its host.
+"""Scratch folders: one for each attempt, below the folder of its host.
 
-Rule 1: an attempt has a folder of its own (`ctx.data_dir`), which is there when its handler first asks for it and is
-        removed when the attempt ends. Files that it registers have left it by then.
-Rule 2: a host has a folder of its own, its working directory, for what its objects need. It goes with the host.
-Rule 3: nothing of an earlier boot stays.
+Rule 1: an attempt has a folder of its own (`ctx.data_dir`), which is created when its handler first uses it and
+        removed when the attempt ends. Registered files have been moved out by then.
+Rule 2: a host has a folder of its own, its working directory, for the files of its objects. It goes with the host.
+Rule 3: folders of an earlier boot are removed.
 
-A folder leaves by a rename into `trash`, which is deleted by a thread: the loop never waits for a large tree.
+A folder is removed by a rename into `trash`, which a thread deletes: the loop never waits for a large tree.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a pool of hosts is told: which code a host runs, under which limits, and whom to tell what happens."""
+"""Settings of the host pool: the code and the limits of hosts, and the receiver of their events."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostEvents(Protocol):
-    """Whom a pool tells. Called on the loop's thread, never from inside a call of the pool."""
+    """The receiver of the pool's events. Called on the loop's thread, never from inside a call of the pool."""
 
     def finished(self, result: business.Result) -> None:
         """An attempt has ended and this is its outcome. Once per attempt, unless `gone` is called."""

@@ -1,4 +1,4 @@
-"""The start of a host: its pipes, its program, and the first record of it. All of it, or nothing."""
+"""Spawning a host: its pipes, its process and its first record, all or nothing."""
 
 from __future__ import annotations
 

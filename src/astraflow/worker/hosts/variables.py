@@ -1,8 +1,7 @@
-"""Which environment variables of the worker reach the code of packages.
+"""The environment variables of the worker that package code gets.
 
-A list of those that programs need to find their files, their language and the network; no others. The environment of a
-worker holds tokens and keys of the machine, and nobody can name all of them. What a package needs beside, the operator
-names in `host_environment`.
+This is an allow list of variables for paths, locale and network. The environment of a worker may contain any secret of
+the machine, so a deny list would be incomplete. Operators add variables in `host_environment`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Fetching a file: over HTTP, counted, its digest taken while it is read. What is not what was promised is not kept.
+"""Downloads of archives and files: over HTTP, with a size limit and a digest. A file with a wrong digest is deleted.
 
-No credentials are sent to anybody: a URL that needs them carries its own. Redirects are not followed, because who could
-send one could send the worker anywhere in its network. Nothing is resumed: a package is small, and begun anew.
+No credentials are sent: a URL that needs them contains them. Redirects are not followed, because they could lead the
+worker to any address in its network. Downloads are not resumed: packages are small.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ async def download(
     if found != sha256:
         raise errors.Refused(
             errors.PKG_INVALID,
-            f"the sha256 of {shown_url(url)} should be {sha256[:80]}, it is: {found}",
+            f"Wrong sha256 of {shown_url(url)}: expected {sha256[:80]}, found {found}",
         )
 
 
@@ -81,7 +81,7 @@ async def _write(
             if read_bytes > max_bytes or (expected or 0) > max_bytes:
                 raise errors.Refused(
                     errors.PKG_INVALID,
-                    f"there are more than {max_bytes} bytes at: {shown_url(str(response.url))}",
+                    f"Larger than {max_bytes} bytes: {shown_url(str(response.url))}",
                 )
             digest.update(piece)
             file.write(piece)
@@ -91,5 +91,5 @@ async def _write(
 
 def _failed(url: str, why: str) -> errors.Unavailable:
     return errors.Unavailable(
-        errors.PKG_INSTALL_FAILED, f"the download failed, {shown_url(url)}: {why[:500]}"
+        errors.PKG_INSTALL_FAILED, f"Download of {shown_url(url)} failed: {why[:500]}"
     )

@@ -1,7 +1,7 @@
 """The environment of a package: a virtualenv made by uv, with the dependencies that the manifest names.
 
-uv takes its indexes from the worker's environment, as it does for everybody on that machine. It is started in the root
-folder: in the package's it would read the package's own idea of an index.
+uv takes its indexes from the worker's environment. It is started in the root folder: in the package's folder it would
+read the index settings of the package.
 """
 
 from __future__ import annotations

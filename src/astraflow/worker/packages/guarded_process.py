@@ -1,7 +1,7 @@
-"""Programs that an installer runs (uv, hooks): under a guard that leaves nothing of them alive.
+"""Programs of the installer (uv, hooks) under a guard that kills them with all their child processes.
 
-The guard is the one above package hosts (ADR 18): it kills at a deadline, when this process lets go of the life line or
-is gone, and when the program has ended but something that it forked has not.
+The guard is the same as for package hosts (ADR 18): it kills at a deadline, when this process closes the life line or
+exits, and when the program has ended but its child processes have not.
 """
 
 from __future__ import annotations

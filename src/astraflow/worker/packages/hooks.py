@@ -1,4 +1,4 @@
-"""Hooks: scripts of a package that run when it is installed or removed, if the operator lets them."""
+"""Hooks: scripts of a package that run when it is installed or removed, if the operator allows them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The folder of installed packages: what is in it is whole.
+"""The index of installed packages on disk. Every entry is complete.
 
-`packages/<name>/<version>/` holds the files of a package, its environment in `.venv` and its record in `.install.json`.
-It gets there by one rename, when everything in it is on the disk, and leaves by one rename. What is not yet or no more
-a package lies in `packages/.staging/`, which each boot empties.
+`packages/<name>/<version>/` contains the files of a package, its environment in `.venv` and its record in
+`.install.json`. It is created by one rename, after everything is on disk, and removed by one rename. Incomplete
+packages are in `packages/.staging/`, which each boot empties.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class PackageIndex:
         for folder in sorted(self.root.glob("[!.]*/*")):
             installed = self._read(folder)
             if installed is None:
-                _log.warning("package is not whole and not offered: %s", folder)
+                _log.warning("incomplete package ignored: %s", folder)
             else:
                 found.append(installed)
         return found

@@ -1,4 +1,4 @@
-"""One install, step by step. Until the last step nothing of it is where packages are; then all of it is.
+"""One installation, step by step. The package becomes visible in the last step, by one rename.
 
 1. verify    the signature, by policy, before anything is fetched
 2. download  to the staging folder, its digest taken while it is read
@@ -47,7 +47,7 @@ _PYTHON: Final = ".".join(map(str, sys.version_info[:3]))
 
 
 class Installation:
-    """Made for one order. `step` names what it is at, for whoever has to tell of a failure."""
+    """Installs one package version. `step` is the current step, for error reports."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class Installation:
         if has_hooks and not settings.may_run_hooks(request.name):
             raise errors.Refused(
                 errors.PKG_PERMISSION,
-                f"the package has hooks, and package_hooks does not name it: {request.name}",
+                f"Package {request.name} has hooks, but is not listed in package_hooks",
                 pointer="/hooks",
             )
         return archive

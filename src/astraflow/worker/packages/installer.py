@@ -1,12 +1,12 @@
-"""The packages of a worker: what is installed, what is to come, what is to go.
+"""The package installer: works off the install queue of a worker.
 
-Rule 1: an order is on the disk when `install` or `uninstall` returns; then the frame may be acknowledged.
-Rule 2: one thing at a time, in `run`. What is installed changes only there, between two turns of the loop.
-Rule 3: a version that is to go is not offered any more, and stays until the last attempt in it has ended.
-Rule 4: every order ends with one event: `installed`, `failed` or `removed`.
-Rule 5: what is let go only because there are newer ones, and is then asked for again, stays until it is told to go.
-        Without this, a scheduler that wants more versions than are kept and a worker that lets them go would install
-        and remove for ever.
+Rule 1: a command is on disk when `install` or `uninstall` returns; then its frame may be acknowledged.
+Rule 2: one command at a time, in `run`. The inventory changes only there, between two turns of the loop.
+Rule 3: a version that is being removed is no longer offered, and is deleted when its last attempt has ended.
+Rule 4: every command ends with one event: `installed`, `failed` or `removed`.
+Rule 5: a version that was removed to make room for newer ones, and is then requested again, is kept until it is
+        uninstalled. Otherwise a scheduler that needs more versions than are kept would cause an endless loop of
+        installations and removals.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class PackageInstaller:
         try:
             self._index.rewrite(installed)
         except OSError as problem:  # it counts for this boot, and is not worth a failure
-            _log.warning("record of %s %s cannot be written: %s", *installed.key, problem)
+            _log.warning("cannot write the record of %s %s: %s", *installed.key, problem)
         return installed
 
     def _let_old_ones_go(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The packages that a worker has: for its register, for its heartbeats, and for the hosts that run them."""
+"""The package inventory of a worker, for its register, its heartbeats and its hosts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Key = tuple[str, str]
 
 
 class PackageInventory:
-    """What is installed, and what is to be installed or removed. Used on the loop's thread."""
+    """The installed packages and the install queue. Used on the loop's thread."""
 
     def __init__(self, data_dir: Path, core: HostSpec, memory_limit_bytes: int | None) -> None:
         """Opens the folder and removes unfinished installations of an earlier boot.

@@ -1,4 +1,4 @@
-"""What a worker says of its packages: `biz.pkg.event` and `biz.pkg.catalog`."""
+"""Reports about packages to the scheduler: `biz.pkg.event` and `biz.pkg.catalog`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Tell(Protocol):
 
 
 class PackageNotices:
-    """Tells of one package version under one key: the newest word counts."""
+    """Reports the state of each package version; the newest report replaces older ones."""
 
     def __init__(self, tell: Tell, clock: Clock) -> None:
         self._tell = tell

@@ -1,7 +1,7 @@
-"""What the scheduler has asked for and is not yet done, on the disk before the frame is acknowledged.
+"""The install queue, written to disk before a frame is acknowledged.
 
-PROTOCOL §4: an install "is queued and remembered". A worker that was killed in the middle of one begins it again at its
-next boot, unless it was killed there several times: then the package itself may be the cause, and it is given up.
+PROTOCOL §4: an install "is queued and remembered". A worker that was killed during an installation restarts it at its
+next boot. After several kills the package may be the cause, and the installation fails.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Order(msgspec.Struct, frozen=True):
-    """An install that waits for its turn, or is at it."""
+    """A queued or running installation."""
 
     request: business.PkgInstall
     tries: int = 0
@@ -59,7 +59,7 @@ class InstallQueue:
             pass
         except msgspec.DecodeError as problem:
             # Another version of this program wrote it. The scheduler knows what it asked for and asks again.
-            _log.warning("orders for packages cannot be read and are dropped: %s", problem)
+            _log.warning("install queue is unreadable and was dropped: %s", problem)
 
     @property
     def removing(self) -> list[tuple[str, str]]:
@@ -136,4 +136,4 @@ class InstallQueue:
         try:
             write_durably(self._path, msgspec.json.encode(self._kept))
         except OSError as problem:
-            _log.warning("what became of packages cannot be written down: %s", problem)
+            _log.warning("cannot write the install queue: %s", problem)

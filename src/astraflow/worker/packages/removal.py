@@ -1,4 +1,4 @@
-"""The hooks of a package that is removed. It goes whatever they do: it is not wanted any more."""
+"""The uninstall hooks of a package. The package is removed even if they fail."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ async def run_uninstall_hooks(
             timeout_s = settings.hook_timeout_s
             await run_hook(script, folder, name, version, timeout_s=timeout_s, clock=clock)
     except (errors.AstraflowError, OSError) as problem:
-        _log.warning("hooks of a package that goes failed: %s %s: %s", name, version, problem)
+        _log.warning("uninstall hook of %s %s failed: %s", name, version, problem)
         return str(problem)
     return None

@@ -1,4 +1,4 @@
-"""What an installer is told."""
+"""Settings of the installer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALL: Final = "*"
 
 
 class InstallSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Where packages come from, whom to believe, and how long each step may take. Times in seconds."""
+    """Sources, trusted keys and timeouts. Times in seconds."""
 
     origin: Origin
     """Of the scheduler, such as `https://flow.example:8080`: what a URL without one is meant from."""

@@ -1,4 +1,4 @@
-"""What a worker keeps between attempts: files on its disk, and objects in the memory of its hosts."""
+"""Resources of a worker: files on its disk, and objects in the memory of its hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registry, as hosts and their attempts use it."""
+"""The resource broker: the registry as hosts and their attempts use it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class RegistryBroker:
-    """Turns what attempts and hosts say into calls of the registry."""
+    """Translates frames of attempts and hosts into calls of the registry."""
 
     def __init__(self, registry: LocalResourceRegistry, worker_id: str) -> None:
         self._registry = registry
@@ -157,7 +157,7 @@ class RegistryBroker:
 
     def closed(self, host: Host, token: str, error: str | None) -> None:
         if error is not None:
-            _log.warning("an object of %s was not closed cleanly: %s", host.spec.name, error)
+            _log.warning("close of an object of %s failed: %s", host.spec.name, error)
         if self._registry.memory.holder_of(token) is host:
             self._registry.closed(token)
 

@@ -1,7 +1,7 @@
-"""Files whose own worker did not come back: fetched from their copy before the attempt that needs them starts.
+"""Copies of files whose worker did not reconnect: downloaded before the attempt that needs them starts.
 
-A reference that carries `copyUrl` in its metadata says where the copy is. The file becomes a resource of this worker
-under the same id; an attempt that cannot have it ends with `E.RESOURCE.LOST`, as if there were no copy.
+`copyUrl` in the metadata of a reference is the URL of the copy. The file becomes a resource of this worker under the
+same id; if the download fails, the attempt fails with `E.RESOURCE.LOST`, as if there were no copy.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _log: Final = logging.getLogger(__name__)
 
 
 class CopyReference(msgspec.Struct, frozen=True, rename="camel"):
-    """What a reference says of a copy."""
+    """The metadata of a reference to a copy."""
 
     copy_url: str
     metadata: dict[str, Any] = {}
 
 
 class CopyFetcher:
-    """Stands before the hosts: attempts that need no copy pass through at once."""
+    """Wraps the hosts: attempts that need no copy are started at once."""
 
     def __init__(
         self,
@@ -129,11 +129,11 @@ class CopyFetcher:
             self._hosts.start(dispatch, fence_at)
             return
         names = ", ".join(ref.resource_id for ref, _ in missing)
-        _log.warning("the copy of %s could not be fetched: %s", names, problem)
+        _log.warning("download of the copy of %s failed: %s", names, problem)
         lost = business.AttemptError(
             errors.RESOURCE_LOST.code,
             "INFRASTRUCTURE",
-            f"its worker is gone, and its copy could not be fetched: {names}: {problem}",
+            f"The worker is gone, and the download of the copy failed: {names}: {problem}",
             retryable=False,
         )
         self._events.finished(business.Result(dispatch.run_id, *key, "FAILED", error=lost))
@@ -157,7 +157,9 @@ class CopyFetcher:
             shutil.rmtree(folder, ignore_errors=True)
         if copy.metadata.get("sha256", filed.sha256) != filed.sha256:
             self._registry.files.discard(filed.token)
-            raise errors.Refused(errors.RESOURCE_INVALID, "the copy is not what was made")
+            raise errors.Refused(
+                errors.RESOURCE_INVALID, "The copy has another sha256 than the file"
+            )
         told = {key: value for key, value in copy.metadata.items() if key not in ("path", "sha256")}
         self._registry.adopt(
             ref.resource_id,

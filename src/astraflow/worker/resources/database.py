@@ -1,8 +1,7 @@
-"""What is written down of resources: one SQLite file in the worker's folder, a row for each registration.
+"""The resource database: one SQLite file in the worker's folder, with a row for each registration.
 
-A row is one JSON document, written in one transaction: after a crash it is there as a whole or not at all. A row that
-cannot be read, or a file that is no database any more, is given up, and with it the resource: its folder has no row
-then and is swept.
+A row is one JSON document, written in one transaction: after a crash it is complete or missing. An unreadable row or a
+corrupt file is dropped, and with it the resource: its folder has no row then and is swept.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class ResourceDatabase:
                 errors.STORE_UNAVAILABLE, f"the ledger of resources cannot be opened: {problem}"
             ) from problem
         except sqlite3.DatabaseError as problem:
-            _log.warning("the ledger of resources is broken and set aside: %s", problem)
+            _log.warning("resource database is corrupt and was renamed: %s", problem)
             self._set_aside()
             self._rows = self._open()
 
@@ -67,7 +66,7 @@ class ResourceDatabase:
             if resource is not None and resource.token == token:
                 found.append(resource)
             else:
-                _log.warning("a row of the ledger of resources cannot be read and is dropped")
+                _log.warning("unreadable row of the resource database dropped")
                 self._rows.execute(_DELETE, (token,))
         return found
 

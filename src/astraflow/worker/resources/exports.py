@@ -1,4 +1,4 @@
-"""Files to and from the data plane: bytes of resources go by HTTP, in pieces, never over the worker's socket."""
+"""Uploads and downloads of files: the bytes of resources travel by HTTP in chunks, never over the worker's session."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def put_file(path: Path, size_bytes: int, address: str, mime: str | None) 
     async with httpx.AsyncClient(follow_redirects=False) as client:
         why = await _put(client, path, address, headers)
     if why is not None:
-        raise errors.Unavailable(errors.RESOURCE_BUSY, f"the file could not be uploaded: {why}")
+        raise errors.Unavailable(errors.RESOURCE_BUSY, f"Upload failed: {why}")
 
 
 async def _put(
@@ -83,7 +83,8 @@ async def get_file(address: str, path: Path) -> None:
         ):
             if answer.status_code != _OK:
                 raise errors.Unavailable(
-                    errors.RESOURCE_BUSY, f"the copy is not to be had: HTTP {answer.status_code}"
+                    errors.RESOURCE_BUSY,
+                    f"Download of the copy failed: HTTP status {answer.status_code}",
                 )
             content = await asyncio.to_thread(path.open, "wb")
             try:
@@ -94,5 +95,5 @@ async def get_file(address: str, path: Path) -> None:
     except httpx.HTTPError as problem:
         why = f"{type(problem).__name__}: {problem}"
         raise errors.Unavailable(
-            errors.RESOURCE_BUSY, f"the copy is not to be had: {why}"
+            errors.RESOURCE_BUSY, f"Download of the copy failed: {why}"
         ) from problem

@@ -1,4 +1,4 @@
-"""The file back end: each file in a folder of its own, whose name is a token that nobody but us has made.
+"""The file back end: each file is in a folder of its own, whose name is a token that the worker has made.
 
 `<root>/<two digits>/<token>/<name>`. A file comes in by a rename and leaves by a rename into `trash`, which is emptied
 by a thread: neither takes long, and whatever a crash leaves in between has no row and is swept.

@@ -1,6 +1,6 @@
-"""What is there and what was: entries by id and by token, the room that they take, and their rows in the ledger.
+"""The resource index: entries and tombstones by id and by token, their sizes, and their rows in the database.
 
-An id names at most one entry: one that is here, or the tombstone of the last that was.
+An id names at most one entry: a live one, or the tombstone of the last one.
 """
 
 from __future__ import annotations

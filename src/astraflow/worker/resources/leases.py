@@ -1,4 +1,4 @@
-"""Who uses what, counted exactly: per registration (its token) and per attempt."""
+"""Resource leases, counted per registration (its token) and per attempt."""
 
 from __future__ import annotations
 

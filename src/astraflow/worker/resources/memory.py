@@ -1,7 +1,6 @@
-"""The memory back end: which host holds which object, and the way to have it closed.
+"""The memory back end: which host keeps which object, and how to close it.
 
-The object itself never leaves the host that made it. A worker serves one tenant and runs no package code, so all
-that it has of a browser or a model is the token under which the host keeps it.
+The object never leaves the host that created it. The worker only has the token under which the host keeps it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The registry: what a worker keeps between attempts, for whom, and for how long (seed 003 §3).
+"""The resource registry of a worker: resources, their access rules and their lifetimes (seed 003 §3).
 
-Rule 1: a resource that somebody leases is not deleted. Whoever wants it gone makes it `evicting`: nobody leases it any
-        more, and it goes with its last lease.
-Rule 2: leases are counted per attempt. The end of an attempt gives back all of them; a release of what is not leased is
+Rule 1: a leased resource is not deleted. To delete it, it is set to `evicting`: there are no new leases, and it is
+        deleted when its last lease is released.
+Rule 2: leases are counted per attempt. The end of an attempt releases all of them; a release without a lease is
         an error and changes no count.
-Rule 3: room is made by taking what nobody uses, what is in no result before what is, the longest unused first. If that
-        is not enough, nothing is taken and the newcomer is refused.
+Rule 3: to make room, unused resources are evicted, unlisted before listed, least recently used first. If that is not
+        enough, nothing is evicted and the new resource is refused.
 Rule 4: what is gone is remembered for a day, so that a late reference is told *lost* and not *missing*.
 
 A worker serves one tenant, the one of its session: its limits are that tenant's quotas on this machine. All of this
@@ -403,7 +403,7 @@ class LocalResourceRegistry:
         for token in [
             token for token, since in self._closing.items() if started - since >= CLOSE_TIMEOUT_S
         ]:
-            _log.warning("a host did not close an object in time: %s", token)
+            _log.warning("timeout while a host closed an object: %s", token)
             self.closed(token)
         self._shelf.drop_tombstones()
         freed = before - sum(self._shelf.used.values())

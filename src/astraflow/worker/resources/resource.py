@@ -1,4 +1,4 @@
-"""One resource as a worker keeps it, and the rules for what others say about it."""
+"""One resource of a worker, and the validation of its fields."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _TYPE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]{0,63}")
 
 
 class Lessee(NamedTuple):
-    """Who leases: an attempt, or the worker itself, which has no run and may lease everything."""
+    """The holder of a lease: an attempt, or the worker itself, which has no run and may lease everything."""
 
     run_id: str | None
     task_id: str
@@ -54,7 +54,7 @@ WORKER: Final = Lessee(None, "", 0)
 
 
 class Maker(msgspec.Struct, frozen=True):
-    """Whose a resource is: the attempt that makes it, the node, and the package whose host holds it."""
+    """The creator of a resource: attempt, node, and the package whose host keeps it."""
 
     lessee: Lessee
     node_id: str | None = None

@@ -1,4 +1,4 @@
-"""Room for a newcomer: what has to go, in which order, and when that is not enough."""
+"""Eviction: which resources are evicted to make room, and in which order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_RESOURCES: Final = 100_000
 
 
 class Room(NamedTuple):
-    """What can be freed together: a file, or an object with all its registrations."""
+    """A unit of eviction: a file, or an object with all its registrations."""
 
     size_bytes: int
     members: list[LocalResource]

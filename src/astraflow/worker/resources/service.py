@@ -1,4 +1,4 @@
-"""Resources of a worker while it runs: the cleanup loop, what the scheduler asks for, and what it is told."""
+"""The resource service of a worker: cleanup loop, commands of the scheduler, and reports to it."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ Tell = Callable[[str, str, Wire, str | None], None]
 
 
 class ResourceService:
-    """Made before the hosts are; `run` it beside the link; `close` it after the hosts are closed.
+    """Created before the hosts; `run` it beside the agent; `close` it after the hosts are closed.
 
-    What is to be told before it runs is told when it does: the newest of each resource.
+    Reports made before it runs are sent when it runs: the newest of each resource.
     """
 
     def __init__(
@@ -117,14 +117,14 @@ class ResourceService:
         try:
             self.registry.touch(touch.resource_id, expires_at=parse_iso(touch.expires_at))
         except errors.AstraflowError as problem:
-            _log.warning("a resource was not prolonged: %s", problem.message)
+            _log.warning("touch of a resource failed: %s", problem.message)
             self._tell_state(touch.resource_id)
 
     def on_export(self, export: business.ResourceExport) -> None:
         try:
             self._exports.put_nowait(export)
         except asyncio.QueueFull:
-            _log.warning("too many uploads wait, dropped: %s", export.resource_id)
+            _log.warning("upload queue is full, dropped: %s", export.resource_id)
 
     # -- inside -----------------------------------------------------------------------------
 
@@ -141,7 +141,7 @@ class ResourceService:
             try:
                 await asyncio.to_thread(self.registry.sweeping())
             except OSError as problem:
-                _log.warning("discarded files are still there: %s", problem)
+                _log.warning("cannot delete discarded files: %s", problem)
 
     async def _export_all(self) -> None:
         while True:
@@ -149,7 +149,7 @@ class ResourceService:
             try:
                 await self._export(export)
             except errors.AstraflowError as problem:
-                _log.warning("not exported: %s: %s", export.resource_id, problem.message)
+                _log.warning("upload of %s failed: %s", export.resource_id, problem.message)
                 self._tell_state(export.resource_id, problem.message)
 
     async def _export(self, export: business.ResourceExport) -> None:

@@ -1,4 +1,4 @@
-"""What a maker may ask for, what a worker grants, and the description of a resource that follows from both."""
+"""The terms of a registration: what its creator requests, and what the worker grants."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ResourceLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """What a maker may say beside the name of a resource. `expires_at`: wall-clock milliseconds."""
+    """Optional fields of a registration. `expires_at`: wall-clock milliseconds."""
 
     scope: str | None = None
     metadata: dict[str, Any] | None = None
