@@ -27,7 +27,7 @@ from astraflow.core.protocol.frame_table import FRAME_TYPES
 from astraflow.core.protocol.wire import AckInfo, Envelope, Sender
 from benchmarks.figures import Figure, best_us, operation_figures
 
-EXAMPLES = Path(__file__).resolve().parent.parent / "schemas" / "examples" / "valid"
+EXAMPLES = Path(__file__).resolve().parent.parent / "schemas" / "examples"
 BUDGET = 1.5
 TURNS = 3
 NOW = "2026-01-15T10:00:00.000Z"
@@ -147,7 +147,7 @@ def _struct(name: str, fields: list[Any], **how: Any) -> type[Struct]:
 
 
 def _frame(frame_type: str, example: str) -> bytes:
-    payload = json.loads((EXAMPLES / frame_type / f"{example}.json").read_text())
+    payload = json.loads((EXAMPLES / f"{frame_type}.json").read_text())["valid"][example]
     head: dict[str, Any] = {
         "type": frame_type,
         "id": ULID,

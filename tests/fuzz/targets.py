@@ -154,12 +154,17 @@ def _frame(frame_type: str, payload: Any, seq: int | None = None) -> bytes:
 
 def frames() -> list[bytes]:
     """Every example of the wire, as a frame."""
-    found = [path.read_bytes() for path in sorted(EXAMPLES.glob("*/envelope/*.json"))]
+    found = [msgspec.json.encode(value) for value in _values(EXAMPLES / "envelope.json")]
     for area in ("control", "biz"):
-        for path in sorted(EXAMPLES.glob(f"*/{area}.*/*.json")):
+        for path in sorted(EXAMPLES.glob(f"{area}.*.json")):
             seq = 0 if area == "biz" else None
-            found.append(_frame(path.parent.name, json.loads(path.read_text()), seq))
+            found += [_frame(path.stem, value, seq) for value in _values(path)]
     return found
+
+
+def _values(path: Path) -> list[Any]:
+    examples = json.loads(path.read_text())
+    return [*examples["valid"].values(), *examples["invalid"].values()]
 
 
 def worker_inputs() -> list[bytes]:
