@@ -101,7 +101,6 @@ from astraflow.core.fleet.versions import ActiveVersion, PublishedVersion
 from astraflow.core.fleet.workers import DrainIntent, WorkerBound
 from astraflow.core.protocol.events import (
     Acked,
-    Audited,
     CloseConnection,
     Delivered,
     FrameRefused,
@@ -111,6 +110,7 @@ from astraflow.core.protocol.events import (
     Missed,
     RegisterArrived,
     SendFrame,
+    SessionAudited,
     SessionEnded,
 )
 from astraflow.core.protocol.gateway import Gateway
@@ -489,7 +489,7 @@ class Engine:
             on_refused(view, event)
         elif isinstance(event, IdentityBound):
             view.record_worker(WorkerBound(event.tenant, view.at, event.worker, event.subject))
-        elif isinstance(event, Audited):
+        elif isinstance(event, SessionAudited):
             who = event.subject or event.worker
             view.audit(
                 event.tenant,

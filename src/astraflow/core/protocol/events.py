@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Acked",
-    "Audited",
     "Authenticate",
     "CloseConnection",
     "Conn",
@@ -38,6 +37,7 @@ __all__ = [
     "ResumeClaims",
     "ResumeTokens",
     "SendFrame",
+    "SessionAudited",
     "SessionEnded",
     "TurnedAway",
 ]
@@ -218,7 +218,7 @@ class IdentityBound(GatewayEvent, frozen=True):
     subject: str
 
 
-class Audited(GatewayEvent, frozen=True):
+class SessionAudited(GatewayEvent, frozen=True):
     """A line for the audit log: a login, a refusal, a take-over, a revocation."""
 
     action: str

@@ -27,7 +27,6 @@ from astraflow.core.protocol.connection_table import ConnectionTable, PeerConnec
 from astraflow.core.protocol.duplex import NoSession
 from astraflow.core.protocol.events import (
     Acked,
-    Audited,
     Authenticate,
     CloseConnection,
     Conn,
@@ -43,6 +42,7 @@ from astraflow.core.protocol.events import (
     RegisterArrived,
     ResumeTokens,
     SendFrame,
+    SessionAudited,
     SessionEnded,
 )
 from astraflow.core.protocol.gateway_outbox import GatewayOutbox
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Acked",
-    "Audited",
     "Authenticate",
     "CloseConnection",
     "Conn",
@@ -79,6 +78,7 @@ __all__ = [
     "RegisterArrived",
     "ResumeTokens",
     "SendFrame",
+    "SessionAudited",
     "SessionEnded",
 ]
 

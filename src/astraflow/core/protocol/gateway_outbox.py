@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from astraflow.core.protocol.events import Audited, CloseConnection, GatewayEvent, SendFrame
+from astraflow.core.protocol.events import CloseConnection, GatewayEvent, SendFrame, SessionAudited
 from astraflow.core.protocol.frames import FrameMaker
 from astraflow.core.protocol.wire import Sender
 
@@ -65,7 +65,7 @@ class GatewayOutbox:
     ) -> None:
         session, principal = connection.session, connection.principal
         self.events.append(
-            Audited(
+            SessionAudited(
                 "" if session is None else session.session_id,
                 connection.tenant,
                 connection.worker,

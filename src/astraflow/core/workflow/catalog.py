@@ -64,7 +64,7 @@ class Catalog(Protocol):
         """All node types, for suggestions."""
 
 
-class _Version(Struct, frozen=True, gc=False):
+class _CatalogVersion(Struct, frozen=True, gc=False):
     key: VersionKey
     types: dict[str, NodeType]
 
@@ -79,7 +79,7 @@ class StaticCatalog:
     __slots__ = ("_packages", "_providers")
 
     def __init__(self, manifests: Iterable[Manifest]) -> None:
-        self._packages: dict[str, list[_Version]] = {}
+        self._packages: dict[str, list[_CatalogVersion]] = {}
         self._providers: dict[str, set[str]] = {}
         for manifest in manifests:
             self._add(manifest.body)
@@ -101,7 +101,7 @@ class StaticCatalog:
             self._providers.setdefault(node.type, set()).add(body.name)
         if key is None or problems.count:
             raise InvalidDocument(PKG_INVALID, problems.found())
-        self._packages.setdefault(body.name, []).append(_Version(key, types))
+        self._packages.setdefault(body.name, []).append(_CatalogVersion(key, types))
 
     def find(
         self,
@@ -127,7 +127,7 @@ class StaticCatalog:
         return self._providers
 
 
-def _exactly(versions: list[_Version], node_type: str, version: str) -> NodeType | Miss:
+def _exactly(versions: list[_CatalogVersion], node_type: str, version: str) -> NodeType | Miss:
     key = parse_version(version)
     for known in versions:
         if known.key == key:
@@ -135,7 +135,9 @@ def _exactly(versions: list[_Version], node_type: str, version: str) -> NodeType
     return Miss.VERSION
 
 
-def _newest(versions: list[_Version], node_type: str, min_version: str | None) -> NodeType | Miss:
+def _newest(
+    versions: list[_CatalogVersion], node_type: str, min_version: str | None
+) -> NodeType | Miss:
     least = parse_version(min_version) if min_version is not None else None
     having = [known for known in versions if node_type in known.types]
     allowed = [known for known in having if least is None or known.key >= least]

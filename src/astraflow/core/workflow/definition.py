@@ -26,9 +26,9 @@ __all__ = [
     "ABSENT",
     "Affinity",
     "Approval",
-    "Backoff",
+    "BackoffSpec",
     "Binding",
-    "Call",
+    "CallSpec",
     "CronTrigger",
     "Definition",
     "Edge",
@@ -39,7 +39,7 @@ __all__ = [
     "Metadata",
     "Node",
     "PackageRef",
-    "Port",
+    "PortDefinition",
     "Position",
     "ResourceRef",
     "Retry",
@@ -48,7 +48,7 @@ __all__ = [
     "Runtime",
     "Signal",
     "Ui",
-    "Wait",
+    "WaitSpec",
     "WebhookTrigger",
     "Widget",
     "WorkerHints",
@@ -66,23 +66,23 @@ Join = Literal["all", "any", "all_done"]
 
 # gc=False: a decoded document is a tree, nothing in it can refer back to its holder, and the
 # collector need not walk 50,000 nodes again and again.
-class _Part(Struct, frozen=True, gc=False, rename="camel"):
+class _DefinitionPart(Struct, frozen=True, gc=False, rename="camel"):
     pass
 
 
-class PackageRef(_Part, frozen=True):
+class PackageRef(_DefinitionPart, frozen=True):
     """Which package provides the node; no version means the newest, pinned in the plan."""
 
     name: str
     version: str | None = None
 
 
-class Position(_Part, frozen=True):
+class Position(_DefinitionPart, frozen=True):
     x: float
     y: float
 
 
-class Binding(_Part, frozen=True):
+class Binding(_DefinitionPart, frozen=True):
     """What a port or a widget reads or writes.
 
     `unwrap`: an object that holds this key alone is read as that key's value.
@@ -93,7 +93,7 @@ class Binding(_Part, frozen=True):
     unwrap: str | None = None
 
 
-class Port(_Part, frozen=True):
+class PortDefinition(_DefinitionPart, frozen=True):
     key: str
     label: str | None = None
     binding: Binding | None = None
@@ -101,7 +101,7 @@ class Port(_Part, frozen=True):
     kind: Literal["data", "control", "error"] | None = None
 
 
-class Widget(_Part, frozen=True):
+class Widget(_DefinitionPart, frozen=True):
     key: str
     label: str | None = None
     component: str | None = None
@@ -109,13 +109,13 @@ class Widget(_Part, frozen=True):
     options: Objects | None = None
 
 
-class Ui(_Part, frozen=True):
-    input_ports: list[Port] | None = None
-    output_ports: list[Port] | None = None
+class Ui(_DefinitionPart, frozen=True):
+    input_ports: list[PortDefinition] | None = None
+    output_ports: list[PortDefinition] | None = None
     widgets: list[Widget] | None = None
 
 
-class Backoff(_Part, frozen=True):
+class BackoffSpec(_DefinitionPart, frozen=True):
     initial_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 1.0
     factor: Annotated[float, Meta(ge=1, le=100)] = 2.0
     max_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 60.0
@@ -123,27 +123,27 @@ class Backoff(_Part, frozen=True):
     """The share of each delay that is drawn at random."""
 
 
-class Retry(_Part, frozen=True):
+class Retry(_DefinitionPart, frozen=True):
     max_attempts: Annotated[int, Meta(ge=1, le=1_000)] = 1
     """How many failures end the task; losses are counted apart."""
-    backoff: Backoff | None = None
+    backoff: BackoffSpec | None = None
     categories: list[RetryCategory] | None = None
     """None: the table of PROTOCOL §9."""
 
 
-class Affinity(_Part, frozen=True):
+class Affinity(_DefinitionPart, frozen=True):
     key: str
     mode: Literal["sticky", "preferred"] = "sticky"
 
 
-class ResourceRef(_Part, frozen=True):
+class ResourceRef(_DefinitionPart, frozen=True):
     resource_id: str
     worker_id: str | None = None
     type: str | None = None
     scope: str | None = None
 
 
-class MapOver(_Part, frozen=True):
+class MapOver(_DefinitionPart, frozen=True):
     """Run the node (or the container) once for each item of a list.
 
     `over` is a path into the parameters or an expression; the results are collected under
@@ -156,21 +156,21 @@ class MapOver(_Part, frozen=True):
     collect: str = "items"
 
 
-class Call(_Part, frozen=True):
+class CallSpec(_DefinitionPart, frozen=True):
     """Run another workflow and take its outputs as results."""
 
     workflow_id: str
     version: Annotated[int, Meta(ge=1)] | None = None
 
 
-class Wait(_Part, frozen=True):
+class WaitSpec(_DefinitionPart, frozen=True):
     """Wait for a time: either `seconds`, or `until` (an RFC 3339 time or an expression)."""
 
     seconds: Annotated[float, Meta(ge=0, le=366 * 86_400)] | None = None
     until: str | None = None
 
 
-class Approval(_Part, frozen=True):
+class Approval(_DefinitionPart, frozen=True):
     """Wait for a person."""
 
     message: str | None = None
@@ -178,20 +178,20 @@ class Approval(_Part, frozen=True):
     timeout_seconds: Seconds | None = None
 
 
-class Signal(_Part, frozen=True):
+class Signal(_DefinitionPart, frozen=True):
     """Wait for a message from outside, sent to `name`."""
 
     name: str
     timeout_seconds: Seconds | None = None
 
 
-class WorkerHints(_Part, frozen=True):
+class WorkerHints(_DefinitionPart, frozen=True):
     package: str | None = None
     min_version: str | None = None
     labels: dict[str, str] = {}
 
 
-class Node(_Part, frozen=True):
+class Node(_DefinitionPart, frozen=True):
     id: str
     type: str
     package: PackageRef | None = None
@@ -219,38 +219,38 @@ class Node(_Part, frozen=True):
     parent: str | None = None
     """The container that this node is inside of."""
     map: MapOver | None = None
-    call: Call | None = None
-    wait: Wait | None = None
+    call: CallSpec | None = None
+    wait: WaitSpec | None = None
     approval: Approval | None = None
     signal: Signal | None = None
 
 
-class End(_Part, frozen=True):
+class End(_DefinitionPart, frozen=True):
     """One end of an edge. Without a port: `done` at the source, `trigger` at the target."""
 
     node: str
     port: str | None = None
 
 
-class Edge(_Part, frozen=True):
+class Edge(_DefinitionPart, frozen=True):
     source: End
     target: End
     id: str | None = None
     when: str | None = None
 
 
-class Runtime(_Part, frozen=True):
+class Runtime(_DefinitionPart, frozen=True):
     worker_hints: WorkerHints | None = None
 
 
-class Metadata(_Part, frozen=True):
+class Metadata(_DefinitionPart, frozen=True):
     name: str | None = None
     description: str | None = None
     tags: list[str] = []
     environment: str | None = None
 
 
-class RunInput(_Part, frozen=True):
+class RunInput(_DefinitionPart, frozen=True):
     """An input of the run. `schema` and `default` are JSON that the run's start checks and uses."""
 
     schema: Objects | None = None
@@ -259,7 +259,7 @@ class RunInput(_Part, frozen=True):
     description: str | None = None
 
 
-class RunOutput(_Part, frozen=True):
+class RunOutput(_DefinitionPart, frozen=True):
     """An output of the run: what a node's output port reads when the run has ended."""
 
     source: End
@@ -267,12 +267,12 @@ class RunOutput(_Part, frozen=True):
     description: str | None = None
 
 
-class ManualTrigger(_Part, frozen=True, tag="manual", tag_field="type"):
+class ManualTrigger(_DefinitionPart, frozen=True, tag="manual", tag_field="type"):
     id: str | None = None
     disabled: bool = False
 
 
-class CronTrigger(_Part, frozen=True, tag="cron", tag_field="type"):
+class CronTrigger(_DefinitionPart, frozen=True, tag="cron", tag_field="type"):
     """`catchUp` says what happens to times that passed while nothing could run."""
 
     expression: str
@@ -283,7 +283,7 @@ class CronTrigger(_Part, frozen=True, tag="cron", tag_field="type"):
     disabled: bool = False
 
 
-class WebhookTrigger(_Part, frozen=True, tag="webhook", tag_field="type"):
+class WebhookTrigger(_DefinitionPart, frozen=True, tag="webhook", tag_field="type"):
     path: str | None = None
     methods: list[Literal["GET", "POST", "PUT", "PATCH", "DELETE"]] | None = None
     """None: POST alone."""
@@ -291,7 +291,7 @@ class WebhookTrigger(_Part, frozen=True, tag="webhook", tag_field="type"):
     disabled: bool = False
 
 
-class Workflow(_Part, frozen=True):
+class Workflow(_DefinitionPart, frozen=True):
     """The typed view of a definition."""
 
     id: str

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from astraflow.core.workflow.problems import Problems
     from astraflow.core.workflow.settings_rules import SettingsRules
 
-__all__ = ["EdgeRules", "Link"]
+__all__ = ["EdgeRules", "PlannedEdge"]
 
 
-class Link(Struct, frozen=True, gc=False):
+class PlannedEdge(Struct, frozen=True, gc=False):
     """A sound edge between places of the definition's list of nodes."""
 
     source: int
@@ -71,8 +71,8 @@ class EdgeRules:
         self._taken: set[tuple[int, str]] = set()
         count = len(workflow.nodes)
         # Most edges are plain order; one link for each source serves all of those.
-        self._plain: list[Link | None] = [None] * count
-        self.links: list[Sequence[Link]] = [()] * count
+        self._plain: list[PlannedEdge | None] = [None] * count
+        self.links: list[Sequence[PlannedEdge]] = [()] * count
         self.is_ordered = True
         """Whether every edge leads from an earlier node of the list to a later one."""
 
@@ -136,7 +136,7 @@ class EdgeRules:
                 message = "a middleware runs when its host does and has no edges"
                 self._problems.add(f"/edges/{place}/{name}/node", WORKFLOW_INVALID, message)
 
-    def _link(self, edge: Edge, source: int, target: int, place: int) -> Link | None:
+    def _link(self, edge: Edge, source: int, target: int, place: int) -> PlannedEdge | None:
         if edge.when is not None:
             self._settings.check_condition(edge.when, f"/edges/{place}/when")
         out, into = edge.source.port, edge.target.port
@@ -152,14 +152,14 @@ class EdgeRules:
             write = TRIGGER
         if read.kind == "error":
             self._features.add(Feature.ERROR_PORT, f"/edges/{place}/source/port")
-            return Link(source, "error", edge.when, read, write)
+            return PlannedEdge(source, "error", edge.when, read, write)
         if write is not TRIGGER:
-            return Link(source, "data", edge.when, read, write)
+            return PlannedEdge(source, "data", edge.when, read, write)
         if edge.when is not None:
-            return Link(source, "control", edge.when, DONE, TRIGGER)
+            return PlannedEdge(source, "control", edge.when, DONE, TRIGGER)
         link = self._plain[source]
         if link is None:
-            link = self._plain[source] = Link(source, "control", None, DONE, TRIGGER)
+            link = self._plain[source] = PlannedEdge(source, "control", None, DONE, TRIGGER)
         return link
 
     def output_port(self, node: int, port: str | None, pointer: str) -> PortSpec | None:

@@ -20,22 +20,22 @@ __all__ = [
     "Manifest",
     "ManifestBody",
     "ManifestNode",
+    "ManifestResources",
+    "ManifestSignature",
     "NodeRuntime",
     "PythonNeeds",
     "ResourceDefaults",
     "ResourceFile",
-    "Resources",
-    "Signature",
 ]
 
 Objects = dict[str, Raw]
 
 
-class _Part(Struct, frozen=True, gc=False, rename="camel"):
+class _ManifestPart(Struct, frozen=True, gc=False, rename="camel"):
     pass
 
 
-class Adapter(_Part, frozen=True):
+class Adapter(_ManifestPart, frozen=True):
     """Code that runs nodes: `entrypoint` is `module.path:Name`, `capabilities` are node types."""
 
     name: str
@@ -47,19 +47,19 @@ class Adapter(_Part, frozen=True):
     metadata: Objects | None = None
 
 
-class PythonNeeds(_Part, frozen=True):
+class PythonNeeds(_ManifestPart, frozen=True):
     requires: str | None = None
     dependencies: list[str] = []
     closed: bool = False
     """The dependencies are all that is needed, theirs included: nothing is resolved at install."""
 
 
-class NodeRuntime(_Part, frozen=True):
+class NodeRuntime(_ManifestPart, frozen=True):
     handler: str | None = None
     config: Objects | None = None
 
 
-class ManifestNode(_Part, frozen=True):
+class ManifestNode(_ManifestPart, frozen=True):
     """A node type that the package provides."""
 
     type: str
@@ -77,32 +77,32 @@ class ManifestNode(_Part, frozen=True):
     metadata: Objects | None = None
 
 
-class ResourceFile(_Part, frozen=True):
+class ResourceFile(_ManifestPart, frozen=True):
     path: str
     type: str
     sha256: str | None = None
     url: str | None = None
 
 
-class ResourceDefaults(_Part, frozen=True):
+class ResourceDefaults(_ManifestPart, frozen=True):
     inline_threshold_bytes: Annotated[int, Meta(ge=0, le=2**31)] | None = None
     type: str | None = None
     ttl_seconds: Annotated[int, Meta(ge=1, le=366 * 86_400)] | None = None
 
 
-class Resources(_Part, frozen=True):
+class ManifestResources(_ManifestPart, frozen=True):
     defaults: ResourceDefaults | None = None
     files: list[ResourceFile] = []
 
 
-class Hooks(_Part, frozen=True):
+class Hooks(_ManifestPart, frozen=True):
     """Scripts inside the package, run at these moments, from an allow-list and under limits."""
 
     install: list[str] = []
     uninstall: list[str] = []
 
 
-class Signature(_Part, frozen=True):
+class ManifestSignature(_ManifestPart, frozen=True):
     sha256: str
     signed_at: str | None = None
     signed_by: str | None = None
@@ -110,7 +110,7 @@ class Signature(_Part, frozen=True):
     value: str | None = None
 
 
-class ManifestBody(_Part, frozen=True):
+class ManifestBody(_ManifestPart, frozen=True):
     """The typed view of a manifest."""
 
     name: str
@@ -120,15 +120,15 @@ class ManifestBody(_Part, frozen=True):
     adapters: list[Adapter] = []
     python: PythonNeeds | None = None
     nodes: list[ManifestNode] = []
-    resources: list[ResourceFile] | Resources | None = None
+    resources: list[ResourceFile] | ManifestResources | None = None
     hooks: Hooks | None = None
-    signature: Signature | None = None
+    signature: ManifestSignature | None = None
     isolation: Literal["package", "attempt"] = "package"
     permissions: list[str] = []
 
     def resource_files(self) -> list[ResourceFile]:
         """The files to fetch, whichever form the manifest uses."""
-        if isinstance(self.resources, Resources):
+        if isinstance(self.resources, ManifestResources):
             return self.resources.files
         return self.resources or []
 

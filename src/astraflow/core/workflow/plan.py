@@ -25,7 +25,7 @@ from msgspec import Struct
 from astraflow.core.categories import RetryCategory
 from astraflow.core.ids import NodeId
 from astraflow.core.workflow.bindings import MISSING, Path, read, write
-from astraflow.core.workflow.definition import Approval, Call, Join, MapOver, Signal, Wait
+from astraflow.core.workflow.definition import Approval, CallSpec, Join, MapOver, Signal, WaitSpec
 from astraflow.core.workflow.limits import MAX_PARAMETERS_DEPTH, MAX_RESOURCE_REFS
 
 __all__ = [
@@ -133,8 +133,8 @@ class InputEdge(Struct, frozen=True, gc=False, omit_defaults=True):
 class ControlStep(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """What the scheduler itself does at a node: one of these."""
 
-    call: Call | None = None
-    wait: Wait | None = None
+    call: CallSpec | None = None
+    wait: WaitSpec | None = None
     approval: Approval | None = None
     signal: Signal | None = None
 

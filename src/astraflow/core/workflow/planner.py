@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from astraflow.core.workflow.catalog import Catalog
     from astraflow.core.workflow.definition import Affinity, Definition, Node, Retry
-    from astraflow.core.workflow.edge_rules import Link
+    from astraflow.core.workflow.edge_rules import PlannedEdge
     from astraflow.core.workflow.ports import PortSpec
 
 __all__ = ["decode_definition", "plan_workflow"]
@@ -140,7 +140,9 @@ class _Planner:
             worker_labels=self._worker_labels(node, runtime),
         )
 
-    def _incoming(self, links: Sequence[Link]) -> tuple[tuple[InputEdge, ...], tuple[InEdge, ...]]:
+    def _incoming(
+        self, links: Sequence[PlannedEdge]
+    ) -> tuple[tuple[InputEdge, ...], tuple[InEdge, ...]]:
         if not links:
             return _NO_TUPLE, _NO_TUPLE
         if len(links) == 1 and links[0].kind == "control" and links[0].when is None:
@@ -148,7 +150,7 @@ class _Planner:
         inputs = [self._input(link) for link in links if link.write is not TRIGGER]
         return tuple(inputs), tuple([self._edge(link) for link in links])
 
-    def _edge(self, link: Link) -> InEdge:
+    def _edge(self, link: PlannedEdge) -> InEdge:
         source = self._rank[link.source]
         if link.kind == "control" and link.when is None:
             return self._plain_row(source)[0]
@@ -161,7 +163,7 @@ class _Planner:
             row = self._plain[source] = (InEdge(source, "control"),)
         return row
 
-    def _input(self, link: Link) -> InputEdge:
+    def _input(self, link: PlannedEdge) -> InputEdge:
         return InputEdge(
             source=self._rank[link.source],
             read=_read(link.read),

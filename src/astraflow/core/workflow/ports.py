@@ -28,7 +28,7 @@ from astraflow.core.workflow.limits import MAX_KEY_CHARS, MAX_LABEL_CHARS, MAX_L
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astraflow.core.workflow.definition import Binding, Port, Ui, Widget
+    from astraflow.core.workflow.definition import Binding, PortDefinition, Ui, Widget
     from astraflow.core.workflow.problems import Problems
 
 __all__ = ["DONE", "ERROR", "NO_PORTS", "TRIGGER", "PortCompiler", "PortSpec", "Ports"]
@@ -77,7 +77,10 @@ class PortCompiler:
     def __init__(self, problems: Problems) -> None:
         self._problems = problems
         self._paths: dict[str, Path | BadPath] = {}
-        self._sound: dict[Side, dict[Port, PortSpec]] = {"inputPorts": {}, "outputPorts": {}}
+        self._sound: dict[Side, dict[PortDefinition, PortSpec]] = {
+            "inputPorts": {},
+            "outputPorts": {},
+        }
         self._sound_widgets: set[str] = set()
 
     def compile(self, ui: Ui, pointer: str) -> Ports:
@@ -93,7 +96,7 @@ class PortCompiler:
             self._widgets(ui.widgets, f"{pointer}/widgets")
         return Ports(inputs, outputs)
 
-    def _side(self, ports: list[Port], side: Side, pointer: str) -> dict[str, PortSpec]:
+    def _side(self, ports: list[PortDefinition], side: Side, pointer: str) -> dict[str, PortSpec]:
         specs: dict[str, PortSpec] = {}
         if len(ports) > MAX_PORTS:
             message = f"there are more than {MAX_PORTS} ports: {len(ports)}"
@@ -113,7 +116,7 @@ class PortCompiler:
             specs[port.key] = spec
         return specs
 
-    def _port(self, port: Port, side: Side, pointer: str) -> PortSpec:
+    def _port(self, port: PortDefinition, side: Side, pointer: str) -> PortSpec:
         self._problems.check_key(f"{pointer}/key", port.key, MAX_KEY_CHARS)
         if port.label is not None:
             self._problems.check_text(f"{pointer}/label", port.label, MAX_LABEL_CHARS)

@@ -36,7 +36,7 @@ from astraflow.core.workflow.plan import Feature
 from astraflow.core.workflow.versions import parse_version
 
 if TYPE_CHECKING:
-    from astraflow.core.workflow.definition import Approval, MapOver, Node, Wait, WorkerHints
+    from astraflow.core.workflow.definition import Approval, MapOver, Node, WaitSpec, WorkerHints
     from astraflow.core.workflow.features import Needs
     from astraflow.core.workflow.problems import Problems
 
@@ -161,7 +161,7 @@ class SettingsRules:
             here = f"{pointer}/call/workflowId"
             self._problems.check_key(here, node.call.workflow_id, MAX_KEY_CHARS)
 
-    def _check_wait(self, wait: Wait, pointer: str) -> None:
+    def _check_wait(self, wait: WaitSpec, pointer: str) -> None:
         if (wait.seconds is None) == (wait.until is None):
             message = "a wait needs either seconds or until"
             self._problems.add(pointer, WORKFLOW_INVALID, message)

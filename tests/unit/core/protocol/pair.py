@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from astraflow.core import errors
 from astraflow.core.protocol import business, control, gateway, worker_events
 from astraflow.core.protocol.gateway import Gateway, GatewaySettings, Principal
-from astraflow.core.protocol.wire import Envelope, Sender
+from astraflow.core.protocol.wire import AttemptRef, Envelope, Sender
 from astraflow.core.protocol.worker_events import Credential, SessionSettings, WorkerIdentity
 from astraflow.core.protocol.worker_session import WorkerSession
 
@@ -80,7 +80,7 @@ def identity(worker: str = WORKER, incarnation: int = 1) -> WorkerIdentity:
     return WorkerIdentity(TENANT, worker, incarnation, "worker one", "0.1.0", "box")
 
 
-def register(*inflight: control.AttemptRef, slots: int = 4) -> control.Register:
+def register(*inflight: AttemptRef, slots: int = 4) -> control.Register:
     return control.Register(
         control.Capabilities(control.Concurrency(slots)), inflight=tuple(inflight)
     )

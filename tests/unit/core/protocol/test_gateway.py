@@ -10,7 +10,6 @@ from astraflow.core.protocol import business, control, limits
 from astraflow.core.protocol.codec import BadFrame
 from astraflow.core.protocol.gateway import (
     Acked,
-    Audited,
     CloseConnection,
     Delivered,
     FrameRefused,
@@ -25,6 +24,7 @@ from astraflow.core.protocol.gateway import (
     Principal,
     RegisterArrived,
     SendFrame,
+    SessionAudited,
     SessionEnded,
 )
 from astraflow.core.protocol.open_sessions import OpenSessions
@@ -192,8 +192,8 @@ def test_a_bad_token_and_one_of_another_tenant_look_the_same(token: str) -> None
     door.doors.known["foreign"] = Principal("subject-9", "other", "worker")
     door.greet(1, token=token)
     assert door.denied(1, errors.AUTH_INVALID_TOKEN).reason == errors.AUTH_INVALID_TOKEN.says
-    audited = door.last(Audited)
-    assert isinstance(audited, Audited)
+    audited = door.last(SessionAudited)
+    assert isinstance(audited, SessionAudited)
     assert (audited.action, audited.code) == ("login", "E.AUTH.INVALID_TOKEN")
 
 
@@ -604,8 +604,8 @@ def test_a_frame_of_somebody_else_ends_the_session(more: dict[str, str]) -> None
         door.feed(1, control.HEARTBEAT, control.Heartbeat(), **more)
         door.denied(1, errors.SESSION_DENIED)
         assert len(door.of(SessionEnded)) == opened
-        audited = door.last(Audited)
-        assert isinstance(audited, Audited)
+        audited = door.last(SessionAudited)
+        assert isinstance(audited, SessionAudited)
         assert audited.action == "frame.foreign"
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from astraflow.core.workflow.manifest import ResourceDefaults, Resources
+from astraflow.core.workflow.manifest import ManifestResources, ResourceDefaults
 from tests.unit.core.workflow.drafts import EXAMPLES, decode_manifest, manifest
 
 FILE = {"path": "resources/x", "type": "download"}
@@ -10,7 +10,7 @@ def test_both_forms_of_resources_are_read() -> None:
     assert [row.path for row in manifest(resources=[FILE]).body.resource_files()] == ["resources/x"]
     form = manifest(resources={"defaults": {"inlineThresholdBytes": 9}, "files": [FILE]}).body
     assert [row.path for row in form.resource_files()] == ["resources/x"]
-    assert isinstance(form.resources, Resources)
+    assert isinstance(form.resources, ManifestResources)
     assert form.resources.defaults == ResourceDefaults(inline_threshold_bytes=9)
     assert manifest().body.resource_files() == []
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from astraflow.core.workflow import Feature
-from astraflow.core.workflow.definition import Approval, Call, MapOver, Signal, Wait
+from astraflow.core.workflow.definition import Approval, CallSpec, MapOver, Signal, WaitSpec
 from astraflow.core.workflow.plan import ControlStep, decode_plan, encode_plan
 from tests.unit.core.workflow.drafts import found, node, plan
 
@@ -125,8 +125,8 @@ def test_what_the_scheduler_does_itself_is_in_the_plan() -> None:
         ]
     )
     assert [row.control for row in made.nodes] == [
-        ControlStep(wait=Wait(seconds=2)),
-        ControlStep(call=Call(workflow_id="w", version=3)),
+        ControlStep(wait=WaitSpec(seconds=2)),
+        ControlStep(call=CallSpec(workflow_id="w", version=3)),
         ControlStep(approval=Approval(message="ok?")),
         ControlStep(signal=Signal(name="s")),
         None,
