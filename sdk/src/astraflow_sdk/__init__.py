@@ -1,4 +1,4 @@
-"""What a node is written with: `@node`, `Context`, `artifact`, `resource`, and errors by category."""
+"""The API for node authors: `@node`, `Context`, `artifact`, `resource`, and errors by category."""
 
 from __future__ import annotations
 

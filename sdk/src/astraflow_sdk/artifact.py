@@ -1,4 +1,4 @@
-"""Return files beside a result: kept by the worker, and listed in the artifacts of the run."""
+"""Artifacts: files that a node returns beside its result; the worker keeps them and the run lists them."""
 
 from __future__ import annotations
 

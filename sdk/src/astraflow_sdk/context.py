@@ -1,4 +1,4 @@
-"""`Context`: what a handler knows about its attempt, and what it can say while it runs.
+"""`Context`: the data of an attempt, and the methods by which its handler reports progress and output.
 
 All of it may be used from the handler's own thread or loop, and from threads that the handler starts.
 """

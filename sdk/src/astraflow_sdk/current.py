@@ -1,4 +1,4 @@
-"""The attempt whose handler is running, for what handlers call without a context in hand."""
+"""The current attempt, for functions that handlers call without a context."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """From `@node` functions to a manifest: schema, ports and widgets come from hints and docstrings.
 
-What the author wrote in `manifest.json` counts for more than what is derived: objects are merged by member, nodes
+Entries in `manifest.json` take precedence over derived ones: objects are merged by member, nodes
 by their type, ports and widgets by their key.
 
 `python -m astraflow_sdk.describe FOLDER` reads the folder's manifest and writes the whole one to stdout; a problem is

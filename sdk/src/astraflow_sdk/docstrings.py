@@ -1,6 +1,6 @@
-"""What a docstring says: the first sentence, the rest, and a line for each parameter and result.
+"""Parses docstrings: the summary, the description, and a line for each parameter and result.
 
-Read are the sections of Google's style (`Args:`, `Returns:`) and plain lines `name: text`.
+Sections in Google style (`Args:`, `Returns:`) and plain lines `name: text` are recognised.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-__all__ = ["Said", "read_docstring"]
+__all__ = ["ParsedDocstring", "read_docstring"]
 
 _SECTIONS = {
     "args": "parameters",
@@ -26,7 +26,7 @@ _ENTRY = re.compile(r"(?P<indent>\s*)[*`]*(?P<name>\w+)[*`]*\s*(?:\([^)]*\))?\s*
 
 
 @dataclass
-class Said:
+class ParsedDocstring:
     """A docstring, taken apart."""
 
     description: str = ""
@@ -34,9 +34,9 @@ class Said:
     results: dict[str, str] = field(default_factory=dict)
 
 
-def read_docstring(text: str | None, parameters: Collection[str]) -> Said:
+def read_docstring(text: str | None, parameters: Collection[str]) -> ParsedDocstring:
     """`parameters`: the names that a plain line may be about."""
-    said = Said()
+    said = ParsedDocstring()
     prose: list[str] = []
     section = "prose"
     last: tuple[dict[str, str], str] | None = None

@@ -1,6 +1,6 @@
-"""Errors that a node raises. The category decides whether the node is tried again.
+"""Errors that a node raises. The category decides whether the attempt is retried.
 
-`USER_CODE` and `INFRASTRUCTURE` are tried again if the node's retry policy allows it, `DATA_QUALITY` and
+`USER_CODE` and `INFRASTRUCTURE` are retried if the retry policy of the node allows it; `DATA_QUALITY` and
 `CONFIGURATION` are not, because the same input would fail again. `retryable` overrides the category.
 """
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class NodeError(Exception):
-    """The base of errors that say what they are."""
+    """The base class of errors with a category."""
 
     category = "USER_CODE"
     default_code = "E.RUNNER.FAILURE"
@@ -46,19 +46,19 @@ class UserCodeError(NodeError):
 
 
 class DataQualityError(NodeError):
-    """What came in is not what it should be."""
+    """The input is invalid."""
 
     category = "DATA_QUALITY"
 
 
 class InfrastructureError(NodeError):
-    """Something that the node needs is not there now: a network, a disk, a service."""
+    """A network, a disk or a service is not available now."""
 
     category = "INFRASTRUCTURE"
 
 
 class ConfigurationError(NodeError):
-    """The node or the machine is not set up for this."""
+    """The node or the machine is not configured correctly."""
 
     category = "CONFIGURATION"
 

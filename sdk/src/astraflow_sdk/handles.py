@@ -1,4 +1,4 @@
-"""`ResourceHandle`: something that a worker keeps, as a handler holds it."""
+"""`ResourceHandle`: a resource of the worker, as a handler uses it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UTC = timezone.utc  # noqa: UP017  (`datetime.UTC` came with 3.11)
 
 
 class ResourceError(NodeError):
-    """A resource is not to be had, or what was asked for makes no sense. Its code says which."""
+    """A resource is not available, or the request is invalid. The code says which."""
 
     category = "CONFIGURATION"
     default_code = "E.RESOURCE.INVALID"
@@ -37,7 +37,7 @@ def denied(message: str) -> ResourceError:
 
 @dataclass(eq=False)
 class ResourceHandle:
-    """A reference to a resource. In a `with` block it is released at the end of it."""
+    """A reference to a resource. As a context manager it is released at the end of the block."""
 
     resource_id: str
     type: str

@@ -1,4 +1,4 @@
-"""From a type hint to JSON Schema: what a parameter takes and what a result gives."""
+"""Converts type hints to JSON Schema, for parameters and results."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _NEVER = object()
 
 
 class HintError(ValueError):
-    """A hint that says nothing about JSON."""
+    """A type hint that has no JSON Schema."""
 
 
 def schema_of(hint: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`@node`: says of a function that it is a node type, and changes nothing else about it."""
+"""`@node`: marks a function as a node type, without changing it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Refinements = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class NodeInfo:
-    """What the decorator was told."""
+    """The arguments of the decorator."""
 
     type: str
     category: str | None = None

@@ -1,4 +1,4 @@
-"""How a node looks in the editor: its ports, and a widget for each parameter."""
+"""The ports and widgets of a node in the editor."""
 
 from __future__ import annotations
 

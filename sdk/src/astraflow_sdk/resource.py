@@ -1,4 +1,4 @@
-"""Keep objects between attempts (a browser, a model), and use what others have kept."""
+"""Keep objects between attempts (a browser, a model), and use objects that other attempts have kept."""
 
 from __future__ import annotations
 

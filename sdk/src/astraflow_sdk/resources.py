@@ -1,7 +1,7 @@
 """The registry of resources as handlers use it (seed 003 §3), and one that needs no worker, for tests.
 
-All calls return at once, also in `async` handlers. What only the worker can know (room, another run's rights) is judged
-by it while the handler goes on, and is the failure of the attempt if it is refused.
+All calls return at once, also in `async` handlers. Checks that only the worker can make (quota, access) happen while
+the handler continues; a refusal becomes the failure of the attempt.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from astraflow_sdk.filing import Filed, Filing, new_token, safe_name
+from astraflow_sdk.file_store import FileStore, StoredContent, new_token, safe_name
 from astraflow_sdk.handles import UTC, ResourceError, ResourceHandle, denied, invalid, to_ms
 
 __all__ = ["Defaults", "LocalRegistry", "ResourceRegistry"]
@@ -52,12 +52,12 @@ class Defaults:
 
 
 @dataclass
-class Making:
-    """What a registry needs to know of a new resource beside its handle."""
+class Registration:
+    """The fields of a new resource beside its handle."""
 
     handle: ResourceHandle
     close: Callable[[], Any] | None = None
-    filed: Filed | None = None
+    filed: StoredContent | None = None
     ttl_s: float | None = None
     expires_at_ms: int | None = None
 
@@ -72,7 +72,7 @@ class ResourceRegistry:
         self,
         run_id: str,
         worker_id: str,
-        filing: Filing,
+        filing: FileStore,
         defaults: Defaults = Defaults(),  # noqa: B008  (it is frozen)
     ) -> None:
         self.defaults = defaults
@@ -109,7 +109,7 @@ class ResourceRegistry:
         handle.value = value
         handle.size_bytes = _size(size_bytes)
         handle.token = new_token()
-        return self._add(Making(handle, close, None, *self._life(ttl_seconds, expires_at)))
+        return self._add(Registration(handle, close, None, *self._life(ttl_seconds, expires_at)))
 
     def register_file(
         self,
@@ -138,7 +138,7 @@ class ResourceRegistry:
         handle.checksum = filed.sha256
         found = {"name": filed.path.name, **handle.metadata}
         handle.metadata = {**found, "sha256": filed.sha256, "path": str(filed.path)}
-        return self._add(Making(handle, None, filed, *life))
+        return self._add(Registration(handle, None, filed, *life))
 
     def fresh_path(self, name: str = "file") -> Path:
         """Where a file can be written that shall be registered: alone in a folder."""
@@ -182,7 +182,7 @@ class ResourceRegistry:
             raise invalid(f"a resource lives more than 0 and at most {MAX_TTL_S} s: {ttl_s!r}")
         return ttl_s, None
 
-    def _add(self, making: Making) -> ResourceHandle:
+    def _add(self, making: Registration) -> ResourceHandle:
         handle = making.handle
         now = datetime.now(UTC)
         if making.expires_at_ms is not None:
@@ -303,7 +303,7 @@ class ResourceRegistry:
 
     # -- where they are kept ----------------------------------------------------------------
 
-    def _keep(self, making: Making) -> None:
+    def _keep(self, making: Registration) -> None:
         raise NotImplementedError
 
     def _fetch(self, resource_id: str) -> ResourceHandle:
@@ -314,7 +314,7 @@ class ResourceRegistry:
 
 
 class LocalRegistry(ResourceRegistry):
-    """Keeps everything in this process and below a folder: for tests of nodes, without a worker."""
+    """A registry for tests of nodes: keeps everything in this process and below a folder, without a worker."""
 
     def __init__(
         self,
@@ -325,12 +325,12 @@ class LocalRegistry(ResourceRegistry):
         defaults: Defaults = Defaults(),  # noqa: B008  (it is frozen)
     ) -> None:
         source = Path(folder)
-        filing = Filing(source / "resources", source)
+        filing = FileStore(source / "resources", source)
         super().__init__(run_id, worker_id, filing, defaults)
-        self.kept: dict[str, Making] = {}
+        self.kept: dict[str, Registration] = {}
         """All that was registered and is still there, by id."""
 
-    def _keep(self, making: Making) -> None:
+    def _keep(self, making: Registration) -> None:
         self._drop(making.handle.resource_id)
         self.kept[making.handle.resource_id] = making
 

@@ -1,4 +1,4 @@
-"""What a node function takes and gives, as JSON Schema: from its hints, its docstring, and what it returns."""
+"""The signature of a node function as JSON Schema, from its hints, its docstring and its return statements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from astraflow_sdk.docstrings import Said, read_docstring
+from astraflow_sdk.docstrings import ParsedDocstring, read_docstring
 from astraflow_sdk.hints import (
     MULTILINE,
     NO_DEFAULT,
@@ -32,12 +32,12 @@ _HINTS = "str, int, float, bool, list[...], dict[str, ...], Literal[...], an Enu
 
 
 class DescribeError(ValueError):
-    """The code does not say what a manifest needs. The message says what to write instead."""
+    """A node function is incomplete. The message says what to write."""
 
 
 @dataclass(frozen=True)
 class Signature:
-    """A node function from outside."""
+    """The parameters and results of a node function."""
 
     description: str
     parameters: dict[str, Any]
@@ -133,7 +133,7 @@ def _words(hint: Any) -> list[Any]:
 
 
 def _results(
-    name: str, function: Callable[..., Any], hint: Any, info: NodeInfo, said: Said
+    name: str, function: Callable[..., Any], hint: Any, info: NodeInfo, said: ParsedDocstring
 ) -> dict[str, Any]:
     schema = _result_schema(name, function, hint)
     properties = dict(schema.get("properties") or {})

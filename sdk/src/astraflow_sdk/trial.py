@@ -1,7 +1,7 @@
-"""Runs a node here and now, without a server or a worker, as a host would: for tests.
+"""Runs a node in this process, without a server or a worker, as a host does: for tests.
 
-Everything that a handler may do works: what it says is gathered, resources are kept in this process and below a folder,
-and what it returns is written and read as JSON. What it raises is raised.
+Everything that a handler may do works: its output is collected, resources are kept in this process and below a folder,
+and its result is encoded and decoded as JSON. Its exceptions are raised.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from astraflow_sdk.handles import ResourceHandle
 from astraflow_sdk.host.handlers import Handler, load_handlers, marked_functions, read_manifest
 from astraflow_sdk.host.outcome import encode_value
 from astraflow_sdk.nodes import info_of
-from astraflow_sdk.resources import Defaults, LocalRegistry, Making
+from astraflow_sdk.resources import Defaults, LocalRegistry, Registration
 
 __all__ = ["Outcome", "Trial"]
 
@@ -34,7 +34,7 @@ RUN_ID = "run"
 
 @dataclass
 class Outcome:
-    """What one attempt came to."""
+    """The outcome of one attempt."""
 
     status: str = "running"
     """`succeeded`, `skipped` or `cancelled`. One that fails raises."""
@@ -57,7 +57,7 @@ class Outcome:
 
 
 class Trial:
-    """Runs nodes of one package, one after the other. Resources of one attempt are there for the next."""
+    """Runs nodes of one package, one after the other. Resources of one attempt are available to the next."""
 
     worker_id = "local"
     tenant = "default"
@@ -66,7 +66,7 @@ class Trial:
         self.data_dir = data_dir
         data_dir.mkdir(parents=True, exist_ok=True)
         self._package = package
-        self._kept: dict[str, Making] = {}
+        self._kept: dict[str, Registration] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._attempts = itertools.count(1)
 

@@ -1,4 +1,4 @@
-"""From JSON to what a hint promises, and back: a handler that asks for an Enum, a Path or a dataclass gets one."""
+"""Converts JSON values to the types of hints and back: Enum, Path, dataclass and so on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The far end of a worker's pipe: the process that runs package code. `python -m astraflow_sdk.host SETTINGS`.
+"""The package host: the process that runs package code. `python -m astraflow_sdk.host SETTINGS`.
 
 A host is two processes. The **guard** is started by the worker, is as small as Python allows and runs no package code.
 It forks the **host** proper, which leads a session and a process group of its own. The guard holds the kernel timer of

@@ -1,7 +1,7 @@
-"""The pipes to the worker: frames in, frames out, batched by turns of the loop.
+"""The pipes to the worker: frames in and out, batched by turns of the event loop.
 
-A frame is a length of four bytes (big endian) and that many bytes of UTF-8 JSON. All that is there is read at once, and
-all that a turn of the loop has to say goes out in one write.
+A frame is a length of four bytes (big endian) and that many bytes of UTF-8 JSON. All available input is read at once,
+and all frames of a turn are sent in one write.
 """
 
 from __future__ import annotations

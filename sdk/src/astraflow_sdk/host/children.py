@@ -1,7 +1,7 @@
-"""Processes that handlers start: known by the attempt that started them, and ended with it if it did not succeed.
+"""Child processes of handlers: tracked by the attempt that started them, and killed with it unless it succeeds.
 
-An attempt that is cancelled, times out or fails is over when nothing of it runs any more. Its host lives on for the
-others, so the processes that it started are killed one by one, with all below them, before its end is told. What a
+An attempt that is cancelled, times out or fails has ended when all its processes are dead. Its host lives on for other
+attempts, so its processes are killed one by one, with all their children, before its end is reported. What a
 successful attempt has started stays: it may be what a kept object needs (a browser, a model server).
 
 The three ways in which Python starts processes are watched: `subprocess` (with it `asyncio`), `os.fork` (with it

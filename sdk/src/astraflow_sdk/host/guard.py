@@ -1,4 +1,4 @@
-"""The guard: keeps the fence, and leaves nothing of a host alive.
+"""The guard: enforces the fence, and kills every process of a host.
 
 Rule 1: the worker writes deadlines into the life line, eight bytes each: a double, seconds of CLOCK_MONOTONIC, the
         last one counts, infinity disarms. The guard kills at the deadline (PROTOCOL §5.3).

@@ -1,4 +1,4 @@
-"""What runs a node type: a function, how it wants to be called, and where it came from.
+"""Handlers: the functions that run node types, how they are called, and how they are found.
 
 Rule 1: a handler gets its parameters by name. `ctx`, `context` or whatever is annotated `Context` gets the context.
 Rule 2: a parameter that is missing and has no default is a `ConfigurationError` that names it; those that the function

@@ -1,6 +1,6 @@
-"""Objects that live in this host between attempts, by the token of their registration.
+"""Objects that this host keeps between attempts, by the token of their registration.
 
-One object may be kept several times, by several runs: it takes its room once, and is closed with its last registration.
+Several runs may register one object: it is counted once, and closed with its last registration.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ERROR_CHARS = 4096
 
 
 class Objects:
-    """Added by attempts, closed when the worker says so."""
+    """Attempts add objects; the worker requests their close."""
 
     def __init__(
         self, may_keep: bool, threads: Threads, on_closed: Callable[[str, str | None], None]

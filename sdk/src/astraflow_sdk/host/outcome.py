@@ -1,4 +1,4 @@
-"""What an attempt came to, as the text of a `result` frame. Whatever a handler returns or raises has one."""
+"""The outcome of an attempt as a `result` frame, for every value or exception of a handler."""
 
 from __future__ import annotations
 

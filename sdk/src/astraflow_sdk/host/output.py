@@ -1,7 +1,7 @@
-"""What handlers print: told as log chunks of their attempt.
+"""Printed output of handlers, sent as log chunks of their attempt.
 
-Python-level writes know their attempt by a context variable. Everything else that ends up on the descriptors (a
-library in C, a program that a handler started) is read by the worker, which knows less about whose it is.
+Python-level writes find their attempt by a context variable. Everything else on the descriptors (from a C library or a
+child process) is read by the worker, which attributes it less precisely.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ LINE_CHARS = 8 * 1024
 """A longer line is told in pieces."""
 
 
-class _Allowance:
-    """How much an attempt may still print: a total, and a rate with one second's worth at once."""
+class _OutputLimit:
+    """The output limit of an attempt: a total, and a token bucket that holds one second of the rate."""
 
     __slots__ = ("_at", "_now", "_rate", "_total", "line")
 
@@ -43,7 +43,7 @@ class _Allowance:
 
 
 class AttemptOutput(io.TextIOBase):
-    """Stands for `sys.stdout` or `sys.stderr`."""
+    """Replaces `sys.stdout` or `sys.stderr`."""
 
     def __init__(self, channel: str, plain: TextIO, total: int, rate: int) -> None:
         self._channel = channel
@@ -75,7 +75,7 @@ class AttemptOutput(io.TextIOBase):
             ctx.partial_lines = {}
         allowance = ctx.partial_lines.get(self._channel)
         if allowance is None:
-            allowance = ctx.partial_lines[self._channel] = _Allowance(self._total, self._rate)
+            allowance = ctx.partial_lines[self._channel] = _OutputLimit(self._total, self._rate)
         *lines, allowance.line = (allowance.line + text).split("\n")
         if len(allowance.line) > LINE_CHARS:
             lines.append(allowance.line)
@@ -85,7 +85,7 @@ class AttemptOutput(io.TextIOBase):
         return len(text)
 
 
-def _tell(ctx: Context, channel: str, allowance: _Allowance, line: str) -> None:
+def _tell(ctx: Context, channel: str, allowance: _OutputLimit, line: str) -> None:
     if allowance.take(len(line) + 1):
         ctx.emit(
             line.replace("\0", "\\0").encode("utf-8", "replace").decode() + "\n", channel=channel

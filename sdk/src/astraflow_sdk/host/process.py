@@ -1,4 +1,4 @@
-"""The host proper: takes attempts from the worker, runs their handlers, tells how they ended.
+"""The host process: receives attempts from the worker, runs their handlers, and reports their outcomes.
 
 `async` handlers are tasks of one loop; plain functions run in threads, or at once if they are marked `inline`. Nothing
 a handler returns, raises or prints ends the process; what does end it is judged by the worker.
@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from astraflow_sdk.context import Context
 from astraflow_sdk.current import CURRENT
 from astraflow_sdk.errors import CallFailed, ConfigurationError, UserCodeError
-from astraflow_sdk.filing import Filing
+from astraflow_sdk.file_store import FileStore
 from astraflow_sdk.host.channel import Channel, encode_json
 from astraflow_sdk.host.children import end_children, watch_children
 from astraflow_sdk.host.handlers import Handler, load_handlers, read_manifest
@@ -61,7 +61,7 @@ async def _serve(settings: HostSettings) -> None:
 
 
 class _Running:
-    """How an attempt runs: the one thing that tells of it, so that nobody tells twice."""
+    """A running attempt. It alone reports the outcome, so that it is reported once."""
 
     __slots__ = ("is_begun", "task")
 
@@ -71,7 +71,7 @@ class _Running:
 
 
 class _Call:
-    """A question that waits for its answer: of the rest of a chain, or for a resource."""
+    """A request to the worker that waits for its response: a `next` or a `lease`."""
 
     __slots__ = ("answer", "future", "is_there")
 
@@ -238,7 +238,7 @@ class _Host:
         if self._resources_dir is None:
             return None
         # Its own folder is all that an attempt may take files from: others write into theirs meanwhile.
-        return HostRegistry(ctx, self, Filing(Path(self._resources_dir), ctx.told_data_dir))
+        return HostRegistry(ctx, self, FileStore(Path(self._resources_dir), ctx.told_data_dir))
 
     def post(self, text: str) -> None:
         self._posts.append(text)

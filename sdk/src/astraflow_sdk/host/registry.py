@@ -1,4 +1,4 @@
-"""The registry of one attempt in a host: files are moved and objects kept here, the worker is told in order."""
+"""The resource registry of one attempt in a host: moves files, keeps objects, and informs the worker in order."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from typing import Any, Protocol
 
 from astraflow_sdk.context import Context
 from astraflow_sdk.errors import ConfigurationError
-from astraflow_sdk.filing import Filing
+from astraflow_sdk.file_store import FileStore
 from astraflow_sdk.handles import ResourceError, ResourceHandle, from_ms, invalid
 from astraflow_sdk.host.channel import encode_json
 from astraflow_sdk.host.objects import Objects
-from astraflow_sdk.resources import Defaults, Making, ResourceRegistry
+from astraflow_sdk.resources import Defaults, Registration, ResourceRegistry
 
-__all__ = ["HostRegistry", "Telling"]
+__all__ = ["FrameSender", "HostRegistry"]
 
 TOLD_CHARS = 64 * 1024
 """Of one frame: the worker takes 16 KiB of metadata. What is far beyond is not sent to be refused."""
 REASON_CHARS = 1024
 
 
-class Telling(Protocol):
-    """The host, as far as registries need it."""
+class FrameSender(Protocol):
+    """The host's interface for registries."""
 
     worker_id: str
     objects: Objects
@@ -38,9 +38,9 @@ class Telling(Protocol):
 
 
 class HostRegistry(ResourceRegistry):
-    """Given to handlers as `ctx.resource_registry`."""
+    """The `ctx.resource_registry` of handlers."""
 
-    def __init__(self, ctx: Context, host: Telling, filing: Filing) -> None:
+    def __init__(self, ctx: Context, host: FrameSender, filing: FileStore) -> None:
         super().__init__(ctx.run_id, host.worker_id, filing, host.defaults)
         self._ctx = ctx
         self._host = host
@@ -49,7 +49,7 @@ class HostRegistry(ResourceRegistry):
             self._hold(handle)
             self.leased[handle.resource_id] = handle
 
-    def _keep(self, making: Making) -> None:
+    def _keep(self, making: Registration) -> None:
         handle = making.handle
         frame: dict[str, Any] = {
             "resource_id": handle.resource_id,
@@ -72,7 +72,7 @@ class HostRegistry(ResourceRegistry):
         frame["mtime_ns"] = making.filed.mtime_ns
         self._post("register", frame)
 
-    def _keep_object(self, making: Making, frame: dict[str, Any]) -> None:
+    def _keep_object(self, making: Registration, frame: dict[str, Any]) -> None:
         handle = making.handle
         if not self._host.objects.may_keep:
             raise invalid(

@@ -1,4 +1,4 @@
-"""What the worker tells a host when it starts it, as JSON in the first argument."""
+"""The settings of a host, passed by the worker as JSON in the first argument."""
 
 from __future__ import annotations
 

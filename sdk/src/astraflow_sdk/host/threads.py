@@ -1,7 +1,7 @@
-"""Threads for handlers that are plain functions: as many as there are such attempts at once, kept for the next ones.
+"""A thread pool for handlers that are plain functions; it grows as needed and keeps idle threads.
 
-Not an executor of the standard library: at the end of the process that one waits for its threads, and a handler that
-ignores its cancel must not keep a host alive.
+Not an executor of the standard library: that waits for its threads at exit, and a handler that ignores its cancel must
+not keep a host alive.
 """
 
 from __future__ import annotations

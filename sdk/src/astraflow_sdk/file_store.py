@@ -1,7 +1,6 @@
-"""Files on their way into a registry: checked, moved into a folder of their own, read once for their digest.
+"""The file store of a registry: checks a file, moves it into a folder of its own, and computes its digest.
 
-A file is only taken from the folder that handlers know as `data_dir`, and only a plain one: a link could lead anywhere,
-and a pipe never ends.
+Only regular files below `data_dir` are accepted: a link could point anywhere, and a pipe never ends.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import NamedTuple
 from astraflow_sdk.errors import InfrastructureError
 from astraflow_sdk.handles import invalid
 
-__all__ = ["UNFINISHED", "Filed", "Filing", "new_token", "safe_name"]
+__all__ = ["UNFINISHED", "FileStore", "StoredContent", "new_token", "safe_name"]
 
 PIECE_BYTES = 1024 * 1024
 UNFINISHED = "unfinished"
@@ -26,8 +25,8 @@ NAME_CHARS = 100
 _UNSAFE = re.compile(r"[^0-9A-Za-z._-]")
 
 
-class Filed(NamedTuple):
-    """A file in its place, as it was when its digest was made."""
+class StoredContent(NamedTuple):
+    """A stored file, with its digest and the state that it had when the digest was computed."""
 
     token: str
     path: Path
@@ -36,8 +35,8 @@ class Filed(NamedTuple):
     sha256: str
 
 
-class Filing:
-    """Takes files from `source` into `<root>/<two digits>/<token>/<name>`."""
+class FileStore:
+    """Moves files from `source` to `<root>/<two digits>/<token>/<name>`."""
 
     def __init__(self, root: Path, source: Path) -> None:
         self._root = root
@@ -56,7 +55,7 @@ class Filing:
             raise InfrastructureError(f"no folder can be made: {problem.strerror}") from problem
         return folder / safe_name(name)
 
-    def take(self, file_path: str | os.PathLike[str], name: str | None = None) -> Filed:
+    def take(self, file_path: str | os.PathLike[str], name: str | None = None) -> StoredContent:
         """Move a file in. It has another path afterwards.
 
         Raises:
@@ -76,7 +75,7 @@ class Filing:
             raise InfrastructureError(f"the file cannot be kept: {problem.strerror}") from problem
         if path.parent.parent.name == UNFINISHED:
             _remove(path.parent)
-        return Filed(token, home, size, mtime_ns, digest)
+        return StoredContent(token, home, size, mtime_ns, digest)
 
     def _check(self, path: Path) -> None:
         try:
