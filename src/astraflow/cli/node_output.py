@@ -10,10 +10,10 @@ import typer
 from astraflow.cli.output import plain, show_json
 from astraflow.cli.run_progress import dropped_line, log_lines
 
-__all__ = ["NodeOutput"]
+__all__ = ["NodeOutputPrinter"]
 
 
-class NodeOutput:
+class NodeOutputPrinter:
     """Takes chunks in order and prints lines."""
 
     def __init__(self, labels: Mapping[str, str], as_json: bool) -> None:

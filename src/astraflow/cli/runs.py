@@ -8,7 +8,7 @@ import typer
 
 from astraflow.cli.exit_codes import note
 from astraflow.cli.follow import duration, follow, show_end, show_node, show_run
-from astraflow.cli.node_output import NodeOutput
+from astraflow.cli.node_output import NodeOutputPrinter
 from astraflow.cli.output import AsJson, plain, show_json
 from astraflow.cli.pagination import Cursor, Limit, show_list
 from astraflow.cli.prompts import Yes, confirm
@@ -125,7 +125,9 @@ def logs(
     with Client() as client:
         run = client.runs.get(run_id)
         node_id = None if node is None else _find(run, node)
-        output = NodeOutput({one.node_id: one.label or one.node_id for one in run.nodes}, as_json)
+        output = NodeOutputPrinter(
+            {one.node_id: one.label or one.node_id for one in run.nodes}, as_json
+        )
         if follows:
             cut = lambda why: note(f"reconnecting: {why}")  # noqa: E731
             for event in client.follow(run_id, patience_s=patience, on_cut=cut):
