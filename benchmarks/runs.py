@@ -7,9 +7,9 @@ from random import Random
 
 import msgspec
 
-from astraflow.core.runs import Run, accept, decide
-from astraflow.core.runs.commands import Lease, Report, Start
-from astraflow.core.runs.facts import Problem, RunAccepted, encode_fact
+from astraflow.core.runs import RunRecord, accept, decide
+from astraflow.core.runs.commands import LeaseTask, Report, Start
+from astraflow.core.runs.facts import RunAccepted, TaskFailure, encode_fact
 from astraflow.core.workflow import StaticCatalog, core_manifest, decode_definition, plan_workflow
 from astraflow.core.workflow.plan import Plan
 from benchmarks.figures import Figure, cpu_seconds
@@ -19,7 +19,7 @@ NODES = 5_000
 ROUNDS = 5
 AT = 1_800_000_000_000
 RESULT = msgspec.Raw(b'{"n":1}')
-ERROR = Problem("E.RUNNER.FAILURE", "USER_CODE", "boom")
+ERROR = TaskFailure("E.RUNNER.FAILURE", "USER_CODE", "boom")
 
 BUDGET_US = 40.0
 RETRY_BUDGET_US = 80.0
@@ -31,7 +31,7 @@ def planned(**fields: object) -> Plan:
     return plan_workflow(definition, StaticCatalog([core_manifest()]))
 
 
-def live(plan: Plan, failures: int, stored: list[bytes] | None = None) -> Run:
+def live(plan: Plan, failures: int, stored: list[bytes] | None = None) -> RunRecord:
     """A run from its acceptance to its end; each task fails so many times before it succeeds."""
     rng = Random(1)
     decision = accept(plan, RunAccepted(AT, "01J8ZQ5T9GQ4X7V2N3M1K0HABC", "acme", "wf"), rng)
@@ -42,7 +42,7 @@ def live(plan: Plan, failures: int, stored: list[bytes] | None = None) -> Run:
             status = "SUCCEEDED" if is_last else "FAILED"
             error = None if is_last else ERROR
             for command in (
-                Lease(task, "w1", 1, 30_000),
+                LeaseTask(task, "w1", 1, 30_000),
                 Start(task, attempt, "w1"),
                 Report(task, attempt, "w1", status, RESULT, (), 1, error),
             ):

@@ -11,7 +11,7 @@ import msgspec
 
 from astraflow.clock import SystemClock
 from astraflow.core import errors
-from astraflow.core.fleet.versions import ActiveVersion, PublishedVersion
+from astraflow.core.fleet.versions import ActiveVersionRecord, PublishedVersion
 from astraflow.core.workflow import core_manifest
 from astraflow.packages import SigningKey, TrustedKeys, build_archive, sign
 from astraflow.scheduler.blob_services import BlobServices
@@ -90,12 +90,12 @@ class Place:
         self.claim = claim
         await self.services.begin(claim)
 
-    async def activate(self, tenant: str, name: str, version: str) -> ActiveVersion:
+    async def activate(self, tenant: str, name: str, version: str) -> ActiveVersionRecord:
         """As the engine does, with its commit."""
         row = self.repository.find(tenant, name, version)
         before = self.repository.pointer(tenant, name)
         previous = None if before is None else before.version
-        active = ActiveVersion(tenant, name, row.version, previous, CLOCK.wall_ms(), "ann")
+        active = ActiveVersionRecord(tenant, name, row.version, previous, CLOCK.wall_ms(), "ann")
         self._commits += 1
         changes = Changes(active_versions=[ActiveRow(*msgspec.structs.astuple(active))])
         await self.store.commit(self.claim, self._commits, changes)

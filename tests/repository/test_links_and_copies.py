@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from astraflow.core import errors
-from astraflow.core.workflow import Miss, NodeType, core_manifest, decode_manifest
+from astraflow.core.workflow import CatalogEntry, Miss, core_manifest, decode_manifest
 from astraflow.core.workflow.manifest import Manifest
 from astraflow.scheduler.catalogs import MAX_LEARNED, Catalogs
 from astraflow.scheduler.copies import Copies, Copy, with_current_copy
-from astraflow.scheduler.links import ArchiveLink, ArtifactLink, Link, Links, UploadLink
+from astraflow.scheduler.links import ArchiveLink, DownloadLink, Link, Links, UploadLink
 from astraflow.store.memory import MemoryStore
 from astraflow.store.rows import ResourceRow
 from tests.packages.archives import manifest
@@ -46,7 +46,7 @@ def test_a_link_is_good_for_its_time_its_kind_and_its_secret() -> None:
     link = ArchiveLink(tenant="default", name="demo", version="1.0.0", exp=links.expiry(60))
     text = links.make(link)
     assert links.read(text, ArchiveLink) == link
-    assert refused(links, text, ArtifactLink)
+    assert refused(links, text, DownloadLink)
     assert refused(links, text, UploadLink)
     assert refused(Links(b"another", CLOCK), text, ArchiveLink)
     assert refused(Links(b"secret", Later(61_000)), text, ArchiveLink)
@@ -100,10 +100,10 @@ def test_what_a_worker_has_can_be_used_by_its_tenant_alone() -> None:
     catalogs = Catalogs([core_manifest()])
     catalogs.learn("default", "digest", told_of("1.0.0"))
     found = catalogs.of("default").find("demo.say")
-    assert isinstance(found, NodeType)
+    assert isinstance(found, CatalogEntry)
     assert found.package_version == "1.0.0"
     assert catalogs.of("other").find("demo.say") is Miss.TYPE
-    assert isinstance(catalogs.of("other").find("core.noop"), NodeType)
+    assert isinstance(catalogs.of("other").find("core.noop"), CatalogEntry)
 
 
 def test_what_is_told_again_is_not_built_again() -> None:
@@ -120,7 +120,7 @@ def test_a_broken_manifest_of_a_worker_is_left_out() -> None:
     catalogs.learn("default", "good", told_of("1.0.0"))
     catalogs.learn("default", "bad", told_of("latest"))
     assert len(catalogs.known("default")) == 1
-    assert isinstance(catalogs.of("default").find("demo.say"), NodeType)
+    assert isinstance(catalogs.of("default").find("demo.say"), CatalogEntry)
 
 
 def test_of_all_that_workers_told_of_the_oldest_is_forgotten() -> None:

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from astraflow.core import errors
-from astraflow.core.workflow import Miss, NodeType, decode_manifest
+from astraflow.core.workflow import CatalogEntry, Miss, decode_manifest
 from astraflow.packages import SigningKey
 from astraflow.scheduler.repository import Rules, published_version
 from astraflow.store.memory import MemoryStore
@@ -37,7 +37,7 @@ def with_place(
 def found(place: Place, version: str | None = None, least: str | None = None) -> str | Miss:
     """The version that a node of the tenant gets."""
     answer = place.catalogs.of("default").find("demo.say", "demo", version, least)
-    return answer.package_version if isinstance(answer, NodeType) else answer
+    return answer.package_version if isinstance(answer, CatalogEntry) else answer
 
 
 def test_a_published_package_can_be_found_read_and_used(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from astraflow.core import errors
-from astraflow.core.workflow import Miss, NodeType, decode_manifest
+from astraflow.core.workflow import CatalogEntry, Miss, decode_manifest
 from astraflow.packages import build_archive
 from astraflow.packages.shipped import NAMES, build_shipped, find_shipped, is_shipped
 from astraflow.scheduler.blob_services import BlobServices
@@ -30,7 +30,7 @@ class Shipping(Place):
     def found(self, tenant: str, node_type: str = "llm.chat", version: str | None = None) -> object:
         package = None if version is None else "llm"
         answer = self.catalogs.of(tenant).find(node_type, package, version)
-        return answer.package_name if isinstance(answer, NodeType) else answer
+        return answer.package_name if isinstance(answer, CatalogEntry) else answer
 
 
 def shipping(

@@ -16,7 +16,7 @@ from astraflow.core.engine.commands import (
     RollBack,
     StartRollout,
 )
-from astraflow.core.fleet.rollouts import Rollout
+from astraflow.core.fleet.rollouts import RolloutRecord
 from tests.sim.config import TENANTS
 from tests.sim.keeping import EXTRA, NEXT
 
@@ -65,7 +65,7 @@ class Operator:
         name, version = rng.choice((EXTRA, NEXT))
         chance = rng.random()
         if chance < 0.6:
-            rollout = Rollout(
+            rollout = RolloutRecord(
                 rollout_id=self.world.new_id(),
                 tenant=tenant,
                 name=name,

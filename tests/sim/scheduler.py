@@ -13,13 +13,19 @@ import msgspec
 
 from astraflow.core.engine.batch import Batch
 from astraflow.core.engine.commands import CancelRun, OperatorCommand, SubmitRun
-from astraflow.core.engine.effects import Effect, Reply, SendDispatch, SendExport, SendInstall
+from astraflow.core.engine.effects import (
+    Effect,
+    ReplyToCaller,
+    SendDispatch,
+    SendExport,
+    SendInstall,
+)
 from astraflow.core.engine.engine import Engine
 from astraflow.core.engine.ownership import Ownership
 from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.fleet.resources import GONE
-from astraflow.core.fleet.rollouts import Rollout
-from astraflow.core.fleet.versions import EVERY_TENANT, ActiveVersion, PublishedVersion
+from astraflow.core.fleet.rollouts import RolloutRecord
+from astraflow.core.fleet.versions import EVERY_TENANT, ActiveVersionRecord, PublishedVersion
 from astraflow.core.fleet.workers import WorkerRegistered
 from astraflow.core.protocol.codec import BadFrame
 from astraflow.core.protocol.events import GatewaySettings, SendFrame
@@ -160,10 +166,10 @@ class SchedulerProcess:
         for intent in self.store.intents.values():
             engine.restore_install(install_of(intent))
         for active in self.store.active_versions.values():
-            engine.restore_version(ActiveVersion(*msgspec.structs.astuple(active)))
+            engine.restore_version(ActiveVersionRecord(*msgspec.structs.astuple(active)))
         for rollout in self.store.rollouts.values():
             if rollout.state == "running":
-                engine.restore_rollout(msgspec.json.decode(rollout.body, type=Rollout))
+                engine.restore_rollout(msgspec.json.decode(rollout.body, type=RolloutRecord))
         for key in self.store.affinities.values():
             age_s, left_s = (at - key.acquired_at) / 1000, (key.expires_at - at) / 1000
             engine.restore_affinity(key.tenant, key.key, key.worker_id, age_s, left_s)
@@ -412,7 +418,7 @@ class SchedulerProcess:
                 del self._conns[output.conn]
                 self.network.close(conn)
         for effect in self.engine.take_shell_effects():
-            if isinstance(effect, Reply):
+            if isinstance(effect, ReplyToCaller):
                 effect.token(effect)  # type: ignore[operator]
 
     def _schedule_tick(self) -> None:

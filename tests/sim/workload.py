@@ -13,7 +13,7 @@ import msgspec
 from astraflow.core import errors
 from astraflow.core.contract.events import Event, NodeState, RunStatusChange
 from astraflow.core.engine.commands import CancelRun, SubmitRun
-from astraflow.core.engine.effects import Reply
+from astraflow.core.engine.effects import ReplyToCaller
 from astraflow.core.ids import NodeId
 from astraflow.core.runs.facts import CallOpened
 from astraflow.core.runs.projections import events_of
@@ -209,7 +209,7 @@ class Client:
         )
         scheduler.submit(request)
 
-    def _answered(self, answer: Reply, number: int, done: list[bool]) -> None:
+    def _answered(self, answer: ReplyToCaller, number: int, done: list[bool]) -> None:
         if done[0] or (not self.store.is_healed and self.world.chance(0.2)):
             return  # told already, or the answer is lost on its way
         if isinstance(answer.error, errors.Unavailable):
@@ -235,7 +235,7 @@ class Client:
         if scheduler is None:
             return
 
-        def answered(answer: Reply) -> None:
+        def answered(answer: ReplyToCaller) -> None:
             if done[0]:
                 return
             done[0] = True
@@ -252,7 +252,7 @@ class Client:
         if self.config.tenants == 1:
             return
 
-        def answered(answer: Reply) -> None:
+        def answered(answer: ReplyToCaller) -> None:
             if answer.run_id is not None or answer.error.code is not errors.RUN_NOT_FOUND:
                 raise Violation("I22", f"a stranger was told of {run_id}: {answer}")
 

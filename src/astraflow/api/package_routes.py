@@ -31,7 +31,7 @@ from astraflow.core.contract.packages import (
     YankRequest,
 )
 from astraflow.core.errors import Refused
-from astraflow.core.fleet.rollouts import Rollout as StoredRollout
+from astraflow.core.fleet.rollouts import RolloutRecord as StoredRollout
 from astraflow.core.security.policy import OPERATE, READ, READ_OR_SIGNED
 from astraflow.core.timestamps import iso
 from astraflow.scheduler.repository import Repository

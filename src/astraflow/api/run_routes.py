@@ -36,7 +36,7 @@ from astraflow.core.contract.runs import (
 )
 from astraflow.core.contract.workflows import Definition
 from astraflow.core.errors import Refused
-from astraflow.core.runs.facts import Problem
+from astraflow.core.runs.facts import TaskFailure
 from astraflow.core.runs.history import attempts_of, log_lines, timeline_of
 from astraflow.core.runs.projections import error_view
 from astraflow.core.security.policy import OPERATE, READ, START
@@ -66,7 +66,7 @@ _KEY_HEADER: Final = Header(
 )
 _run_request: Final = msgspec.json.Decoder(RunRequest)
 _rebind_request: Final = msgspec.json.Decoder(RebindRequest)
-_problem: Final = msgspec.json.Decoder(Problem)
+_problem: Final = msgspec.json.Decoder(TaskFailure)
 
 
 class RunEndpoints(Endpoints):

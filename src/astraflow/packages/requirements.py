@@ -12,7 +12,7 @@ from typing import Final
 
 from astraflow.core import errors
 from astraflow.core.workflow.manifest import Manifest
-from astraflow.core.workflow.problems import Problem
+from astraflow.core.workflow.problems import DefinitionProblem
 from astraflow.core.workflow.versions import is_specifier_set, parse_version
 
 __all__ = ["check_python", "has_hashes", "is_met", "without_unpinned"]
@@ -83,9 +83,11 @@ def _is_below(version: str, prefix: list[int]) -> bool:
     return padded[: len(prefix)] == prefix
 
 
-def without_unpinned(problems: list[Problem], dependencies: list[str]) -> list[Problem]:
+def without_unpinned(
+    problems: list[DefinitionProblem], dependencies: list[str]
+) -> list[DefinitionProblem]:
     """The problems that are left when dependencies may leave their version open."""
-    left: list[Problem] = []
+    left: list[DefinitionProblem] = []
     for problem in problems:
         place = problem.pointer.removeprefix(_DEPENDENCIES)
         is_about_one = problem.pointer.startswith(_DEPENDENCIES) and place.isdecimal()

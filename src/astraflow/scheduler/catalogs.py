@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 from astraflow.core import errors
-from astraflow.core.workflow import Catalog, Miss, NodeType, StaticCatalog
+from astraflow.core.workflow import Catalog, CatalogEntry, Miss, StaticCatalog
 from astraflow.core.workflow.manifest import Manifest
 from astraflow.core.workflow.versions import VersionKey, parse_version
 
@@ -220,14 +220,14 @@ class _TenantCatalog:
         package: str | None = None,
         version: str | None = None,
         min_version: str | None = None,
-    ) -> NodeType | Miss:
+    ) -> CatalogEntry | Miss:
         if version is not None:
             key = parse_version(version)
             if package is not None and key is not None and (package, key) in self._yanked:
                 return Miss.YANKED
             return self._all.find(node_type, package, version, min_version)
         newest = self._all.find(node_type, package, None, min_version)
-        name = newest.package_name if isinstance(newest, NodeType) else package
+        name = newest.package_name if isinstance(newest, CatalogEntry) else package
         active = self._active.get(name) if name is not None else None
         if active is None or not self._may_take(name, active, min_version):
             return newest

@@ -18,7 +18,7 @@ import msgspec
 from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.scheduler.blobs import Blobs
-from astraflow.scheduler.links import ArtifactLink, Links, UploadLink
+from astraflow.scheduler.links import DownloadLink, Links, UploadLink
 from astraflow.store.rows import ResourceRow
 from astraflow.store.store import Store
 
@@ -148,7 +148,7 @@ class Copies:
     def download_url(self, key: Key, ttl_s: float = DOWNLOAD_S) -> tuple[str, int]:
         """A link to the copy, and when it ends."""
         tenant, worker_id, resource_id = key
-        link = ArtifactLink(
+        link = DownloadLink(
             tenant=tenant,
             resource_id=resource_id,
             worker_id=worker_id,
@@ -157,9 +157,9 @@ class Copies:
         path = f"/api/v1/artifacts/{quote(resource_id, safe='/')}"
         return f"{self.origin}{path}?token={self._links.make(link)}", link.exp
 
-    def open_download(self, token: str, resource_id: str) -> ArtifactLink:
+    def open_download(self, token: str, resource_id: str) -> DownloadLink:
         """Raises: Refused."""
-        link = self._links.read(token, ArtifactLink)
+        link = self._links.read(token, DownloadLink)
         if link.resource_id != resource_id:
             raise errors.Refused(
                 errors.AUTH_INVALID_TOKEN, "the link is not valid, or not any more"

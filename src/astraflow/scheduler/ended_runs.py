@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from astraflow.core.engine.batch import NumberedFact
 from astraflow.core.runs.facts import CallOpened, Fact, decode_fact, width
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.transitions import replay
 from astraflow.scheduler.kept import Kept
 from astraflow.scheduler.plans import plan_bytes
@@ -44,7 +44,7 @@ class EndedRuns:
     def __init__(self, store: Store, plans: Plans) -> None:
         self._store = store
         self._plans = plans
-        self._kept: Kept[str, Run] = Kept(KEPT_BYTES, LARGEST_BYTES)
+        self._kept: Kept[str, RunRecord] = Kept(KEPT_BYTES, LARGEST_BYTES)
 
     async def facts(self, run_id: str) -> list[Fact]:
         """All facts of a run, in order."""
@@ -61,7 +61,7 @@ class EndedRuns:
             after = pages[-1].last
         return facts, size
 
-    async def run(self, row: RunRow) -> Run:
+    async def run(self, row: RunRow) -> RunRecord:
         """A stored run, folded."""
         known = self._kept.find(row.run_id)
         if known is not None:

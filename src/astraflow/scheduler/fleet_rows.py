@@ -22,8 +22,8 @@ from astraflow.core.fleet.installs import (
     PackageReported,
 )
 from astraflow.core.fleet.resources import GONE, ResourceFact, ResourceKey, ResourceRecord
-from astraflow.core.fleet.rollouts import Rollout, RolloutFact
-from astraflow.core.fleet.versions import ActiveVersion, VersionActivated
+from astraflow.core.fleet.rollouts import RolloutFact, RolloutRecord
+from astraflow.core.fleet.versions import ActiveVersionRecord, VersionActivated
 from astraflow.core.timestamps import iso
 from astraflow.store.rows import (
     ActiveRow,
@@ -61,7 +61,7 @@ def write_fleet(changes: Changes, fleet: list[FleetChange]) -> Iterator[Told]:
         elif isinstance(fact, InstallFact):
             last["install", fact.key] = change
         elif isinstance(fact, RolloutFact):
-            assert isinstance(change.after, Rollout)
+            assert isinstance(change.after, RolloutRecord)
             last["rollout", change.after.rollout_id] = change
         elif isinstance(fact, VersionActivated):
             last["active", fact.tenant, fact.name] = change
@@ -84,9 +84,9 @@ def _write(changes: Changes, change: FleetChange) -> None:
         else:
             assert isinstance(after, InstallIntent)
             changes.intents.append(install_row(after))
-    elif isinstance(after, Rollout):
+    elif isinstance(after, RolloutRecord):
         changes.rollouts.append(rollout_row(after))
-    elif isinstance(after, ActiveVersion):
+    elif isinstance(after, ActiveVersionRecord):
         changes.active_versions.append(ActiveRow(*msgspec.structs.astuple(after)))
     elif isinstance(fact, AffinityAcquired):
         row = AffinityRow(fact.tenant, fact.key, fact.worker_id, fact.acquired_at, fact.expires_at)
@@ -137,7 +137,7 @@ def install_of(row: InstallIntentRow) -> InstallIntent:
     )
 
 
-def rollout_row(rollout: Rollout) -> RolloutRow:
+def rollout_row(rollout: RolloutRecord) -> RolloutRow:
     return RolloutRow(
         rollout.tenant,
         rollout.rollout_id,

@@ -154,12 +154,12 @@ class SchedulerGauge:
         return {(tenant,): float(count) for tenant, count in sessions.items()}
 
 
-class _Details(msgspec.Struct):
+class _ReportDetails(msgspec.Struct):
     step: str = ""
 
 
 def _failed_step(details: bytes) -> str:
     try:
-        return msgspec.json.decode(details, type=_Details).step
+        return msgspec.json.decode(details, type=_ReportDetails).step
     except msgspec.DecodeError:
         return ""  # a worker may say anything there

@@ -15,7 +15,7 @@ import msgspec
 from astraflow.clock import Clock
 from astraflow.core import errors
 
-__all__ = ["ArchiveLink", "ArtifactLink", "Link", "Links", "UploadLink"]
+__all__ = ["ArchiveLink", "DownloadLink", "Link", "Links", "UploadLink"]
 
 MAX_CHARS: Final = 4_096
 _MAC_BYTES: Final = 32
@@ -35,7 +35,7 @@ class ArchiveLink(Link, frozen=True, tag="archive"):
     version: str
 
 
-class ArtifactLink(Link, frozen=True, tag="artifact"):
+class DownloadLink(Link, frozen=True, tag="artifact"):
     """Read the copy of a resource."""
 
     resource_id: str

@@ -7,8 +7,8 @@ import msgspec
 from astraflow.clock import Clock
 from astraflow.core.contract.packages import RolloutRequest
 from astraflow.core.engine.commands import ActivateVersion, RollBack, StartRollout
-from astraflow.core.fleet.rollouts import Rollout
-from astraflow.core.fleet.versions import ActiveVersion
+from astraflow.core.fleet.rollouts import RolloutRecord
+from astraflow.core.fleet.versions import ActiveVersionRecord
 from astraflow.core.ids import IdSource
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.repository import Repository
@@ -29,7 +29,7 @@ class Packages:
         self._clock = clock
         self._ids = ids
 
-    async def activate(self, tenant: str, name: str, version: str, by: str) -> ActiveVersion:
+    async def activate(self, tenant: str, name: str, version: str, by: str) -> ActiveVersionRecord:
         """Make a version the one that nodes without a version get. Fine if it is.
 
         Raises:
@@ -47,7 +47,9 @@ class Packages:
         assert active is not None, "what was activated is noted when it is committed"
         return active
 
-    async def roll_out(self, tenant: str, name: str, request: RolloutRequest, by: str) -> Rollout:
+    async def roll_out(
+        self, tenant: str, name: str, request: RolloutRequest, by: str
+    ) -> RolloutRecord:
         """Begin to bring a version to all workers.
 
         Raises:
@@ -58,7 +60,7 @@ class Packages:
         request.check()
         row = self.repository.find(tenant, name, request.version)
         at = self._clock.wall_ms()
-        rollout = Rollout(
+        rollout = RolloutRecord(
             rollout_id=self._ids.new(),
             tenant=tenant,
             name=name,
@@ -88,12 +90,12 @@ class Packages:
         await self._current.writer.barrier()
         return self.repository.active(tenant, name) or ""
 
-    async def rollouts(self, tenant: str, name: str) -> list[Rollout]:
+    async def rollouts(self, tenant: str, name: str) -> list[RolloutRecord]:
         """All that are kept of a package, newest first."""
         await self._current.writer.barrier()
         rows = await self._store.rollouts()
         found = [
-            msgspec.json.decode(row.body, type=Rollout)
+            msgspec.json.decode(row.body, type=RolloutRecord)
             for row in rows
             if row.tenant == tenant and row.name == name
         ]

@@ -23,7 +23,7 @@ from astraflow.store.rows import PlanRow
 
 if TYPE_CHECKING:
     from astraflow.core.workflow.catalog import Catalog
-    from astraflow.core.workflow.definition import Definition
+    from astraflow.core.workflow.definition import WorkflowDocument
     from astraflow.scheduler.catalogs import Catalogs
     from astraflow.store.store import Store
 
@@ -112,7 +112,7 @@ def _size(planned: Planned) -> int:
     return len(row.definition) + len(row.plan) + plan_bytes(planned.plan)
 
 
-def _plan(definition: Definition, catalog: Catalog) -> Plan:
+def _plan(definition: WorkflowDocument, catalog: Catalog) -> Plan:
     """Raises InvalidDocument with exactly the problems that validation reports."""
     try:
         plan = plan_workflow(definition, catalog)

@@ -26,7 +26,7 @@ import msgspec
 
 from astraflow.clock import Clock
 from astraflow.core import errors
-from astraflow.core.fleet.versions import EVERY_TENANT, ActiveVersion, PublishedVersion
+from astraflow.core.fleet.versions import EVERY_TENANT, ActiveVersionRecord, PublishedVersion
 from astraflow.core.workflow import core_manifest, decode_manifest
 from astraflow.core.workflow.manifest import Manifest
 from astraflow.core.workflow.versions import VersionKey, is_prerelease, parse_version
@@ -97,7 +97,7 @@ class Repository:
         # An archive that is published again must not be swept between its blob and its row.
         self._keeping = asyncio.Lock()
         self._rows: dict[str, dict[tuple[str, VersionKey], PackageRow]] = {}
-        self._active: dict[tuple[str, str], ActiveVersion] = {}
+        self._active: dict[tuple[str, str], ActiveVersionRecord] = {}
 
     async def load(self, claim: Claim) -> None:
         """Read what is stored; from here on changes are written under this claim."""
@@ -113,7 +113,7 @@ class Repository:
                 self._take_in(row)
         self._active.clear()
         for one in active:
-            self.note_active(ActiveVersion(*msgspec.structs.astuple(one)))
+            self.note_active(ActiveVersionRecord(*msgspec.structs.astuple(one)))
 
     def let_go(self) -> None:
         """Nothing is served now, so nothing may be changed."""
@@ -299,7 +299,7 @@ class Repository:
         self._announce(published_version(row), by, action)
         return row
 
-    def note_active(self, active: ActiveVersion) -> None:
+    def note_active(self, active: ActiveVersionRecord) -> None:
         """Another version is the one that nodes without a version get; that is stored."""
         self._active[active.tenant, active.name] = active
         self.catalogs.activate(active.tenant, active.name, active.version)
@@ -342,7 +342,7 @@ class Repository:
         final = [row for row in rows if not is_prerelease(_key(row)[1])]
         return next((row.version for row in (*final, *rows)), None)
 
-    def pointer(self, tenant: str, name: str) -> ActiveVersion | None:
+    def pointer(self, tenant: str, name: str) -> ActiveVersionRecord | None:
         """What was set as the active version, if anything was."""
         return self._active.get((tenant, name))
 

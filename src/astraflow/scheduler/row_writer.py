@@ -33,11 +33,11 @@ from astraflow.core.fleet.workers import (
 from astraflow.core.runs.facts import (
     CancelRequested,
     Fact,
-    Problem,
     RunAccepted,
     RunFinished,
     RunStarted,
     RunStatus,
+    TaskFailure,
     encode_fact,
     width,
 )
@@ -150,7 +150,7 @@ class RowWriter:
         self, changes: Changes, run_id: str, fact: Fact, submitted: dict[str, SubmitRun]
     ) -> RunChange | None:
         """Of several changes of one run in a transaction the last has it all."""
-        error: Problem | None = None
+        error: TaskFailure | None = None
         finished_at: int | None = None
         if isinstance(fact, RunAccepted):
             self._write_accepted(changes, fact, submitted[run_id])

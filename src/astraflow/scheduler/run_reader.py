@@ -11,8 +11,7 @@ from contextlib import aclosing
 
 from astraflow.clock import Clock
 from astraflow.core import errors
-from astraflow.core.contract.runs import KeyHolder, Node, RunWithoutNodes, WaitingFor
-from astraflow.core.contract.runs import Run as RunView
+from astraflow.core.contract.runs import KeyHolder, Node, Run, RunWithoutNodes, WaitingFor
 from astraflow.core.engine.batch import NumberedFact
 from astraflow.core.engine.waiting import Reason
 from astraflow.core.ids import NodeId
@@ -30,7 +29,7 @@ from astraflow.core.runs.projections import (
     view_node,
     view_run,
 )
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.story import concerns
 from astraflow.core.timestamps import iso
 from astraflow.core.workflow.plan import Feature
@@ -63,7 +62,7 @@ class RunReader:
         self._feed = feed
         self._clock = clock
 
-    async def view_run(self, tenant: str, run_id: str) -> RunView:
+    async def view_run(self, tenant: str, run_id: str) -> Run:
         """A run as clients see it. Raises: NotFound."""
         run = await self._find_run(tenant, run_id)
         waits = self._waits(run, range(len(run.plan.nodes)))
@@ -87,7 +86,7 @@ class RunReader:
         await self._durable(run)
         return view
 
-    def _waits(self, run: Run, nodes: Iterable[int]) -> dict[int, WaitingFor]:
+    def _waits(self, run: RunRecord, nodes: Iterable[int]) -> dict[int, WaitingFor]:
         """What each node that waits is waiting for at this moment."""
         if self._active(run.run_id) is not run:
             return {}
@@ -96,16 +95,16 @@ class RunReader:
         reasons = self._current.engine.ask.reasons(run, list(by_task))
         return {by_task[task]: view_reason(one, now, wall_ms) for task, one in reasons.items()}
 
-    def _active(self, run_id: str) -> Run | None:
+    def _active(self, run_id: str) -> RunRecord | None:
         return self._current.engine.ask.run(run_id)
 
-    async def _find_run(self, tenant: str, run_id: str) -> Run:
+    async def _find_run(self, tenant: str, run_id: str) -> RunRecord:
         active = self._active(run_id)
         if active is not None and active.tenant == tenant:
             return active
         return await self._ended.run(await self.get_row(tenant, run_id))
 
-    def _unacked(self, run: Run) -> dict[int, str]:
+    def _unacked(self, run: RunRecord) -> dict[int, str]:
         """The nodes of a run whose dispatch no worker has acknowledged, and until when one may."""
         if self._active(run.run_id) is not run:
             return {}
@@ -116,7 +115,7 @@ class RunReader:
             if task < len(run.plan.nodes)
         }
 
-    async def _durable(self, run: Run) -> None:
+    async def _durable(self, run: RunRecord) -> None:
         """Rule 2. An ended run was read from the store, or ended in a batch that is on its way."""
         await self._current.writer.barrier()
 
@@ -228,13 +227,13 @@ def view_reason(reason: Reason, now: float, wall_ms: int) -> WaitingFor:
     )
 
 
-def _place_of(run: Run, node_id: str) -> int:
+def _place_of(run: RunRecord, node_id: str) -> int:
     place = run.plan.index.get(NodeId(node_id))
     if place is None:
         raise errors.NotFound(errors.RUN_NODE_NOT_FOUND, f"no such node in the run: {node_id[:64]}")
     return place
 
 
-def _is_of(run: Run, call: int, place: int) -> bool:
+def _is_of(run: RunRecord, call: int, place: int) -> bool:
     """Whether a call executes the node, or is one in the chain round it."""
     return run.tasks[call].node == place or run.host_of(call) == place

@@ -19,7 +19,7 @@ from astraflow.scheduler.workflows import Workflows
 from astraflow.store.rows import RunRow
 from astraflow.store.store import Store
 
-__all__ = ["Accepted", "Runs", "Submission"]
+__all__ = ["Runs", "Submission", "SubmittedRun"]
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str | None = None
 
 
-class Accepted(msgspec.Struct, frozen=True):
+class SubmittedRun(msgspec.Struct, frozen=True):
     """The run that a submission has made, now or before."""
 
     run_id: str
@@ -69,7 +69,7 @@ class Runs:
         self._ids = ids
         self._remember_s = remember_s
 
-    async def submit(self, submission: Submission) -> Accepted:
+    async def submit(self, submission: Submission) -> SubmittedRun:
         """Take a run in; when this returns it is durable (P1).
 
         Raises:
@@ -104,7 +104,7 @@ class Runs:
             )
         )
         if made == run_id:
-            return Accepted(made, "queued", at, True)
+            return SubmittedRun(made, "queued", at, True)
         return await self._accepted_before(submission.tenant, made)
 
     async def _recall(self, engine: Engine, tenant: str, key: str | None) -> None:
@@ -119,7 +119,7 @@ class Runs:
             if age_s < self._remember_s:
                 engine.remember_submission(tenant, key, used.fingerprint, used.run_id, age_s)
 
-    async def _accepted_before(self, tenant: str, run_id: str) -> Accepted:
+    async def _accepted_before(self, tenant: str, run_id: str) -> SubmittedRun:
         """The run that the same key has made before (P3)."""
         row = await within(self._store.find_run(tenant, run_id))
         if row is None:
@@ -128,7 +128,7 @@ class Runs:
                 f"the run of this Idempotency-Key was removed by retention: {run_id}",
                 detail={"runId": run_id},
             )
-        return Accepted(run_id, row.status, row.created_at, False)
+        return SubmittedRun(run_id, row.status, row.created_at, False)
 
     async def _definition_of(self, submission: Submission) -> tuple[bytes, int | None]:
         if submission.definition is not None:

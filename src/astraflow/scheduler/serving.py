@@ -19,8 +19,8 @@ from astraflow.core.engine.engine import Engine
 from astraflow.core.engine.ownership import Ownership
 from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.fleet.resources import GONE
-from astraflow.core.fleet.rollouts import Rollout
-from astraflow.core.fleet.versions import ActiveVersion
+from astraflow.core.fleet.rollouts import RolloutRecord
+from astraflow.core.fleet.versions import ActiveVersionRecord
 from astraflow.core.fleet.workers import DrainIntent
 from astraflow.core.ids import IdSource
 from astraflow.core.protocol.events import Authenticate, GatewaySettings, ResumeTokens
@@ -38,7 +38,7 @@ from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.stale_workers import forget_stale_workers
 from astraflow.scheduler.suspects import Suspects
 from astraflow.scheduler.waits import STALL_S
-from astraflow.scheduler.writer import Gauge, Reached, Writer
+from astraflow.scheduler.writer import Reached, Writer, WriterGauge
 from astraflow.store.rows import RunRow
 from astraflow.store.store import Claim, Retention, Store
 
@@ -71,7 +71,7 @@ class Parts(msgspec.Struct, frozen=True):
     retention: Retention
     authenticate: Authenticate
     tokens: ResumeTokens
-    gauge: Gauge
+    gauge: WriterGauge
     reached: Reached
 
 
@@ -227,9 +227,9 @@ async def _restore_fleet(parts: Parts, engine: Engine) -> None:
     for package in await store.packages():
         engine.restore_version(published_version(package))
     for active in await store.active_versions():
-        engine.restore_version(ActiveVersion(*msgspec.structs.astuple(active)))
+        engine.restore_version(ActiveVersionRecord(*msgspec.structs.astuple(active)))
     for rollout in await store.rollouts(["running"]):
-        engine.restore_rollout(msgspec.json.decode(rollout.body, type=Rollout))
+        engine.restore_rollout(msgspec.json.decode(rollout.body, type=RolloutRecord))
 
 
 async def _restore_affinities(parts: Parts, engine: Engine) -> None:

@@ -18,7 +18,7 @@ from astraflow.core.engine.effects import (
     CopyFailed,
     Effect,
     LearnManifest,
-    Reply,
+    ReplyToCaller,
     SendDispatch,
     SendExport,
     SendInstall,
@@ -71,7 +71,7 @@ class ShellEffects:
         return msgspec.structs.replace(effect, dispatch=dispatch)
 
     def perform(self, effect: ShellEffect) -> None:
-        if isinstance(effect, Reply):
+        if isinstance(effect, ReplyToCaller):
             _reply(effect)
         elif isinstance(effect, LearnManifest):
             self._learn(effect.tenant, effect.manifest)
@@ -102,7 +102,7 @@ class ShellEffects:
             )
 
 
-def _reply(reply: Reply) -> None:
+def _reply(reply: ReplyToCaller) -> None:
     future = reply.token
     assert isinstance(future, asyncio.Future)
     if future.done():

@@ -6,7 +6,7 @@ from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.workflow import decode_definition, validate
 from astraflow.core.workflow.node_rules import UUID
-from astraflow.core.workflow.problems import Problem
+from astraflow.core.workflow.problems import DefinitionProblem
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.current import Current
 from astraflow.store.rows import WorkflowRow
@@ -27,7 +27,7 @@ class Workflows:
         self._clock = clock
         self._keep = keep
 
-    def validate(self, tenant: str, definition: bytes) -> list[Problem]:
+    def validate(self, tenant: str, definition: bytes) -> list[DefinitionProblem]:
         """All problems of a definition; none if the tenant could run it."""
         return validate(decode_definition(definition), self._catalogs.of(tenant))
 

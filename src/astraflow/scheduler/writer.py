@@ -41,7 +41,7 @@ from astraflow.store.rows import Changes, TenantEvent
 from astraflow.store.store import Claim, Store
 from astraflow.timer import WakeupTimer
 
-__all__ = ["EngineFailed", "Gauge", "Reached", "Writer", "pass_by"]
+__all__ = ["EngineFailed", "Reached", "Writer", "WriterGauge", "pass_by"]
 
 _log: Final = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class EngineFailed(Exception):
         """Whether it is known at what, so that it will not happen again."""
 
 
-class Gauge(Protocol):
+class WriterGauge(Protocol):
     """Who wants to know how the writer does."""
 
     def committed(self, seconds: float, batch: Batch) -> None: ...
@@ -101,7 +101,7 @@ class Writer:
         effects: ShellEffects,
         feed: Feed,
         clock: Clock,
-        gauge: Gauge,
+        gauge: WriterGauge,
         reached: Reached = pass_by,
         suspects: Suspects | None = None,
     ) -> None:

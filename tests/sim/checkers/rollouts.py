@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from astraflow.core.fleet.rollouts import Rollout
+from astraflow.core.fleet.rollouts import RolloutRecord
 from tests.sim.world import Violation
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class RolloutChecker:
     def on_rows(self, changes: Changes) -> None:
         active = {(row.tenant, row.name): row.version for row in changes.active_versions}
         for row in changes.rollouts:
-            rollout = msgspec.json.decode(row.body, type=Rollout)
+            rollout = msgspec.json.decode(row.body, type=RolloutRecord)
             place = (row.tenant, row.name)
             if self._running.setdefault(place, row.rollout_id) != row.rollout_id:
                 raise Violation("I27", f"two rollouts of {row.name} run at once")
@@ -55,7 +55,7 @@ class RolloutChecker:
             if row.state == "succeeded":
                 self._check_success(rollout, active.get(place))
 
-    def _check_success(self, rollout: Rollout, active: str | None) -> None:
+    def _check_success(self, rollout: RolloutRecord, active: str | None) -> None:
         if active != rollout.version:
             raise Violation("I28", f"a rollout of {rollout.version} ended well, active is {active}")
         if self.config.removals or self.config.commit_delay_s:

@@ -13,7 +13,7 @@ from astraflow.core.contract.events import Event
 from astraflow.core.contract.runs import Node
 from astraflow.core.contract.words import TERMINAL
 from astraflow.core.runs.projections import view_node, view_run
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.transitions import replay
 from astraflow.scheduler.runs import Submission
 from tests.sim.shells.config import draw_definition, node_uid
@@ -131,7 +131,7 @@ class Client:
                 return
         raise Violation("I20", f"node {place} of {run_id} was never as it is shown: {shown}")
 
-    def _check_shown(self, run_id: str, before: int, last: int) -> Run:
+    def _check_shown(self, run_id: str, before: int, last: int) -> RunRecord:
         stored = self.site.mirror.runs[run_id]
         if last > stored.last_event:
             raise Violation("I20", f"{run_id}: event {last} was shown before it was durable")

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from astraflow.core.runs.commands import Lease, Report, Start
+from astraflow.core.runs.commands import LeaseTask, Report, Start
 from astraflow.core.runs.decisions import decide
 from astraflow.core.runs.facts import encode_fact
 from astraflow.core.workflow import core_manifest
@@ -142,7 +142,7 @@ class Shelf:
         result = msgspec.Raw(b'{"v":"%b"}' % (b"x" * size))
         facts = [*first.facts]
         for command in (
-            Lease(0, "w1", 1, 30_000),
+            LeaseTask(0, "w1", 1, 30_000),
             Start(0, 1, "w1"),
             Report(0, 1, "w1", "SUCCEEDED", result),
         ):

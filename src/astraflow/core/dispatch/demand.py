@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import msgspec
 
 from astraflow.core import errors
-from astraflow.core.runs.facts import Problem
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.facts import TaskFailure
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.workflow.plan import ResourceRefValue, bind, find_resource_refs
 
 __all__ = ["Demand", "bound_parameters", "conflict_of", "demand_of", "lock_of", "refs_of"]
@@ -38,7 +38,7 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
         return self.pin if self.pin is not None else self.sticky
 
 
-def bound_parameters(run: Run, task: int) -> bytes:
+def bound_parameters(run: RunRecord, task: int) -> bytes:
     """The parameters of a ready task: as authored, with the committed results of its upstream (P4)."""
     call = run.tasks[task].call
     node = run.node_of(task)
@@ -59,7 +59,7 @@ def bound_parameters(run: Run, task: int) -> bytes:
     return bind(node, result_of)
 
 
-def _given_payload(run: Run, task: int) -> bytes | None:
+def _given_payload(run: RunRecord, task: int) -> bytes | None:
     """What a middleware gave its host in place of its parameters: the innermost that gave something."""
     for link in (task, *run.callers_of(task)):
         call = run.tasks[link].call
@@ -68,7 +68,7 @@ def _given_payload(run: Run, task: int) -> bytes | None:
     return None
 
 
-def refs_of(run: Run, task: int, parameters: bytes) -> Sequence[ResourceRefValue]:
+def refs_of(run: RunRecord, task: int, parameters: bytes) -> Sequence[ResourceRefValue]:
     """PROTOCOL §4: "After binding, every {"resourceRef": {…}} found in the parameters joins
     `resource_refs`"."""
     authored = run.node_of(task).resource_refs
@@ -78,7 +78,7 @@ def refs_of(run: Run, task: int, parameters: bytes) -> Sequence[ResourceRefValue
     return list(dict.fromkeys((*authored, *bound)))
 
 
-def conflict_of(refs: Sequence[ResourceRefValue]) -> Problem | None:
+def conflict_of(refs: Sequence[ResourceRefValue]) -> TaskFailure | None:
     """Resources on two workers cannot be used by one task."""
     if len(refs) < 2:
         return None
@@ -86,11 +86,11 @@ def conflict_of(refs: Sequence[ResourceRefValue]) -> Problem | None:
     if len(workers) < 2:
         return None
     message = f"the task refers to resources of several workers: {', '.join(workers)}"
-    return Problem(errors.RESOURCE_CONFLICT.code, "CONFIGURATION", message)
+    return TaskFailure(errors.RESOURCE_CONFLICT.code, "CONFIGURATION", message)
 
 
 def demand_of(
-    run: Run, task: int, refs: Sequence[ResourceRefValue], sticky: str | None = None
+    run: RunRecord, task: int, refs: Sequence[ResourceRefValue], sticky: str | None = None
 ) -> Demand:
     """The demand of a task whose references are known not to conflict."""
     node = run.node_of(task)
@@ -107,7 +107,7 @@ def demand_of(
     )
 
 
-def lock_of(run: Run, task: int) -> tuple[str, str | None] | None:
+def lock_of(run: RunRecord, task: int) -> tuple[str, str | None] | None:
     """The concurrency key that a task needs, and the chain that lends it: those that it waits for may use a key which
     for others is taken."""
     key = run.node_of(task).concurrency_key

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from astraflow.core.dispatch.demand import Demand
-from astraflow.core.dispatch.ranking import Node
+from astraflow.core.dispatch.ranking import RankNode
 from astraflow.core.workflow.plan import AffinityHint
 
 __all__ = ["Entry", "Line", "Lock", "Pool", "RunFlow", "Share", "TenantFlow"]
@@ -56,7 +56,7 @@ class Entry:
         return self.demand.tenant
 
 
-class TenantFlow(Node):
+class TenantFlow(RankNode):
     """The virtual time of a tenant; lists its runs that may be served."""
 
     __slots__ = ("name", "now_run", "tag", "waiting", "weight")
@@ -70,7 +70,7 @@ class TenantFlow(Node):
         self.now_run = 0.0  # the virtual time of its runs
 
 
-class RunFlow(Node):
+class RunFlow(RankNode):
     """The virtual time of a run; lists its shares that may be served."""
 
     __slots__ = ("run_id", "tag", "tenant", "waiting", "watch", "watched")
@@ -86,7 +86,7 @@ class RunFlow(Node):
         self.watched: dict[Pool, None] = {}  # those in `watch`
 
 
-class Pool(Node):
+class Pool(RankNode):
     """Members that wait for the same thing: a place for their demand, or a concurrency key. Lists the hidden ones."""
 
     __slots__ = ("demand", "guard", "lock", "locks", "members", "until")
@@ -101,7 +101,7 @@ class Pool(Node):
         self.guard: Any = None  # the member that is shown, before all that are hidden
 
 
-class Share(Node):
+class Share(RankNode):
     """The tasks of one run with one demand; lists its lines that may be served."""
 
     __slots__ = ("count", "plain", "pool", "run")
@@ -114,7 +114,7 @@ class Share(Node):
         self.count = 0  # all lines
 
 
-class Line(Node):
+class Line(RankNode):
     """The tasks of one run with one demand and one key, by priority and age (in `heap`)."""
 
     __slots__ = ("pool", "run", "share")

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush, heapreplace
 
-__all__ = ["Lease", "LeaseTable"]
+__all__ = ["AttemptLease", "LeaseTable"]
 
 
-class Lease:
+class AttemptLease:
     """The claim of one worker on one attempt."""
 
     __slots__ = (
@@ -74,27 +74,27 @@ class LeaseTable:
     """All leases that are not over, by task, by worker and by when they end."""
 
     def __init__(self) -> None:
-        self._leases: dict[str, Lease] = {}
-        self._by_worker: dict[tuple[str, str], dict[str, Lease]] = {}
+        self._leases: dict[str, AttemptLease] = {}
+        self._by_worker: dict[tuple[str, str], dict[str, AttemptLease]] = {}
         self._ends: list[tuple[float, str, int]] = []
 
     def __len__(self) -> int:
         return len(self._leases)
 
-    def __iter__(self) -> Iterator[Lease]:
+    def __iter__(self) -> Iterator[AttemptLease]:
         return iter(self._leases.values())
 
-    def grant(self, lease: Lease) -> None:
+    def grant(self, lease: AttemptLease) -> None:
         assert lease.task_id not in self._leases, "a task has one lease at a time"
         self._leases[lease.task_id] = lease
         self._by_worker.setdefault((lease.tenant, lease.worker_id), {})[lease.task_id] = lease
         heappush(self._ends, (lease.until, lease.task_id, lease.attempt))
 
-    def find(self, task_id: str, attempt: int) -> Lease | None:
+    def find(self, task_id: str, attempt: int) -> AttemptLease | None:
         lease = self._leases.get(task_id)
         return lease if lease is not None and lease.attempt == attempt else None
 
-    def of_worker(self, tenant: str, worker_id: str) -> list[Lease]:
+    def of_worker(self, tenant: str, worker_id: str) -> list[AttemptLease]:
         return list(self._by_worker.get((tenant, worker_id), {}).values())
 
     def renew(
@@ -111,7 +111,7 @@ class LeaseTable:
                 lease.until = max(lease.until, now + lease.ttl_s)
         return stop
 
-    def end(self, task_id: str, attempt: int) -> Lease | None:
+    def end(self, task_id: str, attempt: int) -> AttemptLease | None:
         """The attempt is over; returns its lease if there was one."""
         lease = self.find(task_id, attempt)
         if lease is None:
@@ -128,7 +128,7 @@ class LeaseTable:
         """No lease ends before this time."""
         return self._ends[0][0] if self._ends else None
 
-    def expired(self, now: float) -> list[Lease]:
+    def expired(self, now: float) -> list[AttemptLease]:
         """The leases that have run out. They stay until `end` is called."""
         over = []
         while self._ends and self._ends[0][0] <= now:

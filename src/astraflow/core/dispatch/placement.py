@@ -17,7 +17,7 @@ import msgspec
 
 from astraflow.core.dispatch.demand import Demand
 from astraflow.core.fleet.workers import WorkerEntry, WorkerTable
-from astraflow.core.runs.facts import WaitingFor
+from astraflow.core.runs.facts import WaitReason
 
 __all__ = ["LOOKED_AT", "NoPlace", "choose", "find_place", "is_offered", "offers"]
 
@@ -32,7 +32,7 @@ NAMED: Final = 3
 class NoPlace(msgspec.Struct, frozen=True):
     """Why there is no place, as the task will say it."""
 
-    waiting_for: WaitingFor
+    waiting_for: WaitReason
 
 
 def offers(worker: WorkerEntry, demand: Demand) -> bool:
@@ -86,12 +86,12 @@ def _only(worker_id: str, demand: Demand, workers: WorkerTable) -> WorkerEntry |
     worker = workers.find(demand.tenant, worker_id)
     if worker is None or not worker.is_reachable:
         away = f"worker {worker_id} {_why_away(worker)}"
-        return NoPlace(WaitingFor("affinity" if demand.pin is None else "resource", away))
+        return NoPlace(WaitReason("affinity" if demand.pin is None else "resource", away))
     if not offers(worker, demand):
         wanted = f"{demand.package_name} {demand.package_version} on worker {worker_id}"
-        return NoPlace(WaitingFor("package", wanted))
+        return NoPlace(WaitReason("package", wanted))
     if not worker.is_available or not worker.has_room_for(demand.node_type):
-        return NoPlace(WaitingFor("slot", f"worker {worker_id} {_why_full(worker, demand)}"))
+        return NoPlace(WaitReason("slot", f"worker {worker_id} {_why_full(worker, demand)}"))
     return worker
 
 
@@ -111,13 +111,13 @@ def _why_full(worker: WorkerEntry, demand: Demand) -> str:
     return "is busy"
 
 
-def _why(demand: Demand, workers: WorkerTable) -> WaitingFor:
+def _why(demand: Demand, workers: WorkerTable) -> WaitReason:
     known = workers.of_tenant(demand.tenant)
     reachable = [one for one in known if one.is_reachable]
     if not reachable:
         there = [one for one in known if one.session_id is not None][:NAMED]
         named = "; ".join(f"worker {one.worker_id} {_why_away(one)}" for one in there)
-        return WaitingFor("worker", named or "no worker is online")
+        return WaitReason("worker", named or "no worker is online")
     wanted = f"{demand.package_name} {demand.package_version}"
     with_package = [
         one
@@ -125,14 +125,14 @@ def _why(demand: Demand, workers: WorkerTable) -> WaitingFor:
         if demand.package_version in one.offer.packages.get(demand.package_name, ())
     ]
     if not with_package:
-        return WaitingFor("package", f"no worker online offers {wanted}")
+        return WaitReason("package", f"no worker online offers {wanted}")
     fitting = [one for one in with_package if offers(one, demand)]
     if not fitting:
-        return WaitingFor("worker", f"no worker with {wanted} has {_asked(demand)}")
+        return WaitReason("worker", f"no worker with {wanted} has {_asked(demand)}")
     if len(fitting) <= NAMED:
         full = "; ".join(f"worker {one.worker_id} {_why_full(one, demand)}" for one in fitting)
-        return WaitingFor("slot", full)
-    return WaitingFor("slot", f"all {len(fitting)} workers with {wanted} are busy")
+        return WaitReason("slot", full)
+    return WaitReason("slot", f"all {len(fitting)} workers with {wanted} are busy")
 
 
 def _asked(demand: Demand) -> str:

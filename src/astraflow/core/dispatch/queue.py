@@ -25,7 +25,7 @@ import msgspec
 
 from astraflow.core.dispatch.demand import Demand
 from astraflow.core.dispatch.flows import Entry, Line, Lock, Pool, RunFlow, Share, TenantFlow
-from astraflow.core.dispatch.ranking import Node, Rank
+from astraflow.core.dispatch.ranking import Rank, RankNode
 from astraflow.core.workflow.plan import AffinityHint
 
 __all__ = ["Entry", "ReadyQueue"]
@@ -35,7 +35,7 @@ class ReadyQueue:
     """All tasks that may be placed, or may be after a delay."""
 
     def __init__(self) -> None:
-        self._order = Node()
+        self._order = RankNode()
         self._tenants: dict[str, TenantFlow] = {}
         self._runs: dict[str, RunFlow] = {}
         self._pools: dict[Demand, Pool] = {}

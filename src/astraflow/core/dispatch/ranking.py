@@ -11,19 +11,19 @@ from collections.abc import Callable
 from heapq import heappop, heappush, heapreplace
 from typing import Any
 
-__all__ = ["Node", "Rank"]
+__all__ = ["Rank", "RankNode"]
 
 Rank = tuple[float, ...]
 """What comes first has the smallest."""
 
 
-class Node:
+class RankNode:
     """Something that is listed in another node, and lists others itself."""
 
     __slots__ = ("heap", "home", "rank")
 
     def __init__(self) -> None:
-        self.home: Node | None = None
+        self.home: RankNode | None = None
         self.rank: Rank = ()
         self.heap: list[Any] = []  # of rank and thing
 
@@ -31,7 +31,7 @@ class Node:
         """Of two with the same rank either may come first: they are the same thing, listed twice."""
         return False
 
-    def put(self, one: Node, rank: Rank) -> None:
+    def put(self, one: RankNode, rank: Rank) -> None:
         """List a thing, or list it again if it comes earlier than it is listed."""
         if one.home is self and one.rank <= rank:
             return

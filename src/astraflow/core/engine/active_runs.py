@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.run import RunRecord
 
 __all__ = ["ActiveRuns", "split_task_id"]
 
@@ -21,40 +21,40 @@ class ActiveRuns:
     """By run id. `tasks` counts the nodes of all of them."""
 
     def __init__(self) -> None:
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, RunRecord] = {}
         self._calls: dict[str, tuple[str, int]] = {}  # the ids of calls → run, task
         self.tasks = 0
 
     def __len__(self) -> int:
         return len(self._runs)
 
-    def __iter__(self) -> Iterator[Run]:
+    def __iter__(self) -> Iterator[RunRecord]:
         return iter(self._runs.values())
 
     def __contains__(self, run_id: object) -> bool:
         return run_id in self._runs
 
-    def __getitem__(self, run_id: str) -> Run:
+    def __getitem__(self, run_id: str) -> RunRecord:
         return self._runs[run_id]
 
-    def get(self, run_id: str) -> Run | None:
+    def get(self, run_id: str) -> RunRecord | None:
         return self._runs.get(run_id)
 
-    def add(self, run: Run) -> None:
+    def add(self, run: RunRecord) -> None:
         self._runs[run.run_id] = run
         self.tasks += len(run.plan.nodes)
 
-    def remove(self, run: Run) -> None:
+    def remove(self, run: RunRecord) -> None:
         del self._runs[run.run_id]
         self.tasks -= len(run.plan.nodes)
         for task in run.tasks:
             if task.call is not None:
                 del self._calls[task.call.call_id]
 
-    def add_call(self, call_id: str, run: Run, task: int) -> None:
+    def add_call(self, call_id: str, run: RunRecord, task: int) -> None:
         self._calls[call_id] = (run.run_id, task)
 
-    def find_call(self, call_id: str) -> tuple[Run, int] | None:
+    def find_call(self, call_id: str) -> tuple[RunRecord, int] | None:
         place = self._calls.get(call_id)
         return None if place is None else (self._runs[place[0]], place[1])
 
@@ -63,7 +63,7 @@ class ActiveRuns:
         """The ids of the calls of active runs."""
         return list(self._calls)
 
-    def find_task(self, tenant: str, task_id: str) -> tuple[Run, int] | None:
+    def find_task(self, tenant: str, task_id: str) -> tuple[RunRecord, int] | None:
         """An active task of this tenant. Another tenant's looks the same as none (P15)."""
         place = self._calls.get(task_id) or split_task_id(task_id)
         run = self._runs.get(place[0]) if place is not None else None

@@ -12,7 +12,7 @@ from astraflow.core.engine.effects import SendNextResponse
 from astraflow.core.protocol import business
 from astraflow.core.runs.calls import has_timed_out
 from astraflow.core.runs.consequences import LendSlot, RefuseCall
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Failed, Succeeded
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["answer_call", "answer_ended_calls", "lend_slot", "lenders_of", "refuse_call"]
 
 
-def lenders_of(run: Run, task: int) -> list[str]:
+def lenders_of(run: RunRecord, task: int) -> list[str]:
     """The ids of the tasks that wait for this one: those it was called by, directly or not."""
     found = []
     call = run.tasks[task].call
@@ -31,7 +31,7 @@ def lenders_of(run: Run, task: int) -> list[str]:
     return found
 
 
-def answer_call(view: View, run: Run, task: int) -> None:
+def answer_call(view: View, run: RunRecord, task: int) -> None:
     """Tell the attempt that waits for an ended call how it ended, if its worker has a session."""
     call = run.tasks[task].call
     assert call is not None
@@ -52,20 +52,20 @@ def answer_call(view: View, run: Run, task: int) -> None:
     _answer(view, run, call.parent, call.request_id, run.tasks[task].result, error)
 
 
-def refuse_call(view: View, run: Run, effect: RefuseCall) -> None:
+def refuse_call(view: View, run: RunRecord, effect: RefuseCall) -> None:
     """Tell the attempt that its call was not taken."""
     error = _error(errors.CATALOGUE[effect.code], "CONFIGURATION")
     _answer(view, run, effect.task, effect.request_id, None, error)
 
 
-def answer_ended_calls(view: View, run: Run, parent: int, attempt: int) -> None:
+def answer_ended_calls(view: View, run: RunRecord, parent: int, attempt: int) -> None:
     """After a new session: "an unanswered one is … answered from the store" (PROTOCOL §10)."""
     for (caller, of_attempt, _), task in run.calls.items():
         if caller == parent and of_attempt == attempt and run.tasks[task].is_terminal:
             answer_call(view, run, task)
 
 
-def lend_slot(view: View, run: Run, effect: LendSlot) -> None:
+def lend_slot(view: View, run: RunRecord, effect: LendSlot) -> None:
     """Free the slot of an attempt that waits for its calls, or take it again."""
     task = run.tasks[effect.task]
     lease = view.leases.find(run.task_id(effect.task), task.attempt)
@@ -84,7 +84,7 @@ def lend_slot(view: View, run: Run, effect: LendSlot) -> None:
 
 def _answer(
     view: View,
-    run: Run,
+    run: RunRecord,
     parent: int,
     request_id: str,
     result: msgspec.Raw | None,

@@ -11,7 +11,7 @@ from typing import ClassVar
 import msgspec
 
 from astraflow.core.fleet.resources import ResourceKey
-from astraflow.core.fleet.rollouts import Rollout
+from astraflow.core.fleet.rollouts import RolloutRecord
 from astraflow.core.fleet.workers import DrainIntent
 from astraflow.core.runs.accept import Kept
 from astraflow.core.workflow.plan import Plan
@@ -203,7 +203,7 @@ class StartRollout(OperatorCommand, frozen=True, kw_only=True):
     """Bring a version to all workers."""
 
     action: ClassVar[str] = "pkg.rollout"
-    rollout: Rollout
+    rollout: RolloutRecord
 
 
 class RollBack(OperatorCommand, frozen=True, kw_only=True):

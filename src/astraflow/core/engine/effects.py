@@ -10,7 +10,7 @@ import msgspec
 
 from astraflow.core.errors import AstraflowError
 from astraflow.core.fleet.resources import ResourceKey, ResourceRecord
-from astraflow.core.fleet.versions import ActiveVersion, PublishedVersion
+from astraflow.core.fleet.versions import ActiveVersionRecord, PublishedVersion
 from astraflow.core.fleet.workers import DrainIntent
 from astraflow.core.protocol.business import Dispatch, ExecCancel, NextResponse
 from astraflow.core.protocol.wire import Wire
@@ -23,7 +23,7 @@ __all__ = [
     "CopyFailed",
     "Effect",
     "LearnManifest",
-    "Reply",
+    "ReplyToCaller",
     "SendDispatch",
     "SendDrain",
     "SendExport",
@@ -120,7 +120,7 @@ class ShellEffect(Effect, frozen=True):
     """The base of what the shell does, not the sessions."""
 
 
-class Reply(ShellEffect, frozen=True):
+class ReplyToCaller(ShellEffect, frozen=True):
     """Answer a caller of the API."""
 
     token: object
@@ -145,4 +145,4 @@ class CopyFailed(ShellEffect, frozen=True):
 class Activated(ShellEffect, frozen=True):
     """Another version of a package is active."""
 
-    active: ActiveVersion
+    active: ActiveVersionRecord

@@ -96,8 +96,8 @@ from astraflow.core.engine.stopping import (
 from astraflow.core.engine.view import View
 from astraflow.core.fleet.installs import InstallIntent
 from astraflow.core.fleet.resources import ResourceRecord
-from astraflow.core.fleet.rollouts import Rollout
-from astraflow.core.fleet.versions import ActiveVersion, PublishedVersion
+from astraflow.core.fleet.rollouts import RolloutRecord
+from astraflow.core.fleet.versions import ActiveVersionRecord, PublishedVersion
 from astraflow.core.fleet.workers import DrainIntent, WorkerBound
 from astraflow.core.protocol.events import (
     Acked,
@@ -316,14 +316,14 @@ class Engine:
         """An intent that is stored, confirmed or not; a worker that registers is compared with it."""
         self.view.installs.put(intent)
 
-    def restore_version(self, version: PublishedVersion | ActiveVersion) -> None:
+    def restore_version(self, version: PublishedVersion | ActiveVersionRecord) -> None:
         """A version that is published, or yanked, or set as the active one."""
         if isinstance(version, PublishedVersion):
             self.view.versions.publish(version)
         else:
             self.view.versions.put(version)
 
-    def restore_rollout(self, rollout: Rollout) -> None:
+    def restore_rollout(self, rollout: RolloutRecord) -> None:
         """A rollout that runs."""
         self.view.rollouts.put(rollout)
         watch_rollouts(self.view)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from astraflow.core import errors
 from astraflow.core.engine.commands import CancelRun, SubmitRun
-from astraflow.core.engine.effects import Reply
+from astraflow.core.engine.effects import ReplyToCaller
 from astraflow.core.engine.resources import check_refs
 from astraflow.core.engine.timers import DeadlineDue
 from astraflow.core.engine.view import View
@@ -20,9 +20,9 @@ def submit_run(view: View, request: SubmitRun) -> None:
     try:
         run_id = _submit(view, request)
     except errors.AstraflowError as error:
-        view.batch.effects.append(Reply(request.token, None, error))
+        view.batch.effects.append(ReplyToCaller(request.token, None, error))
         return
-    view.batch.effects.append(Reply(request.token, run_id))
+    view.batch.effects.append(ReplyToCaller(request.token, run_id))
 
 
 def _submit(view: View, request: SubmitRun) -> str:
@@ -67,8 +67,8 @@ def cancel_run(view: View, request: CancelRun) -> None:
     run = view.runs.get(request.run_id)
     if run is None or run.tenant != request.tenant:
         missing = errors.NotFound(errors.RUN_NOT_FOUND, f"no active run: {request.run_id}")
-        view.batch.effects.append(Reply(request.token, None, missing))
+        view.batch.effects.append(ReplyToCaller(request.token, None, missing))
         return
     grace_ms = view.settings.cancel_grace_ms if request.grace_ms is None else request.grace_ms
     view.decide(run, Cancel(request.by, grace_ms))
-    view.batch.effects.append(Reply(request.token, request.run_id))
+    view.batch.effects.append(ReplyToCaller(request.token, request.run_id))

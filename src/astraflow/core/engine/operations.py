@@ -34,7 +34,7 @@ from astraflow.core.fleet.workers import (
     WorkerSeen,
 )
 from astraflow.core.runs.commands import Restart
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.run import RunRecord
 
 if TYPE_CHECKING:
     from astraflow.core.engine.view import View
@@ -124,7 +124,7 @@ def rebind_run(view: View, command: RebindRun) -> None:
         _restart(view, run)
 
 
-def _restart(view: View, run: Run) -> None:
+def _restart(view: View, run: RunRecord) -> None:
     grace_ms = view.settings.cancel_grace_ms
     for index, task in enumerate(run.tasks):
         if task.is_held and task.open_calls == 0:

@@ -37,7 +37,7 @@ from astraflow.core.fleet.installs import (
 from astraflow.core.fleet.workers import WorkerEntry, WorkerPackageChanged
 from astraflow.core.protocol import business
 from astraflow.core.runs.commands import Fail
-from astraflow.core.runs.facts import Problem, WaitingFor
+from astraflow.core.runs.facts import TaskFailure, WaitReason
 from astraflow.core.workflow.versions import parse_version
 
 __all__ = [
@@ -281,13 +281,13 @@ def _give_up(view: View, demand: Demand, failed: list[InstallIntent]) -> None:
         f"{name} could not be installed on any of {len(failed)} workers; "
         f"the first: {problem.message}"
     )
-    error = Problem(problem.code, "CONFIGURATION", told, retryable=False)
+    error = TaskFailure(problem.code, "CONFIGURATION", told, retryable=False)
     for entry in view.queue.waiting_with(demand):
         view.queue.forget(entry.run_id, entry.task)
         view.decide(view.runs[entry.run_id], Fail(entry.task, error))
 
 
-def why_no_package(view: View, demand: Demand) -> WaitingFor | None:
+def why_no_package(view: View, demand: Demand) -> WaitReason | None:
     """What is being done so that the demand has a place, if something is."""
     name, version = demand.package_name, demand.package_version
     for worker in _candidates(view, demand):
@@ -296,5 +296,5 @@ def why_no_package(view: View, demand: Demand) -> WaitingFor | None:
             continue
         doing = "waits to install" if intent.state == "wanted" else f"is {intent.state}"
         trouble = f" again, after: {intent.error.message}" if intent.error is not None else ""
-        return WaitingFor("package", f"worker {worker.worker_id} {doing} {name} {version}{trouble}")
+        return WaitReason("package", f"worker {worker.worker_id} {doing} {name} {version}{trouble}")
     return None

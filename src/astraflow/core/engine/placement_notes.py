@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from astraflow.core.dispatch.demand import Demand
-from astraflow.core.runs.facts import Problem
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.facts import TaskFailure
+from astraflow.core.runs.run import RunRecord
 
 __all__ = ["PlacementNotes"]
 
@@ -15,7 +15,7 @@ class PlacementNotes:
     def __init__(self) -> None:
         self.has_more = False  # placing ended at its budget
         self.unplaceable: list[
-            tuple[Run, int, Problem]
+            tuple[RunRecord, int, TaskFailure]
         ] = []  # to be failed, right after the decision
         self._bindings: dict[str, dict[str, str]] = {}
         self._pins: dict[Demand, float] = {}

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 import msgspec
 
-from astraflow.core.dispatch import Lease, NoPlace, choose
+from astraflow.core.dispatch import AttemptLease, NoPlace, choose
 from astraflow.core.dispatch.demand import Demand, bound_parameters, refs_of
 from astraflow.core.dispatch.placement import find_place, is_offered
 from astraflow.core.dispatch.queue import Entry
@@ -20,10 +20,10 @@ from astraflow.core.fleet.resources import ResourceRecord
 from astraflow.core.fleet.workers import WorkerEntry
 from astraflow.core.protocol import business
 from astraflow.core.runs.calls import chain_index_of
-from astraflow.core.runs.commands import Lease as LeaseTask
+from astraflow.core.runs.commands import LeaseTask as LeaseTask
 from astraflow.core.runs.commands import Wait
-from astraflow.core.runs.facts import WaitingFor
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.facts import WaitReason
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.workflow.plan import ResourceRefValue
 
 __all__ = ["place", "say_what_is_waited_for", "why_no_place"]
@@ -58,7 +58,7 @@ def place(view: View) -> None:
     view.placing.has_more = budget <= 0
 
 
-def _place_one(view: View, run: Run, entry: Entry) -> bool:
+def _place_one(view: View, run: RunRecord, entry: Entry) -> bool:
     demand = entry.demand
     chosen = find_place(demand, view.workers, *_preferred(view, entry))
     if chosen is not None:
@@ -82,7 +82,7 @@ def _preferred(view: View, entry: Entry) -> tuple[str | None, str | None]:
     return (record.worker_id if record is not None else None, bound_to)
 
 
-def _is_elsewhere(view: View, run: Run, entry: Entry) -> bool:
+def _is_elsewhere(view: View, run: RunRecord, entry: Entry) -> bool:
     """Whether the task has another place than when it was queued: its affinity key has found a worker, or has left
     it; or an upstream task has ended since that a join did not wait for, or that made a resource again, and its
     result names one."""
@@ -92,18 +92,18 @@ def _is_elsewhere(view: View, run: Run, entry: Entry) -> bool:
     return (run.takes_back or not run.is_simple) and _needs_more(view, run, entry)
 
 
-def _may_be_placed(run: Run, task: int) -> bool:
+def _may_be_placed(run: RunRecord, task: int) -> bool:
     state = run.tasks[task]
     return run.cancel is None and state.is_waiting and state.open_calls == 0
 
 
-def _needs_more(view: View, run: Run, entry: Entry) -> bool:
+def _needs_more(view: View, run: RunRecord, entry: Entry) -> bool:
     refs = refs_of(run, entry.task, bound_parameters(run, entry.task))
     pins = {ref.worker_id for ref in view.locate(run.tenant, refs) if ref.worker_id is not None}
     return bool(pins) and pins != {entry.demand.pin}
 
 
-def _key_is_free(view: View, run: Run, entry: Entry) -> bool:
+def _key_is_free(view: View, run: RunRecord, entry: Entry) -> bool:
     assert entry.lock is not None
     return view.keys.is_free(entry.tenant, entry.lock[0], lenders_of(run, entry.task))
 
@@ -131,7 +131,7 @@ def _watch_pin(view: View, demand: Demand) -> None:
         view.placing.forget_pin(demand)
 
 
-def _lease(view: View, run: Run, entry: Entry, worker: WorkerEntry) -> None:
+def _lease(view: View, run: RunRecord, entry: Entry, worker: WorkerEntry) -> None:
     settings = view.settings
     ttl_ms = int(settings.lease_ttl_s * 1000)
     task = entry.task
@@ -140,7 +140,7 @@ def _lease(view: View, run: Run, entry: Entry, worker: WorkerEntry) -> None:
     node = run.node_of(task)
     attempt = run.tasks[task].attempt
     task_id = run.task_id(task)
-    lease = Lease(
+    lease = AttemptLease(
         run.tenant,
         run.run_id,
         task,
@@ -173,7 +173,7 @@ def _lease(view: View, run: Run, entry: Entry, worker: WorkerEntry) -> None:
 
 
 def _dispatch_frame(
-    run: Run,
+    run: RunRecord,
     task: int,
     worker: WorkerEntry,
     ttl_ms: int,
@@ -241,11 +241,11 @@ def say_what_is_waited_for(view: View) -> None:
                 return
 
 
-def why_no_place(view: View, demand: Demand) -> WaitingFor:
+def why_no_place(view: View, demand: Demand) -> WaitReason:
     """What the tasks of a demand wait for."""
     chosen = choose(demand, view.workers)
     if not isinstance(chosen, NoPlace):
-        return WaitingFor("slot", "")
+        return WaitReason("slot", "")
     if chosen.waiting_for.kind == "package":
         return why_no_package(view, demand) or chosen.waiting_for
     return chosen.waiting_for

@@ -9,7 +9,7 @@ from astraflow.core.engine.view import View
 from astraflow.core.engine.waiting import Reason, Reasons
 from astraflow.core.fleet.installs import InstallIntent
 from astraflow.core.fleet.workers import WorkerEntry
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.run import RunRecord
 
 __all__ = ["Queries"]
 
@@ -24,17 +24,17 @@ class Queries:
 
     # -- runs -------------------------------------------------------------------------------
 
-    def run(self, run_id: str) -> Run | None:
+    def run(self, run_id: str) -> RunRecord | None:
         """An active run."""
         return self._view.runs.get(run_id)
 
-    def reasons(self, run: Run, tasks: list[int]) -> dict[int, Reason]:
+    def reasons(self, run: RunRecord, tasks: list[int]) -> dict[int, Reason]:
         """Why tasks of an active run wait, for those that do."""
         reasons = Reasons(self._view)
         found = ((task, reasons.of(run, task)) for task in tasks)
         return {task: reason for task, reason in found if reason is not None}
 
-    def unacked(self, run: Run) -> list[tuple[int, float]]:
+    def unacked(self, run: RunRecord) -> list[tuple[int, float]]:
         """The tasks of an active run whose dispatch no worker has acknowledged, and until when one may (monotonic)."""
         timeout_s = self._view.settings.dispatch_ack_timeout_s
         return [

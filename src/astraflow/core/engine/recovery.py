@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from astraflow.core.dispatch import Lease
+from astraflow.core.dispatch import AttemptLease
 from astraflow.core.engine.calls import lenders_of
 from astraflow.core.engine.timers import DeadlineDue, StopDue, TimeoutDue
 from astraflow.core.engine.view import View
 from astraflow.core.fleet.affinity import AffinityExpected
 from astraflow.core.fleet.workers import WorkerEntry
 from astraflow.core.runs.facts import Fact
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Leased, Running, Stopping
 from astraflow.core.runs.transitions import replay
 from astraflow.core.workflow.plan import Plan
@@ -23,7 +23,7 @@ from astraflow.core.workflow.plan import Plan
 __all__ = ["restore_run"]
 
 
-def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> Run:
+def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> RunRecord:
     """Fold the facts of one active run and go on with its tasks where they stand."""
     run = replay(plan, facts)
     assert not run.is_terminal, "only active runs are restored"
@@ -57,11 +57,13 @@ def _restore_key(view: View, worker: WorkerEntry, key: str) -> None:
     view.affinity.begin_use(tenant, key, worker_id)
 
 
-def _restore_lease(view: View, run: Run, task: int, state: Leased | Running | Stopping) -> None:
+def _restore_lease(
+    view: View, run: RunRecord, task: int, state: Leased | Running | Stopping
+) -> None:
     task_id = run.task_id(task)
     node = run.node_of(task)
     ttl_s = state.ttl_ms / 1000
-    lease = Lease(
+    lease = AttemptLease(
         run.tenant, run.run_id, task, task_id, state.attempt, state.worker, ttl_s, view.now
     )
     # Nobody here can say whether its frame left: only the worker, or the end of the lease, can.

@@ -22,8 +22,8 @@ from astraflow.core.fleet.workers import WorkerDrainChanged
 from astraflow.core.protocol import business
 from astraflow.core.protocol.events import Delivered, FrameRefused
 from astraflow.core.runs.commands import Call, Progress, Refuse, Report
-from astraflow.core.runs.facts import NO_METADATA, ArtifactRef, Chunk, Problem
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.facts import NO_METADATA, ArtifactRef, Chunk, TaskFailure
+from astraflow.core.runs.run import RunRecord
 
 __all__ = ["on_delivered", "on_refused"]
 
@@ -63,7 +63,7 @@ def on_refused(view: View, event: FrameRefused) -> None:
     elif unreadable.task_id is not None and unreadable.attempt is not None:
         place = _find(view, event, unreadable.task_id)
         if place is not None:
-            error = Problem(
+            error = TaskFailure(
                 errors.RESULT_INVALID.code,
                 "USER_CODE",
                 f"{unreadable.message} at {unreadable.pointer or '/'}",
@@ -77,7 +77,7 @@ def on_refused(view: View, event: FrameRefused) -> None:
 
 def _find(
     view: View, event: Delivered | FrameRefused, task_id: str, run_id: str | None = None
-) -> tuple[Run, int] | None:
+) -> tuple[RunRecord, int] | None:
     """The task that a report is about, if it was given to this worker. "A report for a task not leased to that worker,
     of another tenant, or unknown: acked, no effect, audited, the same answer for all three" (PROTOCOL §5.9)."""
     place = view.runs.find_task(event.tenant, task_id)
@@ -137,7 +137,7 @@ def _on_result(view: View, event: Delivered, result: business.Result) -> None:
         list_artifacts(view, run, task, worker, result.artifacts)
 
 
-def _refusal(view: View, worker: str, result: business.Result) -> Problem | None:
+def _refusal(view: View, worker: str, result: business.Result) -> TaskFailure | None:
     """What is wrong with a result as such, whatever its attempt is."""
     code, message = errors.RESULT_INVALID, None
     for artifact in result.artifacts:
@@ -158,7 +158,9 @@ def _refusal(view: View, worker: str, result: business.Result) -> Problem | None
             f"the result has {len(result.result)} bytes, "
             f"allowed are {view.settings.inline_limit_bytes}: return an artifact instead"
         )
-    return None if message is None else Problem(code.code, "USER_CODE", message, retryable=False)
+    return (
+        None if message is None else TaskFailure(code.code, "USER_CODE", message, retryable=False)
+    )
 
 
 def _size(artifact: business.ResultArtifact) -> int:
@@ -232,8 +234,8 @@ def _artifact(artifact: business.ResultArtifact) -> ArtifactRef:
     )
 
 
-def _problem(error: business.AttemptError) -> Problem:
-    return Problem(error.code, error.category, error.message, error.retryable, error.stack)
+def _problem(error: business.AttemptError) -> TaskFailure:
+    return TaskFailure(error.code, error.category, error.message, error.retryable, error.stack)
 
 
 def _chunk(told: business.FeedbackChunk) -> Chunk:

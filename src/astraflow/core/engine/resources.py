@@ -33,8 +33,8 @@ from astraflow.core.fleet.resources import (
 from astraflow.core.fleet.workers import WorkerEntry
 from astraflow.core.protocol import business
 from astraflow.core.runs.commands import Fail, Rebuild
-from astraflow.core.runs.facts import Problem
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.facts import TaskFailure
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.timestamps import iso, parse_iso
 from astraflow.core.workflow.plan import ResourceRefValue
 
@@ -118,7 +118,11 @@ def _new(view: View, tenant: str, worker_id: str, event: business.ResourceEvent)
 
 
 def list_artifacts(
-    view: View, run: Run, task: int, worker_id: str, artifacts: Sequence[business.ResultArtifact]
+    view: View,
+    run: RunRecord,
+    task: int,
+    worker_id: str,
+    artifacts: Sequence[business.ResultArtifact],
 ) -> None:
     """An accepted result lists them: they outlive the run (a worker of another make may never have told of them)."""
     for artifact in artifacts:
@@ -196,7 +200,7 @@ def _end(view: View, record: ResourceRecord, *, is_evicted: bool) -> None:
             _lose(view, run, task, resource_id, cause)
 
 
-def _waiting_for(view: View, tenant: str, worker_id: str) -> list[tuple[Run, int]]:
+def _waiting_for(view: View, tenant: str, worker_id: str) -> list[tuple[RunRecord, int]]:
     return [
         (view.runs[entry.run_id], entry.task)
         for demand in view.queue.demands()
@@ -252,7 +256,7 @@ def copies_for(
 def lose_sticky(view: View, tenant: str, key: str, cause: str) -> None:
     """What was behind an affinity key is gone with its worker: nodes that say so fail rather than begin anew."""
     message = f"{cause}, and had the affinity key: {key}"
-    error = Problem(errors.RESOURCE_LOST.code, "INFRASTRUCTURE", message, False)
+    error = TaskFailure(errors.RESOURCE_LOST.code, "INFRASTRUCTURE", message, False)
     for run_id, task in view.queue.sticky_to(tenant, key):
         run = view.runs.get(run_id)  # the end of another may have ended it
         if run is not None and run.node_of(task).on_resource_lost == "fail":
@@ -260,17 +264,19 @@ def lose_sticky(view: View, tenant: str, key: str, cause: str) -> None:
             view.decide(run, Fail(task, error))
 
 
-def _lose(view: View, run: Run, task: int, resource_id: str, cause: str) -> None:
+def _lose(view: View, run: RunRecord, task: int, resource_id: str, cause: str) -> None:
     view.queue.forget(run.run_id, task)
     if rebuilds(view, run, task):
         view.count("resource made again")
         view.decide(run, Rebuild(task, resource_id, cause))
         return
-    error = Problem(errors.RESOURCE_LOST.code, "INFRASTRUCTURE", f"{cause}: {resource_id}", False)
+    error = TaskFailure(
+        errors.RESOURCE_LOST.code, "INFRASTRUCTURE", f"{cause}: {resource_id}", False
+    )
     view.decide(run, Fail(task, error))
 
 
-def rebuilds(view: View, run: Run, task: int) -> bool:
+def rebuilds(view: View, run: RunRecord, task: int) -> bool:
     """Whether the task has what it lost made again."""
     policy = run.node_of(task).on_resource_lost or view.settings.resource_lost
     return policy == "rebuild"
@@ -280,7 +286,9 @@ LOST_CODES = frozenset({errors.RESOURCE_LOST.code, errors.RESOURCE_EXPIRED.code}
 """What a worker says of a reference to something that it had once."""
 
 
-def lost_ref(view: View, run: Run, task: int, error: business.AttemptError | None) -> str | None:
+def lost_ref(
+    view: View, run: RunRecord, task: int, error: business.AttemptError | None
+) -> str | None:
     """The resource for want of which an attempt failed, if its node wants it made again."""
     if error is None or error.code not in LOST_CODES or not rebuilds(view, run, task):
         return None

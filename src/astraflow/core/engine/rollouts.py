@@ -16,8 +16,8 @@ from astraflow.core.engine.packages import INSTALLS, request_install
 from astraflow.core.engine.timers import RolloutDue
 from astraflow.core.engine.view import View
 from astraflow.core.fleet.rollouts import (
-    Rollout,
     RolloutFailed,
+    RolloutRecord,
     RolloutRolledBack,
     RolloutStarted,
     RolloutSucceeded,
@@ -65,7 +65,7 @@ def on_rollout_due(view: View) -> None:
     watch_rollouts(view)
 
 
-def _look_at(view: View, rollout: Rollout) -> None:
+def _look_at(view: View, rollout: RolloutRecord) -> None:
     published = view.versions.find(rollout.tenant, rollout.name, rollout.version)
     if published is None or published.is_yanked:
         cause = "no longer published" if published is None else "was yanked"
@@ -84,7 +84,7 @@ def _look_at(view: View, rollout: Rollout) -> None:
         _activate(view, rollout.tenant, rollout.name, rollout.version, rollout.started_by)
 
 
-def _standings(view: View, rollout: Rollout) -> list[WorkerStanding]:
+def _standings(view: View, rollout: RolloutRecord) -> list[WorkerStanding]:
     """The workers that could take the version now: those that are away catch up when they are back."""
     return [
         _standing(view, worker, rollout)
@@ -94,7 +94,7 @@ def _standings(view: View, rollout: Rollout) -> list[WorkerStanding]:
     ]
 
 
-def _standing(view: View, worker: WorkerEntry, rollout: Rollout) -> WorkerStanding:
+def _standing(view: View, worker: WorkerEntry, rollout: RolloutRecord) -> WorkerStanding:
     intent = view.installs.find((rollout.tenant, worker.worker_id, rollout.name, rollout.version))
     failure = None
     if intent is not None and intent.why == rollout.rollout_id and intent.state == "failed":

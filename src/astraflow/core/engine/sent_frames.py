@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from astraflow.core.dispatch import Lease
+from astraflow.core.dispatch import AttemptLease
 
 __all__ = ["SentFrames"]
 
@@ -14,7 +14,7 @@ class SentFrames:
 
     def __init__(self) -> None:
         self._attempts: dict[str, tuple[str, int]] = {}
-        self._unacked: deque[tuple[float, Lease]] = deque()
+        self._unacked: deque[tuple[float, AttemptLease]] = deque()
 
     def __len__(self) -> int:
         return len(self._attempts)
@@ -26,18 +26,18 @@ class SentFrames:
         """The attempt of a frame that was acknowledged; it is not waited for any more."""
         return self._attempts.pop(frame_id, None)
 
-    def forget(self, lease: Lease) -> None:
+    def forget(self, lease: AttemptLease) -> None:
         """The attempt is over, and its frames with it."""
         if lease.frame_id is not None:
             self._attempts.pop(lease.frame_id, None)
         if lease.cancel_frame is not None:
             self._attempts.pop(lease.cancel_frame, None)
 
-    def expect_ack(self, lease: Lease, until: float) -> None:
+    def expect_ack(self, lease: AttemptLease, until: float) -> None:
         """A dispatch is about to be sent."""
         self._unacked.append((until, lease))
 
-    def take_overdue(self, now: float) -> list[Lease]:
+    def take_overdue(self, now: float) -> list[AttemptLease]:
         """The attempts whose dispatch nobody has acknowledged in time."""
         overdue = []
         while self._unacked and self._unacked[0][0] <= now:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import msgspec
 
-from astraflow.core.dispatch import Lease
+from astraflow.core.dispatch import AttemptLease
 from astraflow.core.engine.calls import answer_ended_calls
 from astraflow.core.engine.effects import AcceptSession, SendStop
 from astraflow.core.engine.operations import owe_drain
@@ -143,7 +143,7 @@ def _reconcile(view: View, worker: WorkerEntry, event: RegisterArrived) -> None:
             view.batch.effects.append(SendStop(frame, event.session_id))
 
 
-def _is_of(lease: Lease, event: RegisterArrived) -> bool:
+def _is_of(lease: AttemptLease, event: RegisterArrived) -> bool:
     return lease.tenant == event.tenant and lease.worker_id == event.worker
 
 
@@ -151,7 +151,7 @@ def _run_of(task_id: str) -> str:
     return task_id.rpartition(".")[0] or task_id
 
 
-def _rebind(view: View, worker: WorkerEntry, lease: Lease) -> None:
+def _rebind(view: View, worker: WorkerEntry, lease: AttemptLease) -> None:
     """The worker still has the attempt: its lease goes on under the new session, and what was asked of
     it in the old one is asked again."""
     lease.until = max(lease.until, view.now + lease.ttl_s)

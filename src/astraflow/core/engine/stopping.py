@@ -8,7 +8,7 @@ Rule 3: after a stall of its own the scheduler listens before it expires anythin
 from __future__ import annotations
 
 from astraflow.core import errors
-from astraflow.core.dispatch import Lease
+from astraflow.core.dispatch import AttemptLease
 from astraflow.core.engine.packages import on_install_due
 from astraflow.core.engine.resources import lose_pinned, lose_sticky, on_cleanup_due
 from astraflow.core.engine.rollouts import on_rollout_due
@@ -93,12 +93,12 @@ def withdraw_unacked(view: View, gateway: Gateway) -> None:
             _withdraw(view, gateway, lease)
 
 
-def _withdraw(view: View, gateway: Gateway, lease: Lease) -> None:
+def _withdraw(view: View, gateway: Gateway, lease: AttemptLease) -> None:
     if not take_back_unsent(view, gateway, lease):
         view.decide(view.run_of(lease), Withdraw(lease.task, lease.attempt))
 
 
-def take_back_unsent(view: View, gateway: Gateway, lease: Lease) -> bool:
+def take_back_unsent(view: View, gateway: Gateway, lease: AttemptLease) -> bool:
     """Give a dispatch away at once if it is proved that it never left; whether it is."""
     if lease.frame_id is None or lease.session_id is None:
         return False

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from astraflow.core.dispatch import KeyTable, Lease, LeaseTable, ReadyQueue
+from astraflow.core.dispatch import AttemptLease, KeyTable, LeaseTable, ReadyQueue
 from astraflow.core.dispatch.demand import (
     bound_parameters,
     conflict_of,
@@ -36,13 +36,13 @@ from astraflow.core.fleet.affinity import (
 from astraflow.core.fleet.facts import Audited, FleetFact
 from astraflow.core.fleet.installs import InstallFact, InstallIntent, InstallTable
 from astraflow.core.fleet.resources import ResourceFact, ResourceRecord, ResourceTable
-from astraflow.core.fleet.rollouts import Rollout, RolloutFact, RolloutTable
-from astraflow.core.fleet.versions import ActiveVersion, VersionActivated, VersionTable
+from astraflow.core.fleet.rollouts import RolloutFact, RolloutRecord, RolloutTable
+from astraflow.core.fleet.versions import ActiveVersionRecord, VersionActivated, VersionTable
 from astraflow.core.fleet.workers import WorkerEntry, WorkerFact, WorkerTable
 from astraflow.core.protocol.business import RESOURCE_CLEANUP, ResourceCleanup
 from astraflow.core.protocol.business import ExecCancel as CancelFrame
 from astraflow.core.protocol.wire import Wire
-from astraflow.core.runs.commands import Command
+from astraflow.core.runs.commands import RunCommand
 from astraflow.core.runs.consequences import (
     AnswerCall,
     AttemptOver,
@@ -55,7 +55,7 @@ from astraflow.core.runs.consequences import (
 )
 from astraflow.core.runs.decisions import Decision, decide
 from astraflow.core.runs.facts import CallOpened, width
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.workflow.plan import AffinityHint, ResourceRefValue
 
 if TYPE_CHECKING:
@@ -130,10 +130,10 @@ class View:
     def record_install(self, fact: InstallFact) -> InstallIntent | None:
         return self._recorded(fact, self.installs.apply(fact))
 
-    def record_rollout(self, fact: RolloutFact) -> Rollout:
+    def record_rollout(self, fact: RolloutFact) -> RolloutRecord:
         return self._recorded(fact, self.rollouts.apply(fact))
 
-    def record_active(self, fact: VersionActivated) -> ActiveVersion:
+    def record_active(self, fact: VersionActivated) -> ActiveVersionRecord:
         return self._recorded(fact, self.versions.apply(fact))
 
     def record_affinity(self, fact: AffinityFact) -> None:
@@ -163,7 +163,7 @@ class View:
 
     # -- what becomes true of runs ---------------------------------------------------------------
 
-    def decide(self, run: Run, command: Command) -> Decision:
+    def decide(self, run: RunRecord, command: RunCommand) -> Decision:
         """Decide, fold, and do what the decision demands of the tables."""
         decision = decide(run, command, self.at, self.rng)
         if decision.ignored is not None:
@@ -207,11 +207,11 @@ class View:
         if call.timeout_ms is not None:
             self.timers.set(self.now + call.timeout_ms / 1000, CallDue(call.call_id))
 
-    def run_of(self, lease: Lease) -> Run:
+    def run_of(self, lease: AttemptLease) -> RunRecord:
         """The run of a lease: a lease never outlives its run."""
         return self.runs[lease.run_id]
 
-    def enqueue(self, run: Run, task: int, delay_s: float) -> None:
+    def enqueue(self, run: RunRecord, task: int, delay_s: float) -> None:
         """Queue a task that may run, or fail it if it can never have a place."""
         refs = refs_of(run, task, bound_parameters(run, task))
         if refs:
@@ -319,7 +319,7 @@ class View:
             due = self.now + self.settings.cleanup_overdue_s
             self.timers.set(due, CleanupDue(tenant, worker_id, scope))
 
-    def end_attempt(self, run: Run, task: int, attempt: int) -> None:
+    def end_attempt(self, run: RunRecord, task: int, attempt: int) -> None:
         """Give back what an attempt held."""
         self.queue.forget(run.run_id, task)
         lease = self.leases.end(run.task_id(task), attempt)
@@ -355,14 +355,14 @@ class View:
         for package in worker.offer.packages:
             self.queue.wake(package_key(worker.tenant, package))
 
-    def stop_attempt(self, run: Run, effect: StopAttempt) -> None:
+    def stop_attempt(self, run: RunRecord, effect: StopAttempt) -> None:
         """Ask the worker after the commit, and look again when it should have answered."""
         task_id = run.task_id(effect.task)
         self.owe_stop(run, task_id, effect)
         overdue = self.now + effect.grace_ms / 1000 + self.settings.stop_overdue_s
         self.timers.set(overdue, StopDue(task_id, effect.attempt))
 
-    def owe_stop(self, run: Run, task_id: str, effect: StopAttempt) -> None:
+    def owe_stop(self, run: RunRecord, task_id: str, effect: StopAttempt) -> None:
         """Send the cancel on the session that the worker has now. One without a session is told when it
         comes back: "nothing S→W lives only in a window" (PROTOCOL §5.7)."""
         worker = self.workers.find(run.tenant, effect.worker)
@@ -371,7 +371,7 @@ class View:
         frame = CancelFrame(run.run_id, task_id, effect.attempt, effect.why, effect.grace_ms)
         self.batch.effects.append(SendStop(frame, worker.session_id))
 
-    def _finish(self, run: Run) -> None:
+    def _finish(self, run: RunRecord) -> None:
         """The run is over: nothing of it stays in memory but the answer to a repeated submission."""
         for index, task in enumerate(run.tasks):
             self.queue.forget(run.run_id, index)

@@ -15,7 +15,7 @@ from astraflow.core.engine.placing import why_no_place
 from astraflow.core.engine.view import View
 from astraflow.core.runs.facts import WaitKind
 from astraflow.core.runs.retry import DISPATCH_TRIES, LOSS_BUDGET
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Backoff, Lost
 
 __all__ = ["Reason", "Reasons"]
@@ -38,7 +38,7 @@ class Reasons:
         self._view = view
         self._places: dict[Demand, Reason] = {}
 
-    def of(self, run: Run, task: int) -> Reason | None:
+    def of(self, run: RunRecord, task: int) -> Reason | None:
         """Why the task is not given to a worker; None if it does not wait for that."""
         state = run.tasks[task]
         if not state.is_waiting:
@@ -53,7 +53,7 @@ class Reasons:
             return _next_try(run, task, entry.ready_at)
         return self._key(run, entry) or self._place(entry.demand)
 
-    def _key(self, run: Run, entry: Entry) -> Reason | None:
+    def _key(self, run: RunRecord, entry: Entry) -> Reason | None:
         if entry.lock is None:
             return None
         view, key = self._view, entry.lock[0]
@@ -92,7 +92,7 @@ class Reasons:
         return view.lost_until(worker, view.settings.affinity_grace_s)
 
 
-def _next_try(run: Run, task: int, ready_at: float) -> Reason:
+def _next_try(run: RunRecord, task: int, ready_at: float) -> Reason:
     state = run.tasks[task]
     if isinstance(state.state, Lost):
         detail = f"its worker was lost; loss {state.losses} of {LOSS_BUDGET}"

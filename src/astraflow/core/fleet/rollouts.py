@@ -19,10 +19,10 @@ import msgspec
 from astraflow.core.fleet.facts import ABSENT, FleetFact, Table, find_move, rows
 
 __all__ = [
-    "Rollout",
     "RolloutFact",
     "RolloutFailed",
     "RolloutHealth",
+    "RolloutRecord",
     "RolloutRolledBack",
     "RolloutStarted",
     "RolloutState",
@@ -40,7 +40,7 @@ __all__ = [
 RolloutState = Literal["running", "succeeded", "failed", "rolled_back"]
 
 
-class Rollout(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A version on its way. Times are wall-clock milliseconds."""
 
     rollout_id: str
@@ -75,7 +75,7 @@ class RolloutFact(FleetFact, frozen=True):
 class RolloutStarted(RolloutFact, frozen=True):
     """Somebody wants a version on all workers."""
 
-    rollout: Rollout
+    rollout: RolloutRecord
 
 
 class RolloutWaveGood(RolloutFact, frozen=True):
@@ -111,31 +111,31 @@ class RolloutRolledBack(RolloutFact, frozen=True):
 # -- transitions -----------------------------------------------------------------------------------
 
 
-def _started(_: Rollout | None, fact: RolloutStarted) -> Rollout:
+def _started(_: RolloutRecord | None, fact: RolloutStarted) -> RolloutRecord:
     return fact.rollout
 
 
-def _wave_good(rollout: Rollout, fact: RolloutWaveGood) -> Rollout:
+def _wave_good(rollout: RolloutRecord, fact: RolloutWaveGood) -> RolloutRecord:
     return msgspec.structs.replace(rollout, good_since=fact.at, updated_at=fact.at)
 
 
-def _wave_interrupted(rollout: Rollout, fact: RolloutWaveInterrupted) -> Rollout:
+def _wave_interrupted(rollout: RolloutRecord, fact: RolloutWaveInterrupted) -> RolloutRecord:
     return msgspec.structs.replace(rollout, good_since=None, updated_at=fact.at)
 
 
-def _wave_started(rollout: Rollout, fact: RolloutWaveStarted) -> Rollout:
+def _wave_started(rollout: RolloutRecord, fact: RolloutWaveStarted) -> RolloutRecord:
     return msgspec.structs.replace(rollout, wave=fact.wave, good_since=None, updated_at=fact.at)
 
 
-def _succeeded(rollout: Rollout, fact: RolloutSucceeded) -> Rollout:
+def _succeeded(rollout: RolloutRecord, fact: RolloutSucceeded) -> RolloutRecord:
     return msgspec.structs.replace(rollout, state="succeeded", updated_at=fact.at)
 
 
-def _failed(rollout: Rollout, fact: RolloutFailed) -> Rollout:
+def _failed(rollout: RolloutRecord, fact: RolloutFailed) -> RolloutRecord:
     return msgspec.structs.replace(rollout, state="failed", error=fact.error, updated_at=fact.at)
 
 
-def _rolled_back(rollout: Rollout, fact: RolloutRolledBack) -> Rollout:
+def _rolled_back(rollout: RolloutRecord, fact: RolloutRolledBack) -> RolloutRecord:
     error = f"rolled back by {fact.by}"
     return msgspec.structs.replace(rollout, state="rolled_back", error=error, updated_at=fact.at)
 
@@ -151,11 +151,11 @@ TRANSITIONS: Final[Table] = {
 }
 
 
-def fold(rollout: Rollout | None, fact: RolloutFact) -> Rollout:
+def fold(rollout: RolloutRecord | None, fact: RolloutFact) -> RolloutRecord:
     """The rollout after a fact. Raises: NoTransition."""
     state = ABSENT if rollout is None else rollout.state
     move = find_move(TRANSITIONS, state, fact)
-    after: Rollout = move.apply(rollout, fact)
+    after: RolloutRecord = move.apply(rollout, fact)
     assert after.state in move.to
     return after
 
@@ -187,7 +187,7 @@ class RolloutStep(msgspec.Struct, frozen=True):
 
 
 def advance(
-    rollout: Rollout, at: int, workers: list[WorkerStanding], health: RolloutHealth
+    rollout: RolloutRecord, at: int, workers: list[WorkerStanding], health: RolloutHealth
 ) -> RolloutStep:
     """Look at a rollout that is running."""
     assert rollout.state == "running"
@@ -212,7 +212,9 @@ def advance(
     return RolloutStep(RolloutSucceeded(*who))
 
 
-def _problem(rollout: Rollout, chosen: list[WorkerStanding], health: RolloutHealth) -> str | None:
+def _problem(
+    rollout: RolloutRecord, chosen: list[WorkerStanding], health: RolloutHealth
+) -> str | None:
     for one in chosen:
         if one.failure is not None and not one.has_version:
             return f"worker {one.worker_id} could not install it: {one.failure}"
@@ -228,17 +230,17 @@ class RolloutTable:
     """The rollouts that run, at most one for a package, and how the attempts of their versions end."""
 
     def __init__(self) -> None:
-        self._running: dict[tuple[str, str], Rollout] = {}
+        self._running: dict[tuple[str, str], RolloutRecord] = {}
         self._health: dict[tuple[str, str, str], RolloutHealth] = {}
         self.is_watched = False  # whether a timer is set for them
 
     def __len__(self) -> int:
         return len(self._running)
 
-    def __iter__(self) -> Iterator[Rollout]:
+    def __iter__(self) -> Iterator[RolloutRecord]:
         return iter(list(self._running.values()))
 
-    def apply(self, fact: RolloutFact) -> Rollout:
+    def apply(self, fact: RolloutFact) -> RolloutRecord:
         """Fold a fact; returns the rollout after it, running or not."""
         after = fold(self._running.get((fact.tenant, fact.name)), fact)
         if after.state == "running":
@@ -248,15 +250,15 @@ class RolloutTable:
             del self._health[fact.tenant, fact.name, after.version]
         return after
 
-    def put(self, rollout: Rollout) -> None:
+    def put(self, rollout: RolloutRecord) -> None:
         """List a rollout that runs."""
         self._running[rollout.tenant, rollout.name] = rollout
         self._health.setdefault((rollout.tenant, rollout.name, rollout.version), RolloutHealth())
 
-    def find(self, tenant: str, name: str) -> Rollout | None:
+    def find(self, tenant: str, name: str) -> RolloutRecord | None:
         return self._running.get((tenant, name))
 
-    def health_of(self, rollout: Rollout) -> RolloutHealth:
+    def health_of(self, rollout: RolloutRecord) -> RolloutHealth:
         return self._health[rollout.tenant, rollout.name, rollout.version]
 
     def count_end(self, tenant: str, name: str, version: str, *, is_failed: bool) -> None:

@@ -16,7 +16,7 @@ from astraflow.core.workflow.versions import VersionKey, parse_version
 
 __all__ = [
     "EVERY_TENANT",
-    "ActiveVersion",
+    "ActiveVersionRecord",
     "PublishedVersion",
     "VersionActivated",
     "VersionTable",
@@ -38,7 +38,7 @@ class PublishedVersion(msgspec.Struct, frozen=True):
     is_yanked: bool = False
 
 
-class ActiveVersion(msgspec.Struct, frozen=True, gc=False):
+class ActiveVersionRecord(msgspec.Struct, frozen=True, gc=False):
     """The version of a package that nodes without one get, and the one before it, for a rollback."""
 
     tenant: str
@@ -57,9 +57,9 @@ class VersionActivated(FleetFact, frozen=True):
     by: str = ""
 
 
-def _activated(before: ActiveVersion | None, fact: VersionActivated) -> ActiveVersion:
+def _activated(before: ActiveVersionRecord | None, fact: VersionActivated) -> ActiveVersionRecord:
     previous = None if before is None else before.version
-    return ActiveVersion(fact.tenant, fact.name, fact.version, previous, fact.at, fact.by)
+    return ActiveVersionRecord(fact.tenant, fact.name, fact.version, previous, fact.at, fact.by)
 
 
 TRANSITIONS: Final[Table] = rows((ABSENT, "active"), VersionActivated, _activated, "active")
@@ -70,9 +70,9 @@ class VersionTable:
 
     def __init__(self) -> None:
         self._published: dict[tuple[str, str, VersionKey], PublishedVersion] = {}
-        self._active: dict[tuple[str, str], ActiveVersion] = {}
+        self._active: dict[tuple[str, str], ActiveVersionRecord] = {}
 
-    def __iter__(self) -> Iterator[ActiveVersion]:
+    def __iter__(self) -> Iterator[ActiveVersionRecord]:
         return iter(self._active.values())
 
     def publish(self, version: PublishedVersion) -> None:
@@ -89,17 +89,17 @@ class VersionTable:
         published = self._published
         return published.get((tenant, name, key)) or published.get((EVERY_TENANT, name, key))
 
-    def apply(self, fact: VersionActivated) -> ActiveVersion:
+    def apply(self, fact: VersionActivated) -> ActiveVersionRecord:
         """Fold a fact; returns the active version after it."""
         before = self._active.get((fact.tenant, fact.name))
         state = ABSENT if before is None else "active"
-        after: ActiveVersion = find_move(TRANSITIONS, state, fact).apply(before, fact)
+        after: ActiveVersionRecord = find_move(TRANSITIONS, state, fact).apply(before, fact)
         self.put(after)
         return after
 
-    def put(self, active: ActiveVersion) -> None:
+    def put(self, active: ActiveVersionRecord) -> None:
         self._active[active.tenant, active.name] = active
 
-    def active(self, tenant: str, name: str) -> ActiveVersion | None:
+    def active(self, tenant: str, name: str) -> ActiveVersionRecord | None:
         """The version that somebody has set, if anybody has."""
         return self._active.get((tenant, name))

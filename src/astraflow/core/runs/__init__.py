@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from astraflow.core.runs.accept import accept, unsupported
 from astraflow.core.runs.decisions import Decision, decide
-from astraflow.core.runs.run import Run, Task
+from astraflow.core.runs.run import RunRecord, Task
 from astraflow.core.runs.transitions import InvalidTransition, fold
 
 __all__ = [
     "Decision",
     "InvalidTransition",
-    "Run",
+    "RunRecord",
     "Task",
     "accept",
     "decide",

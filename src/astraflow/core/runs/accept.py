@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from astraflow.core import errors
 from astraflow.core.runs.decisions import Decision, advance
 from astraflow.core.runs.facts import ArtifactRef, RunAccepted, TaskReused
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.workflow.features import EXECUTED
 from astraflow.core.workflow.plan import Feature, Plan
 
@@ -38,7 +38,7 @@ def accept(plan: Plan, accepted: RunAccepted, rng: Random, kept: Kept | None = N
     if missing:
         names = ", ".join(feature.value for feature in missing)
         raise errors.Refused(errors.WORKFLOW_UNSUPPORTED, f"the workflow needs: {names}")
-    run = Run(plan, accepted)
+    run = RunRecord(plan, accepted)
     decision = Decision(run, accepted.at, rng)
     decision.record(accepted)
     for task, (result, artifacts) in sorted((kept or {}).items()):

@@ -21,7 +21,7 @@ from astraflow.core.ids import uuid5
 from astraflow.core.runs.commands import Call
 from astraflow.core.runs.consequences import AnswerCall, EnqueueTask, LendSlot, RefuseCall
 from astraflow.core.runs.facts import CallOpened, TaskCancelled
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Stopping
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ MAX_CALLS: Final = 10_000
 STOP_GRACE_MS: Final = 10_000
 
 
-def chain_index_of(run: Run, task: int) -> int | None:
+def chain_index_of(run: RunRecord, task: int) -> int | None:
     """The place of a task in its host's chain; None for a host, and for a node without middlewares."""
     call = run.tasks[task].call
     if call is not None:
@@ -92,7 +92,7 @@ def open_call(decision: Decision, command: Call) -> None:
     )
 
 
-def _refusal(run: Run, command: Call) -> str | None:
+def _refusal(run: RunRecord, command: Call) -> str | None:
     if run.cancel is not None or isinstance(run.tasks[command.task].state, Stopping):
         return errors.NEXT_CANCELLED.code
     if chain_index_of(run, command.task) != command.chain_index:
@@ -121,7 +121,7 @@ def end_call(decision: Decision, call: int) -> None:
         decision.stop(call, "cancel", STOP_GRACE_MS)
 
 
-def has_timed_out(run: Run, call: int) -> bool:
+def has_timed_out(run: RunRecord, call: int) -> bool:
     """Whether a call that was cancelled was ended by its timeout: nothing else ends one while its caller goes on."""
     opened = run.tasks[call].call
     assert opened is not None

@@ -10,15 +10,14 @@ from typing import Literal
 
 import msgspec
 
-from astraflow.core.runs.facts import ArtifactRef, Chunk, Problem, WaitingFor
+from astraflow.core.runs.facts import ArtifactRef, Chunk, TaskFailure, WaitReason
 
 __all__ = [
     "Call",
     "Cancel",
-    "Command",
     "EndCall",
     "Fail",
-    "Lease",
+    "LeaseTask",
     "Lose",
     "OutcomeStatus",
     "Progress",
@@ -26,6 +25,7 @@ __all__ = [
     "Refuse",
     "Report",
     "Restart",
+    "RunCommand",
     "Start",
     "StopOverdue",
     "TimeOut",
@@ -36,11 +36,11 @@ __all__ = [
 OutcomeStatus = Literal["SUCCEEDED", "FAILED", "SKIPPED", "CANCELLED"]
 
 
-class Command(msgspec.Struct, frozen=True):
+class RunCommand(msgspec.Struct, frozen=True):
     """The base of all commands."""
 
 
-class Cancel(Command, frozen=True):
+class Cancel(RunCommand, frozen=True):
     """Somebody wants the run to stop; or its deadline has passed (`reason="deadline"`)."""
 
     by: str
@@ -48,7 +48,7 @@ class Cancel(Command, frozen=True):
     reason: str = "user_requested"
 
 
-class Lease(Command, frozen=True):
+class LeaseTask(RunCommand, frozen=True):
     """Placement has chosen a worker for a task that may run."""
 
     task: int
@@ -57,21 +57,21 @@ class Lease(Command, frozen=True):
     ttl_ms: int
 
 
-class Wait(Command, frozen=True):
+class Wait(RunCommand, frozen=True):
     """Placement has found no place for a task."""
 
     task: int
-    waiting_for: WaitingFor
+    waiting_for: WaitReason
 
 
-class Fail(Command, frozen=True):
+class Fail(RunCommand, frozen=True):
     """Placement can never find a place for a task (a pinned resource is gone)."""
 
     task: int
-    error: Problem
+    error: TaskFailure
 
 
-class Rebuild(Command, frozen=True):
+class Rebuild(RunCommand, frozen=True):
     """What a task needs is gone: have it made again by the tasks upstream that made it."""
 
     task: int
@@ -79,7 +79,7 @@ class Rebuild(Command, frozen=True):
     cause: str
 
 
-class Start(Command, frozen=True):
+class Start(RunCommand, frozen=True):
     """The worker has taken the dispatch."""
 
     task: int
@@ -87,7 +87,7 @@ class Start(Command, frozen=True):
     worker: str
 
 
-class Progress(Command, frozen=True):
+class Progress(RunCommand, frozen=True):
     """Feedback of a running attempt."""
 
     task: int
@@ -100,7 +100,7 @@ class Progress(Command, frozen=True):
     dropped: int = 0
 
 
-class Report(Command, frozen=True):
+class Report(RunCommand, frozen=True):
     """A worker's terminal report of an attempt."""
 
     task: int
@@ -110,12 +110,12 @@ class Report(Command, frozen=True):
     result: msgspec.Raw = msgspec.Raw(b"{}")
     artifacts: tuple[ArtifactRef, ...] = ()
     duration_ms: int | None = None
-    error: Problem | None = None
+    error: TaskFailure | None = None
     lost: str | None = None
     """The resource for want of which it failed, if it is to be made again."""
 
 
-class Refuse(Command, frozen=True):
+class Refuse(RunCommand, frozen=True):
     """Nothing started: the worker refused the dispatch, or its frame never reached a socket."""
 
     task: int
@@ -125,7 +125,7 @@ class Refuse(Command, frozen=True):
     message: str = ""
 
 
-class Call(Command, frozen=True):
+class Call(RunCommand, frozen=True):
     """A middleware calls the rest of its chain. `chain_index` is its own place in it."""
 
     task: int
@@ -137,20 +137,20 @@ class Call(Command, frozen=True):
     timeout_ms: int | None = None
 
 
-class EndCall(Command, frozen=True):
+class EndCall(RunCommand, frozen=True):
     """The call has taken longer than its caller allowed."""
 
     task: int
 
 
-class Withdraw(Command, frozen=True):
+class Withdraw(RunCommand, frozen=True):
     """The dispatch was not acknowledged in time: take it back, but only on proof."""
 
     task: int
     attempt: int
 
 
-class Lose(Command, frozen=True):
+class Lose(RunCommand, frozen=True):
     """It is proved that the attempt does not run any more, and there was no report."""
 
     task: int
@@ -158,7 +158,7 @@ class Lose(Command, frozen=True):
     cause: str
 
 
-class TimeOut(Command, frozen=True):
+class TimeOut(RunCommand, frozen=True):
     """The attempt has run longer than its node allows."""
 
     task: int
@@ -166,7 +166,7 @@ class TimeOut(Command, frozen=True):
     grace_ms: int
 
 
-class Restart(Command, frozen=True):
+class Restart(RunCommand, frozen=True):
     """An operator wants the attempt to end and its task to run anew, on the loss budget."""
 
     task: int
@@ -174,7 +174,7 @@ class Restart(Command, frozen=True):
     grace_ms: int
 
 
-class StopOverdue(Command, frozen=True):
+class StopOverdue(RunCommand, frozen=True):
     """A stop was asked for, and grace and the time after it have passed without a report."""
 
     task: int

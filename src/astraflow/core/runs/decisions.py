@@ -22,16 +22,16 @@ from astraflow.core.runs.calls import advance_callers, end_call, end_calls, open
 from astraflow.core.runs.commands import (
     Call,
     Cancel,
-    Command,
     EndCall,
     Fail,
-    Lease,
+    LeaseTask,
     Lose,
     Progress,
     Rebuild,
     Refuse,
     Report,
     Restart,
+    RunCommand,
     Start,
     StopOverdue,
     TimeOut,
@@ -53,7 +53,6 @@ from astraflow.core.runs.facts import (
     AttemptStarted,
     CancelRequested,
     Fact,
-    Problem,
     RunFinished,
     RunStarted,
     StopRequested,
@@ -61,6 +60,7 @@ from astraflow.core.runs.facts import (
     TaskCancelled,
     TaskFact,
     TaskFailed,
+    TaskFailure,
     TaskLeased,
     TaskSkipped,
     TaskSucceeded,
@@ -74,7 +74,7 @@ from astraflow.core.runs.retry import (
     may_retry,
     retry_delay_s,
 )
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import (
     ATTEMPTED,
     Failed,
@@ -101,7 +101,7 @@ class Decision:
 
     __slots__ = ("at", "consequences", "facts", "first", "ignored", "rng", "run")
 
-    def __init__(self, run: Run, at: int, rng: Random) -> None:
+    def __init__(self, run: RunRecord, at: int, rng: Random) -> None:
         self.run = run
         self.at = at
         self.rng = rng
@@ -145,7 +145,7 @@ class Decision:
         return self.run.cancel is not None or is_stopped
 
 
-def is_current(run: Run, task: int, attempt: int, worker: str) -> bool:
+def is_current(run: RunRecord, task: int, attempt: int, worker: str) -> bool:
     """Whether a report of this attempt by this worker still decides the task (R7)."""
     state = run.tasks[task].state
     if type(state) not in ATTEMPTED:
@@ -154,7 +154,7 @@ def is_current(run: Run, task: int, attempt: int, worker: str) -> bool:
     return held.attempt == attempt and held.worker == worker
 
 
-def decide(run: Run, command: Command, at: int, rng: Random) -> Decision:
+def decide(run: RunRecord, command: RunCommand, at: int, rng: Random) -> Decision:
     """Decide one command. `facts` are folded already; carry out `consequences` on the tables."""
     decision = Decision(run, at, rng)
     if run.is_terminal:
@@ -187,9 +187,9 @@ def advance(decision: Decision) -> None:
 
 def _finish_run(decision: Decision) -> None:
     run = decision.run
-    error: Problem | None = None
+    error: TaskFailure | None = None
     if run.cancel is not None and run.cancel.reason == "deadline":
-        error = Problem(errors.TIMEOUT.code, "TIMEOUT", "the run did not end by its deadline")
+        error = TaskFailure(errors.TIMEOUT.code, "TIMEOUT", "the run did not end by its deadline")
         finished = RunFinished(decision.at, "failed", error)
     elif run.cancel is not None:
         finished = RunFinished(decision.at, "cancelled")
@@ -221,7 +221,7 @@ def _cancel(decision: Decision, command: Cancel) -> None:
     advance(decision)
 
 
-def _lease(decision: Decision, command: Lease) -> None:
+def _lease(decision: Decision, command: LeaseTask) -> None:
     run = decision.run
     task = run.tasks[command.task]
     is_placeable = task.is_waiting and task.open_calls == 0
@@ -238,7 +238,7 @@ def _lease(decision: Decision, command: Lease) -> None:
     )
 
 
-def next_attempt(run: Run, task: int) -> int:
+def next_attempt(run: RunRecord, task: int) -> int:
     """One more at *every* dispatch, also when the last one was never acknowledged (R6)."""
     return run.tasks[task].attempt + 1
 
@@ -342,7 +342,9 @@ def _was_stopped(command: Report) -> bool:
 
 
 def _report_failed(decision: Decision, command: Report) -> None:
-    error = command.error or Problem(errors.RUNNER_FAILURE.code, "USER_CODE", "no error was given")
+    error = command.error or TaskFailure(
+        errors.RUNNER_FAILURE.code, "USER_CODE", "no error was given"
+    )
     state = decision.run.tasks[command.task].state
     if error.code in LOSSES:
         _lose_attempt(decision, command.task, LOSSES[error.code])
@@ -379,7 +381,9 @@ def _report_cancelled(decision: Decision, command: Report) -> None:
         _lose_attempt(decision, command.task, "stopped by its worker")
 
 
-def _fail_attempt(decision: Decision, index: int, error: Problem, confirmed: bool = True) -> None:
+def _fail_attempt(
+    decision: Decision, index: int, error: TaskFailure, confirmed: bool = True
+) -> None:
     run = decision.run
     task = run.tasks[index]
     policy = run.node_of(index).retry
@@ -398,10 +402,10 @@ def _lose_attempt(decision: Decision, index: int, cause: str) -> None:
         decision.finish_task(TaskCancelled(decision.at, index, task.attempt, confirmed=False))
     elif run.node_of(index).idempotency == "none":
         # Its package says that it must not run again once it may have started.
-        error = Problem(errors.TASK_LOST.code, "INFRASTRUCTURE", cause)
+        error = TaskFailure(errors.TASK_LOST.code, "INFRASTRUCTURE", cause)
         decision.finish_task(TaskFailed(decision.at, index, task.attempt, error))
     elif task.losses + 1 >= LOSS_BUDGET:
-        error = Problem(errors.TASK_LOST_TOO_OFTEN.code, "INFRASTRUCTURE", cause)
+        error = TaskFailure(errors.TASK_LOST_TOO_OFTEN.code, "INFRASTRUCTURE", cause)
         decision.finish_task(TaskFailed(decision.at, index, task.attempt, error))
     else:
         delay_s = dispatch_delay_s(task.losses, decision.rng)
@@ -416,10 +420,10 @@ def _refuse_attempt(decision: Decision, index: int, code: str, message: str) -> 
     if decision.is_cancelled(index):
         decision.finish_task(TaskCancelled(decision.at, index, task.attempt))
     elif row is not None and not row.retryable:
-        error = Problem(code, "CONFIGURATION", message)
+        error = TaskFailure(code, "CONFIGURATION", message)
         decision.finish_task(TaskFailed(decision.at, index, task.attempt, error))
     elif is_counted and task.tries + 1 >= DISPATCH_TRIES:
-        error = Problem(
+        error = TaskFailure(
             errors.DISPATCH_UNAVAILABLE.code, "INFRASTRUCTURE", f"the last refusal was: {code}"
         )
         decision.finish_task(TaskFailed(decision.at, index, task.attempt, error))
@@ -514,7 +518,7 @@ def _stop_overdue(decision: Decision, command: StopOverdue) -> None:
         return
     # A call that is stopped in a run that goes on stands before its caller's next attempt.
     if state.why == "cancel" and (task.call is None or run.cancel is not None):
-        error = Problem(errors.CANCEL_TIMEOUT.code, "CANCELLED", "the worker did not confirm")
+        error = TaskFailure(errors.CANCEL_TIMEOUT.code, "CANCELLED", "the worker did not confirm")
         decision.consequences.append(AttemptOver(command.task, command.attempt))
         decision.finish_task(
             TaskFailed(decision.at, command.task, task.attempt, error, confirmed=False)
@@ -531,15 +535,15 @@ def _stop_overdue(decision: Decision, command: StopOverdue) -> None:
     decision.ignored = "a new attempt needs proof that this one has ended"
 
 
-def _timeout_problem() -> Problem:
-    return Problem(errors.RUNNER_TIMEOUT.code, "TIMEOUT", "the attempt ran longer than allowed")
+def _timeout_problem() -> TaskFailure:
+    return TaskFailure(errors.RUNNER_TIMEOUT.code, "TIMEOUT", "the attempt ran longer than allowed")
 
 
-_HANDLERS: Final[dict[type[Command], Callable[[Decision, Any], None]]] = {
+_HANDLERS: Final[dict[type[RunCommand], Callable[[Decision, Any], None]]] = {
     Call: _call,
     EndCall: _end_call,
     Cancel: _cancel,
-    Lease: _lease,
+    LeaseTask: _lease,
     Wait: _wait,
     Fail: _fail_unplaceable,
     Rebuild: _rebuild,

@@ -31,7 +31,6 @@ __all__ = [
     "CancelRequested",
     "Chunk",
     "Fact",
-    "Problem",
     "RunAccepted",
     "RunFinished",
     "RunStarted",
@@ -41,6 +40,7 @@ __all__ = [
     "TaskCancelled",
     "TaskFact",
     "TaskFailed",
+    "TaskFailure",
     "TaskLeased",
     "TaskRebuilt",
     "TaskReused",
@@ -48,7 +48,7 @@ __all__ = [
     "TaskSucceeded",
     "TaskWaiting",
     "WaitKind",
-    "WaitingFor",
+    "WaitReason",
     "decode_fact",
     "encode_fact",
     "width",
@@ -58,7 +58,7 @@ StopWhy = Literal["withdraw", "cancel", "timeout", "rebind"]
 """Why a worker was asked to stop an attempt: it is what decides what its end means."""
 
 
-class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+class TaskFailure(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why an attempt or a task failed, as told to people and to the retry policy."""
 
     code: str
@@ -68,7 +68,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     stack: str | None = None
 
 
-class WaitingFor(msgspec.Struct, frozen=True, omit_defaults=True):
+class WaitReason(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a task that could run is waiting for (P2: a run that waits says for what)."""
 
     kind: WaitKind
@@ -136,7 +136,7 @@ class RunFinished(Fact, frozen=True, tag="run.finished"):
     """All tasks are terminal. The last fact of every run."""
 
     status: RunStatus
-    error: Problem | None = None
+    error: TaskFailure | None = None
 
 
 class TaskFact(Fact, frozen=True):
@@ -161,7 +161,7 @@ class CallOpened(TaskFact, frozen=True, tag="call.opened"):
 class TaskWaiting(TaskFact, frozen=True, tag="task.waiting"):
     """A ready task has no place, and this is why."""
 
-    waiting_for: WaitingFor
+    waiting_for: WaitReason
 
 
 class TaskLeased(TaskFact, frozen=True, tag="task.leased"):
@@ -220,7 +220,7 @@ class AttemptFailed(TaskFact, frozen=True, tag="attempt.failed"):
     """The attempt failed and its policy gives the task another one after `delay_s`."""
 
     attempt: int
-    error: Problem
+    error: TaskFailure
     delay_s: float
 
 
@@ -259,7 +259,7 @@ class TaskFailed(TaskFact, frozen=True, tag="task.failed"):
     """Final: the policy, the loss budget or the dispatch tries are spent, or none were given."""
 
     attempt: int
-    error: Problem
+    error: TaskFailure
     confirmed: bool = True
 
 

@@ -23,9 +23,7 @@ from astraflow.core.contract.events import (
     NodeState,
     RunStatusChange,
 )
-from astraflow.core.contract.runs import Artifact, Node, RunWithoutNodes, TaskError
-from astraflow.core.contract.runs import Run as RunView
-from astraflow.core.contract.runs import WaitingFor as WaitingView
+from astraflow.core.contract.runs import Artifact, Node, Run, RunWithoutNodes, TaskError, WaitingFor
 from astraflow.core.contract.words import NodeStatus
 from astraflow.core.runs.facts import (
     ArtifactRef,
@@ -38,7 +36,6 @@ from astraflow.core.runs.facts import (
     CancelRequested,
     Chunk,
     Fact,
-    Problem,
     RunAccepted,
     RunFinished,
     RunStarted,
@@ -46,16 +43,17 @@ from astraflow.core.runs.facts import (
     TaskCancelled,
     TaskFact,
     TaskFailed,
+    TaskFailure,
     TaskLeased,
     TaskRebuilt,
     TaskReused,
     TaskSkipped,
     TaskSucceeded,
     TaskWaiting,
-    WaitingFor,
+    WaitReason,
     width,
 )
-from astraflow.core.runs.run import Run, Task
+from astraflow.core.runs.run import RunRecord, Task
 from astraflow.core.runs.states import (
     Backoff,
     Cancelled,
@@ -286,15 +284,15 @@ def _output(fact: AttemptProgressed, chunk: Chunk, place: _Place) -> NodeOutput:
     )
 
 
-def error_view(error: Problem) -> TaskError:
+def error_view(error: TaskFailure) -> TaskError:
     """Why something failed, as clients see it."""
     return TaskError(
         code=error.code, category=error.category, message=error.message, stack=error.stack
     )
 
 
-def _waiting(waiting_for: WaitingFor) -> WaitingView:
-    return WaitingView(kind=waiting_for.kind, detail=waiting_for.detail)
+def _waiting(waiting_for: WaitReason) -> WaitingFor:
+    return WaitingFor(kind=waiting_for.kind, detail=waiting_for.detail)
 
 
 def _artifact(artifact: ArtifactRef) -> Artifact:
@@ -310,7 +308,11 @@ def _artifact(artifact: ArtifactRef) -> Artifact:
 
 
 def view_node(
-    run: Run, index: int, *, ack_deadline: str | None = None, waiting_for: WaitingView | None = None
+    run: RunRecord,
+    index: int,
+    *,
+    ack_deadline: str | None = None,
+    waiting_for: WaitingFor | None = None,
 ) -> Node:
     """One node of the run as REST shows it.
 
@@ -364,13 +366,13 @@ def _moment(at: int | None) -> str | None:
     return None if at is None else iso(at)
 
 
-def shown_task(run: Run, index: int) -> int:
+def shown_task(run: RunRecord, index: int) -> int:
     """The task that a node is shown with: its own, or, of a middleware, its last call."""
     calls = _calls_of(run, index) if run.plan.nodes[index].host is not None else []
     return calls[-1] if calls else index
 
 
-def _calls_of(run: Run, index: int) -> list[int]:
+def _calls_of(run: RunRecord, index: int) -> list[int]:
     """The calls that executed a node, or for a host all calls of its chain, oldest first."""
     is_host = bool(run.plan.nodes[index].middlewares)
     return [
@@ -380,7 +382,7 @@ def _calls_of(run: Run, index: int) -> list[int]:
     ]
 
 
-def _middleware_status(run: Run, task: Task) -> NodeStatus:
+def _middleware_status(run: RunRecord, task: Task) -> NodeStatus:
     if not isinstance(task.state, Subsumed):
         return node_status(task)
     # The outermost runs as its host's own task, the others only when they are called.
@@ -390,27 +392,27 @@ def _middleware_status(run: Run, task: Task) -> NodeStatus:
     return "skipped" if run.is_terminal else "pending"
 
 
-def view_head(run: Run) -> RunWithoutNodes:
+def view_head(run: RunRecord) -> RunWithoutNodes:
     """The run as REST shows it to clients that asked for no nodes."""
     return RunWithoutNodes(**_head(run))
 
 
 def view_run(
-    run: Run,
+    run: RunRecord,
     *,
     ack_deadlines: Mapping[int, str] = MappingProxyType({}),
-    waits: Mapping[int, WaitingView] = MappingProxyType({}),
-) -> RunView:
+    waits: Mapping[int, WaitingFor] = MappingProxyType({}),
+) -> Run:
     """The run as REST shows it."""
     nodes = [
         view_node(run, index, ack_deadline=ack_deadlines.get(index), waiting_for=waits.get(index))
         for index in range(len(run.plan.nodes))
     ]
     artifacts = [_artifact(artifact) for task in run.tasks for artifact in task.artifacts]
-    return RunView(**_head(run), nodes=nodes, artifacts=artifacts)
+    return Run(**_head(run), nodes=nodes, artifacts=artifacts)
 
 
-def _head(run: Run) -> dict[str, Any]:
+def _head(run: RunRecord) -> dict[str, Any]:
     return {
         "run_id": run.run_id,
         "workflow_id": run.plan.workflow_id,

@@ -14,8 +14,8 @@ from astraflow.core import errors
 from astraflow.core.runs.calls import end_calls
 from astraflow.core.runs.commands import Rebuild
 from astraflow.core.runs.consequences import UnqueueTask
-from astraflow.core.runs.facts import Problem, TaskFailed, TaskRebuilt
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.facts import TaskFailed, TaskFailure, TaskRebuilt
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Succeeded
 from astraflow.core.workflow.plan import find_resource_refs
 
@@ -42,7 +42,7 @@ def rebuild(decision: Decision, command: Rebuild) -> None:
     refusal = _refusal(run, command.task, again, stale)
     if refusal is not None:
         message = f"{command.cause}; {refusal}: {command.resource_id}"
-        error = Problem(errors.RESOURCE_LOST.code, "INFRASTRUCTURE", message, retryable=False)
+        error = TaskFailure(errors.RESOURCE_LOST.code, "INFRASTRUCTURE", message, retryable=False)
         decision.finish_task(TaskFailed(decision.at, command.task, task.attempt, error))
         return
     waiting = [index for index, one in enumerate(run.tasks) if one.is_waiting]
@@ -55,7 +55,9 @@ def rebuild(decision: Decision, command: Rebuild) -> None:
     end_calls(decision, command.task)
 
 
-def _refusal(run: Run, task: int, again: tuple[int, ...], stale: tuple[int, ...]) -> str | None:
+def _refusal(
+    run: RunRecord, task: int, again: tuple[int, ...], stale: tuple[int, ...]
+) -> str | None:
     """Why it cannot be made again."""
     if not again:
         return "no node of the run made it"
@@ -68,13 +70,13 @@ def _refusal(run: Run, task: int, again: tuple[int, ...], stale: tuple[int, ...]
     return None
 
 
-def makers_of(run: Run, task: int, resource_id: str) -> tuple[int, ...]:
+def makers_of(run: RunRecord, task: int, resource_id: str) -> tuple[int, ...]:
     """The tasks that have to run again so that the task finds such a resource, in the order of the plan."""
     on_the_way = _on_the_way(run, task, resource_id)
     return tuple(index for index in on_the_way if type(run.tasks[index].state) is Succeeded)
 
 
-def _on_the_way(run: Run, task: int, resource_id: str) -> list[int]:
+def _on_the_way(run: RunRecord, task: int, resource_id: str) -> list[int]:
     """The tasks that made it, and those between them and whoever has yet to use it, in the order of the plan."""
     host = run.host_of(task)
     upstream = _upstream(run, host)
@@ -87,7 +89,7 @@ def _on_the_way(run: Run, task: int, resource_id: str) -> list[int]:
     return sorted(again)
 
 
-def _between(run: Run, made: list[int], upstream: set[int]) -> set[int]:
+def _between(run: RunRecord, made: list[int], upstream: set[int]) -> set[int]:
     """Everything on a way from there to a task, which is: both downstream of a maker and upstream of the task."""
     again = set(made)
     pending = list(made)
@@ -99,7 +101,7 @@ def _between(run: Run, made: list[int], upstream: set[int]) -> set[int]:
     return again
 
 
-def _upstream(run: Run, task: int) -> set[int]:
+def _upstream(run: RunRecord, task: int) -> set[int]:
     found: set[int] = set()
     pending = list(run.plan.parents[task])
     while pending:
@@ -110,7 +112,7 @@ def _upstream(run: Run, task: int) -> set[int]:
     return found
 
 
-def _names(run: Run, index: int, resource_id: str) -> bool:
+def _names(run: RunRecord, index: int, resource_id: str) -> bool:
     task = run.tasks[index]
     if any(artifact.resource_id == resource_id for artifact in task.artifacts):
         return True

@@ -12,14 +12,14 @@ from collections.abc import Iterable
 from astraflow.core import errors
 from astraflow.core.ids import NodeId
 from astraflow.core.runs.accept import Kept, downstream
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Succeeded
 
 __all__ = ["keep_for_rerun_from", "keep_for_rerun_of_failed"]
 
 
 def keep_for_rerun_from(
-    base: Run, nodes: Iterable[NodeId], gone: frozenset[str] = frozenset()
+    base: RunRecord, nodes: Iterable[NodeId], gone: frozenset[str] = frozenset()
 ) -> Kept:
     """Keep what is not downstream of `nodes`.
 
@@ -39,7 +39,7 @@ def keep_for_rerun_from(
     return _keep(base, first, gone)
 
 
-def keep_for_rerun_of_failed(base: Run, gone: frozenset[str] = frozenset()) -> Kept:
+def keep_for_rerun_of_failed(base: RunRecord, gone: frozenset[str] = frozenset()) -> Kept:
     """Keep all that succeeded.
 
     Raises:
@@ -49,12 +49,12 @@ def keep_for_rerun_of_failed(base: Run, gone: frozenset[str] = frozenset()) -> K
     return _keep(base, [], gone)
 
 
-def _require_ended(base: Run) -> None:
+def _require_ended(base: RunRecord) -> None:
     if not base.is_terminal:
         raise errors.Conflict(errors.RUN_NOT_TERMINAL, f"the run is still {base.status}")
 
 
-def _keep(base: Run, first: list[int], gone: frozenset[str]) -> Kept:
+def _keep(base: RunRecord, first: list[int], gone: frozenset[str]) -> Kept:
     for index, task in enumerate(base.tasks):
         is_gone = any(artifact.resource_id in gone for artifact in task.artifacts)
         if type(task.state) is not Succeeded or is_gone:

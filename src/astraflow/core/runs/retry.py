@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from astraflow.core.categories import Category
-from astraflow.core.runs.facts import Problem
+from astraflow.core.runs.facts import TaskFailure
 
 if TYPE_CHECKING:
     from random import Random
@@ -47,7 +47,7 @@ RETRYABLE: Final[dict[Category, bool]] = {
 }
 
 
-def may_retry(error: Problem, failures: int, policy: RetryPolicy) -> bool:
+def may_retry(error: TaskFailure, failures: int, policy: RetryPolicy) -> bool:
     """Whether a task that has now failed `failures` times gets another attempt."""
     if failures >= policy.max_attempts:
         return False

@@ -17,10 +17,10 @@ from astraflow.core.runs.facts import (
     CallOpened,
     CancelRequested,
     Fact,
-    Problem,
     RunAccepted,
     RunStatus,
-    WaitingFor,
+    TaskFailure,
+    WaitReason,
 )
 from astraflow.core.runs.states import (
     HOLDING,
@@ -35,7 +35,7 @@ from astraflow.core.runs.states import (
 )
 from astraflow.core.workflow.plan import Feature, Plan, PlanNode
 
-__all__ = ["RECENT_FACTS", "Run", "Task"]
+__all__ = ["RECENT_FACTS", "RunRecord", "Task"]
 
 RECENT_FACTS: Final = 32
 """How many of a run's last facts are kept for the story in an `InvalidTransition`."""
@@ -85,7 +85,7 @@ class Task:
         self.delay_s = 0.0
         self.progress: float | None = None
         self.message: str | None = None
-        self.waiting_for: WaitingFor | None = None
+        self.waiting_for: WaitReason | None = None
         self.started_at: int | None = None
         self.finished_at: int | None = None
         self.result: msgspec.Raw | None = None
@@ -107,7 +107,7 @@ class Task:
         return type(self.state) in HOLDING
 
 
-class Run:
+class RunRecord:
     """One execution of a workflow."""
 
     __slots__ = (
@@ -140,7 +140,7 @@ class Run:
         self.run_id = accepted.run_id
         self.tenant = accepted.tenant
         self.status: RunStatus = "queued"
-        self.error: Problem | None = None
+        self.error: TaskFailure | None = None
         self.cancel: CancelRequested | None = None
         self.started_at: int | None = None
         self.finished_at: int | None = None

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from astraflow.core.runs.facts import Problem, StopWhy
+from astraflow.core.runs.facts import StopWhy, TaskFailure
 
 __all__ = [
     "ATTEMPTED",
@@ -99,7 +99,7 @@ class Succeeded(State, frozen=True):
 class Failed(State, frozen=True):
     """Terminal."""
 
-    error: Problem
+    error: TaskFailure
     confirmed: bool = True
 
 

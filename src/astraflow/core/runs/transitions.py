@@ -49,7 +49,7 @@ from astraflow.core.runs.facts import (
     TaskWaiting,
     width,
 )
-from astraflow.core.runs.run import Run, Task
+from astraflow.core.runs.run import RunRecord, Task
 from astraflow.core.runs.states import (
     BACKOFF,
     PENDING,
@@ -87,7 +87,7 @@ __all__ = [
 class InvalidTransition(Bug):
     """A fact met a state that has no row for it: a bug of ours, told with the last facts of the run."""
 
-    def __init__(self, run: Run, task: int, cause: object) -> None:
+    def __init__(self, run: RunRecord, task: int, cause: object) -> None:
         state = run.tasks[task].state
         recent = "\n".join(f"  {one!r}" for one in run.recent)
         super().__init__(
@@ -258,7 +258,7 @@ DERIVED: Final[Mapping[tuple[type[State], Upstream], State]] = {
 }
 
 
-def _derive(run: Run, index: int, upstream: Upstream) -> None:
+def _derive(run: RunRecord, index: int, upstream: Upstream) -> None:
     task = run.tasks[index]
     state = DERIVED.get((type(task.state), upstream))
     if state is None:
@@ -268,7 +268,7 @@ def _derive(run: Run, index: int, upstream: Upstream) -> None:
         run.ready.append(index)
 
 
-def fold(run: Run, fact: Fact) -> None:
+def fold(run: RunRecord, fact: Fact) -> None:
     """Apply one fact. The caller then takes up `run.ready` and `run.doomed`."""
     run.last_event += width(fact)
     run.recent.append(fact)
@@ -303,7 +303,7 @@ def fold(run: Run, fact: Fact) -> None:
         _settle_children(run, fact.task)
 
 
-def _open_call(run: Run, fact: CallOpened) -> None:
+def _open_call(run: RunRecord, fact: CallOpened) -> None:
     assert fact.task == len(run.tasks), "calls are numbered in the order in which they are opened"
     host = run.host_of(fact.parent)
     middlewares = run.plan.nodes[host].middlewares
@@ -316,7 +316,7 @@ def _open_call(run: Run, fact: CallOpened) -> None:
     run.ready.append(fact.task)
 
 
-def _take_back(run: Run, fact: TaskRebuilt) -> None:
+def _take_back(run: RunRecord, fact: TaskRebuilt) -> None:
     """Open tasks that had succeeded, and let everything that may not have begun without them wait for them.
 
     What runs goes on with what it was given. If its attempt does not end it, it waits like the others; a call of a
@@ -340,7 +340,7 @@ def _take_back(run: Run, fact: TaskRebuilt) -> None:
         _wait_again(run, index)
 
 
-def _wait_again(run: Run, index: int) -> None:
+def _wait_again(run: RunRecord, index: int) -> None:
     task = run.tasks[index]
     if type(task.state) is not Pending and type(task.state) not in WAITING:
         return  # it runs or has ended: it had what it needed
@@ -357,7 +357,7 @@ def _wait_again(run: Run, index: int) -> None:
         _derive(run, index, Upstream.SETTLED)
 
 
-def _fold_run(run: Run, fact: Fact) -> None:
+def _fold_run(run: RunRecord, fact: Fact) -> None:
     if isinstance(fact, RunStarted):
         run.status = "running"
         run.started_at = fact.at
@@ -372,7 +372,7 @@ def _fold_run(run: Run, fact: Fact) -> None:
         assert isinstance(fact, RunAccepted), f"not a fact of a run: {fact!r}"
 
 
-def _settle_children(run: Run, parent: int) -> None:
+def _settle_children(run: RunRecord, parent: int) -> None:
     live = type(run.tasks[parent].state) is Succeeded
     for child in run.plan.children[parent]:
         task = run.tasks[child]
@@ -387,7 +387,7 @@ def _settle_children(run: Run, parent: int) -> None:
             _derive(run, child, Upstream.SETTLED)
 
 
-def _settle_edges(run: Run, parent: int, child: int) -> None:
+def _settle_edges(run: RunRecord, parent: int, child: int) -> None:
     """The join rule for a child of a plan that has error edges or joins other than `all`."""
     task = run.tasks[child]
     node = run.plan.nodes[child]
@@ -406,7 +406,7 @@ def _settle_edges(run: Run, parent: int, child: int) -> None:
         run.doomed.append((child, parent))
 
 
-def _edges_live(run: Run, parent: int, child: int) -> bool:
+def _edges_live(run: RunRecord, parent: int, child: int) -> bool:
     """Whether the edges between two tasks are live: all of them, or one where the child joins any."""
     state = type(run.tasks[parent].state)
     kinds = [edge.kind for edge in run.plan.nodes[child].edges_in if edge.source == parent]
@@ -414,13 +414,13 @@ def _edges_live(run: Run, parent: int, child: int) -> bool:
     return any(lives) if run.plan.nodes[child].join == "any" else all(lives)
 
 
-def replay(plan: Plan, facts: Iterable[Fact]) -> Run:
+def replay(plan: Plan, facts: Iterable[Fact]) -> RunRecord:
     """A run as its stored facts make it. The first of them is its `RunAccepted`."""
-    run: Run | None = None
+    run: RunRecord | None = None
     for fact in facts:
         if run is None:
             assert isinstance(fact, RunAccepted), f"a run begins with its acceptance: {fact!r}"
-            run = Run(plan, fact)
+            run = RunRecord(plan, fact)
         fold(run, fact)
     assert run is not None, "a run has at least one fact"
     # What followed from each fact is stored as facts of its own.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from astraflow.core.workflow.bindings import MISSING, Path, compile_path
-from astraflow.core.workflow.catalog import Catalog, Miss, NodeType, StaticCatalog
+from astraflow.core.workflow.catalog import Catalog, CatalogEntry, Miss, StaticCatalog
 from astraflow.core.workflow.core_manifest import core_manifest
 from astraflow.core.workflow.decoding import decode_definition, decode_manifest
-from astraflow.core.workflow.definition import Definition
+from astraflow.core.workflow.definition import WorkflowDocument
 from astraflow.core.workflow.manifest import Manifest
 from astraflow.core.workflow.manifest_rules import validate_manifest
 from astraflow.core.workflow.plan import (
@@ -23,29 +23,29 @@ from astraflow.core.workflow.plan import (
     find_resource_refs,
 )
 from astraflow.core.workflow.planner import plan_workflow
-from astraflow.core.workflow.problems import InvalidDocument, Problem
+from astraflow.core.workflow.problems import DefinitionProblem, InvalidDocument
 from astraflow.core.workflow.validation import check_inputs, refusal_of, validate
 
 __all__ = [
     "MISSING",
     "AffinityHint",
     "Catalog",
-    "Definition",
+    "CatalogEntry",
+    "DefinitionProblem",
     "Feature",
     "InEdge",
     "InputEdge",
     "InvalidDocument",
     "Manifest",
     "Miss",
-    "NodeType",
     "Path",
     "Plan",
     "PlanNode",
     "PlanOutput",
-    "Problem",
     "ResourceRefValue",
     "RetryPolicy",
     "StaticCatalog",
+    "WorkflowDocument",
     "bind",
     "check_inputs",
     "compile_path",

@@ -29,7 +29,7 @@ from astraflow.core.workflow.workflow_rules import check_workflow
 
 if TYPE_CHECKING:
     from astraflow.core.workflow.catalog import Catalog
-    from astraflow.core.workflow.definition import Node, Workflow
+    from astraflow.core.workflow.definition import NodeSpec, WorkflowSpec
     from astraflow.core.workflow.ports import PortSpec
 
 __all__ = ["Analysis"]
@@ -38,7 +38,7 @@ __all__ = ["Analysis"]
 class Analysis:
     """What is known of a definition. Where `problems.count` is not 0, it cannot be planned."""
 
-    def __init__(self, workflow: Workflow, catalog: Catalog) -> None:
+    def __init__(self, workflow: WorkflowSpec, catalog: Catalog) -> None:
         self.workflow = workflow
         self.problems = Problems()
         self.features = Needs()
@@ -120,6 +120,6 @@ class Analysis:
             self.problems.add(f"/nodes/{cycle[0]}", WORKFLOW_CYCLE, message, members)
 
 
-def _named(node: Node, place: int) -> str:
+def _named(node: NodeSpec, place: int) -> str:
     """A node as a person knows it."""
     return node.label[:80] if node.label else f"{node.type[:80]} at /nodes/{place}"

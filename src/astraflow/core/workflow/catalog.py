@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from astraflow.core.workflow.manifest import Adapter, Manifest, ManifestBody, ManifestNode
 
-__all__ = ["Catalog", "Miss", "NodeType", "StaticCatalog"]
+__all__ = ["Catalog", "CatalogEntry", "Miss", "StaticCatalog"]
 
 
-class NodeType(Struct, frozen=True, gc=False, kw_only=True):
+class CatalogEntry(Struct, frozen=True, gc=False, kw_only=True):
     """A node type of one version of one package."""
 
     type: str
@@ -58,7 +58,7 @@ class Catalog(Protocol):
         package: str | None = None,
         version: str | None = None,
         min_version: str | None = None,
-    ) -> NodeType | Miss: ...
+    ) -> CatalogEntry | Miss: ...
 
     def types(self) -> Iterable[str]:
         """All node types, for suggestions."""
@@ -66,7 +66,7 @@ class Catalog(Protocol):
 
 class _CatalogVersion(Struct, frozen=True, gc=False):
     key: VersionKey
-    types: dict[str, NodeType]
+    types: dict[str, CatalogEntry]
 
 
 class StaticCatalog:
@@ -92,7 +92,7 @@ class StaticCatalog:
         key = parse_version(body.version)
         if key is None:
             problems.add("/version", PKG_INVALID, f"not a version: {body.version[:80]!r}")
-        types: dict[str, NodeType] = {}
+        types: dict[str, CatalogEntry] = {}
         for place, node in enumerate(body.nodes):
             ports = NO_PORTS
             if node.ui is not None:
@@ -109,7 +109,7 @@ class StaticCatalog:
         package: str | None = None,
         version: str | None = None,
         min_version: str | None = None,
-    ) -> NodeType | Miss:
+    ) -> CatalogEntry | Miss:
         """The node type in the version asked for, else in the newest one that has it."""
         if package is None:
             providers = self._providers.get(node_type, set())
@@ -127,7 +127,7 @@ class StaticCatalog:
         return self._providers
 
 
-def _exactly(versions: list[_CatalogVersion], node_type: str, version: str) -> NodeType | Miss:
+def _exactly(versions: list[_CatalogVersion], node_type: str, version: str) -> CatalogEntry | Miss:
     key = parse_version(version)
     for known in versions:
         if known.key == key:
@@ -137,7 +137,7 @@ def _exactly(versions: list[_CatalogVersion], node_type: str, version: str) -> N
 
 def _newest(
     versions: list[_CatalogVersion], node_type: str, min_version: str | None
-) -> NodeType | Miss:
+) -> CatalogEntry | Miss:
     least = parse_version(min_version) if min_version is not None else None
     having = [known for known in versions if node_type in known.types]
     allowed = [known for known in having if least is None or known.key >= least]
@@ -149,13 +149,13 @@ def _newest(
     return Miss.VERSION if having else Miss.TYPE
 
 
-def _node_type(body: ManifestBody, node: ManifestNode, ports: Ports) -> NodeType:
+def _node_type(body: ManifestBody, node: ManifestNode, ports: Ports) -> CatalogEntry:
     adapter = _adapter(body.adapters, node)
     runtime = next(iter(node.runtimes), None)
     if runtime is None and adapter is not None:
         runtime = adapter.runtime
     stated = adapter.idempotency if adapter is not None else None
-    return NodeType(
+    return CatalogEntry(
         type=node.type,
         package_name=body.name,
         package_version=body.version,

@@ -17,10 +17,10 @@ import msgspec
 from msgspec import Raw
 
 from astraflow.core.errors import PKG_INVALID, WORKFLOW_INVALID, WORKFLOW_LIMIT
-from astraflow.core.workflow.definition import Definition, Edge, Node, Workflow
+from astraflow.core.workflow.definition import Edge, NodeSpec, WorkflowDocument, WorkflowSpec
 from astraflow.core.workflow.limits import MAX_DEFINITION_BYTES, MAX_MANIFEST_BYTES
 from astraflow.core.workflow.manifest import Adapter, Manifest, ManifestBody, ManifestNode
-from astraflow.core.workflow.problems import InvalidDocument, Problem, Problems
+from astraflow.core.workflow.problems import DefinitionProblem, InvalidDocument, Problems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +32,7 @@ __all__ = ["decode_definition", "decode_manifest"]
 _NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _AT: Final = re.compile(r" - at `\$([^`]*)`$", re.DOTALL)
 
-_WORKFLOW: Final = msgspec.json.Decoder(Workflow)
+_WORKFLOW: Final = msgspec.json.Decoder(WorkflowSpec)
 _MANIFEST: Final = msgspec.json.Decoder(ManifestBody)
 _FIELDS: Final = msgspec.json.Decoder(dict[str, Raw])
 _ITEMS: Final = msgspec.json.Decoder(list[Raw])
@@ -41,7 +41,7 @@ _ITEMS: Final = msgspec.json.Decoder(list[Raw])
 _LEAST_WORKFLOW: Final = {"id": b'""', "nodes": b"[]"}
 _LEAST_MANIFEST: Final = {"name": b'""', "version": b'""', "schemaVersion": b'""'}
 _WORKFLOW_LISTS: Final[dict[str, msgspec.json.Decoder[Any]]] = {
-    "nodes": msgspec.json.Decoder(Node),
+    "nodes": msgspec.json.Decoder(NodeSpec),
     "edges": msgspec.json.Decoder(Edge),
 }
 _MANIFEST_LISTS: Final[dict[str, msgspec.json.Decoder[Any]]] = {
@@ -50,7 +50,7 @@ _MANIFEST_LISTS: Final[dict[str, msgspec.json.Decoder[Any]]] = {
 }
 
 
-def decode_definition(raw: bytes) -> Definition:
+def decode_definition(raw: bytes) -> WorkflowDocument:
     """Decode a workflow definition. Next: `validate` it, or `plan_workflow`, which validates.
 
     Raises:
@@ -58,7 +58,7 @@ def decode_definition(raw: bytes) -> Definition:
     """
     _check_bytes(raw, MAX_DEFINITION_BYTES, WORKFLOW_INVALID)
     try:
-        return Definition(raw, _WORKFLOW.decode(raw))
+        return WorkflowDocument(raw, _WORKFLOW.decode(raw))
     except (msgspec.DecodeError, RecursionError) as error:
         problems = Problems()
         _take_apart(raw, error, _WORKFLOW, _LEAST_WORKFLOW, _WORKFLOW_LISTS, problems)
@@ -84,16 +84,16 @@ def _check_bytes(raw: bytes, limit: int, code: Code) -> None:
     if len(raw) > limit:
         code = WORKFLOW_LIMIT if code is WORKFLOW_INVALID else code
         message = f"the document is larger than {limit} bytes: {len(raw)}"
-        raise InvalidDocument(code, [Problem("", code.code, message)])
+        raise InvalidDocument(code, [DefinitionProblem("", code.code, message)])
     if not raw.isascii():
         try:
             raw.decode()
         except UnicodeDecodeError as error:
             message = f"the document is not UTF-8 at byte {error.start}"
-            raise InvalidDocument(code, [Problem("", code.code, message)]) from None
+            raise InvalidDocument(code, [DefinitionProblem("", code.code, message)]) from None
     if b"\\u0000" in raw and _NUL.search(raw):
         message = "the document holds the character U+0000"
-        raise InvalidDocument(code, [Problem("", code.code, message)])
+        raise InvalidDocument(code, [DefinitionProblem("", code.code, message)])
 
 
 def _take_apart(

@@ -3,7 +3,7 @@
 Seed 002 §4: "The UI persists the JSON, and the Scheduler consumes the same payload to orchestrate
 tasks." The document belongs to its author. So:
 
-- A `Definition` keeps the authored bytes beside the typed view, and the bytes are what is stored
+- A `WorkflowDocument` keeps the authored bytes beside the typed view, and the bytes are what is stored
   and given back. Fields that we do not know survive at every level because nothing rewrites them.
 - The typed view holds what validation and planning read, and it is read-only. To change a
   definition, change `document()` and decode again.
@@ -30,14 +30,13 @@ __all__ = [
     "Binding",
     "CallSpec",
     "CronTrigger",
-    "Definition",
     "Edge",
     "End",
     "Join",
     "ManualTrigger",
     "MapOver",
     "Metadata",
-    "Node",
+    "NodeSpec",
     "PackageRef",
     "PortDefinition",
     "Position",
@@ -52,7 +51,8 @@ __all__ = [
     "WebhookTrigger",
     "Widget",
     "WorkerHints",
-    "Workflow",
+    "WorkflowDocument",
+    "WorkflowSpec",
 ]
 
 ABSENT: Final = Raw()
@@ -191,7 +191,7 @@ class WorkerHints(_DefinitionPart, frozen=True):
     labels: dict[str, str] = {}
 
 
-class Node(_DefinitionPart, frozen=True):
+class NodeSpec(_DefinitionPart, frozen=True):
     id: str
     type: str
     package: PackageRef | None = None
@@ -291,11 +291,11 @@ class WebhookTrigger(_DefinitionPart, frozen=True, tag="webhook", tag_field="typ
     disabled: bool = False
 
 
-class Workflow(_DefinitionPart, frozen=True):
+class WorkflowSpec(_DefinitionPart, frozen=True):
     """The typed view of a definition."""
 
     id: str
-    nodes: list[Node]
+    nodes: list[NodeSpec]
     edges: list[Edge] = []
     schema_version: Literal["2025-10"] | None = None
     metadata: Metadata | None = None
@@ -308,11 +308,11 @@ class Workflow(_DefinitionPart, frozen=True):
     timeout_seconds: Seconds | None = None
 
 
-class Definition(Struct, frozen=True, gc=False):
+class WorkflowDocument(Struct, frozen=True, gc=False):
     """A definition as authored, and the typed view of it. Made by `decode_definition`."""
 
     raw: bytes
-    workflow: Workflow
+    workflow: WorkflowSpec
 
     def document(self) -> dict[str, Any]:
         """The whole document as plain JSON values, unknown fields included; yours to change."""

@@ -29,7 +29,7 @@ from astraflow.core.workflow.ports import DONE, ERROR, TRIGGER, PortSpec
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from astraflow.core.workflow.definition import Edge, Workflow
+    from astraflow.core.workflow.definition import Edge, WorkflowSpec
     from astraflow.core.workflow.family import Family
     from astraflow.core.workflow.features import Needs
     from astraflow.core.workflow.node_rules import NodeRules
@@ -55,7 +55,7 @@ class EdgeRules:
 
     def __init__(
         self,
-        workflow: Workflow,
+        workflow: WorkflowSpec,
         nodes: NodeRules,
         family: Family,
         settings: SettingsRules,

@@ -11,7 +11,7 @@ from astraflow.core.workflow.plan import Feature
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from astraflow.core.workflow.definition import Node
+    from astraflow.core.workflow.definition import NodeSpec
     from astraflow.core.workflow.features import Needs
     from astraflow.core.workflow.problems import Problems
 
@@ -25,7 +25,9 @@ class Family:
     the same container, and is not wrapped itself.
     """
 
-    def __init__(self, nodes: Sequence[Node], index: Mapping[str, int], problems: Problems) -> None:
+    def __init__(
+        self, nodes: Sequence[NodeSpec], index: Mapping[str, int], problems: Problems
+    ) -> None:
         self._nodes = nodes
         self._index = index
         self._problems = problems
@@ -70,7 +72,7 @@ class Family:
                 self._problems.add(f"/nodes/{here}/parent", WORKFLOW_CYCLE, message)
             sound |= walked
 
-    def _take_middlewares(self, host: Node, place: int) -> None:
+    def _take_middlewares(self, host: NodeSpec, place: int) -> None:
         for number, middleware_id in enumerate(host.middlewares):
             pointer = f"/nodes/{place}/middlewares/{number}"
             middleware = self._index.get(middleware_id)

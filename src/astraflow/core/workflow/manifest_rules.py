@@ -29,7 +29,7 @@ from astraflow.core.workflow.limits import (
     MAX_MANIFEST_NODES,
 )
 from astraflow.core.workflow.ports import PortCompiler
-from astraflow.core.workflow.problems import Problem, Problems
+from astraflow.core.workflow.problems import DefinitionProblem, Problems
 from astraflow.core.workflow.versions import is_specifier_set, parse_version
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def is_package_name(text: str) -> bool:
     return not _RESERVED_NUMBERED.fullmatch(text)
 
 
-def validate_manifest(manifest: Manifest) -> list[Problem]:
+def validate_manifest(manifest: Manifest) -> list[DefinitionProblem]:
     """All problems of a decoded manifest; an empty list means that it may be published."""
     problems = Problems(only=PKG_INVALID)
     _Rules(manifest.body, problems).check_all()

@@ -22,7 +22,7 @@ from astraflow.core.errors import (
     WORKFLOW_UNKNOWN_PACKAGE,
     WORKFLOW_UNKNOWN_TYPE,
 )
-from astraflow.core.workflow.catalog import Miss, NodeType
+from astraflow.core.workflow.catalog import CatalogEntry, Miss
 from astraflow.core.workflow.limits import MAX_KEY_CHARS, MAX_LABEL_CHARS
 from astraflow.core.workflow.manifest_rules import NODE_TYPE, is_package_name
 from astraflow.core.workflow.parameters import ParameterStore
@@ -31,7 +31,7 @@ from astraflow.core.workflow.versions import parse_version
 
 if TYPE_CHECKING:
     from astraflow.core.workflow.catalog import Catalog
-    from astraflow.core.workflow.definition import Node, Workflow
+    from astraflow.core.workflow.definition import NodeSpec, WorkflowSpec
     from astraflow.core.workflow.problems import Problems
     from astraflow.core.workflow.settings_rules import SettingsRules
 
@@ -47,18 +47,18 @@ class NodeRules:
     """Checks all nodes; afterwards the lists say, for each place, what the node is."""
 
     def __init__(
-        self, workflow: Workflow, catalog: Catalog, settings: SettingsRules, problems: Problems
+        self, workflow: WorkflowSpec, catalog: Catalog, settings: SettingsRules, problems: Problems
     ) -> None:
         self._nodes = workflow.nodes
         self._catalog = catalog
         self._problems = problems
         self._compiler = PortCompiler(problems)
         self._settings = settings
-        self._known: dict[_Key, NodeType | Miss | None] = {}
+        self._known: dict[_Key, CatalogEntry | Miss | None] = {}
         self._least = _least_versions(workflow)
         self.parameters = ParameterStore(problems)
         self.index: dict[str, int] = {}
-        self.types: list[NodeType | None] = []
+        self.types: list[CatalogEntry | None] = []
         self.ports: list[Ports] = []
         self.texts: list[bytes] = []
 
@@ -101,7 +101,7 @@ class NodeRules:
                 self._problems.add(f"/nodes/{place}/id", WORKFLOW_DUPLICATE_ID, message)
             seen.add(folded)
 
-    def _resolve(self, node: Node, place: int, own: Ports) -> NodeType | None:
+    def _resolve(self, node: NodeSpec, place: int, own: Ports) -> CatalogEntry | None:
         package = node.package
         name = package.name if package is not None else None
         version = package.version if package is not None else None
@@ -116,7 +116,7 @@ class NodeRules:
             return self._miss(found, key, place, own)
         return found
 
-    def _look_up(self, key: _Key, place: int) -> NodeType | Miss | None:
+    def _look_up(self, key: _Key, place: int) -> CatalogEntry | Miss | None:
         """Look a type up; None when its name is no name, which is reported once a name."""
         node_type, name, version, least = key
         before = self._problems.count
@@ -136,12 +136,12 @@ class NodeRules:
             least = self._least.get(name)
         return self._catalog.find(node_type, name, version, least)
 
-    def _miss(self, miss: Miss, key: _Key, place: int, own: Ports) -> NodeType | None:
+    def _miss(self, miss: Miss, key: _Key, place: int, own: Ports) -> CatalogEntry | None:
         node_type, name, version, _ = key
         absent = miss in (Miss.PACKAGE, Miss.VERSION)
         carried = own.inputs is not None or own.outputs is not None
         if absent and carried and name is not None and version is not None:
-            return NodeType(type=node_type, package_name=name, package_version=version)
+            return CatalogEntry(type=node_type, package_name=name, package_version=version)
         pointer = f"/nodes/{place}/type"
         code = WORKFLOW_UNKNOWN_TYPE
         if absent:
@@ -158,7 +158,7 @@ class NodeRules:
         return None
 
 
-def _effective(own: Ports, found: NodeType | None) -> Ports:
+def _effective(own: Ports, found: CatalogEntry | None) -> Ports:
     """The node's own ports, side by side, else those of its type."""
     if found is None:
         return own
@@ -169,7 +169,7 @@ def _effective(own: Ports, found: NodeType | None) -> Ports:
     return Ports(inputs, outputs)
 
 
-def _least_versions(workflow: Workflow) -> dict[str, str]:
+def _least_versions(workflow: WorkflowSpec) -> dict[str, str]:
     """The `minVersion` hint of each package that the definition's runtimes name."""
     least: dict[str, str] = {}
     for runtime in workflow.runtimes.values():

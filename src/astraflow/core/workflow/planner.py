@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from astraflow.core.workflow.catalog import Catalog
-    from astraflow.core.workflow.definition import Affinity, Definition, Node, Retry
+    from astraflow.core.workflow.definition import Affinity, NodeSpec, Retry, WorkflowDocument
     from astraflow.core.workflow.edge_rules import PlannedEdge
     from astraflow.core.workflow.ports import PortSpec
 
@@ -42,7 +42,7 @@ _Labels = tuple[tuple[str, str], ...]
 _NO_TUPLE: Final[tuple[Any, ...]] = ()
 
 
-def plan_workflow(definition: Definition, catalog: Catalog) -> Plan:
+def plan_workflow(definition: WorkflowDocument, catalog: Catalog) -> Plan:
     """Validate a definition and plan it.
 
     Raises:
@@ -205,7 +205,7 @@ class _Planner:
         hint: AffinityHint = self._share(AffinityHint(affinity.key, affinity.mode))
         return hint
 
-    def _resource_refs(self, node: Node, parameters: bytes) -> tuple[ResourceRefValue, ...]:
+    def _resource_refs(self, node: NodeSpec, parameters: bytes) -> tuple[ResourceRefValue, ...]:
         found = self._analysis.nodes.parameters.resource_refs.get(parameters, _NO_TUPLE)
         if not node.resource_refs:
             return found
@@ -215,11 +215,11 @@ class _Planner:
         ]
         return tuple(dict.fromkeys([*named, *found]))
 
-    def _middlewares(self, node: Node) -> tuple[int, ...]:
+    def _middlewares(self, node: NodeSpec) -> tuple[int, ...]:
         index = self._analysis.nodes.index
         return tuple(self._rank[index[middleware]] for middleware in node.middlewares)
 
-    def _worker_labels(self, node: Node, runtime: str | None) -> _Labels:
+    def _worker_labels(self, node: NodeSpec, runtime: str | None) -> _Labels:
         labels = self._labels.get(runtime, _NO_TUPLE) if runtime is not None else _NO_TUPLE
         if node.worker_hints is None or not node.worker_hints.labels:
             return labels
@@ -236,7 +236,7 @@ def _read(port: PortSpec) -> tuple[str, ...] | None:
     return None if port.kind == "control" else port.path
 
 
-def _control(node: Node) -> ControlStep | None:
+def _control(node: NodeSpec) -> ControlStep | None:
     if not (node.call or node.wait or node.approval or node.signal):
         return None
     return ControlStep(call=node.call, wait=node.wait, approval=node.approval, signal=node.signal)

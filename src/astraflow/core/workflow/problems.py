@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from astraflow.core.errors import Code
 
-__all__ = ["InvalidDocument", "Problem", "Problems", "pointer_token"]
+__all__ = ["DefinitionProblem", "InvalidDocument", "Problems", "pointer_token"]
 
 MAX_COMPARED: Final = 500
 MAX_SUGGESTIONS: Final = 10
@@ -39,7 +39,7 @@ def pointer_token(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
-class Problem(Struct, frozen=True, gc=False):
+class DefinitionProblem(Struct, frozen=True, gc=False):
     """One thing to fix. `pointer` is a JSON pointer (RFC 6901) into the document."""
 
     pointer: str
@@ -52,7 +52,7 @@ class Problem(Struct, frozen=True, gc=False):
 class InvalidDocument(Refused):
     """The definition or manifest has problems; `problems` lists them."""
 
-    def __init__(self, code: Code, problems: Sequence[Problem]) -> None:
+    def __init__(self, code: Code, problems: Sequence[DefinitionProblem]) -> None:
         first = problems[0]
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         super().__init__(
@@ -64,7 +64,7 @@ class InvalidDocument(Refused):
         self.problems = tuple(problems)
 
 
-def _as_json(problem: Problem) -> dict[str, str]:
+def _as_json(problem: DefinitionProblem) -> dict[str, str]:
     return {"pointer": problem.pointer, "code": problem.code, "message": problem.message}
 
 
@@ -78,7 +78,7 @@ class Problems:
     __slots__ = ("_found", "_only", "_suggested", "count")
 
     def __init__(self, only: Code | None = None) -> None:
-        self._found: list[Problem] = []
+        self._found: list[DefinitionProblem] = []
         self._only = only
         self._suggested = 0
         self.count = 0
@@ -86,7 +86,9 @@ class Problems:
     def add(self, pointer: str, code: Code, message: str, members: tuple[str, ...] = ()) -> None:
         self.count += 1
         if len(self._found) < MAX_PROBLEMS:
-            self._found.append(Problem(pointer, (self._only or code).code, message, members))
+            self._found.append(
+                DefinitionProblem(pointer, (self._only or code).code, message, members)
+            )
 
     def did_you_mean(self, given: str, known: Iterable[str]) -> str:
         """Words behind a message about a name that nobody knows; empty if no known one is like it."""
@@ -112,11 +114,11 @@ class Problems:
         else:
             self.add(pointer, WORKFLOW_BAD_TEXT, "the text is empty")
 
-    def found(self) -> list[Problem]:
+    def found(self) -> list[DefinitionProblem]:
         """The problems in the order they were found, at most `MAX_PROBLEMS`."""
         if self.count <= MAX_PROBLEMS:
             return list(self._found)
         kept = self._found[: MAX_PROBLEMS - 1]
         rest = self.count - len(kept)
         code = self._only or WORKFLOW_LIMIT
-        return [*kept, Problem("", code.code, f"and {rest} more")]
+        return [*kept, DefinitionProblem("", code.code, f"and {rest} more")]

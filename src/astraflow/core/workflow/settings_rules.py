@@ -36,7 +36,13 @@ from astraflow.core.workflow.plan import Feature
 from astraflow.core.workflow.versions import parse_version
 
 if TYPE_CHECKING:
-    from astraflow.core.workflow.definition import Approval, MapOver, Node, WaitSpec, WorkerHints
+    from astraflow.core.workflow.definition import (
+        Approval,
+        MapOver,
+        NodeSpec,
+        WaitSpec,
+        WorkerHints,
+    )
     from astraflow.core.workflow.features import Needs
     from astraflow.core.workflow.problems import Problems
 
@@ -63,7 +69,7 @@ class SettingsRules:
         self._problems = problems
         self._features = features
 
-    def check(self, node: Node, place: int) -> None:
+    def check(self, node: NodeSpec, place: int) -> None:
         """Check one node. The questions are ordered so that a plain node answers them quickly."""
         if node.when is not None:
             self.check_condition(node.when, f"/nodes/{place}/when")
@@ -112,7 +118,7 @@ class SettingsRules:
         else:
             self._problems.check_key(pointer, text, MAX_KEY_CHARS)
 
-    def _check_lists(self, node: Node, pointer: str) -> None:
+    def _check_lists(self, node: NodeSpec, pointer: str) -> None:
         refs, middlewares = node.resource_refs, node.middlewares
         if middlewares:
             self._features.add(Feature.MIDDLEWARE, f"{pointer}/middlewares")
@@ -140,7 +146,7 @@ class SettingsRules:
         self._problems.check_key(f"{pointer}/item", over.item, MAX_KEY_CHARS)
         self._problems.check_key(f"{pointer}/collect", over.collect, MAX_KEY_CHARS)
 
-    def _check_controls(self, node: Node, pointer: str) -> None:
+    def _check_controls(self, node: NodeSpec, pointer: str) -> None:
         for name, node_type, feature in _CONTROLS:
             is_set = getattr(node, name) is not None
             if is_set and node.type != node_type:

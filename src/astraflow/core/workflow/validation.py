@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from astraflow.core.workflow.catalog import Catalog
-    from astraflow.core.workflow.definition import Definition
-    from astraflow.core.workflow.problems import Problem
+    from astraflow.core.workflow.definition import WorkflowDocument
+    from astraflow.core.workflow.problems import DefinitionProblem
 
 __all__ = ["check_inputs", "refusal_of", "validate"]
 
 
-def validate(definition: Definition, catalog: Catalog) -> list[Problem]:
+def validate(definition: WorkflowDocument, catalog: Catalog) -> list[DefinitionProblem]:
     """All problems of a decoded definition; an empty list means that it can be run."""
     analysis = Analysis(definition.workflow, catalog)
     analysis.features.report(analysis.problems)
@@ -42,7 +42,7 @@ def check_inputs(declared: Collection[str], given: bytes) -> None:
         raise InvalidDocument(WORKFLOW_INPUT, problems.found())
 
 
-def refusal_of(problems: Sequence[Problem]) -> InvalidDocument:
+def refusal_of(problems: Sequence[DefinitionProblem]) -> InvalidDocument:
     """The refusal of a definition with these problems, whoever asks."""
     needs_only = all(problem.code == WORKFLOW_UNSUPPORTED.code for problem in problems)
     return InvalidDocument(WORKFLOW_UNSUPPORTED if needs_only else WORKFLOW_INVALID, problems)

@@ -20,7 +20,7 @@ from astraflow.core.workflow.problems import pointer_token
 if TYPE_CHECKING:
     from collections.abc import Collection, Sized
 
-    from astraflow.core.workflow.definition import Metadata, Workflow
+    from astraflow.core.workflow.definition import Metadata, WorkflowSpec
     from astraflow.core.workflow.features import Needs
     from astraflow.core.workflow.problems import Problems
     from astraflow.core.workflow.settings_rules import SettingsRules
@@ -38,7 +38,7 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 
 
 def check_workflow(
-    workflow: Workflow, settings: SettingsRules, problems: Problems, features: Needs
+    workflow: WorkflowSpec, settings: SettingsRules, problems: Problems, features: Needs
 ) -> None:
     """Report the problems of everything but nodes and edges."""
     if not UUID.fullmatch(workflow.id):
@@ -97,7 +97,7 @@ def _check_names(names: Collection[str], pointer: str, problems: Problems) -> No
             problems.add(pointer, WORKFLOW_BAD_TEXT, f"not a name: {name[:80]!r}")
 
 
-def _check_triggers(workflow: Workflow, problems: Problems) -> None:
+def _check_triggers(workflow: WorkflowSpec, problems: Problems) -> None:
     if not _bounded(workflow.triggers, "/triggers", problems):
         return
     for place, trigger in enumerate(workflow.triggers):

@@ -16,18 +16,18 @@ from astraflow.core.dispatch.demand import (
     lock_of,
     refs_of,
 )
-from astraflow.core.runs.commands import Call, Lease, Report
+from astraflow.core.runs.commands import Call, LeaseTask, Report
 from astraflow.core.runs.decisions import decide
-from astraflow.core.runs.facts import Problem
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.facts import TaskFailure
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.workflow.plan import AffinityHint, ResourceRefValue
 from tests.unit.plans import AT, make_plan, start, wrapped
 
 
-def after_result(value: object) -> Run:
+def after_result(value: object) -> RunRecord:
     """A run of two tasks of which the first has given `value` to the second."""
     run = start(make_plan(2, [(0, 1)], reads=True)).run
-    decide(run, Lease(0, "w1", 1, 30_000), AT, Random(1))
+    decide(run, LeaseTask(0, "w1", 1, 30_000), AT, Random(1))
     raw = msgspec.Raw(msgspec.json.encode({"v": value}))
     decide(run, Report(0, 1, "w1", "SUCCEEDED", raw), AT, Random(1))
     return run
@@ -81,7 +81,7 @@ def test_a_reference_that_is_named_twice_counts_once() -> None:
 
 def test_resources_of_two_workers_conflict() -> None:
     refs = [ResourceRefValue("a", "w2"), ResourceRefValue("b", "w1"), ResourceRefValue("c")]
-    assert conflict_of(refs) == Problem(
+    assert conflict_of(refs) == TaskFailure(
         errors.RESOURCE_CONFLICT.code,
         "CONFIGURATION",
         "the task refers to resources of several workers: w1, w2",
@@ -97,10 +97,10 @@ def test_resources_of_one_worker_or_of_none_do_not_conflict() -> None:
 class TestCalls:
     """n1 wraps n0."""
 
-    def called(self, payload: bytes = b"null", **fields: Any) -> Run:
+    def called(self, payload: bytes = b"null", **fields: Any) -> RunRecord:
         """A run whose task 2 is a call of the host."""
         run = start(wrapped(1, **fields)).run
-        decide(run, Lease(0, "w1", 1, 30_000), AT, Random(1))
+        decide(run, LeaseTask(0, "w1", 1, 30_000), AT, Random(1))
         decide(run, Call(0, 1, "w1", "a", 0, msgspec.Raw(payload)), AT, Random(1))
         return run
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from astraflow.core.dispatch.leases import Lease, LeaseTable
+from astraflow.core.dispatch.leases import AttemptLease, LeaseTable
 
 
-def lease(task: int = 0, attempt: int = 1, worker: str = "w1", now: float = 0.0) -> Lease:
-    return Lease("acme", "run1", task, f"run1.{task}", attempt, worker, 30.0, now)
+def lease(task: int = 0, attempt: int = 1, worker: str = "w1", now: float = 0.0) -> AttemptLease:
+    return AttemptLease("acme", "run1", task, f"run1.{task}", attempt, worker, 30.0, now)
 
 
-def table(*leases: Lease) -> LeaseTable:
+def table(*leases: AttemptLease) -> LeaseTable:
     made = LeaseTable()
     for one in leases:
         made.grant(one)

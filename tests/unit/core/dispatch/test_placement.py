@@ -26,7 +26,7 @@ from astraflow.core.fleet.workers import (
     WorkerRegistered,
     WorkerTable,
 )
-from astraflow.core.runs.facts import WaitingFor
+from astraflow.core.runs.facts import WaitReason
 
 PKG = {"pkg": frozenset({"1.0"})}
 
@@ -58,7 +58,7 @@ class Pool:
         for _ in range(count):
             self.table.take_slot(worker, "t.node")
 
-    def chosen(self, wanted: Demand, bound_to: str | None = None) -> str | WaitingFor:
+    def chosen(self, wanted: Demand, bound_to: str | None = None) -> str | WaitReason:
         place = find_place(wanted, self.table, bound_to)
         self.table.check()
         if place is not None:
@@ -165,14 +165,14 @@ class TestAffinity:
         wanted = demand(sticky="w2")
         assert pool.chosen(wanted) == "w2"
         pool.fill("w2")
-        assert pool.chosen(wanted) == WaitingFor("slot", "worker w2 is busy")
+        assert pool.chosen(wanted) == WaitReason("slot", "worker w2 is busy")
 
     def test_a_sticky_affinity_waits_for_its_lost_worker(self) -> None:
         pool = Pool("w1", "w2")
         worker = pool.table.find("acme", "w2")
         assert worker is not None
         pool.table.apply(WorkerLost("acme", 0, worker.worker_id))
-        assert pool.chosen(demand(sticky="w2")) == WaitingFor("affinity", "worker w2 is away")
+        assert pool.chosen(demand(sticky="w2")) == WaitReason("affinity", "worker w2 is away")
 
 
 class TestPins:
@@ -185,23 +185,23 @@ class TestPins:
         assert Pool("w1", "w2").chosen(demand(pin="w2", sticky="w1")) == "w2"
 
     def test_a_pin_to_a_worker_that_is_gone_waits_for_the_resource(self) -> None:
-        assert Pool("w1").chosen(demand(pin="w9")) == WaitingFor("resource", "worker w9 is away")
+        assert Pool("w1").chosen(demand(pin="w9")) == WaitReason("resource", "worker w9 is away")
 
     def test_a_pin_to_a_worker_without_the_package_waits_for_the_package(self) -> None:
         pool = Pool("w1", packages={"other": frozenset({"1.0"})})
-        waiting = WaitingFor("package", "pkg 1.0 on worker w1")
+        waiting = WaitReason("package", "pkg 1.0 on worker w1")
         assert pool.chosen(demand(pin="w1")) == waiting
 
     def test_a_pin_to_a_worker_full_of_that_type_waits_for_a_slot(self) -> None:
         pool = Pool("w1", per_node_limits={"t.node": 1})
         pool.fill("w1")
-        waiting = WaitingFor("slot", "worker w1 runs as many t.node as it may")
+        waiting = WaitReason("slot", "worker w1 runs as many t.node as it may")
         assert pool.chosen(demand(pin="w1")) == waiting
 
     def test_the_worker_of_another_tenant_is_no_place(self) -> None:
         pool = Pool()
         pool.add("w1", tenant="other")
-        assert pool.chosen(demand(pin="w1")) == WaitingFor("resource", "worker w1 is away")
+        assert pool.chosen(demand(pin="w1")) == WaitReason("resource", "worker w1 is away")
 
 
 class TestNoPlace:
@@ -210,16 +210,16 @@ class TestNoPlace:
         worker = pool.table.find("acme", "w1")
         assert worker is not None
         pool.table.apply(WorkerLeft("acme", 0, worker.worker_id))
-        assert pool.chosen(demand()) == WaitingFor("worker", "no worker is online")
-        assert Pool().chosen(demand()) == WaitingFor("worker", "no worker is online")
+        assert pool.chosen(demand()) == WaitReason("worker", "no worker is online")
+        assert Pool().chosen(demand()) == WaitReason("worker", "no worker is online")
 
     def test_no_worker_offers_the_version(self) -> None:
         pool = Pool("w1", packages={"pkg": frozenset({"2.0"})})
-        waiting = WaitingFor("package", "no worker online offers pkg 1.0")
+        waiting = WaitReason("package", "no worker online offers pkg 1.0")
         assert pool.chosen(demand()) == waiting
 
     def test_no_worker_with_the_package_has_runtime_and_labels(self) -> None:
-        waiting = WaitingFor(
+        waiting = WaitReason(
             "worker", "no worker with pkg 1.0 has the runtime node and the label zone=eu"
         )
         wanted = demand(runtime="node", labels=(("zone", "eu"),))
@@ -230,10 +230,10 @@ class TestNoPlace:
         for name in ("w1", "w2", "w3"):
             pool.fill(name)
         named = "worker w1 is busy; worker w2 is busy; worker w3 is busy"
-        assert pool.chosen(demand()) == WaitingFor("slot", named)
+        assert pool.chosen(demand()) == WaitReason("slot", named)
         pool.add("w4", slots=1)
         pool.fill("w4")
-        assert pool.chosen(demand()) == WaitingFor("slot", "all 4 workers with pkg 1.0 are busy")
+        assert pool.chosen(demand()) == WaitReason("slot", "all 4 workers with pkg 1.0 are busy")
 
     def test_workers_that_are_there_and_take_nothing_are_named(self) -> None:
         pool = Pool("w1", "w2", "w3")
@@ -244,12 +244,12 @@ class TestNoPlace:
         pool.table.apply(WorkerPressureChanged("acme", 0, one.worker_id, is_pressed=True))
         pool.table.apply(WorkerDrainChanged("acme", 0, two.worker_id, is_draining=True))
         pool.table.apply(WorkerDegraded("acme", 0, three.worker_id))
-        short = WaitingFor("slot", "worker w1 is short of memory or disk")
+        short = WaitReason("slot", "worker w1 is short of memory or disk")
         assert pool.chosen(demand()) == short
         pool.table.apply(WorkerLost("acme", 0, one.worker_id))
         named = "worker w2 is draining; worker w3 is degraded"
-        assert pool.chosen(demand()) == WaitingFor("worker", named)
-        assert pool.chosen(demand(pin="w2")) == WaitingFor("resource", "worker w2 is draining")
+        assert pool.chosen(demand()) == WaitReason("worker", named)
+        assert pool.chosen(demand(pin="w2")) == WaitReason("resource", "worker w2 is draining")
 
 
 class TestIsOffered:

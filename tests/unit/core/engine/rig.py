@@ -27,7 +27,7 @@ from astraflow.core.engine.batch import Batch, NumberedFact
 from astraflow.core.engine.commands import CancelRun, OperatorCommand, SubmitRun
 from astraflow.core.engine.effects import (
     Effect,
-    Reply,
+    ReplyToCaller,
     SendDispatch,
     SendExport,
     SendInstall,
@@ -44,7 +44,7 @@ from astraflow.core.protocol.wire import AckInfo, AttemptRef, Envelope, Sender, 
 from astraflow.core.protocol.worker_events import Credential, WorkerIdentity
 from astraflow.core.protocol.worker_session import WorkerSession
 from astraflow.core.runs.facts import Fact
-from astraflow.core.runs.run import Run, Task
+from astraflow.core.runs.run import RunRecord, Task
 from astraflow.core.workflow.plan import Plan
 from tests.unit.core.protocol.pair import CountedIds, PlainTokens
 from tests.unit.plans import AT
@@ -513,15 +513,15 @@ class Rig:
         finished = {one.run_id for one in self.store if type(one.fact).__name__ == "RunFinished"}
         return [run_id for run_id in self.plans if run_id not in finished]
 
-    def run_of(self, run_id: str = "run1") -> Run:
+    def run_of(self, run_id: str = "run1") -> RunRecord:
         return self.engine.view.runs[run_id]
 
     def task(self, index: int = 0, run_id: str = "run1") -> Task:
         return self.run_of(run_id).tasks[index]
 
     @property
-    def replies(self) -> list[Reply]:
-        return [one for one in self.shell_effects if isinstance(one, Reply)]
+    def replies(self) -> list[ReplyToCaller]:
+        return [one for one in self.shell_effects if isinstance(one, ReplyToCaller)]
 
     def execute(self, command: OperatorCommand) -> None:
         """A command of an operator. Raises: what it is refused with."""

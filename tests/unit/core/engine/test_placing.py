@@ -11,14 +11,14 @@ from astraflow.core.engine import placing
 from astraflow.core.engine.intake import SubmitRun
 from astraflow.core.protocol import business
 from astraflow.core.runs.facts import (
-    Problem,
     RunFinished,
     RunStarted,
     TaskFailed,
+    TaskFailure,
     TaskLeased,
     TaskSucceeded,
     TaskWaiting,
-    WaitingFor,
+    WaitReason,
 )
 from astraflow.core.workflow.plan import AffinityHint, ResourceRefValue
 from tests.unit.core.engine.rig import RawWorker, Rig
@@ -32,7 +32,7 @@ def pinned(*workers: str) -> dict[str, Any]:
     return {"resource_refs": tuple(refs)}
 
 
-def waits(rig: Rig) -> list[WaitingFor]:
+def waits(rig: Rig) -> list[WaitReason]:
     return [fact.waiting_for for fact in rig.new_facts() if isinstance(fact, TaskWaiting)]
 
 
@@ -213,7 +213,7 @@ class TestAffinity:
         rig.new_facts()
         rig.submit(make_plan(1, nodes={0: STICKY}), "run2")
         rig.wait(2.0)
-        assert waits(rig) == [WaitingFor("affinity", "worker w1 is away")]
+        assert waits(rig) == [WaitReason("affinity", "worker w1 is away")]
         assert second.tasks() == []
         rig.wait(10.0)
         assert rig.counted("affinity expired") == 1
@@ -325,7 +325,7 @@ class TestPins:
         rig.submit(make_plan(2, [(0, 1)], reads=True))
         first.finish(value=[_ref("w1"), _ref("w2")])
         message = "the task refers to resources of several workers: w1, w2"
-        error = Problem("E.RESOURCE.CONFLICT", "CONFIGURATION", message)
+        error = TaskFailure("E.RESOURCE.CONFLICT", "CONFIGURATION", message)
         assert rig.new_facts()[-2:] == [TaskFailed(0, 1, 0, error), RunFinished(0, "failed", error)]
 
     def test_a_task_whose_worker_does_not_come_back_fails_after_the_grace(self) -> None:
@@ -334,7 +334,7 @@ class TestPins:
         rig.new_facts()
         rig.wait(0.2)
         message = "the worker that holds it did not come back: gone: r-gone"
-        error = Problem("E.RESOURCE.LOST", "INFRASTRUCTURE", message, False)
+        error = TaskFailure("E.RESOURCE.LOST", "INFRASTRUCTURE", message, False)
         assert rig.new_facts() == [TaskFailed(0, 1, 0, error), RunFinished(0, "failed", error)]
         assert rig.counted("pinned worker lost") == 1
 
@@ -421,16 +421,16 @@ class TestWaiting:
     @pytest.mark.parametrize(
         ("node", "reason"),
         [
-            ({"package_name": "x"}, WaitingFor("package", "no worker online offers x 1.0")),
+            ({"package_name": "x"}, WaitReason("package", "no worker online offers x 1.0")),
             (
                 {"runtime": "node"},
-                WaitingFor("worker", "no worker with pkg 1.0 has the runtime node"),
+                WaitReason("worker", "no worker with pkg 1.0 has the runtime node"),
             ),
         ],
         ids=["package", "runtime"],
     )
     def test_a_task_without_a_place_says_why_and_says_it_once(
-        self, node: dict[str, Any], reason: WaitingFor
+        self, node: dict[str, Any], reason: WaitReason
     ) -> None:
         rig = Rig()
         rig.worker()
@@ -444,16 +444,16 @@ class TestWaiting:
     def test_a_task_that_needs_what_a_lost_worker_holds_says_so(self) -> None:
         rig = _waiting_for("gone")
         rig.wait(1.1)
-        assert waits(rig) == [WaitingFor("resource", "worker gone is away")]
+        assert waits(rig) == [WaitReason("resource", "worker gone is away")]
 
     def test_a_new_reason_is_said(self) -> None:
         rig = Rig()
         rig.submit(make_plan(1))
         rig.wait(1.1)
-        assert waits(rig) == [WaitingFor("worker", "no worker is online")]
+        assert waits(rig) == [WaitReason("worker", "no worker is online")]
         rig.worker(packages={"other": "1.0"})
         rig.wait(1.1)
-        assert waits(rig) == [WaitingFor("package", "no worker online offers pkg 1.0")]
+        assert waits(rig) == [WaitReason("package", "no worker online offers pkg 1.0")]
 
     def test_waiting_for_a_slot_or_a_key_is_normal_and_is_not_said(self) -> None:
         rig = Rig()

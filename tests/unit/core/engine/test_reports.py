@@ -19,9 +19,9 @@ from astraflow.core.runs.facts import (
     AttemptProgressed,
     AttemptRefused,
     Chunk,
-    Problem,
     RunFinished,
     TaskFailed,
+    TaskFailure,
     TaskSkipped,
     TaskSucceeded,
 )
@@ -68,7 +68,7 @@ class TestResults:
         raw.result("run1.0", status="FAILED", error=error)
         [failed] = rig.new_facts()
         assert isinstance(failed, AttemptFailed)
-        assert failed.error == Problem("E.MY.OWN", "INFRASTRUCTURE", "no disk", True, "a stack")
+        assert failed.error == TaskFailure("E.MY.OWN", "INFRASTRUCTURE", "no disk", True, "a stack")
 
     def test_a_skip_is_a_skip(self) -> None:
         rig, raw = leased()
@@ -142,7 +142,7 @@ class TestResults:
         raw.result("run1.0", artifacts=(mine, stolen))
         failed, finished = rig.new_facts()
         assert isinstance(failed, TaskFailed)
-        assert failed.error == Problem(
+        assert failed.error == TaskFailure(
             "E.RESULT.INVALID", "USER_CODE", "an artifact names another worker: w7", False
         )
         assert finished == RunFinished(0, "failed", failed.error)
@@ -222,7 +222,7 @@ class TestUnreadable:
         raw.send(business.RESULT, bad, "run1.0")
         failed = rig.new_facts()[0]
         assert isinstance(failed, TaskFailed)
-        assert failed.error == Problem(
+        assert failed.error == TaskFailure(
             "E.RESULT.INVALID", "USER_CODE", "is unknown at /status", False
         )
         assert acked_through(raw) == 0

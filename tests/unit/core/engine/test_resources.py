@@ -23,7 +23,7 @@ from astraflow.core.fleet.resources import (
     ResourceRegistered,
 )
 from astraflow.core.protocol import business
-from astraflow.core.runs.facts import Problem, RunFinished, TaskFailed, TaskRebuilt
+from astraflow.core.runs.facts import RunFinished, TaskFailed, TaskFailure, TaskRebuilt
 from astraflow.core.timestamps import parse_iso
 from astraflow.core.workflow.plan import ResourceRefValue
 from tests.unit.core.engine.rig import TENANT, Rig, Worker
@@ -192,7 +192,7 @@ class TestLost:
         rig, first, _ = opened()
         tell(first, business.ResourceEvent("r1", "evicted"))
         message = "worker w1 evicted it: r1"
-        error = Problem("E.RESOURCE.LOST", "INFRASTRUCTURE", message, False)
+        error = TaskFailure("E.RESOURCE.LOST", "INFRASTRUCTURE", message, False)
         assert rig.new_facts() == [TaskFailed(0, 1, 0, error), RunFinished(0, "failed", error)]
 
     def test_another_resource_that_is_evicted_does_not_touch_it(self) -> None:

@@ -10,14 +10,14 @@ from astraflow.core import errors
 from astraflow.core.engine.commands import ActivateVersion, RollBack, StartRollout
 from astraflow.core.engine.effects import Activated
 from astraflow.core.fleet.rollouts import (
-    Rollout,
     RolloutFailed,
+    RolloutRecord,
     RolloutRolledBack,
     RolloutStarted,
     RolloutSucceeded,
     RolloutWaveGood,
 )
-from astraflow.core.fleet.versions import ActiveVersion, PublishedVersion, VersionActivated
+from astraflow.core.fleet.versions import ActiveVersionRecord, PublishedVersion, VersionActivated
 from astraflow.core.protocol import business
 from tests.unit.core.engine.rig import TENANT, Rig
 from tests.unit.core.engine.test_packages import INSTALLS, TEXT, has_it, published, tell
@@ -28,7 +28,7 @@ ACTIVATE_2 = ActivateVersion(tenant=TENANT, name="text", version="2.0", by="ann"
 ROLL_BACK = RollBack(tenant=TENANT, name="text", by="bob")
 
 
-def rollout(**fields: Any) -> Rollout:
+def rollout(**fields: Any) -> RolloutRecord:
     given: dict[str, Any] = {
         "rollout_id": "r1",
         "tenant": TENANT,
@@ -39,7 +39,7 @@ def rollout(**fields: Any) -> Rollout:
         "started_by": "ann",
         **fields,
     }
-    return Rollout(**given)
+    return RolloutRecord(**given)
 
 
 def start(rig: Rig, **fields: Any) -> None:
@@ -71,7 +71,9 @@ class TestWaves:
         kinds = [type(fact) for fact in rig.recorded(RolloutSucceeded, VersionActivated)]
         assert kinds == [RolloutSucceeded, VersionActivated]
         assert rig.shell_effects[-1] == Activated(
-            ActiveVersion(TENANT, "text", "2.0", None, rig.recorded(VersionActivated)[0].at, "ann")
+            ActiveVersionRecord(
+                TENANT, "text", "2.0", None, rig.recorded(VersionActivated)[0].at, "ann"
+            )
         )
         assert len(rig.engine.view.rollouts) == 0
         assert rig.engine.view.rollouts.is_watched is False
@@ -121,7 +123,7 @@ class TestWaves:
     def test_a_stored_rollout_goes_on(self) -> None:
         rig = Rig()
         rig.engine.restore_version(PublishedVersion(TENANT, "text", "2.0", "ab" * 32))
-        rig.engine.restore_version(ActiveVersion(TENANT, "text", "1.0", None, 0))
+        rig.engine.restore_version(ActiveVersionRecord(TENANT, "text", "1.0", None, 0))
         rig.engine.restore_rollout(rollout(waves=(100,), soak_seconds=0.0))
         rig.worker("w1", packages={"text": "2.0"})
         rig.wait(3.0)

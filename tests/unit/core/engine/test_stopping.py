@@ -12,11 +12,11 @@ from astraflow.core.runs.facts import (
     AttemptRefused,
     AttemptStarted,
     CancelRequested,
-    Problem,
     RunFinished,
     StopRequested,
     TaskCancelled,
     TaskFailed,
+    TaskFailure,
     TaskLeased,
     TaskSucceeded,
 )
@@ -24,7 +24,7 @@ from astraflow.core.runs.states import Stopping
 from tests.unit.core.engine.rig import RawWorker, Rig
 from tests.unit.plans import make_plan, retrying
 
-TIMEOUT = Problem("E.RUNNER.TIMEOUT", "TIMEOUT", "the attempt ran longer than allowed")
+TIMEOUT = TaskFailure("E.RUNNER.TIMEOUT", "TIMEOUT", "the attempt ran longer than allowed")
 
 
 def dispatched(rig: Rig, *, taken: bool = True, **plan: object) -> RawWorker:
@@ -270,7 +270,7 @@ class TestCancel:
             StopRequested(0, 0, 1, "cancel", 2000),
         ]
         rig.wait(0.2)
-        error = Problem("E.CANCEL_TIMEOUT", "CANCELLED", "the worker did not confirm")
+        error = TaskFailure("E.CANCEL_TIMEOUT", "CANCELLED", "the worker did not confirm")
         failed, finished = rig.new_facts()
         assert isinstance(failed, TaskFailed)
         assert (failed.error.category, failed.error.message) == (error.category, error.message)

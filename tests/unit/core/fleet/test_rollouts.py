@@ -9,8 +9,8 @@ import pytest
 
 from astraflow.core.fleet.facts import NoTransition
 from astraflow.core.fleet.rollouts import (
-    Rollout,
     RolloutFailed,
+    RolloutRecord,
     RolloutRolledBack,
     RolloutStarted,
     RolloutStep,
@@ -28,7 +28,7 @@ from astraflow.core.fleet.rollouts import RolloutHealth as Health
 GOOD = Health(100, 0)
 
 
-def rollout(**fields: Any) -> Rollout:
+def rollout(**fields: Any) -> RolloutRecord:
     given: dict[str, Any] = {
         "rollout_id": "r1",
         "tenant": "acme",
@@ -38,7 +38,7 @@ def rollout(**fields: Any) -> Rollout:
         "soak_seconds": 10.0,
         **fields,
     }
-    return Rollout(**given)
+    return RolloutRecord(**given)
 
 
 def workers(count: int, having: int = 0, **fields: Any) -> list[WorkerStanding]:
@@ -113,7 +113,7 @@ def test_attempts_that_fail_too_often_end_the_rollout() -> None:
 
 def test_a_rollout_is_stored_and_read_back_as_it_is() -> None:
     one = rollout(previous="1.0", good_since=7, error="x")
-    assert msgspec.json.decode(msgspec.json.encode(one), type=Rollout) == one
+    assert msgspec.json.decode(msgspec.json.encode(one), type=RolloutRecord) == one
 
 
 def test_one_rollout_of_a_package_runs_at_a_time_and_ends_once() -> None:

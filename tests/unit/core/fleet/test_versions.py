@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from astraflow.core.fleet.versions import (
     EVERY_TENANT,
-    ActiveVersion,
+    ActiveVersionRecord,
     PublishedVersion,
     VersionActivated,
     VersionTable,
@@ -38,7 +38,7 @@ def test_the_version_before_the_active_one_is_remembered() -> None:
     table = VersionTable()
     assert table.active("acme", "text") is None
     first = table.apply(VersionActivated("acme", 1, "text", "1.0", "ann"))
-    assert first == ActiveVersion("acme", "text", "1.0", None, 1, "ann")
+    assert first == ActiveVersionRecord("acme", "text", "1.0", None, 1, "ann")
     second = table.apply(VersionActivated("acme", 2, "text", "2.0", "bob"))
     assert second.previous == "1.0"
     assert list(table) == [table.active("acme", "text")] == [second]

@@ -16,7 +16,6 @@ from astraflow.core.runs.facts import (
     CancelRequested,
     Chunk,
     Fact,
-    Problem,
     RunAccepted,
     RunFinished,
     RunStarted,
@@ -24,15 +23,16 @@ from astraflow.core.runs.facts import (
     TaskCancelled,
     TaskFact,
     TaskFailed,
+    TaskFailure,
     TaskLeased,
     TaskRebuilt,
     TaskReused,
     TaskSkipped,
     TaskSucceeded,
     TaskWaiting,
-    WaitingFor,
+    WaitReason,
 )
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import (
     Backoff,
     Cancelled,
@@ -51,7 +51,7 @@ from astraflow.core.runs.states import (
 from astraflow.core.runs.transitions import fold
 from tests.unit.plans import AT, accepted, make_plan, wrapped
 
-ERROR = Problem("E.RUNNER.FAILURE", "USER_CODE", "boom", False, "line 1")
+ERROR = TaskFailure("E.RUNNER.FAILURE", "USER_CODE", "boom", False, "line 1")
 ARTIFACT = ArtifactRef(
     "r1", "w1", "file", 12, "2026-01-01T00:00:00Z", True, msgspec.Raw(b'{"k":1}')
 )
@@ -65,7 +65,7 @@ FULL_FACTS: tuple[AnyFact, ...] = (
     CancelRequested(AT, "ann", "deadline"),
     RunFinished(AT, "failed", ERROR),
     CallOpened(AT, 1, "call1", 0, 1, "req1", None, msgspec.Raw(b'{"p":1}'), 900),
-    TaskWaiting(AT, 0, WaitingFor("package", "pkg 1.0")),
+    TaskWaiting(AT, 0, WaitReason("package", "pkg 1.0")),
     TaskLeased(AT, 0, 1, "w1", 3, 30_000),
     AttemptStarted(AT, 0, 1),
     AttemptProgressed(AT, 0, 1, 0.5, "half", "load", (Chunk("log", 0, "hello"),), 2),
@@ -100,10 +100,10 @@ WAY_TO: dict[type[State], tuple[TaskFact, ...]] = {
 """The facts that bring the first task of a run into a state."""
 
 
-def run_in(state: type[State]) -> tuple[Run, int]:
+def run_in(state: type[State]) -> tuple[RunRecord, int]:
     """A run of two tasks in a row, and the task of it that is in `state`. A middleware and its host, if
     it is the state that no fact leads to."""
-    run = Run(wrapped(1) if state is Subsumed else make_plan(2, [(0, 1)]), accepted())
+    run = RunRecord(wrapped(1) if state is Subsumed else make_plan(2, [(0, 1)]), accepted())
     fold(run, accepted())
     for fact in WAY_TO[state]:
         fold(run, fact)

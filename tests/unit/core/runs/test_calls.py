@@ -14,12 +14,12 @@ from astraflow.core.runs.calls import STOP_GRACE_MS, chain_index_of
 from astraflow.core.runs.commands import (
     Call,
     Cancel,
-    Command,
     Fail,
-    Lease,
+    LeaseTask,
     Lose,
     Refuse,
     Report,
+    RunCommand,
     StopOverdue,
     TimeOut,
 )
@@ -39,15 +39,15 @@ from astraflow.core.runs.facts import (
     AttemptLost,
     CallOpened,
     Fact,
-    Problem,
     RunFinished,
     StopRequested,
     TaskCancelled,
     TaskFailed,
+    TaskFailure,
     TaskSucceeded,
 )
 from astraflow.core.runs.projections import view_run
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import (
     Backoff,
     Cancelled,
@@ -63,7 +63,7 @@ from astraflow.core.workflow.plan import Plan
 from tests.unit.plans import AT, make_plan, retrying, start, wrapped
 
 NULL = msgspec.Raw(b"null")
-ERROR = Problem("E.RUNNER.FAILURE", "USER_CODE", "boom")
+ERROR = TaskFailure("E.RUNNER.FAILURE", "USER_CODE", "boom")
 
 
 class Told:
@@ -75,7 +75,7 @@ class Told:
         self.facts: list[Fact] = list(accepted.facts)
         self.consequences: list[Consequence] = list(accepted.consequences)
 
-    def give(self, *commands: Command) -> Decision:
+    def give(self, *commands: RunCommand) -> Decision:
         for command in commands:
             decision = decide(self.run, command, AT, Random(7))
             self.facts += decision.facts
@@ -85,7 +85,7 @@ class Told:
         return decision
 
     def lease(self, task: int, worker: str = "w1") -> Decision:
-        return self.give(Lease(task, worker, 1, 30_000))
+        return self.give(LeaseTask(task, worker, 1, 30_000))
 
     def call(self, task: int, request: str = "a", place: int = 0, **fields: Any) -> Decision:
         attempt = self.run.tasks[task].attempt
@@ -104,7 +104,7 @@ class Told:
         return type(self.run.tasks[task].state)
 
 
-def assert_equal(again: Run, run: Run) -> None:
+def assert_equal(again: RunRecord, run: RunRecord) -> None:
     again.check()
     assert view_run(again) == view_run(run)
     assert again.calls == run.calls

@@ -11,13 +11,13 @@ import pytest
 from astraflow.core import errors
 from astraflow.core.runs.commands import (
     Cancel,
-    Command,
     Fail,
-    Lease,
+    LeaseTask,
     Lose,
     Progress,
     Refuse,
     Report,
+    RunCommand,
     Start,
     StopOverdue,
     TimeOut,
@@ -34,27 +34,27 @@ from astraflow.core.runs.facts import (
     AttemptStarted,
     CancelRequested,
     Chunk,
-    Problem,
     RunFinished,
     RunStarted,
     StopRequested,
     TaskCancelled,
     TaskFailed,
+    TaskFailure,
     TaskLeased,
     TaskSkipped,
     TaskSucceeded,
     TaskWaiting,
-    WaitingFor,
+    WaitReason,
 )
 from astraflow.core.runs.retry import DISPATCH_TRIES, LOSS_BUDGET
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Cancelled, Failed, Lost, Stopping
 from tests.unit.plans import AT, JOINING, make_plan, retrying, start
 
-LEASE = Lease(0, "w1", 1, 30_000)
+LEASE = LeaseTask(0, "w1", 1, 30_000)
 
 
-def give(run: Run, *commands: Command) -> Decision:
+def give(run: RunRecord, *commands: RunCommand) -> Decision:
     decision = None
     for command in commands:
         decision = decide(run, command, AT, Random(7))
@@ -67,14 +67,14 @@ def kinds(decision: Decision) -> list[type]:
     return [type(fact) for fact in decision.facts]
 
 
-def leased(plan: Any = None, **fields: Any) -> Run:
+def leased(plan: Any = None, **fields: Any) -> RunRecord:
     run = start(plan or make_plan(1), **fields).run
     give(run, LEASE)
     return run
 
 
-def user_error(**fields: Any) -> Problem:
-    return Problem("E.RUNNER.FAILURE", "USER_CODE", "boom", **fields)
+def user_error(**fields: Any) -> TaskFailure:
+    return TaskFailure("E.RUNNER.FAILURE", "USER_CODE", "boom", **fields)
 
 
 class TestLease:
@@ -90,7 +90,7 @@ class TestLease:
 
     def test_a_task_with_an_unsettled_upstream_is_not_leased(self) -> None:
         run = start(make_plan(2, [(0, 1)])).run
-        assert give(run, Lease(1, "w1", 1, 30_000)).facts == []
+        assert give(run, LeaseTask(1, "w1", 1, 30_000)).facts == []
 
     def test_each_lease_has_the_next_attempt_number_whatever_became_of_the_last(self) -> None:
         run = leased()
@@ -103,22 +103,22 @@ class TestLease:
 class TestWaiting:
     def test_a_reason_is_said_once(self) -> None:
         run = start(make_plan(1)).run
-        reason = WaitingFor("package", "no worker offers it")
+        reason = WaitReason("package", "no worker offers it")
         assert give(run, Wait(0, reason)).facts == [TaskWaiting(AT, 0, reason)]
         assert give(run, Wait(0, reason)).ignored == "already said"
 
     def test_a_leased_task_waits_for_nothing(self) -> None:
-        assert give(leased(), Wait(0, WaitingFor("slot"))).facts == []
+        assert give(leased(), Wait(0, WaitReason("slot"))).facts == []
 
     def test_a_task_without_a_possible_place_fails(self) -> None:
         run = start(make_plan(1)).run
-        error = Problem(errors.RESOURCE_LOST.code, "INFRASTRUCTURE")
+        error = TaskFailure(errors.RESOURCE_LOST.code, "INFRASTRUCTURE")
         decision = give(run, Fail(0, error))
         assert kinds(decision) == [TaskFailed, RunFinished]
         assert run.error == error
 
     def test_a_leased_task_does_not_fail_for_want_of_a_place(self) -> None:
-        error = Problem(errors.RESOURCE_LOST.code, "INFRASTRUCTURE")
+        error = TaskFailure(errors.RESOURCE_LOST.code, "INFRASTRUCTURE")
         assert give(leased(), Fail(0, error)).ignored == "task is not waiting for a place"
 
 
@@ -241,17 +241,17 @@ class TestFailure:
         decision = give(run, Report(0, 1, "w1", "FAILED", error=user_error()))
         assert kinds(decision) == [TaskFailed, TaskSkipped, TaskSkipped]
         assert run.status == "running"
-        give(run, Lease(3, "w1", 1, 1), Report(3, 1, "w1", "SUCCEEDED"))
+        give(run, LeaseTask(3, "w1", 1, 1), Report(3, 1, "w1", "SUCCEEDED"))
         assert run.status == "failed"
 
     def test_drained_work_is_lost_not_failed(self) -> None:
-        error = Problem(errors.TASK_DRAINED.code, "INFRASTRUCTURE")
+        error = TaskFailure(errors.TASK_DRAINED.code, "INFRASTRUCTURE")
         decision = give(leased(), Report(0, 1, "w1", "FAILED", error=error))
         assert kinds(decision) == [AttemptLost]
 
     def test_work_that_lost_its_host_through_another_is_lost_not_failed(self) -> None:
         run = leased()
-        error = Problem(errors.TASK_HOST_LOST.code, "INFRASTRUCTURE", "killed by SIGSEGV")
+        error = TaskFailure(errors.TASK_HOST_LOST.code, "INFRASTRUCTURE", "killed by SIGSEGV")
         decision = give(run, Report(0, 1, "w1", "FAILED", error=error))
         (lost,) = decision.facts
         assert isinstance(lost, AttemptLost)
@@ -263,7 +263,7 @@ class TestFailure:
     def test_work_that_was_killed_after_its_grace_is_judged_by_what_it_was_stopped_for(
         self,
     ) -> None:
-        killed = Problem(errors.CANCEL_TIMEOUT.code, "CANCELLED", "killed")
+        killed = TaskFailure(errors.CANCEL_TIMEOUT.code, "CANCELLED", "killed")
         report = Report(0, 1, "w1", "FAILED", error=killed)
         run = leased()
         give(run, TimeOut(0, 1, 1000), report)
@@ -511,10 +511,10 @@ class TestJoins:
         run = start(
             make_plan(3, [(0, 2), (1, 2)], nodes={2: {"join": "any"}}, features=JOINING)
         ).run
-        give(run, Lease(0, "w1", 1, 1), Lease(1, "w1", 1, 1))
+        give(run, LeaseTask(0, "w1", 1, 1), LeaseTask(1, "w1", 1, 1))
         decision = give(run, Report(0, 1, "w1", "SUCCEEDED"))
         assert EnqueueTask(2) in decision.consequences
-        give(run, Report(1, 1, "w1", "SUCCEEDED"), Lease(2, "w1", 1, 1))
+        give(run, Report(1, 1, "w1", "SUCCEEDED"), LeaseTask(2, "w1", 1, 1))
         give(run, Report(2, 1, "w1", "SUCCEEDED"))
         assert run.status == "succeeded"
 
@@ -522,7 +522,7 @@ class TestJoins:
         run = start(
             make_plan(3, [(0, 2), (1, 2)], nodes={2: {"join": "any"}}, features=JOINING)
         ).run
-        give(run, Lease(0, "w1", 1, 1), Lease(1, "w1", 1, 1))
+        give(run, LeaseTask(0, "w1", 1, 1), LeaseTask(1, "w1", 1, 1))
         assert kinds(give(run, Report(0, 1, "w1", "FAILED"))) == [TaskFailed]
         decision = give(run, Report(1, 1, "w1", "FAILED"))
         assert kinds(decision) == [TaskFailed, TaskSkipped, RunFinished]
@@ -550,6 +550,6 @@ class TestJoins:
 
     def test_all_needs_every_edge_alive(self) -> None:
         run = start(make_plan(3, [(0, 2)], error_edges=[(1, 2)], features=JOINING)).run
-        give(run, LEASE, Lease(1, "w1", 1, 1), Report(0, 1, "w1", "SUCCEEDED"))
+        give(run, LEASE, LeaseTask(1, "w1", 1, 1), Report(0, 1, "w1", "SUCCEEDED"))
         decision = give(run, Report(1, 1, "w1", "FAILED"))
         assert EnqueueTask(2) in decision.consequences

@@ -15,10 +15,10 @@ from astraflow.core.runs.facts import (
     AttemptStarted,
     Chunk,
     Fact,
-    Problem,
     RunAccepted,
     RunFinished,
     TaskFact,
+    TaskFailure,
     TaskLeased,
     TaskReused,
     TaskSucceeded,
@@ -190,5 +190,5 @@ def test_a_fact_of_a_task_is_stored_with_its_place() -> None:
 
 
 def test_a_problem_says_no_more_than_it_was_given() -> None:
-    raw = msgspec.json.encode(Problem("E.TIMEOUT", "TIMEOUT"))
+    raw = msgspec.json.encode(TaskFailure("E.TIMEOUT", "TIMEOUT"))
     assert raw == b'{"code":"E.TIMEOUT","category":"TIMEOUT"}'

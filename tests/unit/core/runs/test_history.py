@@ -10,18 +10,18 @@ from astraflow.core.runs.facts import (
     AttemptStarted,
     CancelRequested,
     Fact,
-    Problem,
     TaskCancelled,
     TaskFailed,
+    TaskFailure,
     TaskLeased,
     TaskSkipped,
     TaskSucceeded,
     TaskWaiting,
-    WaitingFor,
+    WaitReason,
 )
 from astraflow.core.runs.history import attempts_of, log_lines, timeline_of
 
-ERROR = Problem("E.RUNNER.FAILURE", "USER_CODE", "it broke", stack="line 1")
+ERROR = TaskFailure("E.RUNNER.FAILURE", "USER_CODE", "it broke", stack="line 1")
 
 
 def leased(attempt: int) -> TaskLeased:
@@ -53,7 +53,7 @@ def test_an_attempt_tells_how_it_ended(end: Fact, status: str, code: str | None)
 
 def test_attempts_are_told_in_order_and_what_is_about_none_only_in_the_timeline() -> None:
     facts: list[Fact] = [
-        TaskWaiting(1, 0, WaitingFor("worker", "none is here")),
+        TaskWaiting(1, 0, WaitReason("worker", "none is here")),
         leased(1),
         AttemptFailed(2, 0, 1, ERROR, 1.0),
         leased(2),
@@ -67,7 +67,7 @@ def test_attempts_are_told_in_order_and_what_is_about_none_only_in_the_timeline(
 
 
 def test_a_fact_that_changes_no_attempt_leaves_it_as_it_was() -> None:
-    waiting = TaskWaiting(2, 0, WaitingFor("worker", "none is here"))
+    waiting = TaskWaiting(2, 0, WaitReason("worker", "none is here"))
     first = TaskLeased(1, 0, 0, "w1", 1, 30_000)
     assert attempts_of([first, waiting]) == attempts_of([first])
 

@@ -13,12 +13,12 @@ from astraflow.core.runs import projections, states
 from astraflow.core.runs.commands import (
     Call,
     Cancel,
-    Command,
-    Lease,
+    LeaseTask,
     Lose,
     Progress,
     Refuse,
     Report,
+    RunCommand,
     Start,
     StopOverdue,
     TimeOut,
@@ -37,19 +37,19 @@ from astraflow.core.runs.facts import (
     CancelRequested,
     Chunk,
     Fact,
-    Problem,
     RunFinished,
     RunStarted,
     StopRequested,
     TaskCancelled,
     TaskFailed,
+    TaskFailure,
     TaskLeased,
     TaskRebuilt,
     TaskReused,
     TaskSkipped,
     TaskSucceeded,
     TaskWaiting,
-    WaitingFor,
+    WaitReason,
     width,
 )
 from astraflow.core.runs.projections import node_status
@@ -126,7 +126,7 @@ EXACTLY: list[tuple[Fact, list[tuple[str, dict[str, Any]]]]] = [
         [state("ready", 0, hostNodeId="n0", chainIndex=None, callId="call1")],
     ),
     (
-        TaskWaiting(AT, 0, WaitingFor("slot", "all busy")),
+        TaskWaiting(AT, 0, WaitReason("slot", "all busy")),
         [
             (
                 "node.state",
@@ -253,7 +253,9 @@ def test_events_can_be_written_as_json(fact: Fact) -> None:
 
 
 def test_an_error_without_a_stack_has_none() -> None:
-    events = events_of(RunFinished(AT, "failed", Problem("E.TIMEOUT", "TIMEOUT")), 1, make_plan(1))
+    events = events_of(
+        RunFinished(AT, "failed", TaskFailure("E.TIMEOUT", "TIMEOUT")), 1, make_plan(1)
+    )
     assert events[0]["data"]["error"] == {"code": "E.TIMEOUT", "category": "TIMEOUT", "message": ""}
 
 
@@ -278,32 +280,32 @@ class TestStatus:
 
     def test_a_task_that_waits_says_so_until_it_is_leased(self) -> None:
         run = start(make_plan(1)).run
-        give(run, Wait(0, WaitingFor("slot")))
+        give(run, Wait(0, WaitReason("slot")))
         assert node_status(run.tasks[0]) == "waiting"
-        give(run, Lease(0, "w1", 1, 1))
+        give(run, LeaseTask(0, "w1", 1, 1))
         assert node_status(run.tasks[0]) == "dispatched"
 
     def test_an_attempt_that_is_being_stopped_is_running_as_far_as_anybody_knows(self) -> None:
         run = start(make_plan(1)).run
-        give(run, Lease(0, "w1", 1, 1), Withdraw(0, 1))
+        give(run, LeaseTask(0, "w1", 1, 1), Withdraw(0, 1))
         assert node_status(run.tasks[0]) == "running"
 
     def test_what_a_lost_attempt_waited_for_is_forgotten_when_it_reports_its_failure(self) -> None:
         run = start(make_plan(1, nodes={0: retrying(2)})).run
         give(
             run,
-            Lease(0, "w1", 1, 1),
+            LeaseTask(0, "w1", 1, 1),
             Lose(0, 1, "silence"),
-            Wait(0, WaitingFor("slot")),
+            Wait(0, WaitReason("slot")),
             Report(0, 1, "w1", "FAILED", error=ERROR_AGAIN),
         )
         assert node_status(run.tasks[0]) == "retrying"
 
 
-ERROR_AGAIN = Problem("E.RUNNER.FAILURE", "USER_CODE", "boom")
+ERROR_AGAIN = TaskFailure("E.RUNNER.FAILURE", "USER_CODE", "boom")
 
 
-def give(run: Any, *commands: Command) -> list[Fact]:
+def give(run: Any, *commands: RunCommand) -> list[Fact]:
     facts: list[Fact] = []
     for command in commands:
         facts += decide(run, command, AT, Random(3)).facts
@@ -356,12 +358,12 @@ class TestViews:
 
     def test_a_node_that_waits(self) -> None:
         run = start(make_plan(1)).run
-        give(run, Wait(0, WaitingFor("package", "pkg 1.0")))
+        give(run, Wait(0, WaitReason("package", "pkg 1.0")))
         assert view_node(run, 0)["waitingFor"] == {"kind": "package", "detail": "pkg 1.0"}
 
     def test_a_node_that_runs(self) -> None:
         run = start(make_plan(1)).run
-        give(run, Lease(0, "w1", 1, 1), Progress(0, 1, "w1", 0.5, "half"))
+        give(run, LeaseTask(0, "w1", 1, 1), Progress(0, 1, "w1", 0.5, "half"))
         view = view_node(run, 0)
         shown = {"workerId": "w1", "attempt": 1, "progress": 0.5, "message": "half"}
         assert {name: view[name] for name in shown} == shown
@@ -369,14 +371,14 @@ class TestViews:
 
     def test_a_node_that_succeeded(self) -> None:
         run = start(make_plan(1)).run
-        give(run, Lease(0, "w1", 1, 1), Report(0, 1, "w1", "SUCCEEDED", RESULT, (ARTIFACT,)))
+        give(run, LeaseTask(0, "w1", 1, 1), Report(0, 1, "w1", "SUCCEEDED", RESULT, (ARTIFACT,)))
         view = view_node(run, 0)
         assert (view["result"], view["artifacts"]) == tuple(as_json((RESULT, [SHOWN_ARTIFACT])))
         assert (view["status"], view["finishedAt"]) == ("succeeded", WHEN)
 
     def test_a_node_that_failed_and_one_that_was_skipped_say_why(self) -> None:
         run = start(make_plan(2, [(0, 1)])).run
-        give(run, Lease(0, "w1", 1, 1), Report(0, 1, "w1", "FAILED", error=ERROR))
+        give(run, LeaseTask(0, "w1", 1, 1), Report(0, 1, "w1", "FAILED", error=ERROR))
         assert view_node(run, 0)["error"] == SHOWN_ERROR
         assert view_node(run, 1)["error"] == {
             "code": errors.TASK_UPSTREAM_FAILED.code,
@@ -393,7 +395,7 @@ class TestViews:
 
     def test_a_run_that_failed_says_why(self) -> None:
         run = start(make_plan(1)).run
-        give(run, Lease(0, "w1", 1, 1), Report(0, 1, "w1", "FAILED", error=ERROR))
+        give(run, LeaseTask(0, "w1", 1, 1), Report(0, 1, "w1", "FAILED", error=ERROR))
         view = view_run(run)
         assert set(view) == RUN_KEYS | {"error"}
         assert (view["status"], view["error"]) == ("failed", SHOWN_ERROR)
@@ -404,7 +406,7 @@ class TestViews:
         other = ArtifactRef("r2", "w1", "file")
         for task, artifact in ((1, other), (0, ARTIFACT)):
             report = Report(task, 1, "w1", "SUCCEEDED", artifacts=(artifact,))
-            give(run, Lease(task, "w1", 1, 1), report)
+            give(run, LeaseTask(task, "w1", 1, 1), report)
         assert [one["resourceId"] for one in view_run(run)["artifacts"]] == ["r1", "r2"]
 
     def test_a_list_shows_runs_without_their_nodes(self) -> None:
@@ -415,13 +417,13 @@ class TestViews:
 
     def test_a_cancel_is_shown_while_the_run_goes_on(self) -> None:
         run = start(make_plan(1)).run
-        give(run, Lease(0, "w1", 1, 1), Cancel("ann", 5))
+        give(run, LeaseTask(0, "w1", 1, 1), Cancel("ann", 5))
         view = view_run(run)
         assert (view["status"], view["cancelRequested"]) == ("running", True)
 
 
 REPORT_FAILED = Report(0, 1, "w1", "FAILED", error=ERROR_AGAIN)
-LEASE = Lease(0, "w1", 1, 1)
+LEASE = LeaseTask(0, "w1", 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -429,8 +431,8 @@ LEASE = Lease(0, "w1", 1, 1)
     [
         (LEASE, Start(0, 1, "w1"), Report(0, 1, "w1", "SUCCEEDED")),
         (LEASE, Progress(0, 1, "w1", 0.5), Report(0, 1, "w1", "SKIPPED")),
-        (LEASE, REPORT_FAILED, Wait(0, WaitingFor("slot")), Lease(0, "w2", 1, 1)),
-        (LEASE, Lose(0, 1, "gone"), Wait(0, WaitingFor("slot")), REPORT_FAILED),
+        (LEASE, REPORT_FAILED, Wait(0, WaitReason("slot")), LeaseTask(0, "w2", 1, 1)),
+        (LEASE, Lose(0, 1, "gone"), Wait(0, WaitReason("slot")), REPORT_FAILED),
         (LEASE, Refuse(0, 1, "w1", errors.DISPATCH_STALE.code)),
         (LEASE, Withdraw(0, 1), Progress(0, 1, "w1", 0.5), Lose(0, 1, "gone")),
         (LEASE, Start(0, 1, "w1"), TimeOut(0, 1, 5), StopOverdue(0, 1)),
@@ -439,7 +441,9 @@ LEASE = Lease(0, "w1", 1, 1)
         (Cancel("ann", 5),),
     ],
 )
-def test_folding_the_events_gives_the_statuses_of_the_view(commands: tuple[Command, ...]) -> None:
+def test_folding_the_events_gives_the_statuses_of_the_view(
+    commands: tuple[RunCommand, ...],
+) -> None:
     decision = start(make_plan(3, [(0, 1)], nodes={0: retrying(2)}))
     run, facts = decision.run, list(decision.facts)
     for command in commands:
@@ -466,9 +470,9 @@ class TestCalls:
 
     def called(self) -> tuple[Any, list[Fact]]:
         run = start(wrapped(2)).run
-        facts = give(run, Lease(0, "w1", 1, 1), Call(0, 1, "w1", "a", 0))
-        facts += give(run, Lease(3, "w1", 1, 1), Call(3, 1, "w1", "b", 1))
-        facts += give(run, Lease(4, "w2", 1, 1), Report(4, 1, "w2", "SUCCEEDED", RESULT))
+        facts = give(run, LeaseTask(0, "w1", 1, 1), Call(0, 1, "w1", "a", 0))
+        facts += give(run, LeaseTask(3, "w1", 1, 1), Call(3, 1, "w1", "b", 1))
+        facts += give(run, LeaseTask(4, "w2", 1, 1), Report(4, 1, "w2", "SUCCEEDED", RESULT))
         return run, facts
 
     def test_the_events_of_calls_name_the_call_its_host_and_its_place(self) -> None:
@@ -520,7 +524,7 @@ class TestCalls:
 
     def test_after_its_end_what_was_never_called_was_skipped(self) -> None:
         run = start(wrapped(2)).run
-        give(run, Lease(0, "w1", 1, 1), Report(0, 1, "w1", "SUCCEEDED", RESULT))
+        give(run, LeaseTask(0, "w1", 1, 1), Report(0, 1, "w1", "SUCCEEDED", RESULT))
         host, outer, inner = view_run(run)["nodes"]
         assert (host["status"], host["result"]) == ("succeeded", as_json(RESULT))
         assert (outer["status"], inner["status"]) == ("succeeded", "skipped")

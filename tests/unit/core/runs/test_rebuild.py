@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from astraflow.core.runs.commands import Cancel, Command, Lease, Lose, Rebuild, Report
+from astraflow.core.runs.commands import Cancel, LeaseTask, Lose, Rebuild, Report, RunCommand
 from astraflow.core.runs.consequences import AttemptOver, EnqueueTask, UnqueueTask
 from astraflow.core.runs.decisions import Decision, decide
-from astraflow.core.runs.facts import AttemptLost, Fact, Problem, TaskFailed, TaskRebuilt
+from astraflow.core.runs.facts import AttemptLost, Fact, TaskFailed, TaskFailure, TaskRebuilt
 from astraflow.core.runs.projections import events_of
 from astraflow.core.runs.rebuild import REBUILDS, makers_of
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Failed, Ready, Succeeded
 from astraflow.core.runs.story import tell
 from astraflow.core.runs.transitions import InvalidTransition, fold, replay
@@ -29,17 +29,17 @@ class World:
     def __init__(self, size: int, edges: list[tuple[int, int]], **nodes: Any) -> None:
         self.plan = make_plan(size, edges, **nodes)
         first = start(self.plan)
-        self.run: Run = first.run
+        self.run: RunRecord = first.run
         self.facts: list[Fact] = list(first.facts)
 
-    def decide(self, command: Command) -> Decision:
+    def decide(self, command: RunCommand) -> Decision:
         decision = decide(self.run, command, AT, Random(0))
         self.facts.extend(decision.facts)
         self.run.check()
         return decision
 
     def lease(self, task: int, worker: str = "w1") -> int:
-        self.decide(Lease(task, worker, 1, 30_000))
+        self.decide(LeaseTask(task, worker, 1, 30_000))
         return self.run.tasks[task].attempt
 
     def succeed(self, task: int, result: object = None) -> None:
@@ -131,7 +131,7 @@ def test_one_that_only_hands_it_on_runs_again_too() -> None:
 
 def test_a_report_for_want_of_it_is_a_loss_and_makes_it_again(chain: World) -> None:
     attempt = chain.lease(2)
-    error = Problem("E.RESOURCE.LOST", "INFRASTRUCTURE", "evicted", False)
+    error = TaskFailure("E.RESOURCE.LOST", "INFRASTRUCTURE", "evicted", False)
     decision = chain.decide(Report(2, attempt, "w1", "FAILED", error=error, lost="r1"))
     assert [type(fact) for fact in decision.facts] == [AttemptLost, TaskRebuilt]
     assert decision.consequences[0] == AttemptOver(2, attempt)
@@ -210,7 +210,7 @@ def test_only_one_that_waits_for_a_place_can_wait_for_it_again(chain: World) -> 
 def test_a_late_word_of_a_lost_attempt_makes_it_again_too(chain: World) -> None:
     attempt = chain.lease(2)
     chain.decide(Lose(2, attempt, "its lease ended"))
-    error = Problem("E.RESOURCE.LOST", "INFRASTRUCTURE", "evicted", False)
+    error = TaskFailure("E.RESOURCE.LOST", "INFRASTRUCTURE", "evicted", False)
     decision = chain.decide(Report(2, attempt, "w1", "FAILED", error=error, lost="r1"))
     assert [type(fact) for fact in decision.facts] == [TaskRebuilt]
     chain.assert_replays()

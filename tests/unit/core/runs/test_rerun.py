@@ -9,29 +9,29 @@ import pytest
 from astraflow.core import errors
 from astraflow.core.ids import NodeId
 from astraflow.core.runs.accept import accept
-from astraflow.core.runs.commands import Lease, Report
+from astraflow.core.runs.commands import LeaseTask, Report
 from astraflow.core.runs.consequences import EnqueueTask
 from astraflow.core.runs.decisions import decide
-from astraflow.core.runs.facts import ArtifactRef, Problem
+from astraflow.core.runs.facts import ArtifactRef, TaskFailure
 from astraflow.core.runs.rerun import keep_for_rerun_from, keep_for_rerun_of_failed
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.workflow.plan import Plan
 from tests.unit.core.runs.examples import RESULT
 from tests.unit.plans import AT, accepted, make_plan, start
 
 CHAIN = make_plan(3, [(0, 1), (1, 2)])
-ERROR = Problem("E.RUNNER.FAILURE", "USER_CODE", "boom")
+ERROR = TaskFailure("E.RUNNER.FAILURE", "USER_CODE", "boom")
 
 
 def artifact_of(task: int) -> ArtifactRef:
     return ArtifactRef(f"r{task}", "w1", "file")
 
 
-def finished(plan: Plan, failing: int | None = None) -> Run:
+def finished(plan: Plan, failing: int | None = None) -> RunRecord:
     """A run that has ended: every task gave an artifact, or `failing` failed."""
     run = start(plan).run
     for task in range(len(plan.nodes)):
-        decide(run, Lease(task, "w1", 1, 1), AT, Random(1))
+        decide(run, LeaseTask(task, "w1", 1, 1), AT, Random(1))
         report = Report(task, 1, "w1", "SUCCEEDED", RESULT, (artifact_of(task),))
         if task == failing:
             report = Report(task, 1, "w1", "FAILED", error=ERROR)

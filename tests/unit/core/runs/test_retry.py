@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from astraflow.core.categories import Category
-from astraflow.core.runs.facts import Problem
+from astraflow.core.runs.facts import TaskFailure
 from astraflow.core.runs.retry import (
     DISPATCH_BACKOFF_MAX_S,
     DISPATCH_BACKOFF_MIN_S,
@@ -25,8 +25,8 @@ CATEGORIES: tuple[Category, ...] = get_args(Category)
 THREE = RetryPolicy(max_attempts=3)
 
 
-def problem(category: Category, retryable: bool | None = None) -> Problem:
-    return Problem("E.RUNNER.FAILURE", category, "boom", retryable)
+def problem(category: Category, retryable: bool | None = None) -> TaskFailure:
+    return TaskFailure("E.RUNNER.FAILURE", category, "boom", retryable)
 
 
 class TestWho:

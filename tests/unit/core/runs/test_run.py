@@ -6,58 +6,58 @@ from collections.abc import Callable
 
 import pytest
 
-from astraflow.core.runs.run import Run, Task
+from astraflow.core.runs.run import RunRecord, Task
 from astraflow.core.runs.states import PENDING, READY, SUCCEEDED
 from tests.unit.plans import JOINING, make_plan, start
 
 
-def accepted_run() -> Run:
+def accepted_run() -> RunRecord:
     run = start(make_plan(2, [(0, 1)])).run
     run.check()
     return run
 
 
-def open_task_of_ended_run(run: Run) -> None:
+def open_task_of_ended_run(run: RunRecord) -> None:
     run.status = "succeeded"
 
 
-def wrong_count(run: Run) -> None:
+def wrong_count(run: RunRecord) -> None:
     run.open_tasks -= 1
 
 
-def changed_behind_its_back(run: Run) -> None:
+def changed_behind_its_back(run: RunRecord) -> None:
     run.tasks[0].state = SUCCEEDED
 
 
-def ready_too_early(run: Run) -> None:
+def ready_too_early(run: RunRecord) -> None:
     run.tasks[1].state = READY
 
 
-def pending_on_nothing(run: Run) -> None:
+def pending_on_nothing(run: RunRecord) -> None:
     run.tasks[0].state = PENDING
 
 
-def failed_untried(run: Run) -> None:
+def failed_untried(run: RunRecord) -> None:
     run.tasks[0].failures = 1
 
 
-def lost_untried(run: Run) -> None:
+def lost_untried(run: RunRecord) -> None:
     run.tasks[0].losses = 1
 
 
-def ready_left(run: Run) -> None:
+def ready_left(run: RunRecord) -> None:
     run.ready.append(0)
 
 
-def doomed_left(run: Run) -> None:
+def doomed_left(run: RunRecord) -> None:
     run.doomed.append((1, 0))
 
 
-def answers_left(run: Run) -> None:
+def answers_left(run: RunRecord) -> None:
     run.answered.append(0)
 
 
-def call_that_nobody_made(run: Run) -> None:
+def call_that_nobody_made(run: RunRecord) -> None:
     run.tasks[0].open_calls = 1
 
 
@@ -77,7 +77,7 @@ def call_that_nobody_made(run: Run) -> None:
         (call_that_nobody_made, "task 0 waits for other calls"),
     ],
 )
-def test_a_planted_inconsistency_is_noticed(plant: Callable[[Run], None], told: str) -> None:
+def test_a_planted_inconsistency_is_noticed(plant: Callable[[RunRecord], None], told: str) -> None:
     run = accepted_run()
     plant(run)
     with pytest.raises(AssertionError, match=told):

@@ -17,13 +17,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from astraflow.core import errors
 from astraflow.core.runs.commands import (
     Cancel,
-    Command,
     Fail,
-    Lease,
+    LeaseTask,
     Lose,
     Progress,
     Refuse,
     Report,
+    RunCommand,
     Start,
     StopOverdue,
     TimeOut,
@@ -36,14 +36,14 @@ from astraflow.core.runs.facts import (
     Category,
     Chunk,
     Fact,
-    Problem,
-    WaitingFor,
+    TaskFailure,
+    WaitReason,
     decode_fact,
     encode_fact,
 )
 from astraflow.core.runs.projections import events_of, view_run
 from astraflow.core.runs.retry import DISPATCH_TRIES, LOSS_BUDGET
-from astraflow.core.runs.run import Run
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.transitions import replay
 from astraflow.core.workflow.plan import Plan
 from tests.unit.plans import AT, JOINING, make_plan, retrying, start
@@ -51,7 +51,7 @@ from tests.unit.plans import AT, JOINING, make_plan, retrying, start
 ENDS = frozenset({"succeeded", "failed", "skipped", "cancelled"})
 WORKERS = ("w1", "w2")
 
-HAPPENINGS: dict[str, Callable[[int, int, str], Command]] = {
+HAPPENINGS: dict[str, Callable[[int, int, str], RunCommand]] = {
     "taken": Start,
     "told of": lambda task, attempt, worker: Progress(task, attempt, worker, 0.5),
     "printed": lambda task, attempt, worker: Progress(
@@ -101,7 +101,7 @@ class RunMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.run: Run
+        self.run: RunRecord
         self.facts: list[Fact] = []
         self.issued: dict[int, int] = {}
         self.leased_to: dict[int, str] = {}
@@ -115,7 +115,7 @@ class RunMachine(RuleBasedStateMachine):
         self.issued = dict.fromkeys(range(len(plan.nodes)), 0)
         self._take(start(plan))
 
-    def _give(self, command: Command) -> Decision:
+    def _give(self, command: RunCommand) -> Decision:
         was_over = self.run.is_terminal
         decision = decide(self.run, command, AT, Random(5))
         assert not (was_over and (decision.facts or decision.consequences))
@@ -185,7 +185,7 @@ class RunMachine(RuleBasedStateMachine):
 
     def _lease(self, index: int, worker: str) -> None:
         may_begin = self._may_begin(index)
-        decision = self._give(Lease(index, worker, 1, 30_000))
+        decision = self._give(LeaseTask(index, worker, 1, 30_000))
         if decision.ignored is None:
             assert not self.is_cancelled
             assert may_begin
@@ -213,7 +213,7 @@ class RunMachine(RuleBasedStateMachine):
     ) -> None:
         index = self._pick(number)
         code = errors.TASK_DRAINED.code if drained else "E.RUNNER.FAILURE"
-        error = Problem(code, category) if status == "FAILED" else None
+        error = TaskFailure(code, category) if status == "FAILED" else None
         attempt = self.issued[index] - back
         decision = self._give(
             Report(index, attempt, self._speaker(index, other), status, error=error)
@@ -229,12 +229,12 @@ class RunMachine(RuleBasedStateMachine):
 
     @rule(number=task, kind=st.sampled_from(("slot", "package")))
     def wait(self, number: int, kind: Any) -> None:
-        self._give(Wait(self._pick(number), WaitingFor(kind)))
+        self._give(Wait(self._pick(number), WaitReason(kind)))
 
     @rule(number=task, dice=st.integers(0, 9))
     def fail(self, number: int, dice: int) -> None:
         if dice == 9:
-            error = Problem(errors.RESOURCE_LOST.code, "INFRASTRUCTURE")
+            error = TaskFailure(errors.RESOURCE_LOST.code, "INFRASTRUCTURE")
             self._give(Fail(self._pick(number), error))
 
     @precondition(lambda self: len(self.facts) > 10)

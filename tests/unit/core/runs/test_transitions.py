@@ -10,7 +10,7 @@ import pytest
 
 from astraflow.core.errors import Bug
 from astraflow.core.runs import states
-from astraflow.core.runs.commands import Lease, Lose, Report, Start
+from astraflow.core.runs.commands import LeaseTask, Lose, Report, Start
 from astraflow.core.runs.decisions import decide
 from astraflow.core.runs.facts import (
     AttemptProgressed,
@@ -18,17 +18,17 @@ from astraflow.core.runs.facts import (
     CallOpened,
     CancelRequested,
     Fact,
-    Problem,
     RunFinished,
     RunStarted,
     TaskFact,
+    TaskFailure,
     TaskLeased,
     TaskRebuilt,
     TaskReused,
     TaskSucceeded,
 )
 from astraflow.core.runs.projections import view_run
-from astraflow.core.runs.run import RECENT_FACTS, Run
+from astraflow.core.runs.run import RECENT_FACTS, RunRecord
 from astraflow.core.runs.states import TERMINAL, Failed, Leased, Pending, Ready, State, Succeeded
 from astraflow.core.runs.transitions import LEADS_TO, TRANSITIONS, InvalidTransition, fold, replay
 from tests.unit.core.runs.examples import ERROR, FULL_FACTS, WAY_TO, about, run_in
@@ -52,15 +52,15 @@ def named(value: Any) -> str:
     return value.__name__ if isinstance(value, type) else type(value).__name__
 
 
-def at_hand(state: type[State], fact: Fact) -> tuple[Run, Fact]:
+def at_hand(state: type[State], fact: Fact) -> tuple[RunRecord, Fact]:
     """A run with a task in `state`, and the fact as it could be true of that task."""
     run, task = run_in(state)
     attempt = run.tasks[task].attempt + (type(fact) is TaskLeased)
     return run, about(fact, task, attempt)
 
 
-def user_error(message: str = "boom") -> Problem:
-    return Problem("E.RUNNER.FAILURE", "USER_CODE", message)
+def user_error(message: str = "boom") -> TaskFailure:
+    return TaskFailure("E.RUNNER.FAILURE", "USER_CODE", message)
 
 
 def rows(state: type[State]) -> Iterator[type[Fact]]:
@@ -170,7 +170,7 @@ def test_a_lost_attempt_that_then_reports_its_failure_is_a_loss_and_a_failure() 
     """leased 1 -> lost -> failed 1"""
     run = start(make_plan(1, nodes={0: retrying(3)})).run
     for command in (
-        Lease(0, "w1", 1, 1),
+        LeaseTask(0, "w1", 1, 1),
         Lose(0, 1, "silence"),
         Report(0, 1, "w1", "FAILED", error=user_error()),
     ):
@@ -184,7 +184,7 @@ class TestFacts:
     """Facts of the run itself."""
 
     def test_an_acceptance_changes_nothing_but_the_count_of_events(self) -> None:
-        run = Run(make_plan(1), accepted())
+        run = RunRecord(make_plan(1), accepted())
         fold(run, accepted())
         assert (run.status, run.last_event) == ("queued", 1)
 
@@ -209,16 +209,16 @@ class TestFacts:
 
 
 class TestReplay:
-    def live(self) -> tuple[Run, list[Fact]]:
+    def live(self) -> tuple[RunRecord, list[Fact]]:
         decision = start(make_plan(3, [(0, 1), (0, 2)], nodes={0: retrying(2)}))
         run, facts = decision.run, list(decision.facts)
         for command in (
-            Lease(0, "w1", 1, 1),
+            LeaseTask(0, "w1", 1, 1),
             Start(0, 1, "w1"),
             Report(0, 1, "w1", "FAILED", error=user_error()),
-            Lease(0, "w2", 1, 1),
+            LeaseTask(0, "w2", 1, 1),
             Report(0, 2, "w2", "SUCCEEDED"),
-            Lease(1, "w2", 1, 1),
+            LeaseTask(1, "w2", 1, 1),
             Lose(1, 1, "gone"),
         ):
             facts += decide(run, command, AT, Random(1)).facts
@@ -260,21 +260,21 @@ class TestChildren:
     def test_the_first_task_that_failed_names_the_error(self) -> None:
         run = start(make_plan(2)).run
         for task in (1, 0):
-            decide(run, Lease(task, "w1", 1, 1), AT, Random(1))
+            decide(run, LeaseTask(task, "w1", 1, 1), AT, Random(1))
             decide(run, Report(task, 1, "w1", "FAILED", error=user_error(f"{task}")), AT, Random(1))
         assert run.failed == 1
         assert run.error == user_error("1")
 
     def test_a_child_with_two_parents_waits_for_both(self) -> None:
         run = start(make_plan(3, [(0, 2), (1, 2)])).run
-        decide(run, Lease(0, "w1", 1, 1), AT, Random(1))
+        decide(run, LeaseTask(0, "w1", 1, 1), AT, Random(1))
         decide(run, Report(0, 1, "w1", "SUCCEEDED"), AT, Random(1))
         assert type(run.tasks[2].state) is Pending
 
     def test_a_child_of_two_failures_is_skipped_once(self) -> None:
         run = start(make_plan(3, [(0, 2), (1, 2)])).run
         for task in (0, 1):
-            decide(run, Lease(task, "w1", 1, 1), AT, Random(1))
+            decide(run, LeaseTask(task, "w1", 1, 1), AT, Random(1))
         seen = []
         for task in (0, 1):
             report = Report(task, 1, "w1", "FAILED", error=user_error())

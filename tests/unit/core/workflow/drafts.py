@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from astraflow.core.workflow import (
-    Definition,
+    DefinitionProblem,
     Manifest,
     Plan,
-    Problem,
     StaticCatalog,
+    WorkflowDocument,
     core_manifest,
     decode_definition,
     decode_manifest,
@@ -45,7 +45,7 @@ def _end(text: int | str) -> dict[str, Any]:
 
 def definition(
     nodes: Sequence[dict[str, Any]], edges: Sequence[dict[str, Any]] = (), **fields: Any
-) -> Definition:
+) -> WorkflowDocument:
     document = {"id": uid(0), "nodes": nodes, "edges": edges, **fields}
     return decode_definition(msgspec.json.encode(document))
 
@@ -56,7 +56,7 @@ def problems(
     *,
     catalog: StaticCatalog = CORE,
     **fields: Any,
-) -> list[Problem]:
+) -> list[DefinitionProblem]:
     """What is wrong, whether or not the rest is executed yet."""
     return Analysis(definition(nodes, edges, **fields).workflow, catalog).problems.found()
 

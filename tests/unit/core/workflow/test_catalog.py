@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from astraflow.core.workflow import InvalidDocument, Manifest, Miss, NodeType, StaticCatalog
+from astraflow.core.workflow import CatalogEntry, InvalidDocument, Manifest, Miss, StaticCatalog
 from tests.unit.core.workflow.drafts import manifest
 
 
@@ -23,8 +23,8 @@ CATALOG = StaticCatalog(
 )
 
 
-def version_of(found: NodeType | Miss) -> str:
-    assert isinstance(found, NodeType)
+def version_of(found: CatalogEntry | Miss) -> str:
+    assert isinstance(found, CatalogEntry)
     return found.package_version
 
 
@@ -44,7 +44,7 @@ def test_a_version_is_found_in_any_spelling_and_pinned_in_the_published_one() ->
 
 def test_without_a_package_the_only_provider_is_taken() -> None:
     found = CATALOG.find("text.upper")
-    assert isinstance(found, NodeType)
+    assert isinstance(found, CatalogEntry)
     assert found.package_name == "text"
 
 
@@ -93,7 +93,7 @@ def test_runtime_and_idempotency_come_from_the_adapter_that_runs_the_node() -> N
     assert [
         (row.runtime, row.idempotency, row.executed_by_scheduler)
         for row in rows
-        if isinstance(row, NodeType)
+        if isinstance(row, CatalogEntry)
     ] == [
         ("browser", "none", False),
         ("python", "per_request", False),

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from astraflow.core.workflow import NodeType, StaticCatalog, bind, core_manifest, validate_manifest
+from astraflow.core.workflow import (
+    CatalogEntry,
+    StaticCatalog,
+    bind,
+    core_manifest,
+    validate_manifest,
+)
 from astraflow.core.workflow.core_manifest import (
     APPROVAL_TYPE,
     CALL_TYPE,
@@ -39,7 +45,7 @@ def test_the_manifest_is_sound() -> None:
 @pytest.mark.parametrize(("node_type", "inputs", "outputs"), TABLE)
 def test_a_node_of_core_has_its_ports(node_type: str, inputs: str, outputs: str) -> None:
     found = StaticCatalog([core_manifest()]).find(node_type)
-    assert isinstance(found, NodeType)
+    assert isinstance(found, CatalogEntry)
     assert found.ports.inputs is not None
     assert set(found.ports.inputs) == {"trigger", *inputs.split()}
     assert found.ports.outputs is not None

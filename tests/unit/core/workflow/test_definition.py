@@ -7,16 +7,16 @@ from astraflow.core.workflow.definition import (
     ABSENT,
     CronTrigger,
     ManualTrigger,
-    Node,
+    NodeSpec,
     WebhookTrigger,
-    Workflow,
+    WorkflowSpec,
 )
 from tests.unit.core.workflow.drafts import EXAMPLES, definition, node
 
 
 def test_the_typed_view_holds_everything_that_an_editor_can_write() -> None:
     raw = (EXAMPLES / "workflow" / "everything.json").read_bytes()
-    workflow = msgspec.json.decode(raw, type=Workflow)
+    workflow = msgspec.json.decode(raw, type=WorkflowSpec)
     assert [type(row) for row in workflow.triggers] == [ManualTrigger, CronTrigger, WebhookTrigger]
     assert workflow.inputs["city"].default == msgspec.Raw(b'"Paris"')
     assert workflow.nodes[1].retry is not None
@@ -26,7 +26,7 @@ def test_the_typed_view_holds_everything_that_an_editor_can_write() -> None:
 
 def test_what_is_left_out_has_a_default() -> None:
     row = definition([node(1)]).workflow.nodes[0]
-    assert row == Node(id=row.id, type="core.noop")
+    assert row == NodeSpec(id=row.id, type="core.noop")
     assert row.parameters is ABSENT
     assert row.join == "all"
 

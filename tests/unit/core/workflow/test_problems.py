@@ -4,7 +4,7 @@ import pytest
 
 from astraflow.core.errors import PKG_INVALID, WORKFLOW_CYCLE, WORKFLOW_INVALID, Refused
 from astraflow.core.workflow.limits import MAX_PROBLEMS
-from astraflow.core.workflow.problems import InvalidDocument, Problem, Problems
+from astraflow.core.workflow.problems import DefinitionProblem, InvalidDocument, Problems
 
 
 def test_all_problems_are_listed_up_to_the_limit() -> None:
@@ -20,7 +20,7 @@ def test_beyond_the_limit_the_last_entry_counts_the_rest() -> None:
         problems.add(f"/{number}", WORKFLOW_INVALID, "wrong")
     found = problems.found()
     assert len(found) == MAX_PROBLEMS
-    assert found[-1] == Problem("", "E.WORKFLOW.LIMIT", "and 51 more")
+    assert found[-1] == DefinitionProblem("", "E.WORKFLOW.LIMIT", "and 51 more")
 
 
 def test_one_code_can_stand_for_all() -> None:
@@ -58,7 +58,10 @@ def test_text_beyond_its_limit_and_empty_keys_are_problems() -> None:
 
 
 def test_the_refusal_carries_every_problem() -> None:
-    rows = [Problem("/a", "E.WORKFLOW.CYCLE", "round", ("x",)), Problem("/b", "E.X", "wrong")]
+    rows = [
+        DefinitionProblem("/a", "E.WORKFLOW.CYCLE", "round", ("x",)),
+        DefinitionProblem("/b", "E.X", "wrong"),
+    ]
     refusal = InvalidDocument(WORKFLOW_INVALID, rows)
     assert isinstance(refusal, Refused)
     assert refusal.problems == tuple(rows)
