@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from astraflow.__main__ import main
 from astraflow.core import errors
 from astraflow.core.engine import engine, reports
-from astraflow.core.protocol.gateway import Gateway
+from astraflow.core.protocol.open_sessions import OpenSessions
 from astraflow.scheduler import fleet_rows
 from astraflow.store.sqlite import SqliteDatabase
 
@@ -49,7 +49,7 @@ fail_at(
 )
 fail_at(fleet_rows, "resource_row", "rows-", lambda record: [record.resource_id])
 fail_at(
-    Gateway,
+    OpenSessions,
     "_deliver",
     "gateway-",
     lambda self, connection, session, envelope, now: _named(envelope),
