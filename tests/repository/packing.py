@@ -18,8 +18,8 @@ from astraflow.scheduler.blob_services import BlobServices
 from astraflow.scheduler.blobs import open_blobs
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.copies import Copies
-from astraflow.scheduler.links import Links
 from astraflow.scheduler.repository import Repository, Rules
+from astraflow.scheduler.signed_urls import UrlSigner
 from astraflow.store.rows import ActiveRow, Changes
 from astraflow.store.store import Store
 from tests.packages.archives import manifest, write_folder
@@ -52,13 +52,13 @@ class Place:
     def __init__(self, store: Store, folder: Path, rules: Rules | None = None) -> None:
         self.store = store
         self.blobs = open_blobs(None, folder)
-        self.links = Links(b"a secret for tests only", CLOCK)
+        self.signer = UrlSigner(b"a secret for tests only", CLOCK)
         self.catalogs = Catalogs([core_manifest()])
         self.spool = folder / "uploads"
         self.repository = Repository(
             store,
             self.blobs,
-            self.links,
+            self.signer,
             CLOCK,
             self.catalogs,
             spool=self.spool,
@@ -67,7 +67,7 @@ class Place:
             origin="https://astra.example",
         )
         self.copies = Copies(
-            store, self.blobs, self.links, CLOCK, self._note, origin="https://astra.example"
+            store, self.blobs, self.signer, CLOCK, self._note, origin="https://astra.example"
         )
         self.services = BlobServices(self.repository, self.copies, CLOCK)
         self.changes: list[tuple[str, str, str, str]] = []

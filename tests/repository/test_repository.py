@@ -196,10 +196,10 @@ def test_a_link_leads_to_its_archive_and_to_no_other(tmp_path: Path) -> None:
         assert f"{parts.scheme}://{parts.netloc}" == "https://astra.example"
         assert parts.path == "/api/v1/packages/demo/1.0.0/archive"
         (token,) = parse_qs(parts.query)["token"]
-        assert place.repository.open_link(token, "demo", "1.0.0") == row
+        assert place.repository.open_signed_url(token, "demo", "1.0.0") == row
         for wrong, version in ((token, "2.0.0"), (token[:-2] + "AA", "1.0.0"), ("", "1.0.0")):
             with pytest.raises(errors.Refused) as caught:
-                place.repository.open_link(wrong, "demo", version)
+                place.repository.open_signed_url(wrong, "demo", version)
             assert caught.value.code is errors.AUTH_INVALID_TOKEN
 
     with_place(test, tmp_path)

@@ -77,7 +77,7 @@ def test_every_tenant_has_them_whatever_the_policy(tmp_path: Path, policy: str) 
             assert place.found(tenant) == "llm"
             url = place.repository.archive_url(tenant, "llm", "1.0.0")
             token = url.rpartition("token=")[2]
-            assert place.repository.open_link(token, "llm", "1.0.0") == row
+            assert place.repository.open_signed_url(token, "llm", "1.0.0") == row
         assert place.changes == []
 
     shipping(test, tmp_path, Rules(policy))  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.service import Scheduler
-from astraflow.scheduler.waits import ANSWER_S, Undecided
+from astraflow.scheduler.store_timeouts import STORE_TIMEOUT_S, Undecided
 from tests.shells.rig import TENANT, Rig, with_rig
 from tests.sim.loop import Hang, VirtualLoop, run_virtual
 
@@ -24,7 +24,7 @@ def test_nothing_is_said_before_it_is_committed() -> None:
         await rig.until(lambda: bool(rig.scheduler.workers.of_tenant(TENANT)))
         rig.hold()
         asked = asyncio.create_task(rig.submit("ok"))
-        await asyncio.sleep(ANSWER_S - 1.0)
+        await asyncio.sleep(STORE_TIMEOUT_S - 1.0)
         assert not asked.done()
         assert rig.site.checkers.attempts.executions == 0
         rig.let_go()
@@ -64,7 +64,7 @@ def test_a_view_waits_until_what_it_shows_is_durable() -> None:
         cancelling = asyncio.create_task(rig.scheduler.runs.cancel(TENANT, run_id, "somebody"))
         await asyncio.sleep(0)
         looking = asyncio.create_task(rig.scheduler.reader.view_run(TENANT, run_id))
-        await asyncio.sleep(ANSWER_S - 1.0)
+        await asyncio.sleep(STORE_TIMEOUT_S - 1.0)
         assert not looking.done()
         rig.let_go()
         assert (await looking).cancel_requested is True

@@ -16,7 +16,7 @@ from astraflow.core.runs.facts import (
     RunStarted,
     TaskFact,
 )
-from astraflow.core.runs.story import tell_fact
+from astraflow.core.runs.timeline import describe_fact
 from tests.sim.config import Config
 from tests.sim.simulation import Simulation
 
@@ -85,6 +85,6 @@ def _line(fact: Fact) -> str | None:
     if isinstance(fact, RunFinished):
         return f"the run has ended: {fact.status}"
     if isinstance(fact, TaskFact):
-        return f"task {fact.task} {tell_fact(fact)}"
+        return f"task {fact.task} {describe_fact(fact)}"
     assert isinstance(fact, CancelRequested)
-    return tell_fact(fact)
+    return describe_fact(fact)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from astraflow.core.runs.facts import Fact
 from astraflow.core.runs.projections import node_status
-from astraflow.core.runs.story import tell
+from astraflow.core.runs.timeline import task_timeline
 from astraflow.core.runs.transitions import replay
 from tests.sim.checkers import Checkers
 from tests.sim.clock import Clock
@@ -187,7 +187,7 @@ class Simulation:
             for index, task in enumerate(folded.tasks):
                 if not task.is_terminal:
                     lines.append(f"{run_id}.{index} is {task.state!r}")
-                    lines += [f"  {line}" for line in tell(run.bare_facts(), index)]
+                    lines += [f"  {line}" for line in task_timeline(run.bare_facts(), index)]
         return lines
 
     # -- reopen -----------------------------------------------------------------------------

@@ -176,7 +176,7 @@ class ResourceRegistry:
         self, ttl_seconds: float | None, expires_at: datetime | None
     ) -> tuple[float | None, int | None]:
         if expires_at is not None:
-            return None, _moment(expires_at)
+            return None, _milliseconds(expires_at)
         ttl_s = self.defaults.ttl_s if ttl_seconds is None else ttl_seconds
         if ttl_s is not None and (isinstance(ttl_s, bool) or not 0 < ttl_s <= MAX_TTL_S):
             raise invalid(f"a resource lives more than 0 and at most {MAX_TTL_S} s: {ttl_s!r}")
@@ -267,7 +267,7 @@ class ResourceRegistry:
             ResourceError: the time is past, or more than a year away.
         """
         check_id(resource_id)
-        at_ms = None if expires_at is None else _moment(expires_at)
+        at_ms = None if expires_at is None else _milliseconds(expires_at)
         handle = self._held.get(resource_id)
         if handle is not None and expires_at is not None:
             handle.expires_at = max(handle.expires_at or expires_at, expires_at)
@@ -372,7 +372,7 @@ def check_id(resource_id: object) -> None:
         raise invalid(f"a resource id is printable and has no empty, . or .. part: {resource_id!a}")
 
 
-def _moment(at: datetime) -> int:
+def _milliseconds(at: datetime) -> int:
     at_ms = to_ms(at)
     now_ms = time.time() * 1000
     if not now_ms < at_ms <= now_ms + MAX_TTL_S * 1000:

@@ -231,7 +231,7 @@ class PackageEndpoints(Endpoints):
         if not token:
             raise Refused(errors.AUTH_INVALID_TOKEN, UNAUTHENTICATED)
         params = request.params
-        return self._repository.open_link(token, params["name"], params["version"])
+        return self._repository.open_signed_url(token, params["name"], params["version"])
 
     def _find(self, request: Request[Any]) -> PackageRow:
         params = request.params

@@ -280,7 +280,7 @@ def uninstall(
 
 
 async def _order(
-    wish: InstallCommand,
+    command: InstallCommand,
     name: str,
     version: str,
     wanted: list[str] | None,
@@ -297,10 +297,10 @@ async def _order(
             if not wanted or one.worker_id in wanted or one.name in wanted
         ]
         refuse_without_workers(chosen)
-        await order(client, wish, name, version, chosen)
+        await order(client, command, name, version, chosen)
         fates = await wait_for(
             client,
-            wish,
+            command,
             name,
             version,
             chosen,
@@ -308,13 +308,13 @@ async def _order(
             timeout_s=timeout_s,
             clock=SystemClock(),
         )
-    _show_fates(wish, fates, names, as_json)
+    _show_fates(command, fates, names, as_json)
 
 
 def _show_fates(
-    wish: InstallCommand, fates: list[InstallOutcome], names: dict[str, str], as_json: bool
+    command: InstallCommand, fates: list[InstallOutcome], names: dict[str, str], as_json: bool
 ) -> None:
-    done = "installed" if wish == "pkg.install" else "removed"
+    done = "installed" if command == "pkg.install" else "removed"
     if as_json:
         rows = [
             {

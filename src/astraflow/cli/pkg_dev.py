@@ -38,7 +38,7 @@ from astraflow.packages.building import Built
 __all__ = ["DevSession"]
 
 POLL_S: Final = 0.15
-SETTLE_S: Final = 0.05
+DEBOUNCE_S: Final = 0.05
 """An editor writes a file in several steps; the build starts when no file changes for this long."""
 INSTALL_S: Final = 600.0
 
@@ -91,7 +91,7 @@ class DevSession:
             await self._pause(POLL_S)
         while not self._stop.is_set() and (now := _snapshot(self._folder)) != seen:
             seen = now
-            await self._pause(SETTLE_S)
+            await self._pause(DEBOUNCE_S)
 
     async def _pause(self, seconds: float) -> None:
         try:

@@ -129,17 +129,17 @@ def state_of(worker: Worker, name: str, version: str) -> str:
 
 
 async def order(
-    client: AsyncClient, wish: InstallCommand, name: str, version: str, workers: Sequence[str]
+    client: AsyncClient, action: InstallCommand, name: str, version: str, workers: Sequence[str]
 ) -> None:
     """Send the command. Raises: NotFound, when the version is not published or a worker is unknown."""
-    command = {"type": wish, "name": name, "version": version}
+    command = {"type": action, "name": name, "version": version}
     for worker in workers:
         await client.workers.command(worker, command)
 
 
 async def wait_for(
     client: AsyncClient,
-    wish: InstallCommand,
+    action: InstallCommand,
     name: str,
     version: str,
     workers: Sequence[str],
@@ -162,7 +162,7 @@ async def wait_for(
                 continue
             state = state_of(found, name, version)
             why = news.failed.get((worker, name, version))
-            if (state == "installed") == (wish == "pkg.install"):
+            if (state == "installed") == (action == "pkg.install"):
                 fates[worker] = InstallOutcome(worker)
             elif why is not None or state == "failed":
                 fates[worker] = InstallOutcome(

@@ -89,7 +89,7 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
-            "ts": _moment(record),
+            "ts": _timestamp(record),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage()[:MAX_MESSAGE_CHARS],
@@ -116,9 +116,7 @@ class TextFormatter(logging.Formatter):
             for field in FIELDS
             if (value := record.__dict__.get(field)) is not None
         )
-        text = (
-            f"{_moment(record)[11:23]} {record.levelname.lower():7} {record.getMessage()}{fields}"
-        )
+        text = f"{_timestamp(record)[11:23]} {record.levelname.lower():7} {record.getMessage()}{fields}"
         if record.exc_info and record.exc_info[0] is not None:
             text += "\n" + "".join(traceback.format_exception(*record.exc_info)).rstrip()
         return self._redaction.clean(text)
@@ -143,9 +141,9 @@ def set_up_logging(
     return handler
 
 
-def _moment(record: logging.LogRecord) -> str:
-    moment = datetime.fromtimestamp(record.created, UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{int(record.msecs):03d}Z"
+def _timestamp(record: logging.LogRecord) -> str:
+    time = datetime.fromtimestamp(record.created, UTC)
+    return time.strftime("%Y-%m-%dT%H:%M:%S.") + f"{int(record.msecs):03d}Z"
 
 
 def _as_json(line: dict[str, Any]) -> str:

@@ -232,13 +232,13 @@ def _check_files(body: ManifestBody, entries: dict[str, ArchiveEntry], problems:
     hooks = {} if body.hooks is None else {"install": body.hooks.install}
     if body.hooks is not None:
         hooks["uninstall"] = body.hooks.uninstall
-    for moment, scripts in hooks.items():
+    for hook, scripts in hooks.items():
         for place, script in enumerate(scripts):
             entry = entries.get(script)
             if entry is None or not entry.is_executable:
                 lack = "not in the archive" if entry is None else "not executable in the archive"
                 message = f"the hook is {lack}: {script}"
-                problems.add(f"/hooks/{moment}/{place}", errors.PKG_INVALID, message)
+                problems.add(f"/hooks/{hook}/{place}", errors.PKG_INVALID, message)
     base = "/resources" if isinstance(body.resources, list) else "/resources/files"
     folders = {name[: at + 1] for name in entries for at in _slashes(name)}
     for place, file in enumerate(body.resource_files()):

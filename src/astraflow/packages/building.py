@@ -28,9 +28,9 @@ _LEVEL: Final = 6
 _CHUNK_BYTES: Final = 1024 * 1024
 _LEFT_OUT: Final = frozenset({"__pycache__", "node_modules", "venv"})
 _LEFT_OUT_AT_ROOT: Final = frozenset({"dist", "tests"})
-_KEY_ENDINGS: Final = frozenset({".key", ".pem"})
+_KEY_SUFFIXES: Final = frozenset({".key", ".pem"})
 _KEY_BYTES: Final = 64 * 1024
-_LEFT_OUT_ENDINGS: Final = (".pyc", ".pyo", ".egg-info", SUFFIX)
+_LEFT_OUT_SUFFIXES: Final = (".pyc", ".pyo", ".egg-info", SUFFIX)
 
 
 class Built(msgspec.Struct, frozen=True):
@@ -111,7 +111,7 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 def _refuse_private_key(path: Path) -> None:
     """What is published is read by everybody; a key in it can sign whatever its finder likes."""
-    if path.suffix not in _KEY_ENDINGS or path.stat().st_size > _KEY_BYTES:
+    if path.suffix not in _KEY_SUFFIXES or path.stat().st_size > _KEY_BYTES:
         return
     if b"PRIVATE KEY-----" in path.read_bytes():
         raise errors.Refused(
@@ -124,7 +124,7 @@ def _is_left_out(name: str, is_root: bool) -> bool:
         name.startswith(".")
         or name in _LEFT_OUT
         or (is_root and name in _LEFT_OUT_AT_ROOT)
-        or name.endswith(_LEFT_OUT_ENDINGS)
+        or name.endswith(_LEFT_OUT_SUFFIXES)
     )
 
 

@@ -10,15 +10,15 @@ from astraflow.clock import Clock
 from astraflow.config import SchedulerSettings, Secret
 from astraflow.core import errors
 from astraflow.packages import TrustedKeys
-from astraflow.scheduler.blob_place import BlobPlace
+from astraflow.scheduler.blob_location import BlobLocation
 from astraflow.scheduler.blobs import open_blobs
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.confirmed_time import ConfirmedTime
 from astraflow.scheduler.copies import Copies
 from astraflow.scheduler.current import Current
-from astraflow.scheduler.links import Links
 from astraflow.scheduler.repository import Repository, Rules
-from astraflow.scheduler.shipping import publish_shipped
+from astraflow.scheduler.shipped_packages import publish_shipped
+from astraflow.scheduler.signed_urls import UrlSigner
 from astraflow.store.store import Claim, Store
 
 __all__ = ["BlobServices", "open_blob_services"]
@@ -39,7 +39,7 @@ class BlobServices:
         copies: Copies,
         clock: Clock,
         *,
-        place: BlobPlace | None = None,
+        place: BlobLocation | None = None,
         ships: bool = False,
     ) -> None:
         """`ships`: whether the packages of the installation are published."""
@@ -103,7 +103,7 @@ def open_blob_services(
     Raises:
         Refused: a key or the place for blobs cannot be used.
     """
-    links = Links(secret.reveal().encode(), clock)
+    signer = UrlSigner(secret.reveal().encode(), clock)
     blobs = open_blobs(settings.blobs_url, settings.data_dir)
     rules = Rules(
         settings.package_policy,
@@ -114,7 +114,7 @@ def open_blob_services(
     repository = Repository(
         store,
         blobs,
-        links,
+        signer,
         clock,
         catalogs,
         spool=spool,
@@ -122,9 +122,9 @@ def open_blob_services(
         rules=rules,
     )
     copies = Copies(
-        store, blobs, links, clock, current.note_copy, max_bytes=settings.max_artifact_bytes
+        store, blobs, signer, clock, current.note_copy, max_bytes=settings.max_artifact_bytes
     )
-    place = BlobPlace(store, blobs, settings.blobs_url or str(settings.data_dir / "blobs"))
+    place = BlobLocation(store, blobs, settings.blobs_url or str(settings.data_dir / "blobs"))
     services = BlobServices(repository, copies, clock, place=place, ships=settings.shipped_packages)
     services.origin = settings.public_url or ""
     return services

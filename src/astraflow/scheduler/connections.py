@@ -13,7 +13,7 @@ from typing import Protocol
 
 from astraflow.core.protocol import control
 from astraflow.core.protocol.codec import encode
-from astraflow.core.protocol.events import CloseConnection, Conn, SendFrame, TurnedAway
+from astraflow.core.protocol.events import CloseConnection, Conn, PeerRejected, SendFrame
 from astraflow.core.protocol.wire import Envelope
 
 __all__ = ["Connection", "Connections"]
@@ -77,11 +77,11 @@ class Connections:
     def __init__(
         self,
         count: Callable[[str, int, int], None],
-        turned_away: Callable[[str, TurnedAway], None],
+        on_rejected: Callable[[str, PeerRejected], None],
     ) -> None:
         self._lines: dict[Conn, _Line] = {}
         self._count = count
-        self._turned_away = turned_away
+        self._on_rejected = on_rejected
         self._opened = 0
 
     def __contains__(self, conn: Conn) -> bool:
@@ -116,8 +116,8 @@ class Connections:
                 touched[item.conn] = line
                 continue
             line.send(ts)
-            if item.turned_away is not None:
-                self._turned_away(line.connection.peer(), item.turned_away)
+            if item.rejected is not None:
+                self._on_rejected(line.connection.peer(), item.rejected)
             line.connection.close(item.code)
             touched.pop(item.conn, None)
             self.forget(item.conn)

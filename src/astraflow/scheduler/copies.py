@@ -1,7 +1,7 @@
-"""Copies: resources of workers that were brought to us, so that people can download them.
+"""Copies of resources in the blob store, for downloads and for workers that need them after their maker is gone.
 
-A worker gets a link to write to; the bytes go past the scheduler's memory into a blob, and the resource's row says
-where. The name of a copy holds its digest: `<key>?sha256=<digest>`. A second upload makes a second blob, and the first
+A worker uploads a resource through a signed URL. The bytes are streamed into a blob, and the resource's row names the
+blob. The name of a copy holds its digest: `<key>?sha256=<digest>`. A second upload makes a second blob, and the first
 one is swept.
 """
 
@@ -18,7 +18,7 @@ import msgspec
 from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.scheduler.blobs import Blobs
-from astraflow.scheduler.links import DownloadLink, Links, UploadLink
+from astraflow.scheduler.signed_urls import DownloadGrant, UploadGrant, UrlSigner
 from astraflow.store.rows import ResourceRow
 from astraflow.store.store import Store
 
@@ -55,7 +55,7 @@ class Copies:
         self,
         store: Store,
         blobs: Blobs,
-        links: Links,
+        signer: UrlSigner,
         clock: Clock,
         note: Callable[[Key, str], Awaitable[None]],
         *,
@@ -68,7 +68,7 @@ class Copies:
         self._note = note
         self._store = store
         self._blobs = blobs
-        self._links = links
+        self._signer = signer
         self._clock = clock
         self._max_bytes = max_bytes
         self._waiting: dict[Key, set[asyncio.Future[None]]] = {}
@@ -78,20 +78,20 @@ class Copies:
     def upload_url(self, key: Key) -> str:
         """Where the worker puts the bytes of a resource, with PUT."""
         tenant, worker_id, resource_id = key
-        link = UploadLink(
+        grant = UploadGrant(
             tenant=tenant,
             resource_id=resource_id,
             worker_id=worker_id,
             max_bytes=self._max_bytes,
-            exp=self._links.expiry(UPLOAD_S),
+            exp=self._signer.expiry(UPLOAD_S),
         )
-        return f"{self.origin}/api/v1/uploads/{self._links.make(link)}"
+        return f"{self.origin}/api/v1/uploads/{self._signer.make(grant)}"
 
-    def open_upload(self, token: str) -> UploadLink:
+    def open_upload(self, token: str) -> UploadGrant:
         """Raises: Refused."""
-        return self._links.read(token, UploadLink)
+        return self._signer.read(token, UploadGrant)
 
-    async def receive(self, link: UploadLink, chunks: AsyncIterator[bytes]) -> Copy:
+    async def receive(self, grant: UploadGrant, chunks: AsyncIterator[bytes]) -> Copy:
         """Keep what a worker uploads; when this returns, the copy is durable and noted.
 
         Raises:
@@ -100,9 +100,9 @@ class Copies:
             Unavailable: it cannot be kept now.
         """
         place = f"{PREFIX}/{os.urandom(16).hex()}"
-        written = await self._blobs.put_stream(place, chunks, link.max_bytes)
+        written = await self._blobs.put_stream(place, chunks, grant.max_bytes)
         copy = Copy(place, written.sha256)
-        key = (link.tenant, link.worker_id, link.resource_id)
+        key = (grant.tenant, grant.worker_id, grant.resource_id)
         try:
             await self._note(key, copy.text())
         except errors.NotFound:
@@ -146,25 +146,25 @@ class Copies:
     # -- downloads --------------------------------------------------------------------------
 
     def download_url(self, key: Key, ttl_s: float = DOWNLOAD_S) -> tuple[str, int]:
-        """A link to the copy, and when it ends."""
+        """A signed URL of the copy, and when it expires."""
         tenant, worker_id, resource_id = key
-        link = DownloadLink(
+        grant = DownloadGrant(
             tenant=tenant,
             resource_id=resource_id,
             worker_id=worker_id,
-            exp=self._links.expiry(ttl_s),
+            exp=self._signer.expiry(ttl_s),
         )
         path = f"/api/v1/artifacts/{quote(resource_id, safe='/')}"
-        return f"{self.origin}{path}?token={self._links.make(link)}", link.exp
+        return f"{self.origin}{path}?token={self._signer.make(grant)}", grant.exp
 
-    def open_download(self, token: str, resource_id: str) -> DownloadLink:
+    def open_download(self, token: str, resource_id: str) -> DownloadGrant:
         """Raises: Refused."""
-        link = self._links.read(token, DownloadLink)
-        if link.resource_id != resource_id:
+        grant = self._signer.read(token, DownloadGrant)
+        if grant.resource_id != resource_id:
             raise errors.Refused(
-                errors.AUTH_INVALID_TOKEN, "the link is not valid, or not any more"
+                errors.AUTH_INVALID_TOKEN, "the signed URL is not valid, or has expired"
             )
-        return link
+        return grant
 
     async def size(self, copy: Copy) -> int:
         """Raises: NotFound, Unavailable."""

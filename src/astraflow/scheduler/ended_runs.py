@@ -8,7 +8,7 @@ from astraflow.core.engine.batch import NumberedFact
 from astraflow.core.runs.facts import CallOpened, Fact, decode_fact, width
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.transitions import replay
-from astraflow.scheduler.kept import Kept
+from astraflow.scheduler.byte_cache import ByteCache
 from astraflow.scheduler.plans import plan_bytes
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["EndedRuns", "facts_of"]
 
-KEPT_BYTES: Final = 32 * 1024**2
+CACHE_BYTES: Final = 32 * 1024**2
 """What ended runs take that are kept for the next reader, with their plans, parameters and results."""
-LARGEST_BYTES: Final = KEPT_BYTES // 2
+LARGEST_BYTES: Final = CACHE_BYTES // 2
 RUN_BYTES: Final = 3_000
 TASK_BYTES: Final = 1_000
 """What a run takes, and each of its tasks, beside their bytes."""
@@ -39,12 +39,12 @@ def facts_of(page: FactSegment) -> list[NumberedFact]:
 
 
 class EndedRuns:
-    """Reads whole runs. Ended ones do not change, so the last that were read are kept."""
+    """Reads whole runs. Ended ones do not change, so a cache keeps the last that were read."""
 
     def __init__(self, store: Store, plans: Plans) -> None:
         self._store = store
         self._plans = plans
-        self._kept: Kept[str, RunRecord] = Kept(KEPT_BYTES, LARGEST_BYTES)
+        self._cache: ByteCache[str, RunRecord] = ByteCache(CACHE_BYTES, LARGEST_BYTES)
 
     async def facts(self, run_id: str) -> list[Fact]:
         """All facts of a run, in order."""
@@ -63,7 +63,7 @@ class EndedRuns:
 
     async def run(self, row: RunRow) -> RunRecord:
         """A stored run, folded."""
-        known = self._kept.find(row.run_id)
+        known = self._cache.find(row.run_id)
         if known is not None:
             return known
         plan = await self._plans.find(row.plan_id)
@@ -71,7 +71,7 @@ class EndedRuns:
         run = replay(plan, facts)
         if run.is_terminal:
             size += plan_bytes(plan) + RUN_BYTES + TASK_BYTES * len(run.tasks)
-            self._kept.keep(row.run_id, run, size)
+            self._cache.put(row.run_id, run, size)
         return run
 
     async def calls(self, run_id: str) -> dict[int, CallOpened]:

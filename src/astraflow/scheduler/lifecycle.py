@@ -4,7 +4,7 @@ Rule 1: it serves under one claim at a time. When the store fails it lets everyt
         stored; meanwhile it says that it is not ready, and why.
 Rule 2: a failure that an operator must look at ends it: a disk that cannot flush is not tried again.
 Rule 3: an engine that failed is made anew from what is stored. If it is known at what it failed, that is kept out
-        (`suspects.py`); if not, and it happens again and again, the scheduler ends.
+        (`frame_quarantine.py`); if not, and it happens again and again, the scheduler ends.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from astraflow.core import errors
 from astraflow.scheduler.blob_services import BlobServices
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.feed import Feed
+from astraflow.scheduler.frame_quarantine import FrameQuarantine
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.serving import Parts, open_serving
 from astraflow.scheduler.shell_effects import ShellEffects
-from astraflow.scheduler.suspects import Suspects
 from astraflow.scheduler.writer import EngineFailed
 
 __all__ = ["Lifecycle"]
@@ -63,7 +63,7 @@ class Lifecycle:
         self._feed = feed
         self._effects = effects
         self._blobs = blobs
-        self._suspects = Suspects()
+        self._quarantine = FrameQuarantine()
         self._failures = 0
         self.ready = asyncio.Event()
 
@@ -94,7 +94,7 @@ class Lifecycle:
             if self._blobs is not None:
                 await self._blobs.begin(claim)
             serving = await open_serving(
-                parts, claim, self._plans, self._feed, self._effects, self._suspects
+                parts, claim, self._plans, self._feed, self._effects, self._quarantine
             )
             self._current.begin(serving)
             self._feed.begin()

@@ -18,7 +18,7 @@ from astraflow.core.workflow import (
 )
 from astraflow.core.workflow.features import EXECUTED
 from astraflow.core.workflow.plan import Plan, decode_plan, encode_plan
-from astraflow.scheduler.kept import Kept
+from astraflow.scheduler.byte_cache import ByteCache
 from astraflow.store.rows import PlanRow
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ __all__ = ["Planned", "Plans", "plan_bytes"]
 INLINE_BYTES: Final = 64 * 1024
 """A larger definition is planned in a thread: it would hold heartbeats up."""
 
-KEPT_BYTES: Final = 32 * 1024**2
+CACHE_BYTES: Final = 32 * 1024**2
 """What plans and their definitions take that are kept beside those of active runs."""
-LARGEST_BYTES: Final = KEPT_BYTES // 2
+LARGEST_BYTES: Final = CACHE_BYTES // 2
 PLAN_BYTES: Final = 2_000
 NODE_BYTES: Final = 500
 """What a plan takes, and each of its nodes, beside their bytes."""
@@ -62,7 +62,7 @@ class Plans:
     def __init__(self, store: Store, catalogs: Catalogs) -> None:
         self._store = store
         self._catalogs = catalogs
-        self._kept: Kept[_Key, Planned] = Kept(KEPT_BYTES, LARGEST_BYTES)
+        self._cache: ByteCache[_Key, Planned] = ByteCache(CACHE_BYTES, LARGEST_BYTES)
 
     async def make(self, tenant: str, definition: bytes) -> Planned:
         """Plan a definition with the packages of a tenant.
@@ -72,7 +72,7 @@ class Plans:
         """
         digest = sha256(definition).digest()
         key = (tenant, self._catalogs.generation(tenant), digest)
-        known = self._kept.find(key)
+        known = self._cache.find(key)
         if known is not None:
             return known
         catalog = self._catalogs.of(tenant)
@@ -80,7 +80,7 @@ class Plans:
             planned = self._make(definition, catalog)
         else:
             planned = await asyncio.to_thread(self._make, definition, catalog)
-        self._kept.keep(key, planned, _size(planned))
+        self._cache.put(key, planned, _size(planned))
         return planned
 
     def _make(self, definition: bytes, catalog: Catalog) -> Planned:

@@ -41,7 +41,7 @@ from astraflow.packages import (
 from astraflow.packages.signing import Policy
 from astraflow.scheduler.blobs import Blobs
 from astraflow.scheduler.catalogs import Catalogs
-from astraflow.scheduler.links import ArchiveLink, Links
+from astraflow.scheduler.signed_urls import ArchiveGrant, UrlSigner
 from astraflow.store.content import other_digest
 from astraflow.store.rows import PackageRow
 from astraflow.store.store import Claim, Store
@@ -52,7 +52,7 @@ _log: Final = logging.getLogger(__name__)
 
 PREFIX: Final = "packages"
 SHIPPER: Final = "astraflow"
-LINK_S: Final = 3_600.0
+SIGNED_URL_S: Final = 3_600.0
 """How long a worker may take to begin a download; it asks again when it begins later."""
 
 
@@ -75,7 +75,7 @@ class Repository:
         self,
         store: Store,
         blobs: Blobs,
-        links: Links,
+        signer: UrlSigner,
         clock: Clock,
         catalogs: Catalogs,
         *,
@@ -89,7 +89,7 @@ class Repository:
         self._announce = announce
         self._store = store
         self._blobs = blobs
-        self._links = links
+        self._signer = signer
         self._clock = clock
         self._spool = spool
         self._rules = rules or Rules()
@@ -348,20 +348,20 @@ class Repository:
 
     def archive_url(self, tenant: str, name: str, version: str) -> str:
         """Where a worker of the tenant gets this version now; yanked ones, too: a run may need it."""
-        link = ArchiveLink(
-            tenant=tenant, name=name, version=version, exp=self._links.expiry(LINK_S)
+        grant = ArchiveGrant(
+            tenant=tenant, name=name, version=version, exp=self._signer.expiry(SIGNED_URL_S)
         )
         path = f"/api/v1/packages/{quote(name, safe='')}/{quote(version, safe='')}/archive"
-        return f"{self.origin}{path}?token={self._links.make(link)}"
+        return f"{self.origin}{path}?token={self._signer.make(grant)}"
 
-    def open_link(self, token: str, name: str, version: str) -> PackageRow:
-        """The package that a link leads to. Raises: Refused, NotFound."""
-        link = self._links.read(token, ArchiveLink)
-        if (link.name, link.version) != (name, version):
+    def open_signed_url(self, token: str, name: str, version: str) -> PackageRow:
+        """The package that a signed URL grants. Raises: Refused, NotFound."""
+        grant = self._signer.read(token, ArchiveGrant)
+        if (grant.name, grant.version) != (name, version):
             raise errors.Refused(
-                errors.AUTH_INVALID_TOKEN, "the link is not valid, or not any more"
+                errors.AUTH_INVALID_TOKEN, "the signed URL is not valid, or has expired"
             )
-        return self.find(link.tenant, link.name, link.version)
+        return self.find(grant.tenant, grant.name, grant.version)
 
     def read(self, row: PackageRow, start: int, end: int) -> AsyncIterator[bytes]:
         return self._blobs.read_range(_blob(row.sha256), start, end)

@@ -30,7 +30,7 @@ from astraflow.core.runs.projections import (
     view_run,
 )
 from astraflow.core.runs.run import RunRecord
-from astraflow.core.runs.story import concerns
+from astraflow.core.runs.timeline import concerns
 from astraflow.core.timestamps import iso
 from astraflow.core.workflow.plan import Feature
 from astraflow.scheduler.current import Current

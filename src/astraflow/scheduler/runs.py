@@ -14,7 +14,7 @@ from astraflow.core.workflow import check_inputs
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.run_reader import RunReader
-from astraflow.scheduler.waits import within
+from astraflow.scheduler.store_timeouts import with_store_timeout
 from astraflow.scheduler.workflows import Workflows
 from astraflow.store.rows import RunRow
 from astraflow.store.store import Store
@@ -112,7 +112,7 @@ class Runs:
         clock, ask = self._clock, engine.ask
         if key is None or not ask.may_have_forgotten(tenant, key, clock.now()):
             return
-        used = await within(self._store.find_submission(tenant, key))
+        used = await with_store_timeout(self._store.find_submission(tenant, key))
         # Somebody else may have used it meanwhile: that is newer than what was stored.
         if used is not None and ask.may_have_forgotten(tenant, key, clock.now()):
             age_s = (clock.wall_ms() - used.created_at) / 1000
@@ -121,7 +121,7 @@ class Runs:
 
     async def _accepted_before(self, tenant: str, run_id: str) -> SubmittedRun:
         """The run that the same key has made before (P3)."""
-        row = await within(self._store.find_run(tenant, run_id))
+        row = await with_store_timeout(self._store.find_run(tenant, run_id))
         if row is None:
             raise errors.Conflict(
                 errors.RUN_REMOVED,
@@ -135,7 +135,7 @@ class Runs:
             return submission.definition, None
         assert submission.workflow_id is not None, "a submission names what to run"
         tenant, workflow_id = submission.tenant, submission.workflow_id
-        row = await within(self._workflows.get(tenant, workflow_id, submission.version))
+        row = await with_store_timeout(self._workflows.get(tenant, workflow_id, submission.version))
         return row.definition, row.version
 
     async def cancel(self, tenant: str, run_id: str, by: str) -> None:

@@ -31,13 +31,13 @@ from astraflow.scheduler.confirmed_time import ConfirmedTime
 from astraflow.scheduler.ended_runs import EndedRuns
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.fleet_rows import install_of, resource_of
+from astraflow.scheduler.frame_quarantine import FrameQuarantine
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.repository import published_version
 from astraflow.scheduler.row_writer import RowWriter
 from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.stale_workers import forget_stale_workers
-from astraflow.scheduler.suspects import Suspects
-from astraflow.scheduler.waits import STALL_S
+from astraflow.scheduler.store_timeouts import STALL_TIMEOUT_S
 from astraflow.scheduler.writer import Reached, Writer, WriterGauge
 from astraflow.store.rows import RunRow
 from astraflow.store.store import Claim, Retention, Store
@@ -94,7 +94,7 @@ class Serving:
     def problem(self) -> str | None:
         """Why nothing can be decided now, if so: the store has not answered for too long."""
         silent_s = self.writer.silent_s()
-        if silent_s > STALL_S:
+        if silent_s > STALL_TIMEOUT_S:
             return f"the store has not answered a commit for {silent_s:.0f} s"
         if not self._ownership.may_speak(self._parts.clock.now()):
             return "the store does not answer: the claim could not be renewed in time"
@@ -171,7 +171,7 @@ async def open_serving(
     plans: Plans,
     feed: Feed,
     effects: ShellEffects,
-    suspects: Suspects | None = None,
+    quarantine: FrameQuarantine | None = None,
 ) -> Serving:
     """Take up what is stored: active runs where they stand, workers, submissions."""
     store, clock = parts.store, parts.clock
@@ -211,7 +211,7 @@ async def open_serving(
         clock,
         parts.gauge,
         parts.reached,
-        suspects,
+        quarantine,
     )
     return Serving(parts, claim, writer, ownership)
 

@@ -8,7 +8,7 @@ Heartbeats are answered without the writer (PROTOCOL §5.4): what the engine may
 turn of the loop, whether or not a commit is under way.
 
 When the engine fails at something, nothing more of it is said: it is thrown away like one whose commit failed, and the
-frame that it failed at is remembered (`suspects.py`).
+frame that it failed at is remembered (`frame_quarantine.py`).
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from astraflow.core.protocol.wire import Envelope, Unreadable
 from astraflow.core.timestamps import iso
 from astraflow.scheduler.connections import Connection, Connections
 from astraflow.scheduler.feed import Feed
+from astraflow.scheduler.frame_quarantine import FrameQuarantine, Key, key_of
+from astraflow.scheduler.rejection_log import RejectionLog
 from astraflow.scheduler.row_writer import RowWriter
 from astraflow.scheduler.shell_effects import ShellEffects
-from astraflow.scheduler.suspects import Key, Suspects, key_of
-from astraflow.scheduler.turned_away import TurnedAwayLog
-from astraflow.scheduler.waits import STALL_S, Undecided, decided, refusal
+from astraflow.scheduler.store_timeouts import STALL_TIMEOUT_S, Undecided, refusal, until_durable
 from astraflow.store.rows import Changes, TenantEvent
 from astraflow.store.store import Claim, Store
 from astraflow.timer import WakeupTimer
@@ -103,7 +103,7 @@ class Writer:
         clock: Clock,
         gauge: WriterGauge,
         reached: Reached = pass_by,
-        suspects: Suspects | None = None,
+        quarantine: FrameQuarantine | None = None,
     ) -> None:
         self.engine = engine
         self.rows = rows
@@ -115,11 +115,11 @@ class Writer:
         self._gauge = gauge
         self._reached = reached
         self._loop = asyncio.get_running_loop()
-        self._turned_away = TurnedAwayLog()
+        self._rejections = RejectionLog()
         self._connections = Connections(
-            gauge.frames, lambda peer, who: self._turned_away.tell(peer, who, clock.now())
+            gauge.frames, lambda peer, who: self._rejections.log(peer, who, clock.now())
         )
-        self._suspects = Suspects() if suspects is None else suspects
+        self._quarantine = FrameQuarantine() if quarantine is None else quarantine
         self._inputs: list[Key] = []  # frames that went into the open batch
         self._held: deque[tuple[str, Envelope]] = deque()  # of which each is committed alone
         self._failure: EngineFailed | None = None
@@ -156,7 +156,7 @@ class Writer:
             self.refuse(conn, error)
         else:
             self._connections.received(conn, len(raw))
-            if self._suspects:
+            if self._quarantine:
                 self._judge(conn, envelope)
             else:
                 self._take(conn, envelope)
@@ -177,11 +177,11 @@ class Writer:
     def _judge(self, conn: str, envelope: Envelope) -> None:
         """While engines have failed lately: let nothing in at which one did."""
         key = key_of(envelope)
-        if self._suspects.is_blocked(key[0], key[1], self._clock.now()):
+        if self._quarantine.is_blocked(key[0], key[1], self._clock.now()):
             self.refuse(conn, errors.Unavailable(errors.INTERNAL, errors.INTERNAL.says))
-        elif self._suspects.is_refused(key):
+        elif self._quarantine.is_refused(key):
             self._take(conn, _refused(envelope))
-        elif self._suspects.is_accused(key):
+        elif self._quarantine.is_suspect(key):
             self._held.append((conn, envelope))
             self._wake()
         else:
@@ -195,7 +195,7 @@ class Writer:
         try:
             self.engine.receive(conn, envelope, clock.now(), clock.wall_ms())
         except SessionFailed:
-            self._suspects.convict(key_of(envelope), clock.now())
+            self._quarantine.refuse(key_of(envelope), clock.now())
             _log.exception("a session failed at a frame: %s", envelope.type, extra=_who(envelope))
             self._gauge.failed("session")
             self._let(lambda now, at: self.engine.abandon(conn, now, at))
@@ -217,11 +217,11 @@ class Writer:
         if isinstance(error, InputFailed):
             if error.frame_id is not None:
                 key = (error.tenant, error.worker, error.frame_id)
-                self._suspects.convict(key, self._clock.now())
+                self._quarantine.refuse(key, self._clock.now())
             else:
-                self._suspects.block(error.tenant, error.worker, self._clock.now())
+                self._quarantine.block(error.tenant, error.worker, self._clock.now())
         else:
-            self._suspects.accuse(self._inputs)
+            self._quarantine.suspect(self._inputs)
             is_known = bool(self._inputs)
         _log.error("the engine failed and is made anew: %s", error, exc_info=error)
         self._gauge.failed("engine")
@@ -238,7 +238,7 @@ class Writer:
 
     async def _ask(self, method: Any, request: Callable[[object], Any], at: int) -> str:
         self._check_serving()
-        if self.silent_s() > STALL_S:
+        if self.silent_s() > STALL_TIMEOUT_S:
             raise refusal("the store does not answer; nothing was taken in")
         answer: asyncio.Future[str] = self._loop.create_future()
         self._asked[answer] = None
@@ -248,7 +248,7 @@ class Writer:
         except Exception as error:
             self._fail(error)
         self._wake()
-        return await decided(answer)
+        return await until_durable(answer)
 
     def execute(self, command: OperatorCommand) -> None:
         """Have the engine decide a command of an operator. Raises: what it is refused with; Unavailable."""
@@ -271,7 +271,7 @@ class Writer:
         passed: asyncio.Future[None] = self._loop.create_future()
         self._barriers.append(passed)
         self._wake()
-        await decided(passed)
+        await until_durable(passed)
 
     def silent_s(self) -> float:
         """How long the commit that is under way has not been answered; 0 if there is none."""
@@ -324,7 +324,7 @@ class Writer:
             alone = self._decide()
             await self._flush(decided)
             await self._flush(alone)
-            self._suspects.clear(key_of(envelope))
+            self._quarantine.clear(key_of(envelope))
         self._speak()
         for passed in self._passing:
             if not passed.done():

@@ -126,12 +126,12 @@ class CallThread(Generic[Owned]):
 
 def _deliver(future: asyncio.Future[Any], answer: Any, error: BaseException | None) -> None:
     try:
-        future.get_loop().call_soon_threadsafe(_settle, future, answer, error)
+        future.get_loop().call_soon_threadsafe(_resolve, future, answer, error)
     except RuntimeError:
         return  # the loop is closed: nobody waits any more
 
 
-def _settle(future: asyncio.Future[Any], answer: Any, error: BaseException | None) -> None:
+def _resolve(future: asyncio.Future[Any], answer: Any, error: BaseException | None) -> None:
     if future.done():
         return  # the one who waited was cancelled
     if error is None:

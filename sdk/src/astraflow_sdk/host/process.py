@@ -95,7 +95,7 @@ class _Host:
         self._attempts: dict[tuple[str, int], Context] = {}
         self._calls: dict[tuple[str, int, str], _Call] = {}
         self._call_count = itertools.count(1)
-        self._telling: list[Context] = []
+        self._with_feedback: list[Context] = []
         self._posts: deque[str] = deque()  # by threads; in the order in which they are told
         self.objects = Objects(settings.keeps_objects, self._threads, self._tell_closed)
         self._ended: list[tuple[Context, str]] = []  # by threads; list operations are atomic
@@ -186,18 +186,18 @@ class _Host:
         self._ended.append((ctx, text))
         self._channel.wake()
 
-    # -- telling ----------------------------------------------------------------------------
+    # -- feedback ---------------------------------------------------------------------------
 
     def told(self, ctx: Context) -> None:
-        self._telling.append(ctx)
+        self._with_feedback.append(ctx)
         self._channel.wake()
 
     def _on_turn(self) -> None:
         self._send_posts()
         while self._ended:
             self._tell_end(*self._ended.pop(0))
-        while self._telling:
-            self._tell_feedback(self._telling.pop())
+        while self._with_feedback:
+            self._tell_feedback(self._with_feedback.pop())
 
     def _tell_end(self, ctx: Context, text: str) -> None:
         if ctx.has_failed and ctx.children is not None:

@@ -13,7 +13,7 @@ import msgspec
 from astraflow.core.fleet.resources import ResourceKey
 from astraflow.core.fleet.rollouts import RolloutRecord
 from astraflow.core.fleet.workers import DrainIntent
-from astraflow.core.runs.accept import Kept
+from astraflow.core.runs.accept import ReusedResults
 from astraflow.core.workflow.plan import Plan
 
 __all__ = [
@@ -53,7 +53,7 @@ class SubmitRun(msgspec.Struct, frozen=True):
     fingerprint: str | None = None
     deadline_s: float | None = None
     rerun_of: str | None = None
-    kept: Kept | None = None
+    kept: ReusedResults | None = None
     plan_id: str = ""
     definition: bytes = b""
     plan_body: bytes = b""

@@ -37,7 +37,7 @@ class Identity(NamedTuple):
 
 
 class Denial(NamedTuple):
-    """Why a peer is turned away."""
+    """Why a peer is rejected."""
 
     code: errors.Code
     reason: str

@@ -17,7 +17,7 @@ from astraflow.core.protocol import control, limits
 from astraflow.core.protocol.admission import Identity
 from astraflow.core.protocol.codec import BadFrame
 from astraflow.core.protocol.duplex import SeenFrames
-from astraflow.core.protocol.events import CloseConnection, Conn, SessionEnded, TurnedAway
+from astraflow.core.protocol.events import CloseConnection, Conn, PeerRejected, SessionEnded
 
 if TYPE_CHECKING:
     from astraflow.core.protocol.control import Handshake
@@ -132,10 +132,10 @@ class ConnectionTable:
         self.holders[identity] = connection
 
     def close(
-        self, connection: PeerConnection, code: int, turned_away: TurnedAway | None = None
+        self, connection: PeerConnection, code: int, rejected: PeerRejected | None = None
     ) -> None:
         """Close a connection; its session lives on."""
-        self._outbox.output.append(CloseConnection(connection.conn, code, turned_away))
+        self._outbox.output.append(CloseConnection(connection.conn, code, rejected))
         self.forget(connection)
 
     def forget(self, connection: PeerConnection) -> None:
@@ -163,7 +163,9 @@ class ConnectionTable:
         reset = control.Reset(code.code, reason, retry_after_ms, location)
         self._outbox.put_new(connection, control.RESET, reset)
         worker = connection.worker or connection.claimed
-        self.close(connection, close_code, TurnedAway(connection.tenant, worker, code.code, reason))
+        self.close(
+            connection, close_code, PeerRejected(connection.tenant, worker, code.code, reason)
+        )
 
     def reset_bad_frame(self, connection: PeerConnection, error: errors.AstraflowError) -> None:
         """Something that is not a frame arrived: the connection ends, the session does not."""

@@ -32,6 +32,7 @@ __all__ = [
     "IdentityBound",
     "Missed",
     "PeerError",
+    "PeerRejected",
     "Principal",
     "RegisterArrived",
     "ResumeClaims",
@@ -39,7 +40,6 @@ __all__ = [
     "SendFrame",
     "SessionAudited",
     "SessionEnded",
-    "TurnedAway",
 ]
 
 Conn = Hashable
@@ -108,8 +108,8 @@ class SendFrame(msgspec.Struct, frozen=True):
     envelope: Envelope
 
 
-class TurnedAway(msgspec.Struct, frozen=True):
-    """Who was told to go, and why. Tenant and worker are what the peer says of itself."""
+class PeerRejected(msgspec.Struct, frozen=True):
+    """Which peer was rejected, and why. Tenant and worker are what the peer says of itself."""
 
     tenant: str
     worker: str
@@ -122,7 +122,7 @@ class CloseConnection(msgspec.Struct, frozen=True):
 
     conn: Conn
     code: int
-    turned_away: TurnedAway | None = None
+    rejected: PeerRejected | None = None
 
 
 class GatewayEvent(msgspec.Struct, frozen=True):

@@ -145,7 +145,7 @@ HANDSHAKE_TIMEOUT_S: Final = 10.0
 # An opening frame (handshake, resume, register) that is not answered is sent again this often; the
 # answer to a repeated one is repeated.
 OPENING_REPEAT_S: Final = 2.0
-# Connections of one gateway, opened or not; beyond it a new one is turned away.
+# Connections of one gateway, opened or not; beyond it a new one is rejected.
 MAX_CONNECTIONS: Final = 10_000
 # "flapping (> 5/min) is refused with back-off": two processes with one identity take the session
 # from each other for ever otherwise.

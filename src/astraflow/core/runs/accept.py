@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     import msgspec
 
-__all__ = ["Kept", "accept", "downstream", "unsupported"]
+__all__ = ["ReusedResults", "accept", "downstream", "unsupported"]
 
-Kept = Mapping[int, tuple["msgspec.Raw", tuple[ArtifactRef, ...]]]
+ReusedResults = Mapping[int, tuple["msgspec.Raw", tuple[ArtifactRef, ...]]]
 """Committed results that a re-run keeps, by task."""
 
 
@@ -28,7 +28,9 @@ def unsupported(plan: Plan) -> list[Feature]:
     return sorted(plan.features - EXECUTED, key=lambda feature: feature.value)
 
 
-def accept(plan: Plan, accepted: RunAccepted, rng: Random, kept: Kept | None = None) -> Decision:
+def accept(
+    plan: Plan, accepted: RunAccepted, rng: Random, kept: ReusedResults | None = None
+) -> Decision:
     """Start a run. With `kept`, the tasks named there are taken over from `accepted.rerun_of`.
 
     Raises:

@@ -23,7 +23,7 @@ from astraflow.core.runs.facts import (
     TaskSucceeded,
 )
 from astraflow.core.runs.projections import error_view
-from astraflow.core.runs.story import tell_fact
+from astraflow.core.runs.timeline import describe_fact
 from astraflow.core.timestamps import iso
 
 __all__ = ["attempts_of", "log_lines", "timeline_of"]
@@ -34,7 +34,7 @@ DROPPED: Final = "dropped"
 
 def timeline_of(facts: Iterable[Fact]) -> list[str]:
     """One sentence for each fact."""
-    return [f"{iso(fact.at)} {tell_fact(fact)}" for fact in facts]
+    return [f"{iso(fact.at)} {describe_fact(fact)}" for fact in facts]
 
 
 def attempts_of(facts: Iterable[Fact]) -> list[Attempt]:

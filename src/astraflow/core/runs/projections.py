@@ -341,8 +341,8 @@ def view_node(
         error=_node_error(task.state),
         progress=task.progress,
         message=task.message,
-        started_at=_moment(task.started_at),
-        finished_at=_moment(task.finished_at),
+        started_at=_timestamp(task.started_at),
+        finished_at=_timestamp(task.finished_at),
         pending_ack=is_dispatched or ack_deadline is not None,
         dispatch_id=f"{run.run_id}.{node.node_id}.{task.attempt}" if is_dispatched else None,
         ack_deadline=ack_deadline,
@@ -362,7 +362,7 @@ def _node_error(state: State) -> TaskError | None:
     return None
 
 
-def _moment(at: int | None) -> str | None:
+def _timestamp(at: int | None) -> str | None:
     return None if at is None else iso(at)
 
 
@@ -419,8 +419,8 @@ def _head(run: RunRecord) -> dict[str, Any]:
         "status": run.status,
         "cancel_requested": run.cancel is not None,
         "created_at": iso(run.accepted.at),
-        "started_at": _moment(run.started_at),
-        "finished_at": _moment(run.finished_at),
+        "started_at": _timestamp(run.started_at),
+        "finished_at": _timestamp(run.finished_at),
         "error": None if run.error is None else error_view(run.error),
         "last_event": run.last_event,
     }

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from astraflow.core import errors
 from astraflow.core.ids import NodeId
-from astraflow.core.runs.accept import Kept, downstream
+from astraflow.core.runs.accept import ReusedResults, downstream
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Succeeded
 
@@ -20,7 +20,7 @@ __all__ = ["keep_for_rerun_from", "keep_for_rerun_of_failed"]
 
 def keep_for_rerun_from(
     base: RunRecord, nodes: Iterable[NodeId], gone: frozenset[str] = frozenset()
-) -> Kept:
+) -> ReusedResults:
     """Keep what is not downstream of `nodes`.
 
     `gone` names artifacts that no longer exist: "one whose artifact is gone is produced again".
@@ -39,7 +39,7 @@ def keep_for_rerun_from(
     return _keep(base, first, gone)
 
 
-def keep_for_rerun_of_failed(base: RunRecord, gone: frozenset[str] = frozenset()) -> Kept:
+def keep_for_rerun_of_failed(base: RunRecord, gone: frozenset[str] = frozenset()) -> ReusedResults:
     """Keep all that succeeded.
 
     Raises:
@@ -54,7 +54,7 @@ def _require_ended(base: RunRecord) -> None:
         raise errors.Conflict(errors.RUN_NOT_TERMINAL, f"the run is still {base.status}")
 
 
-def _keep(base: RunRecord, first: list[int], gone: frozenset[str]) -> Kept:
+def _keep(base: RunRecord, first: list[int], gone: frozenset[str]) -> ReusedResults:
     for index, task in enumerate(base.tasks):
         is_gone = any(artifact.resource_id in gone for artifact in task.artifacts)
         if type(task.state) is not Succeeded or is_gone:

@@ -23,7 +23,7 @@ from astraflow.core.runs.facts import (
     WaitReason,
 )
 from astraflow.core.runs.states import (
-    HOLDING,
+    ATTEMPT_UNDER_WAY,
     PENDING,
     READY,
     SUBSUMED,
@@ -104,7 +104,7 @@ class Task:
     @property
     def is_held(self) -> bool:
         """Whether a worker may be running the current attempt."""
-        return type(self.state) in HOLDING
+        return type(self.state) in ATTEMPT_UNDER_WAY
 
 
 class RunRecord:

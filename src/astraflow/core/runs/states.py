@@ -14,9 +14,9 @@ from astraflow.core.runs.facts import StopWhy, TaskFailure
 
 __all__ = [
     "ATTEMPTED",
+    "ATTEMPT_UNDER_WAY",
     "BACKOFF",
     "CANCELLED",
-    "HOLDING",
     "PENDING",
     "READY",
     "REFUSED",
@@ -130,9 +130,9 @@ CANCELLED: Final = Cancelled()
 TERMINAL: Final[frozenset[type[State]]] = frozenset(
     {Succeeded, Failed, Skipped, Cancelled, Subsumed}
 )
-HOLDING: Final[frozenset[type[State]]] = frozenset({Leased, Running, Stopping})
+ATTEMPT_UNDER_WAY: Final[frozenset[type[State]]] = frozenset({Leased, Running, Stopping})
 """States in which a worker may be running the current attempt."""
-ATTEMPTED: Final[frozenset[type[State]]] = HOLDING | {Lost}
+ATTEMPTED: Final[frozenset[type[State]]] = ATTEMPT_UNDER_WAY | {Lost}
 """States in which a report of the current attempt still decides: it may come after its loss was counted."""
 WAITING: Final[frozenset[type[State]]] = frozenset({Ready, Backoff, Lost})
 """States in which a task may be given a place."""

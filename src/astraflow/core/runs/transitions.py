@@ -300,7 +300,7 @@ def fold(run: RunRecord, fact: Fact) -> None:
             return
         if run.failed is None and type(task.state) is Failed:
             run.failed = fact.task
-        _settle_children(run, fact.task)
+        _resolve_children(run, fact.task)
 
 
 def _open_call(run: RunRecord, fact: CallOpened) -> None:
@@ -372,7 +372,7 @@ def _fold_run(run: RunRecord, fact: Fact) -> None:
         assert isinstance(fact, RunAccepted), f"not a fact of a run: {fact!r}"
 
 
-def _settle_children(run: RunRecord, parent: int) -> None:
+def _resolve_children(run: RunRecord, parent: int) -> None:
     live = type(run.tasks[parent].state) is Succeeded
     for child in run.plan.children[parent]:
         task = run.tasks[child]
@@ -380,14 +380,14 @@ def _settle_children(run: RunRecord, parent: int) -> None:
             continue  # already ready (join any), cancelled or skipped
         task.remaining -= 1
         if not run.is_simple:
-            _settle_edges(run, parent, child)
+            _resolve_edges(run, parent, child)
         elif not live:
             run.doomed.append((child, parent))
         elif task.remaining == 0:
             _derive(run, child, Upstream.SETTLED)
 
 
-def _settle_edges(run: RunRecord, parent: int, child: int) -> None:
+def _resolve_edges(run: RunRecord, parent: int, child: int) -> None:
     """The join rule for a child of a plan that has error edges or joins other than `all`."""
     task = run.tasks[child]
     node = run.plan.nodes[child]

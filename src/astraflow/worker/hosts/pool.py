@@ -210,7 +210,7 @@ class HostPool:
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 await self._no_hosts.wait()
         await self._disk.close()
-        await self._scratch.settle()
+        await self._scratch.wait_deleted()
         if self._look_timer is not None:
             self._look_timer.cancel()
         self._teller.close()

@@ -50,7 +50,7 @@ async def probe(spec: HostSpec, settings: PoolSettings, folder: Path, clock: Clo
             await listener.ended.wait()
         scratch = Scratch(folder)
         scratch.discard(process.work_dir)
-        await scratch.settle()
+        await scratch.wait_deleted()
     if listener.error is not None:
         stack = (listener.error.stack or "")[-MESSAGE_CHARS:]
         message = f"the package cannot be loaded: {listener.error.message[:MESSAGE_CHARS]}\n{stack}"

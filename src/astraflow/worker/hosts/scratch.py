@@ -63,7 +63,7 @@ class Scratch:
         self._deleting.add(future)
         future.add_done_callback(self._deleting.discard)
 
-    async def settle(self) -> None:
+    async def wait_deleted(self) -> None:
         """Wait until all that was discarded is deleted."""
         await asyncio.gather(*self._deleting)
 

@@ -52,7 +52,7 @@ class Installation:
     def __init__(
         self,
         request: business.PkgInstall,
-        shelf: PackageIndex,
+        index: PackageIndex,
         settings: InstallSettings,
         hosts: PoolSettings,
         clock: Clock,
@@ -63,7 +63,7 @@ class Installation:
     ) -> None:
         self.step = "verify"
         self._request = request
-        self._shelf = shelf
+        self._index = index
         self._settings = settings
         self._hosts = hosts
         self._clock = clock
@@ -81,17 +81,17 @@ class Installation:
             TimeoutError: it took longer than allowed.
         """
         verdict = await self._verify()
-        staging = await to_the_end(self._shelf.new_staging)
+        staging = await to_the_end(self._index.new_staging)
         try:
             async with asyncio.timeout(self._settings.install_timeout_s):
                 installed = await self._prepare(staging, verdict)
             # Outside of the time limit: it is placed or it is not, and who is told so must be told the truth.
             self._begin("place")
-            await to_the_end(self._shelf.place, staging / PREPARED, installed)
+            await to_the_end(self._index.place, staging / PREPARED, installed)
             self._reached("package-placed")
             return installed
         finally:
-            await to_the_end(self._shelf.discard, staging)
+            await to_the_end(self._index.discard, staging)
 
     async def _verify(self) -> Verdict:
         request = self._request

@@ -143,14 +143,14 @@ class FileBackend:
 
     def sweep(self, known: Collection[str], before_s: float) -> None:
         """Delete folders that nobody knows and nothing has touched since then, and empty the trash. For a thread."""
-        for folder in self._shelves():
+        for folder in self._folders():
             for entry in os.scandir(folder):
                 is_old = _changed_s(entry) < before_s
                 if entry.name not in known and is_old:
                     shutil.rmtree(entry.path, ignore_errors=True)
         self.empty_trash()
 
-    def _shelves(self) -> list[Path]:
+    def _folders(self) -> list[Path]:
         entries = [one for one in os.scandir(self.root) if one.name != TRASH]
         return [Path(one.path) for one in entries if one.is_dir(follow_symlinks=False)]
 

@@ -28,7 +28,7 @@ class ResourceIndex:
 
     def __init__(self, path: Path, clock: Clock) -> None:
         """Raises StoreError when the ledger cannot be opened."""
-        self._ledger = ResourceDatabase(path)
+        self._database = ResourceDatabase(path)
         self._clock = clock
         self._by_id: dict[str, LocalResource] = {}
         self._live: dict[str, LocalResource] = {}
@@ -39,13 +39,13 @@ class ResourceIndex:
         ] = {}  # by room key: how many registrations, how many bytes
 
     def close(self) -> None:
-        self._ledger.close()
+        self._database.close()
 
     def load(self) -> Iterator[LocalResource]:
         """Everything that was written down. Of several rows with one id the last counts; the others are given too,
         as gone, so that what they left can be taken away."""
         newest: dict[str, LocalResource] = {}
-        for resource in self._ledger.load():
+        for resource in self._database.load():
             older = newest.get(resource.resource_id)
             if older is not None:
                 older.gone_at = older.gone_at or self._clock.wall_ms()
@@ -91,12 +91,12 @@ class ResourceIndex:
 
     def save(self, resource: LocalResource) -> None:
         """Raises StoreError when nothing can be written."""
-        self._ledger.save(resource)
+        self._database.save(resource)
 
     def note(self, resource: LocalResource) -> None:
         """Write down a change. One that cannot be written is lost at the next start, and nothing before."""
         try:
-            self._ledger.save(resource)
+            self._database.save(resource)
         except errors.StoreError as problem:
             _log.warning("%s", problem.message)
 
@@ -163,7 +163,7 @@ class ResourceIndex:
 
     def _delete(self, token: str) -> None:
         try:
-            self._ledger.delete(token)
+            self._database.delete(token)
         except errors.StoreError as problem:
             _log.warning("%s", problem.message)
 

@@ -79,7 +79,7 @@ class LocalResourceRegistry:
         """
         self.files = FileBackend(folder / RESOURCES, source)
         self.memory = MemoryBackend()
-        self._shelf = ResourceIndex(folder / "resources.db", clock)
+        self._index = ResourceIndex(folder / "resources.db", clock)
         self._leases = Leases()
         self._worker_id = worker_id
         self._clock = clock
@@ -94,7 +94,7 @@ class LocalResourceRegistry:
         self._restore()
 
     def close(self) -> None:
-        self._shelf.close()
+        self._index.close()
 
     # -- making -----------------------------------------------------------------------------
 
@@ -118,12 +118,12 @@ class LocalResourceRegistry:
         Raises:
             AstraflowError: `E.RESOURCE.INVALID`, `DENIED`, `BUSY` or `QUOTA`; the host must then drop the object.
         """
-        if self._shelf.find_token(token) is not None:
+        if self._index.find_token(token) is not None:
             raise refused(errors.RESOURCE_DENIED, "this object is registered already", resource_id)
         terms = msgspec.structs.replace(terms, scope=scope, metadata=metadata)
         resource = self._described(resource_id, type, "memory", maker, terms)
         resource.token = token
-        other = self._shelf.find_token(shares) if shares is not None else None
+        other = self._index.find_token(shares) if shares is not None else None
         if other is not None and self.memory.holder_of(other.token) is holder:
             resource.group = other.room_key
         self._admit(resource, maker)
@@ -164,7 +164,7 @@ class LocalResourceRegistry:
         Raises:
             AstraflowError: as `register_file`.
         """
-        if self._shelf.find_token(filed.token) is not None:
+        if self._index.find_token(filed.token) is not None:
             raise refused(errors.RESOURCE_DENIED, "this file is registered already", resource_id)
         try:
             self.files.check(filed)
@@ -192,19 +192,19 @@ class LocalResourceRegistry:
 
     def _admit(self, resource: LocalResource, maker: Maker) -> None:
         """Make room, and let go of what had the id before. Nothing has changed if it raises."""
-        old = self._shelf.find(resource.resource_id)
+        old = self._index.find(resource.resource_id)
         if old is not None and old.is_gone:
             old = None
         if old is not None:
             self._check_replaceable(old, maker.lessee)
         now = self._clock.wall_ms()
-        going = victims(self._shelf, self._limits, resource, old, now, self.scratch_bytes)
-        self._shelf.save(resource)
+        going = victims(self._index, self._limits, resource, old, now, self.scratch_bytes)
+        self._index.save(resource)
         for victim in going:
             self._remove(victim, "evicted", "room was needed")
         if old is not None:
             self._replace(old)
-        self._shelf.add(resource)
+        self._index.add(resource)
         if maker.lessee != WORKER:
             self._take(resource, maker.lessee)
 
@@ -220,7 +220,7 @@ class LocalResourceRegistry:
         """Its id has a new owner, so no event tells of its end."""
         self._leases.drop(old.token)
         self._ends.pop(old.token, None)
-        self._shelf.drop(old)
+        self._index.drop(old)
         self._let_go(old)
 
     def _welcome(self, resource: LocalResource) -> LocalResource:
@@ -231,7 +231,7 @@ class LocalResourceRegistry:
 
     def find(self, resource_id: str) -> LocalResource | None:
         """As it is, or as it was when it went, if that is remembered."""
-        return self._shelf.find(resource_id)
+        return self._index.find(resource_id)
 
     def get(self, resource_id: str, run_id: str | None) -> LocalResource:
         """A resource that attempts of the run may use.
@@ -240,7 +240,7 @@ class LocalResourceRegistry:
             AstraflowError: `E.RESOURCE.INVALID`, `MISSING`, `DENIED`, `LOST` or `EXPIRED`.
         """
         check_id(resource_id)
-        resource = self._shelf.find(resource_id)
+        resource = self._index.find(resource_id)
         if resource is None:
             raise refused(errors.RESOURCE_MISSING, "this worker has no such resource", resource_id)
         if not resource.may_use(run_id):
@@ -293,18 +293,18 @@ class LocalResourceRegistry:
             Refused: `E.RESOURCE.INVALID`, it is not leased by this attempt.
         """
         check_id(resource_id)
-        resource = self._shelf.find(resource_id)
+        resource = self._index.find(resource_id)
         if resource is None or not self._leases.give(resource.token, lessee):
             message = "released, but not leased by this attempt"
             raise refused(errors.RESOURCE_INVALID, message, resource_id)
-        self._settle(resource)
+        self._lease_ended(resource)
 
     def release_attempt(self, lessee: Lessee) -> None:
         """The attempt has ended: give back all that it leases."""
         for token in self._leases.give_all(lessee):
-            resource = self._shelf.find_token(token)
+            resource = self._index.find_token(token)
             assert resource is not None, "what is leased is here"
-            self._settle(resource)
+            self._lease_ended(resource)
 
     def touch(
         self, resource_id: str, lessee: Lessee = WORKER, *, expires_at: int | None = None
@@ -319,7 +319,7 @@ class LocalResourceRegistry:
         until = expiry(resource.ttl_ms / 1000, expires_at, now)
         resource.expires_at = max(resource.expires_at, until)
         resource.used_at = now
-        self._shelf.note(resource)
+        self._index.note(resource)
         self._tell(resource.event("touched"))
         return resource
 
@@ -327,7 +327,7 @@ class LocalResourceRegistry:
         """Those that are here, and those that are about to go."""
         return [
             one
-            for one in self._shelf.live()
+            for one in self._index.live()
             if scope in (None, one.scope) and type in (None, one.type)
         ]
 
@@ -342,7 +342,7 @@ class LocalResourceRegistry:
             self._check_file(resource)
         if not resource.listed:
             resource.listed = True
-            self._shelf.note(resource)
+            self._index.note(resource)
         return resource
 
     def to_artifact_descriptor(
@@ -367,7 +367,7 @@ class LocalResourceRegistry:
         Raises:
             AstraflowError: `E.RESOURCE.DENIED`, it is of another run.
         """
-        resource = self._shelf.find(resource_id)
+        resource = self._index.find(resource_id)
         if resource is None or resource.is_gone:
             return False
         if not resource.may_replace(lessee.run_id):
@@ -392,9 +392,9 @@ class LocalResourceRegistry:
     def gc(self) -> int:
         """Let go of what has expired, and of more when there is little room. Says how many bytes that frees."""
         started = self._clock.now()
-        before = sum(self._shelf.used.values())
+        before = sum(self._index.used.values())
         now = self._clock.wall_ms()
-        for resource in list(self._shelf.live()):
+        for resource in list(self._index.live()):
             is_free = resource.state == "ready" and not resource.in_use_count
             if is_free and resource.expires_at <= now:
                 self._remove(resource, "evicted", _EXPIRED)
@@ -405,17 +405,17 @@ class LocalResourceRegistry:
         ]:
             _log.warning("timeout while a host closed an object: %s", token)
             self.closed(token)
-        self._shelf.drop_tombstones()
-        freed = before - sum(self._shelf.used.values())
+        self._index.drop_tombstones()
+        freed = before - sum(self._index.used.values())
         self.reclaimed_bytes += freed
         self._last_gc_s = self._clock.now() - started
         return freed
 
     def _evict_to_low_mark(self, kind: Kind, limit: int) -> None:
-        if self._shelf.used[kind] <= HIGH_MARK * limit:
+        if self._index.used[kind] <= HIGH_MARK * limit:
             return
-        for room in rooms(self._shelf, kind, self._clock.wall_ms()):
-            if self._shelf.used[kind] <= LOW_MARK * limit:
+        for room in rooms(self._index, kind, self._clock.wall_ms()):
+            if self._index.used[kind] <= LOW_MARK * limit:
                 return
             if room.size_bytes and not any(one.listed for one in room.members):
                 for resource in room.members:
@@ -423,7 +423,7 @@ class LocalResourceRegistry:
 
     def sweeping(self) -> Callable[[], None]:
         """What deletes files that were discarded, and folders that nobody has registered: call it in a thread."""
-        known = self._shelf.tokens()
+        known = self._index.tokens()
         before_s = self._clock.wall_ms() / 1000 - STRAY_S
         return lambda: self.files.sweep(known, before_s)
 
@@ -433,7 +433,7 @@ class LocalResourceRegistry:
         """A host has closed an object that it was asked to close."""
         self._closing.pop(token, None)
         self.memory.forget(token)
-        resource = self._shelf.find_token(token)
+        resource = self._index.find_token(token)
         if resource is not None and resource.state == "evicting":
             self._finish(resource, *self._ends.get(token, ("evicted", "")))
 
@@ -442,7 +442,7 @@ class LocalResourceRegistry:
         for token in self.memory.of(holder):
             self._closing.pop(token, None)
             self.memory.forget(token)
-            resource = self._shelf.find_token(token)
+            resource = self._index.find_token(token)
             if resource is not None:
                 self._finish(resource, "evicted", "the host that held it is gone")
 
@@ -451,26 +451,26 @@ class LocalResourceRegistry:
     def metrics(self) -> control.ResourceMetrics:
         """For heartbeats (seed 003 §8)."""
         candidates = sum(
-            one.state == "ready" and not one.in_use_count for one in self._shelf.live()
+            one.state == "ready" and not one.in_use_count for one in self._index.live()
         )
         return control.ResourceMetrics(
-            self._shelf.used["file"] + self.scratch_bytes,
-            self._shelf.used["memory"],
-            self._shelf.sessions,
+            self._index.used["file"] + self.scratch_bytes,
+            self._index.used["memory"],
+            self._index.sessions,
             candidates,
             round(self._last_gc_s, 6),
         )
 
     def check(self) -> None:
         """Assert that the counts are exact (I18)."""
-        self._shelf.check()
-        self._leases.check(self._shelf.tokens())
-        for resource in self._shelf.live():
+        self._index.check()
+        self._leases.check(self._index.tokens())
+        for resource in self._index.live():
             assert resource.in_use_count == self._leases.count(resource.token)
 
     # -- inside -----------------------------------------------------------------------------
 
-    def _settle(self, resource: LocalResource) -> None:
+    def _lease_ended(self, resource: LocalResource) -> None:
         """A lease has ended: what waited for that can go."""
         resource.in_use_count = self._leases.count(resource.token)
         end = self._ends.get(resource.token)
@@ -480,12 +480,12 @@ class LocalResourceRegistry:
     def _remove(self, resource: LocalResource, state: State, reason: str) -> None:
         if resource.state != "ready":
             return
-        self._shelf.leave(resource, reason)
+        self._index.leave(resource, reason)
         self._ends[resource.token] = (state, reason)
         if not resource.in_use_count:
             self._go(resource, state, reason)
             return
-        self._shelf.note(resource)
+        self._index.note(resource)
         self._tell(resource.event("evicting"))
 
     def _go(self, resource: LocalResource, state: State, reason: str) -> None:
@@ -493,7 +493,7 @@ class LocalResourceRegistry:
         if self._let_go(resource):
             self._finish(resource, state, reason)
             return
-        self._shelf.note(resource)
+        self._index.note(resource)
         self._tell(resource.event("evicting"))
 
     def _let_go(self, resource: LocalResource) -> bool:
@@ -515,12 +515,12 @@ class LocalResourceRegistry:
         self._leases.drop(resource.token)
         resource.in_use_count = 0
         self._ends.pop(resource.token, None)
-        self._shelf.bury(resource, state, reason)
+        self._index.bury(resource, state, reason)
         self._tell(resource.event(state))
 
     def _restore(self) -> None:
         """What is written down and whole is kept. Objects ended with their hosts, at the latest with the last boot."""
-        for resource in self._shelf.load():
+        for resource in self._index.load():
             resource.in_use_count = 0
             if resource.is_gone:
                 self.files.discard(resource.token)
@@ -536,7 +536,7 @@ class LocalResourceRegistry:
                 self._finish(resource, "evicted", "its file was not whole at the start")
             else:
                 self._tell(resource.event("ready"))
-        self.files.sweep(self._shelf.tokens(), float("inf"))
+        self.files.sweep(self._index.tokens(), float("inf"))
 
     def _file_state(self, resource: LocalResource) -> FileState:
         return self.files.state_of(

@@ -22,17 +22,17 @@ class Room(NamedTuple):
     members: list[LocalResource]
 
 
-def rooms(shelf: ResourceIndex, kind: Kind, now: int) -> list[Room]:
+def rooms(index: ResourceIndex, kind: Kind, now: int) -> list[Room]:
     """What could go: expired ones first, what is in no result before what is, the longest unused first."""
     free: dict[str, list[LocalResource]] = {}
-    for one in shelf.live():
+    for one in index.live():
         if one.kind == kind and one.state == "ready" and not one.in_use_count:
             free.setdefault(one.room_key, []).append(one)
     # An object that somebody else uses stays, however many have let go of it.
     whole = [
-        Room(shelf.room_bytes(key), members)
+        Room(index.room_bytes(key), members)
         for key, members in free.items()
-        if len(members) == shelf.registrations(key)
+        if len(members) == index.registrations(key)
     ]
     return sorted(whole, key=lambda room: max(_order(one, now) for one in room.members))
 
@@ -42,7 +42,7 @@ def _order(resource: LocalResource, now: int) -> tuple[bool, bool, int]:
 
 
 def victims(
-    shelf: ResourceIndex,
+    index: ResourceIndex,
     limits: ResourceLimits,
     resource: LocalResource,
     replaced: LocalResource | None,
@@ -55,18 +55,18 @@ def victims(
         Refused: `E.RESOURCE.QUOTA`, all that could go would not be enough.
     """
     is_file = resource.kind == "file"
-    is_shared = shelf.registrations(resource.room_key) > 0
+    is_shared = index.registrations(resource.room_key) > 0
     limit = limits.max_disk_bytes - scratch_bytes if is_file else limits.max_mem_bytes
     places = MAX_RESOURCES if is_file else limits.max_sessions
-    over = shelf.used[resource.kind] + (0 if is_shared else resource.size_bytes) - limit
-    crowd = (len(shelf) if is_file else shelf.sessions) + (not is_shared) - places
-    if replaced is not None and _goes_with(shelf, replaced, resource.kind):
+    over = index.used[resource.kind] + (0 if is_shared else resource.size_bytes) - limit
+    crowd = (len(index) if is_file else index.sessions) + (not is_shared) - places
+    if replaced is not None and _goes_with(index, replaced, resource.kind):
         over -= replaced.size_bytes
         crowd -= 1
     chosen: list[LocalResource] = []
     if over <= 0 and crowd <= 0:
         return chosen
-    for room in rooms(shelf, resource.kind, now):
+    for room in rooms(index, resource.kind, now):
         if over <= 0 and crowd <= 0:
             break
         if replaced in room.members or (crowd <= 0 and not room.size_bytes):
@@ -80,7 +80,7 @@ def victims(
     return chosen
 
 
-def _goes_with(shelf: ResourceIndex, replaced: LocalResource, kind: Kind) -> bool:
+def _goes_with(index: ResourceIndex, replaced: LocalResource, kind: Kind) -> bool:
     """Whether the end of it frees its room."""
-    is_last = shelf.registrations(replaced.room_key) == 1
+    is_last = index.registrations(replaced.room_key) == 1
     return is_last and replaced.kind == kind and replaced.state == "ready"

@@ -16,7 +16,7 @@ from astraflow.core.runs.projections import events_of
 from astraflow.core.runs.rebuild import REBUILDS, makers_of
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Failed, Ready, Succeeded
-from astraflow.core.runs.story import tell
+from astraflow.core.runs.timeline import task_timeline
 from astraflow.core.runs.transitions import InvalidTransition, fold, replay
 from tests.unit.plans import AT, make_plan, start
 
@@ -189,7 +189,7 @@ def test_readers_are_told_of_every_task_that_runs_again(chain: World) -> None:
 def test_the_story_says_so_at_the_one_that_waits_and_at_those_that_run_again(chain: World) -> None:
     chain.decide(Rebuild(2, "r1", "its worker did not come back"))
     for task in (0, 1, 2):
-        told = tell(chain.facts, task)[-1]
+        told = task_timeline(chain.facts, task)[-1]
         assert "r1 is gone (its worker did not come back): it is made again by 2 nodes" in told
 
 

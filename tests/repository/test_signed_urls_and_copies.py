@@ -1,4 +1,4 @@
-"""Signed links, what workers upload, and what workers tell of."""
+"""Signed URLs, what workers upload, and what workers report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from astraflow.core.workflow import CatalogEntry, Miss, core_manifest, decode_ma
 from astraflow.core.workflow.manifest import Manifest
 from astraflow.scheduler.catalogs import MAX_LEARNED, Catalogs
 from astraflow.scheduler.copies import Copies, Copy, with_current_copy
-from astraflow.scheduler.links import ArchiveLink, DownloadLink, Link, Links, UploadLink
+from astraflow.scheduler.signed_urls import (
+    ArchiveGrant,
+    DownloadGrant,
+    UploadGrant,
+    UrlGrant,
+    UrlSigner,
+)
 from astraflow.store.memory import MemoryStore
 from astraflow.store.rows import ResourceRow
 from tests.packages.archives import manifest
@@ -35,27 +41,27 @@ class Later:
         return CLOCK.wall_ms() + self._ahead_ms
 
 
-def refused(links: Links, text: str, kind: type[Link]) -> bool:
+def refused(signer: UrlSigner, text: str, kind: type[UrlGrant]) -> bool:
     with pytest.raises(errors.Refused) as caught:
-        links.read(text, kind)
+        signer.read(text, kind)
     return caught.value.code is errors.AUTH_INVALID_TOKEN
 
 
-def test_a_link_is_good_for_its_time_its_kind_and_its_secret() -> None:
-    links = Links(b"secret", CLOCK)
-    link = ArchiveLink(tenant="default", name="demo", version="1.0.0", exp=links.expiry(60))
-    text = links.make(link)
-    assert links.read(text, ArchiveLink) == link
-    assert refused(links, text, DownloadLink)
-    assert refused(links, text, UploadLink)
-    assert refused(Links(b"another", CLOCK), text, ArchiveLink)
-    assert refused(Links(b"secret", Later(61_000)), text, ArchiveLink)
-    assert Links(b"secret", Later(59_000)).read(text, ArchiveLink) == link
+def test_a_signed_url_is_good_for_its_time_its_kind_and_its_secret() -> None:
+    signer = UrlSigner(b"secret", CLOCK)
+    grant = ArchiveGrant(tenant="default", name="demo", version="1.0.0", exp=signer.expiry(60))
+    text = signer.make(grant)
+    assert signer.read(text, ArchiveGrant) == grant
+    assert refused(signer, text, DownloadGrant)
+    assert refused(signer, text, UploadGrant)
+    assert refused(UrlSigner(b"another", CLOCK), text, ArchiveGrant)
+    assert refused(UrlSigner(b"secret", Later(61_000)), text, ArchiveGrant)
+    assert UrlSigner(b"secret", Later(59_000)).read(text, ArchiveGrant) == grant
     for broken in ("", "x", text[:-4], f"A{text}", text + "é", "A" * 5_000):
-        assert refused(links, broken, ArchiveLink)
+        assert refused(signer, broken, ArchiveGrant)
 
 
-def upload_link(copies: Copies) -> UploadLink:
+def upload_grant(copies: Copies) -> UploadGrant:
     return copies.open_upload(copies.upload_url(KEY).rpartition("/")[2])
 
 
@@ -64,11 +70,11 @@ def test_who_waits_for_a_copy_is_told_when_it_is_there(tmp_path: Path) -> None:
         place = Place(MemoryStore(), tmp_path)
         await place.begin()
         place.known.add(KEY)
-        link = upload_link(place.copies)
+        grant = upload_grant(place.copies)
         async with asyncio.timeout(20), asyncio.TaskGroup() as group:
             waiting = [group.create_task(place.copies.wait_for(KEY, 20)) for _ in range(2)]
             await asyncio.sleep(0)
-            copy = await place.copies.receive(link, chunks(b"body"))
+            copy = await place.copies.receive(grant, chunks(b"body"))
         assert [task.result() for task in waiting] == [True, True]
         assert place.copied == {KEY: copy.text()}
         assert Copy.parse(place.copied[KEY]) == copy
@@ -77,16 +83,16 @@ def test_who_waits_for_a_copy_is_told_when_it_is_there(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_an_upload_ends_at_the_limit_of_its_link(tmp_path: Path) -> None:
+def test_an_upload_ends_at_the_limit_of_its_signed_url(tmp_path: Path) -> None:
     async def main() -> None:
         place = Place(MemoryStore(), tmp_path)
         await place.begin()
-        link = msgspec.structs.replace(upload_link(place.copies), max_bytes=3)
+        grant = msgspec.structs.replace(upload_grant(place.copies), max_bytes=3)
         with pytest.raises(errors.Refused) as caught:
-            await place.copies.receive(link, chunks(b"body"))
+            await place.copies.receive(grant, chunks(b"body"))
         assert caught.value.code is errors.REQUEST_TOO_LARGE
         with pytest.raises(errors.NotFound):
-            await place.copies.receive(link, chunks(b"b"))
+            await place.copies.receive(grant, chunks(b"b"))
         assert place.held() == set()
 
     asyncio.run(main())

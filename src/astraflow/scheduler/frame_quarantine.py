@@ -1,15 +1,15 @@
-"""Frames at which an engine failed, remembered beyond that engine.
+"""Quarantine of poison frames: frames at which an engine failed, remembered when that engine is gone.
 
-An engine that fails while it handles something is thrown away and made anew from the store, as when a commit fails:
-what it holds may be half done. A worker sends again what was not acknowledged, as it must, so the frame comes back. It
-must not do the same again:
+An engine that fails at an input is discarded and restored from the store, as after a failed commit, because its state
+may be half changed. The worker resends every frame that was not acknowledged, so the poison frame comes back. It must
+not make the next engine fail too:
 
-Rule 1: a frame at which an engine failed is *refused* when it comes again, as a bad payload: consumed, acknowledged,
-        and the attempt that it names fails (PROTOCOL §1).
-Rule 2: when a whole batch failed, each frame of it is *accused*: it is committed alone when it comes again, so that the
-        next failure shows which one it was, and the others are good.
-Rule 3: a worker at whose other frames an engine failed, or at whose frames engines fail again and again, is *blocked*
-        for a while, longer each time.
+Rule 1: a frame at which an engine failed is *refused* when it is resent, as a bad payload: it is consumed and
+        acknowledged, and the attempt that it names fails (PROTOCOL §1).
+Rule 2: when a whole batch failed, each frame of it is a *suspect*: it is committed alone when it is resent, so that the
+        next failure shows which frame it was, and the others are cleared.
+Rule 3: a worker is *blocked* when an engine failed at one of its frames without a number, or at several of its frames.
+        Each block is longer than the one before.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Final
 
 from astraflow.core.protocol.wire import Envelope
 
-__all__ = ["Key", "Suspects", "key_of"]
+__all__ = ["FrameQuarantine", "Key", "key_of"]
 
 Key = tuple[str, str, str]
 """Tenant, worker and id of a frame: it keeps its id when it is sent again."""
 
-MAX_KEPT: Final = 10_000
+MAX_ENTRIES: Final = 10_000
 STRIKES: Final = 3
 """Refused frames of one worker before it is blocked."""
 BLOCK_S: Final = 30.0
@@ -35,34 +35,34 @@ def key_of(envelope: Envelope) -> Key:
     return envelope.tenant, envelope.sender.id, envelope.id
 
 
-class Suspects:
-    """Kept as long as the process lives."""
+class FrameQuarantine:
+    """Lives as long as the process. Each table is limited to `MAX_ENTRIES`; the oldest entry is dropped first."""
 
     def __init__(self) -> None:
-        self._accused: dict[Key, None] = {}
+        self._suspects: dict[Key, None] = {}
         self._refused: dict[Key, None] = {}
         self._strikes: dict[tuple[str, str], int] = {}
         self._blocked: dict[tuple[str, str], float] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._accused or self._refused or self._blocked)
+        return bool(self._suspects or self._refused or self._blocked)
 
-    def accuse(self, keys: Iterable[Key]) -> None:
-        """A batch with these failed. One that was alone in it did it."""
+    def suspect(self, keys: Iterable[Key]) -> None:
+        """A batch with these frames failed. A frame that was alone in its batch is refused at once."""
         some = list(dict.fromkeys(keys))
         if len(some) == 1:
-            self.convict(some[0], 0.0)
+            self.refuse(some[0], 0.0)
             return
         for key in some:
-            _keep(self._accused, key)
+            _keep(self._suspects, key)
 
     def clear(self, key: Key) -> None:
-        """It was committed."""
-        self._accused.pop(key, None)
+        """The frame was committed."""
+        self._suspects.pop(key, None)
 
-    def convict(self, key: Key, now: float) -> None:
-        """An engine failed at this one."""
-        self._accused.pop(key, None)
+    def refuse(self, key: Key, now: float) -> None:
+        """An engine failed at this frame."""
+        self._suspects.pop(key, None)
         _keep(self._refused, key)
         worker = key[:2]
         strikes = self._strikes[worker] = self._strikes.pop(worker, 0) + 1
@@ -71,14 +71,14 @@ class Suspects:
             self._block(worker, strikes - STRIKES, now)
 
     def block(self, tenant: str, worker: str, now: float) -> None:
-        """An engine failed at something of this worker that has no number, and that it may say in other words."""
+        """An engine failed at an input of this worker that has no number: it cannot be recognised when it is resent."""
         key = (tenant, worker)
         strikes = self._strikes[key] = self._strikes.pop(key, 0) + 1
         _bound(self._strikes)
         self._block(key, strikes - 1, now)
 
-    def is_accused(self, key: Key) -> bool:
-        return key in self._accused
+    def is_suspect(self, key: Key) -> bool:
+        return key in self._suspects
 
     def is_refused(self, key: Key) -> bool:
         return key in self._refused
@@ -106,5 +106,5 @@ def _keep(keys: dict[Key, None], key: Key) -> None:
 def _bound(
     kept: dict[Key, None] | dict[tuple[str, str], int] | dict[tuple[str, str], float],
 ) -> None:
-    if len(kept) > MAX_KEPT:
+    if len(kept) > MAX_ENTRIES:
         del kept[next(iter(kept))]  # type: ignore[arg-type]

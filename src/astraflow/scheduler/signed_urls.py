@@ -1,6 +1,7 @@
-"""Links: what a holder may do without a credential of its own, signed by us, for a while.
+"""Signed URLs: each one lets its holder do one thing, without another credential, until it expires.
 
-A link names one action on one thing of one tenant. Every reason not to accept one gives the same answer.
+The token in the URL is a grant: one action on one thing of one tenant, with an HMAC. Every token that is not accepted
+gets the same error, so that a caller learns nothing from it.
 """
 
 from __future__ import annotations
@@ -15,34 +16,34 @@ import msgspec
 from astraflow.clock import Clock
 from astraflow.core import errors
 
-__all__ = ["ArchiveLink", "DownloadLink", "Link", "Links", "UploadLink"]
+__all__ = ["ArchiveGrant", "DownloadGrant", "UploadGrant", "UrlGrant", "UrlSigner"]
 
 MAX_CHARS: Final = 4_096
 _MAC_BYTES: Final = 32
 
 
-class Link(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What every link says. `exp` is in milliseconds of the wall clock."""
+class UrlGrant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The fields of every grant. `exp` is its expiry in milliseconds of the wall clock."""
 
     tenant: str
     exp: int
 
 
-class ArchiveLink(Link, frozen=True, tag="archive"):
+class ArchiveGrant(UrlGrant, frozen=True, tag="archive"):
     """Read the archive of a package."""
 
     name: str
     version: str
 
 
-class DownloadLink(Link, frozen=True, tag="artifact"):
+class DownloadGrant(UrlGrant, frozen=True, tag="artifact"):
     """Read the copy of a resource."""
 
     resource_id: str
     worker_id: str
 
 
-class UploadLink(Link, frozen=True, tag="upload"):
+class UploadGrant(UrlGrant, frozen=True, tag="upload"):
     """Write the copy of a resource."""
 
     resource_id: str
@@ -50,11 +51,11 @@ class UploadLink(Link, frozen=True, tag="upload"):
     max_bytes: int
 
 
-_Kind = TypeVar("_Kind", bound=Link)
+_Kind = TypeVar("_Kind", bound=UrlGrant)
 
 
-class Links:
-    """Makes and reads them with a key that is derived from the scheduler's secret."""
+class UrlSigner:
+    """Signs and verifies grants with a key that is derived from the scheduler's secret."""
 
     __slots__ = ("_clock", "_key")
 
@@ -65,13 +66,13 @@ class Links:
     def expiry(self, ttl_s: float) -> int:
         return self._clock.wall_ms() + int(ttl_s * 1000)
 
-    def make(self, link: Link) -> str:
-        body = msgspec.json.encode(link)
+    def make(self, grant: UrlGrant) -> str:
+        body = msgspec.json.encode(grant)
         mac = hmac.digest(self._key, body, "sha256")
         return base64.urlsafe_b64encode(mac + body).rstrip(b"=").decode()
 
     def read(self, text: str, kind: type[_Kind]) -> _Kind:
-        """Raises: Refused, when it is not ours, of another kind, or has expired."""
+        """Raises: Refused, when the signature is wrong, the grant is of another kind, or it has expired."""
         try:
             if len(text) > MAX_CHARS:
                 raise ValueError("too long")
@@ -79,11 +80,11 @@ class Links:
             mac, body = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
             if not hmac.compare_digest(mac, hmac.digest(self._key, body, "sha256")):
                 raise ValueError("not ours")
-            link = msgspec.json.decode(body, type=kind)
-            if link.exp < self._clock.wall_ms():
+            grant = msgspec.json.decode(body, type=kind)
+            if grant.exp < self._clock.wall_ms():
                 raise ValueError("expired")
         except (ValueError, binascii.Error) as error:
             raise errors.Refused(
-                errors.AUTH_INVALID_TOKEN, "the link is not valid, or not any more"
+                errors.AUTH_INVALID_TOKEN, "the signed URL is not valid, or has expired"
             ) from error
-        return link
+        return grant

@@ -1,7 +1,6 @@
-"""The packages of the installation are published for every tenant, so that a fresh scheduler has more than `core`.
+"""Publish the packages that come with the installation for every tenant, so that a new scheduler has more than `core`.
 
-They are published like any other when a version is not there yet; what was published under the same version is left
-alone.
+A version that is not published yet is published like any other; a version that is already published is left alone.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 async def publish_shipped(repository: Repository) -> None:
-    """Publish what is not there yet. One that cannot be published is a line in the log, not a scheduler that fails."""
+    """Publish the versions that are missing. A package that cannot be published is logged; the scheduler goes on."""
     for folder in find_shipped():
         manifest = decode_manifest((folder / "manifest.json").read_bytes())
         if not repository.has_shipped(manifest.name, manifest.version):

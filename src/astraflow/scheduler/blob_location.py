@@ -1,8 +1,8 @@
-"""Whether the blobs of this scheduler are those of its store.
+"""Check that the configured location of blobs belongs to the store.
 
-Schedulers that share a store must share their blobs too: packages that one has published are asked of the next. So the
-place has a marker, a blob with a random id, and the store keeps the same id. A scheduler whose place has another one,
-or none, does not serve: it would answer 404 for every package.
+Schedulers that share a store must share their blobs too: a package that one has published is read through the next. So
+the location holds a marker, a blob with a random id, and the store keeps the same id. A scheduler whose location has
+another marker, or none, does not serve: it would respond with 404 for every package.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from astraflow.core import errors
 from astraflow.scheduler.blobs import Blobs
 from astraflow.store.store import Claim, Store
 
-__all__ = ["MARKER", "BlobPlace"]
+__all__ = ["MARKER", "BlobLocation"]
 
 _log: Final = logging.getLogger(__name__)
 
@@ -25,8 +25,8 @@ STORED: Final = "blobs_id"
 MAX_BYTES: Final = 200
 
 
-class BlobPlace:
-    """The place for blobs that the settings name, and the store that it must belong to."""
+class BlobLocation:
+    """The configured location of blobs, and the store that it must belong to."""
 
     def __init__(self, store: Store, blobs: Blobs, name: str) -> None:
         self._store = store
@@ -36,17 +36,17 @@ class BlobPlace:
     async def check(self) -> None:
         """
         Raises:
-            Refused: the place is not the one that the store belongs to.
+            Refused: the location belongs to another store, or is empty.
             StoreError: the store does not answer.
         """
         stored = await self._store.find_site(STORED)
         if stored is None:
-            return  # the first one that serves marks its place
+            return  # the first scheduler that serves writes the marker
         try:
             found = await self._read()
         except errors.Unavailable as error:
             # A bucket that does not answer now is no reason to leave all work undone.
-            _log.warning("the place for blobs could not be checked: %s", error.message)
+            _log.warning("the location of blobs could not be checked: %s", error.message)
             return
         if found != stored:
             raise errors.Refused(
@@ -58,7 +58,7 @@ class BlobPlace:
             )
 
     async def take(self, claim: Claim) -> None:
-        """As `check`; of a store that is shared the place is marked, unless it is."""
+        """As `check`; then write the marker if the store is shared and has none."""
         await self.check()
         if claim.ttl_s is None or await self._store.find_site(STORED) is not None:
             return
@@ -68,9 +68,12 @@ class BlobPlace:
                 found = secrets.token_hex(16)
                 await self._blobs.put_stream(MARKER, _once(found.encode()))
         except errors.Unavailable as error:
-            _log.warning("the place for blobs could not be marked: %s", error.message)
+            _log.warning(
+                "the marker of the location of blobs could not be written: %s", error.message
+            )
             return
-        # After the marker: a crash between the two leaves a place that the next one takes, not a store that none fits.
+        # After the marker: a crash between the two leaves a location that the next scheduler accepts, not a store
+        # that no location fits.
         await self._store.put_site(claim, STORED, found)
 
     async def _read(self) -> str | None:

@@ -13,7 +13,7 @@ from astraflow.core.runs.facts import (
     TaskCancelled,
     TaskLeased,
 )
-from astraflow.core.runs.story import tell, tell_fact
+from astraflow.core.runs.timeline import describe_fact, task_timeline
 from tests.unit.core.runs.examples import FULL_FACTS
 from tests.unit.plans import AT
 
@@ -43,16 +43,16 @@ SENTENCES = {
 
 @pytest.mark.parametrize("fact", FULL_FACTS, ids=lambda fact: type(fact).__name__)
 def test_a_fact_is_told_as_a_sentence(fact: Fact) -> None:
-    assert tell_fact(fact) == SENTENCES[type(fact).__name__]
+    assert describe_fact(fact) == SENTENCES[type(fact).__name__]
 
 
 def test_a_cancel_by_nobody_is_the_schedulers() -> None:
-    told = tell_fact(CancelRequested(AT, reason="deadline"))
+    told = describe_fact(CancelRequested(AT, reason="deadline"))
     assert told == "cancel of the run was requested by the scheduler (deadline)"
 
 
 def test_a_confirmed_cancel_says_so() -> None:
-    assert tell_fact(TaskCancelled(AT, 0, 1)) == "was cancelled at attempt 1 (confirmed)"
+    assert describe_fact(TaskCancelled(AT, 0, 1)) == "was cancelled at attempt 1 (confirmed)"
 
 
 def test_a_story_is_of_one_task_and_of_what_touched_its_run() -> None:
@@ -65,7 +65,7 @@ def test_a_story_is_of_one_task_and_of_what_touched_its_run() -> None:
         TaskCancelled(AT + 4, 0, 1),
         TaskCancelled(AT + 1005, 1, 1),
     ]
-    assert tell(facts, 1) == [
+    assert task_timeline(facts, 1) == [
         "2023-11-14T22:13:20.001Z attempt 1 was leased to w2 (boot 1)",
         "2023-11-14T22:13:20.002Z attempt 1 gave feedback with 2 chunks",
         "2023-11-14T22:13:20.003Z cancel of the run was requested by ann (user_requested)",

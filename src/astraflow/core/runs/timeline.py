@@ -1,4 +1,4 @@
-"""The story of a task: every fact that touched it, in words a person can act on."""
+"""The timeline of a task: every fact about it as a sentence that an operator can act on."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from astraflow.core.runs.facts import (
 )
 from astraflow.core.timestamps import iso
 
-__all__ = ["concerns", "tell", "tell_fact"]
+__all__ = ["concerns", "describe_fact", "task_timeline"]
 
 
-def tell(facts: Iterable[Fact], task: int) -> list[str]:
-    """The lines of one task's story: its own facts, and those of the run that touched it."""
+def task_timeline(facts: Iterable[Fact], task: int) -> list[str]:
+    """The timeline of one task: its own facts, and the cancel of its run."""
     lines = []
     for fact in facts:
         if concerns(fact, (task,)) or isinstance(fact, CancelRequested):
-            lines.append(f"{iso(fact.at)} {tell_fact(fact)}")
+            lines.append(f"{iso(fact.at)} {describe_fact(fact)}")
     return lines
 
 
@@ -45,7 +45,7 @@ def concerns(fact: Fact, tasks: Collection[int]) -> bool:
     return isinstance(fact, TaskFact) and fact.task in tasks
 
 
-def tell_fact(fact: Fact) -> str:
+def describe_fact(fact: Fact) -> str:
     """One fact about a task as a sentence."""
     match fact:
         case CancelRequested(by=by, reason=reason):

@@ -10,7 +10,7 @@ import pytest
 
 from astraflow.clock import SystemClock
 from astraflow.core import errors
-from astraflow.scheduler.blob_place import MARKER, BlobPlace
+from astraflow.scheduler.blob_location import MARKER, BlobLocation
 from astraflow.scheduler.blobs import Blobs, open_blobs
 from astraflow.store.memory import MemoryStore
 from astraflow.store.store import Claim
@@ -27,8 +27,8 @@ async def claimed(store: MemoryStore) -> Claim:
     return claim
 
 
-def place(store: MemoryStore, folder: Path) -> BlobPlace:
-    return BlobPlace(store, open_blobs(str(folder), folder), str(folder))
+def place(store: MemoryStore, folder: Path) -> BlobLocation:
+    return BlobLocation(store, open_blobs(str(folder), folder), str(folder))
 
 
 def test_the_first_marks_its_place_and_the_next_must_have_the_same(tmp_path: Path) -> None:

@@ -1,19 +1,19 @@
-"""A cache that is bounded in bytes: what was used last stays, what was not goes first."""
+"""An LRU cache with a limit in bytes: the least recently used value is evicted first."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
-__all__ = ["Kept"]
+__all__ = ["ByteCache"]
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
-class Kept(Generic[_Key, _Value]):
-    """At most `max_bytes` by the sizes that its user gives; nothing that takes more than `largest` alone, so that one
-    value does not push out all others."""
+class ByteCache(Generic[_Key, _Value]):
+    """Holds at most `max_bytes`, by the sizes that the caller gives. A value above `largest` is not cached, so that one
+    value does not evict all others."""
 
     def __init__(self, max_bytes: int, largest: int) -> None:
         self._max_bytes = max_bytes
@@ -31,8 +31,8 @@ class Kept(Generic[_Key, _Value]):
         self._values.move_to_end(key)
         return entry[0]
 
-    def keep(self, key: _Key, value: _Value, size: int) -> None:
-        """Two may have made the value of a key at once: the first one stays."""
+    def put(self, key: _Key, value: _Value, size: int) -> None:
+        """Cache a value. If two callers made the value of a key at the same time, the first one stays."""
         if key in self._values or size > self._largest:
             return
         self._values[key] = (value, size)

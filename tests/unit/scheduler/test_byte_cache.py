@@ -19,10 +19,10 @@ from astraflow.core.runs.facts import encode_fact
 from astraflow.core.workflow import core_manifest
 from astraflow.core.workflow.plan import encode_plan
 from astraflow.scheduler import ended_runs, feed, plans
+from astraflow.scheduler.byte_cache import ByteCache
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.ended_runs import EndedRuns
 from astraflow.scheduler.feed import Feed, Subscription
-from astraflow.scheduler.kept import Kept
 from astraflow.scheduler.plans import Plans
 from astraflow.store.memory import MemoryStore
 from astraflow.store.rows import FactSegment, PlanRow, RunRow, TenantEvent
@@ -50,32 +50,32 @@ def taken(work: Callable[[], Awaitable[None]]) -> int:
 
 
 def test_what_was_not_used_for_longest_goes_first() -> None:
-    kept: Kept[str, int] = Kept(10, 10)
+    cache: ByteCache[str, int] = ByteCache(10, 10)
     for number, key in enumerate("abc"):
-        kept.keep(key, number, 4)
-    assert (kept.find("a"), kept.find("b"), kept.find("c")) == (None, 1, 2)
-    assert kept.find("b") == 1
-    kept.keep("d", 3, 4)
-    assert (kept.find("b"), kept.find("c"), kept.find("d")) == (1, None, 3)
-    assert kept.bytes == 8
-    assert len(kept) == 2
+        cache.put(key, number, 4)
+    assert (cache.find("a"), cache.find("b"), cache.find("c")) == (None, 1, 2)
+    assert cache.find("b") == 1
+    cache.put("d", 3, 4)
+    assert (cache.find("b"), cache.find("c"), cache.find("d")) == (1, None, 3)
+    assert cache.bytes == 8
+    assert len(cache) == 2
 
 
 def test_one_that_is_too_large_pushes_nothing_out() -> None:
-    kept: Kept[str, int] = Kept(10, 5)
-    kept.keep("a", 1, 5)
-    kept.keep("b", 2, 6)
-    assert kept.find("a") == 1
-    assert kept.find("b") is None
-    assert kept.bytes == 5
+    cache: ByteCache[str, int] = ByteCache(10, 5)
+    cache.put("a", 1, 5)
+    cache.put("b", 2, 6)
+    assert cache.find("a") == 1
+    assert cache.find("b") is None
+    assert cache.bytes == 5
 
 
 def test_what_was_made_twice_at_once_is_kept_and_counted_once() -> None:
-    kept: Kept[str, int] = Kept(10, 5)
-    kept.keep("a", 1, 5)
-    kept.keep("a", 2, 5)
-    assert kept.find("a") == 1
-    assert kept.bytes == 5
+    cache: ByteCache[str, int] = ByteCache(10, 5)
+    cache.put("a", 1, 5)
+    cache.put("a", 2, 5)
+    assert cache.find("a") == 1
+    assert cache.bytes == 5
 
 
 def definition(nodes: int, size: int) -> bytes:
@@ -105,22 +105,22 @@ def made(count: int, nodes: int, size: int) -> tuple[Plans, int]:
 
 def test_plans_with_large_parameters_are_bounded_in_bytes() -> None:
     kept, size = made(100, 1, MIB - 100)
-    assert size < SLACK * plans.KEPT_BYTES, size
-    assert kept._kept.bytes <= plans.KEPT_BYTES
-    assert len(kept._kept) > 1, "the last ones are kept"
+    assert size < SLACK * plans.CACHE_BYTES, size
+    assert kept._cache.bytes <= plans.CACHE_BYTES
+    assert len(kept._cache) > 1, "the last ones are kept"
 
 
 def test_plans_of_single_nodes_are_bounded_in_bytes() -> None:
     kept, size = made(8_000, 1, 32)
-    assert size < SLACK * plans.KEPT_BYTES, size
-    assert len(kept._kept) > 1, "the last ones are kept"
+    assert size < SLACK * plans.CACHE_BYTES, size
+    assert len(kept._cache) > 1, "the last ones are kept"
 
 
 def test_plans_of_many_small_nodes_are_bounded_in_bytes() -> None:
     kept, size = made(40, 1_000, 32)
-    assert size < SLACK * plans.KEPT_BYTES, size
-    assert kept._kept.bytes <= plans.KEPT_BYTES
-    assert len(kept._kept) > 1, "the last ones are kept"
+    assert size < SLACK * plans.CACHE_BYTES, size
+    assert kept._cache.bytes <= plans.CACHE_BYTES
+    assert len(kept._cache) > 1, "the last ones are kept"
 
 
 def test_an_equal_definition_is_planned_once() -> None:
@@ -167,8 +167,8 @@ def test_ended_runs_with_large_results_are_bounded_in_bytes() -> None:
             run = await kept.run(row(number))
             assert run.status == "succeeded"
 
-    assert (size := taken(work)) < SLACK * ended_runs.KEPT_BYTES, size
-    assert len(kept._kept) > 1, "the last ones are kept"
+    assert (size := taken(work)) < SLACK * ended_runs.CACHE_BYTES, size
+    assert len(kept._cache) > 1, "the last ones are kept"
 
 
 def test_ended_runs_with_small_results_are_bounded_in_bytes() -> None:
@@ -179,7 +179,7 @@ def test_ended_runs_with_small_results_are_bounded_in_bytes() -> None:
         for number in range(12_000):
             await kept.run(row(number))
 
-    assert (size := taken(work)) < SLACK * ended_runs.KEPT_BYTES, size
+    assert (size := taken(work)) < SLACK * ended_runs.CACHE_BYTES, size
 
 
 def row(number: int) -> RunRow:
