@@ -35,8 +35,6 @@ BOUNDARIES: frozenset[str] = frozenset(
 CLOCK = "src/astraflow/clock.py"
 
 BANNED_MODULES = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "managers"}
-BANNED_WORDS = {"job", "jobs", "execution", "executions", "helper", "helpers", "util", "manager"}
-BANNED_NAMES = {"data"}
 MARKERS = ["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"]
 HOSTS = [
     "pypi" + ".org",
@@ -268,17 +266,6 @@ def unknown_code(source: Source) -> list[str]:
     return [f"unknown code: {code}" for code in sorted(found - CATALOGUE.keys())]
 
 
-def word_outside_the_glossary(source: Source) -> list[str]:
-    if not source.is_product:
-        return []
-    found = {
-        name
-        for name in _defined_names(source.tree)
-        if name in BANNED_NAMES or BANNED_WORDS & set(_words(name))
-    }
-    return [f"not a word of the glossary: {name}" for name in sorted(found)]
-
-
 RULES: list[Rule] = [
     module_too_long,
     function_too_long,
@@ -296,7 +283,6 @@ RULES: list[Rule] = [
     lacks_future_annotations,
     lacks_exports,
     unknown_code,
-    word_outside_the_glossary,
 ]
 
 
@@ -342,15 +328,6 @@ def _is_elif(orelse: list[ast.stmt]) -> bool:
     return len(orelse) == 1 and isinstance(orelse[0], ast.If)
 
 
-def _defined_names(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.name
-        elif isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-
-
-def _words(name: str) -> list[str]:
+def words_of(name: str) -> list[str]:
+    """The words of an identifier, in small letters."""
     return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)]
