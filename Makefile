@@ -83,7 +83,7 @@ shells: setup ## simulate on a real store (SEEDS_B=300) and with the real shells
 	PYTHONHASHSEED=0 $(PY) -m tests.sim --tier B --seeds $(SEEDS_B) --from $(FROM)
 	PYTHONHASHSEED=0 $(PY) -m tests.sim --tier C --seeds $(SEEDS_C) --from $(FROM)
 
-demo: setup ## tell one run of a workflow in a simulated world, with a crash in the middle of it
+demo: setup ## print one run of a workflow in a simulated world, with a crash in the middle of it
 	PYTHONHASHSEED=0 $(PY) -m tests.sim --demo
 
 sim-shrink: setup ## make the failing world SEED=k as small as it can be

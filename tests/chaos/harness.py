@@ -60,7 +60,7 @@ class Verdict:
     def is_clean(self) -> bool:
         return not any(self.problems.values())
 
-    def story(self) -> str:
+    def report(self) -> str:
         """Everything that went wrong, and the timeline."""
         wrong = [f"{name}: {one}" for name, found in self.problems.items() for one in found]
         return "\n".join([*wrong, *(f"{at:8.2f}  {text}" for at, text in self.timeline)])

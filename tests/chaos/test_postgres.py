@@ -28,5 +28,5 @@ def test_a_frozen_scheduler_is_replaced_and_cannot_write_when_it_wakes() -> None
         plan = Plan(SEED, 0.0, clients=4, script=_script, database_url=url)
         verdict = asyncio.run(run_chaos(plan))
     print("\n".join(verdict.figures.lines()))
-    assert verdict.is_clean, verdict.story()
+    assert verdict.is_clean, verdict.report()
     assert verdict.figures.nodes["succeeded"] > 0

@@ -26,7 +26,7 @@ async def _script(nemesis: Nemesis) -> None:
 def test_promises_hold_while_processes_are_killed_frozen_and_cut_off() -> None:
     verdict = asyncio.run(run_chaos(Plan(SEED, 0.0, clients=4, script=_script)))
     print("\n".join(verdict.figures.lines()))
-    assert verdict.is_clean, verdict.story()
+    assert verdict.is_clean, verdict.report()
     figures = verdict.figures
     assert figures.runs >= 4
     assert figures.nodes["succeeded"] > 0, "a run in which nothing succeeds proves nothing"

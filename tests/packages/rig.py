@@ -1,4 +1,4 @@
-"""A worker as far as packages are concerned: a real shelf, a real pool of hosts, a server on the loopback interface."""
+"""A worker as far as packages are concerned: a real index, a real pool of hosts, a server on the loopback interface."""
 
 from __future__ import annotations
 

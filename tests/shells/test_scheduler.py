@@ -145,7 +145,7 @@ def test_a_caller_that_gives_up_does_not_harm_the_run_it_asked_for() -> None:
 def test_a_slow_follower_reads_the_store_again_without_a_gap(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(feeds, "KEPT_BYTES", 50)
+    monkeypatch.setattr(feeds, "BUFFER_BYTES", 50)
 
     async def test(rig: Rig) -> None:
         run_id = await rig.submit("ok", "ok", "ok", "ok")
@@ -165,7 +165,7 @@ def test_a_follower_that_comes_when_nothing_serves_is_let_go() -> None:
         feed = Feed(rig.site.disk.store)
         feed.end()
         last = rig.site.mirror.runs[run_id].last_event
-        assert [pages async for pages in feed.pages(run_id, last)] == []
+        assert [pages async for pages in feed.segments(run_id, last)] == []
         assert [events async for events in feed.events(TENANT, 10**6)] == []
         assert feed.followers == 0
 

@@ -101,7 +101,7 @@ def report(tier: str, outcome: Outcome) -> None:
     seed = outcome.config.seed
     print(f"seed {seed}: {outcome.violation}")
     print(f"  {outcome.config.describe()}")
-    for line in outcome.story[:40]:
+    for line in outcome.timelines[:40]:
         print(f"  {line}")
     again = f"PYTHONHASHSEED=0 python -m tests.sim --tier {tier} --seed {seed}"
     print(f"  commit {_commit()}; repeat: {again}")
@@ -116,7 +116,7 @@ def _commit() -> str:
 
 def run_one(tier: str, seed: int, transcript: bool) -> int:
     outcome = TIERS[tier](seed, keep_transcript=transcript)
-    for line in [*outcome.transcript, outcome.config.describe(), *outcome.story]:
+    for line in [*outcome.transcript, outcome.config.describe(), *outcome.timelines]:
         print(line)
     print(
         f"seed {seed}: {outcome.violation or 'no violation'}, {outcome.steps} steps, "
@@ -130,11 +130,13 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, help="how many seeds to run")
     parser.add_argument("--from", dest="first", type=int, default=0, help="the first of them")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--seed", type=int, help="run this one and tell its story")
+    parser.add_argument(
+        "--seed", type=int, help="run this seed and print the timelines of what did not end"
+    )
     parser.add_argument("--transcript", action="store_true", help="with --seed: print every step")
     parser.add_argument("--shrink", type=int, help="find a smaller world that fails like this seed")
     parser.add_argument(
-        "--demo", action="store_true", help="tell one run, with faults, as it happens"
+        "--demo", action="store_true", help="print one run, with faults, as it happens"
     )
     parser.add_argument("--tier", choices=sorted(TIERS), default="A", help="what runs in the world")
     asked = parser.parse_args()

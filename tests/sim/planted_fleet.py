@@ -69,7 +69,7 @@ def cleanuplost() -> AbstractContextManager[Any]:
 
 
 def wishonce() -> AbstractContextManager[Any]:
-    """A wish is told once, and not again after a new session (against §5.7)."""
+    """An install intent is sent once, and not again after a new session (against §5.7)."""
     owe_packages = packages.owe_packages
 
     def broken(view: Any, worker: Any, *, is_first: bool) -> None:

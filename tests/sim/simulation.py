@@ -44,7 +44,7 @@ class Outcome:
     digest: str
     executions: int
     steps: int
-    story: list[str] = field(default_factory=list)
+    timelines: list[str] = field(default_factory=list)
     transcript: list[str] = field(default_factory=list)
 
 
@@ -177,8 +177,8 @@ class Simulation:
         if held is not None:
             raise Violation(*held)
 
-    def story(self) -> list[str]:
-        """The story of what did not end, for the report of a failure."""
+    def timelines(self) -> list[str]:
+        """The timelines of the tasks that did not end, for the report of a failure."""
         lines = []
         for run_id, run in self.store.runs.items():
             if run.is_finished:
@@ -246,6 +246,6 @@ def outcome_of(simulation: Simulation) -> Outcome:
         world.digest(),
         simulation.checkers.attempts.executions,
         world.steps,
-        simulation.story() if violation is not None else [],
+        simulation.timelines() if violation is not None else [],
         world.transcript or [],
     )

@@ -12,8 +12,6 @@ from itertools import pairwise
 from tests.tidy.rules import ROOT, Source, tracked, words_of
 
 GLOSSARY = ROOT / "docs" / "glossary.md"
-GENERATED = frozenset({"src/astraflow/client/blocking.py", "src/astraflow/client/blocking_apis.py"})
-"""The blocking client is made from the asynchronous one."""
 
 SHARED_CLASS_NAMES = {
     "Cancelled": "the SDK's public exception for a node's code, and the state of a task that it leads to",
@@ -129,7 +127,7 @@ def shared_class_names(sources: Iterable[Source]) -> list[str]:
     """The class names that several modules define, with those modules."""
     places = defaultdict(list)
     for source in sources:
-        for name in class_names(source) if source.name not in GENERATED else ():
+        for name in class_names(source):
             if not name.startswith("_") and name not in SHARED_CLASS_NAMES:
                 places[name].append(source.name)
     return [

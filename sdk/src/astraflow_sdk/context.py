@@ -212,7 +212,7 @@ class Context:
         if self.cancel_reason is not None:
             raise Cancelled(self.cancel_reason)
 
-    # -- telling ----------------------------------------------------------------------------
+    # -- feedback ---------------------------------------------------------------------------
 
     def progress(self, fraction: float, message: str | None = None) -> None:
         """How far it is, from 0 to 1. Of several in a short time only the last is told."""

@@ -26,7 +26,7 @@ __all__ = ["BlobServices", "open_blob_services"]
 _log: Final = logging.getLogger(__name__)
 
 TIDY_EVERY_S: Final = 3_600.0
-KEPT_S: Final = 24 * 3_600.0
+RETENTION_S: Final = 24 * 3_600.0
 """What nobody refers to is kept for a day: an upload under way must never be taken for a lost one."""
 
 
@@ -39,11 +39,11 @@ class BlobServices:
         copies: Copies,
         clock: Clock,
         *,
-        place: BlobLocation | None = None,
+        location: BlobLocation | None = None,
         ships: bool = False,
     ) -> None:
         """`ships`: whether the packages of the installation are published."""
-        self._place = place
+        self._location = location
         self._ships = ships
         self.repository = repository
         self.copies = copies
@@ -58,15 +58,15 @@ class BlobServices:
     def origin(self, url: str) -> None:
         self.repository.origin = self.copies.origin = url.rstrip("/")
 
-    async def check_place(self) -> None:
+    async def check_location(self) -> None:
         """Raises: Refused, when the blobs here are not those of the store; StoreError."""
-        if self._place is not None:
-            await self._place.check()
+        if self._location is not None:
+            await self._location.check()
 
     async def begin(self, claim: Claim) -> None:
-        """Serving begins. Raises: Refused, as `check_place`; StoreError."""
-        if self._place is not None:
-            await self._place.take(claim)
+        """Serving begins. Raises: Refused, as `check_location`; StoreError."""
+        if self._location is not None:
+            await self._location.take(claim)
         await self.repository.load(claim)
         if self._ships:
             await publish_shipped(self.repository)
@@ -75,13 +75,13 @@ class BlobServices:
         self.repository.let_go()
 
     async def tend(self) -> None:
-        """Tidy up, now and then. A place that does not answer is tried again the next time."""
+        """Sweep from time to time. A location that does not answer is retried at the next sweep."""
         time = ConfirmedTime(self._clock)
         while True:
             try:
-                await self.tidy(time.wall_ms() - int(KEPT_S * 1000))
+                await self.tidy(time.wall_ms() - int(RETENTION_S * 1000))
             except errors.AstraflowError as error:
-                _log.warning("blobs were not tidied: %s", error.message)
+                _log.warning("the sweep of blobs failed, and is retried later: %s", error.message)
             await asyncio.sleep(TIDY_EVERY_S)
 
     async def tidy(self, before_ms: int) -> int:
@@ -101,7 +101,7 @@ def open_blob_services(
     """The blob services that the settings name.
 
     Raises:
-        Refused: a key or the place for blobs cannot be used.
+        Refused: a key or the location of blobs cannot be used.
     """
     signer = UrlSigner(secret.reveal().encode(), clock)
     blobs = open_blobs(settings.blobs_url, settings.data_dir)
@@ -124,7 +124,9 @@ def open_blob_services(
     copies = Copies(
         store, blobs, signer, clock, current.note_copy, max_bytes=settings.max_artifact_bytes
     )
-    place = BlobLocation(store, blobs, settings.blobs_url or str(settings.data_dir / "blobs"))
-    services = BlobServices(repository, copies, clock, place=place, ships=settings.shipped_packages)
+    location = BlobLocation(store, blobs, settings.blobs_url or str(settings.data_dir / "blobs"))
+    services = BlobServices(
+        repository, copies, clock, location=location, ships=settings.shipped_packages
+    )
     services.origin = settings.public_url or ""
     return services

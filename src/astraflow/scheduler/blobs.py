@@ -63,7 +63,7 @@ class BlobInfo(msgspec.Struct, frozen=True):
 
 
 class Blobs:
-    """The blobs of one place. `folder` is None for a bucket."""
+    """The blobs of one location. `folder` is None for a bucket."""
 
     def __init__(self, store: ObjectStore, folder: Path | None = None) -> None:
         self._store = store
@@ -158,7 +158,7 @@ def open_blobs(url: str | None, data_dir: Path) -> Blobs:
     Credentials and the endpoint of a bucket come from the AWS_* environment.
 
     Raises:
-        Refused: the place cannot be used.
+        Refused: the location cannot be used.
     """
     if url is not None and url.startswith("s3://"):
         # A server on this machine, as tests and small sites have, speaks no TLS.
@@ -192,7 +192,7 @@ def _configured(place: str) -> Iterator[None]:
 
 @contextmanager
 def _speaking(done: str) -> Iterator[None]:
-    """Errors of a place for blobs, in our words."""
+    """Translate the errors of the blob library."""
     try:
         yield
     except FileNotFoundError as error:

@@ -7,8 +7,8 @@ newest final release does.
 Rule 1: a node type belongs to the package that first published it in the tenant; the types of `core` belong to `core`,
         and those of the installation's packages to these, unless the tenant had published them before. Then it does not
         get the package of the installation: what it has made keeps its meaning.
-Rule 2: a worker's word never outranks the repository. A manifest that a worker tells counts only while its name is not
-        that of the core or of a published package, and while none of its types belongs to one of those.
+Rule 2: a worker's report never outranks the repository. A manifest that a worker reports counts only while its name is
+        not that of the core or of a published package, and while none of its types belongs to one of those.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _Tenant:
 
 
 class Catalogs:
-    """One catalog for each tenant, made anew when something of it has changed."""
+    """One cached catalog for each tenant, made again when it has changed."""
 
     def __init__(self, core: Iterable[Manifest]) -> None:
         self._core = tuple(core)
@@ -94,7 +94,7 @@ class Catalogs:
         return self._shipped.generation + (0 if found is None else found.generation)
 
     def known(self, tenant: str) -> list[Known]:
-        """Everything that is not yanked: the core first, then what is published, then what workers may tell of."""
+        """Everything that is not yanked: the core first, then what is published, then what workers report."""
         found = self._tenants.get(tenant) or _Tenant()
         rows = [Known(manifest, True) for manifest in self._core]
         rows += [

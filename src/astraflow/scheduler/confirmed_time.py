@@ -1,4 +1,4 @@
-"""The wall clock, believed only after it has proved itself.
+"""The wall clock, used only after it has kept step with the monotonic clock.
 
 What is removed by its age is gone for good, and a wall clock may be wrong: set by hand, by a bad time server, by a
 machine that wakes up. So age is measured with a wall clock that has kept step with the monotonic clock for an hour. A

@@ -1,8 +1,8 @@
-"""The sockets of workers: what is put on them, and what waits because its worker does not read.
+"""The sockets of workers, and a send queue for each.
 
-Rule 1: a worker that does not read is sent no more than its socket has room for. The rest waits as it is, not yet
-        written out: of what is in a window the engine has the only copy anyhow.
-Rule 2: a tenant is counted when its worker has been let in; what somebody says of himself before that is no name.
+Rule 1: a worker that does not read is sent no more than its socket has room for. The rest waits in the queue, not yet
+        encoded: the engine holds the frames of a window anyway.
+Rule 2: a connection counts for a tenant when its worker is authenticated, not before.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ class Connection(Protocol):
         """Write these text messages, in order, in one go."""
 
     def room(self) -> int:
-        """How many bytes may still wait to be written. At 0 or less nothing is sent, and `drained` tells of more."""
+        """How many bytes the write buffer may still take. At 0 or less nothing is sent until `drained` is called."""
 
     def peer(self) -> str:
         """The address at the other end."""
 
     def admit(self) -> None:
-        """It is known who this is."""
+        """The worker is authenticated."""
 
     def close(self, code: int) -> None:
         """Close when what was sent is written."""
 
 
 class _Line:
-    """One connection, and what waits for it."""
+    """One connection and its send queue."""
 
     __slots__ = ("bytes_in", "bytes_out", "connection", "tenant", "waiting")
 
@@ -54,7 +54,7 @@ class _Line:
         self.bytes_out = 0
 
     def send(self, ts: str) -> None:
-        """As much of what waits as there is room for."""
+        """Send as much of the queue as there is room for."""
         waiting = self.waiting
         frames: list[bytes] = []
         room = self.connection.room()
@@ -72,7 +72,7 @@ class _Line:
 
 
 class Connections:
-    """All of one writer."""
+    """The connections of one writer."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Connections:
         self._lines[conn].bytes_in += size
 
     def forget(self, conn: Conn) -> bool:
-        """It is closed; False if that is known."""
+        """The socket is closed; False if the connection was forgotten before."""
         line = self._lines.pop(conn, None)
         if line is not None:
             self._tally(line)
@@ -126,7 +126,7 @@ class Connections:
             self._tally(line)
 
     def drained(self, conn: Conn, ts: str) -> None:
-        """There is room again."""
+        """The socket has room again."""
         line = self._lines.get(conn)
         if line is not None:
             line.send(ts)

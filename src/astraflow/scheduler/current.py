@@ -1,7 +1,7 @@
 """What serves now: the engine under the present claim, or the reason why there is none.
 
-It is made first, and given to everybody who needs the engine: the engine is thrown away and made anew when the store
-fails, while the parts of a scheduler live on.
+It is made first, and passed to every part that needs the engine. When the store fails, the engine is discarded and
+restored; the parts stay.
 """
 
 from __future__ import annotations

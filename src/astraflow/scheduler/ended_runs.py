@@ -26,15 +26,15 @@ TASK_BYTES: Final = 1_000
 """What a run takes, and each of its tasks, beside their bytes."""
 
 
-def facts_of(page: FactSegment) -> list[NumberedFact]:
-    """The facts of a page with the numbers of their first events."""
-    first = page.first
+def facts_of(segment: FactSegment) -> list[NumberedFact]:
+    """The facts of a segment with the numbers of their first events."""
+    first = segment.first
     facts: list[NumberedFact] = []
-    for line in page.body.split(b"\n"):
+    for line in segment.body.split(b"\n"):
         fact = decode_fact(line)
-        facts.append(NumberedFact(page.run_id, first, fact))
+        facts.append(NumberedFact(segment.run_id, first, fact))
         first += width(fact)
-    assert first == page.last + 1, f"a page of {page.run_id} does not hold what it says"
+    assert first == segment.last + 1, f"a segment of {segment.run_id} does not hold what it says"
     return facts
 
 
@@ -54,11 +54,11 @@ class EndedRuns:
         """The same, and their bytes."""
         facts: list[Fact] = []
         after = size = 0
-        while pages := await self._store.read_segments(run_id, after):
-            for page in pages:
-                facts.extend(map(decode_fact, page.body.split(b"\n")))
-                size += len(page.body)
-            after = pages[-1].last
+        while segments := await self._store.read_segments(run_id, after):
+            for segment in segments:
+                facts.extend(map(decode_fact, segment.body.split(b"\n")))
+                size += len(segment.body)
+            after = segments[-1].last
         return facts, size
 
     async def run(self, row: RunRow) -> RunRecord:

@@ -1,9 +1,10 @@
-"""The feed: what has been committed, for those who follow a run or a tenant while it happens.
+"""The feed: committed facts and events, for followers of a run or a tenant.
 
-Rule 1: only what is committed is ever shown. A follower first reads the store, then the pages that were committed since
-        it began; the two overlap and their numbers tell, so that nothing is missed and nothing comes twice (P17).
-Rule 2: a follower pulls. One that is slow costs at most `KEPT_BYTES` here; past that it reads the store again, so that
-        it loses nothing and delays nobody.
+Rule 1: a follower sees only what is committed. It first reads the store, then the segments that were committed since it
+        subscribed; the two overlap, and the numbers of the events show where, so that no event is missed or repeated
+        (P17).
+Rule 2: a follower pulls. The buffer of a slow one holds at most `BUFFER_BYTES`; past that it reads the store again, so
+        that it loses nothing and delays nobody.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ["Feed", "Subscription"]
 
 _T = TypeVar("_T")
 
-KEPT_BYTES: Final = 1024**2
+BUFFER_BYTES: Final = 1024**2
 """What is kept in memory for one follower; a fan-out of a thousand results is less."""
 
 READ_BYTES: Final = 1024**2
@@ -37,42 +38,42 @@ EVENT_BYTES: Final = 200
 class Subscription:
     """What was committed for one follower and not yet taken by it."""
 
-    __slots__ = ("_kept", "_size", "_wake", "has_overflown", "is_over")
+    __slots__ = ("_buffer", "_size", "_wake", "has_overflown", "is_over")
 
     def __init__(self) -> None:
-        self._kept: deque[FactSegment] = deque()
+        self._buffer: deque[FactSegment] = deque()
         self._size = 0
         self._wake = asyncio.Event()
         self.has_overflown = False
         self.is_over = False
 
-    def put(self, page: FactSegment) -> None:
+    def put(self, segment: FactSegment) -> None:
         self._wake.set()
         if self.has_overflown:
             return
-        self._kept.append(page)
-        self._size += len(page.body)
-        if self._size > KEPT_BYTES:
+        self._buffer.append(segment)
+        self._size += len(segment.body)
+        if self._size > BUFFER_BYTES:
             self.has_overflown = True
-            self._kept.clear()
+            self._buffer.clear()
             self._size = 0
 
     def end(self) -> None:
-        """The scheduler stops serving: whoever follows must come back."""
+        """The scheduler stops serving: the follower must reconnect."""
         self.is_over = True
         self._wake.set()
 
     async def take(self) -> list[FactSegment]:
-        """Wait for something; nothing if it has overflown or is over."""
+        """Wait for what is committed next; empty if the buffer has overflown or serving is over."""
         await self._wake.wait()
         self._wake.clear()
-        pages = list(self._kept)
-        self._kept.clear()
+        segments = list(self._buffer)
+        self._buffer.clear()
         self._size = 0
-        return pages
+        return segments
 
     def read_again(self) -> bool:
-        """Whether the store must be read, because more was committed than is kept."""
+        """Whether the store must be read, because the buffer has overflown."""
         was, self.has_overflown = self.has_overflown, False
         return was
 
@@ -93,7 +94,7 @@ class _TenantSubscription:
             return
         self.events.append(event)
         self.size += EVENT_BYTES + len(event.body)
-        if self.size > KEPT_BYTES:
+        if self.size > BUFFER_BYTES:
             self.has_overflown = True
             self.take()
 
@@ -103,7 +104,7 @@ class _TenantSubscription:
 
 
 class Feed:
-    """Fans committed pages and tenant events out to those who follow them."""
+    """Publishes committed segments and tenant events to their followers."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -115,12 +116,12 @@ class Feed:
     def followers(self) -> int:
         return sum(map(len, self._runs.values())) + sum(map(len, self._tenants.values()))
 
-    def publish(self, pages: Iterable[FactSegment], events: Iterable[TenantEvent]) -> None:
+    def publish(self, segments: Iterable[FactSegment], events: Iterable[TenantEvent]) -> None:
         """These are committed."""
         if self._runs:
-            for page in pages:
-                for subscription in self._runs.get(page.run_id, ()):
-                    subscription.put(page)
+            for segment in segments:
+                for subscription in self._runs.get(segment.run_id, ()):
+                    subscription.put(segment)
         if self._tenants:
             for event in events:
                 for listener in self._tenants.get(event.tenant, ()):
@@ -142,8 +143,8 @@ class Feed:
                 listener.is_over = True
                 listener.wake.set()
 
-    async def pages(self, run_id: str, after: int) -> AsyncGenerator[list[FactSegment], None]:
-        """Pages of a run beyond event `after`, in order, as they are committed. Endless: the caller
+    async def segments(self, run_id: str, after: int) -> AsyncGenerator[list[FactSegment], None]:
+        """Segments of a run beyond event `after`, in order, as they are committed. Endless: the caller
         knows the last event of a run when it sees it. Ends early only when serving ends."""
         with self._subscribed(run_id) as subscription:
             reads_store = True
@@ -154,7 +155,7 @@ class Feed:
                     if stored:
                         after = stored[-1].last
                         yield stored
-                fresh = [page for page in await subscription.take() if page.last > after]
+                fresh = [segment for segment in await subscription.take() if segment.last > after]
                 reads_store = subscription.read_again()
                 if fresh and not reads_store:
                     after = fresh[-1].last

@@ -1,9 +1,9 @@
-"""The life of a scheduler, from start to stop.
+"""The life cycle of a scheduler, from start to stop.
 
 Rule 1: it serves under one claim at a time. When the store fails it lets everything go and starts over from what is
         stored; meanwhile it says that it is not ready, and why.
 Rule 2: a failure that an operator must look at ends it: a disk that cannot flush is not tried again.
-Rule 3: an engine that failed is made anew from what is stored. If it is known at what it failed, that is kept out
+Rule 3: an engine that failed is restored from the store. If it is known at what it failed, that is kept out
         (`frame_quarantine.py`); if not, and it happens again and again, the scheduler ends.
 """
 
@@ -77,7 +77,7 @@ class Lifecycle:
         await store.open()
         try:
             if self._blobs is not None:
-                await self._blobs.check_place()  # a standby that could not serve says so now
+                await self._blobs.check_location()  # a standby that could not serve says so now
             while True:
                 await self._serve()
         finally:
@@ -116,7 +116,9 @@ class Lifecycle:
             if error.code.code not in PASSING:
                 raise
             self._current.explain(f"the store failed: {error.message}")
-            _log.warning("starting over: %s", error.message, extra={"code": error.code.code})
+            _log.warning(
+                "restarting from the store: %s", error.message, extra={"code": error.code.code}
+            )
             await asyncio.sleep(START_OVER_S)
 
     async def _stand_by(self) -> None:
@@ -127,7 +129,7 @@ class Lifecycle:
 
     async def _after_failure(self, failure: EngineFailed, served_s: float) -> None:
         """Go on with another engine, unless that leads nowhere."""
-        self._current.explain("an engine failed: starting over")
+        self._current.explain("an engine failed: restarting from the store")
         if failure.is_known:
             return
         self._failures = 1 if served_s >= FAILURES_APART_S else self._failures + 1

@@ -253,7 +253,7 @@ class Repository:
             version=manifest.version,
         )
         if verdict.warning is not None:
-            _log.warning("published all the same: %s", verdict.warning, extra={"tenant": tenant})
+            _log.warning("published with a warning: %s", verdict.warning, extra={"tenant": tenant})
         return PackageRow(
             tenant=tenant,
             name=manifest.name,

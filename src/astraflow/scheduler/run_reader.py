@@ -164,11 +164,11 @@ class RunReader:
         calls: dict[int, CallOpened] = {}
         if after and Feature.MIDDLEWARE in plan.features:
             calls = await self._ended.calls(run_id)
-        async with aclosing(self._feed.pages(run_id, after)) as batches:
-            async for pages in batches:
+        async with aclosing(self._feed.segments(run_id, after)) as batches:
+            async for segments in batches:
                 events: list[Event] = []
                 fact: object = None
-                for numbered in (one for page in pages for one in facts_of(page)):
+                for numbered in (one for segment in segments for one in facts_of(segment)):
                     fact = numbered.fact
                     if isinstance(fact, CallOpened):
                         calls[fact.task] = fact
@@ -187,11 +187,11 @@ class RunReader:
         await self.get_row(tenant, run_id)
         found: list[NumberedFact] = []
         while len(found) < limit:
-            pages = await self._store.read_segments(run_id, after)
-            if not pages:
+            segments = await self._store.read_segments(run_id, after)
+            if not segments:
                 break
-            found += (one for page in pages for one in facts_of(page) if one.first > after)
-            after = pages[-1].last
+            found += (one for segment in segments for one in facts_of(segment) if one.first > after)
+            after = segments[-1].last
         return found[:limit]
 
     async def node_facts(self, tenant: str, run_id: str, node_id: str) -> list[NumberedFact]:
@@ -204,12 +204,12 @@ class RunReader:
         tasks = {place} | {call for call in run.calls.values() if _is_of(run, call, place)}
         found: list[NumberedFact] = []
         after = 0
-        while pages := await self._store.read_segments(run_id, after):
-            for numbered in (one for page in pages for one in facts_of(page)):
+        while segments := await self._store.read_segments(run_id, after):
+            for numbered in (one for segment in segments for one in facts_of(segment)):
                 fact = numbered.fact
                 if concerns(fact, tasks) or isinstance(fact, CancelRequested):
                     found.append(numbered)
-            after = pages[-1].last
+            after = segments[-1].last
         return found
 
 

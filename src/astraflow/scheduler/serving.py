@@ -1,7 +1,7 @@
 """Serving: everything that lives as long as one claim on the store.
 
-It is made from the store alone, and thrown away whole when the store fails or another scheduler takes over: nothing in
-memory outlives what it was made from (engine Rule 4).
+It is restored from the store, and discarded whole when the store fails or another scheduler takes over, so that no
+state in memory outlives the claim (engine Rule 4).
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ async def _first_to_fail(endless: Sequence[Coroutine[None, None, None]]) -> None
     """Run endless tasks until one fails; end the others and raise what it failed with.
 
     Not a task group: when one of its tasks fails just as it is cancelled, a group forgets the cancel, and a scheduler
-    that was told to stop would start over.
+    that was told to stop would restart.
     """
     tasks = [asyncio.create_task(one) for one in endless]
     try:
@@ -173,7 +173,7 @@ async def open_serving(
     effects: ShellEffects,
     quarantine: FrameQuarantine | None = None,
 ) -> Serving:
-    """Take up what is stored: active runs where they stand, workers, submissions."""
+    """Restore what is stored: active runs, workers, submissions."""
     store, clock = parts.store, parts.clock
     ownership = Ownership(claim.epoch, claim.ttl_s, clock.now())
     gateway = Gateway(

@@ -1,4 +1,4 @@
-"""Workers that have not been there for long are forgotten, with what is kept about them.
+"""Remove workers that have not connected for a long time, with their rows.
 
 The row of a worker says when it was last seen; of one that stays connected it is written anew once a day, so that a
 restart of the scheduler does not make it look old.

@@ -1,14 +1,14 @@
 """The writer: the one task that owns an engine and its store. Commit, then speak.
 
-Everything that arrives is fed to the engine at once; what follows from it waits. The writer takes what has gathered,
-commits it in one transaction, and only then lets it be said. While it waits for the disk the next batch gathers by
-itself, so that a busy scheduler commits in groups and an idle one at once.
+Every input is fed to the engine at once. The writer takes the batch that has gathered, commits it in one transaction,
+and only then performs its effects. While it waits for the disk the next batch gathers, so that a busy scheduler commits
+in groups and an idle one at once.
 
-Heartbeats are answered without the writer (PROTOCOL §5.4): what the engine may say without a commit leaves in the same
-turn of the loop, whether or not a commit is under way.
+Heartbeats are answered without the writer (PROTOCOL §5.4): effects that need no commit are performed in the same turn
+of the loop, whether or not a commit is under way.
 
-When the engine fails at something, nothing more of it is said: it is thrown away like one whose commit failed, and the
-frame that it failed at is remembered (`frame_quarantine.py`).
+An engine that fails at an input is discarded like one whose commit failed, without performing its effects; the frame
+that it failed at is remembered (`frame_quarantine.py`).
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ class EngineFailed(Exception):
 
 
 class WriterGauge(Protocol):
-    """Who wants to know how the writer does."""
+    """Receives the measurements of the writer."""
 
     def committed(self, seconds: float, batch: Batch) -> None: ...
     def frames(self, tenant: str, received_bytes: int, sent_bytes: int) -> None: ...
     def lagged(self, seconds: float) -> None:
-        """So late did a timer of the engine come."""
+        """A timer of the engine fired so late."""
 
     def failed(self, kind: str) -> None:
         """A session, or a whole engine, was given up because of an error in handling its input."""
@@ -175,7 +175,7 @@ class Writer:
             self._let(lambda now, at: self.engine.closed(conn, now, at))
 
     def _judge(self, conn: str, envelope: Envelope) -> None:
-        """While engines have failed lately: let nothing in at which one did."""
+        """After a failure of an engine: check a frame against the quarantine before it is fed."""
         key = key_of(envelope)
         if self._quarantine.is_blocked(key[0], key[1], self._clock.now()):
             self.refuse(conn, errors.Unavailable(errors.INTERNAL, errors.INTERNAL.says))
@@ -188,7 +188,7 @@ class Writer:
             self._take(conn, envelope)
 
     def _take(self, conn: str, envelope: Envelope) -> None:
-        """Feed a frame to the engine. Whatever happens, the sender of it pays for it alone, if at all possible."""
+        """Feed a frame to the engine. An error costs only the session of its sender, if possible."""
         clock = self._clock
         if envelope.seq is not None:
             self._inputs.append(key_of(envelope))
@@ -204,7 +204,7 @@ class Writer:
         self._wake()
 
     def _let(self, change: Callable[[float, int], None]) -> None:
-        """Let the engine take something that no caller waits for."""
+        """Feed the engine an input that no caller waits for."""
         try:
             change(self._clock.now(), self._clock.wall_ms())
         except Exception as error:
@@ -212,7 +212,7 @@ class Writer:
         self._wake()
 
     def _fail(self, error: Exception) -> None:
-        """The engine may be half done with something: nothing of it may be said, shown or committed any more."""
+        """The state of the engine may be half changed: nothing of it may be sent, shown or committed any more."""
         is_known = isinstance(error, InputFailed)
         if isinstance(error, InputFailed):
             if error.frame_id is not None:
@@ -223,7 +223,7 @@ class Writer:
         else:
             self._quarantine.suspect(self._inputs)
             is_known = bool(self._inputs)
-        _log.error("the engine failed and is made anew: %s", error, exc_info=error)
+        _log.error("the engine failed and is restored from the store: %s", error, exc_info=error)
         self._gauge.failed("engine")
         self._failure = self._failure or EngineFailed(is_known=is_known)
         self._is_over = True
@@ -342,7 +342,7 @@ class Writer:
         return _Decided(batch, changes, inputs)
 
     async def _flush(self, decided: _Decided) -> None:
-        """Commit, then let it be said."""
+        """Commit, then perform the effects."""
         batch, changes = decided.batch, decided.changes
         if batch is None:
             return
@@ -402,7 +402,7 @@ class Writer:
         self.engine.tick(self._clock.now(), self._clock.wall_ms())
 
     def _wake(self) -> None:
-        """Something arrived: wake the writer, or, while it waits for the disk, say what may be said."""
+        """An input arrived: wake the writer, or, while it waits for the disk, perform what needs no commit."""
         self._has_work = True
         waiting = self._waiting
         if waiting is not None:

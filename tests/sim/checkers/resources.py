@@ -1,5 +1,5 @@
-"""Resources and packages: I16 (where a task goes), I18 (nothing leaks), I19 (every wish ends), I20 (rows), I25 (what
-was made again has been through all that lies between).
+"""Resources and packages: I16 (where a task goes), I18 (nothing leaks), I19 (every install intent ends), I20 (rows),
+I25 (what was made again has been through all that lies between).
 
 What workers really keep is known to the world alone. It is held against what the rows say, once all is quiet.
 """
@@ -184,15 +184,15 @@ class ResourceChecker:
         stored = {key: row for key, row in store.resources.items() if row.state not in GONE}
         if held != stored:
             return "I20", f"the rows of resources are not the view's: {stored} {held}"
-        wishes = {
+        intents = {
             one.key: msgspec.structs.replace(install_row(one), updated_at=0)
             for one in view.installs
         }
         rows = {
             key: msgspec.structs.replace(row, updated_at=0) for key, row in store.intents.items()
         }
-        if wishes != rows:
-            return "I20", f"the rows of wishes are not the view's: {rows} {wishes}"
+        if intents != rows:
+            return "I20", f"the rows of install intents are not the view's: {rows} {intents}"
         for tenant, key in view.affinity._records.keys() | store.affinities.keys():
             now, then = view.affinity.lookup(tenant, key), store.affinities.get((tenant, key))
             if now is None or then is None or now.worker_id != then.worker_id:

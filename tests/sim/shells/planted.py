@@ -95,7 +95,7 @@ def subscribelate() -> AbstractContextManager[Any]:
                     after = fresh[-1].last
                     yield fresh
 
-    return patch.object(Feed, "pages", broken)
+    return patch.object(Feed, "segments", broken)
 
 
 def nobarrier() -> AbstractContextManager[Any]:

@@ -59,7 +59,7 @@ class Followers:
         return None
 
     async def _follow(self, feed: Feed, run_id: str) -> None:
-        async with aclosing(feed.pages(run_id, self.last.get(run_id, 0))) as batches:
+        async with aclosing(feed.segments(run_id, self.last.get(run_id, 0))) as batches:
             async for pages in batches:
                 for page in pages:
                     last = self.last.get(run_id, 0)

@@ -192,7 +192,7 @@ def test_a_follower_that_does_not_read_costs_a_bound_in_bytes() -> None:
     subscription = Subscription()
     for number in range(1, 1_000):
         subscription.put(FactSegment("run", number, number, b"x" * 100_000))
-        assert sum(len(page.body) for page in subscription._kept) <= feed.KEPT_BYTES
+        assert sum(len(page.body) for page in subscription._buffer) <= feed.BUFFER_BYTES
     assert subscription.has_overflown
 
 
@@ -205,7 +205,7 @@ def test_a_listener_of_a_tenant_that_does_not_read_costs_a_bound_in_bytes() -> N
             for number in range(1, 1_000):
                 event = TenantEvent("acme", number, AT, "run.status", b"x" * 10_000)
                 all_events.publish((), [event])
-                assert sum(len(one.body) for one in listener.events) <= feed.KEPT_BYTES
+                assert sum(len(one.body) for one in listener.events) <= feed.BUFFER_BYTES
             assert listener.has_overflown
         await store.close()
 

@@ -4,5 +4,5 @@ A host is two processes. The **guard** is started by the worker, is as small as 
 It forks the **host** proper, which leads a session and a process group of its own. The guard holds the kernel timer of
 the fence and a life line to the worker; when the line closes, the fence passes or the host ends, it kills whatever is
 left below it and then ends as the host ended. Nothing that package code does inside the host (a blocked loop, a
-held interpreter lock, its own alarm clock, a daemon of its own) can keep the fence from holding.
+held interpreter lock, its own timer, a daemon of its own) can keep the fence from holding.
 """

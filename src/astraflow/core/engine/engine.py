@@ -13,7 +13,7 @@ Rule 1: commit, then speak. Nothing that depends on a fact leaves before `commit
 Rule 2: heartbeats are answered without a transaction: the lease they renew is not stored.
 Rule 3: one batch at a time, in order: the next is taken after `committed`. A batch without facts may still say what
         follows from the one before it (the ack of a report that came twice), so it must not overtake that one.
-Rule 4: an engine whose batch could not be committed is thrown away, with all its sessions, and made anew from
+Rule 4: an engine whose batch could not be committed is discarded, with all its sessions, and restored from
         the store. A commit whose outcome is unknown is first read back (R16).
 Rule 5: an engine that fails in the middle of an input is thrown away, too, because what it holds may be half done
         (`InputFailed` says whose input). One exception: when the session layer fails, before anything of a run is

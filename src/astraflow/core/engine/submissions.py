@@ -11,9 +11,9 @@ from typing import Final
 
 from astraflow.core import errors
 
-__all__ = ["KEPT_BYTES", "Submissions"]
+__all__ = ["MAX_BYTES", "Submissions"]
 
-KEPT_BYTES: Final = 32 * 1024**2
+MAX_BYTES: Final = 32 * 1024**2
 KEY_BYTES: Final = 600
 """What a submission takes, beside its key."""
 
@@ -23,7 +23,7 @@ _Place = tuple[str, str]
 class Submissions:
     """Which run a key made. Times are monotonic seconds."""
 
-    def __init__(self, keep_s: float, max_bytes: int = KEPT_BYTES) -> None:
+    def __init__(self, keep_s: float, max_bytes: int = MAX_BYTES) -> None:
         self._keep_s = keep_s
         self._max_bytes = max_bytes
         self._known: dict[_Place, tuple[str | None, str, float]] = {}

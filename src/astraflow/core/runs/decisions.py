@@ -210,7 +210,7 @@ def _cancel(decision: Decision, command: Cancel) -> None:
         return
     decision.record(CancelRequested(decision.at, command.by, command.reason))
     # What a worker may be running is stopped; all else ends at once. Tasks that become ready or doomed
-    # on the way are among those cancelled, so they are not taken up before the end.
+    # on the way are among those cancelled, so they are not advanced before the end.
     for index, task in enumerate(run.tasks):
         if task.is_held:
             decision.stop(index, "cancel", command.grace_ms)

@@ -38,7 +38,7 @@ from astraflow.core.workflow.plan import Feature, Plan, PlanNode
 __all__ = ["RECENT_FACTS", "RunRecord", "Task"]
 
 RECENT_FACTS: Final = 32
-"""How many of a run's last facts are kept for the story in an `InvalidTransition`."""
+"""How many of a run's last facts are kept for the timeline in an `InvalidTransition`."""
 
 _JOINING: Final = frozenset({Feature.JOIN_ANY, Feature.JOIN_ALL_DONE, Feature.ERROR_PORT})
 """Without these, a task is ready when all upstream succeeded and doomed when one did not."""
@@ -152,7 +152,7 @@ class RunRecord:
         self.open_tasks = len(self.tasks)
         self.calls: dict[tuple[int, int, str], int] = {}  # (parent, its attempt, request) → task
         self.failed: int | None = None  # the first task that failed: it names the run's error
-        # What the last fold brought about, for `decide` to take up: never stored, always drained.
+        # What the last fold brought about, for `decide` to advance: never stored, always drained.
         self.ready = [index for index, task in enumerate(self.tasks) if task.remaining == 0]
         self.answered: list[int] = []  # calls that have ended
         self.doomed: list[tuple[int, int]] = []  # (task that can never run, the task it is due to)
@@ -228,7 +228,7 @@ class RunRecord:
             )
         assert open_tasks == self.open_tasks, "the count of open tasks is not that of the tasks"
         assert not (self.is_terminal and open_tasks), "a finished run has open tasks"
-        assert not self.ready, "ready tasks were not taken up"
+        assert not self.ready, "ready tasks were not advanced"
         assert not self.doomed, "doomed tasks were not skipped"
         assert not self.answered, "ended calls were not answered"
 

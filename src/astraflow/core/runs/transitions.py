@@ -269,7 +269,7 @@ def _derive(run: RunRecord, index: int, upstream: Upstream) -> None:
 
 
 def fold(run: RunRecord, fact: Fact) -> None:
-    """Apply one fact. The caller then takes up `run.ready` and `run.doomed`."""
+    """Apply one fact. The caller then advances `run.ready` and `run.doomed`."""
     run.last_event += width(fact)
     run.recent.append(fact)
     if not isinstance(fact, TaskFact):

@@ -268,7 +268,7 @@ class PackageInstaller:
             self._woken.clear()
             await self._woken.wait()
 
-    # -- telling ----------------------------------------------------------------------------
+    # -- notices ----------------------------------------------------------------------------
 
     def _fail(
         self, key: Key, code: errors.Code, message: str, step: str, pointer: str | None = None

@@ -48,7 +48,7 @@ class ResourceDatabase:
             self._rows = self._open()
         except sqlite3.OperationalError as problem:
             raise errors.StoreError(
-                errors.STORE_UNAVAILABLE, f"the ledger of resources cannot be opened: {problem}"
+                errors.STORE_UNAVAILABLE, f"the database of resources cannot be opened: {problem}"
             ) from problem
         except sqlite3.DatabaseError as problem:
             _log.warning("resource database is corrupt and was renamed: %s", problem)
@@ -87,7 +87,7 @@ class ResourceDatabase:
             if self._rows.in_transaction:
                 self._rows.execute("ROLLBACK")
             raise errors.StoreError(
-                errors.STORE_UNAVAILABLE, f"the ledger of resources cannot be written: {problem}"
+                errors.STORE_UNAVAILABLE, f"the database of resources cannot be written: {problem}"
             ) from problem
 
     def close(self) -> None:

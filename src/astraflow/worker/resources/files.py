@@ -35,7 +35,7 @@ _UNSAFE: Final = re.compile(r"[^0-9A-Za-z._-]")
 
 
 def empty_trash(folder: Path) -> None:
-    """Delete what a worker's earlier boot has discarded. Before the ledger is opened, which needs room itself."""
+    """Delete what a worker's earlier boot has discarded. Before the database is opened, which needs room itself."""
     shutil.rmtree(folder / RESOURCES / TRASH, ignore_errors=True)
 
 

@@ -27,7 +27,7 @@ class ResourceIndex:
     """Entries and tombstones. `close` it."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
-        """Raises StoreError when the ledger cannot be opened."""
+        """Raises StoreError when the database cannot be opened."""
         self._database = ResourceDatabase(path)
         self._clock = clock
         self._by_id: dict[str, LocalResource] = {}

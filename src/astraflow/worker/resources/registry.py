@@ -75,7 +75,7 @@ class LocalResourceRegistry:
         """`folder` is the worker's; files are taken from below `source` only.
 
         Raises:
-            StoreError: the ledger cannot be opened.
+            StoreError: the database cannot be opened.
         """
         self.files = FileBackend(folder / RESOURCES, source)
         self.memory = MemoryBackend()

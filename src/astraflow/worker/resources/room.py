@@ -12,7 +12,7 @@ from astraflow.worker.resources.terms import ResourceLimits
 __all__ = ["Room", "rooms", "victims"]
 
 MAX_RESOURCES: Final = 100_000
-"""Entries at once: what a ledger is read through in a second."""
+"""The most entries: the database of so many is read in a second."""
 
 
 class Room(NamedTuple):

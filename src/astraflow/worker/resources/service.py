@@ -53,7 +53,7 @@ class ResourceService:
         clock: Clock,
         origin: Origin,
     ) -> None:
-        """Raises StoreError when the ledger cannot be opened."""
+        """Raises StoreError when the database cannot be opened."""
         self._interval_s = float(settings.resource_gc_interval_seconds)
         self._source = folder / DATA_FOLDER
         self._origin = origin

@@ -1,4 +1,4 @@
-"""A scheduler that starts from its store takes up every task where it stands."""
+"""A scheduler that starts from its store restores every task in its state."""
 
 from __future__ import annotations
 

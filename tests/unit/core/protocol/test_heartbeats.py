@@ -6,12 +6,12 @@ from astraflow.core.protocol import limits
 from astraflow.core.protocol.heartbeats import HeartbeatTracker
 
 
-def pulse() -> HeartbeatTracker:
+def tracker() -> HeartbeatTracker:
     return HeartbeatTracker(random.Random(1), 3.0)
 
 
 def test_jitter_only_shortens_the_interval() -> None:
-    beats = pulse()
+    beats = tracker()
     for n in range(100):
         beats.sent(f"h{n}", 10.0)
         assert beats.due_at is not None
@@ -19,7 +19,7 @@ def test_jitter_only_shortens_the_interval() -> None:
 
 
 def test_an_unanswered_heartbeat_is_overdue_after_three_seconds() -> None:
-    beats = pulse()
+    beats = tracker()
     assert not beats.is_overdue(1e9)
     beats.sent("h1", 10.0)
     assert not beats.is_overdue(12.9)
@@ -28,7 +28,7 @@ def test_an_unanswered_heartbeat_is_overdue_after_three_seconds() -> None:
 
 
 def test_an_answer_ends_the_waiting_for_earlier_ones() -> None:
-    beats = pulse()
+    beats = tracker()
     beats.sent("h1", 10.0)
     beats.sent("h2", 11.0)
     beats.sent("h3", 12.0)
@@ -40,7 +40,7 @@ def test_an_answer_ends_the_waiting_for_earlier_ones() -> None:
 
 
 def test_send_times_are_kept_for_a_while_and_bounded() -> None:
-    beats = pulse()
+    beats = tracker()
     for n in range(limits.SENT_TIMES_KEPT + 1):
         beats.remember(f"h{n}", float(n))
     assert beats.sent_at("h0") is None
@@ -49,7 +49,7 @@ def test_send_times_are_kept_for_a_while_and_bounded() -> None:
 
 
 def test_a_lost_link_ends_all_waiting_but_remembers_send_times() -> None:
-    beats = pulse()
+    beats = tracker()
     beats.sent("h1", 10.0)
     beats.stop()
     assert beats.deadline() is None
@@ -58,7 +58,7 @@ def test_a_lost_link_ends_all_waiting_but_remembers_send_times() -> None:
 
 
 def test_the_next_deadline_is_the_next_beat_once_all_is_answered() -> None:
-    beats = pulse()
+    beats = tracker()
     beats.sent("h1", 10.0)
     beats.answered("h1")
     assert beats.deadline() == beats.due_at

@@ -71,7 +71,7 @@ def call_that_nobody_made(run: RunRecord) -> None:
         (pending_on_nothing, "task 0 is pending on nothing"),
         (failed_untried, "task 0 failed more often than it was tried"),
         (lost_untried, "task 0 was lost more often than it was tried"),
-        (ready_left, "ready tasks were not taken up"),
+        (ready_left, "ready tasks were not advanced"),
         (doomed_left, "doomed tasks were not skipped"),
         (answers_left, "ended calls were not answered"),
         (call_that_nobody_made, "task 0 waits for other calls"),

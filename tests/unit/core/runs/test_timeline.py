@@ -1,4 +1,4 @@
-"""The story of a task, in words."""
+"""The timeline of a task in sentences."""
 
 from __future__ import annotations
 
