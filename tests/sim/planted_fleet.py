@@ -65,18 +65,18 @@ def noticelost() -> AbstractContextManager[Any]:
 
 def cleanuplost() -> AbstractContextManager[Any]:
     """A worker that was away is not told what has ended meanwhile (against §5.7)."""
-    return patch.object(sessions, "owe_cleanups", _nothing)
+    return patch.object(sessions, "resend_cleanups", _nothing)
 
 
 def wishonce() -> AbstractContextManager[Any]:
     """An install intent is sent once, and not again after a new session (against §5.7)."""
-    owe_packages = packages.owe_packages
+    reconcile_packages = packages.reconcile_packages
 
     def broken(view: Any, worker: Any, *, is_first: bool) -> None:
-        with patch.object(packages, "_tell", _nothing):
-            owe_packages(view, worker, is_first=is_first)
+        with patch.object(packages, "_send_intent", _nothing):
+            reconcile_packages(view, worker, is_first=is_first)
 
-    return patch.object(sessions, "owe_packages", broken)
+    return patch.object(sessions, "reconcile_packages", broken)
 
 
 @contextmanager
@@ -166,18 +166,18 @@ def listedstays() -> Iterator[None]:
 
 def removalonce() -> AbstractContextManager[Any]:
     """A removal is told once, and not again after a new session (against §5.7)."""
-    tell = packages._tell
-    owe_packages = packages.owe_packages
+    tell = packages._send_intent
+    reconcile_packages = packages.reconcile_packages
 
     def broken(told_view: Any, worker: Any, *, is_first: bool) -> None:
         def only_installs(one: Any, two: Any, intent: Any) -> None:
             if intent.target == "installed":
                 tell(one, two, intent)
 
-        with patch.object(packages, "_tell", only_installs):
-            owe_packages(told_view, worker, is_first=is_first)
+        with patch.object(packages, "_send_intent", only_installs):
+            reconcile_packages(told_view, worker, is_first=is_first)
 
-    return patch.object(sessions, "owe_packages", broken)
+    return patch.object(sessions, "reconcile_packages", broken)
 
 
 def rolloutforgotten() -> AbstractContextManager[Any]:

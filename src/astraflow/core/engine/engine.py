@@ -60,7 +60,7 @@ from astraflow.core.engine.operations import (
     undrain_worker,
 )
 from astraflow.core.engine.ownership import Ownership
-from astraflow.core.engine.placing import place, say_what_is_waited_for
+from astraflow.core.engine.placing import place, record_wait_reasons
 from astraflow.core.engine.queries import Queries
 from astraflow.core.engine.recovery import restore_run
 from astraflow.core.engine.reports import on_delivered, on_refused
@@ -188,7 +188,7 @@ class Engine:
     # -- starting ---------------------------------------------------------------------------
 
     def restore(self, plan: Plan, facts: Iterable[Fact], now: float, at: int) -> None:
-        """Take up an active run from the store; call for each before anything else."""
+        """Restore an active run from the store; call it for each run before anything else."""
         self._enter(now, at)
         restore_run(self.view, plan, facts)
         self._fail_unplaceable()
@@ -259,7 +259,7 @@ class Engine:
         """Let time pass. Call it when `deadline` is due, after everything readable was read."""
         self._enter(now, at)
         self._notice_stall(now)
-        self._fall_silent(now)
+        self._stop_answering(now)
         self.gateway.tick(now, at / 1000)
         self._take_events()
         if now >= self._listen_until:
@@ -271,7 +271,7 @@ class Engine:
         expire_affinities(self.view)
         if now >= self._say_waiting_at:
             self._say_waiting_at = now + self.view.settings.say_waiting_after_s
-            say_what_is_waited_for(self.view)
+            record_wait_reasons(self.view)
         self._fail_unplaceable()
 
     def deadline(self) -> float | None:
@@ -444,7 +444,7 @@ class Engine:
             self._listen_until = now + stall_s
             self.view.count("own stall noticed")
 
-    def _fall_silent(self, now: float) -> None:
+    def _stop_answering(self, now: float) -> None:
         """PROTOCOL §5.10: past its right to speak a scheduler "closes its sockets"."""
         if self.ownership.may_speak(now):
             self._is_silent = False
@@ -474,7 +474,7 @@ class Engine:
             on_delivered(view, event)
         elif isinstance(event, Acked):
             on_acked(view, event)
-            view.batch.effects += self._sending.take_owed(event.session_id)
+            view.batch.effects += self._sending.take_unsent(event.session_id)
         elif isinstance(event, HeartbeatArrived):
             stop = on_heartbeat(view, event)
             self.gateway.answer_heartbeat(event.session_id, event.frame_id, stop, view.now)
@@ -482,7 +482,7 @@ class Engine:
             on_register(view, event)
         elif isinstance(event, SessionEnded):
             on_session_ended(view, event)
-            self._sending.take_owed(event.session_id)
+            self._sending.take_unsent(event.session_id)
         elif isinstance(event, Missed):
             on_missed(view, event)
         elif isinstance(event, FrameRefused):

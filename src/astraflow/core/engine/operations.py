@@ -44,10 +44,10 @@ __all__ = [
     "drain_worker",
     "forget_worker",
     "install_on_worker",
-    "owe_drain",
     "rebind_run",
     "rebind_worker",
     "remove_from_worker",
+    "send_drain_intent",
     "undrain_worker",
 ]
 
@@ -58,11 +58,11 @@ def drain_worker(view: View, command: DrainWorker) -> None:
     view.record_worker(
         WorkerDrainRequested(command.tenant, view.at, command.worker_id, command.intent)
     )
-    owe_drain(view, worker)
+    send_drain_intent(view, worker)
     view.reconsider(worker)
 
 
-def owe_drain(view: View, worker: WorkerEntry) -> None:
+def send_drain_intent(view: View, worker: WorkerEntry) -> None:
     """Tell a worker that has a session that it is to drain."""
     if worker.drain is not None and worker.session_id is not None:
         view.batch.effects.append(SendDrain(worker.session_id, worker.drain))

@@ -45,7 +45,7 @@ __all__ = [
     "install_for",
     "on_install_due",
     "on_package_event",
-    "owe_packages",
+    "reconcile_packages",
     "request_install",
     "request_removal",
     "spread",
@@ -92,10 +92,10 @@ def _request(
         view.record_install(InstallConfirmed(*key))  # it is so already
     else:
         assert intent is not None
-        _tell(view, worker, intent)
+        _send_intent(view, worker, intent)
 
 
-def _tell(view: View, worker: WorkerEntry, intent: InstallIntent) -> None:
+def _send_intent(view: View, worker: WorkerEntry, intent: InstallIntent) -> None:
     """Tell a worker that has a session what is intended."""
     if worker.session_id is None:
         return
@@ -110,7 +110,7 @@ def _tell(view: View, worker: WorkerEntry, intent: InstallIntent) -> None:
     view.batch.effects.append(SendInstall(worker.session_id, intent.tenant, package))
 
 
-def owe_packages(view: View, worker: WorkerEntry, *, is_first: bool) -> None:
+def reconcile_packages(view: View, worker: WorkerEntry, *, is_first: bool) -> None:
     """A worker has registered: compare what it has with what is intended, and tell it what is missing.
 
     Only the first register of a session tells: what was sent in it is under way, and what the worker has let go of
@@ -125,7 +125,7 @@ def owe_packages(view: View, worker: WorkerEntry, *, is_first: bool) -> None:
             # Not yet, or no longer: a worker may have lost what it had.
             if intent.state != "wanted":
                 view.record_install(InstallReopened(*_of(view, intent)))
-            _tell(view, worker, intent)
+            _send_intent(view, worker, intent)
 
 
 def _of(view: View, intent: InstallIntent) -> tuple[str, int, str, str, str]:
@@ -137,7 +137,7 @@ def _of(view: View, intent: InstallIntent) -> tuple[str, int, str, str, str]:
 
 def on_package_event(view: View, tenant: str, worker_id: str, event: business.PkgEvent) -> None:
     key = (tenant, view.at, worker_id, event.name, event.version)
-    view.tell(PackageReported(*key, event.status, event.progress, bytes(event.details)))
+    view.record_note(PackageReported(*key, event.status, event.progress, bytes(event.details)))
     worker = view.workers.find(tenant, worker_id)
     if worker is not None and event.status in ("installed", "removed"):
         # Events are numbered, registers are not: an old register may have come after a newer one.
@@ -201,7 +201,7 @@ def on_install_due(view: View, key: InstallKey) -> None:
     intent = view.installs.find(key)
     worker = view.workers.find(key[0], key[1])
     if intent is not None and worker is not None and intent.state == "wanted":
-        _tell(view, worker, intent)
+        _send_intent(view, worker, intent)
 
 
 # -- on demand -----------------------------------------------------------------------------------

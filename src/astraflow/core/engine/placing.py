@@ -26,7 +26,7 @@ from astraflow.core.runs.facts import WaitReason
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.workflow.plan import ResourceRefValue
 
-__all__ = ["place", "say_what_is_waited_for", "why_no_place"]
+__all__ = ["place", "record_wait_reasons", "why_no_place"]
 
 PLACE_BUDGET = 2_000
 """How many tasks are looked at in one turn; then others have theirs: sessions, heartbeats, the API."""
@@ -217,7 +217,7 @@ def _wire_refs(
     )
 
 
-def say_what_is_waited_for(view: View) -> None:
+def record_wait_reasons(view: View) -> None:
     """Let tasks without a place say why (P2). Waiting for a slot is normal and is not said as a fact."""
     view.placing.look_again()
     said = 0

@@ -54,8 +54,8 @@ __all__ = [
     "note_copy",
     "on_cleanup_due",
     "on_resource_event",
-    "owe_cleanups",
     "rebuilds",
+    "resend_cleanups",
     "take_over_boot",
 ]
 
@@ -90,7 +90,7 @@ def on_resource_event(
         record = view.record_resource(ResourceClosed(*key))
     if event.error is not None:
         view.batch.effects.append(CopyFailed(record.key, event.error))
-    if _is_left_over(view, record):
+    if _is_orphaned(view, record):
         view.owe_cleanup(tenant, worker_id, record.scope)
 
 
@@ -144,7 +144,7 @@ def list_artifacts(
                 metadata=bytes(artifact.metadata),
             )
             view.record_resource(ResourceRegistered(*key, new))
-        _owe_copy(view, view.record_resource(ResourceListed(*key)))
+        _request_copy(view, view.record_resource(ResourceListed(*key)))
 
 
 def close_unlisted(
@@ -162,7 +162,7 @@ class _Wanted(msgspec.Struct):
     durable: bool = False
 
 
-def _owe_copy(view: View, record: ResourceRecord) -> None:
+def _request_copy(view: View, record: ResourceRecord) -> None:
     """A file that shall outlive its worker (`durable` in its metadata) is copied as soon as it is there."""
     if not view.settings.keeps_copies or record.blob is not None or record.package:
         return
@@ -221,7 +221,7 @@ def lose_pinned(view: View, demand: Demand) -> None:
         run = view.runs[entry.run_id]
         refs = refs_of(run, entry.task, bound_parameters(run, entry.task))
         pinned = [ref for ref in view.locate(run.tenant, refs) if ref.worker_id == demand.pin]
-        if _set_adrift(view, run.tenant, pinned):
+        if _unpin_if_copied(view, run.tenant, pinned):
             view.count("resource fetched from its copy")
             view.queue.forget(run.run_id, entry.task)
             view.enqueue(run, entry.task, 0.0)
@@ -229,7 +229,7 @@ def lose_pinned(view: View, demand: Demand) -> None:
             _lose(view, run, entry.task, pinned[0].resource_id, cause)
 
 
-def _set_adrift(view: View, tenant: str, refs: Sequence[ResourceRefValue]) -> bool:
+def _unpin_if_copied(view: View, tenant: str, refs: Sequence[ResourceRefValue]) -> bool:
     """Whether all of them have a copy, from which any worker can have them: then they no longer pin."""
     records = []
     for ref in refs:
@@ -300,20 +300,20 @@ def lost_ref(
 # -- what is asked of workers -------------------------------------------------------------------
 
 
-def _is_left_over(view: View, record: ResourceRecord) -> bool:
+def _is_orphaned(view: View, record: ResourceRecord) -> bool:
     """Whether it belongs to a run that has ended, and to nobody else."""
     is_of_run = record.run_id is not None and record.scope == record.run_id
     return is_of_run and record.run_id not in view.runs and not record.is_artifact
 
 
-def owe_cleanups(view: View, worker: WorkerEntry) -> None:
+def resend_cleanups(view: View, worker: WorkerEntry) -> None:
     """Tell a worker that is back what has ended meanwhile, and what somebody closed."""
     scopes = set()
     view.resources.worker_is_back(worker.tenant, worker.worker_id)
     for record in view.resources.of_worker(worker.tenant, worker.worker_id):
         if record.is_artifact:
-            _owe_copy(view, record)
-        if _is_left_over(view, record):
+            _request_copy(view, record)
+        if _is_orphaned(view, record):
             scopes.add(record.scope)
         elif record.state == "evicting":
             _ask_to_close(view, worker, record, "closed while the worker was away")
@@ -326,7 +326,7 @@ def on_cleanup_due(view: View, tenant: str, worker_id: str, scope: str) -> None:
     and it says nothing of what it lost before. So it is asked for each that is left."""
     worker = view.workers.find(tenant, worker_id)
     for record in view.resources.of_worker(tenant, worker_id):
-        if worker is not None and record.scope == scope and _is_left_over(view, record):
+        if worker is not None and record.scope == scope and _is_orphaned(view, record):
             view.count("cleanup asked again")
             _ask_to_close(view, worker, record, "its run has ended")
 

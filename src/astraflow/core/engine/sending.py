@@ -30,7 +30,7 @@ from astraflow.core.runs.commands import Refuse
 
 __all__ = ["Sending"]
 
-_Owed = SendNextResponse | AskWorker | SendInstall | SendExport
+_Unsent = SendNextResponse | AskWorker | SendInstall | SendExport
 
 
 class Sending:
@@ -39,16 +39,16 @@ class Sending:
     def __init__(self, view: View, gateway: Gateway) -> None:
         self._view = view
         self._gateway = gateway
-        self._owed: dict[str, list[_Owed]] = {}
+        self._unsent: dict[str, list[_Unsent]] = {}
         self._for_shell: list[ShellEffect] = []
 
     def take_shell_effects(self) -> list[ShellEffect]:
         effects, self._for_shell = self._for_shell, []
         return effects
 
-    def take_owed(self, session_id: str) -> list[_Owed]:
+    def take_unsent(self, session_id: str) -> list[_Unsent]:
         """What could not be sent on a session whose queue was full."""
-        return self._owed.pop(session_id, [])
+        return self._unsent.pop(session_id, [])
 
     def perform(self, effect: Effect, now: float, at: int) -> None:
         if isinstance(effect, SendDispatch):
@@ -116,7 +116,7 @@ class Sending:
             self._send_response(SendNextResponse(smaller, effect.session_id), now)
         except errors.Unavailable:
             self._view.count("answer not sent")
-            self._owed.setdefault(effect.session_id, []).append(effect)
+            self._unsent.setdefault(effect.session_id, []).append(effect)
 
     def _send(
         self,
@@ -129,7 +129,7 @@ class Sending:
             self._gateway.send(effect.session_id, frame_type, payload, None, now)
         except errors.Unavailable:
             self._view.count("frame not sent")
-            self._owed.setdefault(effect.session_id, []).append(effect)
+            self._unsent.setdefault(effect.session_id, []).append(effect)
         except errors.LocalProtocolError:
             self._view.count("frame that no worker could read")
 

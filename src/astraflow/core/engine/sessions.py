@@ -17,9 +17,9 @@ import msgspec
 from astraflow.core.dispatch import AttemptLease
 from astraflow.core.engine.calls import answer_ended_calls
 from astraflow.core.engine.effects import AcceptSession, SendStop
-from astraflow.core.engine.operations import owe_drain
-from astraflow.core.engine.packages import owe_packages
-from astraflow.core.engine.resources import UNHEARD, lose_sticky, owe_cleanups, take_over_boot
+from astraflow.core.engine.operations import send_drain_intent
+from astraflow.core.engine.packages import reconcile_packages
+from astraflow.core.engine.resources import UNHEARD, lose_sticky, resend_cleanups, take_over_boot
 from astraflow.core.engine.view import View
 from astraflow.core.fleet.affinity import AffinityRevived, AffinityStale
 from astraflow.core.fleet.workers import (
@@ -90,13 +90,13 @@ def on_register(view: View, event: RegisterArrived) -> None:
         _revive_affinities(view, worker)
     view.batch.effects.append(AcceptSession(event.session_id))
     if event.first:
-        owe_drain(view, worker)
-        owe_cleanups(view, worker)
+        send_drain_intent(view, worker)
+        resend_cleanups(view, worker)
         _reconcile(view, worker, event)
     if is_new_boot:
         for key in view.affinity.keys_of(event.tenant, event.worker):
             lose_sticky(view, event.tenant, key, f"worker {event.worker} has started anew")
-    owe_packages(view, worker, is_first=event.first)
+    reconcile_packages(view, worker, is_first=event.first)
     view.reconsider(worker)
 
 
@@ -251,7 +251,7 @@ def on_missed(view: View, event: Missed) -> None:
     """PROTOCOL §5.4: "One missed heartbeat → WARN, two → DEGRADED (nothing new is sent)"."""
     view.count("heartbeat missed")
     who = (event.tenant, view.at, event.worker)
-    view.tell(HeartbeatMissed(*who, event.count))
+    view.record_note(HeartbeatMissed(*who, event.count))
     worker = view.workers.find(event.tenant, event.worker)
     if worker is None or worker.session_id != event.session_id:
         return

@@ -144,8 +144,8 @@ class View:
         self.batch.fleet.append(FleetChange(fact, after, self.cause))
         return after
 
-    def tell(self, fact: FleetFact) -> None:
-        """A fact that changes no record: it is kept for those who read."""
+    def record_note(self, fact: FleetFact) -> None:
+        """Record a fact that changes no record: readers see it as an event."""
         self.batch.fleet.append(FleetChange(fact, None, self.cause))
 
     def audit(
@@ -159,7 +159,7 @@ class View:
         session_id: str = "",
     ) -> None:
         """Keep who did what, with the facts of the same batch (PROTOCOL §6); `code`: why it was refused."""
-        self.tell(Audited(tenant, self.at, who, action, corr, code, worker_id, session_id))
+        self.record_note(Audited(tenant, self.at, who, action, corr, code, worker_id, session_id))
 
     # -- what becomes true of runs ---------------------------------------------------------------
 

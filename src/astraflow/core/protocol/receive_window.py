@@ -29,13 +29,13 @@ class ReceiveWindow(Generic[F]):
     """
 
     __slots__ = (
+        "_ack_requested",
         "_buffer",
         "_done",
-        "_now_please",
-        "_owed",
         "_owed_since",
         "_quarter",
         "_size",
+        "_unacked",
         "committed",
         "counters",
         "delivered",
@@ -47,9 +47,9 @@ class ReceiveWindow(Generic[F]):
         self._quarter = max(1, size // 4)
         self._buffer: dict[int, F] = {}
         self._done: set[int] = set()
-        self._owed = 0
+        self._unacked = 0
         self._owed_since: float | None = None
-        self._now_please = False
+        self._ack_requested = False
         self.delivered = -1
         self.committed = -1
         self.counters = {"duplicates": 0, "beyond_window": 0, "out_of_order": 0}
@@ -62,17 +62,17 @@ class ReceiveWindow(Generic[F]):
         """
         if self._is_duplicate(seq):
             self.counters["duplicates"] += 1
-            self._now_please = True
+            self._ack_requested = True
             return []
         if not self.has_room_for(seq):
             self.counters["beyond_window"] += 1
-            self._now_please = True
+            self._ack_requested = True
             return []
-        self._owed += 1
+        self._unacked += 1
         if seq != self.delivered + 1:
             self._buffer[seq] = frame
             self.counters["out_of_order"] += 1
-            self._now_please = True
+            self._ack_requested = True
             return []
         self.delivered = seq
         if not self._buffer:
@@ -84,7 +84,7 @@ class ReceiveWindow(Generic[F]):
         self._must_be_delivered(seq)
         if seq <= self.committed:
             return
-        self._owed += 1
+        self._unacked += 1
         if seq != self.committed + 1:
             self._done.add(seq)
             return
@@ -106,7 +106,7 @@ class ReceiveWindow(Generic[F]):
 
     def ask(self) -> None:
         """The peer asked for an ack: it is due at once."""
-        self._now_please = True
+        self._ack_requested = True
 
     def ack_due(self, now: float) -> bool:
         """Whether `ack` must be sent now.
@@ -114,9 +114,9 @@ class ReceiveWindow(Generic[F]):
         "At the latest after 10 ms or a quarter window, at once on a gap, a duplicate, or
         `ack.request`." The 10 ms begin with the first call that finds something owed.
         """
-        if self._now_please or self._owed >= self._quarter:
+        if self._ack_requested or self._unacked >= self._quarter:
             return True
-        if not self._owed:
+        if not self._unacked:
             return False
         if self._owed_since is None:
             self._owed_since = now
@@ -124,7 +124,7 @@ class ReceiveWindow(Generic[F]):
 
     def is_ack_owed(self) -> bool:
         """Whether an ack would tell the peer something new: it may ride along with a frame."""
-        return self._now_please or self._owed > 0
+        return self._ack_requested or self._unacked > 0
 
     def deadline(self) -> float | None:
         """When an owed ack is due; None if none is owed, or `ack_due` was not yet asked."""
@@ -132,9 +132,9 @@ class ReceiveWindow(Generic[F]):
 
     def ack(self) -> Ack:
         """The ack to send now; nothing is owed after it."""
-        self._owed = 0
+        self._unacked = 0
         self._owed_since = None
-        self._now_please = False
+        self._ack_requested = False
         committed = self.committed
         return Ack(None if committed < 0 else committed, self._bitmap(), self._size)
 

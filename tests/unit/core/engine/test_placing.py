@@ -485,7 +485,7 @@ class TestWaiting:
         assert entry is not None
         rig.engine.view.workers.free_slot(entry, "t.node")
         rig.turn(1.5)
-        placing.say_what_is_waited_for(rig.engine.view)
+        placing.record_wait_reasons(rig.engine.view)
         rig.engine.view.workers.take_slot(entry, "t.node")
         assert waits(rig) == []
         assert len(raw.of(business.Dispatch)) == 1
