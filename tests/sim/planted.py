@@ -20,7 +20,7 @@ from astraflow.core import errors
 from astraflow.core.agent import held_attempts
 from astraflow.core.agent.agent import Agent
 from astraflow.core.dispatch.leases import LeaseTable
-from astraflow.core.engine import engine, sessions, stopping
+from astraflow.core.engine import engine, sessions, timeouts
 from astraflow.core.engine.effects import CommitFrame
 from astraflow.core.engine.ownership import Ownership
 from astraflow.core.engine.settings import EngineSettings
@@ -237,7 +237,7 @@ def ackreissue() -> AbstractContextManager[None]:
         refuse = Refuse(lease.task, lease.attempt, lease.worker_id, code)
         view.decide(view.run_of(lease), refuse)
 
-    return _replaced(patch.object(stopping, "_withdraw", broken))
+    return _replaced(patch.object(timeouts, "_withdraw", broken))
 
 
 def latedispatch() -> AbstractContextManager[None]:
@@ -311,7 +311,7 @@ def lostcancel() -> AbstractContextManager[None]:
         return None
 
     return _replaced(
-        patch.object(sessions, "_rebind", rebind), patch.object(stopping, "_stop_due", overdue)
+        patch.object(sessions, "_rebind", rebind), patch.object(timeouts, "_stop_due", overdue)
     )
 
 

@@ -1,6 +1,6 @@
 """The life cycle of a scheduler, from start to stop.
 
-Rule 1: it serves under one claim at a time. When the store fails it lets everything go and starts over from what is
+Rule 1: it serves under one claim at a time. When the store fails it discards everything and restarts from what is
         stored; meanwhile it says that it is not ready, and why.
 Rule 2: a failure that an operator must look at ends it: a disk that cannot flush is not tried again.
 Rule 3: an engine that failed is restored from the store. If it is known at what it failed, that is kept out

@@ -4,7 +4,7 @@ Rule 1: everything that one batch decides is one transaction: facts, the rows of
         tenant's stream and the audit. So a reader never sees one of them without the others.
 Rule 2: a row of a run is written only when its status changes; what happens to its tasks is in the segments alone.
 Rule 3: the numbers of a tenant's stream are given here, and only here. They are gapless because a row writer whose
-        batch was not committed is thrown away with its engine.
+        batch was not committed is discarded with its engine.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class _Standing(msgspec.Struct):
 
 
 class RowWriter:
-    """Made from the store when an engine is made, and thrown away with it."""
+    """Restored from the store with an engine, and discarded with it."""
 
     def __init__(
         self, runs: Iterable[RunRow], workers: Iterable[WorkerRow], heads: dict[str, int]

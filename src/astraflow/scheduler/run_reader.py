@@ -13,7 +13,7 @@ from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.contract.runs import KeyHolder, Node, Run, RunWithoutNodes, WaitingFor
 from astraflow.core.engine.batch import NumberedFact
-from astraflow.core.engine.waiting import Reason
+from astraflow.core.engine.wait_reasons import Reason
 from astraflow.core.ids import NodeId
 from astraflow.core.runs.facts import (
     CallOpened,

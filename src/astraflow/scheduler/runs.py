@@ -70,7 +70,7 @@ class Runs:
         self._remember_s = remember_s
 
     async def submit(self, submission: Submission) -> SubmittedRun:
-        """Take a run in; when this returns it is durable (P1).
+        """Accept a run; when this returns it is durable (P1).
 
         Raises:
             InvalidDocument: with all problems of the definition.
@@ -155,7 +155,7 @@ class Runs:
         writer.execute(KeepAudit(tenant=tenant, by=by, what="cancel", corr=run_id))
 
     async def rebind(self, tenant: str, run_id: str, *, restart: bool, by: str) -> None:
-        """Forget where the run's tasks went before; with `restart`, what runs begins anew.
+        """Forget where the run's tasks went before; with `restart`, running attempts are restarted.
 
         Raises:
             NotFound: no such run.

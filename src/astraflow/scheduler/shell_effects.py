@@ -84,7 +84,7 @@ class ShellEffects:
             self._blobs.repository.note_active(effect.active)
 
     def _learn(self, tenant: str, raw: bytes) -> None:
-        """A worker tells of a package that it has. What cannot be taken is the worker's own business."""
+        """A worker reports a package that it has. A manifest that cannot be read is ignored."""
         # Our own digest: a worker that lies about it would keep the true manifest of others out.
         digest = hashlib.sha256(raw).hexdigest()
         try:

@@ -32,7 +32,7 @@ def forget_stale_workers(writer: Writer, keep_s: float | None, now_ms: int) -> N
     rows = writer.rows.workers.values()
     old = [row for row in rows if row.seen_at < noted]
     old.sort(key=lambda row: row.seen_at)
-    # One that starts over has another engine soon: the next sweep looks again.
+    # A scheduler that restarts has another engine soon: the next sweep looks again.
     with suppress(errors.Unavailable):
         for row in old[:PIECE_WORKERS]:
             is_stale = row.seen_at < cutoff

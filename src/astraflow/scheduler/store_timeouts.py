@@ -51,7 +51,7 @@ async def with_store_timeout(read: Awaitable[_T]) -> _T:
         async with asyncio.timeout(STORE_TIMEOUT_S):
             return await read
     except TimeoutError as error:
-        raise refusal("the store does not answer; nothing was taken in") from error
+        raise refusal("the store does not answer; the request was not accepted") from error
 
 
 async def until_durable(answer: asyncio.Future[_T]) -> _T:

@@ -229,7 +229,7 @@ class Writer:
         self._is_over = True
 
     async def submit(self, request: Callable[[object], SubmitRun]) -> tuple[str, int]:
-        """Take a run in; returns its id, and when it was taken in, once that is durable (P1)."""
+        """Accept a run; returns its id and when it was accepted, once that is durable (P1)."""
         at = self._clock.wall_ms()
         return await self._ask(self.engine.submit, request, at), at
 
@@ -239,7 +239,7 @@ class Writer:
     async def _ask(self, method: Any, request: Callable[[object], Any], at: int) -> str:
         self._check_serving()
         if self.silent_s() > STALL_TIMEOUT_S:
-            raise refusal("the store does not answer; nothing was taken in")
+            raise refusal("the store does not answer; the request was not accepted")
         answer: asyncio.Future[str] = self._loop.create_future()
         self._asked[answer] = None
         answer.add_done_callback(self._asked.pop)
@@ -259,7 +259,7 @@ class Writer:
             raise  # it is refused, and nothing has changed
         except Exception as error:
             self._fail(error)
-            raise refusal("the scheduler starts over; nothing was taken in") from error
+            raise refusal("the scheduler is restarting; the request was not accepted") from error
         finally:
             self._wake()
 
@@ -281,7 +281,7 @@ class Writer:
     def _check_serving(self) -> None:
         """An engine whose commit failed knows things that never became true: nothing of it may be shown or changed."""
         if self._is_over:
-            raise refusal("the scheduler starts over; nothing was taken in")
+            raise refusal("the scheduler is restarting; the request was not accepted")
 
     # -- the loop ---------------------------------------------------------------------------
 
@@ -442,7 +442,7 @@ class Writer:
         unanswered: list[asyncio.Future[Any]] = [*self._passing, *self._barriers, *self._asked]
         for waiting in unanswered:
             if not waiting.done():
-                waiting.set_exception(Undecided("the scheduler starts over"))
+                waiting.set_exception(Undecided("the scheduler is restarting"))
         self.feed.end()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from astraflow.core.agent.agent import Agent
-from astraflow.core.engine.waiting import Reasons
+from astraflow.core.engine.wait_reasons import Reasons
 from astraflow.core.protocol import business
 from astraflow.core.protocol.duplex import Duplex
 from astraflow.core.protocol.events import Delivered as GatewayDelivered

@@ -39,7 +39,7 @@ __all__ = [
 
 
 class SubmitRun(msgspec.Struct, frozen=True):
-    """A run to take in. `token` is whatever the shell needs to find its caller again.
+    """A run to accept. `token` is whatever the shell needs to find its caller again.
 
     `plan_id`, `definition`, `plan_body`, `name` and `workflow_version` are for the rows of the run.
     """
@@ -92,7 +92,7 @@ class KeepAudit(OperatorCommand, frozen=True, kw_only=True):
 
 
 class RebindRun(OperatorCommand, frozen=True, kw_only=True):
-    """Drop what binds the run to workers; with `restart`, what runs begins anew."""
+    """Drop what binds the run to workers; with `restart`, running attempts are restarted."""
 
     action: ClassVar[str] = "rebind"
     run_id: str
@@ -164,7 +164,7 @@ class ResourceCommand(OperatorCommand, frozen=True, kw_only=True):
 
 
 class CloseResource(ResourceCommand, frozen=True, kw_only=True):
-    """Have its worker let go of it; one that is away is told when it is back."""
+    """Have its worker remove it; a worker that is away gets the command when it is back."""
 
     action: ClassVar[str] = "resource.close"
 

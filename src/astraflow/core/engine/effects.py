@@ -129,7 +129,7 @@ class ReplyToCaller(ShellEffect, frozen=True):
 
 
 class LearnManifest(ShellEffect, frozen=True):
-    """A worker tells of a package that it brought along."""
+    """A worker reports a package that it brought along."""
 
     tenant: str
     manifest: bytes

@@ -15,9 +15,9 @@ Rule 3: one batch at a time, in order: the next is taken after `committed`. A ba
         follows from the one before it (the ack of a report that came twice), so it must not overtake that one.
 Rule 4: an engine whose batch could not be committed is discarded, with all its sessions, and restored from
         the store. A commit whose outcome is unknown is first read back (R16).
-Rule 5: an engine that fails in the middle of an input is thrown away, too, because what it holds may be half done
+Rule 5: an engine that fails in the middle of an input is discarded, too, because its state may be half changed
         (`InputFailed` says whose input). One exception: when the session layer fails, before anything of a run is
-        touched, only that session is half done, and only it is thrown away (`SessionFailed`, `abandon`).
+        touched, only that session is half changed, and only it is discarded (`SessionFailed`, `abandon`).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ from astraflow.core.engine.sessions import (
     on_session_ended,
 )
 from astraflow.core.engine.settings import EngineSettings
-from astraflow.core.engine.stopping import (
+from astraflow.core.engine.timeouts import (
     expire_affinities,
     expire_leases,
     lose_link,
@@ -231,7 +231,7 @@ class Engine:
             notice_links(self.view, self.gateway)
 
     def abandon(self, conn: str, now: float, at: int) -> None:
-        """Throw away a connection at whose frame the session layer failed, and its session.
+        """Discard a connection at whose frame the session layer failed, and its session.
 
         Raises: AssertionError, when there is more that is not whole; InputFailed.
         """
@@ -388,7 +388,7 @@ class Engine:
         return not self.view.batch.is_empty
 
     def committed(self, batch: Batch, now: float, at: int) -> None:
-        """The batch is durable: say what it allows to be said."""
+        """The batch is durable: perform its effects."""
         self._enter(now, at)
         for effect in batch.effects:
             self._sending.perform(effect, now, at)

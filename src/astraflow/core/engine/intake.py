@@ -16,7 +16,7 @@ __all__ = ["cancel_run", "submit_run"]
 
 
 def submit_run(view: View, request: SubmitRun) -> None:
-    """Take the run in, or answer a repeated submission with the run that it made (P3)."""
+    """Accept the run, or answer a repeated submission with the run that it made (P3)."""
     try:
         run_id = _submit(view, request)
     except errors.AstraflowError as error:

@@ -105,7 +105,7 @@ def rebind_worker(view: View, command: RebindWorker) -> None:
 
 
 def rebind_run(view: View, command: RebindRun) -> None:
-    """Drop the run's bindings and the affinity keys that it uses; with `restart`, what runs begins anew.
+    """Drop the run's bindings and the affinity keys that it uses; with `restart`, running attempts are restarted.
 
     Raises: NotFound: no such active run.
     """

@@ -6,7 +6,7 @@ A shell that gives something of it out waits for the writer's barrier first.
 from __future__ import annotations
 
 from astraflow.core.engine.view import View
-from astraflow.core.engine.waiting import Reason, Reasons
+from astraflow.core.engine.wait_reasons import Reason, Reasons
 from astraflow.core.fleet.installs import InstallIntent
 from astraflow.core.fleet.workers import WorkerEntry
 from astraflow.core.runs.run import RunRecord

@@ -1,4 +1,4 @@
-"""Resources that workers hold: what they tell of them, and what is asked of them.
+"""Resources that workers hold: what workers report about them, and the commands to workers.
 
 Rule 1: the worker is the one who knows. What it says of a resource is committed before it is acknowledged, and what it
         no longer has is lost to every task that waits for it, at once.
@@ -124,7 +124,7 @@ def list_artifacts(
     worker_id: str,
     artifacts: Sequence[business.ResultArtifact],
 ) -> None:
-    """An accepted result lists them: they outlive the run (a worker of another make may never have told of them)."""
+    """An accepted result lists them: they outlive the run (a worker of another make may never have reported them)."""
     for artifact in artifacts:
         if artifact.inline:
             continue

@@ -22,7 +22,7 @@ from astraflow.core.engine.effects import (
     SendStop,
     ShellEffect,
 )
-from astraflow.core.engine.stopping import take_back_unsent
+from astraflow.core.engine.timeouts import take_back_unsent
 from astraflow.core.engine.view import View
 from astraflow.core.protocol import business
 from astraflow.core.protocol.gateway import Gateway

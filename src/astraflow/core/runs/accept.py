@@ -1,4 +1,4 @@
-"""Taking a run in: a fresh one, or one that repeats part of an earlier one."""
+"""Accepting a run: a new one, or a re-run of part of an earlier one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making again what was lost: which tasks run anew when a resource is gone that a later task needs.
+"""Rebuilding a lost resource: which tasks run again when a resource is gone that a later task needs.
 
 The tasks upstream whose results name the resource made it, or handed it on. They run again, and so does everything
 between them and the task that needs it: a session in which nobody has logged in is not the session that was lost. The

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from astraflow.core.engine.waiting import Reason, Reasons
+from astraflow.core.engine.wait_reasons import Reason, Reasons
 from astraflow.core.protocol import business
 from astraflow.core.runs.facts import TaskWaiting
 from astraflow.core.runs.states import Lost

@@ -1,4 +1,4 @@
-"""Time passing: leases that end, dispatches nobody took, stops nobody confirmed, deadlines.
+"""Timeouts: leases that end, dispatches and stops that no worker acknowledged, deadlines of runs.
 
 Rule 1: a lease that has ended is proof (with the worker's own fence) that its attempt does not run.
 Rule 2: a dispatch that was not acknowledged in time is *withdrawn*, and given away only on proof (R6, PROTOCOL §5.5).
