@@ -11,7 +11,7 @@ from typing import Any
 
 from astraflow.core.workflow import core_manifest
 from astraflow.scheduler.catalogs import Catalogs
-from astraflow.scheduler.ended_runs import Archive
+from astraflow.scheduler.ended_runs import EndedRuns
 from astraflow.scheduler.plans import Plans
 from astraflow.store import open_store
 from tests.chaos.truth import Line
@@ -208,14 +208,14 @@ async def check_store(url: str, told: Iterable[Told]) -> list[str]:
     store = open_store(url)
     await store.open()
     try:
-        archive = Archive(store, Plans(store, Catalogs([core_manifest()])))
+        ended_runs = EndedRuns(store, Plans(store, Catalogs([core_manifest()])))
         found = [f"{row.run_id} is active in the store" for row in await store.active_runs()]
         for one in told:
             row = await store.find_run("default", one.run_id)
             if row is None:
                 found.append(f"{one.run_id} is not in the store")
                 continue
-            run = await archive.run(row)
+            run = await ended_runs.run(row)
             if one.views and row.status != one.views[-1]["status"]:
                 found.append(f"{one.run_id}: {row.status} in the store")
             found += [

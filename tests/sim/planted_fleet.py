@@ -18,7 +18,7 @@ from astraflow.core.engine import (
     reports,
     rollouts,
     sessions,
-    stopping,
+    timeouts,
     view,
 )
 from astraflow.core.fleet.affinity import AffinityTable
@@ -159,7 +159,7 @@ def listedstays() -> Iterator[None]:
     """Files that only a refused result lists stay where they are."""
     with (
         patch.object(reports, "close_unlisted", _nothing),
-        patch.object(stopping, "on_cleanup_due", _nothing),
+        patch.object(timeouts, "on_cleanup_due", _nothing),
     ):
         yield
 
