@@ -40,7 +40,8 @@ async def run_once(port: int, request: bytes) -> tuple[float, list[float]]:
     client = BenchClient(port)
     async with client.stream() as events:
         run_id = await client.submit(request)
-        started, times, is_over = perf_counter(), [], asyncio.Event()
+        times: list[float] = []
+        started, is_over = perf_counter(), asyncio.Event()
         asking = asyncio.create_task(health(port, times, is_over))
         await client.ended({run_id}, events)
         spent = perf_counter() - started

@@ -13,6 +13,7 @@ import itertools
 import tracemalloc
 import uuid
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -136,9 +137,9 @@ def us_a_node(shape: str, catalog: StaticCatalog) -> dict[tuple[str, int], list[
         for count in SIZES:
             repeats = SIZES[-1] // count
             works: dict[str, Callable[[], object]] = {
-                "decode": lambda count=count: decode_definition(raws[count]),
-                "plan": lambda count=count: plan_workflow(definitions[count], catalog),
-                "bare": lambda count=count: bare_loop(definitions[count]),
+                "decode": partial(decode_definition, raws[count]),
+                "plan": partial(plan_workflow, definitions[count], catalog),
+                "bare": partial(bare_loop, definitions[count]),
             }
             for name, work in works.items():
                 gc.collect()

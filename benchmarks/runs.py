@@ -8,7 +8,7 @@ from random import Random
 import msgspec
 
 from astraflow.core.runs import RunRecord, accept, decide
-from astraflow.core.runs.commands import LeaseTask, Report, Start
+from astraflow.core.runs.commands import LeaseTask, OutcomeStatus, Report, Start
 from astraflow.core.runs.facts import RunAccepted, TaskFailure, encode_fact
 from astraflow.core.workflow import StaticCatalog, core_manifest, decode_definition, plan_workflow
 from astraflow.core.workflow.plan import Plan
@@ -39,7 +39,7 @@ def live(plan: Plan, failures: int, stored: list[bytes] | None = None) -> RunRec
     for task in range(len(plan.nodes)):
         for attempt in range(1, failures + 2):
             is_last = attempt == failures + 1
-            status = "SUCCEEDED" if is_last else "FAILED"
+            status: OutcomeStatus = "SUCCEEDED" if is_last else "FAILED"
             error = None if is_last else ERROR
             for command in (
                 LeaseTask(task, "w1", 1, 30_000),

@@ -29,7 +29,7 @@ def operations() -> dict[str, Callable[[], object]]:
     ]
     bearers = ApiTokens(records)
     return {
-        "mint a session token": partial(tokens.mint, "s", "w", "acme", NOW),
+        "mint a session token": partial(tokens.mint, "s", "w", "acme", "t", NOW),
         "verify a session token": partial(tokens.verify, token, NOW),
         "verify one of 1,000 bearer tokens": partial(bearers.verify, "token 500", NOW),
         "refuse an unknown bearer token": partial(bearers.verify, "no such token", NOW),

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import obstore
 import pytest
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 obstore.put(MemoryStore(), "first", b"")
 
 # CI machines are shared and slow by turns: a deadline would fail for reasons not in the code.
-_COMMON = {
+_COMMON: dict[str, Any] = {
     "deadline": None,
     "print_blob": True,
     "database": DirectoryBasedExampleDatabase(ROOT / ".hypothesis" / "examples"),

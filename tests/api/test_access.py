@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,8 @@ from astraflow.api.access import host_name
 from astraflow.api.app import ROUTES
 from astraflow.api.routes import Route
 from astraflow.core.security.policy import Role
-from tests.api.rig import NODE_A, OTHER, Rig, definition, problem_of, serve, token_of
+from tests.api.rig import NODE_A, OTHER, Rig, definition, problem_of, serve
+from tests.api.scripted import token_of
 
 BODY = {"content": b"{}", "headers": {"content-type": "application/json"}}
 
@@ -76,7 +78,7 @@ def test_the_stream_is_refused_to_those_who_may_not_read() -> None:
     serve(test)
 
 
-BAD = {
+BAD: dict[str, Any] = {
     "none": {},
     "unknown": {"authorization": "Bearer nobody-knows-me"},
     "expired": {"authorization": "Bearer expired"},

@@ -16,7 +16,8 @@ from astraflow.client import AsyncClient, Client
 from astraflow.core import errors
 from astraflow.core.security.policy import Role
 from astraflow.packages import SigningKey
-from tests.api.rig import Rig, serve, token_of
+from tests.api.rig import Rig, serve
+from tests.api.scripted import token_of
 from tests.api.test_resources import holding
 from tests.repository.packing import pack, signed
 

@@ -21,7 +21,8 @@ from schemathesis.specs.openapi.checks import (
 from astraflow.api.app import ROUTES
 from astraflow.api.openapi import document
 from astraflow.core.security.policy import Role
-from tests.api.rig import Rig, definition, serving, token_of
+from tests.api.rig import Rig, definition, serving
+from tests.api.scripted import token_of
 
 schema = schemathesis.openapi.from_dict(document(ROUTES))
 CHECKS = [

@@ -11,7 +11,8 @@ import pytest
 
 from astraflow.core.security.policy import Role
 from astraflow.packages import SigningKey
-from tests.api.rig import NODE_A, OTHER, Rig, definition, problem_of, serve, token_of
+from tests.api.rig import NODE_A, OTHER, Rig, definition, problem_of, serve
+from tests.api.scripted import token_of
 from tests.repository.packing import pack, signed
 
 PATH = "/api/v1/packages"

@@ -17,8 +17,8 @@ import pytest
 
 from astraflow.clock import SystemClock
 from astraflow.core.security.policy import Role
-from tests.api.rig import OTHER, Rig, problem_of, serve, token_of
-from tests.api.scripted import ScriptedWorker
+from tests.api.rig import OTHER, Rig, problem_of, serve
+from tests.api.scripted import ScriptedWorker, token_of
 
 RESOURCES, ARTIFACTS = "/api/v1/resources", "/api/v1/artifacts"
 DEEP = "run-1/session A/frame-001"
@@ -219,7 +219,7 @@ def test_a_download_goes_on_only_in_the_same_content() -> None:
 
 
 def upload_path(rig: Rig, resource_id: str = "r", worker_id: str = "w1") -> str:
-    url = rig.scheduler.blobs.copies.upload_url(("default", worker_id, resource_id))
+    url: str = rig.scheduler.blobs.copies.upload_url(("default", worker_id, resource_id))
     return urlsplit(url).path
 
 

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -281,7 +283,7 @@ def test_a_body_that_says_that_it_is_too_large_is_refused_unread() -> None:
 
 
 def test_a_body_without_a_length_is_counted_while_it_arrives() -> None:
-    async def parts():  # type: ignore[no-untyped-def]
+    async def parts() -> AsyncIterator[bytes]:
         for _ in range(5):
             yield b" " * (1024 * 1024)
 
@@ -489,9 +491,9 @@ def test_logs_are_pages_of_what_nodes_said() -> None:
             path = f"{RUNS}/{run_id}/logs"
             for task, texts in ((first, ["one", "two", "three"]), (second, ["other"])):
                 task.say(*texts)
-                await rig.until(path, lambda body, last=texts[-1]: said(body)[-1:] == [last])
+                await rig.until(path, partial(ends_with, texts[-1]))
             first.say("four")
-            whole = await rig.until(path, lambda body: said(body)[-1:] == ["four"])
+            whole = await rig.until(path, partial(ends_with, "four"))
         assert said(whole) == ["one", "two", "three", "other", "four"]
         assert whole["nextCursor"] is None
         assert whole["items"][0]["channel"] == "stdout"
@@ -510,6 +512,10 @@ def test_logs_are_pages_of_what_nodes_said() -> None:
 
 def said(page: dict[str, Any]) -> list[str]:
     return [line["text"] for line in page["items"]]
+
+
+def ends_with(text: str, page: dict[str, Any]) -> bool:
+    return said(page)[-1:] == [text]
 
 
 def test_a_failed_run_in_a_list_says_why() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import httpx
 
 from astraflow.core.security.policy import Role
-from tests.api.rig import NODE_A, OTHER, WORKFLOW, Rig, serve, token_of
+from tests.api.rig import NODE_A, OTHER, WORKFLOW, Rig, serve
+from tests.api.scripted import token_of
 from tests.rawsocket import RawSocket, envelope
 
 CHAT = {"id": NODE_A, "type": "llm.chat", "parameters": {"model": "m", "prompt": "p"}}

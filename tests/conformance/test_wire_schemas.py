@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from astraflow.core.categories import Category, RetryCategory
 from astraflow.core.protocol import codec
 from astraflow.core.protocol.frame_table import FRAME_TYPES
-from astraflow.core.protocol.wire import Unreadable
+from astraflow.core.protocol.wire import Envelope, Unreadable
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent / "schemas"
 MODELS: Final = {name: row.payload for name, row in FRAME_TYPES.items()}
@@ -101,7 +101,7 @@ def test_a_schema_is_a_schema_and_has_examples(name: str) -> None:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_a_schema_has_exactly_the_fields_of_its_model(name: str) -> None:
-    model = codec.Envelope if name == ENVELOPE else MODELS[name]
+    model = Envelope if name == ENVELOPE else MODELS[name]
     fields = {field.encode_name: field.required for field in msgspec.structs.fields(model)}
     assert set(SCHEMAS[name]["properties"]) == set(fields)
     required = {field for field, is_required in fields.items() if is_required}

@@ -140,7 +140,7 @@ def _catalog() -> StaticCatalog:
 
 
 def _frame(frame_type: str, payload: Any, seq: int | None = None) -> bytes:
-    head = {
+    head: dict[str, object] = {
         "type": frame_type,
         "id": "01J8ZQ5T9GQ4X7V2N3M1K0HABC",
         "ts": NOW,

@@ -11,7 +11,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from astraflow.__main__ import main
+from astraflow.cli.main import main
 from astraflow.core import errors
 from astraflow.core.engine import engine, reports
 from astraflow.core.protocol.open_sessions import OpenSessions

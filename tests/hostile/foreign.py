@@ -104,8 +104,8 @@ class Foreign:
         self.seq, self.acked, self.taken = 0, -1, None
         self.say("control.heartbeat", {"attempts": []})
         unacked, self.unacked = self.unacked, []
-        for frame_id, kind, payload, corr in unacked:
-            self.tell(kind, payload, corr, frame_id)
+        for frame_id, frame_type, payload, corr in unacked:
+            self.tell(frame_type, payload, corr, frame_id)
 
     def say(self, kind: str, payload: Any, **more: Any) -> None:
         assert self._socket is not None
@@ -139,6 +139,7 @@ class Foreign:
         if kind == CLOSE:
             self.is_closed = True
             return None
+        taken: dict[str, Any] = got
         payload = got["payload"]
         self._note_ack(payload if got["type"] == "control.ack" else got.get("ack") or {})
         if got["type"] in ("control.error", "control.reset"):
@@ -151,7 +152,7 @@ class Foreign:
         if got["type"] == "biz.exec.dispatch" and not is_again:
             self.tell("biz.exec.result", self.answer(payload), payload["task_id"])
             self.done += 1
-        return got
+        return taken
 
     def _note_ack(self, ack: dict[str, Any]) -> None:
         number = ack.get("ack_seq", ack.get("seq"))

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -151,10 +152,10 @@ class Server:
             for part in ("", "/logs", "/artifacts", "/definition"):
                 self.get(f"runs/{run['runId']}{part}")
         for row in self.get("resources")["items"]:
-            quoted = urllib.request.quote(row["resourceId"], safe="")
-            self.get(f"resources/{quoted}?workerId={urllib.request.quote(row['workerId'])}")
+            quoted = urllib.parse.quote(row["resourceId"], safe="")
+            self.get(f"resources/{quoted}?workerId={urllib.parse.quote(row['workerId'])}")
         for worker in self.get("workers")["items"]:
-            self.get(f"workers/{urllib.request.quote(worker['workerId'], safe='')}")
+            self.get(f"workers/{urllib.parse.quote(worker['workerId'], safe='')}")
         assert self.status("/metrics") == 200
 
     def submit(self, value: Any = "x") -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ async def serve_runs(server: Server, worker: Foreign) -> None:
 
     for _ in range(RUNS):
         run_id = await asyncio.to_thread(server.submit)
-        await asyncio.to_thread(server.until, lambda run_id=run_id: has_ended(run_id))
+        await asyncio.to_thread(server.until, partial(has_ended, run_id))
         assert await asyncio.to_thread(server.status, "/healthz") == 200
     assert len(worker.accepts) == 1, "it never had to come back"
 

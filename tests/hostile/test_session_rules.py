@@ -121,7 +121,7 @@ def test_an_instance_id_may_use_all_that_is_allowed(server: Server) -> None:
 
 
 def test_a_lower_incarnation_is_refused_also_after_a_restart(tmp_path: Path) -> None:
-    def enter(incarnation: int) -> list[tuple[str, Any]]:
+    def enter(server: Server, incarnation: int) -> list[tuple[str, Any]]:
         return told(
             server.port,
             frame("clone", "control.handshake", hello("clone", incarnation=incarnation)),
@@ -129,11 +129,11 @@ def test_a_lower_incarnation_is_refused_also_after_a_restart(tmp_path: Path) -> 
         )
 
     with running(tmp_path) as server:
-        assert enter(7)[-1][0] == "control.session.accept"
-        assert_denied(enter(6))
+        assert enter(server, 7)[-1][0] == "control.session.accept"
+        assert_denied(enter(server, 6))
         server.restart()
-        assert_denied(enter(6))
-        assert enter(7)[-1][0] == "control.session.accept"
+        assert_denied(enter(server, 6))
+        assert enter(server, 7)[-1][0] == "control.session.accept"
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_unknown_and_foreign_reports_are_audited_alike(server: Server) -> None:
             run_id = await asyncio.to_thread(server.submit)
             await owner.until(lambda: bool(seen))
             named = {key: seen[0][key] for key in ("run_id", "task_id", "attempt")}
-            for kind, payload in (
+            reports: list[tuple[str, dict[str, Any]]] = [
                 ("biz.exec.result", {**named, "status": "SUCCEEDED"}),
                 (
                     "biz.exec.result",
@@ -256,7 +256,8 @@ def test_unknown_and_foreign_reports_are_audited_alike(server: Server) -> None:
                 ("biz.exec.feedback", {**named, "message": "m"}),
                 ("biz.exec.error", {**named, "code": "E.X"}),
                 ("biz.exec.next.request", {**named, "request_id": "q", "chain_index": 0}),
-            ):
+            ]
+            for kind, payload in reports:
                 thief.tell(kind, payload, payload["task_id"])
             await thief.until_acked()
             assert thief.errors == []

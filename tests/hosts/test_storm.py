@@ -40,8 +40,9 @@ def test_every_attempt_of_a_storm_ends_once_and_nothing_is_left(
     pids: set[int] = set()
 
     async def scene() -> None:
-        limits = {"max_hosts": 4, "min_grace_s": 0.0, "start_backoff_s": 0.0, "idle_timeout_s": 0.3}
-        async with staged(tmp_path, **limits) as stage:
+        async with staged(
+            tmp_path, max_hosts=4, min_grace_s=0.0, start_backoff_s=0.0, idle_timeout_s=0.3
+        ) as stage:
             killed: set[tuple[str, int]] = set()
             for number in range(ATTEMPTS):
                 task = f"t{number}"

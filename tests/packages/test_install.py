@@ -107,7 +107,7 @@ def test_a_closed_list_of_dependencies_is_taken_by_its_hashes(tmp_path: Path) ->
     installing(tmp_path, test)
 
 
-BROKEN = {
+BROKEN: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "raises when it is loaded": ({"code": "1 / 0"}, "E.PKG.INVALID", "probe", "ZeroDivisionError"),
     "lacks the handler": ({"code": "x = 1"}, "E.PKG.INVALID", "probe", "demo.say|not there"),
     "ends when it is loaded": (

@@ -11,7 +11,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 def start(
     folder: Path,
     server: Server,
-    requests: list[business.PkgInstall | business.PkgUninstall],
+    requests: Sequence[business.PkgInstall | business.PkgUninstall],
     *,
     point: str | None = None,
     limit: Callable[[], None] | None = None,
@@ -56,7 +56,7 @@ def start(
 async def boot(
     folder: Path,
     server: Server,
-    requests: list[business.PkgInstall | business.PkgUninstall],
+    requests: Sequence[business.PkgInstall | business.PkgUninstall],
     *,
     point: str | None = None,
     limit: Callable[[], None] | None = None,
@@ -210,8 +210,8 @@ def test_an_order_that_cannot_be_remembered_is_refused_and_the_worker_lives(tmp_
                 await rig.install(package(tmp_path, version="0.9"), "0.9")
                 install = rig.publish(package(tmp_path))
             asked = len(server.asked)
-            uninstall = business.PkgUninstall("demo", "0.9")
-            orders = [install, uninstall]
+            orders: list[business.PkgInstall | business.PkgUninstall] = [install]
+            orders.append(business.PkgUninstall("demo", "0.9"))
             code, lines = await boot(folder, server, orders, limit=_tiny_files, ends=2)
             assert code == 0
             assert [line.split()[:2] for line in lines] == [["1.0.0", "failed"], ["0.9", "failed"]]

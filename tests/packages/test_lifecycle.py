@@ -79,6 +79,12 @@ class _Busy:
     def attempts_of(self, name: str, version: str) -> int:
         return 1
 
+    def hosts_of(self, name: str, version: str) -> int:
+        return 1
+
+    def retire(self, name: str, version: str) -> None:
+        """Its hosts live as long as their attempt."""
+
 
 def test_an_install_takes_a_removal_back(tmp_path: Path) -> None:
     async def main() -> None:

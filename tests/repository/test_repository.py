@@ -252,7 +252,7 @@ def test_a_crash_between_blob_and_row_leaves_only_what_is_swept(tmp_path: Path) 
         await whole.begin()
         await whole.publish(pack())
         kept = whole.held()
-        broken = Place(Crashing(whole.store), tmp_path)  # type: ignore[arg-type]
+        broken = Place(Crashing(whole.store), tmp_path)
         await broken.begin()
         with pytest.raises(errors.StoreError):
             await broken.publish(pack("2.0.0"))

@@ -6,6 +6,7 @@ import hashlib
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ class TestRegistering:
             bench.source / "none",
             bench.source,
         ):
-            assert refusal(lambda path=path: bench.registry.register_file("a", path)) == (
+            assert refusal(partial(bench.registry.register_file, "a", path)) == (
                 "E.RESOURCE.INVALID"
             )
         assert outside.read_text() == "secret"

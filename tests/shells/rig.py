@@ -11,6 +11,8 @@ import msgspec
 from astraflow.core.errors import StoreError
 from astraflow.scheduler.runs import Submission
 from astraflow.scheduler.service import Scheduler
+from astraflow.store.rows import Changes
+from astraflow.store.store import Claim
 from tests.sim.loop import VirtualLoop, run_virtual
 from tests.sim.shells.config import Config, node_uid
 from tests.sim.shells.disk import Handle
@@ -110,13 +112,13 @@ def with_rig(test: Callable[[Rig], Awaitable[None]], **shape: Any) -> None:
         async with asyncio.TaskGroup() as group:
             site = Site(loop, Config(seed=1, **shape), group)
             rig = Rig(site)
-            commit = Handle.commit
 
-            async def gated(self: Handle, *args: Any) -> None:
-                await rig.pass_gate()
-                await commit(self, *args)
+            class GatedHandle(Handle):
+                async def commit(self, claim: Claim, number: int, changes: Changes) -> None:
+                    await rig.pass_gate()
+                    await super().commit(claim, number, changes)
 
-            site.handle_class = type("GatedHandle", (Handle,), {"commit": gated})
+            site.handle_class = GatedHandle
             with watched(site.checkers):
                 site.start()
                 await rig.until(lambda: site.schedulers[0].epoch > 0)

@@ -45,12 +45,13 @@ def test_heartbeats_are_answered_while_a_commit_hangs() -> None:
             await rig.submit("ok")
         await asyncio.sleep(rig.site.config.lease_s * 3)
         worker = rig.site.workers[0]
-        assert worker.hosts is not None
-        assert len(worker.hosts.running) == 1, "it was fenced, though its scheduler lives"
+        hosts = worker.hosts
+        assert hosts is not None
+        assert len(hosts.running) == 1, "it was fenced, though its scheduler lives"
         rig.let_go()
         await rig.until(scheduler.is_ready)
         await scheduler.runs.cancel(TENANT, run_id, "somebody")
-        await rig.until(lambda: not worker.hosts.running)
+        await rig.until(lambda: not hosts.running)
 
     with_rig(test)
 

@@ -44,7 +44,9 @@ def _run_chunk(
 ) -> tuple[list[Outcome], dict[str, int], int, float]:
     """Some seeds in one process: the failures, what was seen, executions, CPU seconds."""
     began = time.process_time()
-    failures, seen, executions = [], {}, 0
+    failures: list[Outcome] = []
+    seen: dict[str, int] = {}
+    executions = 0
     for seed in range(first, first + count):
         outcome = TIERS[tier](seed)
         executions += outcome.executions
@@ -57,7 +59,9 @@ def _run_chunk(
 
 def run_seeds(tier: str, first: int, count: int, jobs: int) -> int:
     """Run many seeds and print what they came to; the exit code."""
-    began, failures, seen, executions, cpu = time.monotonic(), [], {}, 0, 0.0
+    failures: list[Outcome] = []
+    seen: dict[str, int] = {}
+    began, executions, cpu = time.monotonic(), 0, 0.0
     chunks = [
         (tier, at, min(CHUNK, first + count - at)) for at in range(first, first + count, CHUNK)
     ]

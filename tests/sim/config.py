@@ -130,7 +130,16 @@ def _draw(seed: int) -> Config:
     second = Random(seed * 7919 + 18)
     faults = tuple(fault for fault in FAULTS if rng.random() < 0.5)
     is_large = rng.random() < 0.02
-    handlers = ("ok", "ok", "ok", "fail", "flaky", "crash", "refuse_skip", "chatty")
+    handlers: tuple[str, ...] = (
+        "ok",
+        "ok",
+        "ok",
+        "fail",
+        "flaky",
+        "crash",
+        "refuse_skip",
+        "chatty",
+    )
     handlers += ("slow", "long", "hang", "endless")
     if is_large:
         handlers = handlers[:8]  # two hundred slow tasks in a row take longer than the bound

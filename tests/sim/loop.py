@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any, TypeVar
 
 __all__ = ["Hang", "LoopClock", "VirtualLoop", "run_virtual"]
@@ -56,6 +56,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
     `on_idle` is called whenever nothing is left to do before time passes: what still waits then, waits rightly or has
     been forgotten.
     """
+
+    # What asyncio's loop has, and typeshed does not list.
+    _ready: Collection[asyncio.Handle]
+    _scheduled: list[asyncio.TimerHandle]
+    _stopping: bool
 
     def __init__(self) -> None:
         super().__init__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tests.sim.config import Config
@@ -38,7 +39,7 @@ class Nemesis:
 
     def start(self) -> None:
         every = self.config.crash_every_s
-        plan = (
+        plan: list[tuple[str, float, Callable[[], None]]] = [
             ("partition", 8.0, self._partition),
             ("cut", 6.0, self._cut),
             ("scheduler_crash", every, self._crash_scheduler),
@@ -52,9 +53,9 @@ class Nemesis:
             ("drain", 20.0, self._drain),
             ("store_split", 15.0, self._split_store),
             ("reregister", 2.0, self._reregister),
-        )
+        ]
         if self.config.resources:
-            plan += (("evict", 3.0, self._evict),)
+            plan.append(("evict", 3.0, self._evict))
         if self.config.resources and self.config.copies:
             self.world.after(self.world.delay(12.0), self._again, 12.0, self._stop_worker_for_long)
         if self.config.gone:
@@ -63,10 +64,10 @@ class Nemesis:
             if self.config.has(fault):
                 self.world.after(self.world.delay(mean), self._again, mean, act)
 
-    def _again(self, mean: float, act: object) -> None:
+    def _again(self, mean: float, act: Callable[[], None]) -> None:
         if self.is_over:
             return
-        act()  # type: ignore[operator]
+        act()
         self.world.after(self.world.delay(mean), self._again, mean, act)
 
     def heal(self) -> None:
@@ -166,7 +167,8 @@ class Nemesis:
 
     def _jump(self) -> None:
         seconds = self.world.rng.choice((3600.0, -3600.0, 86400.0, -86400.0))
-        self.world.rng.choice([*self.schedulers, *self.workers]).clock.jump(seconds)
+        clocks = [one.clock for one in self.schedulers] + [one.clock for one in self.workers]
+        self.world.rng.choice(clocks).jump(seconds)
 
     def _split_store(self) -> None:
         """A scheduler that reaches its workers and not the store: the shard lease runs out under it."""

@@ -32,7 +32,7 @@ from astraflow.core.protocol.scheduler_session import SchedulerSession
 from astraflow.core.protocol.send_window import SendWindow
 from astraflow.core.protocol.session_opening import SessionOpener
 from astraflow.core.protocol.worker_events import SessionSettings
-from astraflow.core.runs import decisions, transitions
+from astraflow.core.runs import calls, decisions, transitions
 from astraflow.core.runs.commands import Refuse, Start
 from astraflow.core.runs.states import Leased, Lost, Running, Stopping
 from tests.sim import planted_fleet as held
@@ -317,7 +317,7 @@ def lostcancel() -> AbstractContextManager[None]:
 
 def lostnext() -> AbstractContextManager[None]:
     """The answer of a call lives only in the window: it is not given again (against §10)."""
-    open_call = decisions.open_call
+    open_call = calls.open_call
 
     def once(decision: Any, command: Any) -> None:
         known = (command.task, command.attempt, command.request_id) in decision.run.calls

@@ -11,6 +11,7 @@ import msgspec
 
 import astraflow.core.runs.rebuild as rebuilding
 from astraflow.core.agent.notices import Notices
+from astraflow.core.dispatch import demand
 from astraflow.core.engine import (
     engine,
     packages,
@@ -23,7 +24,7 @@ from astraflow.core.engine import (
 )
 from astraflow.core.fleet.affinity import AffinityTable
 from astraflow.core.fleet.versions import PublishedVersion
-from astraflow.core.runs import decisions
+from astraflow.core.runs import calls, decisions
 from astraflow.core.runs.consequences import EnqueueTask
 from astraflow.core.runs.states import READY, Succeeded
 from astraflow.scheduler import fleet_rows
@@ -82,7 +83,7 @@ def wishonce() -> AbstractContextManager[Any]:
 @contextmanager
 def pinloose() -> Iterator[None]:
     """A task that needs a resource is sent wherever there is room (against P12)."""
-    demand_of = view.demand_of
+    demand_of = demand.demand_of
 
     def broken(run: Any, task: int, refs: Any, sticky: Any) -> Any:
         return msgspec.structs.replace(demand_of(run, task, refs, sticky), pin=None)
@@ -109,7 +110,7 @@ def rebuildbare() -> AbstractContextManager[Any]:
 @contextmanager
 def rebuildcalls() -> Iterator[None]:
     """What an attempt called is not ended when its resource is made again, nor waited for (against §10)."""
-    right = decisions.advance_callers
+    right = calls.advance_callers
 
     def broken(decision: Any) -> None:
         before = len(decision.consequences)

@@ -28,7 +28,7 @@ from astraflow.core.fleet.rollouts import RolloutRecord
 from astraflow.core.fleet.versions import EVERY_TENANT, ActiveVersionRecord, PublishedVersion
 from astraflow.core.fleet.workers import WorkerRegistered
 from astraflow.core.protocol.codec import BadFrame
-from astraflow.core.protocol.events import GatewaySettings, SendFrame
+from astraflow.core.protocol.events import Conn, GatewaySettings, SendFrame
 from astraflow.core.protocol.wire import Envelope
 from astraflow.scheduler.fleet_rows import install_of, resource_of, write_fleet
 from astraflow.store.rows import Changes, WorkerRow
@@ -93,7 +93,7 @@ class SchedulerProcess:
         self.is_dead = True
         self.store_back_at = 0.0  # until then the store does not hear it
         self.life = 0  # grows at every start, stop and crash: what was planned before is void
-        self._conns: dict[str, Connection] = {}
+        self._conns: dict[Conn, Connection] = {}
         self._inbox: list[tuple[str, Any, Any]] = []
         self._committing = False
         self._changes = Changes()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.sim.planted import PLANTED
@@ -24,7 +26,7 @@ def _first_failure(name: str) -> tuple[int, Outcome] | None:
 
 
 @pytest.mark.parametrize("name", sorted(set(PLANTED) - _BY_COUNT))
-def test_a_planted_bug_is_caught(name: str, record_property: pytest.RecordProperty) -> None:
+def test_a_planted_bug_is_caught(name: str, record_property: Callable[[str, object], None]) -> None:
     found = _first_failure(name)
     assert found is not None, f"{name} was not noticed in {ENOUGH_SEEDS} seeds"
     seed, outcome = found

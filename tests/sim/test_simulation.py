@@ -9,6 +9,7 @@ import subprocess
 import sys
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,9 @@ def test_no_world_breaks_an_invariant(first: int) -> None:
 @pytest.mark.parametrize("path", sorted(SEEDS.glob("*.json")), ids=lambda path: path.stem)
 def test_a_world_that_once_failed_does_not_fail_again(path: Path) -> None:
     saved = json.loads(path.read_text())
-    fields = {name: tuple(v) if isinstance(v, list) else v for name, v in saved["config"].items()}
+    fields: dict[str, Any] = {
+        name: tuple(v) if isinstance(v, list) else v for name, v in saved["config"].items()
+    }
     outcome = simulate(fields["seed"], Config(**fields))
     assert outcome.violation is None, f"{saved['was']}: {outcome.violation}"
 

@@ -353,6 +353,8 @@ class WorkerProcess:
         host = Host(self, dispatch)
         self.hosts[host.task_id, host.attempt] = host
         self.checkers.attempt_started(self, dispatch)
+        if self.config.resources:
+            self.checkers.resources.on_start(self, dispatch)
         rng, kind = self.world.rng, dispatch.node_type
         missing = self.keeping.lease(host) if self.config.resources else None
         if missing is not None:
@@ -544,4 +546,4 @@ class WorkerProcess:
         self.hosts.pop((host.task_id, host.attempt), None)
         if host.dispatch.resource_refs:
             self.keeping.give_back(host)
-        self.checkers.attempt_ended(self, host.task_id, host.attempt)
+        self.checkers.attempt_ended(host.task_id, host.attempt)

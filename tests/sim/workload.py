@@ -6,7 +6,7 @@ against the store at the end.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -96,7 +96,7 @@ def _hand_on(
         elif rng.random() < 0.5:
             changes |= {"type": "sim.make", "join": "all", "disabled": False}
         elif rng.random() < 0.2:
-            mode = rng.choice(("sticky", "preferred"))
+            mode: Literal["sticky", "preferred"] = rng.choice(("sticky", "preferred"))
             changes["affinity"] = AffinityHint(f"affinity-{rng.randrange(2)}", mode)
             changes["on_resource_lost"] = rng.choice(("rebuild", "fail", None))
         nodes[index] = msgspec.structs.replace(node, **changes)
@@ -253,7 +253,8 @@ class Client:
             return
 
         def answered(answer: ReplyToCaller) -> None:
-            if answer.run_id is not None or answer.error.code is not errors.RUN_NOT_FOUND:
+            code = answer.error and answer.error.code
+            if answer.run_id is not None or code is not errors.RUN_NOT_FOUND:
                 raise Violation("I22", f"a stranger was told of {run_id}: {answer}")
 
         scheduler.cancel(CancelRun(answered, self.config.tenant_of(number + 1), run_id))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -23,7 +23,7 @@ class Desk:
         self.claim = claim
         self.number = 0
 
-    async def write(self, **rows: list[object]) -> None:
+    async def write(self, **rows: Sequence[object]) -> None:
         """Commit these rows; the keywords are the fields of `Changes`."""
         changes = Changes()
         for table, added in rows.items():

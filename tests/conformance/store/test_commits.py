@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
@@ -71,13 +72,16 @@ async def test_everything_of_a_transaction_is_there_after_it(backend: Backend) -
     ],
 )
 async def test_rows_that_contradict_the_stored_ones_are_refused_with_all_beside_them(
-    backend: Backend, wrong: dict[str, list[object]]
+    backend: Backend, wrong: dict[str, Sequence[object]]
 ) -> None:
     async with backend.desk() as desk:
         await desk.write(
             plans=[PLAN], runs=[run(1)], segments=[segment(run(1), 1, 2)], events=[event(1)]
         )
-        beside = {"plans": [PlanRow("plan-9", b"", b"")], "workers": [worker("w-9")]}
+        beside: dict[str, Sequence[object]] = {
+            "plans": [PlanRow("plan-9", b"", b"")],
+            "workers": [worker("w-9")],
+        }
         with pytest.raises(StoreError) as caught:
             await desk.write(**beside, **wrong)
         assert caught.value.code is errors.STORE_REFUSED

@@ -12,7 +12,7 @@ import pytest
 
 from astraflow.store.rows import ActiveRow, AffinityRow, RolloutRow
 from astraflow.store.sqlite_file import APPLICATION_ID
-from astraflow.store.statements import load_migrations
+from astraflow.store.statements import Dialect, load_migrations
 from astraflow.store.store import Retention, Store
 from tests.conformance.store.backends import Backend, PostgresBackend, SqliteBackend
 from tests.conformance.store.samples import (
@@ -165,7 +165,7 @@ async def test_new_stores_have_the_schema_of_older_ones(postgres: PostgresBacken
 
 
 async def test_a_store_of_the_first_schema_is_brought_forward(older: Backend) -> None:
-    dialect = "sqlite" if isinstance(older, SqliteBackend) else "postgres"
+    dialect: Dialect = "sqlite" if isinstance(older, SqliteBackend) else "postgres"
     first = load_migrations(dialect)[0].text
     plan = "INSERT INTO plans VALUES ('plan-1', {0}, {1});"
     plan += "INSERT INTO migrations VALUES (1, 'first', '0.1.0');"

@@ -19,6 +19,7 @@ from astraflow.core.protocol.worker_events import (
     FramesAcked,
     SessionLost,
     SessionReady,
+    WorkerEvent,
 )
 from astraflow.core.protocol.worker_session import WorkerSession
 from tests.sim.checkers.attempts import AttemptChecker
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from astraflow.core.engine.view import View
+    from tests.sim.checkers.attempts import Worker
     from tests.sim.config import Config
     from tests.sim.scheduler import SchedulerProcess
     from tests.sim.store import Store
@@ -70,7 +72,7 @@ class WatchedWorkerSession(WorkerSession):
     """The worker's session, with what it delivers shown to the checkers."""
 
     checkers: Checkers
-    process: WorkerProcess
+    process: Worker
 
     def take_events(self) -> list[Any]:
         events = super().take_events()
@@ -96,7 +98,7 @@ class WatchedWorkerSession(WorkerSession):
 class WatchedAgent(Agent):
     """The agent, with the acks of its results shown to the checkers."""
 
-    def _on_event(self, event: object, now: float) -> None:
+    def _on_event(self, event: WorkerEvent, now: float) -> None:
         if isinstance(event, FramesAcked):
             checkers = self.session.checkers  # type: ignore[attr-defined]
             for held in self.attempts.reports():
@@ -132,16 +134,14 @@ class Checkers:
 
     # -- told by the world ------------------------------------------------------------------
 
-    def attempt_started(self, worker: WorkerProcess, dispatch: business.Dispatch) -> None:
+    def attempt_started(self, worker: Worker, dispatch: business.Dispatch) -> None:
         self.world.log(f"{worker.worker_id} starts {dispatch.task_id} {dispatch.attempt}")
         self.attempts.on_start(worker, dispatch)
-        if self.config.resources:
-            self.resources.on_start(worker, dispatch)
 
-    def attempt_finished(self, worker: WorkerProcess, result: business.Result) -> None:
+    def attempt_finished(self, worker: Worker, result: business.Result) -> None:
         self.world.log(f"{worker.worker_id} ends {result.task_id} {result.attempt} {result.status}")
 
-    def attempt_ended(self, worker: WorkerProcess, task_id: str, attempt: int) -> None:
+    def attempt_ended(self, task_id: str, attempt: int) -> None:
         self.attempts.on_end(task_id, attempt)
 
     def told_accepted(self, run_id: str, number: int) -> None:

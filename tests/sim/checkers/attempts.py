@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -13,10 +13,19 @@ from tests.sim.world import Violation
 if TYPE_CHECKING:
     from tests.sim.checkers.state import StateChecker
     from tests.sim.store import Store
-    from tests.sim.worker import WorkerProcess
     from tests.sim.world import World
 
-__all__ = ["AttemptChecker"]
+__all__ = ["AttemptChecker", "Worker"]
+
+
+class Worker(Protocol):
+    """What the checkers know of a worker instance, in every tier."""
+
+    tenant: str
+    worker_id: str
+    name: str
+    incarnation: int
+    ready_at: float
 
 
 class AttemptChecker:
@@ -30,7 +39,7 @@ class AttemptChecker:
         self.running: dict[str, dict[int, str]] = {}
         self.executions = 0
 
-    def on_start(self, worker: WorkerProcess, dispatch: business.Dispatch) -> None:
+    def on_start(self, worker: Worker, dispatch: business.Dispatch) -> None:
         name = (dispatch.task_id, dispatch.attempt)
         if self.state.tenant_of(dispatch.run_id) != worker.tenant:
             raise Violation("I22", f"attempt {name} reached {worker.name}")

@@ -80,7 +80,18 @@ def draw(seed: int) -> Config:
     """The world of a seed. Half of the faults are switched off, so that they do not hide one another."""
     rng = Random(seed * 104_729 + 31)
     faults = tuple(fault for fault in FAULTS if rng.random() < 0.5)
-    handlers = ("ok", "ok", "ok", "fail", "flaky", "crash", "chatty", "slow", "long", "hang")
+    handlers: tuple[str, ...] = (
+        "ok",
+        "ok",
+        "ok",
+        "fail",
+        "flaky",
+        "crash",
+        "chatty",
+        "slow",
+        "long",
+        "hang",
+    )
     handlers += ("endless", "stubborn")
     tenants = 2 if rng.random() < 0.25 else 1
     return Config(

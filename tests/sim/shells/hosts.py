@@ -199,4 +199,4 @@ class FakeHosts:
             host.fence.cancel()
         said = host.dispatch
         del self.running[said.task_id, said.attempt]
-        self.worker.site.checkers.attempt_ended(self.worker, said.task_id, said.attempt)
+        self.worker.site.checkers.attempt_ended(said.task_id, said.attempt)

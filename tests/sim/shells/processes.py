@@ -137,6 +137,7 @@ class WorkerProcess:
         self.tenant = site.config.tenant_of(number)
         self.name = f"{self.tenant}/{self.worker_id}"
         self.incarnation = 0
+        self.ready_at = 0.0
         self.link: AgentRunner | None = None
         self.hosts: FakeHosts | None = None
         self._task: asyncio.Task[None] | None = None
@@ -154,7 +155,7 @@ class WorkerProcess:
             settings=SessionSettings(window=config.window),
         )
         session.checkers = site.checkers
-        session.process = self  # type: ignore[assignment]
+        session.process = self
         offer = RegisterOffer(
             control.Capabilities(control.Concurrency(config.slots), ("python",)),
             packages=(control.RegisteredPackage("sim", "1.0", "installed"),),

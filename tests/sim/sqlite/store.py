@@ -31,8 +31,8 @@ class _Done(Generic[Answer]):
         self._answer = answer
 
     def __await__(self) -> Generator[None, None, Answer]:
+        yield from ()  # what makes it a generator
         return self._answer
-        yield  # what makes it a generator
 
 
 class _Inline:

@@ -27,7 +27,8 @@ def test_events_are_the_same_however_the_bytes_are_cut(cuts: list[int]) -> None:
         + wire(2, "run.status", status="x")
     )
     places = sorted({min(cut, len(stream)) for cut in cuts})
-    reader, found = EventReader(), []
+    reader = EventReader()
+    found: list[Event] = []
     for start, stop in zip([0, *places], [*places, len(stream)], strict=True):
         found += reader.feed(stream[start:stop])
     assert [(one.id, one.type) for one in found] == [(1, "node.state"), (2, "run.status")]

@@ -31,7 +31,7 @@ def line_of(*args: Any, redaction: Redaction | None = None, **extra: Any) -> dic
 
 
 def test_a_line_has_the_documented_fields() -> None:
-    given = {name: name.upper() for name in FIELDS}
+    given: dict[str, Any] = {name: name.upper() for name in FIELDS}
     line = line_of("it %s", "happened", **given)
     assert line["message"] == "it happened"
     assert line["level"] == "warning"

@@ -90,7 +90,7 @@ def test_a_histogram_counts_under_each_bound() -> None:
 
 def test_a_gauge_can_be_read_from_where_its_value_is_kept() -> None:
     gauge = Gauge("g", "says", ("tenant",))
-    depth = {("a",): 1.0}
+    depth: dict[tuple[str, ...], float] = {("a",): 1.0}
     gauge.follow(lambda: depth)
     depth[("a",)] = 7
     assert gauge.value("a") == 7

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
+
 from astraflow.scheduler.frame_quarantine import (
     BLOCK_S,
     MAX_BLOCK_S,
@@ -70,7 +72,5 @@ def test_all_is_bounded() -> None:
         quarantine.block("t", f"b{number}", 0.0)
     assert not quarantine.is_refused(("t", "w0", "1"))
     assert quarantine.is_refused(("t", f"w{MAX_ENTRIES}", "1"))
-    assert (
-        max(map(len, (quarantine._refused, quarantine._strikes, quarantine._blocked)))
-        <= MAX_ENTRIES
-    )
+    held: tuple[Sized, ...] = (quarantine._refused, quarantine._strikes, quarantine._blocked)
+    assert max(map(len, held)) <= MAX_ENTRIES

@@ -61,7 +61,12 @@ def test_a_posted_call_that_raises_is_told_to_everyone_after_it() -> None:
 def test_one_who_was_cancelled_gets_no_answer_and_nothing_breaks() -> None:
     async def steps(calls: CallQueue[list[str]]) -> None:
         gate = threading.Event()
-        waiting = calls.call(lambda owned: gate.wait(30) and owned.append("done"))
+
+        def late(owned: list[str]) -> None:
+            assert gate.wait(30)
+            owned.append("done")
+
+        waiting = calls.call(late)
         waiting.cancel()
         gate.set()
         assert await calls.call(list) == ["done"]

@@ -15,7 +15,7 @@ from astraflow.core.agent.actions import (
     StartAttempt,
 )
 from astraflow.core.protocol import business, codec, control, limits
-from astraflow.core.protocol.events import RegisterArrived
+from astraflow.core.protocol.events import Delivered, RegisterArrived
 from astraflow.core.protocol.send_window import QueueFull
 from astraflow.core.protocol.session_states import SessionState
 from astraflow.core.protocol.wire import AttemptRef, Envelope, Sender, Unreadable
@@ -578,7 +578,11 @@ class TestDrain:
         desk.dispatch(2)
         desk.finish(1)
         assert len(refusals(desk)) == 1
-        [seq] = [one.seq for one in desk.events if _carries(one, business.Result)]
+        [seq] = [
+            one.seq
+            for one in desk.events
+            if isinstance(one, Delivered) and isinstance(one.envelope.payload, business.Result)
+        ]
         desk.gateway.committed(desk.session_id, 1 - seq)
         desk.gateway.committed(desk.session_id, seq)
         desk.wait(1.0)
@@ -642,11 +646,6 @@ def _close_twice(desk: Desk) -> None:
         desk.run()
         desk.wait(3.0)
         assert desk.agent.session.is_ready
-
-
-def _carries(event: object, kind: type) -> bool:
-    envelope = getattr(event, "envelope", None)
-    return envelope is not None and isinstance(envelope.payload, kind)
 
 
 class TestCalls:

@@ -97,7 +97,7 @@ def test_a_limit_beyond_the_maximum_is_the_maximum() -> None:
 def test_a_command_is_told_by_its_type() -> None:
     command = msgspec.convert(Drain.EXAMPLE, WorkerCommand)
     assert command == Drain(reason="update", deadline_ms=60_000)
-    assert WorkerCommand.__args__ == Command.ONE_OF  # type: ignore[attr-defined]
+    assert WorkerCommand.__args__ == Command.ONE_OF
 
 
 @pytest.mark.parametrize("waves", [(50,), (100, 50), (50, 50, 100)])

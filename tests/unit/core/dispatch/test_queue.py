@@ -22,7 +22,7 @@ def push(queue: ReadyQueue, run: str, task: int, tenant: str = "acme", **fields:
 
 def serve(queue: ReadyQueue, count: int = 1_000_000) -> list[tuple[str, int]]:
     """Place up to so many tasks, in the queue's order."""
-    order = []
+    order: list[tuple[str, int]] = []
     while len(order) < count and (entry := queue.next()) is not None:
         order.append((entry.run_id, entry.task))
         queue.served(entry)
@@ -145,7 +145,8 @@ class TestSleeping:
         push(queue, "r1", 2, demand=other)
         queue.sleep(first(queue), "a place")
         queue.check()
-        assert queue.has_sleepers
+        had_sleepers = queue.has_sleepers
+        assert had_sleepers
         assert serve(queue) == [("r1", 2)]
         queue.wake("something else")
         assert queue.next() is None

@@ -177,6 +177,9 @@ class Worker:
             self.rig.conns.pop(conn, None)
             self.rig.engine.closed(conn, self.rig.now, self.rig.at)
 
+    def _is_gone(self) -> bool:
+        return self.agent is None
+
     def step(self) -> bool:
         """Carry out what the agent asks for; True if there was something."""
         if self.agent is None:
@@ -191,7 +194,7 @@ class Worker:
         for action in actions:
             self.actions.append(action)
             self._act(action)
-            if self.agent is None:
+            if self._is_gone():
                 return True
         if self.connect_at is not None and self.connect_at <= now and self.conn is None:
             self.connect_at = None

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from astraflow.core.engine import placing
-from astraflow.core.engine.intake import SubmitRun
+from astraflow.core.engine.commands import SubmitRun
 from astraflow.core.protocol import business
 from astraflow.core.runs.facts import (
     RunFinished,

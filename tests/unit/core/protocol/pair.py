@@ -8,7 +8,7 @@ the pair: it registers, heartbeats, accepts and commits unless a test says other
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from astraflow.core import errors
 from astraflow.core.protocol import business, control, gateway, worker_events
@@ -20,6 +20,7 @@ from astraflow.core.protocol.worker_session import WorkerSession
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+Kind = TypeVar("Kind")
 TENANT = "acme"
 WORKER = "w-1"
 GOOD_TOKEN = "good"
@@ -283,7 +284,7 @@ class SessionPair:
             if isinstance(event, worker_events.CommandDelivered)
         ]
 
-    def of(self, kind: type) -> list[object]:
+    def of(self, kind: type[Kind]) -> list[Kind]:
         """All events of one type, of both sides."""
         both = [*self.worker_events, *self.gateway_events]
         return [event for event in both if isinstance(event, kind)]

@@ -337,8 +337,8 @@ def test_a_key_may_stand_in_two_objects(value: object) -> None:
 
 
 def test_a_result_with_a_key_twice_is_not_sent() -> None:
-    for more in ({}, {"duration_ms": 5, "metrics": {"a": 1.0}}):
-        bad = business.Result("r", "r.0", 1, "SUCCEEDED", Raw(b'{"1":1,"1":2}'), **more)
+    short = business.Result("r", "r.0", 1, "SUCCEEDED", Raw(b'{"1":1,"1":2}'))
+    for bad in (short, msgspec.structs.replace(short, duration_ms=5, metrics={"a": 1.0})):
         with pytest.raises(Unsendable) as caught:
             check_outgoing(business.RESULT, bad)
         assert caught.value.code is errors.RESULT_INVALID

@@ -36,6 +36,7 @@ from tests.unit.core.protocol.pair import (
     WORKER,
     CountedIds,
     Doors,
+    Kind,
     PlainTokens,
     SessionPair,
     cancel,
@@ -110,10 +111,10 @@ class Door:
         self.events.extend(self.gateway.take_events())
         self.gateway.check()
 
-    def last(self, kind: type[GatewayEvent]) -> GatewayEvent:
+    def last(self, kind: type[Kind]) -> Kind:
         return [event for event in self.events if isinstance(event, kind)][-1]
 
-    def of(self, kind: type[GatewayEvent]) -> list[GatewayEvent]:
+    def of(self, kind: type[Kind]) -> list[Kind]:
         return [event for event in self.events if isinstance(event, kind)]
 
     def answers(self, conn: int) -> list[object]:

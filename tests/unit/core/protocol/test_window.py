@@ -267,14 +267,15 @@ def test_a_poisoned_frame_is_replaced_under_its_seq() -> None:
 
 def test_a_window_is_idle_only_when_all_is_acknowledged() -> None:
     window = sender()
-    assert window.is_idle
+    idle = [window.is_idle]
     assert window.first_unacked is None
     pushed(window, 1)
-    assert not window.is_idle
+    idle.append(window.is_idle)
     window.take(0.0)
-    assert not window.is_idle
+    idle.append(window.is_idle)
     window.on_ack(0, "0", 4, 0.0)
-    assert window.is_idle
+    idle.append(window.is_idle)
+    assert idle == [True, False, False, True]
     assert window.deadline() is None
 
 

@@ -56,6 +56,15 @@ def reset(pair: SessionPair, code: errors.Code, **more: object) -> None:
     feed(pair, control.RESET, control.Reset(code.code, "because", **more))  # type: ignore[arg-type]
 
 
+def state_of(pair: SessionPair) -> SessionState:
+    return pair.worker.state
+
+
+def token_of(pair: SessionPair) -> str:
+    assert pair.worker._session is not None
+    return pair.worker._session.token
+
+
 def wait_of(pair: SessionPair) -> float:
     assert pair.connect_at is not None
     return pair.connect_at - pair.now
@@ -67,7 +76,7 @@ def wait_of(pair: SessionPair) -> float:
 def test_a_worker_asks_for_a_connection_at_once() -> None:
     pair = SessionPair()
     assert pair.worker_events == [Connect(0.0, None)]
-    assert pair.worker.state is SessionState.NEW
+    assert state_of(pair) is SessionState.NEW
     assert pair.worker.deadline() is None
 
 
@@ -102,13 +111,13 @@ def test_an_unanswered_opening_frame_is_sent_again_and_then_given_up() -> None:
     pair.accepts = False
     pair.connect()
     pair.run()
-    assert pair.worker.state is SessionState.REGISTERED
+    assert state_of(pair) is SessionState.REGISTERED
     pair.wait(9.0)
     assert len({frame.id for frame in pair.sent(control.REGISTER)}) == 1
     assert len(pair.sent(control.REGISTER)) > 2
     pair.pass_time(1.5)
     assert pair.worker.counters["handshake_timeouts"] == 1
-    assert pair.worker.state is SessionState.BACKOFF
+    assert state_of(pair) is SessionState.BACKOFF
 
 
 def test_a_register_that_is_wanted_but_not_given_is_not_repeated() -> None:
@@ -126,7 +135,7 @@ def test_a_connection_that_cannot_be_opened_is_tried_again_later() -> None:
     pair = SessionPair()
     pair.worker.disconnected(pair.now)
     pair._settle()
-    assert pair.worker.state is SessionState.BACKOFF
+    assert state_of(pair) is SessionState.BACKOFF
     assert 0.2 <= wait_of(pair) <= 0.4
     assert pair.worker.deadline() == pair.connect_at
 
@@ -136,11 +145,11 @@ def test_a_connection_that_is_never_reported_is_asked_for_again() -> None:
     pair.worker.disconnected(pair.now)
     pair._settle()
     pair.pass_time(1.0)
-    assert pair.worker.state is SessionState.NEW
+    assert state_of(pair) is SessionState.NEW
     deadline = pair.worker.deadline()
     assert deadline is not None
     pair.pass_time(deadline - pair.now)
-    assert pair.worker.state is SessionState.BACKOFF
+    assert state_of(pair) is SessionState.BACKOFF
     assert wait_of(pair) > 0
 
 
@@ -297,13 +306,13 @@ def test_a_refused_session_token_on_resume_means_a_handshake_at_once() -> None:
 
 def test_an_accept_of_another_session_is_ignored() -> None:
     pair = opened()
-    token = pair.worker._session.token
+    token = token_of(pair)
     accept = control.SessionAccept(
         "other", "token", "2026-01-01T00:00:00Z", False, "w-1", 4, 4096, 5000, 30000
     )
     feed(pair, control.SESSION_ACCEPT, accept)
     assert pair.worker.counters["unexpected_frames"] == 1
-    assert pair.worker._session.token == token
+    assert token_of(pair) == token
 
 
 def test_the_smaller_window_counts() -> None:
@@ -321,7 +330,7 @@ def test_the_smaller_window_counts() -> None:
 def test_a_take_over_kills_the_work_and_ends_it() -> None:
     pair = opened()
     reset(pair, errors.SESSION_STALE_BINDING)
-    assert pair.worker.state is SessionState.CLOSED
+    assert state_of(pair) is SessionState.CLOSED
     kinds = [type(event) for event in pair.worker_events[-3:]]
     assert kinds == [SessionLost, Disconnect, Superseded]
     assert pair.worker.deadline() is None
@@ -338,7 +347,7 @@ def test_a_wrong_token_waits_at_least_thirty_seconds() -> None:
     pair.worker = pair.new_worker(token="bad")
     pair.connect()
     pair.run()
-    assert pair.worker.state is SessionState.BACKOFF
+    assert state_of(pair) is SessionState.BACKOFF
     assert wait_of(pair) >= 30.0
     assert not pair.of(SessionLost)
 
@@ -356,8 +365,8 @@ def test_retry_after_is_honoured() -> None:
     reset(pair, errors.SESSION_DENIED, retry_after_ms=12_000)
     assert wait_of(pair) == pytest.approx(12.0)
     [told] = pair.of(SessionRefused)
-    assert isinstance(told, SessionRefused)
-    assert (told.code, told.again_at - pair.now) == ("E.SESSION.DENIED", pytest.approx(12.0))
+    assert told.code == "E.SESSION.DENIED"
+    assert told.again_at - pair.now == pytest.approx(12.0)
 
 
 def test_a_moved_tenant_is_followed_and_a_dead_address_forgotten() -> None:
@@ -695,7 +704,7 @@ def test_frames_that_come_at_the_wrong_time_are_ignored() -> None:
     feed(pair, business.CANCEL, cancel(), seq=0)
     feed(pair, control.HEARTBEAT, control.Heartbeat())
     assert pair.worker.counters["unexpected_frames"] == 2
-    assert pair.worker.state is SessionState.HANDSHAKING
+    assert state_of(pair) is SessionState.HANDSHAKING
 
 
 def test_what_was_taken_in_a_former_session_is_nothing() -> None:
@@ -760,10 +769,10 @@ def test_a_drain_of_the_scheduler_is_handed_up_in_order() -> None:
     pair.gateway.drain(pair.session_id, "maintenance", pair.now, 2.5)
     pair.run()
     assert DrainAsked(1, "maintenance", 2.5) in pair.worker_events
-    assert pair.worker.state is SessionState.DRAINING
+    assert state_of(pair) is SessionState.DRAINING
     pair.cut()
     pair.wait(1.0)
-    assert pair.worker.state is SessionState.DRAINING
+    assert state_of(pair) is SessionState.DRAINING
 
 
 def test_a_drain_without_deadline_has_none() -> None:
@@ -783,10 +792,10 @@ def test_a_drained_worker_closes_when_all_is_acknowledged() -> None:
     pair.sends(1)
     pair.worker.finished(pair.now)
     pair.run()
-    assert pair.worker.state is SessionState.DRAINING
+    assert state_of(pair) is SessionState.DRAINING
     pair.commit(0)
     pair.wait(0.1)
-    assert pair.worker.state is SessionState.CLOSED
+    assert state_of(pair) is SessionState.CLOSED
     assert pair.worker_events[-1] == Disconnect(limits.CLOSE_NORMAL)
     assert pair.conn is None
 
@@ -798,8 +807,8 @@ def test_a_finished_worker_acknowledges_what_it_took_last() -> None:
     pair._settle()
     pair.worker.finished(pair.now)
     pair._settle()
-    assert [each.ack_seq for each in pair.of(gateway.Acked)] == [0]  # type: ignore[attr-defined]
-    assert pair.worker.state is SessionState.CLOSED
+    assert [each.ack_seq for each in pair.of(gateway.Acked)] == [0]
+    assert state_of(pair) is SessionState.CLOSED
 
 
 def test_a_finished_worker_whose_link_breaks_delivers_first() -> None:
@@ -810,13 +819,13 @@ def test_a_finished_worker_whose_link_breaks_delivers_first() -> None:
     pair.worker.finished(pair.now)
     pair.wait(2.0)
     assert pair.delivered() == ["task-1"]
-    assert pair.worker.state is SessionState.CLOSED
+    assert state_of(pair) is SessionState.CLOSED
 
 
 def test_a_finished_worker_without_a_session_ends_at_once() -> None:
     pair = SessionPair()
     pair.worker.finished(pair.now)
-    assert pair.worker.state is SessionState.CLOSED
+    assert state_of(pair) is SessionState.CLOSED
 
 
 def test_a_finished_worker_that_loses_its_link_with_nothing_to_say_ends() -> None:
@@ -826,7 +835,7 @@ def test_a_finished_worker_that_loses_its_link_with_nothing_to_say_ends() -> Non
     pair.run()
     pair.worker.finished(pair.now)
     reset(pair, errors.SESSION_UNKNOWN)
-    assert pair.worker.state is SessionState.CLOSED
+    assert state_of(pair) is SessionState.CLOSED
 
 
 def test_a_new_credential_is_presented_in_the_open_session() -> None:
@@ -854,9 +863,9 @@ def test_a_credential_does_not_print_its_token() -> None:
 
 def test_a_renewed_token_changes_nothing_else() -> None:
     pair = opened(tokens=None)
-    before = pair.worker._session.token
+    before = token_of(pair)
     pair.wait(3600.0 - 290.0, step=1.0)
-    assert pair.worker._session.token != before
+    assert token_of(pair) != before
     assert len(pair.of(SessionReady)) == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from random import Random
 
 import msgspec
@@ -39,11 +40,11 @@ class TestFresh:
 
 
 class TestFeatures:
-    @pytest.mark.parametrize("feature", sorted(EXECUTED, key=lambda one: one.value))
+    @pytest.mark.parametrize("feature", sorted(EXECUTED, key=attrgetter("value")))
     def test_what_is_carried_out_is_accepted(self, feature: Feature) -> None:
         assert start(make_plan(1, features=frozenset({feature}))).run.status == "queued"
 
-    @pytest.mark.parametrize("feature", sorted(set(Feature) - EXECUTED, key=lambda one: one.value))
+    @pytest.mark.parametrize("feature", sorted(set(Feature) - EXECUTED, key=attrgetter("value")))
     def test_what_is_not_carried_out_is_refused_by_name(self, feature: Feature) -> None:
         with pytest.raises(errors.Refused) as raised:
             start(make_plan(1, features=frozenset({feature})))

@@ -240,7 +240,7 @@ class TestFailure:
         run = leased(make_plan(4, [(0, 1), (1, 2)]))
         decision = give(run, Report(0, 1, "w1", "FAILED", error=user_error()))
         assert kinds(decision) == [TaskFailed, TaskSkipped, TaskSkipped]
-        assert run.status == "running"
+        assert decision.run.status == "running"
         give(run, LeaseTask(3, "w1", 1, 1), Report(3, 1, "w1", "SUCCEEDED"))
         assert run.status == "failed"
 
@@ -441,7 +441,7 @@ class TestCancel:
         run = leased(make_plan(2, [(0, 1)]))
         decision = give(run, Cancel("me", 500))
         assert decision.consequences == [StopAttempt(0, 1, "w1", "cancel", 500)]
-        assert run.status == "running"
+        assert decision.run.status == "running"
         give(run, Report(0, 1, "w1", "CANCELLED"))
         assert run.status == "cancelled"
         assert run.tasks[0].state == Cancelled(True)

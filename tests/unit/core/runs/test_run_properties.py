@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from astraflow.core import errors
+from astraflow.core.categories import Category
 from astraflow.core.runs.commands import (
     Cancel,
     Fail,
@@ -33,7 +34,6 @@ from astraflow.core.runs.commands import (
 from astraflow.core.runs.consequences import EnqueueTask, FinishRun
 from astraflow.core.runs.decisions import Decision, decide
 from astraflow.core.runs.facts import (
-    Category,
     Chunk,
     Fact,
     TaskFailure,

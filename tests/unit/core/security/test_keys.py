@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import json
+from collections.abc import Mapping
 
 import pytest
 
@@ -18,7 +19,7 @@ def encode(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
-def forge(header: dict[str, object], body: bytes, secret: bytes) -> str:
+def forge(header: Mapping[str, object], body: bytes, secret: bytes) -> str:
     signed = f"{encode(json.dumps(header, separators=(',', ':')).encode())}.{encode(body)}"
     return f"{signed}.{encode(hmac.new(secret, signed.encode(), hashlib.sha256).digest())}"
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from astraflow.core.ids import NodeId
 from astraflow.core.workflow import Feature
 from tests.unit.core.workflow.drafts import edge, found, node, plan, uid
 
@@ -38,7 +39,7 @@ def test_a_parent_is_a_container_and_not_inside_itself(
 def test_middlewares_wrap_their_host_in_order() -> None:
     nodes = [node(1), node(2, middlewares=[uid(4), uid(3)]), node(3), node(4)]
     made = plan(nodes, [edge(1, 2)])
-    host = made.nodes[made.index[uid(2)]]
+    host = made.nodes[made.index[NodeId(uid(2))]]
     assert [made.nodes[place].node_id for place in host.middlewares] == [uid(4), uid(3)]
     assert [row.host for row in made.nodes] == [None, None, 1, 1]
     assert made.features == {Feature.MIDDLEWARE}

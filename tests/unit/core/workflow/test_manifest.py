@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+from astraflow.core.workflow import decode_manifest
 from astraflow.core.workflow.manifest import ManifestResources, ResourceDefaults
-from tests.unit.core.workflow.drafts import EXAMPLES, decode_manifest, manifest
+from tests.unit.core.workflow.drafts import EXAMPLES, manifest
 
 FILE = {"path": "resources/x", "type": "download"}
 

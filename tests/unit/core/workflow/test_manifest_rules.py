@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from astraflow.core.workflow import validate_manifest
+from astraflow.core.workflow import decode_manifest, validate_manifest
 from astraflow.core.workflow.manifest_rules import is_package_name
-from tests.unit.core.workflow.drafts import EXAMPLES, decode_manifest, manifest
+from tests.unit.core.workflow.drafts import EXAMPLES, manifest
 
 ADAPTER = {"name": "a", "runtime": "python", "entrypoint": "example.nodes:Adapter"}
 DIGEST = "ab" * 32

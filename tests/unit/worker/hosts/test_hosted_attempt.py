@@ -76,12 +76,12 @@ class TestPendingFeedback:
     def test_it_is_full_by_count_or_by_size(self) -> None:
         feedback = pending()
         feedback.add(said(*(chunk("x", n) for n in range(MERGE_CHUNKS - 1))), 0.0)
-        assert not feedback.is_full
+        before = feedback.is_full
         feedback.add(said(chunk("x")), 0.0)
-        assert feedback.is_full
-        feedback = pending()
-        feedback.add(said(chunk("x" * MERGE_BYTES)), 0.0)
-        assert feedback.is_full
+        assert (before, feedback.is_full) == (False, True)
+        large = pending()
+        large.add(said(chunk("x" * MERGE_BYTES)), 0.0)
+        assert large.is_full
 
     def test_what_is_beyond_the_rate_is_dropped_and_counted(self) -> None:
         feedback = pending(feedback_bytes_per_s=1000)
