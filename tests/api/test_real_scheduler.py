@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -368,7 +367,9 @@ def test_a_command_that_a_role_may_not_give_is_audited(store_url: str) -> None:
     with_real(store_url, test)
 
 
-def test_packages_are_there_after_a_restart_and_runs_keep_their_version(tmp_path: Path) -> None:
+async def test_packages_are_there_after_a_restart_and_runs_keep_their_version(
+    tmp_path: Path,
+) -> None:
     """A version is chosen when a run is accepted; what is published or yanked later changes nothing for it."""
     url = f"sqlite:///{tmp_path / 'astra.db'}"
     node = {"id": NODE_A, "type": "demo.say", "package": {"name": "demo"}, "parameters": {}}
@@ -382,24 +383,21 @@ def test_packages_are_there_after_a_restart_and_runs_keep_their_version(tmp_path
         version: str = plan.nodes[0].package_version
         return version
 
-    async def main() -> None:
-        zipped = {"content-type": "application/zip"}
-        async with serving(url, folder=tmp_path) as rig:
-            problem_of(await rig.post(RUNS, json=body), 422, "E.WORKFLOW.INVALID")
-            await rig.post(packages, content=archives["1.0.0"], headers=zipped)
-            first = (await rig.post(RUNS, json=body)).json()["runId"]
-            await rig.post(packages, content=archives["2.0.0"], headers=zipped)
-            second = (await rig.post(RUNS, json=body)).json()["runId"]
-            await rig.post(f"{packages}/demo/1.0.0/yank", json={"reason": "old"})
-        async with serving(url, folder=tmp_path) as rig:
-            assert await version_of(rig, first) == "1.0.0"
-            assert await version_of(rig, second) == "2.0.0"
-            assert (await rig.get(f"{RUNS}/{first}")).json()["status"] != "failed"
-            shown = (await rig.get(f"{packages}/demo/1.0.0")).json()
-            assert shown["yankedReason"] == "old"
-            fetched = await rig.get(f"{packages}/demo/1.0.0/archive")
-            assert fetched.content == archives["1.0.0"]
-            audit = (await rig.get("/api/v1/audit")).json()["items"]
-            assert [one["action"] for one in audit] == ["pkg.yank", "pkg.publish", "pkg.publish"]
-
-    asyncio.run(main())
+    zipped = {"content-type": "application/zip"}
+    async with serving(url, folder=tmp_path) as rig:
+        problem_of(await rig.post(RUNS, json=body), 422, "E.WORKFLOW.INVALID")
+        await rig.post(packages, content=archives["1.0.0"], headers=zipped)
+        first = (await rig.post(RUNS, json=body)).json()["runId"]
+        await rig.post(packages, content=archives["2.0.0"], headers=zipped)
+        second = (await rig.post(RUNS, json=body)).json()["runId"]
+        await rig.post(f"{packages}/demo/1.0.0/yank", json={"reason": "old"})
+    async with serving(url, folder=tmp_path) as rig:
+        assert await version_of(rig, first) == "1.0.0"
+        assert await version_of(rig, second) == "2.0.0"
+        assert (await rig.get(f"{RUNS}/{first}")).json()["status"] != "failed"
+        shown = (await rig.get(f"{packages}/demo/1.0.0")).json()
+        assert shown["yankedReason"] == "old"
+        fetched = await rig.get(f"{packages}/demo/1.0.0/archive")
+        assert fetched.content == archives["1.0.0"]
+        audit = (await rig.get("/api/v1/audit")).json()["items"]
+        assert [one["action"] for one in audit] == ["pkg.yank", "pkg.publish", "pkg.publish"]

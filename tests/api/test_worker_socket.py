@@ -207,7 +207,7 @@ def test_a_close_of_the_worker_is_answered(tmp_path: Any) -> None:
     served(test, tmp_path)
 
 
-def test_a_scheduler_that_stops_tells_its_workers_to_come_back(tmp_path: Any) -> None:
+async def test_a_scheduler_that_stops_tells_its_workers_to_come_back(tmp_path: Any) -> None:
     sockets: list[RawSocket] = []
 
     async def test(port: int) -> None:
@@ -215,22 +215,19 @@ def test_a_scheduler_that_stops_tells_its_workers_to_come_back(tmp_path: Any) ->
         sockets.append(socket)
         await enter(socket)
 
-    async def main() -> None:
-        settings = SchedulerSettings(data_dir=tmp_path, database_url="memory://")
-        sock = listen("127.0.0.1", 0)
-        ready, stop = asyncio.Event(), asyncio.Event()
-        serving = asyncio.create_task(
-            serve(
-                settings, sock, token=Secret(TOKEN), secret=Secret("x" * 32),
-                on_ready=lambda url: ready.set(), stop=stop,
-            )
-        )  # fmt: skip
-        await ready.wait()
-        await test(sock.getsockname()[1])
-        stop.set()
-        _, closed = await sockets[0].until_close()
-        assert closed == 1013
-        await sockets[0].close()
-        await serving
-
-    asyncio.run(main())
+    settings = SchedulerSettings(data_dir=tmp_path, database_url="memory://")
+    sock = listen("127.0.0.1", 0)
+    ready, stop = asyncio.Event(), asyncio.Event()
+    serving = asyncio.create_task(
+        serve(
+            settings, sock, token=Secret(TOKEN), secret=Secret("x" * 32),
+            on_ready=lambda url: ready.set(), stop=stop,
+        )
+    )  # fmt: skip
+    await ready.wait()
+    await test(sock.getsockname()[1])
+    stop.set()
+    _, closed = await sockets[0].until_close()
+    assert closed == 1013
+    await sockets[0].close()
+    await serving

@@ -23,26 +23,25 @@ WITHIN_S = 60.0
 
 
 @pytest.mark.timeout(180)
-def test_a_scheduler_killed_under_a_thousand_nodes_takes_them_up_again(tmp_path: Path) -> None:
+async def test_a_scheduler_killed_under_a_thousand_nodes_takes_them_up_again(
+    tmp_path: Path,
+) -> None:
     truth = tmp_path / "truth"
     truth.mkdir()
 
-    async def case() -> None:
-        supervisor = Supervisor(tmp_path)
-        numbers = {"HEARTBEAT_INTERVAL": 1_000, "LEASE_TTL": int(LEASE_S * 1000)}
-        supervisor.scheduler.environ.update(
-            {f"ASTRA_SCHEDULER_{name}_MS": str(value) for name, value in numbers.items()}
-        )
-        try:
-            await supervisor.start_scheduler()
-            for _ in range(WORKERS):
-                await supervisor.add_worker(slots=SLOTS)
-            async with Api(lambda: supervisor.base_url) as api:
-                await _kill_in_flight(supervisor, api, truth)
-        finally:
-            await supervisor.close()
-
-    asyncio.run(case())
+    supervisor = Supervisor(tmp_path)
+    numbers = {"HEARTBEAT_INTERVAL": 1_000, "LEASE_TTL": int(LEASE_S * 1000)}
+    supervisor.scheduler.environ.update(
+        {f"ASTRA_SCHEDULER_{name}_MS": str(value) for name, value in numbers.items()}
+    )
+    try:
+        await supervisor.start_scheduler()
+        for _ in range(WORKERS):
+            await supervisor.add_worker(slots=SLOTS)
+        async with Api(lambda: supervisor.base_url) as api:
+            await _kill_in_flight(supervisor, api, truth)
+    finally:
+        await supervisor.close()
 
 
 def _ended(truth: Path) -> int:

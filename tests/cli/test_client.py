@@ -108,26 +108,23 @@ def test_what_is_invalid_is_refused_with_all_problems(client: astraflow.Client) 
     assert len(raised.value.detail["errors"]) >= 2
 
 
-def test_the_asynchronous_client_does_the_same(server: Up) -> None:
-    async def main() -> None:
-        async with astraflow.AsyncClient(server.url, server.token) as client:
-            handle = await client.run(RETRY)
-            kinds = [event.type async for event in handle.events()]
-            assert kinds[-1] == "run.status"
-            assert (await handle.wait()).status == "succeeded"
-            assert len(await handle.result()) == 2
-            slow = await client.run(SLOW)
-            with pytest.raises(errors.Unavailable):
-                await slow.wait(timeout_s=0.05)
-            assert (await slow.cancel()).cancel_requested
-            found = [one.run_id async for one in client.runs.iterate()]
-            assert {handle.run_id, slow.run_id} <= set(found)
-            assert [one.name async for one in client.workers.iterate()] == ["worker-1"]
-            assert await client.is_ready()
-            with pytest.raises(errors.NotFound):
-                await client.runs.get("nothing")
-
-    asyncio.run(main())
+async def test_the_asynchronous_client_does_the_same(server: Up) -> None:
+    async with astraflow.AsyncClient(server.url, server.token) as client:
+        handle = await client.run(RETRY)
+        kinds = [event.type async for event in handle.events()]
+        assert kinds[-1] == "run.status"
+        assert (await handle.wait()).status == "succeeded"
+        assert len(await handle.result()) == 2
+        slow = await client.run(SLOW)
+        with pytest.raises(errors.Unavailable):
+            await slow.wait(timeout_s=0.05)
+        assert (await slow.cancel()).cancel_requested
+        found = [one.run_id async for one in client.runs.iterate()]
+        assert {handle.run_id, slow.run_id} <= set(found)
+        assert [one.name async for one in client.workers.iterate()] == ["worker-1"]
+        assert await client.is_ready()
+        with pytest.raises(errors.NotFound):
+            await client.runs.get("nothing")
 
 
 def read_request(connection: socket.socket) -> bytes:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from astraflow.worker.hosts import frames
-from tests.hosts.stage import play, staged, value_of
+from tests.hosts.stage import staged, value_of
 
 ROOT: Final = Path(__file__).resolve().parents[2] / "schemas"
 MODELS: Final[dict[str, type[msgspec.Struct]]] = {
@@ -73,7 +73,7 @@ def test_an_invalid_example_is_refused_by_both(name: str, value: Any) -> None:
     assert not is_readable(name, value)
 
 
-def test_what_a_real_host_says_fits_the_schemas(
+async def test_what_a_real_host_says_fits_the_schemas(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[dict[str, Any]] = []
@@ -85,16 +85,13 @@ def test_what_a_real_host_says_fits_the_schemas(
 
     monkeypatch.setattr(frames, "decode", hear)
 
-    async def scene() -> None:
-        async with staged(tmp_path) as stage:
-            await stage.outcome_of("core.stream", {"text": "a b"}, task="streams")
-            made = await stage.outcome_of("core.file", {"text": "a"}, task="makes a file")
-            await stage.outcome_of("core.read_file", value_of(made), task="reads it")
-            await stage.outcome_of("core.fail", {}, task="fails")
-            stage.start("nasty.middleware", task="calls", chain_index=0)
-            await stage.until(lambda: stage.calls)
-
-    play(scene)
+    async with staged(tmp_path) as stage:
+        await stage.outcome_of("core.stream", {"text": "a b"}, task="streams")
+        made = await stage.outcome_of("core.file", {"text": "a"}, task="makes a file")
+        await stage.outcome_of("core.read_file", value_of(made), task="reads it")
+        await stage.outcome_of("core.fail", {}, task="fails")
+        stage.start("nasty.middleware", task="calls", chain_index=0)
+        await stage.until(lambda: stage.calls)
     assert {frame["type"] for frame in heard} == {
         "hello", "result", "feedback", "next", "register", "lease", "use",
     }  # fmt: skip

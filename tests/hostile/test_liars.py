@@ -121,16 +121,13 @@ def test_another_version_or_no_key_is_refused(
         assert int(line.split()[1]) == status
 
 
-def test_a_worker_is_told_of_a_frame_that_is_too_large(server: Server) -> None:
-    async def scene() -> None:
-        async with Foreign(server.port, "large") as worker:
-            await worker.enter()
-            worker.send_raw(b"x" * (MAX_BYTES + 1))
-            while await worker.step() is not None:
-                pass
-            assert [one["code"] for one in worker.errors] == ["E.PROTOCOL.BAD_FRAME"]
-
-    asyncio.run(scene())
+async def test_a_worker_is_told_of_a_frame_that_is_too_large(server: Server) -> None:
+    async with Foreign(server.port, "large") as worker:
+        await worker.enter()
+        worker.send_raw(b"x" * (MAX_BYTES + 1))
+        while await worker.step() is not None:
+            pass
+        assert [one["code"] for one in worker.errors] == ["E.PROTOCOL.BAD_FRAME"]
 
 
 def test_pings_are_answered_and_an_unasked_pong_is_not(server: Server) -> None:

@@ -166,29 +166,26 @@ def test_a_second_register_before_the_accept_ends_the_session(server: Server) ->
 # --- frames ---
 
 
-def test_a_key_that_stands_twice_is_refused_everywhere(server: Server) -> None:
-    async def scene() -> None:
-        async with Foreign(server.port, "keys") as worker:
-            await worker.enter()
-            text = frame("keys", "biz.pkg.event", {}, seq=0)
-            worker.send_raw(text.replace(b'"seq": 0', b'"seq": 0, "seq": 0'))
-            while await worker.step() is not None:
-                pass
-            assert [one["code"] for one in worker.errors] == ["E.PROTOCOL.BAD_FRAME"]
-            await worker.enter()
-            worker.errors.clear()
-            event = {"name": "p", "version": "1.0.0", "status": "failed", "details": {"k": 1}}
-            for there, twice in ((b'"name": "p"', b'"name": "p", "name": "p"'),
-                                 (b'{"k": 1}', b'{"k": 1, "k": 1}')):  # fmt: skip
-                text = frame("keys", "biz.pkg.event", event, seq=worker.seq)
-                assert there in text
-                worker.send_raw(text.replace(there, twice))
-                worker.seq += 1
-            await worker.until(lambda: worker.acked == 1)
-            assert [one["code"] for one in worker.errors] == ["E.PROTOCOL.BAD_PAYLOAD"] * 2
-            assert len(worker.accepts) == 2
-
-    asyncio.run(scene())
+async def test_a_key_that_stands_twice_is_refused_everywhere(server: Server) -> None:
+    async with Foreign(server.port, "keys") as worker:
+        await worker.enter()
+        text = frame("keys", "biz.pkg.event", {}, seq=0)
+        worker.send_raw(text.replace(b'"seq": 0', b'"seq": 0, "seq": 0'))
+        while await worker.step() is not None:
+            pass
+        assert [one["code"] for one in worker.errors] == ["E.PROTOCOL.BAD_FRAME"]
+        await worker.enter()
+        worker.errors.clear()
+        event = {"name": "p", "version": "1.0.0", "status": "failed", "details": {"k": 1}}
+        for there, twice in ((b'"name": "p"', b'"name": "p", "name": "p"'),
+                             (b'{"k": 1}', b'{"k": 1, "k": 1}')):  # fmt: skip
+            text = frame("keys", "biz.pkg.event", event, seq=worker.seq)
+            assert there in text
+            worker.send_raw(text.replace(there, twice))
+            worker.seq += 1
+        await worker.until(lambda: worker.acked == 1)
+        assert [one["code"] for one in worker.errors] == ["E.PROTOCOL.BAD_PAYLOAD"] * 2
+        assert len(worker.accepts) == 2
 
 
 # --- reports ---
@@ -296,19 +293,16 @@ def test_an_inline_artifact_above_the_limit_fails_its_attempt(server: Server) ->
 # --- heartbeats ---
 
 
-def test_a_worker_that_is_not_healthy_gets_nothing_new_until_it_is(server: Server) -> None:
-    async def scene() -> None:
-        async with Foreign(server.port, "ill") as ill:
-            await ill.enter()
-            ill.say("control.heartbeat", {"attempts": [], "healthy": False})
-            await asyncio.to_thread(server.until, lambda: server.worker_status("ill") == "degraded")
-            run_id = await asyncio.to_thread(server.submit)
-            ill.tell("biz.pkg.event", {"name": "p", "version": "1.0.0", "status": "failed"})
-            await ill.until_acked()
-            assert ill.done == 0
-            ill.say("control.heartbeat", {"attempts": []})
-            await ill.until(lambda: ill.done == 1)
-            await ill.until_acked()
-            assert await asyncio.to_thread(server.run_status, run_id) == "succeeded"
-
-    asyncio.run(scene())
+async def test_a_worker_that_is_not_healthy_gets_nothing_new_until_it_is(server: Server) -> None:
+    async with Foreign(server.port, "ill") as ill:
+        await ill.enter()
+        ill.say("control.heartbeat", {"attempts": [], "healthy": False})
+        await asyncio.to_thread(server.until, lambda: server.worker_status("ill") == "degraded")
+        run_id = await asyncio.to_thread(server.submit)
+        ill.tell("biz.pkg.event", {"name": "p", "version": "1.0.0", "status": "failed"})
+        await ill.until_acked()
+        assert ill.done == 0
+        ill.say("control.heartbeat", {"attempts": []})
+        await ill.until(lambda: ill.done == 1)
+        await ill.until_acked()
+        assert await asyncio.to_thread(server.run_status, run_id) == "succeeded"

@@ -187,11 +187,6 @@ async def staged(
         assert stage.records() == [], "a host that is dead is forgotten"
 
 
-def play(scene: Callable[[], Any]) -> None:
-    """Run a scene on a loop of its own."""
-    asyncio.run(scene())
-
-
 def value_of(result: business.Result) -> Any:
     assert result.status == "SUCCEEDED", result.error
     return json.loads(bytes(result.result))

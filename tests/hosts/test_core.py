@@ -15,7 +15,7 @@ import pytest
 
 from astraflow.core.workflow.core_manifest import core_manifest
 from astraflow.worker.hosts import core_package
-from tests.hosts.stage import error_of, play, staged, value_of
+from tests.hosts.stage import error_of, staged, value_of
 
 
 def test_the_manifest_of_the_package_is_the_one_that_the_scheduler_knows() -> None:
@@ -56,15 +56,12 @@ def test_the_manifest_of_the_package_is_the_one_that_the_scheduler_knows() -> No
         ("core.fail", {"times": 0}, {}),
     ],
 )
-def test_a_node_returns_what_its_row_says(
+async def test_a_node_returns_what_its_row_says(
     tmp_path: Path, node_type: str, parameters: object, value: object
 ) -> None:
-    async def scene() -> None:
-        async with staged(tmp_path) as stage:
-            assert value_of(await stage.outcome_of(node_type, parameters)) == value
-            assert stage.durations == [node_type]
-
-    play(scene)
+    async with staged(tmp_path) as stage:
+        assert value_of(await stage.outcome_of(node_type, parameters)) == value
+        assert stage.durations == [node_type]
 
 
 @pytest.mark.parametrize(
@@ -99,57 +96,45 @@ def test_a_node_returns_what_its_row_says(
         ("core.read_file", {}, "E.RESOURCE.INVALID", "CONFIGURATION"),
     ],
 )
-def test_a_node_refuses_with_a_code_and_a_category(
+async def test_a_node_refuses_with_a_code_and_a_category(
     tmp_path: Path, node_type: str, parameters: object, code: str, category: str
 ) -> None:
-    async def scene() -> None:
-        async with staged(tmp_path) as stage:
-            error = error_of(await stage.outcome_of(node_type, parameters))
-            assert (error.code, error.category) == (code, category)
-            assert error.message
-
-    play(scene)
+    async with staged(tmp_path) as stage:
+        error = error_of(await stage.outcome_of(node_type, parameters))
+        assert (error.code, error.category) == (code, category)
+        assert error.message
 
 
-def test_a_failing_node_can_be_told_when_to_stop_failing(tmp_path: Path) -> None:
-    async def scene() -> None:
-        async with staged(tmp_path) as stage:
-            given = {"times": 2, "message": "not yet", "retryable": True}
-            for failures in (0, 1):
-                task = f"t{failures}"
-                stage.start("core.fail", given, task=task, attempt=failures + 1, failures=failures)
-                error = error_of(await stage.outcome(task))
-                assert (error.message, error.retryable) == ("not yet", True)
-            stage.start("core.fail", given, task="t2", attempt=3, failures=2)
-            assert value_of(await stage.outcome("t2")) == {}
-
-    play(scene)
+async def test_a_failing_node_can_be_told_when_to_stop_failing(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        given = {"times": 2, "message": "not yet", "retryable": True}
+        for failures in (0, 1):
+            task = f"t{failures}"
+            stage.start("core.fail", given, task=task, attempt=failures + 1, failures=failures)
+            error = error_of(await stage.outcome(task))
+            assert (error.message, error.retryable) == ("not yet", True)
+        stage.start("core.fail", given, task="t2", attempt=3, failures=2)
+        assert value_of(await stage.outcome("t2")) == {}
 
 
-def test_the_stack_of_a_script_begins_in_the_script(tmp_path: Path) -> None:
-    async def scene() -> None:
-        async with staged(tmp_path) as stage:
-            code = "def main():\n    return 1 / 0"
-            error = error_of(await stage.outcome_of("core.python", {"code": code}))
-            assert error.message == "ZeroDivisionError: division by zero"
-            assert error.stack is not None
-            assert 'File "<core.python>", line 2, in main' in error.stack
-            assert "astraflow_sdk" not in error.stack
-
-    play(scene)
+async def test_the_stack_of_a_script_begins_in_the_script(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        code = "def main():\n    return 1 / 0"
+        error = error_of(await stage.outcome_of("core.python", {"code": code}))
+        assert error.message == "ZeroDivisionError: division by zero"
+        assert error.stack is not None
+        assert 'File "<core.python>", line 2, in main' in error.stack
+        assert "astraflow_sdk" not in error.stack
 
 
-def test_an_async_script_can_be_cancelled(tmp_path: Path) -> None:
+async def test_an_async_script_can_be_cancelled(tmp_path: Path) -> None:
     code = "import asyncio\nasync def main():\n    print('up')\n    await asyncio.Event().wait()"
 
-    async def scene() -> None:
-        async with staged(tmp_path) as stage:
-            stage.start("core.python", {"code": code})
-            await stage.up()
-            stage.pool.cancel("t1", 1, 60, "cancel")
-            assert (await stage.outcome()).status == "CANCELLED"
-
-    play(scene)
+    async with staged(tmp_path) as stage:
+        stage.start("core.python", {"code": code})
+        await stage.up()
+        stage.pool.cancel("t1", 1, 60, "cancel")
+        assert (await stage.outcome()).status == "CANCELLED"
 
 
 class TestFiles:
@@ -161,32 +146,29 @@ class TestFiles:
             ({"name": "../../etc/../passwd", "text": ""}, b""),
         ],
     )
-    def test_a_file_is_a_resource_that_another_node_reads(
+    async def test_a_file_is_a_resource_that_another_node_reads(
         self, tmp_path: Path, parameters: dict[str, Any], content: bytes
     ) -> None:
-        async def scene() -> None:
-            async with staged(tmp_path) as stage:
-                result = await stage.outcome_of("core.file", parameters)
-                reference = value_of(result)["file"]["resourceRef"]
-                digest = hashlib.sha256(content).hexdigest()
-                (artifact,) = result.artifacts
-                assert (artifact.resource_id, artifact.worker_id) == (
-                    reference["resourceId"],
-                    "w-1",
-                )
-                assert (artifact.type, artifact.size_bytes) == ("file", len(content))
-                assert json.loads(bytes(artifact.metadata))["sha256"] == digest
-                (kept,) = stage.registry.list()
-                assert kept.listed
-                path = stage.registry.files.path_of(kept.token, kept.name)
-                assert path.resolve().is_relative_to((tmp_path / "resources").resolve())
-                assert path.read_bytes() == content
-                read = await stage.outcome_of(
-                    "core.read_file", {"file": {"resourceRef": reference}}, task="t2"
-                )
-                assert value_of(read) == {"sizeBytes": len(content), "sha256": digest}
-
-        play(scene)
+        async with staged(tmp_path) as stage:
+            result = await stage.outcome_of("core.file", parameters)
+            reference = value_of(result)["file"]["resourceRef"]
+            digest = hashlib.sha256(content).hexdigest()
+            (artifact,) = result.artifacts
+            assert (artifact.resource_id, artifact.worker_id) == (
+                reference["resourceId"],
+                "w-1",
+            )
+            assert (artifact.type, artifact.size_bytes) == ("file", len(content))
+            assert json.loads(bytes(artifact.metadata))["sha256"] == digest
+            (kept,) = stage.registry.list()
+            assert kept.listed
+            path = stage.registry.files.path_of(kept.token, kept.name)
+            assert path.resolve().is_relative_to((tmp_path / "resources").resolve())
+            assert path.read_bytes() == content
+            read = await stage.outcome_of(
+                "core.read_file", {"file": {"resourceRef": reference}}, task="t2"
+            )
+            assert value_of(read) == {"sizeBytes": len(content), "sha256": digest}
 
     @pytest.mark.parametrize(
         ("resource_id", "code"),
@@ -199,16 +181,13 @@ class TestFiles:
             (5, "E.RESOURCE.INVALID"),
         ],
     )
-    def test_an_id_that_names_no_file_of_ours_is_refused(
+    async def test_an_id_that_names_no_file_of_ours_is_refused(
         self, tmp_path: Path, resource_id: object, code: str
     ) -> None:
-        async def scene() -> None:
-            async with staged(tmp_path) as stage:
-                given = {"file": {"resourceRef": {"resourceId": resource_id}}}
-                error = error_of(await stage.outcome_of("core.read_file", given))
-                assert error.code == code
-
-        play(scene)
+        async with staged(tmp_path) as stage:
+            given = {"file": {"resourceRef": {"resourceId": resource_id}}}
+            error = error_of(await stage.outcome_of("core.read_file", given))
+            assert error.code == code
 
 
 class _Site(BaseHTTPRequestHandler):
@@ -257,16 +236,13 @@ class TestHttp:
         ("path", "status", "body"),
         [("/", 200, {"a": "ü"}), ("/none", 404, {"a": "ü"}), ("/nan", 200, '{"a": NaN}')],
     )
-    def test_an_answer_is_a_result_whatever_its_status(
+    async def test_an_answer_is_a_result_whatever_its_status(
         self, tmp_path: Path, site: str, path: str, status: int, body: object
     ) -> None:
-        async def scene() -> None:
-            async with staged(tmp_path) as stage:
-                got = value_of(await stage.outcome_of("core.http", {"url": site + path}))
-                assert (got["status"], got["body"]) == (status, body)
-                assert got["headers"]["content-type"] == "application/json"
-
-        play(scene)
+        async with staged(tmp_path) as stage:
+            got = value_of(await stage.outcome_of("core.http", {"url": site + path}))
+            assert (got["status"], got["body"]) == (status, body)
+            assert got["headers"]["content-type"] == "application/json"
 
     @pytest.mark.parametrize(
         ("body", "got"),
@@ -275,46 +251,35 @@ class TestHttp:
             ("plain", "application/x-www-form-urlencoded plain"),
         ],
     )
-    def test_an_object_is_sent_as_json_and_a_text_as_it_is(
+    async def test_an_object_is_sent_as_json_and_a_text_as_it_is(
         self, tmp_path: Path, site: str, body: object, got: str
     ) -> None:
-        async def scene() -> None:
-            async with staged(tmp_path) as stage:
-                given = {"url": site, "method": "POST", "body": body}
-                answer = value_of(await stage.outcome_of("core.http", given))
-                assert (answer["status"], answer["body"]) == (201, got)
-
-        play(scene)
+        async with staged(tmp_path) as stage:
+            given = {"url": site, "method": "POST", "body": body}
+            answer = value_of(await stage.outcome_of("core.http", given))
+            assert (answer["status"], answer["body"]) == (201, got)
 
     @pytest.mark.parametrize(
         ("path", "code"), [("/away", "E.RUNNER.FAILURE"), ("/large", "E.RUNNER.LIMIT")]
     )
-    def test_answers_that_lead_away_or_are_too_large_are_refused(
+    async def test_answers_that_lead_away_or_are_too_large_are_refused(
         self, tmp_path: Path, site: str, path: str, code: str
     ) -> None:
-        async def scene() -> None:
-            async with staged(tmp_path) as stage:
-                error = error_of(await stage.outcome_of("core.http", {"url": site + path}))
-                assert error.code == code
+        async with staged(tmp_path) as stage:
+            error = error_of(await stage.outcome_of("core.http", {"url": site + path}))
+            assert error.code == code
 
-        play(scene)
+    async def test_a_server_that_does_not_answer_is_a_timeout(self, tmp_path: Path) -> None:
+        silent = asyncio.Event()
 
-    def test_a_server_that_does_not_answer_is_a_timeout(self, tmp_path: Path) -> None:
-        async def scene() -> None:
-            silent = asyncio.Event()
+        async def on_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await silent.wait()
+            writer.close()
 
-            async def on_connection(
-                reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-            ) -> None:
-                await silent.wait()
-                writer.close()
-
-            server = await asyncio.start_server(on_connection, "127.0.0.1", 0)
-            port = server.sockets[0].getsockname()[1]
-            async with staged(tmp_path) as stage, server:
-                given = {"url": f"http://127.0.0.1:{port}", "timeoutSeconds": 0.1}
-                error = error_of(await stage.outcome_of("core.http", given))
-                assert (error.code, error.category) == ("E.TIMEOUT", "TIMEOUT")
-                silent.set()
-
-        play(scene)
+        server = await asyncio.start_server(on_connection, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with staged(tmp_path) as stage, server:
+            given = {"url": f"http://127.0.0.1:{port}", "timeoutSeconds": 0.1}
+            error = error_of(await stage.outcome_of("core.http", given))
+            assert (error.code, error.category) == ("E.TIMEOUT", "TIMEOUT")
+            silent.set()

@@ -16,7 +16,7 @@ import pytest
 from astraflow.worker.hosts import kill_orphans
 from astraflow.worker.hosts.orphans import HostRecord, record_host
 from astraflow.worker.hosts.procfs import start_time
-from tests.hosts.stage import error_of, is_alive, play, staged, value_of, wait_until_dead
+from tests.hosts.stage import error_of, is_alive, staged, value_of, wait_until_dead
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -62,91 +62,72 @@ def test_when_the_worker_is_frozen_its_hosts_die_at_their_fence(tmp_path: Path) 
         wait_until_dead(pids[0])
 
 
-def test_when_the_guard_is_killed_the_kernel_ends_the_host_with_it(tmp_path: Path) -> None:
-    async def scene() -> None:
-        async with staged(tmp_path) as stage:
-            stage.start("nasty.waits")
-            await stage.up()
-            (record,) = stage.records()
-            os.kill(record["guard_pid"], signal.SIGKILL)
-            assert error_of(await stage.outcome()).code == "E.RUNNER.CRASHED"
-            wait_until_dead(record["host_pid"])
-
-    play(scene)
+async def test_when_the_guard_is_killed_the_kernel_ends_the_host_with_it(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        stage.start("nasty.waits")
+        await stage.up()
+        (record,) = stage.records()
+        os.kill(record["guard_pid"], signal.SIGKILL)
+        assert error_of(await stage.outcome()).code == "E.RUNNER.CRASHED"
+        wait_until_dead(record["host_pid"])
 
 
-def test_a_guard_that_does_not_answer_is_killed_with_all_below_it(tmp_path: Path) -> None:
+async def test_a_guard_that_does_not_answer_is_killed_with_all_below_it(tmp_path: Path) -> None:
     pid_file = tmp_path / "daemon.pid"
 
-    async def scene() -> None:
-        async with staged(tmp_path, kill_timeout_s=0.05) as stage:
-            stage.start("nasty.daemonizes", {"pid_file": str(pid_file)})
-            await stage.up()
-            (record,) = stage.records()
-            os.kill(record["guard_pid"], signal.SIGSTOP)
-            stage.pool.kill("t1", 1)
-            await stage.until(lambda: stage.goners)
-            for pid in (record["host_pid"], int(pid_file.read_text())):
-                wait_until_dead(pid)
-
-    play(scene)
+    async with staged(tmp_path, kill_timeout_s=0.05) as stage:
+        stage.start("nasty.daemonizes", {"pid_file": str(pid_file)})
+        await stage.up()
+        (record,) = stage.records()
+        os.kill(record["guard_pid"], signal.SIGSTOP)
+        stage.pool.kill("t1", 1)
+        await stage.until(lambda: stage.goners)
+        for pid in (record["host_pid"], int(pid_file.read_text())):
+            wait_until_dead(pid)
 
 
-def test_a_fence_that_nobody_moves_ends_the_host_and_the_attempt_is_lost(tmp_path: Path) -> None:
-    async def scene() -> None:
-        async with staged(tmp_path) as stage:
-            error = error_of(await stage.outcome_of("nasty.alarm", fence_s=0.5))
-            assert (error.code, error.category) == ("E.TASK.HOST_LOST", "INFRASTRUCTURE")
-
-    play(scene)
-
-
-def test_a_fence_that_is_moved_lets_the_attempt_end(tmp_path: Path) -> None:
-    async def scene() -> None:
-        async with staged(tmp_path) as stage:
-            await stage.outcome_of("core.noop", task="warm")
-            stage.start("core.sleep", {"seconds": 0.6}, fence_s=0.4)
-            stage.pool.refence({("t1", 1): stage.clock.now() + 600})
-            assert value_of(await stage.outcome()) == {"seconds": 0.6}
-
-    play(scene)
+async def test_a_fence_that_nobody_moves_ends_the_host_and_the_attempt_is_lost(
+    tmp_path: Path,
+) -> None:
+    async with staged(tmp_path) as stage:
+        error = error_of(await stage.outcome_of("nasty.alarm", fence_s=0.5))
+        assert (error.code, error.category) == ("E.TASK.HOST_LOST", "INFRASTRUCTURE")
 
 
-def test_a_fence_of_an_ended_attempt_does_not_kill_the_idle_host(tmp_path: Path) -> None:
-    async def scene() -> None:
-        async with staged(tmp_path) as stage:
-            await stage.outcome_of("core.noop", fence_s=0.5)
-            await stage.outcome_of("core.sleep", {"seconds": 0.8}, task="t2")
-            assert stage.pool.stats().died_total == 0
-
-    play(scene)
+async def test_a_fence_that_is_moved_lets_the_attempt_end(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        await stage.outcome_of("core.noop", task="warm")
+        stage.start("core.sleep", {"seconds": 0.6}, fence_s=0.4)
+        stage.pool.refence({("t1", 1): stage.clock.now() + 600})
+        assert value_of(await stage.outcome()) == {"seconds": 0.6}
 
 
-def test_when_the_guard_itself_is_killed_not_even_a_stray_is_left(tmp_path: Path) -> None:
+async def test_a_fence_of_an_ended_attempt_does_not_kill_the_idle_host(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        await stage.outcome_of("core.noop", fence_s=0.5)
+        await stage.outcome_of("core.sleep", {"seconds": 0.8}, task="t2")
+        assert stage.pool.stats().died_total == 0
+
+
+async def test_when_the_guard_itself_is_killed_not_even_a_stray_is_left(tmp_path: Path) -> None:
     """The daemon has left the session and lost its parents: only its environment tells whose it was."""
 
-    async def scene() -> None:
-        async with staged(tmp_path) as stage:
-            stage.start("nasty.daemonizes", {"pid_file": str(tmp_path / "daemon.pid")})
-            await stage.up()
-            guard, _, daemon = everything_of(tmp_path)
-            os.kill(guard, signal.SIGKILL)
-            assert error_of(await stage.outcome()).code == "E.RUNNER.CRASHED"
-            wait_until_dead(daemon)
-
-    play(scene)
+    async with staged(tmp_path) as stage:
+        stage.start("nasty.daemonizes", {"pid_file": str(tmp_path / "daemon.pid")})
+        await stage.up()
+        guard, _, daemon = everything_of(tmp_path)
+        os.kill(guard, signal.SIGKILL)
+        assert error_of(await stage.outcome()).code == "E.RUNNER.CRASHED"
+        wait_until_dead(daemon)
 
 
-def test_the_earliest_fence_in_a_host_counts_for_all_in_it(tmp_path: Path) -> None:
-    async def scene() -> None:
-        async with staged(tmp_path) as stage:
-            stage.start("nasty.waits", task="far")
-            await stage.up("far")
-            stage.start("nasty.waits", task="near", fence_s=0.3)
-            codes = {error_of(await stage.outcome(task)).code for task in ("far", "near")}
-            assert codes == {"E.TASK.HOST_LOST"}
-
-    play(scene)
+async def test_the_earliest_fence_in_a_host_counts_for_all_in_it(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        stage.start("nasty.waits", task="far")
+        await stage.up("far")
+        stage.start("nasty.waits", task="near", fence_s=0.3)
+        codes = {error_of(await stage.outcome(task)).code for task in ("far", "near")}
+        assert codes == {"E.TASK.HOST_LOST"}
 
 
 class TestLeftOvers:
@@ -202,18 +183,15 @@ class TestLeftOvers:
 
 
 @pytest.mark.parametrize("node_type", ["nasty.waits", "nasty.blocks_the_loop"])
-def test_a_kill_is_done_when_it_is_told(tmp_path: Path, node_type: str) -> None:
+async def test_a_kill_is_done_when_it_is_told(tmp_path: Path, node_type: str) -> None:
     started = tmp_path / "started"
 
-    async def scene() -> None:
-        async with staged(tmp_path) as stage:
-            stage.start(node_type, {"started": str(started)})
-            await stage.until_ready()
-            (record,) = stage.records()
-            stage.pool.kill("t1", 1)
-            await stage.until(lambda: stage.goners)
-            assert stage.goners == [("t1", 1)]
-            assert not is_alive(record["host_pid"])
-            assert stage.results == {}
-
-    play(scene)
+    async with staged(tmp_path) as stage:
+        stage.start(node_type, {"started": str(started)})
+        await stage.until_ready()
+        (record,) = stage.records()
+        stage.pool.kill("t1", 1)
+        await stage.until(lambda: stage.goners)
+        assert stage.goners == [("t1", 1)]
+        assert not is_alive(record["host_pid"])
+        assert stage.results == {}

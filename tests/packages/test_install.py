@@ -299,22 +299,19 @@ def test_an_answer_that_is_too_large_is_not_read_to_its_end(tmp_path: Path) -> N
     installing(tmp_path, test, limits=Limits(archive_bytes=100_000))
 
 
-def test_an_install_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
+async def test_an_install_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
     async def silent(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n")
         await writer.drain()
         await asyncio.Event().wait()
 
-    async def main() -> None:
-        async with served() as server, worker(tmp_path / "w", server, install_timeout_s=0.3) as rig:
-            request = rig.publish(package(tmp_path))
-            rig.server.files[request.url] = silent
-            rig.packages.install(request)
-            told = details(await rig.end())
-            assert (told["code"], told["step"]) == ("E.PKG.INSTALL_FAILED", "download")
-            assert "0.3 s" in told["message"]
-
-    asyncio.run(main())
+    async with served() as server, worker(tmp_path / "w", server, install_timeout_s=0.3) as rig:
+        request = rig.publish(package(tmp_path))
+        rig.server.files[request.url] = silent
+        rig.packages.install(request)
+        told = details(await rig.end())
+        assert (told["code"], told["step"]) == ("E.PKG.INSTALL_FAILED", "download")
+        assert "0.3 s" in told["message"]
 
 
 @pytest.mark.parametrize("policy", ["warn", "require"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime
 import hashlib
 import ipaddress
@@ -72,39 +71,33 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
     return Tls(server, ssl.create_default_context(cadata=pem.decode()))
 
 
-def test_a_file_is_fetched_checked_and_placed(tmp_path: Path, tls: Tls) -> None:
-    async def main() -> None:
-        async with (
-            served() as server,
-            served(tls.server) as files,
-            worker(tmp_path / "w", server, tls=tls.client) as rig,
-        ):
-            files.files["/m"] = MODEL
-            named = {"path": "models/m.bin", "type": "download", "url": f"{files.origin}/m"}
-            right = hashlib.sha256(MODEL).hexdigest()
-            wrong = package(tmp_path, READS, resources=[{**named, "sha256": "0" * 64}])
-            told = details(await rig.install(wrong))
-            assert (told["code"], told["step"]) == ("E.PKG.INVALID", "equip")
-            assert left_in_staging(rig.folder) == []
-            archive = package(tmp_path, READS, resources={"files": [{**named, "sha256": right}]})
-            assert (await rig.install(archive)).status == "installed"
-            assert await rig.outcome("t1") == {"bytes": len(MODEL)}
-
-    asyncio.run(main())
+async def test_a_file_is_fetched_checked_and_placed(tmp_path: Path, tls: Tls) -> None:
+    async with (
+        served() as server,
+        served(tls.server) as files,
+        worker(tmp_path / "w", server, tls=tls.client) as rig,
+    ):
+        files.files["/m"] = MODEL
+        named = {"path": "models/m.bin", "type": "download", "url": f"{files.origin}/m"}
+        right = hashlib.sha256(MODEL).hexdigest()
+        wrong = package(tmp_path, READS, resources=[{**named, "sha256": "0" * 64}])
+        told = details(await rig.install(wrong))
+        assert (told["code"], told["step"]) == ("E.PKG.INVALID", "equip")
+        assert left_in_staging(rig.folder) == []
+        archive = package(tmp_path, READS, resources={"files": [{**named, "sha256": right}]})
+        assert (await rig.install(archive)).status == "installed"
+        assert await rig.outcome("t1") == {"bytes": len(MODEL)}
 
 
-def test_a_server_that_nobody_vouches_for_is_not_believed(tmp_path: Path, tls: Tls) -> None:
-    async def main() -> None:
-        async with (
-            served() as server,
-            served(tls.server) as files,
-            worker(tmp_path / "w", server) as rig,
-        ):
-            files.files["/m"] = MODEL
-            file = {"path": "m", "type": "download", "url": f"{files.origin}/m", "sha256": "0" * 64}
-            told = details(await rig.install(package(tmp_path, resources=[file])))
-            assert (told["code"], told["step"]) == ("E.PKG.INSTALL_FAILED", "equip")
-            assert "certificate" in told["message"].lower()
-            assert files.asked == []
-
-    asyncio.run(main())
+async def test_a_server_that_nobody_vouches_for_is_not_believed(tmp_path: Path, tls: Tls) -> None:
+    async with (
+        served() as server,
+        served(tls.server) as files,
+        worker(tmp_path / "w", server) as rig,
+    ):
+        files.files["/m"] = MODEL
+        file = {"path": "m", "type": "download", "url": f"{files.origin}/m", "sha256": "0" * 64}
+        told = details(await rig.install(package(tmp_path, resources=[file])))
+        assert (told["code"], told["step"]) == ("E.PKG.INSTALL_FAILED", "equip")
+        assert "certificate" in told["message"].lower()
+        assert files.asked == []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -16,9 +14,10 @@ from astraflow.store.memory import MemoryStore
 from astraflow.store.store import Claim
 
 
-def play(scene: Callable[[MemoryStore], Awaitable[None]], *, is_shared: bool = True) -> None:
-    store = MemoryStore(clock=SystemClock(), ttl_s=8.0) if is_shared else MemoryStore()
-    asyncio.run(scene(store))  # type: ignore[arg-type]
+@pytest.fixture
+def store() -> MemoryStore:
+    """A store that several schedulers share."""
+    return MemoryStore(clock=SystemClock(), ttl_s=8.0)
 
 
 async def claimed(store: MemoryStore) -> Claim:
@@ -31,82 +30,71 @@ def place(store: MemoryStore, folder: Path) -> BlobLocation:
     return BlobLocation(store, open_blobs(str(folder), folder), str(folder))
 
 
-def test_the_first_marks_its_place_and_the_next_must_have_the_same(tmp_path: Path) -> None:
-    async def scene(store: MemoryStore) -> None:
-        claim = await claimed(store)
-        shared, other = place(store, tmp_path / "shared"), place(store, tmp_path / "other")
-        await other.check()
-        await shared.take(claim)
-        await place(store, tmp_path / "shared").take(claim)
-        for refuses in (other.check(), other.take(claim)):
-            with pytest.raises(errors.Refused) as caught:
-                await refuses
-            assert caught.value.code is errors.BLOBS_FOREIGN
-            assert caught.value.pointer == "/blobs_url"
-            assert str(tmp_path / "other") in caught.value.message
-        assert not (tmp_path / "other" / MARKER).exists()
-
-    play(scene)
-
-
-def test_a_place_of_another_site_is_refused(tmp_path: Path) -> None:
-    async def scene(store: MemoryStore) -> None:
-        await place(store, tmp_path / "here").take(await claimed(store))
-        elsewhere = MemoryStore(clock=SystemClock(), ttl_s=8.0)
-        await place(elsewhere, tmp_path / "there").take(await claimed(elsewhere))
-        with pytest.raises(errors.Refused, match="another one"):
-            await place(store, tmp_path / "there").check()
-
-    play(scene)
-
-
-def test_a_crash_between_marking_and_storing_is_mended(tmp_path: Path) -> None:
-    async def scene(store: MemoryStore) -> None:
-        (tmp_path / "site").mkdir()
-        (tmp_path / MARKER).write_text("abc\n")
-        await place(store, tmp_path).take(await claimed(store))
-        assert await store.find_site("blobs_id") == "abc"
-
-    play(scene)
-
-
-def test_an_operator_can_say_that_another_place_is_meant(tmp_path: Path) -> None:
-    async def scene(store: MemoryStore) -> None:
-        await place(store, tmp_path / "old").take(await claimed(store))
-        new = place(store, tmp_path / "new")
+async def test_the_first_marks_its_place_and_the_next_must_have_the_same(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    claim = await claimed(store)
+    shared, other = place(store, tmp_path / "shared"), place(store, tmp_path / "other")
+    await other.check()
+    await shared.take(claim)
+    await place(store, tmp_path / "shared").take(claim)
+    for refuses in (other.check(), other.take(claim)):
         with pytest.raises(errors.Refused) as caught:
-            await new.check()
-        stored = await store.find_site("blobs_id")
-        assert stored is not None
-        assert stored in caught.value.message
-        (tmp_path / "new" / "site").mkdir()
-        (tmp_path / "new" / MARKER).write_text(stored)
+            await refuses
+        assert caught.value.code is errors.BLOBS_FOREIGN
+        assert caught.value.pointer == "/blobs_url"
+        assert str(tmp_path / "other") in caught.value.message
+    assert not (tmp_path / "other" / MARKER).exists()
+
+
+async def test_a_place_of_another_site_is_refused(store: MemoryStore, tmp_path: Path) -> None:
+    await place(store, tmp_path / "here").take(await claimed(store))
+    elsewhere = MemoryStore(clock=SystemClock(), ttl_s=8.0)
+    await place(elsewhere, tmp_path / "there").take(await claimed(elsewhere))
+    with pytest.raises(errors.Refused, match="another one"):
+        await place(store, tmp_path / "there").check()
+
+
+async def test_a_crash_between_marking_and_storing_is_mended(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / MARKER).write_text("abc\n")
+    await place(store, tmp_path).take(await claimed(store))
+    assert await store.find_site("blobs_id") == "abc"
+
+
+async def test_an_operator_can_say_that_another_place_is_meant(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    await place(store, tmp_path / "old").take(await claimed(store))
+    new = place(store, tmp_path / "new")
+    with pytest.raises(errors.Refused) as caught:
         await new.check()
-
-    play(scene)
-
-
-def test_a_store_of_one_machine_has_no_such_rule(tmp_path: Path) -> None:
-    async def scene(store: MemoryStore) -> None:
-        await place(store, tmp_path).take(await claimed(store))
-        assert not (tmp_path / MARKER).exists()
-        await place(store, tmp_path / "moved").check()
-
-    play(scene, is_shared=False)
+    stored = await store.find_site("blobs_id")
+    assert stored is not None
+    assert stored in caught.value.message
+    (tmp_path / "new" / "site").mkdir()
+    (tmp_path / "new" / MARKER).write_text(stored)
+    await new.check()
 
 
-def test_a_bucket_that_does_not_answer_stops_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_store_of_one_machine_has_no_such_rule(tmp_path: Path) -> None:
+    store = MemoryStore()
+    await place(store, tmp_path).take(await claimed(store))
+    assert not (tmp_path / MARKER).exists()
+    await place(store, tmp_path / "moved").check()
+
+
+async def test_a_bucket_that_does_not_answer_stops_nobody(
+    store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def silent(self: Blobs, key: str) -> int:
         raise errors.Unavailable(errors.STORE_UNAVAILABLE, "planted")
 
-    async def scene(store: MemoryStore) -> None:
-        claim = await claimed(store)
-        monkeypatch.setattr(Blobs, "size", silent)
-        await place(store, tmp_path).take(claim)
-        assert await store.find_site("blobs_id") is None
-        await store.put_site(claim, "blobs_id", "known")
-        await place(store, tmp_path).take(claim)
-
-    play(scene)
+    claim = await claimed(store)
+    monkeypatch.setattr(Blobs, "size", silent)
+    await place(store, tmp_path).take(claim)
+    assert await store.find_site("blobs_id") is None
+    await store.put_site(claim, "blobs_id", "known")
+    await place(store, tmp_path).take(claim)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -53,107 +51,75 @@ async def read(blobs: Blobs, key: str, start: int, end: int) -> bytes:
     return b"".join([piece async for piece in blobs.read_range(key, start, end)])
 
 
-def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(60):
-            await main()
-
-    asyncio.run(bounded())
-
-
-def test_a_blob_is_read_back_as_it_was_written_whole_and_in_part(place: Blobs) -> None:
-    async def main() -> None:
-        written = await place.put_stream("a/b", pieces(20))
-        whole = PIECE * 20
-        assert written.size_bytes == len(whole) == await place.size("a/b")
-        assert written.sha256 == hashlib.sha256(whole).hexdigest()
-        assert await read(place, "a/b", 0, len(whole)) == whole
-        assert await read(place, "a/b", 1_048_570, 9_000_003) == whole[1_048_570:9_000_003]
-        assert await read(place, "a/b", 5, 5) == b""
-
-    run(main)
+async def test_a_blob_is_read_back_as_it_was_written_whole_and_in_part(place: Blobs) -> None:
+    written = await place.put_stream("a/b", pieces(20))
+    whole = PIECE * 20
+    assert written.size_bytes == len(whole) == await place.size("a/b")
+    assert written.sha256 == hashlib.sha256(whole).hexdigest()
+    assert await read(place, "a/b", 0, len(whole)) == whole
+    assert await read(place, "a/b", 1_048_570, 9_000_003) == whole[1_048_570:9_000_003]
+    assert await read(place, "a/b", 5, 5) == b""
 
 
-def test_an_empty_blob_is_a_blob(place: Blobs) -> None:
-    async def main() -> None:
-        written = await place.put_stream("empty", pieces(0))
-        assert written.size_bytes == 0
-        assert await place.exists("empty")
-        assert await place.size("empty") == 0
-
-    run(main)
+async def test_an_empty_blob_is_a_blob(place: Blobs) -> None:
+    written = await place.put_stream("empty", pieces(0))
+    assert written.size_bytes == 0
+    assert await place.exists("empty")
+    assert await place.size("empty") == 0
 
 
-def test_what_breaks_off_leaves_nothing_under_its_key(place: Blobs) -> None:
-    async def main() -> None:
-        with pytest.raises(errors.Unavailable):
-            await place.put_stream("broken", pieces(20, fail_at=15))
-        assert not await place.exists("broken")
-        assert [one async for one in place.list("")] == []
-
-    run(main)
+async def test_what_breaks_off_leaves_nothing_under_its_key(place: Blobs) -> None:
+    with pytest.raises(errors.Unavailable):
+        await place.put_stream("broken", pieces(20, fail_at=15))
+    assert not await place.exists("broken")
+    assert [one async for one in place.list("")] == []
 
 
-def test_what_is_too_large_is_refused_and_not_kept(place: Blobs) -> None:
-    async def main() -> None:
-        with pytest.raises(errors.Refused) as caught:
-            await place.put_stream("large", pieces(12), max_bytes=10 * 1024**2)
-        assert caught.value.code is errors.REQUEST_TOO_LARGE
-        assert not await place.exists("large")
-
-    run(main)
+async def test_what_is_too_large_is_refused_and_not_kept(place: Blobs) -> None:
+    with pytest.raises(errors.Refused) as caught:
+        await place.put_stream("large", pieces(12), max_bytes=10 * 1024**2)
+    assert caught.value.code is errors.REQUEST_TOO_LARGE
+    assert not await place.exists("large")
 
 
-def test_what_is_not_there_is_not_found_and_may_be_removed(place: Blobs) -> None:
-    async def main() -> None:
-        assert not await place.exists("nothing")
-        with pytest.raises(errors.NotFound):
-            await place.size("nothing")
-        with pytest.raises(errors.NotFound):
-            await read(place, "nothing", 0, 1)
-        await place.delete("nothing")
-
-    run(main)
+async def test_what_is_not_there_is_not_found_and_may_be_removed(place: Blobs) -> None:
+    assert not await place.exists("nothing")
+    with pytest.raises(errors.NotFound):
+        await place.size("nothing")
+    with pytest.raises(errors.NotFound):
+        await read(place, "nothing", 0, 1)
+    await place.delete("nothing")
 
 
-def test_blobs_are_listed_by_folder_and_removed(place: Blobs) -> None:
-    async def main() -> None:
-        for key in ("a/1", "a/2", "b/1"):
-            await place.put_stream(key, pieces(1))
-        listed = {one.key: one.size_bytes async for one in place.list("a")}
-        assert listed == {"a/1": len(PIECE), "a/2": len(PIECE)}
-        await place.delete("a/1")
-        assert [one.key async for one in place.list("a")] == ["a/2"]
-
-    run(main)
+async def test_blobs_are_listed_by_folder_and_removed(place: Blobs) -> None:
+    for key in ("a/1", "a/2", "b/1"):
+        await place.put_stream(key, pieces(1))
+    listed = {one.key: one.size_bytes async for one in place.list("a")}
+    assert listed == {"a/1": len(PIECE), "a/2": len(PIECE)}
+    await place.delete("a/1")
+    assert [one.key async for one in place.list("a")] == ["a/2"]
 
 
-def test_a_file_that_was_never_finished_is_swept_when_it_is_old(tmp_path: Path) -> None:
-    async def main() -> None:
-        blobs = open_blobs(str(tmp_path), tmp_path)
-        await blobs.put_stream("a/whole", pieces(1))
-        for name, age_s in (("a/old#1", 100), ("a/new#1", 0)):
-            (tmp_path / name).write_bytes(b"half")
-            at = (tmp_path / "a/whole").stat().st_mtime - age_s
-            os.utime(tmp_path / name, (at, at))
-        before = int((tmp_path / "a/whole").stat().st_mtime * 1000) - 50_000
-        assert await blobs.sweep(before) == 1
-        assert {path.name for path in (tmp_path / "a").iterdir()} == {"whole", "new#1"}
-
-    run(main)
+async def test_a_file_that_was_never_finished_is_swept_when_it_is_old(tmp_path: Path) -> None:
+    blobs = open_blobs(str(tmp_path), tmp_path)
+    await blobs.put_stream("a/whole", pieces(1))
+    for name, age_s in (("a/old#1", 100), ("a/new#1", 0)):
+        (tmp_path / name).write_bytes(b"half")
+        at = (tmp_path / "a/whole").stat().st_mtime - age_s
+        os.utime(tmp_path / name, (at, at))
+    before = int((tmp_path / "a/whole").stat().st_mtime * 1000) - 50_000
+    assert await blobs.sweep(before) == 1
+    assert {path.name for path in (tmp_path / "a").iterdir()} == {"whole", "new#1"}
 
 
-def test_a_blob_in_a_folder_is_flushed_before_it_is_told_of(
+async def test_a_blob_in_a_folder_is_flushed_before_it_is_told_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flushed: list[Path] = []
     monkeypatch.setattr(module, "_flush", flushed.append)
 
-    async def main() -> None:
-        await open_blobs(None, tmp_path).put_stream("a/b", pieces(1))
-        assert flushed == [tmp_path / "blobs" / "a/b"]
-
-    run(main)
+    await open_blobs(None, tmp_path).put_stream("a/b", pieces(1))
+    assert flushed == [tmp_path / "blobs" / "a/b"]
 
 
 @pytest.mark.parametrize("url", ["ftp://somewhere/else", "s3://"])

@@ -205,26 +205,23 @@ def test_a_link_leads_to_its_archive_and_to_no_other(tmp_path: Path) -> None:
     with_place(test, tmp_path)
 
 
-def test_everything_is_there_for_the_next_scheduler(tmp_path: Path) -> None:
-    async def main() -> None:
-        archive = pack()
-        for attempt in range(2):
-            store = SqliteStore(tmp_path / "store.db")
-            await store.open()
-            place = Place(store, tmp_path)
-            await place.begin()
-            if attempt == 0:
-                await place.publish(archive, signed(archive, KEY))
-                await place.publish(pack("2.0.0"))
-                await place.activate("default", "demo", "1.0.0")
-            assert found(place) == "1.0.0"
-            assert [row.version for row in place.repository.versions("default", "demo")] == [
-                "2.0.0",
-                "1.0.0",
-            ]
-            await store.close()
-
-    asyncio.run(main())
+async def test_everything_is_there_for_the_next_scheduler(tmp_path: Path) -> None:
+    archive = pack()
+    for attempt in range(2):
+        store = SqliteStore(tmp_path / "store.db")
+        await store.open()
+        place = Place(store, tmp_path)
+        await place.begin()
+        if attempt == 0:
+            await place.publish(archive, signed(archive, KEY))
+            await place.publish(pack("2.0.0"))
+            await place.activate("default", "demo", "1.0.0")
+        assert found(place) == "1.0.0"
+        assert [row.version for row in place.repository.versions("default", "demo")] == [
+            "2.0.0",
+            "1.0.0",
+        ]
+        await store.close()
 
 
 def test_a_scheduler_that_serves_nothing_changes_nothing(tmp_path: Path) -> None:
@@ -242,29 +239,26 @@ def test_a_scheduler_that_serves_nothing_changes_nothing(tmp_path: Path) -> None
     with_place(test, tmp_path)
 
 
-def test_a_crash_between_blob_and_row_leaves_only_what_is_swept(tmp_path: Path) -> None:
+async def test_a_crash_between_blob_and_row_leaves_only_what_is_swept(tmp_path: Path) -> None:
     class Crashing(FaultyStore):
         async def put_package(self, *_: object) -> bool:
             raise errors.StoreError(errors.STORE_UNAVAILABLE, "planted")
 
-    async def main() -> None:
-        whole = Place(MemoryStore(), tmp_path)
-        await whole.begin()
-        await whole.publish(pack())
-        kept = whole.held()
-        broken = Place(Crashing(whole.store), tmp_path)
-        await broken.begin()
-        with pytest.raises(errors.StoreError):
-            await broken.publish(pack("2.0.0"))
-        assert broken.repository.names("default") == ["demo"]
-        assert len(broken.held() - kept) == 1
-        (broken.spool / "upload-left").write_bytes(b"half")
-        assert await whole.services.tidy(0) == 0  # what is young may be under way
-        assert await whole.services.tidy(CLOCK.wall_ms() + 60_000) == 2
-        assert whole.held() == kept
-        assert not list(broken.spool.iterdir())
-
-    asyncio.run(main())
+    whole = Place(MemoryStore(), tmp_path)
+    await whole.begin()
+    await whole.publish(pack())
+    kept = whole.held()
+    broken = Place(Crashing(whole.store), tmp_path)
+    await broken.begin()
+    with pytest.raises(errors.StoreError):
+        await broken.publish(pack("2.0.0"))
+    assert broken.repository.names("default") == ["demo"]
+    assert len(broken.held() - kept) == 1
+    (broken.spool / "upload-left").write_bytes(b"half")
+    assert await whole.services.tidy(0) == 0  # what is young may be under way
+    assert await whole.services.tidy(CLOCK.wall_ms() + 60_000) == 2
+    assert whole.held() == kept
+    assert not list(broken.spool.iterdir())
 
 
 def test_an_upload_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:

@@ -153,17 +153,14 @@ def test_their_node_types_and_names_are_theirs(tmp_path: Path) -> None:
     shipping(test, tmp_path)
 
 
-def test_a_tenant_that_had_the_type_first_keeps_it(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with asyncio.timeout(60):
-            before = Place(MemoryStore(), tmp_path)
-            await before.begin()
-            node = {"type": "llm.chat", "runtimes": {"python": {"handler": "say"}}}
-            await before.publish(pack(nodes=[node]), tenant="umbrella")
-            place = Shipping(before.store, tmp_path)
-            await place.services.begin(before.claim)
-            assert place.found("umbrella") == "demo"
-            assert place.found("default") == "llm"
-            assert await place.publish(pack("1.1.0", nodes=[node]), tenant="umbrella")
-
-    asyncio.run(main())
+async def test_a_tenant_that_had_the_type_first_keeps_it(tmp_path: Path) -> None:
+    async with asyncio.timeout(60):
+        before = Place(MemoryStore(), tmp_path)
+        await before.begin()
+        node = {"type": "llm.chat", "runtimes": {"python": {"handler": "say"}}}
+        await before.publish(pack(nodes=[node]), tenant="umbrella")
+        place = Shipping(before.store, tmp_path)
+        await place.services.begin(before.claim)
+        assert place.found("umbrella") == "demo"
+        assert place.found("default") == "llm"
+        assert await place.publish(pack("1.1.0", nodes=[node]), tenant="umbrella")

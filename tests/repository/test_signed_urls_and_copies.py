@@ -65,37 +65,31 @@ def upload_grant(copies: Copies) -> UploadGrant:
     return copies.open_upload(copies.upload_url(KEY).rpartition("/")[2])
 
 
-def test_who_waits_for_a_copy_is_told_when_it_is_there(tmp_path: Path) -> None:
-    async def main() -> None:
-        place = Place(MemoryStore(), tmp_path)
-        await place.begin()
-        place.known.add(KEY)
-        grant = upload_grant(place.copies)
-        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
-            waiting = [group.create_task(place.copies.wait_for(KEY, 20)) for _ in range(2)]
-            await asyncio.sleep(0)
-            copy = await place.copies.receive(grant, chunks(b"body"))
-        assert [task.result() for task in waiting] == [True, True]
-        assert place.copied == {KEY: copy.text()}
-        assert Copy.parse(place.copied[KEY]) == copy
-        assert not await place.copies.wait_for(KEY, 0)
-
-    asyncio.run(main())
+async def test_who_waits_for_a_copy_is_told_when_it_is_there(tmp_path: Path) -> None:
+    place = Place(MemoryStore(), tmp_path)
+    await place.begin()
+    place.known.add(KEY)
+    grant = upload_grant(place.copies)
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        waiting = [group.create_task(place.copies.wait_for(KEY, 20)) for _ in range(2)]
+        await asyncio.sleep(0)
+        copy = await place.copies.receive(grant, chunks(b"body"))
+    assert [task.result() for task in waiting] == [True, True]
+    assert place.copied == {KEY: copy.text()}
+    assert Copy.parse(place.copied[KEY]) == copy
+    assert not await place.copies.wait_for(KEY, 0)
 
 
-def test_an_upload_ends_at_the_limit_of_its_signed_url(tmp_path: Path) -> None:
-    async def main() -> None:
-        place = Place(MemoryStore(), tmp_path)
-        await place.begin()
-        grant = msgspec.structs.replace(upload_grant(place.copies), max_bytes=3)
-        with pytest.raises(errors.Refused) as caught:
-            await place.copies.receive(grant, chunks(b"body"))
-        assert caught.value.code is errors.REQUEST_TOO_LARGE
-        with pytest.raises(errors.NotFound):
-            await place.copies.receive(grant, chunks(b"b"))
-        assert place.held() == set()
-
-    asyncio.run(main())
+async def test_an_upload_ends_at_the_limit_of_its_signed_url(tmp_path: Path) -> None:
+    place = Place(MemoryStore(), tmp_path)
+    await place.begin()
+    grant = msgspec.structs.replace(upload_grant(place.copies), max_bytes=3)
+    with pytest.raises(errors.Refused) as caught:
+        await place.copies.receive(grant, chunks(b"body"))
+    assert caught.value.code is errors.REQUEST_TOO_LARGE
+    with pytest.raises(errors.NotFound):
+        await place.copies.receive(grant, chunks(b"b"))
+    assert place.held() == set()
 
 
 def told_of(version: str, **fields: object) -> Manifest:

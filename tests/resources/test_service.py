@@ -77,176 +77,141 @@ async def running(
         service.close()
 
 
-def play(scene: Callable[[], Any]) -> None:
-    asyncio.run(scene())
-
-
 class TestAsked:
-    def test_the_end_of_a_scope_is_done_and_told(self, tmp_path: Path) -> None:
-        async def scene() -> None:
-            async with running(tmp_path) as found:
-                kept = found.file("run-1/a")
-                path = found.registry.files.path_of(kept.token, kept.name)
-                found.service.on_cleanup(business.ResourceCleanup(scope="run-1"))
-                assert found.told["run-1/a"].state == "released"
-                assert not path.exists()
+    async def test_the_end_of_a_scope_is_done_and_told(self, tmp_path: Path) -> None:
+        async with running(tmp_path) as found:
+            kept = found.file("run-1/a")
+            path = found.registry.files.path_of(kept.token, kept.name)
+            found.service.on_cleanup(business.ResourceCleanup(scope="run-1"))
+            assert found.told["run-1/a"].state == "released"
+            assert not path.exists()
 
-        play(scene)
+    async def test_one_resource_goes_whatever_it_is(self, tmp_path: Path) -> None:
+        async with running(tmp_path) as found:
+            found.file("run-1/a").listed = True
+            found.service.on_cleanup(business.ResourceCleanup(resource_id="run-1/a"))
+            assert found.told["run-1/a"].state == "released"
+            found.service.on_cleanup(business.ResourceCleanup(resource_id="run-1/none"))
+            assert found.told["run-1/none"].state == "evicted"
 
-    def test_one_resource_goes_whatever_it_is(self, tmp_path: Path) -> None:
-        async def scene() -> None:
-            async with running(tmp_path) as found:
-                found.file("run-1/a").listed = True
-                found.service.on_cleanup(business.ResourceCleanup(resource_id="run-1/a"))
-                assert found.told["run-1/a"].state == "released"
-                found.service.on_cleanup(business.ResourceCleanup(resource_id="run-1/none"))
-                assert found.told["run-1/none"].state == "evicted"
+    async def test_a_touch_prolongs_and_what_is_not_there_is_told(self, tmp_path: Path) -> None:
+        async with running(tmp_path) as found:
+            made = found.file("run-1/a")
+            before = made.expires_at
+            until = "1970-01-12T20:00:00Z"
+            found.service.on_touch(business.ResourceTouch("run-1/a", until))
+            assert made.expires_at > before
+            assert found.told["run-1/a"].expires_at == "1970-01-12T20:00:00.000Z"
+            for bad in ("1970-01-01T00:00:00Z", "9999-12-30T00:00:00Z"):
+                found.service.on_touch(business.ResourceTouch("run-1/a", bad))
+            assert found.told["run-1/a"].expires_at == "1970-01-12T20:00:00.000Z"
+            found.service.on_touch(business.ResourceTouch("run-1/none", until))
+            assert found.told["run-1/none"].state == "evicted"
 
-        play(scene)
+    async def test_what_happened_before_the_link_is_told_when_it_is_there(
+        self, tmp_path: Path
+    ) -> None:
+        async with running(tmp_path) as found:
+            found.file("run-1/a")
+            found.registry.register(None, "run-1/m", "model", token=TOKEN, holder=FakeHolder())
+        async with running(tmp_path) as again:
+            states = {key: event.state for key, event in again.told.items()}
+            assert states == {"run-1/a": "ready", "run-1/m": "evicted"}
 
-    def test_a_touch_prolongs_and_what_is_not_there_is_told(self, tmp_path: Path) -> None:
-        async def scene() -> None:
-            async with running(tmp_path) as found:
-                made = found.file("run-1/a")
-                before = made.expires_at
-                until = "1970-01-12T20:00:00Z"
-                found.service.on_touch(business.ResourceTouch("run-1/a", until))
-                assert made.expires_at > before
-                assert found.told["run-1/a"].expires_at == "1970-01-12T20:00:00.000Z"
-                for bad in ("1970-01-01T00:00:00Z", "9999-12-30T00:00:00Z"):
-                    found.service.on_touch(business.ResourceTouch("run-1/a", bad))
-                assert found.told["run-1/a"].expires_at == "1970-01-12T20:00:00.000Z"
-                found.service.on_touch(business.ResourceTouch("run-1/none", until))
-                assert found.told["run-1/none"].state == "evicted"
+    async def test_the_loop_cleans_up_by_itself(self, tmp_path: Path) -> None:
+        clock = Clock()
+        async with running(tmp_path, clock=clock, resource_gc_interval_seconds=1) as found:
+            found.file("run-1/a", b"12345")
+            clock.turn(7200)
+            await found.until(lambda: found.told["run-1/a"].state == "evicted")
+            assert found.registry.reclaimed_bytes == 5
+            trash = found.registry.files.root / "trash"
+            async with asyncio.timeout(WAIT_S):
+                while any(trash.iterdir()):  # noqa: ASYNC110  (nothing would set an event)
+                    await asyncio.sleep(0)
 
-        play(scene)
-
-    def test_what_happened_before_the_link_is_told_when_it_is_there(self, tmp_path: Path) -> None:
-        async def scene() -> None:
-            async with running(tmp_path) as found:
-                found.file("run-1/a")
-                found.registry.register(None, "run-1/m", "model", token=TOKEN, holder=FakeHolder())
-            async with running(tmp_path) as again:
-                states = {key: event.state for key, event in again.told.items()}
-                assert states == {"run-1/a": "ready", "run-1/m": "evicted"}
-
-        play(scene)
-
-    def test_the_loop_cleans_up_by_itself(self, tmp_path: Path) -> None:
-        async def scene() -> None:
-            clock = Clock()
-            async with running(tmp_path, clock=clock, resource_gc_interval_seconds=1) as found:
-                found.file("run-1/a", b"12345")
-                clock.turn(7200)
-                await found.until(lambda: found.told["run-1/a"].state == "evicted")
-                assert found.registry.reclaimed_bytes == 5
-                trash = found.registry.files.root / "trash"
-                async with asyncio.timeout(WAIT_S):
-                    while any(trash.iterdir()):  # noqa: ASYNC110  (nothing would set an event)
-                        await asyncio.sleep(0)
-
-        play(scene)
-
-    def test_a_folder_that_cannot_be_swept_does_not_end_the_worker(
+    async def test_a_folder_that_cannot_be_swept_does_not_end_the_worker(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        async def scene() -> None:
-            async with running(tmp_path) as found:
-                tried = asyncio.Event()
-                loop = asyncio.get_running_loop()
+        async with running(tmp_path) as found:
+            tried = asyncio.Event()
+            loop = asyncio.get_running_loop()
 
-                def fail(*_: object) -> None:
-                    loop.call_soon_threadsafe(tried.set)
-                    raise PermissionError("not yours")
+            def fail(*_: object) -> None:
+                loop.call_soon_threadsafe(tried.set)
+                raise PermissionError("not yours")
 
-                monkeypatch.setattr(found.registry.files, "sweep", fail)
-                found.service.on_cleanup(business.ResourceCleanup(scope="run-1"))
-                await tried.wait()
-                found.file("run-1/a")
-                found.service.on_cleanup(business.ResourceCleanup(scope="run-1"))
-                tried.clear()
-                await tried.wait()
-                assert found.told["run-1/a"].state == "released"
-
-        play(scene)
+            monkeypatch.setattr(found.registry.files, "sweep", fail)
+            found.service.on_cleanup(business.ResourceCleanup(scope="run-1"))
+            await tried.wait()
+            found.file("run-1/a")
+            found.service.on_cleanup(business.ResourceCleanup(scope="run-1"))
+            tried.clear()
+            await tried.wait()
+            assert found.told["run-1/a"].state == "released"
 
 
 class TestExports:
     @pytest.mark.parametrize("is_relative", [True, False])
-    def test_a_file_is_put_where_it_is_wanted(self, tmp_path: Path, is_relative: bool) -> None:
-        async def scene() -> None:
-            async with Receiver() as receiver:
-                url = f"ws://127.0.0.1:{receiver.port}/ws/worker"
-                async with running(tmp_path, url) as found:
-                    found.file("run-1/a", b"grass" * 1000, mime="text/plain")
-                    where = "/upload/1?sig=x"
-                    address = where if is_relative else f"http://127.0.0.1:{receiver.port}{where}"
-                    found.service.on_export(business.ResourceExport("run-1/a", address))
-                    await found.until(lambda: found.told["run-1/a"].state == "touched")
-                    (put,) = receiver.received
-                    assert (put.method, put.path, put.mime) == ("PUT", where, "text/plain")
-                    assert put.sha256 == hashlib.sha256(b"grass" * 1000).hexdigest()
-                    assert put.authorization is None
-                    assert found.registry.list()[0].in_use_count == 0
+    async def test_a_file_is_put_where_it_is_wanted(
+        self, tmp_path: Path, is_relative: bool
+    ) -> None:
+        async with Receiver() as receiver:
+            url = f"ws://127.0.0.1:{receiver.port}/ws/worker"
+            async with running(tmp_path, url) as found:
+                found.file("run-1/a", b"grass" * 1000, mime="text/plain")
+                where = "/upload/1?sig=x"
+                address = where if is_relative else f"http://127.0.0.1:{receiver.port}{where}"
+                found.service.on_export(business.ResourceExport("run-1/a", address))
+                await found.until(lambda: found.told["run-1/a"].state == "touched")
+                (put,) = receiver.received
+                assert (put.method, put.path, put.mime) == ("PUT", where, "text/plain")
+                assert put.sha256 == hashlib.sha256(b"grass" * 1000).hexdigest()
+                assert put.authorization is None
+                assert found.registry.list()[0].in_use_count == 0
 
-        play(scene)
+    async def test_a_resource_that_is_not_there_is_told_evicted(self, tmp_path: Path) -> None:
+        async with running(tmp_path) as found:
+            found.service.on_export(business.ResourceExport("run-1/none", "/upload/1"))
+            await found.until(lambda: "run-1/none" in found.told)
+            assert found.told["run-1/none"].state == "evicted"
 
-    def test_a_resource_that_is_not_there_is_told_evicted(self, tmp_path: Path) -> None:
-        async def scene() -> None:
-            async with running(tmp_path) as found:
-                found.service.on_export(business.ResourceExport("run-1/none", "/upload/1"))
-                await found.until(lambda: "run-1/none" in found.told)
-                assert found.told["run-1/none"].state == "evicted"
-
-        play(scene)
-
-    def test_an_object_is_not_exported(self, tmp_path: Path) -> None:
-        async def scene() -> None:
-            async with Receiver() as receiver:
-                url = f"ws://127.0.0.1:{receiver.port}/ws/worker"
-                async with running(tmp_path, url) as found:
-                    found.registry.register(
-                        None, "run-1/m", "model", token=TOKEN, holder=FakeHolder()
-                    )
-                    found.service.on_export(business.ResourceExport("run-1/m", "/upload/1"))
-                    await found.until(lambda: found.told["run-1/m"].state == "touched")
-                    assert receiver.received == []
-
-        play(scene)
+    async def test_an_object_is_not_exported(self, tmp_path: Path) -> None:
+        async with Receiver() as receiver:
+            url = f"ws://127.0.0.1:{receiver.port}/ws/worker"
+            async with running(tmp_path, url) as found:
+                found.registry.register(None, "run-1/m", "model", token=TOKEN, holder=FakeHolder())
+                found.service.on_export(business.ResourceExport("run-1/m", "/upload/1"))
+                await found.until(lambda: found.told["run-1/m"].state == "touched")
+                assert receiver.received == []
 
     @pytest.mark.parametrize(("refusals", "tries"), [([503], 2), ([403, 200], 1)])
-    def test_what_may_pass_is_tried_again_and_what_is_refused_is_not(
+    async def test_what_may_pass_is_tried_again_and_what_is_refused_is_not(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusals: list[int], tries: int
     ) -> None:
         monkeypatch.setattr("astraflow.worker.resources.exports.RETRY_S", 0.0)
 
-        async def scene() -> None:
-            async with Receiver(refusals) as receiver:
-                url = f"ws://127.0.0.1:{receiver.port}/ws/worker"
-                async with running(tmp_path, url) as found:
-                    found.file("run-1/a")
-                    found.service.on_export(business.ResourceExport("run-1/a", "/upload/1"))
-                    await found.until(lambda: found.told["run-1/a"].state == "touched")
-                    assert len(receiver.received) == tries
-                    assert found.registry.list()[0].in_use_count == 0
+        async with Receiver(refusals) as receiver:
+            url = f"ws://127.0.0.1:{receiver.port}/ws/worker"
+            async with running(tmp_path, url) as found:
+                found.file("run-1/a")
+                found.service.on_export(business.ResourceExport("run-1/a", "/upload/1"))
+                await found.until(lambda: found.told["run-1/a"].state == "touched")
+                assert len(receiver.received) == tries
+                assert found.registry.list()[0].in_use_count == 0
 
-        play(scene)
-
-    def test_it_stays_while_it_is_being_uploaded(self, tmp_path: Path) -> None:
-        async def scene() -> None:
-            async with Receiver(is_held=True) as receiver:
-                url = f"ws://127.0.0.1:{receiver.port}/ws/worker"
-                async with running(tmp_path, url) as found:
-                    found.file("run-1/a")
-                    found.service.on_export(business.ResourceExport("run-1/a", "/upload/1"))
-                    await receiver.arrived.wait()
-                    found.service.on_cleanup(business.ResourceCleanup(scope="run-1"))
-                    assert found.told["run-1/a"].state == "evicting"
-                    receiver.let_go.set()
-                    await found.until(lambda: "released" in found.states)
-                    assert receiver.received[0].sha256 == hashlib.sha256(b"content").hexdigest()
-
-        play(scene)
+    async def test_it_stays_while_it_is_being_uploaded(self, tmp_path: Path) -> None:
+        async with Receiver(is_held=True) as receiver:
+            url = f"ws://127.0.0.1:{receiver.port}/ws/worker"
+            async with running(tmp_path, url) as found:
+                found.file("run-1/a")
+                found.service.on_export(business.ResourceExport("run-1/a", "/upload/1"))
+                await receiver.arrived.wait()
+                found.service.on_cleanup(business.ResourceCleanup(scope="run-1"))
+                assert found.told["run-1/a"].state == "evicting"
+                receiver.let_go.set()
+                await found.until(lambda: "released" in found.states)
+                assert receiver.received[0].sha256 == hashlib.sha256(b"content").hexdigest()
 
     def test_a_large_file_does_not_grow_the_worker(self, tmp_path: Path) -> None:
         """In a process of its own, so that the peak is that of the upload alone."""
@@ -264,21 +229,18 @@ class TestExports:
         assert received == 256 * 1024 * 1024
         assert grown < 32 * 1024 * 1024
 
-    def test_an_address_that_is_none_does_not_end_the_worker(self, tmp_path: Path) -> None:
-        async def scene() -> None:
-            async with Receiver() as receiver:
-                url = f"ws://127.0.0.1:{receiver.port}/ws/worker"
-                async with running(tmp_path, url) as found:
-                    for number, address in enumerate(BAD_ADDRESSES):
-                        found.file(f"run-1/{number}")
-                        export = business.ResourceExport(f"run-1/{number}", address)
-                        found.service.on_export(export)
-                    found.file("run-1/good")
-                    found.service.on_export(business.ResourceExport("run-1/good", "/upload/1"))
-                    await found.until(lambda: receiver.received)
-                    await found.until(lambda: found.told["run-1/good"].state == "touched")
-
-        play(scene)
+    async def test_an_address_that_is_none_does_not_end_the_worker(self, tmp_path: Path) -> None:
+        async with Receiver() as receiver:
+            url = f"ws://127.0.0.1:{receiver.port}/ws/worker"
+            async with running(tmp_path, url) as found:
+                for number, address in enumerate(BAD_ADDRESSES):
+                    found.file(f"run-1/{number}")
+                    export = business.ResourceExport(f"run-1/{number}", address)
+                    found.service.on_export(export)
+                found.file("run-1/good")
+                found.service.on_export(business.ResourceExport("run-1/good", "/upload/1"))
+                await found.until(lambda: receiver.received)
+                await found.until(lambda: found.told["run-1/good"].state == "touched")
 
     @pytest.mark.parametrize("address", BAD_ADDRESSES)
     def test_only_addresses_of_http_are_used(self, address: str) -> None:
@@ -293,11 +255,8 @@ class TestExports:
         assert found == "https://host:1/a/b?c=d"
 
 
-def test_settings_become_limits(tmp_path: Path) -> None:
-    async def scene() -> None:
-        async with running(tmp_path, resource_max_disk_bytes=3) as found:
-            with pytest.raises(errors.Refused) as caught:
-                found.file("run-1/a", b"1234")
-            assert caught.value.code is errors.RESOURCE_QUOTA
-
-    play(scene)
+async def test_settings_become_limits(tmp_path: Path) -> None:
+    async with running(tmp_path, resource_max_disk_bytes=3) as found:
+        with pytest.raises(errors.Refused) as caught:
+            found.file("run-1/a", b"1234")
+        assert caught.value.code is errors.RESOURCE_QUOTA

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,24 +16,6 @@ from tests.conformance.store.backends import (
     PostgresBackend,
     SqliteBackend,
 )
-
-WITHIN_S = 60.0
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """A test that is a coroutine function gets a loop of its own."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    names = inspect.signature(pyfuncitem.obj).parameters
-    arguments = {name: pyfuncitem.funcargs[name] for name in names}
-
-    async def bounded() -> None:
-        async with asyncio.timeout(WITHIN_S):
-            await pyfuncitem.obj(**arguments)
-
-    asyncio.run(bounded())
-    return True
 
 
 @pytest.fixture(scope="session")

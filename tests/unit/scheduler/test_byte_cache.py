@@ -123,13 +123,10 @@ def test_plans_of_many_small_nodes_are_bounded_in_bytes() -> None:
     assert len(kept._cache) > 1, "the last ones are kept"
 
 
-def test_an_equal_definition_is_planned_once() -> None:
-    async def main() -> None:
-        kept = Plans(MemoryStore(), Catalogs([core_manifest()]))
-        same = definition(3, 1_000)
-        assert await kept.make("acme", same) is await kept.make("acme", same)
-
-    asyncio.run(main())
+async def test_an_equal_definition_is_planned_once() -> None:
+    kept = Plans(MemoryStore(), Catalogs([core_manifest()]))
+    same = definition(3, 1_000)
+    assert await kept.make("acme", same) is await kept.make("acme", same)
 
 
 class Shelf:
@@ -196,17 +193,14 @@ def test_a_follower_that_does_not_read_costs_a_bound_in_bytes() -> None:
     assert subscription.has_overflown
 
 
-def test_a_listener_of_a_tenant_that_does_not_read_costs_a_bound_in_bytes() -> None:
-    async def main() -> None:
-        store = MemoryStore()
-        await store.open()
-        all_events = Feed(store)
-        with all_events._listening("acme") as listener:
-            for number in range(1, 1_000):
-                event = TenantEvent("acme", number, AT, "run.status", b"x" * 10_000)
-                all_events.publish((), [event])
-                assert sum(len(one.body) for one in listener.events) <= feed.BUFFER_BYTES
-            assert listener.has_overflown
-        await store.close()
-
-    asyncio.run(main())
+async def test_a_listener_of_a_tenant_that_does_not_read_costs_a_bound_in_bytes() -> None:
+    store = MemoryStore()
+    await store.open()
+    all_events = Feed(store)
+    with all_events._listening("acme") as listener:
+        for number in range(1, 1_000):
+            event = TenantEvent("acme", number, AT, "run.status", b"x" * 10_000)
+            all_events.publish((), [event])
+            assert sum(len(one.body) for one in listener.events) <= feed.BUFFER_BYTES
+        assert listener.has_overflown
+    await store.close()

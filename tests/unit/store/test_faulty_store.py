@@ -43,43 +43,34 @@ def test_a_fault_writes_and_says_what_it_says(fault: Fault) -> None:
     )
 
 
-def test_a_slow_commit_waits_until_it_is_let_go() -> None:
-    async def scene() -> None:
-        store = FaultyStore(MemoryStore(), [Fault.SLOW])
-        claim = await store.claim("one")
-        async with asyncio.TaskGroup() as group:
-            commit = group.create_task(store.commit(claim, 1, plan()))
-            await asyncio.sleep(0)
-            assert not commit.done()
-            store.let_go()
-        assert await store.is_committed(claim, 1)
-
-    asyncio.run(scene())
+async def test_a_slow_commit_waits_until_it_is_let_go() -> None:
+    store = FaultyStore(MemoryStore(), [Fault.SLOW])
+    claim = await store.claim("one")
+    async with asyncio.TaskGroup() as group:
+        commit = group.create_task(store.commit(claim, 1, plan()))
+        await asyncio.sleep(0)
+        assert not commit.done()
+        store.let_go()
+    assert await store.is_committed(claim, 1)
 
 
-def test_a_store_that_is_broken_once_stays_so() -> None:
-    async def scene() -> None:
-        store = FaultyStore(MemoryStore(), [Fault.BROKEN])
-        claim = await store.claim("one")
-        for number in (1, 2):
-            with pytest.raises(StoreError) as caught:
-                await store.commit(claim, number, plan())
-            assert caught.value.code is errors.STORE_BROKEN
-        with pytest.raises(StoreError):
-            await store.is_committed(claim, 1)
-
-    asyncio.run(scene())
+async def test_a_store_that_is_broken_once_stays_so() -> None:
+    store = FaultyStore(MemoryStore(), [Fault.BROKEN])
+    claim = await store.claim("one")
+    for number in (1, 2):
+        with pytest.raises(StoreError) as caught:
+            await store.commit(claim, number, plan())
+        assert caught.value.code is errors.STORE_BROKEN
+    with pytest.raises(StoreError):
+        await store.is_committed(claim, 1)
 
 
-def test_a_store_may_be_silent_before_it_answers() -> None:
-    async def scene() -> None:
-        store = FaultyStore(MemoryStore(), [Fault.UNKNOWN_WRITTEN], silent=1)
-        claim = await store.claim("one")
-        with pytest.raises(OutcomeUnknown):
-            await store.commit(claim, 1, plan())
-        with pytest.raises(StoreError):
-            await store.is_committed(claim, 1)
-        assert await store.is_committed(claim, 1)
-        assert store.commits == [(1, Fault.UNKNOWN_WRITTEN)]
-
-    asyncio.run(scene())
+async def test_a_store_may_be_silent_before_it_answers() -> None:
+    store = FaultyStore(MemoryStore(), [Fault.UNKNOWN_WRITTEN], silent=1)
+    claim = await store.claim("one")
+    with pytest.raises(OutcomeUnknown):
+        await store.commit(claim, 1, plan())
+    with pytest.raises(StoreError):
+        await store.is_committed(claim, 1)
+    assert await store.is_committed(claim, 1)
+    assert store.commits == [(1, Fault.UNKNOWN_WRITTEN)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import asyncpg
 import pytest
 
@@ -32,26 +30,22 @@ LOST = [
 
 
 @pytest.mark.parametrize("lost", LOST, ids=lambda error: type(error).__name__)
-def test_a_connection_that_is_lost_in_a_write_leaves_its_outcome_unknown(lost: Exception) -> None:
-    async def case() -> None:
-        wire = Wire()
-        with pytest.raises(errors.OutcomeUnknown) as caught:
-            async with write_errors(wire):
-                raise lost
-        assert caught.value.code is errors.STORE_UNAVAILABLE
-        assert wire.is_terminated, "what was still under way must not be written later"
-
-    asyncio.run(case())
+async def test_a_connection_that_is_lost_in_a_write_leaves_its_outcome_unknown(
+    lost: Exception,
+) -> None:
+    wire = Wire()
+    with pytest.raises(errors.OutcomeUnknown) as caught:
+        async with write_errors(wire):
+            raise lost
+    assert caught.value.code is errors.STORE_UNAVAILABLE
+    assert wire.is_terminated, "what was still under way must not be written later"
 
 
 @pytest.mark.parametrize("lost", LOST, ids=lambda error: type(error).__name__)
-def test_a_connection_that_is_lost_in_a_read_is_a_store_that_does_not_answer(
+async def test_a_connection_that_is_lost_in_a_read_is_a_store_that_does_not_answer(
     lost: Exception,
 ) -> None:
-    async def case() -> None:
-        with pytest.raises(errors.StoreError) as caught:
-            async with read_errors():
-                raise lost
-        assert caught.value.code is errors.STORE_UNAVAILABLE
-
-    asyncio.run(case())
+    with pytest.raises(errors.StoreError) as caught:
+        async with read_errors():
+            raise lost
+    assert caught.value.code is errors.STORE_UNAVAILABLE

@@ -101,16 +101,13 @@ def test_a_thread_that_cannot_begin_says_why_and_is_gone() -> None:
     assert threading.active_count() == before
 
 
-def test_what_goes_wrong_at_the_end_is_told() -> None:
+async def test_what_goes_wrong_at_the_end_is_told() -> None:
     def leave(owned: list[str]) -> None:
         raise StoreError(errors.STORE_BROKEN, "no")
 
-    async def play() -> None:
-        calls: CallQueue[list[str]] = CallQueue()
-        thread = CallThread("test", calls, list, leave)
-        await thread.start()
-        calls.end()
-        with pytest.raises(StoreError):
-            await thread.ended()
-
-    asyncio.run(play())
+    calls: CallQueue[list[str]] = CallQueue()
+    thread = CallThread("test", calls, list, leave)
+    await thread.start()
+    calls.end()
+    with pytest.raises(StoreError):
+        await thread.ended()

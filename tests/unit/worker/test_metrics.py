@@ -69,12 +69,9 @@ def test_what_does_not_ask_properly_is_hung_up_on() -> None:
     assert asked(b"x" * 20_000) == b""
 
 
-def test_without_a_port_nothing_listens() -> None:
-    async def main() -> None:
-        async with serve_metrics(WorkerMetrics(), "127.0.0.1", None) as port:
-            assert port is None
-
-    asyncio.run(main())
+async def test_without_a_port_nothing_listens() -> None:
+    async with serve_metrics(WorkerMetrics(), "127.0.0.1", None) as port:
+        assert port is None
 
 
 def test_a_port_that_is_taken_is_a_wrong_setting() -> None:

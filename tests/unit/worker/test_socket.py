@@ -28,21 +28,18 @@ class Deaf:
         raise AssertionError("it was never full")
 
 
-def test_a_connection_that_is_closed_before_its_handshake_is_refused_at_once() -> None:
+async def test_a_connection_that_is_closed_before_its_handshake_is_refused_at_once() -> None:
     """As a proxy does whose scheduler is gone: it takes the connection, and drops it."""
 
     async def drop(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.transport.abort()
 
-    async def attempt() -> None:
-        server = await asyncio.start_server(drop, "127.0.0.1", 0)
-        async with server, asyncio.timeout(WITHIN_S):
-            port = server.sockets[0].getsockname()[1]
-            with pytest.raises(ConnectionError, match="closed before it was open"):
-                await connect(f"ws://127.0.0.1:{port}/ws/worker", Deaf())
-
-    asyncio.run(attempt())
+    server = await asyncio.start_server(drop, "127.0.0.1", 0)
+    async with server, asyncio.timeout(WITHIN_S):
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(ConnectionError, match="closed before it was open"):
+            await connect(f"ws://127.0.0.1:{port}/ws/worker", Deaf())
 
 
 class Noting:
