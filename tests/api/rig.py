@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -221,16 +221,6 @@ async def _stop(server: uvicorn.Server) -> None:
         await asyncio.wait(server.server_state.tasks, timeout=WAIT_S)
     for listening in server.servers:
         await listening.wait_closed()
-
-
-def serve(test: Callable[[Rig], Awaitable[None]], **more: Any) -> None:
-    """Run one asynchronous test against a served application."""
-
-    async def main() -> None:
-        async with serving(**more) as rig, asyncio.timeout(WAIT_S * 2):
-            await test(rig)
-
-    asyncio.run(main())
 
 
 def problem_of(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from astraflow.api.access import host_name
 from astraflow.api.app import ROUTES
 from astraflow.api.routes import Route
 from astraflow.core.security.policy import Role
-from tests.api.rig import NODE_A, OTHER, Rig, definition, problem_of, serve
+from tests.api.rig import NODE_A, OTHER, Rig, definition, problem_of, serving
 from tests.api.scripted import token_of
 
 BODY = {"content": b"{}", "headers": {"content-type": "application/json"}}
@@ -37,8 +37,8 @@ def test_who_may_only_look_changes_nothing_and_a_worker_has_no_route_at_all() ->
         assert route.access.is_signed or route.access.allows(Role.ADMIN), route.action
 
 
-def test_every_route_answers_every_role_as_it_declares() -> None:
-    async def test(rig: Rig) -> None:
+async def test_every_route_answers_every_role_as_it_declares() -> None:
+    async with serving() as rig:
         expected: list[tuple[str, str]] = []
         for route in ROUTES:
             if route.path == "/api/v1/events":
@@ -59,8 +59,6 @@ def test_every_route_answers_every_role_as_it_declares() -> None:
         assert set(audited) <= set(expected)
         assert {who for who, _ in audited} == {who for who, _ in expected}
 
-    serve(test)
-
 
 async def audit(rig: Rig) -> list[tuple[str, str]]:
     rows = (await rig.get("/api/v1/audit?limit=200")).json()["items"]
@@ -68,14 +66,12 @@ async def audit(rig: Rig) -> list[tuple[str, str]]:
     return [(row["who"], row["action"]) for row in rows if row["action"].count("/")]
 
 
-def test_the_stream_is_refused_to_those_who_may_not_read() -> None:
-    async def test(rig: Rig) -> None:
+async def test_the_stream_is_refused_to_those_who_may_not_read() -> None:
+    async with serving() as rig:
         for role in Role:
             answer = await rig.as_(role, "GET", "/api/v1/events?runId=nope")
             expected = 403 if role is Role.WORKER else 404
             assert answer.status_code == expected, role
-
-    serve(test)
 
 
 BAD: dict[str, Any] = {
@@ -92,8 +88,8 @@ BAD: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_without_a_good_token_every_route_but_the_public_ones_is_closed(kind: str) -> None:
-    async def test(rig: Rig) -> None:
+async def test_without_a_good_token_every_route_but_the_public_ones_is_closed(kind: str) -> None:
+    async with serving() as rig:
         del rig.client.headers["authorization"]
         bodies = set()
         for route in ROUTES:
@@ -108,11 +104,9 @@ def test_without_a_good_token_every_route_but_the_public_ones_is_closed(kind: st
                 bodies.add(answer.content)
         assert len(bodies) == 1  # nothing tells an expired token from one that never was
 
-    serve(test)
 
-
-def test_two_credentials_are_none() -> None:
-    async def test(rig: Rig) -> None:
+async def test_two_credentials_are_none() -> None:
+    async with serving() as rig:
         token = token_of(Role.ADMIN)
         answer = await rig.raw(
             f"GET /api/v1/me HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n"
@@ -120,11 +114,9 @@ def test_two_credentials_are_none() -> None:
         )
         assert answer.startswith(b"HTTP/1.1 401 ")
 
-    serve(test)
 
-
-def test_what_belongs_to_another_tenant_is_not_found() -> None:
-    async def test(rig: Rig) -> None:
+async def test_what_belongs_to_another_tenant_is_not_found() -> None:
+    async with serving() as rig:
         run_id = await rig.submit()
         saved = await rig.post("/api/v1/workflows", json=definition())
         async with rig.worker():
@@ -154,18 +146,14 @@ def test_what_belongs_to_another_tenant_is_not_found() -> None:
             actions = {row["action"] for row in (await rig.get("/api/v1/audit")).json()["items"]}
             assert not actions & {"undrain", "rebind", "cancel"}
 
-    serve(test)
 
-
-def test_an_unknown_thing_and_another_tenants_look_the_same() -> None:
-    async def test(rig: Rig) -> None:
+async def test_an_unknown_thing_and_another_tenants_look_the_same() -> None:
+    async with serving() as rig:
         run_id = await rig.submit()
         headers = {"authorization": f"Bearer {token_of(Role.ADMIN, OTHER)}"}
         theirs = await rig.get(f"/api/v1/runs/{run_id}", headers=headers)
         absent = await rig.get("/api/v1/runs/run-9999", headers=headers)
         assert theirs.text.replace(run_id, "_") == absent.text.replace("run-9999", "_")
-
-    serve(test)
 
 
 @pytest.mark.parametrize(
@@ -185,37 +173,31 @@ def test_an_unknown_thing_and_another_tenants_look_the_same() -> None:
         ("", 400),
     ],
 )
-def test_only_a_name_of_ours_is_answered(host: str, status: int) -> None:
-    async def test(rig: Rig) -> None:
+async def test_only_a_name_of_ours_is_answered(host: str, status: int) -> None:
+    async with serving(allowed_hosts=("flow.example.test",)) as rig:
         answer = await rig.get("/healthz", headers={"host": host})
         assert answer.status_code == status
         if status == 400:
             problem_of(answer, 400, "E.REQUEST.INVALID")
 
-    serve(test, allowed_hosts=("flow.example.test",))
 
-
-def test_bound_to_every_address_any_address_is_a_name_of_ours() -> None:
-    async def test(rig: Rig) -> None:
+async def test_bound_to_every_address_any_address_is_a_name_of_ours() -> None:
+    async with serving(host="0.0.0.0") as rig:
         assert (await rig.get("/healthz", headers={"host": "192.0.2.7:80"})).status_code == 200
         assert (await rig.get("/healthz", headers={"host": "evil.test"})).status_code == 400
 
-    serve(test, host="0.0.0.0")
 
-
-def test_two_hosts_or_none_are_refused() -> None:
-    async def test(rig: Rig) -> None:
+async def test_two_hosts_or_none_are_refused() -> None:
+    async with serving() as rig:
         end = "connection: close\r\n\r\n"
         two = f"GET /healthz HTTP/1.1\r\nhost: localhost\r\nhost: localhost\r\n{end}"
         assert (await rig.raw(two.encode())).startswith(b"HTTP/1.1 400 ")
         none = f"GET /healthz HTTP/1.1\r\n{end}"
         assert (await rig.raw(none.encode())).startswith(b"HTTP/1.1 400 ")
 
-    serve(test)
 
-
-def test_no_other_origin_is_invited() -> None:
-    async def test(rig: Rig) -> None:
+async def test_no_other_origin_is_invited() -> None:
+    async with serving() as rig:
         answer = await rig.get("/healthz", headers={"origin": "http://evil.test"})
         assert not [name for name in answer.headers if name.startswith("access-control")]
         asked = await rig.client.options(
@@ -223,8 +205,6 @@ def test_no_other_origin_is_invited() -> None:
             headers={"origin": "http://evil.test", "access-control-request-method": "POST"},
         )
         problem_of(asked, 405, "E.REQUEST.METHOD")
-
-    serve(test)
 
 
 @pytest.mark.parametrize(

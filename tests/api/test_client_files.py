@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from astraflow.client import AsyncClient, Client
 from astraflow.core import errors
 from astraflow.core.security.policy import Role
 from astraflow.packages import SigningKey
-from tests.api.rig import Rig, serve
+from tests.api.rig import Rig, serving
 from tests.api.scripted import token_of
 from tests.api.test_resources import holding
 from tests.repository.packing import pack, signed
@@ -24,27 +25,25 @@ from tests.repository.packing import pack, signed
 Calling = Callable[..., Awaitable[Any]]
 
 
-def with_clients(test: Callable[[Rig, Any, Calling], Awaitable[None]], kind: str) -> None:
-    """Run it with one client; `call` makes a call of either."""
-
-    async def served(rig: Rig) -> None:
+@asynccontextmanager
+async def serving_client(kind: str) -> AsyncIterator[tuple[Rig, Any, Calling]]:
+    """An application and one client of it; the last makes a call of either kind of client."""
+    async with serving() as rig:
         url, token = f"http://127.0.0.1:{rig.port}", token_of(Role.ADMIN)
         if kind == "async":
             async with AsyncClient(url, token) as client:
-                await test(rig, client, lambda method, *given, **more: method(*given, **more))
+                yield rig, client, lambda method, *given, **more: method(*given, **more)
         else:
-            with Client(url, token) as client:
-                await test(rig, client, asyncio.to_thread)
-
-    serve(served)
+            with Client(url, token) as blocking:
+                yield rig, blocking, asyncio.to_thread
 
 
 KINDS = pytest.mark.parametrize("kind", ["async", "blocking"])
 
 
 @KINDS
-def test_a_client_publishes_and_looks_at_packages(kind: str, tmp_path: Path) -> None:
-    async def test(rig: Rig, client: Any, call: Calling) -> None:
+async def test_a_client_publishes_and_looks_at_packages(kind: str, tmp_path: Path) -> None:
+    async with serving_client(kind) as (_, client, call):
         for version in ("1.0.0", "2.0.0"):
             archive = pack(version)
             path = tmp_path / f"{version}.cwx"
@@ -70,29 +69,26 @@ def test_a_client_publishes_and_looks_at_packages(kind: str, tmp_path: Path) -> 
         with pytest.raises(errors.NotFound):
             await call(client.packages.get, "nothing")
 
-    with_clients(test, kind)
-
 
 @KINDS
-def test_a_client_looks_at_resources_and_downloads_artifacts(kind: str, tmp_path: Path) -> None:
-    async def test(rig: Rig, client: Any, call: Calling) -> None:
-        async with holding(rig, "run-1/a b") as worker:
-            worker.serve_exports()
-            (only,) = (await call(client.resources.list, type="file")).items
-            assert await call(client.resources.get, "run-1/a b") == only
-            assert (await call(client.resources.extend, "run-1/a b", 60)).expires_at is not None
-            into = tmp_path / "file"
-            assert await call(client.resources.download, "run-1/a b", into) == len(b"run-1/a b")
-            assert into.read_bytes() == b"run-1/a b"
-            shared = await call(client.resources.share, "run-1/a b", worker_id="w1")
-            assert shared.sha256 == hashlib.sha256(b"run-1/a b").hexdigest()
-            await call(client.resources.close, "run-1/a b")
-            assert (await worker.next("biz.resource.cleanup"))["resource_id"] == "run-1/a b"
-            with pytest.raises(errors.NotFound):
-                await call(client.resources.download, "nothing", into)
-            assert os.listdir(tmp_path) == ["file"]
-
-    with_clients(test, kind)
+async def test_a_client_looks_at_resources_and_downloads_artifacts(
+    kind: str, tmp_path: Path
+) -> None:
+    async with serving_client(kind) as (rig, client, call), holding(rig, "run-1/a b") as worker:
+        worker.serve_exports()
+        (only,) = (await call(client.resources.list, type="file")).items
+        assert await call(client.resources.get, "run-1/a b") == only
+        assert (await call(client.resources.extend, "run-1/a b", 60)).expires_at is not None
+        into = tmp_path / "file"
+        assert await call(client.resources.download, "run-1/a b", into) == len(b"run-1/a b")
+        assert into.read_bytes() == b"run-1/a b"
+        shared = await call(client.resources.share, "run-1/a b", worker_id="w1")
+        assert shared.sha256 == hashlib.sha256(b"run-1/a b").hexdigest()
+        await call(client.resources.close, "run-1/a b")
+        assert (await worker.next("biz.resource.cleanup"))["resource_id"] == "run-1/a b"
+        with pytest.raises(errors.NotFound):
+            await call(client.resources.download, "nothing", into)
+        assert os.listdir(tmp_path) == ["file"]
 
 
 def test_a_download_that_breaks_off_goes_on_where_it_was(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from astraflow.api.routes import Timing
 from astraflow.core import errors
-from tests.api.rig import NODE_A, NODE_B, WAIT_S, Rig, problem_of, serve
+from tests.api.rig import NODE_A, NODE_B, WAIT_S, Rig, problem_of, serving
 
 PATH = "/api/v1/events"
 PIECES = 300
@@ -71,8 +71,8 @@ async def ended(rig: Rig) -> str:
     return run_id
 
 
-def test_a_run_is_replayed_from_its_first_event_and_the_stream_ends_with_it() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_run_is_replayed_from_its_first_event_and_the_stream_ends_with_it() -> None:
+    async with serving() as rig:
         run_id = await ended(rig)
         async with following(rig, f"?runId={run_id}") as stream:
             events = await stream.all()
@@ -86,11 +86,9 @@ def test_a_run_is_replayed_from_its_first_event_and_the_stream_ends_with_it() ->
             assert (str(body["id"]), body["type"]) == (event["id"], event["event"])
         assert rig.followers == 0
 
-    serve(test)
 
-
-def test_events_arrive_as_they_happen() -> None:
-    async def test(rig: Rig) -> None:
+async def test_events_arrive_as_they_happen() -> None:
+    async with serving() as rig:
         async with rig.worker() as worker:
             run_id = await rig.submit()
             tasks = await worker.tasks(NODE_A, NODE_B)
@@ -111,12 +109,10 @@ def test_events_arrive_as_they_happen() -> None:
                 assert rig.metrics.sse_readers.value("default") == 1
         await rig.until_left()
 
-    serve(test)
-
 
 @pytest.mark.parametrize("by_header", [True, False])
-def test_a_reader_that_comes_back_misses_none_and_sees_none_twice(by_header: bool) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_reader_that_comes_back_misses_none_and_sees_none_twice(by_header: bool) -> None:
+    async with serving() as rig:
         run_id = await ended(rig)
         last, _ = await rig.scheduler.reader.last_event("default", run_id)
         for after in range(last):
@@ -126,11 +122,9 @@ def test_a_reader_that_comes_back_misses_none_and_sees_none_twice(by_header: boo
                 ids = [int(event["id"]) for event in await stream.all()]
             assert ids == list(range(after + 1, last + 1))
 
-    serve(test)
 
-
-def test_coming_back_at_the_end_is_answered_with_no_content() -> None:
-    async def test(rig: Rig) -> None:
+async def test_coming_back_at_the_end_is_answered_with_no_content() -> None:
+    async with serving() as rig:
         run_id = await ended(rig)
         last, _ = await rig.scheduler.reader.last_event("default", run_id)
         answer = await rig.get(f"{PATH}?runId={run_id}", headers={"last-event-id": str(last)})
@@ -138,23 +132,19 @@ def test_coming_back_at_the_end_is_answered_with_no_content() -> None:
         answer = await rig.get(f"{PATH}?runId={run_id}&lastEventId={last}")
         assert answer.status_code == 204
 
-    serve(test)
 
-
-def test_the_header_wins_over_the_parameter() -> None:
-    async def test(rig: Rig) -> None:
+async def test_the_header_wins_over_the_parameter() -> None:
+    async with serving() as rig:
         run_id = await ended(rig)
         last, _ = await rig.scheduler.reader.last_event("default", run_id)
         query = f"?runId={run_id}&lastEventId=1"
         answer = await rig.get(PATH + query, headers={"last-event-id": str(last)})
         assert answer.status_code == 204
 
-    serve(test)
-
 
 @pytest.mark.parametrize("given", ["x", "-1", "1.5", "", "999999", "9" * 30, "１", "+1", "0x1"])
-def test_a_last_id_that_cannot_be_is_refused(given: str) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_last_id_that_cannot_be_is_refused(given: str) -> None:
+    async with serving() as rig:
         run_id = await rig.submit()
         answer = await rig.get(
             f"{PATH}?runId={run_id}", headers={"last-event-id": given.encode("utf-8")}
@@ -164,18 +154,14 @@ def test_a_last_id_that_cannot_be_is_refused(given: str) -> None:
         problem_of(answer, 400, "E.REQUEST.INVALID")
         assert rig.followers == 0
 
-    serve(test)
 
-
-def test_an_unknown_run_is_not_found_before_the_stream_begins() -> None:
-    async def test(rig: Rig) -> None:
+async def test_an_unknown_run_is_not_found_before_the_stream_begins() -> None:
+    async with serving() as rig:
         problem_of(await rig.get(f"{PATH}?runId=nope"), 404, "E.RUN.NOT_FOUND")
 
-    serve(test)
 
-
-def test_a_snapshot_has_no_id_and_the_events_go_on_from_it() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_snapshot_has_no_id_and_the_events_go_on_from_it() -> None:
+    async with serving() as rig:
         async with rig.worker() as worker:
             run_id = await rig.submit()
             first, second = await worker.tasks(NODE_A, NODE_B)
@@ -195,41 +181,34 @@ def test_a_snapshot_has_no_id_and_the_events_go_on_from_it() -> None:
             events = await stream.all()
         assert [event["event"] for event in events] == ["run.snapshot", "run.status"]
 
-    serve(test)
 
-
-def test_a_silent_stream_is_kept_alive_by_comments() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_silent_stream_is_kept_alive_by_comments() -> None:
+    async with serving(timing=Timing(ping_s=0.01)) as rig:
         run_id = await rig.submit()
         async with following(rig, f"?runId={run_id}&lastEventId=1") as stream:
             await asyncio.wait_for(stream.comment(3), WAIT_S)
         assert stream.comments == [": ping"] * 3
 
-    serve(test, timing=Timing(ping_s=0.01))
+
+async def test_the_tenants_stream_has_ids_of_its_own() -> None:
+    async with serving() as rig, rig.worker("w9", "umbrella"), rig.worker("w1"), rig.worker("w2"):
+        last = await rig.scheduler.events.last("default")
+        async with following(rig, "?lastEventId=1") as stream:
+            seen = [await stream.next() for _ in range(last - 1)]
+        assert [event and event["id"] for event in seen] == [
+            str(number) for number in range(2, last + 1)
+        ]
+        assert seen[-1] is not None
+        online = {"workerId": "w2", "name": "w2", "status": "online"}
+        assert (seen[-1]["event"], seen[-1]["data"]["data"]) == ("worker.online", online)
+        answer = await rig.get(f"{PATH}?lastEventId={last + 1}")
+        problem_of(answer, 400, "E.REQUEST.INVALID")
+        async with following(rig, "") as stream:
+            await stream.comment(1)
 
 
-def test_the_tenants_stream_has_ids_of_its_own() -> None:
-    async def test(rig: Rig) -> None:
-        async with rig.worker("w9", "umbrella"), rig.worker("w1"), rig.worker("w2"):
-            last = await rig.scheduler.events.last("default")
-            async with following(rig, "?lastEventId=1") as stream:
-                seen = [await stream.next() for _ in range(last - 1)]
-            assert [event and event["id"] for event in seen] == [
-                str(number) for number in range(2, last + 1)
-            ]
-            assert seen[-1] is not None
-            online = {"workerId": "w2", "name": "w2", "status": "online"}
-            assert (seen[-1]["event"], seen[-1]["data"]["data"]) == ("worker.online", online)
-            answer = await rig.get(f"{PATH}?lastEventId={last + 1}")
-            problem_of(answer, 400, "E.REQUEST.INVALID")
-            async with following(rig, "") as stream:
-                await stream.comment(1)
-
-    serve(test)
-
-
-def test_too_many_readers_are_told_to_come_back() -> None:
-    async def test(rig: Rig) -> None:
+async def test_too_many_readers_are_told_to_come_back() -> None:
+    async with serving(max_sse_readers=1) as rig:
         run_id = await rig.submit()
         async with following(rig, f"?runId={run_id}") as stream:
             await stream.next()
@@ -240,11 +219,9 @@ def test_too_many_readers_are_told_to_come_back() -> None:
         async with following(rig, f"?runId={run_id}") as stream:
             assert await stream.next() is not None
 
-    serve(test, max_sse_readers=1)
 
-
-def test_a_failure_of_the_store_ends_the_stream_with_its_code() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_failure_of_the_store_ends_the_stream_with_its_code() -> None:
+    async with serving() as rig:
         run_id = await rig.submit()
         read = rig.scheduler._store.read_segments
 
@@ -261,43 +238,38 @@ def test_a_failure_of_the_store_ends_the_stream_with_its_code() -> None:
         assert events[-1]["data"]["code"] == "E.STORE.UNAVAILABLE"
         assert "id" not in events[-1]
 
-    serve(test)
 
-
-def test_a_reader_that_does_not_read_is_dropped_and_may_come_back() -> None:
+async def test_a_reader_that_does_not_read_is_dropped_and_may_come_back() -> None:
     """The reader opens its stream and never reads; the run says more than all buffers between them hold."""
 
-    async def test(rig: Rig) -> None:
-        async with rig.worker() as worker:
-            run_id = await rig.submit()
-            task = (await worker.tasks(NODE_A, NODE_B))[0]
-            text = "x" * 100_000
-            last, _ = await rig.scheduler.reader.last_event("default", run_id)
-            for _ in range(PIECES):
-                task.say(text)
-            await rig.until(
-                f"/api/v1/runs/{run_id}?nodes=false",
-                lambda run: run["lastEvent"] >= last + PIECES,
-            )
-            reader, writer = await asyncio.open_connection("127.0.0.1", rig.port, limit=1024)
-            writer.write(
-                f"GET {PATH}?runId={run_id} HTTP/1.1\r\nhost: localhost\r\n"
-                "authorization: Bearer token-of-default-admin\r\n\r\n".encode()
-            )
-            await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), WAIT_S)
-            await rig.until_left()
-            rest = await asyncio.wait_for(_read_all(reader), WAIT_S)
-            writer.close()
-            assert rig.metrics.sse_dropped.value("default") == 1
-            assert len(rest) < PIECES * len(text)
-            numbers = [int(line[4:]) for line in rest.split(b"\n") if line.startswith(b"id: ")]
-            seen = numbers[-2]  # the last one may have been cut
-            async with following(rig, f"?runId={run_id}", **{"last-event-id": str(seen)}) as stream:
-                event = await stream.next()
-            assert event is not None
-            assert int(event["id"]) == seen + 1
-
-    serve(test, timing=Timing(stall_s=0.2))
+    async with serving(timing=Timing(stall_s=0.2)) as rig, rig.worker() as worker:
+        run_id = await rig.submit()
+        task = (await worker.tasks(NODE_A, NODE_B))[0]
+        text = "x" * 100_000
+        last, _ = await rig.scheduler.reader.last_event("default", run_id)
+        for _ in range(PIECES):
+            task.say(text)
+        await rig.until(
+            f"/api/v1/runs/{run_id}?nodes=false",
+            lambda run: run["lastEvent"] >= last + PIECES,
+        )
+        reader, writer = await asyncio.open_connection("127.0.0.1", rig.port, limit=1024)
+        writer.write(
+            f"GET {PATH}?runId={run_id} HTTP/1.1\r\nhost: localhost\r\n"
+            "authorization: Bearer token-of-default-admin\r\n\r\n".encode()
+        )
+        await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), WAIT_S)
+        await rig.until_left()
+        rest = await asyncio.wait_for(_read_all(reader), WAIT_S)
+        writer.close()
+        assert rig.metrics.sse_dropped.value("default") == 1
+        assert len(rest) < PIECES * len(text)
+        numbers = [int(line[4:]) for line in rest.split(b"\n") if line.startswith(b"id: ")]
+        seen = numbers[-2]  # the last one may have been cut
+        async with following(rig, f"?runId={run_id}", **{"last-event-id": str(seen)}) as stream:
+            event = await stream.next()
+        assert event is not None
+        assert int(event["id"]) == seen + 1
 
 
 async def _read_all(reader: asyncio.StreamReader) -> bytes:
@@ -307,13 +279,11 @@ async def _read_all(reader: asyncio.StreamReader) -> bytes:
         return b""
 
 
-def test_a_stream_ends_when_its_reader_hangs_up() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_stream_ends_when_its_reader_hangs_up() -> None:
+    async with serving() as rig:
         run_id = await rig.submit()
         for _ in range(5):
             async with following(rig, f"?runId={run_id}") as stream:
                 await stream.next()
                 assert rig.followers == 1
             await rig.until_left()
-
-    serve(test)

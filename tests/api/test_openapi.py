@@ -13,7 +13,7 @@ import yaml
 from astraflow.api.app import ROUTES
 from astraflow.api.openapi import document
 from astraflow.core.contract.events import RUN_EVENTS
-from tests.api.rig import NODE_A, NODE_B, Rig, definition, serve
+from tests.api.rig import NODE_A, NODE_B, Rig, definition, serving
 from tests.api.test_events import following
 from tests.conftest import ROOT
 
@@ -35,12 +35,10 @@ def test_the_published_description_is_what_the_code_says(maker: ModuleType) -> N
     assert maker.PATH.read_text() == maker.yaml_text()
 
 
-def test_a_reader_of_yaml_reads_what_was_meant(maker: ModuleType) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_reader_of_yaml_reads_what_was_meant(maker: ModuleType) -> None:
+    async with serving() as rig:
         served = (await rig.get("/api/openapi.json")).json()
         assert yaml.safe_load(maker.yaml_text()) == served
-
-    serve(test)
 
 
 def test_every_route_is_described_with_an_example() -> None:
@@ -119,8 +117,8 @@ def _contents(node: Any) -> list[dict[str, Any]]:
     return found
 
 
-def test_real_answers_fit_their_schemas() -> None:
-    async def test(rig: Rig) -> None:
+async def test_real_answers_fit_their_schemas() -> None:
+    async with serving() as rig:
         await rig.post("/api/v1/workflows", json=definition())
         async with rig.worker() as worker:
             run_id = await rig.submit()
@@ -132,8 +130,6 @@ def test_real_answers_fit_their_schemas() -> None:
             await rig.status(run_id, "failed")
             await _check_objects(rig, run_id)
         await _check_events(rig, run_id)
-
-    serve(test)
 
 
 async def _check_objects(rig: Rig, run_id: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from astraflow.core.security.policy import Role
 from astraflow.packages import SigningKey
-from tests.api.rig import NODE_A, OTHER, Rig, definition, problem_of, serve
+from tests.api.rig import NODE_A, OTHER, Rig, definition, problem_of, serving
 from tests.api.scripted import token_of
 from tests.repository.packing import pack, signed
 
@@ -37,8 +37,8 @@ async def version_of(rig: Rig, accepted: httpx.Response) -> str:
     return version
 
 
-def test_a_package_is_published_once_and_never_changed() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_package_is_published_once_and_never_changed() -> None:
+    async with serving() as rig:
         archive = pack()
         made = await publish(rig, archive)
         assert made.status_code == 201, made.text
@@ -50,11 +50,9 @@ def test_a_package_is_published_once_and_never_changed() -> None:
         audit = (await rig.get("/api/v1/audit")).json()["items"]
         assert [(one["action"], one["corr"]) for one in audit] == [("pkg.publish", "demo 1.0.0")]
 
-    serve(test)
 
-
-def test_an_upload_says_what_it_is_and_how_large() -> None:
-    async def test(rig: Rig) -> None:
+async def test_an_upload_says_what_it_is_and_how_large() -> None:
+    async with serving(max_package_bytes=1000000) as rig:
         archive = pack()
         answer = await rig.post(PATH, content=archive, headers={"content-type": "text/plain"})
         problem_of(answer, 415, "E.REQUEST.MEDIA_TYPE")
@@ -63,11 +61,9 @@ def test_an_upload_says_what_it_is_and_how_large() -> None:
         answer = await publish(rig, b"x" * 1_000_001)
         problem_of(answer, 413, "E.REQUEST.TOO_LARGE")
 
-    serve(test, max_package_bytes=1_000_000)
 
-
-def test_a_signature_travels_in_a_header_and_is_judged() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_signature_travels_in_a_header_and_is_judged() -> None:
+    async with serving() as rig:
         archive = pack()
         text = signed(archive, SigningKey.generate())
         answer = await publish(rig, archive, **{"astra-signature": "not base64!"})
@@ -82,13 +78,11 @@ def test_a_signature_travels_in_a_header_and_is_judged() -> None:
         assert shown["signature"]["name"] == "demo"
         assert shown["manifest"]["nodes"] == [{"type": "demo.say"}]
 
-    serve(test)
 
-
-def test_packages_are_listed_and_shown_with_their_versions_and_workers() -> None:
+async def test_packages_are_listed_and_shown_with_their_versions_and_workers() -> None:
     has = {"name": "demo", "version": "1.9.0", "status": "installed"}
 
-    async def test(rig: Rig) -> None:
+    async with serving() as rig:
         for version in ("1.0.0", "1.10.0", "1.9.0"):
             await publish(rig, pack(version))
         await publish(rig, pack(name="zebra", nodes=[{"type": "other.say"}]))
@@ -118,11 +112,9 @@ def test_packages_are_listed_and_shown_with_their_versions_and_workers() -> None
         theirs = {"authorization": f"Bearer {token_of(Role.ADMIN, OTHER)}"}
         problem_of(await rig.get(f"{PATH}/demo", headers=theirs), 404, "E.PKG.NOT_FOUND")
 
-    serve(test)
 
-
-def test_a_yanked_version_is_refused_in_a_new_submission() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_yanked_version_is_refused_in_a_new_submission() -> None:
+    async with serving() as rig:
         await publish(rig, pack())
         await publish(rig, pack("2.0.0"))
         yanked = await rig.post(f"{PATH}/demo/2.0.0/yank", json={"reason": "it loses files"})
@@ -138,20 +130,16 @@ def test_a_yanked_version_is_refused_in_a_new_submission() -> None:
         ).status_code == 200
         problem_of(await rig.post(f"{PATH}/demo/7.7.7/yank"), 404, "E.PKG.NOT_FOUND")
 
-    serve(test)
 
-
-def test_a_package_that_nobody_knows_is_refused() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_package_that_nobody_knows_is_refused() -> None:
+    async with serving() as rig:
         answer = await rig.post("/api/v1/runs", json={"workflow": using("1.0.0")})
         problem = problem_of(answer, 422, "E.WORKFLOW.INVALID")
         assert [one["code"] for one in problem["errors"]] == ["E.WORKFLOW.UNKNOWN_PACKAGE"]
 
-    serve(test)
 
-
-def test_the_active_version_is_chosen_and_taken_back() -> None:
-    async def test(rig: Rig) -> None:
+async def test_the_active_version_is_chosen_and_taken_back() -> None:
+    async with serving() as rig:
         for version in ("1.0.0", "2.0.0"):
             await publish(rig, pack(version))
         path = f"{PATH}/demo/active"
@@ -165,11 +153,9 @@ def test_the_active_version_is_chosen_and_taken_back() -> None:
         problem_of(await rig.client.put(path, json={"version": "7"}), 404, "E.PKG.NOT_FOUND")
         problem_of(await rig.client.put(path, json={}), 400, "E.REQUEST.INVALID")
 
-    serve(test)
 
-
-def test_a_rollout_begins_and_is_listed() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_rollout_begins_and_is_listed() -> None:
+    async with serving() as rig:
         await publish(rig, pack())
         path = f"{PATH}/demo/rollout"
         begun = await rig.post(path, json={"version": "1.0.0", "waves": [50, 100]})
@@ -179,11 +165,9 @@ def test_a_rollout_begins_and_is_listed() -> None:
         problem_of(wrong, 400, "E.REQUEST.INVALID")
         problem_of(await rig.get(f"{PATH}/nothing/rollout"), 404, "E.PKG.NOT_FOUND")
 
-    serve(test)
 
-
-def test_an_archive_is_fetched_with_a_token_or_with_a_link() -> None:
-    async def test(rig: Rig) -> None:
+async def test_an_archive_is_fetched_with_a_token_or_with_a_link() -> None:
+    async with serving() as rig:
         archive = pack()
         await publish(rig, archive)
         path = f"{PATH}/demo/1.0.0/archive"
@@ -199,8 +183,6 @@ def test_an_archive_is_fetched_with_a_token_or_with_a_link() -> None:
         problem_of(await rig.get(f"{path}?token=nonsense"), 401, "E.AUTH.INVALID_TOKEN")
         other = f"{PATH}/demo/2.0.0/archive?{link.query}"
         problem_of(await rig.get(other), 401, "E.AUTH.INVALID_TOKEN")
-
-    serve(test)
 
 
 NODES = [
@@ -221,18 +203,18 @@ NODES = [
         ("q=nothing+like+this", []),
     ],
 )
-def test_node_types_of_packages_are_found_best_fit_first(query: str, expected: list[str]) -> None:
-    async def test(rig: Rig) -> None:
+async def test_node_types_of_packages_are_found_best_fit_first(
+    query: str, expected: list[str]
+) -> None:
+    async with serving() as rig:
         await publish(rig, pack("0.9.0"))
         await publish(rig, pack(nodes=NODES))
         items = (await rig.get(f"/api/v1/catalog/nodes?{query}")).json()["items"]
         assert [one["type"] for one in items] == expected
 
-    serve(test)
 
-
-def test_one_node_type_is_shown_in_the_version_that_counts() -> None:
-    async def test(rig: Rig) -> None:
+async def test_one_node_type_is_shown_in_the_version_that_counts() -> None:
+    async with serving() as rig:
         await publish(rig, pack("0.9.0"))
         await publish(rig, pack(nodes=NODES))
         path = "/api/v1/catalog/nodes/demo.say"
@@ -242,5 +224,3 @@ def test_one_node_type_is_shown_in_the_version_that_counts() -> None:
         await rig.client.put(f"{PATH}/demo/active", json={"version": "0.9.0"})
         assert (await rig.get(path)).json()["package"]["version"] == "0.9.0"
         problem_of(await rig.get("/api/v1/catalog/nodes/no.such"), 404, "E.PKG.NOT_FOUND")
-
-    serve(test)

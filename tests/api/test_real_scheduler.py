@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,15 @@ from astraflow.clock import SystemClock
 from astraflow.config import SchedulerSettings
 from astraflow.core.engine.commands import KeepAudit
 from astraflow.store.store import Retention
-from tests.api.rig import NODE_A, NODE_B, WORKFLOW, Rig, definition, problem_of, serve, serving
+from tests.api.rig import (
+    NODE_A,
+    NODE_B,
+    WORKFLOW,
+    Rig,
+    definition,
+    problem_of,
+    serving,
+)
 from tests.api.test_events import following
 from tests.repository.packing import pack
 
@@ -26,12 +33,8 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'astra.db'}"
 
 
-def with_real(store_url: str, test: Callable[[Rig], Awaitable[None]]) -> None:
-    serve(test, store_url=store_url)
-
-
-def test_a_run_is_made_shown_listed_and_cancelled(store_url: str) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_run_is_made_shown_listed_and_cancelled(store_url: str) -> None:
+    async with serving(store_url) as rig:
         body = {"workflow": definition(), "inputs": {}}
         key = {"idempotency-key": "once"}
         made = await rig.post(RUNS, json=body, headers=key)
@@ -65,8 +68,6 @@ def test_a_run_is_made_shown_listed_and_cancelled(store_url: str) -> None:
         assert any("cancel of the run was requested" in line for line in node["story"])
         assert (await rig.get(f"{RUNS}/{run_id}/logs")).json()["items"] == []
 
-    with_real(store_url, test)
-
 
 NODE = {"id": NODE_A, "type": "core.echo", "parameters": {"value": 1}}
 NEEDS: list[tuple[dict[str, Any], str]] = [
@@ -87,10 +88,10 @@ NEEDS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("document", "pointer"), NEEDS)
-def test_what_cannot_be_run_is_refused_alike_by_validate_save_and_submit(
+async def test_what_cannot_be_run_is_refused_alike_by_validate_save_and_submit(
     document: dict[str, Any], pointer: str
 ) -> None:
-    async def test(rig: Rig) -> None:
+    async with serving("memory://") as rig:
         answers = [
             await rig.post("/api/v1/workflows/validate", json=document),
             await rig.post("/api/v1/workflows", json=document),
@@ -101,13 +102,11 @@ def test_what_cannot_be_run_is_refused_alike_by_validate_save_and_submit(
         assert bodies[0]["errors"] == bodies[1]["errors"] == bodies[2]["errors"]
         assert (await rig.get("/api/v1/workflows")).json()["items"] == []
 
-    with_real("memory://", test)
 
-
-def test_problems_of_all_kinds_are_told_together() -> None:
+async def test_problems_of_all_kinds_are_told_together() -> None:
     broken = definition(nodes=[{**NODE, "type": "no.such"}, {**NODE, "id": NODE_B, "when": "a"}])
 
-    async def test(rig: Rig) -> None:
+    async with serving("memory://") as rig:
         answers = [
             await rig.post("/api/v1/workflows/validate", json=broken),
             await rig.post("/api/v1/workflows", json=broken),
@@ -117,13 +116,11 @@ def test_problems_of_all_kinds_are_told_together() -> None:
         assert {one["pointer"] for one in listed[0]} == {"/nodes/0/type", "/nodes/1/when"}
         assert listed[0] == listed[1] == listed[2]
 
-    with_real("memory://", test)
 
-
-def test_work_in_progress_is_saved_as_a_draft() -> None:
+async def test_work_in_progress_is_saved_as_a_draft() -> None:
     broken = definition(nodes=[{**NODE, "type": "no.such"}])
 
-    async def test(rig: Rig) -> None:
+    async with serving("memory://") as rig:
         made = await rig.post("/api/v1/workflows?draft=true", json=broken)
         assert (made.status_code, made.json()) == (201, broken)
         path = f"/api/v1/workflows/{WORKFLOW}"
@@ -133,22 +130,18 @@ def test_work_in_progress_is_saved_as_a_draft() -> None:
         run = await rig.post(RUNS, json={"workflowId": WORKFLOW})
         problem_of(run, 422, "E.WORKFLOW.INVALID")
 
-    with_real("memory://", test)
 
-
-def test_inputs_that_the_workflow_does_not_declare_are_refused() -> None:
-    async def test(rig: Rig) -> None:
+async def test_inputs_that_the_workflow_does_not_declare_are_refused() -> None:
+    async with serving("memory://") as rig:
         body = {"workflow": definition(), "inputs": {"name": "Ada", "a/b~": 1}}
         refused = problem_of(await rig.post(RUNS, json=body), 422, "E.WORKFLOW.INPUT")
         pointers = [one["pointer"] for one in refused["errors"]]
         assert pointers == ["/inputs/name", "/inputs/a~1b~0"]
         assert (await rig.get(RUNS)).json()["items"] == []
 
-    with_real("memory://", test)
 
-
-def test_a_run_that_waits_says_for_what(store_url: str) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_run_that_waits_says_for_what(store_url: str) -> None:
+    async with serving(store_url) as rig:
         made = await rig.post(RUNS, json={"workflow": definition()})
         run_id = made.json()["runId"]
         async with following(rig, f"?runId={run_id}") as stream:
@@ -160,11 +153,9 @@ def test_a_run_that_waits_says_for_what(store_url: str) -> None:
         node = (await rig.get(f"{RUNS}/{run_id}")).json()["nodes"][0]
         assert node["status"] == "waiting"
 
-    with_real(store_url, test)
 
-
-def test_what_is_not_there_is_not_found(store_url: str) -> None:
-    async def test(rig: Rig) -> None:
+async def test_what_is_not_there_is_not_found(store_url: str) -> None:
+    async with serving(store_url) as rig:
         for path in ("", "/definition", "/logs", f"/nodes/{NODE_A}", "/artifacts"):
             problem_of(await rig.get(f"{RUNS}/nope{path}"), 404, "E.RUN.NOT_FOUND")
         for path in ("/cancel", "/rebind"):
@@ -175,11 +166,9 @@ def test_what_is_not_there_is_not_found(store_url: str) -> None:
         problem_of(order, 404, "E.WORKER.NOT_FOUND")
         problem_of(await rig.get(f"/api/v1/workflows/{WORKFLOW}"), 404, "E.WORKFLOW.NOT_FOUND")
 
-    with_real(store_url, test)
 
-
-def test_workflows_are_kept_by_version(store_url: str) -> None:
-    async def test(rig: Rig) -> None:
+async def test_workflows_are_kept_by_version(store_url: str) -> None:
+    async with serving(store_url) as rig:
         path = f"/api/v1/workflows/{WORKFLOW}"
         assert (await rig.post("/api/v1/workflows", json=definition())).status_code == 201
         again = await rig.post("/api/v1/workflows", json=definition())
@@ -196,13 +185,11 @@ def test_workflows_are_kept_by_version(store_url: str) -> None:
         assert (await rig.client.delete(path)).status_code == 204
         problem_of(await rig.get(path), 404, "E.WORKFLOW.NOT_FOUND")
 
-    with_real(store_url, test)
 
-
-def test_an_invalid_definition_lists_all_its_problems(store_url: str) -> None:
+async def test_an_invalid_definition_lists_all_its_problems(store_url: str) -> None:
     nodes = [{"id": NODE_A, "type": "no.such"}, {"id": NODE_A, "type": "core.noop"}]
 
-    async def test(rig: Rig) -> None:
+    async with serving(store_url) as rig:
         for path, body in (
             (RUNS, {"workflow": definition(nodes=nodes)}),
             ("/api/v1/workflows/validate", definition(nodes=nodes)),
@@ -212,11 +199,9 @@ def test_an_invalid_definition_lists_all_its_problems(store_url: str) -> None:
             assert len(answer.json()["errors"]) == 2
         assert (await rig.get(RUNS)).json()["items"] == []
 
-    with_real(store_url, test)
 
-
-def test_the_tenants_stream_tells_of_runs(store_url: str) -> None:
-    async def test(rig: Rig) -> None:
+async def test_the_tenants_stream_tells_of_runs(store_url: str) -> None:
+    async with serving(store_url) as rig:
         async with following(rig, "") as stream:
             await stream.comment(1)
             made = await rig.post(RUNS, json={"workflow": definition()})
@@ -227,13 +212,11 @@ def test_the_tenants_stream_tells_of_runs(store_url: str) -> None:
         ahead = await rig.get("/api/v1/events?lastEventId=999")
         problem_of(ahead, 400, "E.REQUEST.INVALID")
 
-    with_real(store_url, test)
 
-
-def test_a_tenants_stream_that_goes_on_behind_retention_says_what_is_missing(
+async def test_a_tenants_stream_that_goes_on_behind_retention_says_what_is_missing(
     store_url: str,
 ) -> None:
-    async def test(rig: Rig) -> None:
+    async with serving(store_url) as rig:
         for _ in range(5):
             await rig.submit()
         last = await rig.scheduler.events.last("default")
@@ -255,11 +238,9 @@ def test_a_tenants_stream_that_goes_on_behind_retention_says_what_is_missing(
         assert told is not None
         assert told["event"] == "run.status", "nothing is missing"
 
-    with_real(store_url, test)
 
-
-def test_a_key_whose_run_was_removed_is_still_used_and_says_so(store_url: str) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_key_whose_run_was_removed_is_still_used_and_says_so(store_url: str) -> None:
+    async with serving(store_url) as rig:
         keyed = {"Idempotency-Key": "once"}
         body = {"workflow": definition()}
         made = (await rig.post(RUNS, json=body, headers=keyed)).json()["runId"]
@@ -274,11 +255,11 @@ def test_a_key_whose_run_was_removed_is_still_used_and_says_so(store_url: str) -
         assert other.status_code in (409, 422)
         assert (await rig.get(RUNS)).json()["items"] == []
 
-    with_real(store_url, test)
 
-
-def test_a_store_that_has_reached_its_bound_takes_no_new_run_and_says_so(store_url: str) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_store_that_has_reached_its_bound_takes_no_new_run_and_says_so(
+    store_url: str,
+) -> None:
+    async with serving(store_url) as rig:
         kept = await rig.submit()
         now = rig.scheduler.serving
         now._parts = msgspec.structs.replace(now._parts, retention=Retention(max_bytes=1))
@@ -292,13 +273,12 @@ def test_a_store_that_has_reached_its_bound_takes_no_new_run_and_says_so(store_u
         await now.sweep()
         await rig.submit()
 
-    with_real(store_url, test)
 
-
-def test_a_key_that_memory_has_no_room_for_is_still_one_run(store_url: str) -> None:
+async def test_a_key_that_memory_has_no_room_for_is_still_one_run(store_url: str) -> None:
     """P3: what the engine had to forget is found in the store."""
 
-    async def test(rig: Rig) -> None:
+    async with serving(store_url) as rig:
+
         async def submit(key: str, name: str = "one") -> Any:
             body = {"workflow": definition(metadata={"name": name})}
             return await rig.post(RUNS, json=body, headers={"idempotency-key": key})
@@ -311,11 +291,9 @@ def test_a_key_that_memory_has_no_room_for_is_still_one_run(store_url: str) -> N
             assert (await submit(f"key-{number}")).json()["runId"] == run_id
         problem_of(await submit("key-0", "another"), 409, "E.RUN.IDEMPOTENCY_CONFLICT")
 
-    with_real(store_url, test)
 
-
-def test_old_versions_of_a_workflow_go_and_their_runs_stay(store_url: str) -> None:
-    async def test(rig: Rig) -> None:
+async def test_old_versions_of_a_workflow_go_and_their_runs_stay(store_url: str) -> None:
+    async with serving(store_url=store_url, retention_workflow_versions=2) as rig:
         document = definition()
         path = f"/api/v1/workflows/{document['id']}"
         assert (await rig.post("/api/v1/workflows", json=document)).status_code == 201
@@ -329,13 +307,11 @@ def test_old_versions_of_a_workflow_go_and_their_runs_stay(store_url: str) -> No
         assert (await rig.get(f"{RUNS}/{run_id}")).status_code == 200
         assert (await rig.get(f"{RUNS}/{run_id}/definition")).json()["id"] == document["id"]
 
-    serve(test, store_url=store_url, retention_workflow_versions=2)
 
-
-def test_audits_take_no_room_of_runs(store_url: str) -> None:
+async def test_audits_take_no_room_of_runs(store_url: str) -> None:
     """Their share is a tenth: what only age removed made every ended run go, and then refused every new one."""
 
-    async def test(rig: Rig) -> None:
+    async with serving(store_url) as rig:
         ended = await rig.submit()
         assert (await rig.post(f"{RUNS}/{ended}/cancel")).status_code in (200, 202)
         now = rig.scheduler.serving
@@ -351,11 +327,9 @@ def test_audits_take_no_room_of_runs(store_url: str) -> None:
         assert (await rig.get(f"{RUNS}/{ended}")).status_code == 200
         await rig.submit()
 
-    with_real(store_url, test)
 
-
-def test_a_command_that_a_role_may_not_give_is_audited(store_url: str) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_command_that_a_role_may_not_give_is_audited(store_url: str) -> None:
+    async with serving(store_url) as rig:
         for _ in range(30):
             problem_of(await rig.as_("viewer", "POST", RUNS, json={}), 403, "E.AUTH.FORBIDDEN")
         problem_of(await rig.as_("worker", "GET", RUNS), 403, "E.AUTH.FORBIDDEN")
@@ -363,8 +337,6 @@ def test_a_command_that_a_role_may_not_give_is_audited(store_url: str) -> None:
         rows = (await rig.get("/api/v1/audit")).json()["items"]
         said = [(row["who"], row["action"], row["code"]) for row in rows]
         assert said == [("viewer of default", f"POST {RUNS}", "E.AUTH.FORBIDDEN")] * 10
-
-    with_real(store_url, test)
 
 
 async def test_packages_are_there_after_a_restart_and_runs_keep_their_version(

@@ -10,13 +10,21 @@ import msgspec
 import pytest
 
 from astraflow.core import errors
-from tests.api.rig import NODE_A, NODE_B, WORKFLOW, Rig, definition, problem_of, serve
+from tests.api.rig import (
+    NODE_A,
+    NODE_B,
+    WORKFLOW,
+    Rig,
+    definition,
+    problem_of,
+    serving,
+)
 
 RUNS = "/api/v1/runs"
 
 
-def test_a_submitted_run_is_answered_with_its_id_and_where_it_is() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_submitted_run_is_answered_with_its_id_and_where_it_is() -> None:
+    async with serving() as rig:
         answer = await rig.post(RUNS, json={"workflow": definition(), "inputs": {}})
         assert answer.status_code == 202
         body = answer.json()
@@ -27,11 +35,9 @@ def test_a_submitted_run_is_answered_with_its_id_and_where_it_is() -> None:
         assert shown["runId"] == body["runId"]
         assert [node["nodeId"] for node in shown["nodes"]] == [NODE_A, NODE_B]
 
-    serve(test)
 
-
-def test_a_finished_run_shows_results_errors_and_times() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_finished_run_shows_results_errors_and_times() -> None:
+    async with serving() as rig:
         async with rig.worker() as worker:
             run_id = await rig.submit()
             first, second = await worker.tasks(NODE_A, NODE_B)
@@ -54,13 +60,11 @@ def test_a_finished_run_shows_results_errors_and_times() -> None:
         assert "artifacts" not in bare
         assert bare["status"] == "failed"
 
-    serve(test)
 
-
-def test_large_results_are_left_out_of_the_run_and_are_whole_in_the_node() -> None:
+async def test_large_results_are_left_out_of_the_run_and_are_whole_in_the_node() -> None:
     large = {"value": "x" * (16 * 1024)}
 
-    async def test(rig: Rig) -> None:
+    async with serving() as rig:
         async with rig.worker() as worker:
             run_id = await rig.submit()
             (await worker.tasks(NODE_A, NODE_B))[0].succeed(large)
@@ -72,16 +76,14 @@ def test_large_results_are_left_out_of_the_run_and_are_whole_in_the_node() -> No
         assert whole["result"] == large
         assert "resultTruncated" not in whole
 
-    serve(test)
 
-
-def test_results_are_left_out_when_all_of_them_together_are_too_large() -> None:
+async def test_results_are_left_out_when_all_of_them_together_are_too_large() -> None:
     count = 300
     ids = [f"00000000-0000-4000-8000-{place:012}" for place in range(count)]
     nodes = [{"id": one, "type": "core.noop"} for one in ids]
     result = {"value": "x" * (16 * 1024 - 64)}
 
-    async def test(rig: Rig) -> None:
+    async with serving() as rig:
         async with rig.worker() as worker:
             answer = await rig.post(RUNS, json={"workflow": definition(nodes=nodes, edges=[])})
             for _ in range(count):
@@ -91,11 +93,9 @@ def test_results_are_left_out_when_all_of_them_together_are_too_large() -> None:
         assert len(kept) == 4 * 1024 * 1024 // len(msgspec.json.encode(result))
         assert all(node["resultTruncated"] for node in shown if node["result"] is None)
 
-    serve(test)
 
-
-def test_a_node_tells_its_attempts_and_its_story() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_node_tells_its_attempts_and_its_story() -> None:
+    async with serving() as rig:
         async with rig.worker() as worker:
             run_id = await rig.submit()
             (await worker.tasks(NODE_A, NODE_B))[0].succeed()
@@ -113,11 +113,9 @@ def test_a_node_tells_its_attempts_and_its_story() -> None:
         missing = await rig.get(f"{RUNS}/{run_id}/nodes/{WORKFLOW}")
         problem_of(missing, 404, "E.RUN.NODE_NOT_FOUND")
 
-    serve(test)
 
-
-def test_a_dispatch_that_was_not_taken_yet_says_so() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_dispatch_that_was_not_taken_yet_says_so() -> None:
+    async with serving() as rig:
         async with rig.worker(takes=False) as worker:
             run_id = await rig.submit()
             await worker.task()
@@ -126,20 +124,16 @@ def test_a_dispatch_that_was_not_taken_yet_says_so() -> None:
         assert node["dispatchId"] == f"{run_id}.{NODE_A}.1"
         assert node["ackDeadline"].endswith("Z")
 
-    serve(test)
 
-
-def test_the_definition_comes_back_byte_for_byte() -> None:
+async def test_the_definition_comes_back_byte_for_byte() -> None:
     odd = json.dumps(definition(extra={"kept": "äöü ☃"}), indent=3).encode()
 
-    async def test(rig: Rig) -> None:
+    async with serving() as rig:
         body = b'{"workflow":' + odd + b"}"
         answer = await rig.post(RUNS, content=body, headers={"content-type": "application/json"})
         assert answer.status_code == 202
         shown = await rig.get(f"{RUNS}/{answer.json()['runId']}/definition")
         assert shown.content == odd
-
-    serve(test)
 
 
 @pytest.mark.parametrize(
@@ -158,12 +152,12 @@ def test_the_definition_comes_back_byte_for_byte() -> None:
         ([], ""),
     ],
 )
-def test_a_request_with_a_wrong_field_is_refused_with_a_pointer(body: object, pointer: str) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_request_with_a_wrong_field_is_refused_with_a_pointer(
+    body: object, pointer: str
+) -> None:
+    async with serving() as rig:
         problem = problem_of(await rig.post(RUNS, json=body), 400, "E.REQUEST.INVALID")
         assert problem["errors"][0]["pointer"] == pointer
-
-    serve(test)
 
 
 JSON = {"content-type": "application/json"}
@@ -185,15 +179,13 @@ JSON = {"content-type": "application/json"}
     ],
     ids=["empty", "words", "cut", "latin", "nan", "infinite", "surrogate", "abyss", "deep", "open"],
 )
-def test_a_body_that_is_not_json_that_we_can_hold_is_refused(body: bytes) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_body_that_is_not_json_that_we_can_hold_is_refused(body: bytes) -> None:
+    async with serving() as rig:
         answer = await rig.post(RUNS, content=body, headers=JSON)
         problem_of(answer, 400, "E.REQUEST.INVALID")
 
-    serve(test)
 
-
-def test_an_invalid_definition_is_answered_with_all_its_problems() -> None:
+async def test_an_invalid_definition_is_answered_with_all_its_problems() -> None:
     nodes = [
         {"id": NODE_A, "type": "core.echo"},
         {"id": NODE_A, "type": "core.nothing"},
@@ -201,7 +193,7 @@ def test_an_invalid_definition_is_answered_with_all_its_problems() -> None:
     ]
     edges = [{"source": {"node": NODE_A}, "target": {"node": NODE_A}}]
 
-    async def test(rig: Rig) -> None:
+    async with serving() as rig:
         answer = await rig.post(RUNS, json={"workflow": definition(nodes=nodes, edges=edges)})
         body = answer.json()
         assert answer.status_code == 422
@@ -210,11 +202,9 @@ def test_an_invalid_definition_is_answered_with_all_its_problems() -> None:
         assert all(error["pointer"].startswith("/") for error in body["errors"])
         assert len(body["errors"]) >= 3
 
-    serve(test)
 
-
-def test_a_body_of_another_kind_is_refused() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_body_of_another_kind_is_refused() -> None:
+    async with serving() as rig:
         for kind in ("text/plain", "application/xml", "application/jsonx", ""):
             answer = await rig.post(RUNS, content=b"{}", headers={"content-type": kind})
             problem_of(answer, 415, "E.REQUEST.MEDIA_TYPE")
@@ -226,17 +216,13 @@ def test_a_body_of_another_kind_is_refused() -> None:
         body = json.dumps({"workflow": definition()}).encode()
         assert (await rig.post(RUNS, content=body, headers=good)).status_code == 202
 
-    serve(test)
 
-
-def test_a_compressed_body_is_read() -> None:
+async def test_a_compressed_body_is_read() -> None:
     body = gzip.compress(json.dumps({"workflow": definition()}).encode())
 
-    async def test(rig: Rig) -> None:
+    async with serving() as rig:
         headers = {**JSON, "content-encoding": "gzip"}
         assert (await rig.post(RUNS, content=body, headers=headers)).status_code == 202
-
-    serve(test)
 
 
 @pytest.mark.parametrize(
@@ -249,28 +235,24 @@ def test_a_compressed_body_is_read() -> None:
     ],
     ids=["words", "cut", "rest", "twice"],
 )
-def test_a_broken_compressed_body_is_refused(body: bytes) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_broken_compressed_body_is_refused(body: bytes) -> None:
+    async with serving() as rig:
         headers = {**JSON, "content-encoding": "gzip"}
         answer = await rig.post(RUNS, content=body, headers=headers)
         problem_of(answer, 400, "E.REQUEST.INVALID")
 
-    serve(test)
 
-
-def test_a_bomb_is_refused_when_it_has_grown_to_the_limit() -> None:
+async def test_a_bomb_is_refused_when_it_has_grown_to_the_limit() -> None:
     bomb = gzip.compress(b"x" * (65 * 1024 * 1024), 1)
 
-    async def test(rig: Rig) -> None:
+    async with serving() as rig:
         headers = {**JSON, "content-encoding": "gzip"}
         answer = await rig.post(RUNS, content=bomb, headers=headers)
         problem_of(answer, 413, "E.REQUEST.TOO_LARGE")
 
-    serve(test)
 
-
-def test_a_body_that_says_that_it_is_too_large_is_refused_unread() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_body_that_says_that_it_is_too_large_is_refused_unread() -> None:
+    async with serving() as rig:
         head = (
             f"POST {RUNS} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer token-of-default-admin\r\n"
             "content-type: application/json\r\nconnection: close\r\ncontent-length: 99999999999\r\n\r\n"
@@ -279,24 +261,20 @@ def test_a_body_that_says_that_it_is_too_large_is_refused_unread() -> None:
         assert answer.startswith(b"HTTP/1.1 413 ")
         assert b"E.REQUEST.TOO_LARGE" in answer
 
-    serve(test)
 
-
-def test_a_body_without_a_length_is_counted_while_it_arrives() -> None:
+async def test_a_body_without_a_length_is_counted_while_it_arrives() -> None:
     async def parts() -> AsyncIterator[bytes]:
         for _ in range(5):
             yield b" " * (1024 * 1024)
 
-    async def test(rig: Rig) -> None:
+    async with serving() as rig:
         path = "/api/v1/workers/w1/commands"
         answer = await rig.post(path, content=parts(), headers=JSON)
         problem_of(answer, 413, "E.REQUEST.TOO_LARGE")
 
-    serve(test)
 
-
-def test_the_same_key_and_body_give_the_same_run() -> None:
-    async def test(rig: Rig) -> None:
+async def test_the_same_key_and_body_give_the_same_run() -> None:
+    async with serving() as rig:
         key = {"idempotency-key": "k-1"}
         first = await rig.post(RUNS, json={"workflow": definition()}, headers=key)
         again = await rig.post(RUNS, json={"workflow": definition()}, headers=key)
@@ -306,38 +284,32 @@ def test_the_same_key_and_body_give_the_same_run() -> None:
         problem_of(other, 409, "E.RUN.IDEMPOTENCY_CONFLICT")
         assert len((await rig.get(RUNS)).json()["items"]) == 1
 
-    serve(test)
-
 
 @pytest.mark.parametrize("key", ["", "x" * 10_000, "tab\there", "a b", "\xe4"])
-def test_a_key_that_cannot_be_one_is_refused(key: str) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_key_that_cannot_be_one_is_refused(key: str) -> None:
+    async with serving() as rig:
         headers = {"idempotency-key": key.encode("latin-1")}
         answer = await rig.post(RUNS, json={"workflow": definition()}, headers=headers)
         problem_of(answer, 400, "E.REQUEST.INVALID")
 
-    serve(test)
 
-
-def test_a_large_body_is_told_from_another_by_its_key_too() -> None:
+async def test_a_large_body_is_told_from_another_by_its_key_too() -> None:
     def large_one(letter: str) -> dict[str, Any]:
         node = {"id": NODE_A, "type": "core.echo", "parameters": {"value": letter * 1_000_000}}
         return {"workflow": definition(nodes=[node, {**node, "id": NODE_B}])}
 
     large, other = large_one("x"), large_one("y")
 
-    async def test(rig: Rig) -> None:
+    async with serving() as rig:
         key = {"idempotency-key": "k-2"}
         first = await rig.post(RUNS, json=large, headers=key)
         assert (await rig.post(RUNS, json=large, headers=key)).json() == first.json()
         again = await rig.post(RUNS, json=other, headers=key)
         problem_of(again, 409, "E.RUN.IDEMPOTENCY_CONFLICT")
 
-    serve(test)
 
-
-def test_a_saved_workflow_is_run_by_its_id_and_version() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_saved_workflow_is_run_by_its_id_and_version() -> None:
+    async with serving() as rig:
         await rig.post("/api/v1/workflows", json=definition())
         answer = await rig.post(RUNS, json={"workflowId": WORKFLOW, "version": 1})
         assert answer.status_code == 202
@@ -346,11 +318,9 @@ def test_a_saved_workflow_is_run_by_its_id_and_version() -> None:
         missing = await rig.post(RUNS, json={"workflowId": NODE_A})
         problem_of(missing, 404, "E.WORKFLOW.NOT_FOUND")
 
-    serve(test)
 
-
-def test_cancel_of_unknown_finished_and_cancelled_runs() -> None:
-    async def test(rig: Rig) -> None:
+async def test_cancel_of_unknown_finished_and_cancelled_runs() -> None:
+    async with serving() as rig:
         problem_of(await rig.post(f"{RUNS}/nope/cancel"), 404, "E.RUN.NOT_FOUND")
         async with rig.worker() as worker:
             run_id = await rig.submit()
@@ -372,12 +342,10 @@ def test_cancel_of_unknown_finished_and_cancelled_runs() -> None:
         problem = problem_of(await rig.post(f"{RUNS}/{done}/cancel"), 409, "E.RUN.TERMINAL")
         assert problem["state"] == "succeeded"
 
-    serve(test)
-
 
 @pytest.mark.parametrize("prefix", ["/api/v1/runs", "/api/v1/scheduler/runs"])
-def test_rebind_answers_on_its_old_path_too(prefix: str) -> None:
-    async def test(rig: Rig) -> None:
+async def test_rebind_answers_on_its_old_path_too(prefix: str) -> None:
+    async with serving() as rig:
         run_id = await rig.submit()
         assert (await rig.post(f"{prefix}/{run_id}/rebind")).status_code == 202
         answer = await rig.post(f"{prefix}/{run_id}/rebind", json={"running": "restart"})
@@ -388,11 +356,9 @@ def test_rebind_answers_on_its_old_path_too(prefix: str) -> None:
         bad = await rig.post(f"{prefix}/{run_id}/rebind", json={"running": "burn"})
         problem_of(bad, 400, "E.REQUEST.INVALID")
 
-    serve(test)
 
-
-def test_lists_are_pages_newest_first() -> None:
-    async def test(rig: Rig) -> None:
+async def test_lists_are_pages_newest_first() -> None:
+    async with serving() as rig:
         made = [await rig.submit() for _ in range(5)]
         seen: list[str] = []
         cursor = ""
@@ -410,19 +376,15 @@ def test_lists_are_pages_newest_first() -> None:
         assert [item["runId"] for item in cancelled] == made[:0:-1]
         assert (await rig.get(f"{RUNS}?workflowId={NODE_A}")).json()["items"] == []
 
-    serve(test)
-
 
 @pytest.mark.parametrize("query", ["limit=-1", "limit=0", "limit=x", "limit=", "limit=1.5", "limit=%2B1",
                                    "limit=000", "status=odd", "status=null", "limit=1&limit=2", "nodes=maybe",
                                    "nodes=null", "%ff=1", "workflowId=a%00b"])  # fmt: skip
-def test_a_parameter_that_cannot_be_is_refused(query: str) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_parameter_that_cannot_be_is_refused(query: str) -> None:
+    async with serving() as rig:
         run_id = await rig.submit()
         path = f"{RUNS}/{run_id}" if query.startswith("nodes") else RUNS
         problem_of(await rig.get(f"{path}?{query}"), 400, "E.REQUEST.INVALID")
-
-    serve(test)
 
 
 @pytest.mark.parametrize(
@@ -433,40 +395,34 @@ def test_a_parameter_that_cannot_be_is_refused(query: str) -> None:
         ("colour=red", "known are: limit, cursor, status, workflowId"),
     ],
 )
-def test_an_unknown_parameter_is_refused_with_the_name_that_was_meant(
+async def test_an_unknown_parameter_is_refused_with_the_name_that_was_meant(
     query: str, hint: str
 ) -> None:
-    async def test(rig: Rig) -> None:
+    async with serving() as rig:
         problem = problem_of(await rig.get(f"{RUNS}?{query}"), 400, "E.REQUEST.INVALID")
         assert problem["parameter"] == query.partition("=")[0]
         assert problem["detail"].endswith(hint)
 
-    serve(test)
 
-
-def test_a_wrong_parameter_is_named() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_wrong_parameter_is_named() -> None:
+    async with serving() as rig:
         for query, name in (("limit=x", "limit"), ("status=odd", "status"), ("cursor=x", "cursor")):
             problem = problem_of(await rig.get(f"{RUNS}?{query}"), 400, "E.REQUEST.INVALID")
             assert problem["parameter"] == name
             assert name in problem["detail"]
 
-    serve(test)
 
-
-def test_a_limit_beyond_the_maximum_is_the_maximum() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_limit_beyond_the_maximum_is_the_maximum() -> None:
+    async with serving() as rig:
         for _ in range(3):
             await rig.submit()
         for limit in ("201", "1000000000", "9" * 1_000):
             page = (await rig.get(f"{RUNS}?limit={limit}")).json()
             assert len(page["items"]) == 3
 
-    serve(test)
 
-
-def test_a_cursor_that_was_forged_or_is_another_tenants_is_refused() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_cursor_that_was_forged_or_is_another_tenants_is_refused() -> None:
+    async with serving() as rig:
         for _ in range(3):
             await rig.submit()
         cursor = (await rig.get(f"{RUNS}?limit=1")).json()["nextCursor"]
@@ -480,11 +436,9 @@ def test_a_cursor_that_was_forged_or_is_another_tenants_is_refused() -> None:
         elsewhere = await rig.get(f"/api/v1/workflows?cursor={cursor}")
         problem_of(elsewhere, 400, "E.REQUEST.INVALID")
 
-    serve(test)
 
-
-def test_logs_are_pages_of_what_nodes_said() -> None:
-    async def test(rig: Rig) -> None:
+async def test_logs_are_pages_of_what_nodes_said() -> None:
+    async with serving() as rig:
         async with rig.worker() as worker:
             run_id = await rig.submit()
             first, second = await worker.tasks(NODE_A, NODE_B)
@@ -507,8 +461,6 @@ def test_logs_are_pages_of_what_nodes_said() -> None:
         assert seen == ["one", "two", "three", "other", "four"]
         assert rig.followers == 0
 
-    serve(test)
-
 
 def said(page: dict[str, Any]) -> list[str]:
     return [line["text"] for line in page["items"]]
@@ -518,8 +470,8 @@ def ends_with(text: str, page: dict[str, Any]) -> bool:
     return said(page)[-1:] == [text]
 
 
-def test_a_failed_run_in_a_list_says_why() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_failed_run_in_a_list_says_why() -> None:
+    async with serving() as rig:
         async with rig.worker() as worker:
             run_id = await rig.submit()
             for task in await worker.tasks(NODE_A, NODE_B):
@@ -529,16 +481,12 @@ def test_a_failed_run_in_a_list_says_why() -> None:
         assert item["error"]["code"] == "E.RUNNER.FAILURE"
         assert item["finishedAt"] is not None
 
-    serve(test)
 
-
-def test_artifacts_of_a_run_are_a_list() -> None:
-    async def test(rig: Rig) -> None:
+async def test_artifacts_of_a_run_are_a_list() -> None:
+    async with serving() as rig:
         run_id = await rig.submit()
         answer = await rig.get(f"{RUNS}/{run_id}/artifacts")
         assert answer.json() == {"items": [], "nextCursor": None}
-
-    serve(test)
 
 
 def refuse(rig: Rig, error: Exception) -> None:
@@ -550,8 +498,8 @@ def refuse(rig: Rig, error: Exception) -> None:
     rig.scheduler.runs.submit = submit
 
 
-def test_what_cannot_be_done_now_says_when_to_come_back() -> None:
-    async def test(rig: Rig) -> None:
+async def test_what_cannot_be_done_now_says_when_to_come_back() -> None:
+    async with serving() as rig:
         refuse(rig, errors.Unavailable(errors.OVERLOADED, "too much is waiting"))
         answer = await rig.post(RUNS, json={"workflow": definition()})
         problem_of(answer, 503, "E.OVERLOADED")
@@ -561,29 +509,25 @@ def test_what_cannot_be_done_now_says_when_to_come_back() -> None:
         answer = await rig.post(RUNS, json={"workflow": definition()})
         assert answer.headers["retry-after"] == "30"
 
-    serve(test)
 
-
-def test_a_bug_is_answered_without_a_word_about_it(caplog: pytest.LogCaptureFixture) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_bug_is_answered_without_a_word_about_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with serving() as rig:
         refuse(rig, RuntimeError("the password is hunter2"))
         answer = await rig.post(RUNS, json={"workflow": definition()})
         problem = problem_of(answer, 500, "E.INTERNAL")
         assert "hunter2" not in answer.text
         (said,) = [record for record in caplog.records if record.name == "astraflow.api.app"]
         assert said.__dict__["id"] == problem["requestId"]
-
-    serve(test)
     assert "hunter2" in caplog.text
 
 
-def test_the_example_of_the_older_documents_works_as_written() -> None:
+async def test_the_example_of_the_older_documents_works_as_written() -> None:
     from tests.conftest import ROOT
 
     body = (ROOT / "docs/examples/run-request.json").read_bytes()
 
-    async def test(rig: Rig) -> None:
+    async with serving() as rig:
         answer = await rig.post("/api/v1/runs", content=body, headers=JSON)
         assert answer.status_code == 202, answer.text
-
-    serve(test)

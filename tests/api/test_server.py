@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from astraflow.api import requests, responses, server
-from tests.api.rig import WAIT_S, Rig, definition, problem_of, serve
+from tests.api.rig import WAIT_S, definition, problem_of, serving
 
 END = b"host: localhost\r\nconnection: close\r\n\r\n"
 
@@ -34,8 +34,8 @@ END = b"host: localhost\r\nconnection: close\r\n\r\n"
         ("/api/v1/runs/%ff%fe", 404),
     ],
 )
-def test_a_path_leads_somewhere_or_is_refused(path: str, status: int) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_path_leads_somewhere_or_is_refused(path: str, status: int) -> None:
+    async with serving() as rig:
         request = (
             f"GET {path} HTTP/1.1\r\nauthorization: Bearer token-of-default-admin\r\n".encode()
         )
@@ -44,12 +44,10 @@ def test_a_path_leads_somewhere_or_is_refused(path: str, status: int) -> None:
         if status >= 400:
             assert b"content-type: application/problem+json" in answer
 
-    serve(test)
-
 
 @pytest.mark.parametrize("method", ["PATCH", "PUT", "DELETE", "HEAD", "OPTIONS", "TRACE"])
-def test_a_method_that_a_path_does_not_take_is_told_which_it_takes(method: str) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_method_that_a_path_does_not_take_is_told_which_it_takes(method: str) -> None:
+    async with serving() as rig:
         answer = await rig.client.request(method, "/api/v1/runs")
         assert answer.status_code == 405
         assert answer.headers["allow"] == "GET, POST"
@@ -57,8 +55,6 @@ def test_a_method_that_a_path_does_not_take_is_told_which_it_takes(method: str) 
             problem_of(answer, 405, "E.REQUEST.METHOD")
         nowhere = await rig.client.request(method, "/nothing")
         assert nowhere.status_code == 404
-
-    serve(test)
 
 
 @pytest.mark.parametrize(
@@ -76,29 +72,25 @@ def test_a_method_that_a_path_does_not_take_is_told_which_it_takes(method: str) 
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
     ],
 )
-def test_what_is_not_http_is_refused_with_a_problem(request_: bytes) -> None:
-    async def test(rig: Rig) -> None:
+async def test_what_is_not_http_is_refused_with_a_problem(request_: bytes) -> None:
+    async with serving() as rig:
         answer = await rig.raw(request_)
         status = answer.split(b" ", 2)[1]
         assert status in (b"400", b"401"), answer[:200]
         assert b"application/problem+json" in answer
         assert (await rig.get("/healthz")).status_code == 200
 
-    serve(test)
 
-
-def test_smuggled_requests_are_not_answered() -> None:
+async def test_smuggled_requests_are_not_answered() -> None:
     smuggled = (
         b"POST /api/v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4\r\n"
         b"transfer-encoding: chunked\r\n\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\n" + END
     )
 
-    async def test(rig: Rig) -> None:
+    async with serving() as rig:
         answer = await rig.raw(smuggled)
         assert answer.count(b"HTTP/1.1 ") == 1
         assert b'"status":"ok"' not in answer
-
-    serve(test)
 
 
 @pytest.mark.parametrize(
@@ -110,30 +102,26 @@ def test_smuggled_requests_are_not_answered() -> None:
     ],
     ids=["many", "long value", "long name"],
 )
-def test_a_head_that_is_too_large_is_refused(head: bytes) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_head_that_is_too_large_is_refused(head: bytes) -> None:
+    async with serving() as rig:
         answer = await rig.raw(b"GET /healthz HTTP/1.1\r\n" + head + END)
         assert answer.startswith(b"HTTP/1.1 413 ")
         assert answer.count(b"HTTP/1.1 ") == 1
 
-    serve(test)
 
-
-def test_a_url_that_does_not_end_is_refused() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_url_that_does_not_end_is_refused() -> None:
+    async with serving() as rig:
         answer = await rig.raw(b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n" + END)
         assert answer.startswith(b"HTTP/1.1 413 ")
 
-    serve(test)
-
 
 @pytest.mark.parametrize("begun", [b"", b"GET /healthz HTTP/1.1\r\nhost: loc"])
-def test_a_client_that_does_not_finish_its_head_is_hung_up_on(
+async def test_a_client_that_does_not_finish_its_head_is_hung_up_on(
     begun: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "HEAD_WAIT_S", 0.05)
 
-    async def test(rig: Rig) -> None:
+    async with serving() as rig:
         reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
         writer.write(begun)
         with suppress(ConnectionResetError):
@@ -141,11 +129,9 @@ def test_a_client_that_does_not_finish_its_head_is_hung_up_on(
         writer.close()
         assert (await rig.get("/healthz")).status_code == 200
 
-    serve(test)
 
-
-def test_a_client_that_hangs_up_in_its_body_harms_nobody() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_client_that_hangs_up_in_its_body_harms_nobody() -> None:
+    async with serving() as rig:
         _, writer = await asyncio.open_connection("127.0.0.1", rig.port)
         writer.write(
             b"POST /api/v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
@@ -157,23 +143,19 @@ def test_a_client_that_hangs_up_in_its_body_harms_nobody() -> None:
         assert (await rig.get("/healthz")).status_code == 200
         assert (await rig.get("/api/v1/runs")).json()["items"] == []
 
-    serve(test)
 
-
-def test_requests_on_one_connection_are_answered_in_order() -> None:
-    async def test(rig: Rig) -> None:
+async def test_requests_on_one_connection_are_answered_in_order() -> None:
+    async with serving() as rig:
         one = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
         two = b"GET /readyz HTTP/1.1\r\n" + END
         answer = await rig.raw(one + two)
         assert answer.index(b'"ok"') < answer.index(b'"ready"')
 
-    serve(test)
 
-
-def test_more_connections_than_may_be_are_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_more_connections_than_may_be_are_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "MAX_CONNECTIONS", 1)
 
-    async def test(rig: Rig) -> None:
+    async with serving() as rig:
         assert (await rig.get("/healthz")).status_code == 200  # its connection stays open
         reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
         with suppress(ConnectionResetError):
@@ -181,11 +163,9 @@ def test_more_connections_than_may_be_are_hung_up_on(monkeypatch: pytest.MonkeyP
         writer.close()
         assert (await rig.get("/healthz")).status_code == 200
 
-    serve(test)
 
-
-def test_a_large_answer_arrives_whole() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_large_answer_arrives_whole() -> None:
+    async with serving() as rig:
         text = "x" * 3_000_000
         body = json.dumps({"workflow": definition(note=text)}).encode()
         headers = {"content-type": "application/json"}
@@ -193,13 +173,13 @@ def test_a_large_answer_arrives_whole() -> None:
         shown = await rig.get(f"/api/v1/runs/{made.json()['runId']}/definition")
         assert shown.json()["note"] == text
 
-    serve(test)
 
-
-def test_a_large_answer_that_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_large_answer_that_nobody_reads_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(responses, "STALL_S", 0.1)
 
-    async def test(rig: Rig) -> None:
+    async with serving() as rig:
         text = "x" * 30_000_000
         body = json.dumps({"workflow": definition(note=text)}).encode()
         headers = {"content-type": "application/json"}
@@ -214,25 +194,21 @@ def test_a_large_answer_that_nobody_reads_is_given_up(monkeypatch: pytest.Monkey
             await rig.get("/healthz")
         writer.close()
 
-    serve(test)
 
-
-def test_responses_do_not_tell_what_serves_them() -> None:
-    async def test(rig: Rig) -> None:
+async def test_responses_do_not_tell_what_serves_them() -> None:
+    async with serving() as rig:
         answer = await rig.get("/healthz")
         assert "server" not in answer.headers
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["cache-control"] == "no-store"
 
-    serve(test)
 
-
-def test_a_body_that_does_not_arrive_is_not_waited_for_for_ever(
+async def test_a_body_that_does_not_arrive_is_not_waited_for_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(requests, "BODY_WAIT_S", 0.05)
 
-    async def test(rig: Rig) -> None:
+    async with serving() as rig:
         reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
         writer.write(
             b"POST /api/v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
@@ -241,5 +217,3 @@ def test_a_body_that_does_not_arrive_is_not_waited_for_for_ever(
         head = await asyncio.wait_for(reader.readuntil(b"\r\n"), WAIT_S)
         assert head.startswith(b"HTTP/1.1 400 ")
         writer.close()
-
-    serve(test)

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from astraflow.core.security.policy import Role
-from tests.api.rig import NODE_A, OTHER, WORKFLOW, Rig, serve
+from tests.api.rig import NODE_A, OTHER, WORKFLOW, serving
 from tests.api.scripted import token_of
 from tests.rawsocket import RawSocket, envelope
 
@@ -47,8 +47,8 @@ async def next_of(socket: RawSocket, frame_type: str) -> dict[str, Any]:
             return payload
 
 
-def test_a_second_tenant_sees_installs_and_runs_a_package_of_the_installation() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_second_tenant_sees_installs_and_runs_a_package_of_the_installation() -> None:
+    async with serving() as rig:
         headers = {"authorization": f"Bearer {token_of(Role.ADMIN, OTHER)}"}
         shown = await rig.get("/api/v1/packages/llm/1.0.0", headers=headers)
         assert (shown.status_code, shown.json()["active"]) == (200, True)
@@ -69,5 +69,3 @@ def test_a_second_tenant_sees_installs_and_runs_a_package_of_the_installation() 
             assert (dispatch["run_id"], dispatch["node_type"]) == (made.json()["runId"], "llm.chat")
         finally:
             await socket.close()
-
-    serve(test)

@@ -6,42 +6,38 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from astraflow.api.app import ROUTES
-from tests.api.rig import Rig, problem_of, serve
+from tests.api.rig import problem_of, serving
 from tests.api.test_packages import publish
 from tests.repository.packing import pack
 
 WORKERS = "/api/v1/workers"
 
 
-def test_workers_are_listed_and_shown() -> None:
-    async def test(rig: Rig) -> None:
-        async with (
-            rig.worker("w3"),
-            rig.worker("w1"),
-            rig.worker("w2"),
-            rig.worker("w9", "umbrella"),
-        ):
-            page = (await rig.get(f"{WORKERS}?limit=2")).json()
-            rest = (await rig.get(f"{WORKERS}?limit=2&cursor={page['nextCursor']}")).json()
-            listed = [item["workerId"] for item in page["items"] + rest["items"]]
-            assert listed == ["w1", "w2", "w3"]
-            assert rest["nextCursor"] is None
-            shown = (await rig.get(f"{WORKERS}/w1")).json()
-            assert shown == page["items"][0]
-            assert shown["lastHeartbeatAt"].endswith("Z")
-            assert shown["packages"] == [
-                {"name": "core", "version": "1.0.0", "status": "installed"}
-            ]
-            assert set(shown) == {
-                "workerId", "name", "tenant", "status", "version", "hostname", "maxParallel",
-                "inflight", "packages", "labels", "lastHeartbeatAt",
-            }  # fmt: skip
-            problem_of(await rig.get(f"{WORKERS}/w9"), 404, "E.WORKER.NOT_FOUND")
-
-    serve(test)
+async def test_workers_are_listed_and_shown() -> None:
+    async with (
+        serving() as rig,
+        rig.worker("w3"),
+        rig.worker("w1"),
+        rig.worker("w2"),
+        rig.worker("w9", "umbrella"),
+    ):
+        page = (await rig.get(f"{WORKERS}?limit=2")).json()
+        rest = (await rig.get(f"{WORKERS}?limit=2&cursor={page['nextCursor']}")).json()
+        listed = [item["workerId"] for item in page["items"] + rest["items"]]
+        assert listed == ["w1", "w2", "w3"]
+        assert rest["nextCursor"] is None
+        shown = (await rig.get(f"{WORKERS}/w1")).json()
+        assert shown == page["items"][0]
+        assert shown["lastHeartbeatAt"].endswith("Z")
+        assert shown["packages"] == [{"name": "core", "version": "1.0.0", "status": "installed"}]
+        assert set(shown) == {
+            "workerId", "name", "tenant", "status", "version", "hostname", "maxParallel",
+            "inflight", "packages", "labels", "lastHeartbeatAt",
+        }  # fmt: skip
+        problem_of(await rig.get(f"{WORKERS}/w9"), 404, "E.WORKER.NOT_FOUND")
 
 
-def test_workers_take_orders() -> None:
+async def test_workers_take_orders() -> None:
     orders: list[dict[str, object]] = [
         {"type": "drain"},
         {"type": "drain", "reason": "update", "deadlineMs": 5_000},
@@ -51,7 +47,7 @@ def test_workers_take_orders() -> None:
         {"type": "pkg.uninstall", "name": "demo", "version": "1.0.0"},
     ]
 
-    async def test(rig: Rig) -> None:
+    async with serving() as rig:
         await publish(rig, pack())
         async with rig.worker(features=("pkg.install",)) as worker:
             for body in orders:
@@ -71,8 +67,6 @@ def test_workers_take_orders() -> None:
         missing = await rig.post(f"{WORKERS}/w2/commands", json={"type": "undrain"})
         problem_of(missing, 404, "E.WORKER.NOT_FOUND")
 
-    serve(test)
-
 
 @pytest.mark.parametrize(
     "body",
@@ -87,22 +81,21 @@ def test_workers_take_orders() -> None:
         [],
     ],
 )
-def test_an_order_that_cannot_be_is_refused(body: object) -> None:
-    async def test(rig: Rig) -> None:
-        async with rig.worker():
-            answer = await rig.post(f"{WORKERS}/w1/commands", json=body)
-            problem_of(answer, 400, "E.REQUEST.INVALID")
-            assert (await rig.get(f"{WORKERS}/w1")).json()["status"] == "online"
-
-    serve(test)
+async def test_an_order_that_cannot_be_is_refused(body: object) -> None:
+    async with serving() as rig, rig.worker():
+        answer = await rig.post(f"{WORKERS}/w1/commands", json=body)
+        problem_of(answer, 400, "E.REQUEST.INVALID")
+        assert (await rig.get(f"{WORKERS}/w1")).json()["status"] == "online"
 
 
-def test_health_and_readiness_are_told_apart() -> None:
-    async def ready(rig: Rig) -> None:
+async def test_a_scheduler_that_serves_is_healthy_and_ready() -> None:
+    async with serving() as rig:
         assert (await rig.get("/readyz")).json() == {"status": "ready"}
         assert (await rig.get("/healthz")).json() == {"status": "ok"}
 
-    async def starting(rig: Rig) -> None:
+
+async def test_a_scheduler_that_starts_is_healthy_and_not_ready() -> None:
+    async with serving(is_running=False) as rig:
         assert (await rig.get("/healthz")).status_code == 200
         answer = await rig.get("/readyz")
         body = problem_of(answer, 503, "E.SCHEDULER.NOT_READY")
@@ -119,12 +112,9 @@ def test_health_and_readiness_are_told_apart() -> None:
                 told = problem_of(asked, 503, "E.SCHEDULER.NOT_READY")
                 assert "starting" in told["detail"], route.action
 
-    serve(ready)
-    serve(starting, is_running=False)
 
-
-def test_metrics_show_the_tenants_own_samples_and_those_of_none() -> None:
-    async def test(rig: Rig) -> None:
+async def test_metrics_show_the_tenants_own_samples_and_those_of_none() -> None:
+    async with serving() as rig:
         rig.metrics.dispatches.add("default", "core.noop")
         rig.metrics.dispatches.add("umbrella", "core.secret")
         answer = await rig.get("/metrics")
@@ -135,11 +125,9 @@ def test_metrics_show_the_tenants_own_samples_and_those_of_none() -> None:
         assert "umbrella" not in answer.text
         assert "astraflow_queue_depth" in families
 
-    serve(test)
 
-
-def test_who_am_i() -> None:
-    async def test(rig: Rig) -> None:
+async def test_who_am_i() -> None:
+    async with serving() as rig:
         assert (await rig.get("/api/v1/me")).json() == {
             "tenant": "default",
             "subject": "admin of default",
@@ -147,11 +135,9 @@ def test_who_am_i() -> None:
             "expiresAt": None,
         }
 
-    serve(test)
 
-
-def test_node_types_are_found_by_words() -> None:
-    async def test(rig: Rig) -> None:
+async def test_node_types_are_found_by_words() -> None:
+    async with serving() as rig:
         path = "/api/v1/catalog/nodes"
         whole = (await rig.get(f"{path}?limit=200")).json()["items"]
         types = {node["type"] for node in whole}
@@ -171,11 +157,9 @@ def test_node_types_are_found_by_words() -> None:
             cursor = f"&cursor={page['nextCursor']}"
         assert seen == [node["type"] for node in whole]
 
-    serve(test)
 
-
-def test_the_audit_is_read_in_pages_newest_first() -> None:
-    async def test(rig: Rig) -> None:
+async def test_the_audit_is_read_in_pages_newest_first() -> None:
+    async with serving() as rig:
         runs = [await rig.submit() for _ in range(5)]
         for run_id in runs:
             await rig.post(f"/api/v1/runs/{run_id}/cancel")
@@ -188,11 +172,9 @@ def test_the_audit_is_read_in_pages_newest_first() -> None:
         assert rows[0]["who"] == "admin of default"
         assert rows[0]["detail"] == {}
 
-    serve(test)
 
-
-def test_the_page_of_the_description_needs_nothing_from_elsewhere() -> None:
-    async def test(rig: Rig) -> None:
+async def test_the_page_of_the_description_needs_nothing_from_elsewhere() -> None:
+    async with serving() as rig:
         page = await rig.get("/api/docs")
         assert page.headers["content-type"].startswith("text/html")
         assert "http://" not in page.text
@@ -202,11 +184,9 @@ def test_the_page_of_the_description_needs_nothing_from_elsewhere() -> None:
         assert document["openapi"] == "3.1.0"
         assert "/api/v1/runs" in document["paths"]
 
-    serve(test)
 
-
-def test_requests_are_counted_by_action_and_status() -> None:
-    async def test(rig: Rig) -> None:
+async def test_requests_are_counted_by_action_and_status() -> None:
+    async with serving() as rig:
         await rig.get("/api/v1/runs/nope")
         await rig.get("/nothing")
         await rig.get("/healthz", headers={"host": "evil.test"})
@@ -214,5 +194,3 @@ def test_requests_are_counted_by_action_and_status() -> None:
         assert count("GET /api/v1/runs/{runId}", "404") == 1
         assert count("none", "404") == 1
         assert count("gate", "400") == 1
-
-    serve(test)

@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from tests.api.rig import NODE_A, WORKFLOW, Rig, definition, problem_of, serve
+from tests.api.rig import NODE_A, WORKFLOW, definition, problem_of, serving
 
 PATH = "/api/v1/workflows"
 ONE = f"{PATH}/{WORKFLOW}"
 
 
-def test_a_workflow_is_saved_shown_changed_and_deleted() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_workflow_is_saved_shown_changed_and_deleted() -> None:
+    async with serving() as rig:
         made = await rig.post(PATH, json=definition())
         assert made.status_code == 201
         assert made.headers["location"] == ONE
@@ -32,24 +32,20 @@ def test_a_workflow_is_saved_shown_changed_and_deleted() -> None:
         problem_of(await rig.get(ONE), 404, "E.WORKFLOW.NOT_FOUND")
         problem_of(await rig.client.delete(ONE), 404, "E.WORKFLOW.NOT_FOUND")
 
-    serve(test)
 
-
-def test_unknown_fields_and_spaces_survive() -> None:
+async def test_unknown_fields_and_spaces_survive() -> None:
     odd = json.dumps(
         definition(extension={"kept": [1, "ä"]}), indent=4, ensure_ascii=False
     ).encode()
 
-    async def test(rig: Rig) -> None:
+    async with serving() as rig:
         headers = {"content-type": "application/json"}
         assert (await rig.post(PATH, content=odd, headers=headers)).content == odd
         assert (await rig.get(ONE)).content == odd
 
-    serve(test)
 
-
-def test_a_save_over_somebody_elses_change_is_a_conflict() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_save_over_somebody_elses_change_is_a_conflict() -> None:
+    async with serving() as rig:
         await rig.post(PATH, json=definition())
         await rig.client.put(ONE, json=definition(tags=["a"]))
         late = await rig.client.put(ONE, json=definition(), headers={"if-match": '"1"'})
@@ -62,30 +58,24 @@ def test_a_save_over_somebody_elses_change_is_a_conflict() -> None:
         right = await rig.client.delete(ONE, headers={"if-match": 'W/"2"'})
         assert right.status_code == 204
 
-    serve(test)
 
-
-def test_any_version_is_matched_by_a_star() -> None:
-    async def test(rig: Rig) -> None:
+async def test_any_version_is_matched_by_a_star() -> None:
+    async with serving() as rig:
         await rig.post(PATH, json=definition())
         saved = await rig.client.put(ONE, json=definition(), headers={"if-match": "*"})
         assert saved.headers["etag"] == '"2"'
 
-    serve(test)
-
 
 @pytest.mark.parametrize("tag", ["1", '"x"', '"1", "2"', '"-1"', '""'])
-def test_a_tag_that_is_none_of_ours_is_refused(tag: str) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_tag_that_is_none_of_ours_is_refused(tag: str) -> None:
+    async with serving() as rig:
         await rig.post(PATH, json=definition())
         answer = await rig.client.put(ONE, json=definition(), headers={"if-match": tag})
         problem_of(answer, 400, "E.REQUEST.INVALID")
 
-    serve(test)
 
-
-def test_a_change_of_what_is_not_there_is_not_found() -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_change_of_what_is_not_there_is_not_found() -> None:
+    async with serving() as rig:
         answer = await rig.client.put(ONE, json=definition())
         problem_of(answer, 404, "E.WORKFLOW.NOT_FOUND")
         await rig.post(PATH, json=definition())
@@ -94,23 +84,19 @@ def test_a_change_of_what_is_not_there_is_not_found() -> None:
         problem_of(await rig.get(f"{ONE}?version=0"), 400, "E.REQUEST.INVALID")
         problem_of(await rig.get(f"{ONE}?version=7"), 404, "E.WORKFLOW.NOT_FOUND")
 
-    serve(test)
 
-
-def test_what_is_no_definition_is_not_saved() -> None:
-    async def test(rig: Rig) -> None:
+async def test_what_is_no_definition_is_not_saved() -> None:
+    async with serving() as rig:
         answer = await rig.post(PATH, json={"id": 5, "nodes": {}})
         body = problem_of(answer, 422, "E.WORKFLOW.INVALID")
         assert {error["pointer"] for error in body["errors"]} >= {"/id", "/nodes"}
         assert (await rig.get(PATH)).json()["items"] == []
 
-    serve(test)
 
-
-def test_validation_says_all_that_is_wrong_and_saves_nothing() -> None:
+async def test_validation_says_all_that_is_wrong_and_saves_nothing() -> None:
     nodes = [{"id": NODE_A, "type": "no.such"}, {"id": NODE_A, "type": "core.noop"}]
 
-    async def test(rig: Rig) -> None:
+    async with serving() as rig:
         good = await rig.post(f"{PATH}/validate", json=definition())
         assert (good.status_code, good.json()) == (200, {"valid": True, "errors": []})
         bad = await rig.post(f"{PATH}/validate", json=definition(nodes=nodes))
@@ -119,14 +105,12 @@ def test_validation_says_all_that_is_wrong_and_saves_nothing() -> None:
         assert (await rig.get(PATH)).json()["items"] == []
         problem_of(await rig.get(f"{PATH}/validate"), 405, "E.REQUEST.METHOD")
 
-    serve(test)
 
-
-def test_a_large_definition_is_validated_as_well() -> None:
+async def test_a_large_definition_is_validated_as_well() -> None:
     ids = [f"00000000-0000-4000-8000-{place:012}" for place in range(2_000)]
     nodes = [{"id": one, "type": "core.noop"} for one in ids]
 
-    async def test(rig: Rig) -> None:
+    async with serving() as rig:
         good = await rig.post(f"{PATH}/validate", json=definition(nodes=nodes))
         assert good.status_code == 200
         nodes[7]["type"] = "no.such"
@@ -134,11 +118,9 @@ def test_a_large_definition_is_validated_as_well() -> None:
         (error,) = problem_of(bad, 422, "E.WORKFLOW.INVALID")["errors"]
         assert error["pointer"].startswith("/nodes/7")
 
-    serve(test)
 
-
-def test_workflows_are_listed_in_pages() -> None:
-    async def test(rig: Rig) -> None:
+async def test_workflows_are_listed_in_pages() -> None:
+    async with serving() as rig:
         ids = [f"00000000-0000-4000-8000-{place:012}" for place in range(5)]
         for one in ids:
             await rig.post(PATH, json=definition(id=one))
@@ -146,5 +128,3 @@ def test_workflows_are_listed_in_pages() -> None:
         rest = (await rig.get(f"{PATH}?limit=3&cursor={first['nextCursor']}")).json()
         assert [item["id"] for item in first["items"] + rest["items"]] == ids[::-1]
         assert rest["nextCursor"] is None
-
-    serve(test)

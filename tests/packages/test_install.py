@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +29,15 @@ def say() -> dict[str, str]:
 """
 
 
-def installing(folder: Path, test: Any, **given: Any) -> None:
-    """Run a test with a server and one boot of a worker."""
-
-    async def main() -> None:
-        async with served() as server, worker(folder / "worker", server, **given) as rig:
-            await test(rig)
-
-    asyncio.run(main())
+@asynccontextmanager
+async def installing(folder: Path, **given: Any) -> AsyncIterator[Rig]:
+    """A server and one boot of a worker."""
+    async with served() as server, worker(folder / "worker", server, **given) as rig:
+        yield rig
 
 
-def test_a_package_is_installed_offered_and_runs(tmp_path: Path) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_package_is_installed_offered_and_runs(tmp_path: Path) -> None:
+    async with installing(tmp_path) as rig:
         before = rig.inventory.digest()
         event = await rig.install(package(tmp_path))
         assert event.status == "installed", event.details
@@ -54,13 +53,11 @@ def test_a_package_is_installed_offered_and_runs(tmp_path: Path) -> None:
         (head,) = rig.server.asked
         assert "authorization" not in head.lower()
 
-    installing(tmp_path, test)
 
-
-def test_the_same_version_again_is_nothing_new_and_other_bytes_are_a_conflict(
+async def test_the_same_version_again_is_nothing_new_and_other_bytes_are_a_conflict(
     tmp_path: Path,
 ) -> None:
-    async def test(rig: Rig) -> None:
+    async with installing(tmp_path) as rig:
         archive = package(tmp_path)
         await rig.install(archive)
         asked = len(rig.server.asked)
@@ -70,11 +67,9 @@ def test_the_same_version_again_is_nothing_new_and_other_bytes_are_a_conflict(
         assert (event.status, details(event)["code"]) == ("failed", "E.PKG.CONFLICT")
         assert await rig.outcome("t1", text="old") == {"text": "old"}
 
-    installing(tmp_path, test)
 
-
-def test_two_versions_with_conflicting_dependencies_run_side_by_side(tmp_path: Path) -> None:
-    async def test(rig: Rig) -> None:
+async def test_two_versions_with_conflicting_dependencies_run_side_by_side(tmp_path: Path) -> None:
+    async with installing(tmp_path) as rig:
         for version, six in (("1.0.0", "1.16.0"), ("2.0.0", "1.15.0")):
             archive = package(
                 tmp_path, SIX, version=version, python={"dependencies": [f"six=={six}"]}
@@ -87,14 +82,12 @@ def test_two_versions_with_conflicting_dependencies_run_side_by_side(tmp_path: P
         assert "/packages/demo/1.0.0/.venv/" in old["at"]
         assert "/packages/demo/2.0.0/.venv/" in new["at"]
 
-    installing(tmp_path, test)
 
-
-def test_a_closed_list_of_dependencies_is_taken_by_its_hashes(tmp_path: Path) -> None:
+async def test_a_closed_list_of_dependencies_is_taken_by_its_hashes(tmp_path: Path) -> None:
     right = "8abb2f1d86890a2dfb989f9a77cfcfd3e47c2a354b01111771326f8aa26e0254"
     hashed = f"six==1.16.0 --hash=sha256:{right}"
 
-    async def test(rig: Rig) -> None:
+    async with installing(tmp_path) as rig:
         wrong = package(
             tmp_path, SIX, python={"closed": True, "dependencies": [hashed.replace("8abb", "0000")]}
         )
@@ -103,8 +96,6 @@ def test_a_closed_list_of_dependencies_is_taken_by_its_hashes(tmp_path: Path) ->
         assert details(event)["code"] == "E.PKG.INSTALL_FAILED"
         archive = package(tmp_path, SIX, python={"closed": True, "dependencies": [hashed]})
         assert (await rig.install(archive)).status == "installed"
-
-    installing(tmp_path, test)
 
 
 BROKEN: dict[str, tuple[dict[str, Any], str, str, str]] = {
@@ -147,10 +138,10 @@ BROKEN: dict[str, tuple[dict[str, Any], str, str, str]] = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_a_package_that_does_not_work_is_not_installed(tmp_path: Path, what: str) -> None:
+async def test_a_package_that_does_not_work_is_not_installed(tmp_path: Path, what: str) -> None:
     fields, code, step, says = BROKEN[what]
 
-    async def test(rig: Rig) -> None:
+    async with installing(tmp_path) as rig:
         assert (await rig.install(package(tmp_path, version="0.9"), "0.9")).status == "installed"
         event = await rig.install(package(tmp_path, **fields))
         assert event.status == "failed"
@@ -162,21 +153,19 @@ def test_a_package_that_does_not_work_is_not_installed(tmp_path: Path, what: str
         assert left_in_staging(rig.folder) == []
         assert not (rig.folder / "packages/demo/1.0.0").exists()
 
-    installing(tmp_path, test)
 
-
-def test_a_package_that_hangs_when_it_is_loaded_is_given_up(tmp_path: Path) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_package_that_hangs_when_it_is_loaded_is_given_up(tmp_path: Path) -> None:
+    async with installing(tmp_path, start_timeout_s=0.5) as rig:
         event = await rig.install(package(tmp_path, "import time; time.sleep(1000)"))
         told = details(event)
         assert (told["code"], told["step"]) == ("E.PKG.INSTALL_FAILED", "probe")
         assert "longer than 0.5 s" in told["message"]
 
-    installing(tmp_path, test, start_timeout_s=0.5)
 
-
-def test_an_order_that_makes_no_sense_is_refused_before_anything_is_fetched(tmp_path: Path) -> None:
-    async def test(rig: Rig) -> None:
+async def test_an_order_that_makes_no_sense_is_refused_before_anything_is_fetched(
+    tmp_path: Path,
+) -> None:
+    async with installing(tmp_path) as rig:
         archive = package(tmp_path)
         for fields, code in (
             ({"name": "../x"}, "E.PKG.INVALID"),
@@ -198,11 +187,9 @@ def test_an_order_that_makes_no_sense_is_refused_before_anything_is_fetched(tmp_
             ".staging",
         ]
 
-    installing(tmp_path, test)
 
-
-def test_a_url_that_leads_nowhere_fails_the_order_and_nothing_else(tmp_path: Path) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_url_that_leads_nowhere_fails_the_order_and_nothing_else(tmp_path: Path) -> None:
+    async with installing(tmp_path) as rig:
         archive = package(tmp_path)
         for url in (
             "//",
@@ -220,11 +207,9 @@ def test_a_url_that_leads_nowhere_fails_the_order_and_nothing_else(tmp_path: Pat
             assert details(event)["code"] in ("E.PKG.INVALID", "E.PKG.INSTALL_FAILED"), url
         assert (await rig.install(archive)).status == "installed"
 
-    installing(tmp_path, test)
 
-
-def test_other_bytes_or_another_package_than_was_promised_are_refused(tmp_path: Path) -> None:
-    async def test(rig: Rig) -> None:
+async def test_other_bytes_or_another_package_than_was_promised_are_refused(tmp_path: Path) -> None:
+    async with installing(tmp_path) as rig:
         request = rig.publish(package(tmp_path))
         rig.server.files[request.url] = b"other bytes"
         rig.packages.install(request)
@@ -240,10 +225,8 @@ def test_other_bytes_or_another_package_than_was_promised_are_refused(tmp_path: 
         told = details(await rig.install(b"no zip at all, but what was promised"))
         assert (told["code"], told["step"]) == ("E.PKG.INVALID", "check")
 
-    installing(tmp_path, test)
 
-
-def test_a_server_that_fails_redirects_or_stops_in_the_middle_is_a_failure_to_try_again(
+async def test_a_server_that_fails_redirects_or_stops_in_the_middle_is_a_failure_to_try_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -257,7 +240,7 @@ def test_a_server_that_fails_redirects_or_stops_in_the_middle_is_a_failure_to_tr
     async def nonsense(writer: asyncio.StreamWriter) -> None:
         writer.write(b"this is not HTTP\r\n\r\n")
 
-    async def test(rig: Rig) -> None:
+    async with installing(tmp_path) as rig:
         request = rig.publish(package(tmp_path))
         archive = rig.server.files.pop(request.url)
         signed = f"{request.url}?signature=secret"
@@ -276,10 +259,8 @@ def test_a_server_that_fails_redirects_or_stops_in_the_middle_is_a_failure_to_tr
         assert "installed demo" in caplog.text
         assert "secret" not in caplog.text, "what lets one read a file is in no log"
 
-    installing(tmp_path, test)
 
-
-def test_an_answer_that_is_too_large_is_not_read_to_its_end(tmp_path: Path) -> None:
+async def test_an_answer_that_is_too_large_is_not_read_to_its_end(tmp_path: Path) -> None:
     from astraflow.packages import Limits
 
     async def endless(writer: asyncio.StreamWriter) -> None:
@@ -288,15 +269,13 @@ def test_an_answer_that_is_too_large_is_not_read_to_its_end(tmp_path: Path) -> N
             writer.write(b"x" * 65536)
             await writer.drain()
 
-    async def test(rig: Rig) -> None:
+    async with installing(tmp_path, limits=Limits(archive_bytes=100000)) as rig:
         request = rig.publish(package(tmp_path))
         rig.server.files[request.url] = endless
         rig.packages.install(request)
         told = details(await rig.end())
         assert (told["code"], told["step"]) == ("E.PKG.INVALID", "download")
         assert "Larger than 100000 bytes" in told["message"]
-
-    installing(tmp_path, test, limits=Limits(archive_bytes=100_000))
 
 
 async def test_an_install_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
@@ -315,14 +294,14 @@ async def test_an_install_that_takes_too_long_is_given_up(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("policy", ["warn", "require"])
-def test_signatures_are_judged_by_the_worker_before_anything_is_fetched(
+async def test_signatures_are_judged_by_the_worker_before_anything_is_fetched(
     tmp_path: Path, policy: str
 ) -> None:
     key, stranger = SigningKey.generate(), SigningKey.generate()
     built = build_archive(write_folder(tmp_path / "p"), tmp_path)
     good, strange = (sign(built, one, "we", "2026-01-01T00:00:00Z") for one in (key, stranger))
-
-    async def test(rig: Rig) -> None:
+    trusted = TrustedKeys({key.public: "ours"})
+    async with installing(tmp_path, policy=policy, trusted=trusted) as rig:
         archive = built.path.read_bytes()
         event = await rig.install(archive, signature=good.text().replace('"we"', '"us"'))
         assert details(event)["code"] == "E.PKG.INVALID"
@@ -336,20 +315,15 @@ def test_signatures_are_judged_by_the_worker_before_anything_is_fetched(
         record = json.loads((rig.folder / "packages/demo/1.0.0/.install.json").read_text())
         assert (record["signed_by"], record["sha256"]) == ("ours", built.sha256)
 
-    trusted = TrustedKeys({key.public: "ours"})
-    installing(tmp_path, test, policy=policy, trusted=trusted)
 
-
-def test_a_package_of_the_installation_needs_no_signature(tmp_path: Path) -> None:
+async def test_a_package_of_the_installation_needs_no_signature(tmp_path: Path) -> None:
     [folder] = [one for one in find_shipped() if one.name == "llm"]
     ours = build_shipped(folder, tmp_path / "ours")
     another = build_archive(folder, tmp_path / "another")
 
-    async def test(rig: Rig) -> None:
+    async with installing(tmp_path, policy="require") as rig:
         event = await rig.install(another.path.read_bytes(), name="llm")
         assert (event.status, details(event)["code"]) == ("failed", "E.PKG.PERMISSION")
         event = await rig.install(ours.path.read_bytes(), name="llm")
         assert event.status == "installed", event.details
         assert rig.offered() == [("llm", "1.0.0")]
-
-    installing(tmp_path, test, policy="require")
