@@ -73,62 +73,50 @@ async def site(port: int, slots: int) -> AsyncIterator[Site]:
         yield Site(client, socket)
 
 
-def test_a_node_without_a_slot_says_who_is_busy(tmp_path: Any) -> None:
-    async def test(port: int) -> None:
-        async with site(port, 1) as one:
-            run_id = await one.submit({}, {})
-            await one.dispatched()
-            waits = await one.until(run_id, any)
-            assert waits == [None, {"kind": "slot", "detail": "worker w-1 is busy"}]
-
-    served(test, tmp_path)
+async def test_a_node_without_a_slot_says_who_is_busy(tmp_path: Any) -> None:
+    async with served(tmp_path) as port, site(port, 1) as one:
+        run_id = await one.submit({}, {})
+        await one.dispatched()
+        waits = await one.until(run_id, any)
+        assert waits == [None, {"kind": "slot", "detail": "worker w-1 is busy"}]
 
 
-def test_a_node_whose_key_is_taken_says_who_has_it(tmp_path: Any) -> None:
-    async def test(port: int) -> None:
-        async with site(port, 4) as one:
-            first = await one.submit({"concurrencyKey": "printer"})
-            holder = await one.dispatched()
-            second = await one.submit({"concurrencyKey": "printer"})
-            [wait] = await one.until(second, any)
-            assert wait["kind"] == "key"
-            assert wait["heldBy"] == {"runId": first, "nodeId": holder["node_id"]}
-            node = await one.client.get(f"/api/v1/runs/{second}/nodes/{holder['node_id']}")
-            assert node.json()["waitingFor"] == wait
-            assert node.json()["status"] == "ready"
-
-    served(test, tmp_path)
+async def test_a_node_whose_key_is_taken_says_who_has_it(tmp_path: Any) -> None:
+    async with served(tmp_path) as port, site(port, 4) as one:
+        first = await one.submit({"concurrencyKey": "printer"})
+        holder = await one.dispatched()
+        second = await one.submit({"concurrencyKey": "printer"})
+        [wait] = await one.until(second, any)
+        assert wait["kind"] == "key"
+        assert wait["heldBy"] == {"runId": first, "nodeId": holder["node_id"]}
+        node = await one.client.get(f"/api/v1/runs/{second}/nodes/{holder['node_id']}")
+        assert node.json()["waitingFor"] == wait
+        assert node.json()["status"] == "ready"
 
 
-def test_a_node_that_is_tried_again_says_when(tmp_path: Any) -> None:
-    async def test(port: int) -> None:
-        async with site(port, 4) as one:
-            retry = {"maxAttempts": 2, "backoff": {"initialSeconds": 60, "jitter": 0}}
-            run_id = await one.submit({"retry": retry})
-            task = await one.dispatched()
-            error = {"code": "E.RUNNER.FAILURE", "category": "USER_CODE", "message": "boom"}
-            report = {
-                **{name: task[name] for name in ("run_id", "task_id", "attempt")},
-                "status": "FAILED",
-                "error": error,
-            }
-            one.socket.send(envelope("biz.exec.result", report, seq=0))
-            [wait] = await one.until(run_id, any)
-            assert (wait["kind"], wait["detail"]) == ("retry", "attempt 1 failed; failure 1 of 2")
-            assert wait["retryAt"] == wait["until"]
-            view = (await one.client.get(f"/api/v1/runs/{run_id}")).json()
-            assert view["nodes"][0]["status"] == "retrying"
-            assert wait["retryAt"] > view["startedAt"]
-
-    served(test, tmp_path)
+async def test_a_node_that_is_tried_again_says_when(tmp_path: Any) -> None:
+    async with served(tmp_path) as port, site(port, 4) as one:
+        retry = {"maxAttempts": 2, "backoff": {"initialSeconds": 60, "jitter": 0}}
+        run_id = await one.submit({"retry": retry})
+        task = await one.dispatched()
+        error = {"code": "E.RUNNER.FAILURE", "category": "USER_CODE", "message": "boom"}
+        report = {
+            **{name: task[name] for name in ("run_id", "task_id", "attempt")},
+            "status": "FAILED",
+            "error": error,
+        }
+        one.socket.send(envelope("biz.exec.result", report, seq=0))
+        [wait] = await one.until(run_id, any)
+        assert (wait["kind"], wait["detail"]) == ("retry", "attempt 1 failed; failure 1 of 2")
+        assert wait["retryAt"] == wait["until"]
+        view = (await one.client.get(f"/api/v1/runs/{run_id}")).json()
+        assert view["nodes"][0]["status"] == "retrying"
+        assert wait["retryAt"] > view["startedAt"]
 
 
-def test_a_node_that_no_worker_fits_says_what_is_missing(tmp_path: Any) -> None:
-    async def test(port: int) -> None:
-        async with site(port, 1) as one:
-            run_id = await one.submit({"workerHints": {"labels": {"zone": "eu"}}})
-            [wait] = await one.until(run_id, any)
-            assert wait["kind"] == "worker"
-            assert "the label zone=eu" in wait["detail"], wait
-
-    served(test, tmp_path)
+async def test_a_node_that_no_worker_fits_says_what_is_missing(tmp_path: Any) -> None:
+    async with served(tmp_path) as port, site(port, 1) as one:
+        run_id = await one.submit({"workerHints": {"labels": {"zone": "eu"}}})
+        [wait] = await one.until(run_id, any)
+        assert wait["kind"] == "worker"
+        assert "the label zone=eu" in wait["detail"], wait

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 from astraflow.api.process import listen, serve
@@ -29,32 +30,28 @@ OFFER = {
 }
 
 
-def served(test: Callable[[int], Awaitable[None]], tmp_path: Any) -> None:
-    """Run one test against a whole scheduler on a port of its own."""
-
-    async def main() -> None:
-        settings = SchedulerSettings(data_dir=tmp_path, database_url="memory://")
-        sock = listen("127.0.0.1", 0)
-        port = sock.getsockname()[1]
-        ready, stop = asyncio.Event(), asyncio.Event()
-        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-            group.create_task(
-                serve(
-                    settings,
-                    sock,
-                    token=Secret(TOKEN),
-                    secret=Secret("x" * 32),
-                    on_ready=lambda url: ready.set(),
-                    stop=stop,
-                )
+@contextlib.asynccontextmanager
+async def served(tmp_path: Path) -> AsyncIterator[int]:
+    """A whole scheduler; its port."""
+    settings = SchedulerSettings(data_dir=tmp_path, database_url="memory://")
+    sock = listen("127.0.0.1", 0)
+    ready, stop = asyncio.Event(), asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(
+            serve(
+                settings,
+                sock,
+                token=Secret(TOKEN),
+                secret=Secret("x" * 32),
+                on_ready=lambda url: ready.set(),
+                stop=stop,
             )
-            await ready.wait()
-            try:
-                await test(port)
-            finally:
-                stop.set()
-
-    asyncio.run(main())
+        )
+        await ready.wait()
+        try:
+            yield sock.getsockname()[1]
+        finally:
+            stop.set()
 
 
 @contextlib.asynccontextmanager
@@ -77,78 +74,66 @@ async def enter(socket: RawSocket) -> dict[str, Any]:
     return accept
 
 
-def test_a_worker_that_knows_nothing_of_us_but_the_text_opens_a_session(tmp_path: Any) -> None:
-    async def test(port: int) -> None:
-        async with connected(port) as socket:
-            assert socket.status == 101
-            assert socket.headers["sec-websocket-protocol"] == "astraflow.v2"
-            accept = await enter(socket)
-            assert accept["payload"]["heartbeat_interval_ms"] == 5000
-            heartbeat = envelope("control.heartbeat", {"healthy": True, "attempts": []})
-            socket.send(heartbeat)
-            answer = await socket.receive_json()
-            assert answer["type"] == "control.ack"
-            assert answer["payload"]["for"] in heartbeat.decode()
-
-    served(test, tmp_path)
-
-
-def test_without_a_subprotocol_none_is_named(tmp_path: Any) -> None:
-    async def test(port: int) -> None:
-        async with connected(port, subprotocol=None) as socket:
-            assert socket.status == 101
-            assert "sec-websocket-protocol" not in socket.headers
-            await enter(socket)
-
-    served(test, tmp_path)
+async def test_a_worker_that_knows_nothing_of_us_but_the_text_opens_a_session(
+    tmp_path: Path,
+) -> None:
+    async with served(tmp_path) as port, connected(port) as socket:
+        assert socket.status == 101
+        assert socket.headers["sec-websocket-protocol"] == "astraflow.v2"
+        accept = await enter(socket)
+        assert accept["payload"]["heartbeat_interval_ms"] == 5000
+        heartbeat = envelope("control.heartbeat", {"healthy": True, "attempts": []})
+        socket.send(heartbeat)
+        answer = await socket.receive_json()
+        assert answer["type"] == "control.ack"
+        assert answer["payload"]["for"] in heartbeat.decode()
 
 
-def test_there_is_no_other_socket(tmp_path: Any) -> None:
-    async def test(port: int) -> None:
+async def test_without_a_subprotocol_none_is_named(tmp_path: Path) -> None:
+    async with served(tmp_path) as port, connected(port, subprotocol=None) as socket:
+        assert socket.status == 101
+        assert "sec-websocket-protocol" not in socket.headers
+        await enter(socket)
+
+
+async def test_there_is_no_other_socket(tmp_path: Path) -> None:
+    async with served(tmp_path) as port:
         for path in ("/ws", "/ws/worker/x", "/api/v1/runs"):
             async with connected(port, path=path) as socket:
                 assert socket.status == 404, path
 
-    served(test, tmp_path)
+
+async def test_a_message_in_fragments_with_a_ping_between_is_one_message(tmp_path: Path) -> None:
+    async with served(tmp_path) as port, connected(port) as socket:
+        raw = envelope("control.handshake", HELLO, ack={"request": True})
+        socket.send(raw[:10], TEXT, fin=False)
+        socket.send(b"beat", PING)
+        socket.send(raw[10:20], 0x0, fin=False)
+        socket.send(raw[20:], 0x0)
+        assert await socket.receive() == (PONG, b"beat")
+        assert (await socket.receive_json())["type"] == "control.ack"
 
 
-def test_a_message_in_fragments_with_a_ping_between_is_one_message(tmp_path: Any) -> None:
-    async def test(port: int) -> None:
-        async with connected(port) as socket:
-            raw = envelope("control.handshake", HELLO, ack={"request": True})
-            socket.send(raw[:10], TEXT, fin=False)
-            socket.send(b"beat", PING)
-            socket.send(raw[10:20], 0x0, fin=False)
-            socket.send(raw[20:], 0x0)
-            assert await socket.receive() == (PONG, b"beat")
-            assert (await socket.receive_json())["type"] == "control.ack"
-
-    served(test, tmp_path)
-
-
-def test_a_large_message_arrives_whole(tmp_path: Any) -> None:
-    async def test(port: int) -> None:
-        async with connected(port) as socket:
-            await enter(socket)
-            result = {
-                "run_id": "r",
-                "task_id": "r.0",
-                "attempt": 1,
-                "status": "SUCCEEDED",
-                "result": {"text": "x" * (3 * 1024 * 1024)},
-            }
-            ack = {"request": True}
-            socket.send(envelope("biz.exec.result", result, corr="r.0", seq=0, ack=ack))
+async def test_a_large_message_arrives_whole(tmp_path: Path) -> None:
+    async with served(tmp_path) as port, connected(port) as socket:
+        await enter(socket)
+        result = {
+            "run_id": "r",
+            "task_id": "r.0",
+            "attempt": 1,
+            "status": "SUCCEEDED",
+            "result": {"text": "x" * (3 * 1024 * 1024)},
+        }
+        ack = {"request": True}
+        socket.send(envelope("biz.exec.result", result, corr="r.0", seq=0, ack=ack))
+        answer = await socket.receive_json()
+        while answer["payload"].get("ack_seq") is None:  # it says first that it has arrived
             answer = await socket.receive_json()
-            while answer["payload"].get("ack_seq") is None:  # it says first that it has arrived
-                answer = await socket.receive_json()
-            assert answer["payload"]["ack_seq"] == 0
-
-    served(test, tmp_path)
+        assert answer["payload"]["ack_seq"] == 0
 
 
-def test_what_is_not_a_frame_ends_the_connection_with_its_code(tmp_path: Any) -> None:
-    async def test(port: int) -> None:
+async def test_what_is_not_a_frame_ends_the_connection_with_its_code(tmp_path: Path) -> None:
+    async with served(tmp_path) as port:
         cases: list[tuple[bytes, int, int]] = [
             (b"{}", BINARY, 1002),
             (b"not json", TEXT, 1007),
@@ -165,11 +150,9 @@ def test_what_is_not_a_frame_ends_the_connection_with_its_code(tmp_path: Any) ->
                     raw
                 )
 
-    served(test, tmp_path)
 
-
-def test_a_message_that_is_too_large_is_refused_unread(tmp_path: Any) -> None:
-    async def test(port: int) -> None:
+async def test_a_message_that_is_too_large_is_refused_unread(tmp_path: Path) -> None:
+    async with served(tmp_path) as port:
         async with connected(port) as socket:
             socket.send(b"x" * (MAX_FRAME_BYTES + 1))
             _, closed = await socket.until_close()
@@ -181,33 +164,25 @@ def test_a_message_that_is_too_large_is_refused_unread(tmp_path: Any) -> None:
             _, closed = await socket.until_close()
             assert closed == 1009
 
-    served(test, tmp_path)
+
+async def test_a_bad_token_is_told_and_closed(tmp_path: Path) -> None:
+    async with served(tmp_path) as port, connected(port) as socket:
+        hello = {**HELLO, "auth": {"mode": "token", "token": "wrong"}}
+        socket.send(envelope("control.handshake", hello, ack={"request": True}))
+        frames, closed = await socket.until_close()
+        assert frames[-1]["payload"]["code"] == "E.AUTH.INVALID_TOKEN"
+        assert closed == 1008
 
 
-def test_a_bad_token_is_told_and_closed(tmp_path: Any) -> None:
-    async def test(port: int) -> None:
-        async with connected(port) as socket:
-            hello = {**HELLO, "auth": {"mode": "token", "token": "wrong"}}
-            socket.send(envelope("control.handshake", hello, ack={"request": True}))
-            frames, closed = await socket.until_close()
-            assert frames[-1]["payload"]["code"] == "E.AUTH.INVALID_TOKEN"
-            assert closed == 1008
-
-    served(test, tmp_path)
+async def test_a_close_of_the_worker_is_answered(tmp_path: Path) -> None:
+    async with served(tmp_path) as port, connected(port) as socket:
+        await enter(socket)
+        socket.send((1000).to_bytes(2, "big"), CLOSE)
+        opcode, payload = await socket.receive()
+        assert (opcode, payload[:2]) == (CLOSE, (1000).to_bytes(2, "big"))
 
 
-def test_a_close_of_the_worker_is_answered(tmp_path: Any) -> None:
-    async def test(port: int) -> None:
-        async with connected(port) as socket:
-            await enter(socket)
-            socket.send((1000).to_bytes(2, "big"), CLOSE)
-            opcode, payload = await socket.receive()
-            assert (opcode, payload[:2]) == (CLOSE, (1000).to_bytes(2, "big"))
-
-    served(test, tmp_path)
-
-
-async def test_a_scheduler_that_stops_tells_its_workers_to_come_back(tmp_path: Any) -> None:
+async def test_a_scheduler_that_stops_tells_its_workers_to_come_back(tmp_path: Path) -> None:
     sockets: list[RawSocket] = []
 
     async def test(port: int) -> None:

@@ -45,40 +45,34 @@ async def publish(http: httpx.AsyncClient, archive: bytes) -> httpx.Response:
         claiming("zoo", "1.0.0", "Core.Echo", "zoo.ape"),
     ],
 )
-def test_a_worker_cannot_claim_the_core(tmp_path: Path, document: dict[str, Any]) -> None:
-    async def test(port: int) -> None:
-        async with connected(port) as socket, client(port) as http:
-            await enter(socket)
-            before = (await http.get("/api/v1/catalog/nodes?limit=200")).json()["items"]
-            await claim(socket, 0, document)
-            await submit(http)
-            dispatch = (await until(socket, "biz.exec.dispatch"))["payload"]
-            assert dispatch["package"] == {"name": "core", "version": "1.0.0"}
-            assert (await http.get("/api/v1/catalog/nodes?limit=200")).json()["items"] == before
-
-    served(test, tmp_path)
+async def test_a_worker_cannot_claim_the_core(tmp_path: Path, document: dict[str, Any]) -> None:
+    async with served(tmp_path) as port, connected(port) as socket, client(port) as http:
+        await enter(socket)
+        before = (await http.get("/api/v1/catalog/nodes?limit=200")).json()["items"]
+        await claim(socket, 0, document)
+        await submit(http)
+        dispatch = (await until(socket, "biz.exec.dispatch"))["payload"]
+        assert dispatch["package"] == {"name": "core", "version": "1.0.0"}
+        assert (await http.get("/api/v1/catalog/nodes?limit=200")).json()["items"] == before
 
 
-def test_a_worker_cannot_outrank_the_repository(tmp_path: Path) -> None:
-    async def test(port: int) -> None:
-        async with connected(port) as socket, client(port) as http:
-            await enter(socket)
-            # What the repository does not know is described by who has it ...
-            await claim(socket, 0, claiming("demo", "7.0.0", "demo.say"))
-            await claim(socket, 1, claiming("zoo", "1.0.0", "zoo.ape"))
-            assert await versions(http, "demo.say") == {("demo", "7.0.0")}
-            # ... until it is published: neither the name nor the type is a worker's from then on.
-            assert (await publish(http, pack())).status_code == 201
-            await claim(socket, 2, claiming("demo", "8.0.0", "demo.say"))
-            await claim(socket, 3, claiming("ape", "1.0.0", "demo.say"))
-            assert await versions(http, "demo.say") == {("demo", "1.0.0")}
-            assert await versions(http, "zoo.ape") == {("zoo", "1.0.0")}
-            # A version that was withdrawn does not free its name.
-            answer = await http.post(f"{PACKAGES}/demo/1.0.0/yank", json={})
-            assert answer.status_code == 200, answer.text
-            assert await versions(http, "demo.say") == set()
-
-    served(test, tmp_path)
+async def test_a_worker_cannot_outrank_the_repository(tmp_path: Path) -> None:
+    async with served(tmp_path) as port, connected(port) as socket, client(port) as http:
+        await enter(socket)
+        # What the repository does not know is described by who has it ...
+        await claim(socket, 0, claiming("demo", "7.0.0", "demo.say"))
+        await claim(socket, 1, claiming("zoo", "1.0.0", "zoo.ape"))
+        assert await versions(http, "demo.say") == {("demo", "7.0.0")}
+        # ... until it is published: neither the name nor the type is a worker's from then on.
+        assert (await publish(http, pack())).status_code == 201
+        await claim(socket, 2, claiming("demo", "8.0.0", "demo.say"))
+        await claim(socket, 3, claiming("ape", "1.0.0", "demo.say"))
+        assert await versions(http, "demo.say") == {("demo", "1.0.0")}
+        assert await versions(http, "zoo.ape") == {("zoo", "1.0.0")}
+        # A version that was withdrawn does not free its name.
+        answer = await http.post(f"{PACKAGES}/demo/1.0.0/yank", json={})
+        assert answer.status_code == 200, answer.text
+        assert await versions(http, "demo.say") == set()
 
 
 async def versions(http: httpx.AsyncClient, node_type: str) -> set[tuple[str, str]]:
@@ -100,27 +94,24 @@ async def versions(http: httpx.AsyncClient, node_type: str) -> set[tuple[str, st
         (claiming("demo", "v1.0.0.0", "demo.say"), 409, "/version"),
     ],
 )
-def test_a_publisher_cannot_claim_what_others_have(
+async def test_a_publisher_cannot_claim_what_others_have(
     tmp_path: Path, document: dict[str, Any], status: int, pointer: str
 ) -> None:
     archive = write_zip(tmp_path / "claim.cwx", items(document)).read_bytes()
 
-    async def test(port: int) -> None:
-        async with client(port) as http:
-            first = pack()
-            assert (await publish(http, first)).status_code == 201
-            refused = await publish(http, archive)
-            assert refused.status_code == status, refused.text
-            assert [one["pointer"] for one in refused.json()["errors"]] == [pointer]
-            for spelling in ("1.0.0", "1.0", "v1"):
-                kept = await http.get(f"{PACKAGES}/demo/{spelling}/archive")
-                assert (kept.status_code, kept.content) == (200, first)
-            listed = (await http.get(f"{PACKAGES}/demo")).json()
-            assert [one["version"] for one in listed["versions"]] == ["1.0.0"]
-            assert (await http.get("/api/v1/catalog/nodes?limit=200")).status_code == 200
-            await submit(http)  # `core.echo` is not ambiguous
-
-    served(test, tmp_path)
+    async with served(tmp_path) as port, client(port) as http:
+        first = pack()
+        assert (await publish(http, first)).status_code == 201
+        refused = await publish(http, archive)
+        assert refused.status_code == status, refused.text
+        assert [one["pointer"] for one in refused.json()["errors"]] == [pointer]
+        for spelling in ("1.0.0", "1.0", "v1"):
+            kept = await http.get(f"{PACKAGES}/demo/{spelling}/archive")
+            assert (kept.status_code, kept.content) == (200, first)
+        listed = (await http.get(f"{PACKAGES}/demo")).json()
+        assert [one["version"] for one in listed["versions"]] == ["1.0.0"]
+        assert (await http.get("/api/v1/catalog/nodes?limit=200")).status_code == 200
+        await submit(http)  # `core.echo` is not ambiguous
 
 
 def _small_bomb() -> list[Item]:
@@ -137,17 +128,14 @@ def _small_bomb() -> list[Item]:
         (_small_bomb(), "packed more than"),
     ],
 )
-def test_an_archive_that_no_worker_would_unpack_is_not_published(
+async def test_an_archive_that_no_worker_would_unpack_is_not_published(
     tmp_path: Path, more: list[Item], says: str
 ) -> None:
     archive = write_zip(tmp_path / "liar.cwx", items(None, *more)).read_bytes()
 
-    async def test(port: int) -> None:
-        async with client(port) as http:
-            refused = await publish(http, archive)
-            assert refused.status_code == 422, refused.text
-            assert refused.json()["code"] == "E.PKG.INVALID"
-            assert says in refused.json()["detail"]
-            assert (await http.get(f"{PACKAGES}/demo")).status_code == 404
-
-    served(test, tmp_path)
+    async with served(tmp_path) as port, client(port) as http:
+        refused = await publish(http, archive)
+        assert refused.status_code == 422, refused.text
+        assert refused.json()["code"] == "E.PKG.INVALID"
+        assert says in refused.json()["detail"]
+        assert (await http.get(f"{PACKAGES}/demo")).status_code == 404

@@ -68,96 +68,85 @@ async def acked(socket: RawSocket, seq: int) -> None:
             return
 
 
-def test_it_runs_a_node_and_is_told_that_its_result_is_kept(tmp_path: Path) -> None:
-    async def test(port: int) -> None:
-        async with connected(port) as socket, client(port) as http:
-            accept = await enter(socket)
-            assert accept["resumed"] is False
-            assert accept["last_seen_seq"] is None
-            run_id = await submit(http)
-            frame = await until(socket, "biz.exec.dispatch")
-            dispatch = frame["payload"]
-            assert (frame["seq"], frame["corr"]) == (0, dispatch["task_id"])
-            assert (dispatch["node_id"], dispatch["parameters"]) == (NODE, {"value": 1})
-            assert dispatch["lease"]["ttl_ms"] == accept["lease_ttl_ms"]
-            taken = {"ack_seq": 0, "ack_bitmap": "0", "recv_window": 256}
-            socket.send(envelope("control.ack", taken))
-            corr = dispatch["task_id"]
-            socket.send(envelope("biz.exec.result", result_of(dispatch), corr=corr, seq=0, ack=ASK))
-            await acked(socket, 0)
-            run = (await http.get(f"/api/v1/runs/{run_id}")).json()
-            assert run["status"] == "succeeded"
-            assert run["nodes"][0]["result"] == {"value": 1}
-
-    served(test, tmp_path)
+async def test_it_runs_a_node_and_is_told_that_its_result_is_kept(tmp_path: Path) -> None:
+    async with served(tmp_path) as port, connected(port) as socket, client(port) as http:
+        accept = await enter(socket)
+        assert accept["resumed"] is False
+        assert accept["last_seen_seq"] is None
+        run_id = await submit(http)
+        frame = await until(socket, "biz.exec.dispatch")
+        dispatch = frame["payload"]
+        assert (frame["seq"], frame["corr"]) == (0, dispatch["task_id"])
+        assert (dispatch["node_id"], dispatch["parameters"]) == (NODE, {"value": 1})
+        assert dispatch["lease"]["ttl_ms"] == accept["lease_ttl_ms"]
+        taken = {"ack_seq": 0, "ack_bitmap": "0", "recv_window": 256}
+        socket.send(envelope("control.ack", taken))
+        corr = dispatch["task_id"]
+        socket.send(envelope("biz.exec.result", result_of(dispatch), corr=corr, seq=0, ack=ASK))
+        await acked(socket, 0)
+        run = (await http.get(f"/api/v1/runs/{run_id}")).json()
+        assert run["status"] == "succeeded"
+        assert run["nodes"][0]["result"] == {"value": 1}
 
 
-def test_what_it_cannot_be_understood_in_is_told_and_its_session_lives(tmp_path: Path) -> None:
-    async def test(port: int) -> None:
-        async with connected(port) as socket, client(port) as http:
-            await enter(socket)
-            run_id = await submit(http)
-            dispatch = (await until(socket, "biz.exec.dispatch"))["payload"]
-            socket.send(envelope("biz.unheard.of", {"a": 1}, seq=0))
-            unknown = (await until(socket, "control.error"))["payload"]
-            assert unknown["code"] == "E.CMD.UNKNOWN"
-            wrong = result_of(dispatch, status="PERHAPS")
-            socket.send(envelope("biz.exec.result", wrong, corr=dispatch["task_id"], seq=1))
-            refused = (await until(socket, "control.error"))["payload"]
-            assert (refused["code"], refused["pointer"]) == (
-                "E.PROTOCOL.BAD_PAYLOAD",
-                "/payload/status",
-            )
-            await acked(socket, 1)
-            run = (await http.get(f"/api/v1/runs/{run_id}")).json()
-            assert run["nodes"][0]["error"]["code"] == "E.RESULT.INVALID"
-
-    served(test, tmp_path)
-
-
-def test_it_resumes_on_another_connection_and_gets_what_it_had_not_taken(tmp_path: Path) -> None:
-    async def test(port: int) -> None:
-        async with client(port) as http:
-            async with connected(port) as first:
-                accept = await enter(first)
-                await submit(http)
-                sent = await until(first, "biz.exec.dispatch")
-            async with connected(port) as second:
-                resume = {name: accept[name] for name in ("session_id", "session_token")}
-                resume["last_seen_seq"] = None
-                second.send(envelope("control.resume", resume, ack=ASK))
-                again = (await until(second, "control.session.accept"))["payload"]
-                assert (again["resumed"], again["session_id"]) == (True, accept["session_id"])
-                resent = await until(second, "biz.exec.dispatch")
-                assert (resent["id"], resent["seq"]) == (sent["id"], sent["seq"])
-
-    served(test, tmp_path)
+async def test_what_it_cannot_be_understood_in_is_told_and_its_session_lives(
+    tmp_path: Path,
+) -> None:
+    async with served(tmp_path) as port, connected(port) as socket, client(port) as http:
+        await enter(socket)
+        run_id = await submit(http)
+        dispatch = (await until(socket, "biz.exec.dispatch"))["payload"]
+        socket.send(envelope("biz.unheard.of", {"a": 1}, seq=0))
+        unknown = (await until(socket, "control.error"))["payload"]
+        assert unknown["code"] == "E.CMD.UNKNOWN"
+        wrong = result_of(dispatch, status="PERHAPS")
+        socket.send(envelope("biz.exec.result", wrong, corr=dispatch["task_id"], seq=1))
+        refused = (await until(socket, "control.error"))["payload"]
+        assert (refused["code"], refused["pointer"]) == (
+            "E.PROTOCOL.BAD_PAYLOAD",
+            "/payload/status",
+        )
+        await acked(socket, 1)
+        run = (await http.get(f"/api/v1/runs/{run_id}")).json()
+        assert run["nodes"][0]["error"]["code"] == "E.RESULT.INVALID"
 
 
-def test_a_second_connection_with_its_identity_takes_over(tmp_path: Path) -> None:
-    async def test(port: int) -> None:
-        async with connected(port) as first, connected(port) as second:
-            await enter(first)
-            await enter(second)
-            frames, code = await first.until_close()
-            assert frames[-1]["payload"]["code"] == "E.SESSION.STALE_BINDING"
-            assert code == 1000
+async def test_it_resumes_on_another_connection_and_gets_what_it_had_not_taken(
+    tmp_path: Path,
+) -> None:
+    async with served(tmp_path) as port, client(port) as http:
+        async with connected(port) as first:
+            accept = await enter(first)
+            await submit(http)
+            sent = await until(first, "biz.exec.dispatch")
+        async with connected(port) as second:
+            resume = {name: accept[name] for name in ("session_id", "session_token")}
+            resume["last_seen_seq"] = None
+            second.send(envelope("control.resume", resume, ack=ASK))
+            again = (await until(second, "control.session.accept"))["payload"]
+            assert (again["resumed"], again["session_id"]) == (True, accept["session_id"])
+            resent = await until(second, "biz.exec.dispatch")
+            assert (resent["id"], resent["seq"]) == (sent["id"], sent["seq"])
 
-    served(test, tmp_path)
+
+async def test_a_second_connection_with_its_identity_takes_over(tmp_path: Path) -> None:
+    async with served(tmp_path) as port, connected(port) as first, connected(port) as second:
+        await enter(first)
+        await enter(second)
+        frames, code = await first.until_close()
+        assert frames[-1]["payload"]["code"] == "E.SESSION.STALE_BINDING"
+        assert code == 1000
 
 
-def test_a_session_that_is_not_known_is_told_so(tmp_path: Path) -> None:
-    async def test(port: int) -> None:
-        async with connected(port) as socket:
-            accept = await enter(socket)
-            unknown = {
-                "session_id": "01J8ZK2Q3W4E5R6T7Y8V9A0BCD",
-                "session_token": accept["session_token"],
-                "last_seen_seq": None,
-            }
-            async with connected(port) as other:
-                other.send(envelope("control.resume", unknown, ack=ASK))
-                frames, _ = await other.until_close()
-                assert frames[-1]["type"] == "control.reset"
-
-    served(test, tmp_path)
+async def test_a_session_that_is_not_known_is_told_so(tmp_path: Path) -> None:
+    async with served(tmp_path) as port, connected(port) as socket:
+        accept = await enter(socket)
+        unknown = {
+            "session_id": "01J8ZK2Q3W4E5R6T7Y8V9A0BCD",
+            "session_token": accept["session_token"],
+            "last_seen_seq": None,
+        }
+        async with connected(port) as other:
+            other.send(envelope("control.resume", unknown, ack=ASK))
+            frames, _ = await other.until_close()
+            assert frames[-1]["type"] == "control.reset"

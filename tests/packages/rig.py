@@ -230,3 +230,10 @@ def details(event: business.PkgEvent) -> dict[str, Any]:
 
 def left_in_staging(folder: Path) -> list[str]:
     return sorted(path.name for path in (folder / "packages" / ".staging").iterdir())
+
+
+@asynccontextmanager
+async def installing(folder: Path, **given: Any) -> AsyncIterator[Rig]:
+    """A server and one boot of a worker."""
+    async with served() as server, worker(folder / "worker", server, **given) as rig:
+        yield rig

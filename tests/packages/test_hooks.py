@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.packages.rig import Rig, details, left_in_staging, package, served, worker
+from tests.packages.rig import details, installing, left_in_staging, package
 
 INSTALL = {"install": ["scripts/install.sh"]}
 
@@ -27,22 +25,14 @@ def alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
-def with_worker(folder: Path, test: Any, **given: Any) -> None:
-    async def main() -> None:
-        async with served() as server, worker(folder / "w", server, **given) as rig:
-            await test(rig)
-
-    asyncio.run(main())
-
-
-def test_a_hook_runs_in_its_package_with_its_python_and_few_of_our_variables(
+async def test_a_hook_runs_in_its_package_with_its_python_and_few_of_our_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ASTRA_WORKER_AUTH_TOKEN", "secret-1")
     monkeypatch.setenv("MY_SECRET", "secret-2")
     script = "#!/bin/sh\npwd > told; which python >> told; env >> told\n"
 
-    async def test(rig: Rig) -> None:
+    async with installing(tmp_path, hooks=("demo",)) as rig:
         event = await rig.install(hooked(tmp_path, script))
         assert event.status == "installed", event.details
         steps = [details(one)["step"] for one in rig.events if one.status == "installing"]
@@ -54,24 +44,20 @@ def test_a_hook_runs_in_its_package_with_its_python_and_few_of_our_variables(
         assert "ASTRAFLOW_PACKAGE=demo" in told
         assert "secret" not in told
 
-    with_worker(tmp_path, test, hooks=("demo",))
-
 
 @pytest.mark.parametrize("allowed", [(), ("other",)])
-def test_a_package_with_hooks_that_is_not_allowed_is_refused_before_it_is_unpacked(
+async def test_a_package_with_hooks_that_is_not_allowed_is_refused_before_it_is_unpacked(
     tmp_path: Path, allowed: tuple[str, ...]
 ) -> None:
-    async def test(rig: Rig) -> None:
+    async with installing(tmp_path, hooks=allowed) as rig:
         event = await rig.install(hooked(tmp_path, f"#!/bin/sh\ntouch {tmp_path}/ran\n"))
         told = details(event)
         assert (told["code"], told["step"]) == ("E.PKG.PERMISSION", "check")
         assert not (tmp_path / "ran").exists()
 
-    with_worker(tmp_path, test, hooks=allowed)
 
-
-def test_a_hook_that_fails_or_cannot_be_run_rolls_the_install_back(tmp_path: Path) -> None:
-    async def test(rig: Rig) -> None:
+async def test_a_hook_that_fails_or_cannot_be_run_rolls_the_install_back(tmp_path: Path) -> None:
+    async with installing(tmp_path, hooks=("*",)) as rig:
         for script, says in (
             ("#!/bin/sh\necho the reason; exit 3\n", "ended with 3: the reason"),
             ("#!/no/such/interpreter\n", "ended with 126"),
@@ -84,10 +70,8 @@ def test_a_hook_that_fails_or_cannot_be_run_rolls_the_install_back(tmp_path: Pat
         assert rig.offered() == []
         assert left_in_staging(rig.folder) == []
 
-    with_worker(tmp_path, test, hooks=("*",))
 
-
-def test_a_hook_that_hangs_is_killed_with_all_that_it_forked(tmp_path: Path) -> None:
+async def test_a_hook_that_hangs_is_killed_with_all_that_it_forked(tmp_path: Path) -> None:
     """One child in its group, one that has left group, session and parent."""
     pids = tmp_path / "pids"
     script = f"""#!/bin/sh
@@ -99,7 +83,7 @@ echo $$ >> {pids}
 sleep 1000
 """
 
-    async def test(rig: Rig) -> None:
+    async with installing(tmp_path, hooks=("demo",), hook_timeout_s=1.0) as rig:
         told = details(await rig.install(hooked(tmp_path, script)))
         assert told["step"] == "hooks"
         assert "longer than 1 s" in told["message"]
@@ -107,27 +91,23 @@ sleep 1000
         assert len(started) == 3
         assert [pid for pid in started if alive(pid)] == []
 
-    with_worker(tmp_path, test, hooks=("demo",), hook_timeout_s=1.0)
 
-
-def test_what_a_hook_leaves_running_is_killed_when_it_ends(tmp_path: Path) -> None:
+async def test_what_a_hook_leaves_running_is_killed_when_it_ends(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     script = f"""#!/bin/sh
 setsid sh -c 'echo $$ > {pid}.new; mv {pid}.new {pid}; exec sleep 1000' > /dev/null 2>&1 &
 while [ ! -e {pid} ]; do :; done
 """
 
-    async def test(rig: Rig) -> None:
+    async with installing(tmp_path, hooks=("demo",)) as rig:
         assert (await rig.install(hooked(tmp_path, script))).status == "installed"
         assert not alive(int(pid.read_text()))
 
-    with_worker(tmp_path, test, hooks=("demo",))
 
-
-def test_uninstall_hooks_run_and_do_not_hold_a_removal_up(tmp_path: Path) -> None:
+async def test_uninstall_hooks_run_and_do_not_hold_a_removal_up(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
 
-    async def test(rig: Rig) -> None:
+    async with installing(tmp_path, hooks=("demo",)) as rig:
         hooks = {"uninstall": ["scripts/good.sh", "scripts/bad.sh"]}
         files = {
             "scripts/good.sh": f"#!/bin/sh\ncp manifest.json {ran}\n",
@@ -140,10 +120,10 @@ def test_uninstall_hooks_run_and_do_not_hold_a_removal_up(tmp_path: Path) -> Non
         assert ran.exists()
         assert rig.offered() == []
 
-    with_worker(tmp_path, test, hooks=("demo",))
 
-
-def test_a_dependency_that_must_be_built_is_built_only_where_hooks_may_run(tmp_path: Path) -> None:
+async def test_a_dependency_that_must_be_built_is_built_only_where_hooks_may_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Building runs code of others at install, as a hook does."""
     source = tmp_path / "index" / "builds_itself-1.0"
     source.mkdir(parents=True)
@@ -157,15 +137,11 @@ def test_a_dependency_that_must_be_built_is_built_only_where_hooks_may_run(tmp_p
     with tarfile.open(tmp_path / "index" / "builds_itself-1.0.tar.gz", "w:gz") as packed:
         packed.add(source, arcname="builds_itself-1.0")
 
-    async def test(rig: Rig) -> None:
-        archive = package(tmp_path, python={"dependencies": ["builds-itself==1.0"]})
-        told = details(await rig.install(archive))
-        assert told["step"] == "equip"
-        assert (tmp_path / "ran").exists() == bool(rig.packages._settings.hooks)
-
-    os.environ["UV_FIND_LINKS"] = str(tmp_path / "index")
-    try:
-        with_worker(tmp_path / "a", test)
-        with_worker(tmp_path / "b", test, hooks=("demo",))
-    finally:
-        del os.environ["UV_FIND_LINKS"]
+    monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path / "index"))
+    hooks: tuple[str, ...]
+    for name, hooks in (("a", ()), ("b", ("demo",))):
+        async with installing(tmp_path / name, hooks=hooks) as rig:
+            archive = package(tmp_path, python={"dependencies": ["builds-itself==1.0"]})
+            told = details(await rig.install(archive))
+            assert told["step"] == "equip"
+            assert (tmp_path / "ran").exists() == bool(hooks)

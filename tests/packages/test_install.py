@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from astraflow.core.protocol import business
 from astraflow.packages import SigningKey, TrustedKeys, build_archive, sign
 from astraflow.packages.shipped import build_shipped, find_shipped
 from tests.packages.archives import HANDLERS, write_folder
-from tests.packages.rig import Rig, details, left_in_staging, package, served, worker
+from tests.packages.rig import details, installing, left_in_staging, package, served, worker
 
 SIX = """
 import six
@@ -27,13 +25,6 @@ from astraflow_sdk import node
 def say() -> dict[str, str]:
     return {"six": six.__version__, "at": six.__file__}
 """
-
-
-@asynccontextmanager
-async def installing(folder: Path, **given: Any) -> AsyncIterator[Rig]:
-    """A server and one boot of a worker."""
-    async with served() as server, worker(folder / "worker", server, **given) as rig:
-        yield rig
 
 
 async def test_a_package_is_installed_offered_and_runs(tmp_path: Path) -> None:

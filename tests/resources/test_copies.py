@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -126,32 +126,29 @@ def copy(**metadata: Any) -> dict[str, Any]:
     return {"copyUrl": "/copy", "metadata": {"name": "a.txt", **metadata}}
 
 
-def play(tmp_path: Path, act: Any) -> None:
-    async def main() -> None:
-        async with Source() as source:
-            scene = Scene(tmp_path, source.url)
-            running = asyncio.create_task(scene.fetcher.run())
-            try:
-                await asyncio.sleep(0)
-                await act(scene, source)
-            finally:
-                running.cancel()
-                await asyncio.gather(running, return_exceptions=True)
-                scene.bench.registry.close()
+@asynccontextmanager
+async def fetching(tmp_path: Path) -> AsyncIterator[tuple[Scene, Source]]:
+    """A fetcher that runs, and where it fetches from."""
+    async with Source() as source:
+        scene = Scene(tmp_path, source.url)
+        running = asyncio.create_task(scene.fetcher.run())
+        try:
+            await asyncio.sleep(0)
+            yield scene, source
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            scene.bench.registry.close()
 
-    asyncio.run(main())
 
-
-def test_an_attempt_that_needs_no_copy_starts_at_once(tmp_path: Path) -> None:
-    async def act(scene: Scene, source: Source) -> None:
+async def test_an_attempt_that_needs_no_copy_starts_at_once(tmp_path: Path) -> None:
+    async with fetching(tmp_path) as (scene, _):
         scene.fetcher.start(dispatch({}), 7.0)
         assert scene.calls == [("start", "run1.1", 7.0)]
 
-    play(tmp_path, act)
 
-
-def test_the_copy_becomes_a_resource_here_and_then_the_attempt_starts(tmp_path: Path) -> None:
-    async def act(scene: Scene, source: Source) -> None:
+async def test_the_copy_becomes_a_resource_here_and_then_the_attempt_starts(tmp_path: Path) -> None:
+    async with fetching(tmp_path) as (scene, _):
         scene.fetcher.start(dispatch(copy(sha256=DIGEST, mime="text/plain")), 7.0)
         scene.fetcher.refence({("run1.1", 1): 9.0})
         await scene.something()
@@ -162,11 +159,9 @@ def test_the_copy_becomes_a_resource_here_and_then_the_attempt_starts(tmp_path: 
         assert found.metadata["mime"] == "text/plain"
         assert not list((scene.bench.source / "copies").iterdir())
 
-    play(tmp_path, act)
 
-
-def test_what_is_here_already_is_not_fetched(tmp_path: Path) -> None:
-    async def act(scene: Scene, source: Source) -> None:
+async def test_what_is_here_already_is_not_fetched(tmp_path: Path) -> None:
+    async with fetching(tmp_path) as (scene, source):
         path = scene.bench.source / "made"
         path.write_bytes(CONTENT)
         scene.bench.registry.register_file("r1", path)
@@ -174,12 +169,10 @@ def test_what_is_here_already_is_not_fetched(tmp_path: Path) -> None:
         assert scene.calls == [("start", "run1.1", 7.0)]
         assert not source.asked.is_set()
 
-    play(tmp_path, act)
-
 
 @pytest.mark.parametrize("fault", ["not there", "other bytes"])
-def test_a_copy_that_is_not_to_be_had_is_a_loss_by_name(tmp_path: Path, fault: str) -> None:
-    async def act(scene: Scene, source: Source) -> None:
+async def test_a_copy_that_is_not_to_be_had_is_a_loss_by_name(tmp_path: Path, fault: str) -> None:
+    async with fetching(tmp_path) as (scene, source):
         source.status = b"404 Not Found" if fault == "not there" else source.status
         scene.fetcher.start(dispatch(copy(sha256="00" * 32)), 7.0)
         await scene.something()
@@ -190,11 +183,9 @@ def test_a_copy_that_is_not_to_be_had_is_a_loss_by_name(tmp_path: Path, fault: s
         assert found is None or found.is_gone
         assert scene.calls == []
 
-    play(tmp_path, act)
 
-
-def test_an_attempt_that_is_cancelled_while_it_fetches_ends_cancelled(tmp_path: Path) -> None:
-    async def act(scene: Scene, source: Source) -> None:
+async def test_an_attempt_that_is_cancelled_while_it_fetches_ends_cancelled(tmp_path: Path) -> None:
+    async with fetching(tmp_path) as (scene, source):
         source.let_go.clear()
         scene.fetcher.start(dispatch(copy()), 7.0)
         async with asyncio.timeout(WAIT_S):
@@ -206,11 +197,9 @@ def test_an_attempt_that_is_cancelled_while_it_fetches_ends_cancelled(tmp_path: 
         scene.fetcher.cancel("run1.1", 1, 5.0, "user")
         assert scene.calls == [("cancel", "run1.1", 1, 5.0, "user")]
 
-    play(tmp_path, act)
 
-
-def test_an_attempt_that_is_killed_while_it_fetches_is_gone(tmp_path: Path) -> None:
-    async def act(scene: Scene, source: Source) -> None:
+async def test_an_attempt_that_is_killed_while_it_fetches_is_gone(tmp_path: Path) -> None:
+    async with fetching(tmp_path) as (scene, source):
         source.let_go.clear()
         scene.fetcher.start(dispatch(copy()), 7.0)
         async with asyncio.timeout(WAIT_S):
@@ -220,5 +209,3 @@ def test_an_attempt_that_is_killed_while_it_fetches_is_gone(tmp_path: Path) -> N
         assert scene.ends == [("run1.1", 1)]
         scene.fetcher.kill("run1.2", 1)
         assert scene.calls == [("kill", "run1.2", 1)]
-
-    play(tmp_path, act)

@@ -34,8 +34,8 @@ async def commit_with(fault: Fault) -> tuple[StoreError | None, bool]:
 
 
 @pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.SLOW])
-def test_a_fault_writes_and_says_what_it_says(fault: Fault) -> None:
-    told, is_there = asyncio.run(commit_with(fault))
+async def test_a_fault_writes_and_says_what_it_says(fault: Fault) -> None:
+    told, is_there = await commit_with(fault)
     assert is_there == (fault in WRITTEN)
     assert (told is None) == (fault is Fault.NONE)
     assert isinstance(told, OutcomeUnknown) == (
