@@ -13,8 +13,6 @@ from typing import Final
 
 from astraflow.core import errors
 
-__all__ = ["POINTS", "VARIABLE", "reached_from"]
-
 VARIABLE: Final = "ASTRA_CHAOS_POINT"
 POINTS: Final = (
     "before-commit",

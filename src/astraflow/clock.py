@@ -8,8 +8,6 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
-__all__ = ["Clock", "SystemClock"]
-
 
 class Clock(Protocol):
     """What a shell asks for the time, so that it runs on a virtual clock too."""

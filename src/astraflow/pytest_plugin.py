@@ -9,7 +9,3 @@ from pathlib import Path
 if importlib.util.find_spec("astraflow_sdk") is None:
     # An editable install: there the SDK is a project of its own beside this one.
     sys.path.append(str(Path(__file__).resolve().parents[2] / "sdk" / "src"))
-
-from astraflow_sdk.testing import pytest_collect_file, pytest_configure, run_node
-
-__all__ = ["pytest_collect_file", "pytest_configure", "run_node"]

@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from astraflow.clock import Clock
 
-__all__ = ["WakeupTimer"]
-
 
 class WakeupTimer:
     """Fires once, at the earliest time that it was set to. Use from one running loop."""

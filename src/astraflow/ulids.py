@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from astraflow.clock import Clock
 
-__all__ = ["Ulids"]
-
 _ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS: Final = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
 _TEN_BITS: Final = 1023

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from astraflow.api.process import listen, serve
+from astraflow.api.listener import listen
+from astraflow.api.process import serve
 from astraflow.config import SchedulerSettings, Secret
 from astraflow.core.protocol.limits import MAX_FRAME_BYTES
 from tests.rawsocket import BINARY, CLOSE, PING, PONG, TEXT, RawSocket, envelope

@@ -226,12 +226,10 @@ def lacks_future_annotations(source: Source) -> list[str]:
 
 
 def lacks_exports(source: Source) -> list[str]:
-    stem = source.name.rpartition("/")[2].removesuffix(".py")
-    if not source.is_product or (stem.startswith("_") and stem != "__init__"):
-        return []
-    defines = any(
-        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        or (isinstance(node, ast.ImportFrom) and node.module != "__future__")
+    """A package says what it offers. In a module the underscore says it: a list would say it twice."""
+    is_package = source.is_product and source.name.endswith("/__init__.py")
+    offers = any(
+        isinstance(node, ast.ImportFrom) and node.module != "__future__"
         for node in source.tree.body
     )
     names = [
@@ -241,7 +239,7 @@ def lacks_exports(source: Source) -> list[str]:
         for target in node.targets
         if isinstance(target, ast.Name)
     ]
-    return ["lacks `__all__`"] if defines and "__all__" not in names else []
+    return ["lacks `__all__`"] if is_package and offers and "__all__" not in names else []
 
 
 def unknown_code(source: Source) -> list[str]:

@@ -19,8 +19,6 @@ from astraflow.core.errors import Code, Refused
 from astraflow.core.security.bearer import ApiTokens, TokenRecord
 from astraflow.core.security.policy import Access
 
-__all__ = ["UNAUTHENTICATED", "Forbidden", "Gate", "host_name"]
-
 UNAUTHENTICATED: Final = (
     "send a valid token as Authorization: Bearer <token>, or use a signed URL that has not expired"
 )

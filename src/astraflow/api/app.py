@@ -41,8 +41,6 @@ from astraflow.core.security.bearer import ApiTokens
 from astraflow.observe.metrics import Metrics
 from astraflow.scheduler.service import Scheduler
 
-__all__ = ["ROUTES", "Application", "make_app"]
-
 MAX_PATH_BYTES: Final = 2_048
 ALWAYS: Final = ("/healthz", "/readyz", "/metrics")
 """What works while the scheduler does not serve: it starts, it is a standby, or its store does not respond."""

@@ -24,8 +24,6 @@ from astraflow.core.workflow import Miss
 from astraflow.core.workflow.catalog import Catalog
 from astraflow.core.workflow.manifest import Manifest
 
-__all__ = ["CatalogEndpoints"]
-
 NODES: Final = "/api/v1/catalog/nodes"
 _WEIGHTS: Final = (("type", 8), ("label", 8), ("tags", 4), ("category", 2), ("description", 1))
 """What a word counts where it is found; what a node is called counts more than what is said about it."""

@@ -17,8 +17,6 @@ import msgspec
 from astraflow.core import errors
 from astraflow.core.contract.base import MAX_CURSOR_CHARS
 
-__all__ = ["Cursors"]
-
 _MAC_BYTES: Final = 16
 
 Place = TypeVar("Place")

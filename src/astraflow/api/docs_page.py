@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["PAGE"]
-
 PAGE: Final = b"""<!doctype html>
 <html lang="en">
 <head>

@@ -23,8 +23,6 @@ from astraflow.api.routes import Header, Reply
 from astraflow.core import errors
 from astraflow.core.errors import AstraflowError, Refused
 
-__all__ = ["RANGE_HEADERS", "Download", "download_response", "file_replies"]
-
 _log: Final = logging.getLogger(__name__)
 _RANGE: Final = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})", re.ASCII)
 _MIME: Final = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}/[a-z0-9][a-z0-9.+-]{0,60}", re.ASCII | re.I)

@@ -40,8 +40,6 @@ from astraflow.core.timestamps import iso
 from astraflow.observe.metrics import Gauge
 from astraflow.store.rows import TenantEvent
 
-__all__ = ["EventEndpoints", "event_bytes"]
-
 _HEAD: Final = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),

@@ -8,8 +8,6 @@ from typing import Final
 
 from astraflow.core import errors
 
-__all__ = ["listen"]
-
 BACKLOG: Final = 128
 """Connections that may wait before the server accepts them; it then allows more."""
 

@@ -14,8 +14,6 @@ from astraflow.core.contract.system import Problem
 from astraflow.core.contract.workflows import Definition
 from astraflow.core.security.policy import Access
 
-__all__ = ["describe", "document"]
-
 _PARAMETER: Final = re.compile(r"\{([^}]+)\}")
 _DESCRIPTION: Final = (
     "AstraFlow runs workflows. Every request but the health checks carries a token. Lists are pages with cursors. "

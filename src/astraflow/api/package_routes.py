@@ -37,8 +37,6 @@ from astraflow.core.timestamps import iso
 from astraflow.scheduler.repository import Repository
 from astraflow.store.rows import PackageRow
 
-__all__ = ["PackageEndpoints"]
-
 MAX_SIGNATURE_CHARS: Final = 8_192
 PACKAGES: Final = "/api/v1/packages"
 _PACKAGE: Final = f"{PACKAGES}/{{name}}"

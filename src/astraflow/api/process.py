@@ -18,7 +18,6 @@ from typing import Final
 import uvicorn
 
 from astraflow.api.app import make_app
-from astraflow.api.listener import listen
 from astraflow.api.server import server_config
 from astraflow.api.worker_socket import socket_class
 from astraflow.clock import Clock, SystemClock
@@ -28,8 +27,6 @@ from astraflow.scheduler.assembly import assemble, bootstrap_tokens
 from astraflow.scheduler.service import Scheduler
 from astraflow.scheduler.writer import Reached, pass_by
 from astraflow.store import open_store
-
-__all__ = ["listen", "serve"]
 
 _log: Final = logging.getLogger(__name__)
 

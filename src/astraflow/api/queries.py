@@ -18,8 +18,6 @@ from astraflow.core import errors
 from astraflow.core.contract.base import Query
 from astraflow.core.errors import Refused
 
-__all__ = ["QueryDecoder"]
-
 MAX_QUERY_FIELDS: Final = 32
 _FREE: Final = (msgspec.inspect.StrType,)
 _TEXTS: Final = (*_FREE, msgspec.inspect.LiteralType)

@@ -25,16 +25,6 @@ from astraflow.core.protocol.scan import problem_in
 from astraflow.core.security.bearer import TokenRecord
 from astraflow.core.workflow.limits import MAX_DEFINITION_BYTES
 
-__all__ = [
-    "DEFINITION_BODY_BYTES",
-    "PLAIN_BODY_BYTES",
-    "Request",
-    "as_number",
-    "check_values",
-    "decode_json",
-    "pointed",
-]
-
 PLAIN_BODY_BYTES: Final = 4 * 1024 * 1024
 """Any body that is not a definition."""
 

@@ -30,8 +30,6 @@ from astraflow.core.timestamps import iso
 from astraflow.scheduler.copies import Copies, Copy
 from astraflow.store.rows import ResourceRow
 
-__all__ = ["ResourceEndpoints"]
-
 RESOURCES: Final = "/api/v1/resources"
 ARTIFACTS: Final = "/api/v1/artifacts"
 _RESOURCE: Final = f"{RESOURCES}/{{id}}"

@@ -12,21 +12,6 @@ from astraflow.api.asgi import Receive, Scope, Send
 from astraflow.core.contract.system import Problem, ProblemItem
 from astraflow.core.errors import AstraflowError, Code
 
-__all__ = [
-    "DROP",
-    "JSON",
-    "NO_CONTENT",
-    "PIECE_BYTES",
-    "PROBLEM",
-    "STALL_S",
-    "Headers",
-    "Response",
-    "encode",
-    "json_response",
-    "problem_body",
-    "problem_response",
-]
-
 Headers = Sequence[tuple[bytes, bytes]]
 
 JSON: Final = b"application/json"

@@ -11,8 +11,6 @@ from __future__ import annotations
 import re
 from typing import Final, Generic, TypeVar
 
-__all__ = ["Methods", "Router"]
-
 Target = TypeVar("Target")
 _SLASHES: Final = re.compile("//+")
 Methods = dict[str, Target]

@@ -21,19 +21,6 @@ from astraflow.core.security.policy import Access
 from astraflow.observe.metrics import Metrics
 from astraflow.scheduler.service import Scheduler
 
-__all__ = [
-    "FILE",
-    "Endpoint",
-    "Endpoints",
-    "Header",
-    "Reply",
-    "Route",
-    "Services",
-    "Timing",
-    "route",
-    "routes_of",
-]
-
 Endpoint = Callable[[Request[Any]], Awaitable[AsgiApp]]
 Method = TypeVar("Method", bound=Callable[..., Awaitable[AsgiApp]])
 

@@ -44,8 +44,6 @@ from astraflow.core.timestamps import iso
 from astraflow.scheduler.runs import Submission
 from astraflow.store.rows import RunRow
 
-__all__ = ["RunEndpoints", "bounded"]
-
 MAX_SCANNED_EVENTS: Final = 20_000
 """How many events are read for one page of output; a page may then be shorter, and has a cursor."""
 

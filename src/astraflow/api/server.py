@@ -16,8 +16,6 @@ from astraflow.api.responses import DROP, PROBLEM, encode, problem_body
 from astraflow.core import errors
 from astraflow.core.errors import Code
 
-__all__ = ["BACKLOG", "HttpProtocol", "server_config"]
-
 MAX_HEAD_BYTES: Final = 64 * 1024
 """Request line and headers; browsers and proxies stay below a quarter of it."""
 

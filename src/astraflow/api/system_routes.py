@@ -21,8 +21,6 @@ from astraflow.core.timestamps import iso
 from astraflow.scheduler.service import Scheduler
 from astraflow.store.rows import AuditRow
 
-__all__ = ["SystemEndpoints", "check_ready"]
-
 _METRICS: Final = b"text/plain; version=0.0.4; charset=utf-8"
 _HTML: Final = b"text/html; charset=utf-8"
 _POLICY: Final = (

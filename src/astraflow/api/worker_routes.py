@@ -21,8 +21,6 @@ from astraflow.core.contract.workers import (
 )
 from astraflow.core.security.policy import OPERATE, READ
 
-__all__ = ["WorkerEndpoints"]
-
 WORKERS: Final = "/api/v1/workers"
 _command: Final = msgspec.json.Decoder(WorkerCommand)
 

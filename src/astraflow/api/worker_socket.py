@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from astraflow.scheduler.service import Scheduler
     from astraflow.scheduler.writer import Writer
 
-__all__ = ["PATH", "SUBPROTOCOL", "socket_class"]
-
 PATH: Final = b"/ws/worker"
 SUBPROTOCOL: Final = b"astraflow.v2"
 VERSION: Final = b"13"

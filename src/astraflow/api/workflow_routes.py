@@ -32,8 +32,6 @@ from astraflow.core.timestamps import iso
 from astraflow.core.workflow import refusal_of
 from astraflow.store.rows import WorkflowRow
 
-__all__ = ["WorkflowEndpoints"]
-
 INLINE_BYTES: Final = 64 * 1024
 """A larger definition is validated in a thread: the largest takes seconds, and heartbeats must not wait for it."""
 

@@ -34,8 +34,6 @@ from astraflow.core.protocol.websocket import text_head
 from astraflow.core.protocol.wire import Envelope, Sender
 from astraflow.core.runs.facts import AttemptStarted, TaskLeased, TaskSucceeded, encode_fact
 
-__all__ = ["measure"]
-
 IN_FLIGHT = 64
 AT = 1_800_000_000_000
 RUN = "01J8ZQ5T9GQ4X7V2N3M1K0HABC"

@@ -17,19 +17,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-__all__ = [
-    "TOKEN",
-    "BenchClient",
-    "System",
-    "chain",
-    "cpu_s",
-    "fan_out",
-    "rss_mib",
-    "running",
-    "running_as",
-    "wide",
-]
-
 TOKEN = "a token for benchmarks"  # noqa: S105 - opens a scheduler that lives for half a minute
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode

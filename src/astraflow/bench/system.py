@@ -10,8 +10,6 @@ import msgspec
 
 from astraflow.bench.processes import BenchClient, chain, fan_out
 
-__all__ = ["Measured", "Sizes", "measure"]
-
 WARM_SINGLES = 20
 
 

@@ -10,8 +10,6 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, get_args
 
-__all__ = ["spare"]
-
 
 def spare(command: Any) -> None:
     """Bypass validation of simple values for a command and its sub-commands."""

@@ -10,8 +10,6 @@ import typer
 from astraflow.cli.exit_codes import note
 from astraflow.cli.server import run_loop
 
-__all__ = ["bench"]
-
 
 def bench(
     width: Annotated[int, typer.Option(min=1, max=50_000, help="Number of parallel nodes")] = 2_000,

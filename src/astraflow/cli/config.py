@@ -11,8 +11,6 @@ from astraflow.cli.output import AsJson, show_json, show_table
 from astraflow.cli.server import Config
 from astraflow.config import Loaded, load_scheduler, load_worker
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="Show the settings and their sources.",
     no_args_is_help=True,

@@ -21,8 +21,6 @@ from astraflow.store.sqlite_inspection import check_file
 from astraflow.store.statements import load_migrations
 from astraflow.store.store import Store, Swept, Usage
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="Inspect, migrate, sweep and check the store.",
     no_args_is_help=True,

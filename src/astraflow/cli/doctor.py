@@ -30,8 +30,6 @@ from astraflow.core.protocol import business
 from astraflow.worker.hosts import HostPool, PoolSettings, core_package
 from astraflow.worker.hosts.builtin import host_program
 
-__all__ = ["doctor"]
-
 OLDEST_PYTHON: Final = (3, 11)
 FREE_BYTES: Final = 1024**3
 HOST_START_S: Final = 30.0

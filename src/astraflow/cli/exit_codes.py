@@ -18,17 +18,6 @@ import typer
 
 from astraflow.core import errors
 
-__all__ = [
-    "FAILED",
-    "INTERRUPTED",
-    "UNAVAILABLE",
-    "USAGE",
-    "ending",
-    "exit_code_of",
-    "fail",
-    "note",
-]
-
 FAILED: Final = 1
 USAGE: Final = 2
 UNAVAILABLE: Final = 3

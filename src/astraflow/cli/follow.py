@@ -23,8 +23,6 @@ from astraflow.core.contract.runs import Node, NodeDetail, Run
 if TYPE_CHECKING:
     from astraflow.client.blocking import Client
 
-__all__ = ["duration", "follow", "show_end", "show_node", "show_run"]
-
 MAX_ROWS: Final = 200
 """Maximum rows of the final table. Failed nodes come first; `--json` contains all nodes."""
 

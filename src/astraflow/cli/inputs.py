@@ -12,8 +12,6 @@ import msgspec
 from astraflow.core import errors
 from astraflow.core.jsontext import place_in, place_of
 
-__all__ = ["MAX_FILE_BYTES", "WorkflowFile", "pairs_of", "read_definition", "read_file"]
-
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 """The API's limit for a definition."""
 

@@ -16,8 +16,6 @@ from astraflow.cli.run_progress import NodeLine, RunProgress
 from astraflow.clock import Clock
 from astraflow.core.contract.events import Event
 
-__all__ = ["LiveViewer"]
-
 REFRESH_HZ: Final = 10
 LOG_ROWS: Final = 6
 STREAM_ROWS: Final = 3

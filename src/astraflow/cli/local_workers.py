@@ -21,8 +21,6 @@ from typing import Final
 from astraflow.clock import Clock
 from astraflow.worker.identity import INSTANCE_FILE
 
-__all__ = ["LocalWorkers", "worker_environment"]
-
 FIRST_WAIT_S: Final = 0.5
 LONGEST_WAIT_S: Final = 30.0
 STEADY_S: Final = 60.0

@@ -25,8 +25,6 @@ from astraflow.core import errors
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
 
-__all__ = ["COMMANDS", "app", "main"]
-
 
 class CommandEntry(NamedTuple):
     """The module of a command, its function, and its line in `astra --help`."""

@@ -10,8 +10,6 @@ import typer
 from astraflow.cli.output import plain, show_json
 from astraflow.cli.run_progress import dropped_line, log_lines
 
-__all__ = ["NodeOutputPrinter"]
-
 
 class NodeOutputPrinter:
     """Takes chunks in order and prints lines."""

@@ -14,17 +14,6 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = [
-    "STYLES",
-    "AsJson",
-    "Row",
-    "console",
-    "is_terminal",
-    "plain",
-    "show_json",
-    "show_table",
-]
-
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, also for errors")]
 Row = Sequence[object]
 

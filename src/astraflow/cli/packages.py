@@ -28,8 +28,6 @@ from astraflow.clock import SystemClock
 from astraflow.core import errors
 from astraflow.core.contract.packages import NodeType, PackageSummary, PackageVersion
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="List, install, activate and roll out published packages.",
     no_args_is_help=True,

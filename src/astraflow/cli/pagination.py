@@ -12,8 +12,6 @@ from astraflow.cli.output import Row, show_json, show_table
 from astraflow.client.blocking import Client
 from astraflow.client.requests import ApiRequest
 
-__all__ = ["Cursor", "Limit", "show_list"]
-
 PAGE: Final = 200
 """The server's maximum page size."""
 

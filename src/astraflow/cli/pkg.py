@@ -20,8 +20,6 @@ from astraflow.core import errors
 if TYPE_CHECKING:
     from astraflow.packages.building import Built
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="Create, test, build, sign and publish packages.",
     no_args_is_help=True,

@@ -18,8 +18,6 @@ from astraflow.core import errors
 from astraflow.packages.archive import MANIFEST
 from astraflow.packages.building import Built, build_archive
 
-__all__ = ["DIST", "build_package", "read_manifest", "whole_manifest"]
-
 DIST: Final = "dist"
 DESCRIBE_S: Final = 60.0
 """Timeout for importing a package. A slow import is as slow on every worker."""

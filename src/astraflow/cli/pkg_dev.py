@@ -35,8 +35,6 @@ from astraflow.core import errors
 from astraflow.core.contract.packages import Package
 from astraflow.packages.building import Built
 
-__all__ = ["DevSession"]
-
 POLL_S: Final = 0.15
 DEBOUNCE_S: Final = 0.05
 """An editor writes a file in several steps; the build starts when no file changes for this long."""

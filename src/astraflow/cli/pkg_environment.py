@@ -23,8 +23,6 @@ from astraflow.cli.exit_codes import note
 from astraflow.core import errors
 from astraflow.worker.hosts.builtin import host_program
 
-__all__ = ["cache_folder", "environment_variables", "python_for"]
-
 PYTEST: Final = "pytest>=8,<10"
 TAIL_CHARS: Final = 2_000
 

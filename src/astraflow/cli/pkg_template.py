@@ -11,8 +11,6 @@ from astraflow.core import errors
 from astraflow.core.workflow.core_manifest import CORE_PACKAGE
 from astraflow.core.workflow.manifest_rules import is_package_name
 
-__all__ = ["write_package"]
-
 MANIFEST: Final = """{
   "name": "$name",
   "version": "0.1.0",

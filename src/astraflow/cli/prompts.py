@@ -9,8 +9,6 @@ import typer
 
 from astraflow.core import errors
 
-__all__ = ["Yes", "confirm"]
-
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation")]
 
 

@@ -17,8 +17,6 @@ from astraflow.client.blocking import Client
 from astraflow.core import errors
 from astraflow.core.contract.resources import Resource
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="List, download and close resources of workers: files, sessions, models.",
     no_args_is_help=True,

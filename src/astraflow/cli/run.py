@@ -16,8 +16,6 @@ from astraflow.client.blocking import Client, RunHandle
 from astraflow.client.stream import PATIENCE_S
 from astraflow.core import errors
 
-__all__ = ["Patience", "run"]
-
 Patience = Annotated[
     float,
     typer.Option(min=0.0, help="Seconds to retry while the server is unreachable"),

@@ -10,8 +10,6 @@ from typing import Any, Final
 from astraflow.cli.output import plain
 from astraflow.core.contract.events import Event
 
-__all__ = ["NodeLine", "RunProgress", "dropped_line", "log_lines"]
-
 MAX_LOG_LINES: Final = 50
 MAX_TAIL_CHARS: Final = 400
 MAX_RECENT: Final = 50

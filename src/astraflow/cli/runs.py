@@ -19,8 +19,6 @@ from astraflow.client.stream import PATIENCE_S
 from astraflow.core import errors
 from astraflow.core.contract.runs import Run, RunSummary
 
-__all__ = ["app"]
-
 MOST_TOLD: int = 100
 """Maximum number of nodes whose timelines are shown together; each takes one request."""
 

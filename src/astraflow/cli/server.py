@@ -23,18 +23,6 @@ from astraflow.config import (
 from astraflow.core import errors
 from astraflow.observe.logs import Redaction, set_up_logging
 
-__all__ = [
-    "Config",
-    "DataDir",
-    "Host",
-    "Port",
-    "labels_of",
-    "prepare",
-    "run_loop",
-    "server",
-    "worker",
-]
-
 Host = Annotated[str | None, typer.Option(help="Address to listen on", show_default="127.0.0.1")]
 Port = Annotated[
     int | None, typer.Option(help="Port to listen on; 0 selects a free port", show_default="8080")
@@ -95,7 +83,8 @@ def server(
         note("No bootstrap token is configured: every login will be refused")
         note("hint: set ASTRA_SCHEDULER_BOOTSTRAP_TOKEN, or use `astra up`, which creates a token")
     # Imported here: the import takes most of a second, and no other command needs it.
-    from astraflow.api.process import listen, serve
+    from astraflow.api.listener import listen
+    from astraflow.api.process import serve
 
     sock = listen(settings.host, settings.port)
     run_loop(

@@ -13,8 +13,6 @@ from astraflow.core import errors
 from astraflow.store.inspection import Condition
 from astraflow.store.sqlite_inspection import inspect_file
 
-__all__ = ["file_of", "holder_of", "look_into", "refuse_if_held", "shown_store"]
-
 
 def file_of(settings: SchedulerSettings) -> Path | None:
     """The file of a SQLite store; None for other stores."""

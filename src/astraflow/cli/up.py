@@ -38,8 +38,6 @@ from astraflow.config import (
 )
 from astraflow.core import errors
 
-__all__ = ["up"]
-
 DRAIN_S: Final = 8
 """Default drain timeout of the workers: the user who pressed ^C waits for it."""
 OVERRUN_S: Final = 4.0

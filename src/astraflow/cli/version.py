@@ -10,8 +10,6 @@ import typer
 from astraflow import __version__
 from astraflow.cli.output import AsJson, show_json
 
-__all__ = ["version"]
-
 
 def version(
     as_json: AsJson = False,

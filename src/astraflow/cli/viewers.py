@@ -12,8 +12,6 @@ from astraflow.cli.output import plain
 from astraflow.cli.run_progress import NodeLine, RunProgress, dropped_line, log_lines
 from astraflow.core.contract.events import Event
 
-__all__ = ["JsonViewer", "LineViewer", "Viewer"]
-
 MAX_LINE_CHARS: Final = 160
 
 _TOLD: Final = frozenset(

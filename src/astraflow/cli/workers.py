@@ -14,8 +14,6 @@ from astraflow.client.blocking import Client
 from astraflow.core import errors
 from astraflow.core.contract.workers import Worker
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="List, drain and rebind workers.",
     no_args_is_help=True,

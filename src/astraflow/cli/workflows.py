@@ -16,8 +16,6 @@ from astraflow.client.blocking import Client
 from astraflow.core import errors
 from astraflow.core.contract.workflows import Workflow, WorkflowSummary
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="List, save, validate and delete workflows.",
     no_args_is_help=True,

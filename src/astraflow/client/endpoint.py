@@ -20,16 +20,6 @@ import msgspec
 
 from astraflow.core import errors
 
-__all__ = [
-    "DEFAULT_URL",
-    "ENDPOINT_FILE",
-    "Endpoint",
-    "find_endpoint",
-    "keep_endpoint",
-    "place_of",
-    "read_endpoint",
-]
-
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 ENDPOINT_FILE: Final = "endpoint.json"
 _DEFAULT_DATA_DIR: Final = "var"

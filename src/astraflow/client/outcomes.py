@@ -7,8 +7,6 @@ from typing import Any
 from astraflow.core import errors
 from astraflow.core.contract.runs import Run
 
-__all__ = ["RunFailed", "results_of"]
-
 
 class RunFailed(errors.AstraflowError):
     """The run ended, and did not succeed. `run` is how it ended."""

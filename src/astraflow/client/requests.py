@@ -61,8 +61,6 @@ from astraflow.core.contract.workflows import (
     WorkflowPage,
 )
 
-__all__ = ["ApiReply", "ApiRequest", "Definition"]
-
 Response = TypeVar("Response")
 Definition = Mapping[str, Any] | bytes
 """A workflow definition: an object, or its JSON as it is."""

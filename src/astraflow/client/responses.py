@@ -8,8 +8,6 @@ import msgspec
 
 from astraflow.core import errors
 
-__all__ = ["foreign", "no_response", "raise_problem", "unreachable"]
-
 _BY_STATUS: Final = {
     401: errors.AUTH_INVALID_TOKEN,
     403: errors.AUTH_FORBIDDEN,

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-__all__ = ["RETRY_FOR_S", "Outcome", "Retries"]
-
 Outcome = Literal["refused", "unknown", "busy"]
 
 RETRY_FOR_S: Final = 20.0

@@ -16,8 +16,6 @@ from astraflow.core import errors
 from astraflow.core.contract.events import Event
 from astraflow.core.contract.words import TERMINAL
 
-__all__ = ["PATIENCE_S", "SILENCE_S", "Cut", "EventReader", "Following"]
-
 SILENCE_S: Final = 40.0
 """The read timeout. The server sends a comment every 15 seconds: when two are missing, the connection is dead."""
 

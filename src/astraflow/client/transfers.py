@@ -10,8 +10,6 @@ from typing import Final
 
 from astraflow.core import errors
 
-__all__ = ["PIECE_BYTES", "Fetching", "aread_pieces", "read_pieces"]
-
 PIECE_BYTES: Final = 256 * 1024
 MAX_CUTS: Final = 5
 """How often a download goes on in a row without having got anything."""

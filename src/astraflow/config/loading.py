@@ -28,16 +28,6 @@ from astraflow.config.secret import OTHERS, Secret, keep, read_secret
 from astraflow.config.settings import SchedulerSettings, WorkerSettings
 from astraflow.core.security.bearer import token_text
 
-__all__ = [
-    "CONFIG_FILE",
-    "Loaded",
-    "described",
-    "keep_secret",
-    "keep_token",
-    "load_scheduler",
-    "load_worker",
-]
-
 CONFIG_FILE: Final = "astraflow.toml"
 
 _RETIRED: Final[Mapping[str, Mapping[str, str]]] = {

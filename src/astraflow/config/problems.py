@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from astraflow.core import errors
 
-__all__ = ["ConfigError"]
-
 
 class ConfigError(errors.Refused):
     """The settings cannot be used; `problems` says all that is wrong. Nothing was started."""

@@ -11,8 +11,6 @@ from astraflow.config.settings import SchedulerSettings, WorkerSettings
 from astraflow.core.protocol.limits import FENCE_RATIO
 from astraflow.core.security.keys import MIN_SECRET_BYTES
 
-__all__ = ["scheduler_rules", "worker_rules"]
-
 SHARD_LEASE_RATIO: Final = 0.58
 """Of the attempt's lease. A scheduler that was replaced may answer heartbeats for 0.6 of its shard lease, and a worker
 so answered works for 0.6 of the attempt's; both must be over when the new owner gives the attempt away, on clocks that

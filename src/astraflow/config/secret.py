@@ -11,8 +11,6 @@ from typing import Final
 
 from astraflow.config.problems import ConfigError
 
-__all__ = ["OTHERS", "Secret", "keep", "read_secret"]
-
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 """What a file with a secret must not allow to others than its owner."""
 _SECRET_BYTES: Final = 32

@@ -18,8 +18,6 @@ from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.protocol.limits import INLINE_RESULT_BYTES, MAX_PARALLEL
 from astraflow.store.store import Retention
 
-__all__ = ["DEFAULT_DATA_DIR", "SchedulerSettings", "WorkerSettings"]
-
 DEFAULT_DATA_DIR: Final = Path("var")
 """Beside the project, as the older documents have it (`var/worker_instance_id`): two folders on one machine never share
 a store by accident, and what a trial run left is gone with its folder. An installed service names its own."""

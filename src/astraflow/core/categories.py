@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-__all__ = ["Category", "RetryCategory"]
-
 RetryCategory = Literal["USER_CODE", "DATA_QUALITY", "INFRASTRUCTURE", "CONFIGURATION", "TIMEOUT"]
 """What a retry policy may name."""
 Category = Literal[RetryCategory, "CANCELLED"]

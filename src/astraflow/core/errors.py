@@ -30,21 +30,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "CATALOGUE",
-    "AstraflowError",
-    "Bug",
-    "Code",
-    "Conflict",
-    "LocalProtocolError",
-    "NotFound",
-    "OutcomeUnknown",
-    "Refused",
-    "RemoteProtocolError",
-    "StoreError",
-    "Unavailable",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Code:

@@ -10,18 +10,6 @@ from __future__ import annotations
 from hashlib import sha1
 from typing import NewType, Protocol
 
-__all__ = [
-    "FrameId",
-    "IdSource",
-    "NodeId",
-    "RunId",
-    "SessionId",
-    "TaskId",
-    "TenantId",
-    "WorkerId",
-    "uuid5",
-]
-
 RunId = NewType("RunId", str)
 NodeId = NewType("NodeId", str)
 TaskId = NewType("TaskId", str)

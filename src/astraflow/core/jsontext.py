@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["place_in", "place_of"]
-
 _BYTE: Final = re.compile(r"\(byte ([0-9]+)\)")
 _TRUNCATED: Final = "Input data was truncated"
 

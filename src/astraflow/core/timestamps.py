@@ -11,8 +11,6 @@ from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["LATEST_MS", "iso", "parse_iso"]
-
 LATEST_MS: Final = 253_402_214_399_999
 """9999-12-30T23:59:59.999Z. A day before the last of the calendar: no zone can push it over the edge."""
 

@@ -20,8 +20,6 @@ from typing import IO, Any, Final
 
 import msgspec
 
-__all__ = ["FIELDS", "JsonFormatter", "Redaction", "TextFormatter", "set_up_logging"]
-
 FIELDS: Final = (
     "tenant",
     "sender",

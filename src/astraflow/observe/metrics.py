@@ -22,8 +22,6 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector, CollectorRegistry
 
-__all__ = ["MAX_SERIES", "Counter", "Gauge", "Histogram", "Metrics", "WorkerMetrics"]
-
 MAX_SERIES: Final = 1_000
 """Label sets of one metric; a scrape of all stays well below a megabyte."""
 

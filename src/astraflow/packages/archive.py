@@ -28,8 +28,6 @@ from astraflow.packages.entries import ArchiveEntry, Limits, check_rows
 from astraflow.packages.requirements import without_unpinned
 from astraflow.packages.toc import STORED, read_rows, refuse
 
-__all__ = ["MANIFEST", "Archive", "check_archive", "check_contents", "digest_of", "unpack"]
-
 MANIFEST: Final = "manifest.json"
 CODE_FOLDERS: Final = ("", "adapters/")
 """Where a package's modules may lie: beside the manifest, or in the folder of seed 002 §3."""

@@ -19,8 +19,6 @@ from astraflow.core.workflow.manifest import Manifest
 from astraflow.packages.archive import MANIFEST, check_archive
 from astraflow.packages.entries import Limits
 
-__all__ = ["SUFFIX", "Built", "build_archive"]
-
 SUFFIX: Final = ".cwx"
 _TIME: Final = (1980, 1, 1, 0, 0, 0)
 """The earliest that a zip can say."""

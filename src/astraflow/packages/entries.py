@@ -11,8 +11,6 @@ import msgspec
 
 from astraflow.packages.toc import DirectoryRow, refuse
 
-__all__ = ["INSTALLER_NAMES", "ArchiveEntry", "Limits", "check_rows"]
-
 INSTALLER_NAMES: Final = frozenset({".venv", ".install.json"})
 """What the installer puts beside a package's files."""
 _DRIVE: Final = re.compile(r"[A-Za-z]:")

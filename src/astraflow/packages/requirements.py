@@ -15,8 +15,6 @@ from astraflow.core.workflow.manifest import Manifest
 from astraflow.core.workflow.problems import DefinitionProblem
 from astraflow.core.workflow.versions import is_specifier_set, parse_version
 
-__all__ = ["check_python", "has_hashes", "is_met", "without_unpinned"]
-
 _NAME: Final = re.compile(
     r"\s*[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:\[[A-Za-z0-9._, -]+\])?\s*", re.ASCII
 )

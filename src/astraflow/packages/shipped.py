@@ -16,8 +16,6 @@ from typing import Final
 from astraflow.core import errors
 from astraflow.packages.building import Built, build_archive
 
-__all__ = ["NAMES", "build_shipped", "find_shipped", "is_shipped"]
-
 _log: Final = logging.getLogger(__name__)
 
 NAMES: Final = ("crawlerx_playwright", "embeddings", "llm")

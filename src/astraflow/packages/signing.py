@@ -23,17 +23,6 @@ from astraflow.core import errors
 from astraflow.packages.archive import check_archive
 from astraflow.packages.building import Built
 
-__all__ = [
-    "PackageSignature",
-    "Policy",
-    "SigningKey",
-    "TrustedKeys",
-    "Verdict",
-    "judge",
-    "sign",
-    "verify",
-]
-
 Policy = Literal["off", "warn", "require"]
 MAX_SIGNATURE_CHARS: Final = 4_096
 _PURPOSE: Final = b"astraflow package signature 1\n"

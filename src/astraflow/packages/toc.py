@@ -17,8 +17,6 @@ from typing import BinaryIO, Final, NamedTuple, NoReturn
 
 from astraflow.core import errors
 
-__all__ = ["DEFLATED", "STORED", "DirectoryRow", "read_rows", "refuse"]
-
 STORED: Final = 0
 DEFLATED: Final = 8
 

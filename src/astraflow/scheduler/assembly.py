@@ -30,8 +30,6 @@ from astraflow.scheduler.writer import Reached, pass_by
 from astraflow.store.store import Store
 from astraflow.ulids import Ulids
 
-__all__ = ["assemble", "authenticator", "bootstrap_tokens"]
-
 FIRST_TENANT: Final = "default"
 FIRST_SUBJECT: Final = "bootstrap"
 KEY_ID: Final = "k1"

@@ -16,8 +16,6 @@ from astraflow.core import errors
 from astraflow.scheduler.blobs import Blobs
 from astraflow.store.store import Claim, Store
 
-__all__ = ["MARKER", "BlobLocation"]
-
 _log: Final = logging.getLogger(__name__)
 
 MARKER: Final = "site/blobs-id"

@@ -21,8 +21,6 @@ from astraflow.scheduler.shipped_packages import publish_shipped
 from astraflow.scheduler.signed_urls import UrlSigner
 from astraflow.store.store import Claim, Store
 
-__all__ = ["BlobServices", "open_blob_services"]
-
 _log: Final = logging.getLogger(__name__)
 
 TIDY_EVERY_S: Final = 3_600.0

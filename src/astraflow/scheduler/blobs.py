@@ -26,8 +26,6 @@ from astraflow.core import errors
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore
 
-__all__ = ["PIECE_BYTES", "BlobInfo", "Blobs", "Written", "open_blobs"]
-
 PIECE_BYTES: Final = 256 * 1024
 """What is handed on at once."""
 

@@ -24,8 +24,6 @@ from astraflow.core.workflow import Catalog, CatalogEntry, Miss, StaticCatalog
 from astraflow.core.workflow.manifest import Manifest
 from astraflow.core.workflow.versions import VersionKey, parse_version
 
-__all__ = ["Catalogs", "Known"]
-
 MAX_LEARNED: Final = 1_000
 """Manifests of one tenant's workers that are remembered beside the published ones; the oldest are forgotten."""
 MAX_LEARNED_BYTES: Final = 32 * 1024**2

@@ -11,8 +11,6 @@ from typing import Final
 
 from astraflow.clock import Clock
 
-__all__ = ["CONFIRM_S", "ConfirmedTime"]
-
 CONFIRM_S: Final = 3_600.0
 TOLERANCE_MS: Final = 300_000.0
 """What is no step: a clock that is slewed drifts by less in many days."""

@@ -16,8 +16,6 @@ from astraflow.core.protocol.codec import encode
 from astraflow.core.protocol.events import CloseConnection, Conn, PeerRejected, SendFrame
 from astraflow.core.protocol.wire import Envelope
 
-__all__ = ["Connection", "Connections"]
-
 _LETS_IN = frozenset({control.ACK, control.SESSION_ACCEPT})
 """What nobody gets who has not proved who he is."""
 

@@ -22,8 +22,6 @@ from astraflow.scheduler.signed_urls import DownloadGrant, UploadGrant, UrlSigne
 from astraflow.store.rows import ResourceRow
 from astraflow.store.store import Store
 
-__all__ = ["Copies", "Copy", "Key", "with_current_copy"]
-
 Key = tuple[str, str, str]
 """The tenant, the worker and the id of a resource."""
 

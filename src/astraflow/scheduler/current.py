@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from astraflow.scheduler.writer import Writer
     from astraflow.store.store import Claim
 
-__all__ = ["Current"]
-
 
 class Current:
     """The serving that is current. Only the life cycle begins and ends it."""

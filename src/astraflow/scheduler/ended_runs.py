@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from astraflow.store.rows import FactSegment, RunRow
     from astraflow.store.store import Store
 
-__all__ = ["EndedRuns", "facts_of"]
-
 CACHE_BYTES: Final = 32 * 1024**2
 """What ended runs take that are kept for the next reader, with their plans, parameters and results."""
 LARGEST_BYTES: Final = CACHE_BYTES // 2

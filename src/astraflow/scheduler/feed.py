@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from astraflow.store.store import Store
 
-__all__ = ["Feed", "Subscription"]
-
 _T = TypeVar("_T")
 
 BUFFER_BYTES: Final = 1024**2

@@ -34,14 +34,6 @@ from astraflow.store.rows import (
     RolloutRow,
 )
 
-__all__ = [
-    "install_of",
-    "install_row",
-    "resource_of",
-    "resource_row",
-    "write_fleet",
-]
-
 Told = tuple[str, int, str, RestObject]
 """An event for a tenant's stream: tenant, time, type, body."""
 

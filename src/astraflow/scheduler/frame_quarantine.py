@@ -19,8 +19,6 @@ from typing import Final
 
 from astraflow.core.protocol.wire import Envelope
 
-__all__ = ["FrameQuarantine", "Key", "key_of"]
-
 Key = tuple[str, str, str]
 """Tenant, worker and id of a frame: it keeps its id when it is sent again."""
 

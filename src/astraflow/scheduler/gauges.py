@@ -28,8 +28,6 @@ from astraflow.core.runs.facts import (
 from astraflow.observe.metrics import Metrics
 from astraflow.scheduler.current import Current
 
-__all__ = ["SchedulerGauge"]
-
 _REASONS: Final[dict[type[Fact], str]] = {
     AttemptFailed: "failed",
     AttemptLost: "lost",

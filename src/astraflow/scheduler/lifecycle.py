@@ -24,8 +24,6 @@ from astraflow.scheduler.serving import Parts, open_serving
 from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.writer import EngineFailed
 
-__all__ = ["Lifecycle"]
-
 _log: Final = logging.getLogger(__name__)
 
 CLAIM_RETRY_S: Final = 0.25

@@ -14,8 +14,6 @@ from astraflow.scheduler.current import Current
 from astraflow.scheduler.repository import Repository
 from astraflow.store.store import Store
 
-__all__ = ["Packages"]
-
 
 class Packages:
     """Versions of packages, and their way to all workers."""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from astraflow.scheduler.catalogs import Catalogs
     from astraflow.store.store import Store
 
-__all__ = ["Planned", "Plans", "plan_bytes"]
-
 INLINE_BYTES: Final = 64 * 1024
 """A larger definition is planned in a thread: it would hold heartbeats up."""
 

@@ -12,8 +12,6 @@ import msgspec
 
 from astraflow.store.rows import AuditRow
 
-__all__ = ["Refusals"]
-
 WINDOW_MS: Final = 60_000
 IN_FULL: Final = 10
 """Of one kind in one window: tenant, action and code."""

@@ -12,8 +12,6 @@ from typing import Final
 from astraflow.core import errors
 from astraflow.core.protocol.events import PeerRejected
 
-__all__ = ["RejectionLog"]
-
 _log: Final = logging.getLogger(__name__)
 
 EVERY_S: Final = 60.0

@@ -46,8 +46,6 @@ from astraflow.store.content import other_digest
 from astraflow.store.rows import PackageRow
 from astraflow.store.store import Claim, Store
 
-__all__ = ["Announce", "Repository", "Rules", "published_version"]
-
 _log: Final = logging.getLogger(__name__)
 
 PREFIX: Final = "packages"

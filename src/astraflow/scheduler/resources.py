@@ -14,8 +14,6 @@ from astraflow.scheduler.current import Current
 from astraflow.store.rows import ResourceRow
 from astraflow.store.store import Store
 
-__all__ = ["Resources"]
-
 EXPORT_TIMEOUT_S: Final = 3_600.0
 """A large file on a slow line. Who gives up the request before finds the copy there later."""
 

@@ -17,6 +17,7 @@ import msgspec
 from astraflow.core.contract.base import RestObject
 from astraflow.core.contract.events import RunReport, WorkerReport
 from astraflow.core.contract.runs import TaskError
+from astraflow.core.contract.words import RunStatus
 from astraflow.core.engine.batch import Batch, FleetChange, NumberedFact
 from astraflow.core.engine.commands import SubmitRun
 from astraflow.core.fleet.facts import Audited
@@ -36,7 +37,6 @@ from astraflow.core.runs.facts import (
     RunAccepted,
     RunFinished,
     RunStarted,
-    RunStatus,
     TaskFailure,
     encode_fact,
     width,
@@ -53,8 +53,6 @@ from astraflow.store.rows import (
     TenantEvent,
     WorkerRow,
 )
-
-__all__ = ["SEGMENT_BYTES", "RowWriter"]
 
 SEGMENT_BYTES: Final = 1024**2
 """A segment is closed when it has so many bytes, so that one row does not hold a hundred large results."""

@@ -11,24 +11,14 @@ from contextlib import aclosing
 
 from astraflow.clock import Clock
 from astraflow.core import errors
+from astraflow.core.contract.events import Event
 from astraflow.core.contract.runs import KeyHolder, Node, Run, RunWithoutNodes, WaitingFor
+from astraflow.core.contract.words import RunStatus
 from astraflow.core.engine.batch import NumberedFact
 from astraflow.core.engine.wait_reasons import Reason
 from astraflow.core.ids import NodeId
-from astraflow.core.runs.facts import (
-    CallOpened,
-    CancelRequested,
-    RunFinished,
-    RunStatus,
-)
-from astraflow.core.runs.projections import (
-    Event,
-    events_of,
-    shown_task,
-    view_head,
-    view_node,
-    view_run,
-)
+from astraflow.core.runs.facts import CallOpened, CancelRequested, RunFinished
+from astraflow.core.runs.projections import events_of, shown_task, view_head, view_node, view_run
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.timeline import concerns
 from astraflow.core.timestamps import iso
@@ -39,8 +29,6 @@ from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.plans import Plans
 from astraflow.store.rows import RunRow
 from astraflow.store.store import Store
-
-__all__ = ["RunReader"]
 
 
 class RunReader:

@@ -6,10 +6,10 @@ import msgspec
 
 from astraflow.clock import Clock
 from astraflow.core import errors
+from astraflow.core.contract.words import RunStatus
 from astraflow.core.engine.commands import CancelRun, KeepAudit, RebindRun, SubmitRun
 from astraflow.core.engine.engine import Engine
 from astraflow.core.ids import IdSource
-from astraflow.core.runs.facts import RunStatus
 from astraflow.core.workflow import check_inputs
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.plans import Plans
@@ -18,8 +18,6 @@ from astraflow.scheduler.store_timeouts import with_store_timeout
 from astraflow.scheduler.workflows import Workflows
 from astraflow.store.rows import RunRow
 from astraflow.store.store import Store
-
-__all__ = ["Runs", "Submission", "SubmittedRun"]
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,8 +25,6 @@ from astraflow.scheduler.workers import Workers
 from astraflow.scheduler.workflows import Workflows
 from astraflow.store.rows import AuditRow
 
-__all__ = ["Scheduler"]
-
 
 class Scheduler:
     """One scheduler process. Use from its loop. `run` serves; while nothing serves, the parts raise `Unavailable`."""

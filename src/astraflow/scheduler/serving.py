@@ -45,8 +45,6 @@ from astraflow.store.store import Claim, Retention, Store
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
-__all__ = ["Parts", "Serving", "open_serving"]
-
 RENEW_RATIO: Final = 0.2
 """A claim is renewed five times in its life, so that one lost renewal costs nothing."""
 

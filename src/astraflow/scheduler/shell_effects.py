@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from astraflow.scheduler.blob_services import BlobServices
     from astraflow.scheduler.catalogs import Catalogs
 
-__all__ = ["ShellEffects"]
-
 _log: Final = logging.getLogger(__name__)
 _SIGNED: Final = frozenset({SendInstall, SendExport})
 

@@ -19,8 +19,6 @@ from astraflow.packages.shipped import build_shipped, find_shipped
 if TYPE_CHECKING:
     from astraflow.scheduler.repository import Repository
 
-__all__ = ["publish_shipped"]
-
 _log: Final = logging.getLogger(__name__)
 
 

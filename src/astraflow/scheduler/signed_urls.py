@@ -16,8 +16,6 @@ import msgspec
 from astraflow.clock import Clock
 from astraflow.core import errors
 
-__all__ = ["ArchiveGrant", "DownloadGrant", "UploadGrant", "UrlGrant", "UrlSigner"]
-
 MAX_CHARS: Final = 4_096
 _MAC_BYTES: Final = 32
 

@@ -16,8 +16,6 @@ from astraflow.store.retention import cutoff_ms
 if TYPE_CHECKING:
     from astraflow.scheduler.writer import Writer
 
-__all__ = ["NOTE_MS", "PIECE_WORKERS", "forget_stale_workers"]
-
 NOTE_MS: Final = 24 * 3600 * 1000
 PIECE_WORKERS: Final = 200
 """Looked at in one sweep, the longest away first."""

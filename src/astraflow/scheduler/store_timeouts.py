@@ -13,15 +13,6 @@ from typing import Final, TypeVar
 
 from astraflow.core import errors
 
-__all__ = [
-    "STALL_TIMEOUT_S",
-    "STORE_TIMEOUT_S",
-    "Undecided",
-    "refusal",
-    "until_durable",
-    "with_store_timeout",
-]
-
 _T = TypeVar("_T")
 
 STALL_TIMEOUT_S: Final = 3.0

@@ -9,8 +9,6 @@ from astraflow.scheduler.current import Current
 from astraflow.scheduler.feed import Feed
 from astraflow.store.rows import TenantEvent
 
-__all__ = ["TenantEvents"]
-
 
 class TenantEvents:
     """Events are numbered from 1 without gaps; only committed ones are given out."""

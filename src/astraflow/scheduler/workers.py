@@ -31,9 +31,6 @@ from astraflow.core.timestamps import iso
 from astraflow.scheduler.current import Current
 from astraflow.store.rows import WorkerRow
 
-__all__ = ["Workers"]
-
-
 _packages: Final = msgspec.json.Decoder(list[InstalledPackage])
 
 

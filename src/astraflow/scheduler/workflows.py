@@ -12,8 +12,6 @@ from astraflow.scheduler.current import Current
 from astraflow.store.rows import WorkflowRow
 from astraflow.store.store import Store
 
-__all__ = ["Workflows"]
-
 
 class Workflows:
     """Saving and finding them. `keep`: how many versions of each stay."""

@@ -41,8 +41,6 @@ from astraflow.store.rows import Changes, TenantEvent
 from astraflow.store.store import Claim, Store
 from astraflow.timer import WakeupTimer
 
-__all__ = ["EngineFailed", "Reached", "Writer", "WriterGauge", "pass_by"]
-
 _log: Final = logging.getLogger(__name__)
 
 READ_BACK_S: Final = 0.5

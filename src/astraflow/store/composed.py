@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from astraflow.store.database import Database
     from astraflow.store.store import Store
 
-__all__ = ["ComposedStore"]
-
 D = TypeVar("D", bound="Database")
 
 

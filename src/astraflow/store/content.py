@@ -25,15 +25,6 @@ if TYPE_CHECKING:
         WorkflowRow,
     )
 
-__all__ = [
-    "check_changes",
-    "check_row",
-    "check_values",
-    "other_digest",
-    "refused",
-    "stale_workflow",
-]
-
 MAX_INTEGER = 2**63 - 1
 MIN_INTEGER = -(2**63)
 ACTIVE = frozenset({"queued", "running"})

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from astraflow.store.rows import Changes, Row
     from astraflow.store.store import Claim
 
-__all__ = ["Database", "RawRow", "Reader", "Transaction", "all_rows", "first_row"]
-
 Answer = TypeVar("Answer")
 R = TypeVar("R", bound="Row")
 RawRow = Any

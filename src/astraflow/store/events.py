@@ -12,8 +12,6 @@ from astraflow.store.tables import table_of
 if TYPE_CHECKING:
     from astraflow.store.database import Database
 
-__all__ = ["StoredEvents"]
-
 
 class StoredEvents:
     def __init__(self, database: Database) -> None:

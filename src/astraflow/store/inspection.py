@@ -6,8 +6,6 @@ import msgspec
 
 from astraflow.store.store import Usage
 
-__all__ = ["Condition"]
-
 
 class Condition(msgspec.Struct, frozen=True):
     """What is known of a store. `usage` is None while its schema is another one than ours."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from astraflow.store.database import RawRow, Transaction
     from astraflow.store.rows import Changes
 
-__all__ = ["MemoryDatabase", "MemoryStore"]
-
 Answer = TypeVar("Answer")
 
 

@@ -29,8 +29,6 @@ from astraflow.store.rows import (
 )
 from astraflow.store.statements import load_migrations
 
-__all__ = ["CHANGES", "READS"]
-
 Values = dict[str, Any]
 SCHEMA_VERSION = len(load_migrations("sqlite"))
 _RUNS = ("created_at", "run_id")

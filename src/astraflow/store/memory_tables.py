@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from astraflow.store.rows import Changes
 
-__all__ = ["MemoryTables"]
-
 R = TypeVar("R", bound=Row)
 
 

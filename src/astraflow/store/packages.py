@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from astraflow.store.rows import Row
     from astraflow.store.store import Claim
 
-__all__ = ["StoredPackages"]
-
 
 class StoredPackages:
     """What holds for all workers of a tenant, or for the whole site."""

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from astraflow.store.postgres_connection import Connection
     from astraflow.store.rows import Changes, Row
 
-__all__ = ["GONE_S", "PostgresDatabase", "PostgresShard", "PostgresStore"]
-
 TTL_S = 8.0
 """How long the claim of an owner that does not answer keeps others out; renew it several times within."""
 GONE_S = 2.5

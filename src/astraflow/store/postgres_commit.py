@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from astraflow.store.store import Claim
     from astraflow.store.tables import SqlType
 
-__all__ = ["CommitStatement", "CommitStatements"]
-
 _ARRAYS: dict[SqlType, str] = {
     "text": "text[]",
     "integer": "bigint[]",

@@ -18,17 +18,6 @@ if TYPE_CHECKING:
 
     from astraflow.store.statements import Statements
 
-__all__ = [
-    "Connection",
-    "check_session",
-    "connect",
-    "disconnect",
-    "make_pool",
-    "migrate",
-    "read_errors",
-    "write_errors",
-]
-
 CONNECT_TIMEOUT_S = 5.0
 STATEMENT_TIMEOUT_S = 10.0
 """The server cancels a statement after this timeout and says so: nothing was written."""

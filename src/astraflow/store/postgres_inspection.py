@@ -9,8 +9,6 @@ from astraflow.store.postgres_connection import check_session, connect, disconne
 from astraflow.store.statements import Statements, load_migrations
 from astraflow.store.store import Usage
 
-__all__ = ["inspect_database"]
-
 
 async def inspect_database(url: str) -> Condition:
     """What is there; version 0 when a scheduler has yet to make it.

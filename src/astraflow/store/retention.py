@@ -9,23 +9,6 @@ if TYPE_CHECKING:
 
     from astraflow.store.store import Retention
 
-__all__ = [
-    "COPY_MS",
-    "INTENT_MS",
-    "KEY_MS",
-    "PIECE_BYTES",
-    "PIECE_ROWS",
-    "PIECE_RUNS",
-    "PIECE_SEGMENTS",
-    "RESOURCE_MS",
-    "ROLLOUT_MS",
-    "Finished",
-    "Span",
-    "beyond",
-    "cutoff_ms",
-    "pick",
-]
-
 PIECE_RUNS = 200
 """Runs removed by one sweep: some ten milliseconds of the writer."""
 PIECE_BYTES = 8 * 1024**2

@@ -14,33 +14,7 @@ from typing import ClassVar, Literal
 
 import msgspec
 
-from astraflow.core.runs.facts import RunStatus
-
-__all__ = [
-    "ENDED_INTENTS",
-    "ENDED_RESOURCES",
-    "ENDED_ROLLOUTS",
-    "ActiveRow",
-    "AffinityRow",
-    "AuditRow",
-    "Changes",
-    "FactSegment",
-    "InstallIntentRow",
-    "PackageRow",
-    "PlanRow",
-    "ResourceRow",
-    "RolloutRow",
-    "Row",
-    "RunChange",
-    "RunRow",
-    "SiteRow",
-    "SubmissionRow",
-    "TenantEvent",
-    "WorkerRow",
-    "WorkflowRow",
-    "WriteMode",
-    "submissions_of",
-]
+from astraflow.core.contract.words import RunStatus
 
 ENDED_RESOURCES = frozenset({"evicted", "released"})
 ENDED_INTENTS = frozenset({"installed", "failed", "removed"})

@@ -12,10 +12,8 @@ from astraflow.store.tables import table_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from astraflow.core.runs.facts import RunStatus
+    from astraflow.core.contract.words import RunStatus
     from astraflow.store.database import Database, RawRow
-
-__all__ = ["FIRST_PAGE", "StoredRuns"]
 
 FIRST_PAGE = (MAX_INTEGER, "")
 """Beyond every (time, id): the place before the first row of a list that begins with the newest."""

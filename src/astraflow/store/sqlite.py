@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from astraflow.store.database import RawRow, Transaction
     from astraflow.store.rows import Changes
 
-__all__ = ["SqliteDatabase", "SqliteStore"]
-
 READERS = 2
 """A long read (a history) beside short ones; more only compete for the interpreter."""
 SHARD = 0

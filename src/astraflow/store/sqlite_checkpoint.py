@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from astraflow.store.statements import Statements
 
-__all__ = ["Checkpointer"]
-
 LOG_PAGES = 2_000
 """Pages in the log, by estimate, before they are copied: 8 MiB, so that a page written often is copied once."""
 PAGE_BYTES = 4_096

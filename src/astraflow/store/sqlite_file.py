@@ -19,16 +19,6 @@ if TYPE_CHECKING:
 
     from astraflow.store.statements import Statements
 
-__all__ = [
-    "MEMORY",
-    "FileLock",
-    "connect_copier",
-    "connect_reader",
-    "connect_writer",
-    "file_errors",
-    "store_error",
-]
-
 MEMORY = ":memory:"
 APPLICATION_ID = int.from_bytes(b"AstF")
 BUSY_TIMEOUT_S = 5.0

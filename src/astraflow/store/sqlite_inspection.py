@@ -16,8 +16,6 @@ from astraflow.store.sqlite_file import APPLICATION_ID, connect_reader, file_err
 from astraflow.store.statements import Statements, load_migrations
 from astraflow.store.store import Usage
 
-__all__ = ["check_file", "inspect_file"]
-
 MAX_PROBLEMS: Final = 100
 """A file that is damaged in more places is damaged."""
 

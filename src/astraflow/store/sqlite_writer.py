@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from astraflow.store.statements import Statements
     from astraflow.store.store import Claim
 
-__all__ = ["SqliteTransaction", "SqliteWriter"]
-
 Answer = TypeVar("Answer")
 _values = msgspec.structs.astuple
 SPARE_PAGES = 4_096

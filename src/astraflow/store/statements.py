@@ -26,8 +26,6 @@ from astraflow.store.tables import REMOVED, Table, table_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Dialect", "Migration", "Statement", "Statements", "load_migrations", "load_queries"]
-
 Dialect = Literal["sqlite", "postgres"]
 
 COLUMN_TYPES: dict[Dialect, dict[str, str]] = {

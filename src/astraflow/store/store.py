@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from astraflow.core.errors import OutcomeUnknown
-from astraflow.core.runs.facts import RunStatus
+from astraflow.core.contract.words import RunStatus
 from astraflow.store.rows import (
     ActiveRow,
     AffinityRow,
@@ -36,8 +35,6 @@ from astraflow.store.rows import (
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-
-__all__ = ["Claim", "OutcomeUnknown", "Retention", "Store", "Swept", "Usage"]
 
 
 class Claim(msgspec.Struct, frozen=True):

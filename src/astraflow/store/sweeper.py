@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from astraflow.store.database import Database, Reader, Transaction
     from astraflow.store.store import Claim, Retention
 
-__all__ = ["Sweeper"]
-
 
 class Sweeper:
     def __init__(self, database: Database) -> None:

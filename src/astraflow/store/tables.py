@@ -14,8 +14,6 @@ from astraflow.store.rows import Changes, Row
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["REMOVED", "WRITTEN", "SqlType", "Table", "keys_to_remove", "table_of"]
-
 SqlType = Literal["text", "integer", "boolean", "bytes"]
 R = TypeVar("R", bound=Row)
 

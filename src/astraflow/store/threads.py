@@ -16,8 +16,6 @@ from astraflow.core.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CallQueue", "CallThread"]
-
 Owned = TypeVar("Owned")
 Answer = TypeVar("Answer")
 

@@ -11,8 +11,6 @@ from astraflow.store.rows import AffinityRow, InstallIntentRow, ResourceRow, Wor
 if TYPE_CHECKING:
     from astraflow.store.database import Database
 
-__all__ = ["StoredWorkers"]
-
 _FIRST_PAGE = (MAX_INTEGER, "", "")
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from astraflow.store.database import Database, Transaction
     from astraflow.store.store import Claim
 
-__all__ = ["StoredWorkflows"]
-
 
 class StoredWorkflows:
     """All versions of each workflow; the table `workflows` holds the newest, which a save is compared with."""

@@ -7,8 +7,6 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from astraflow.core import errors
 
-__all__ = ["Origin", "Schedulers", "absolute_url", "http_origin", "shown_url"]
-
 Origin = Callable[[], str]
 """Where the scheduler answers HTTP that the worker is connected to now."""
 

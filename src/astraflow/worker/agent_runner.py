@@ -36,8 +36,6 @@ from astraflow.timer import WakeupTimer
 from astraflow.worker.addresses import Schedulers
 from astraflow.worker.socket import Listener, Socket
 
-__all__ = ["AgentRunner", "Connect", "Hosts"]
-
 _log: Final = logging.getLogger(__name__)
 
 Connect = Callable[[str, Listener], Awaitable[Socket]]

@@ -18,8 +18,6 @@ from typing import Final
 
 from astraflow.core import errors
 
-__all__ = ["INSTANCE_FILE", "DataFolder"]
-
 INSTANCE_FILE: Final = "worker_instance_id"
 INCARNATION_FILE: Final = "worker_incarnation"
 LOCK_FILE: Final = "worker.lock"

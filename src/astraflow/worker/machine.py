@@ -7,8 +7,6 @@ from pathlib import Path
 
 from astraflow.core.protocol import control
 
-__all__ = ["Machine"]
-
 
 class Machine:
     """Reads kernel statistics. One object per worker: CPU usage is measured since the last reading."""

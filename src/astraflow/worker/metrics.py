@@ -17,8 +17,6 @@ from astraflow.core.protocol import control, limits
 from astraflow.observe.metrics import WorkerMetrics
 from astraflow.worker.hosts import HostPool
 
-__all__ = ["count_heartbeat", "serve_metrics", "watch_attempts", "watch_resources"]
-
 READ_TIMEOUT_S: Final = 5.0
 MAX_HEAD_BYTES: Final = 8 * 1024
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"

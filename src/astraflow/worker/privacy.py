@@ -11,8 +11,6 @@ import os
 import sys
 from typing import Final
 
-__all__ = ["hide_secrets"]
-
 _PR_SET_DUMPABLE: Final = 4
 _SECRETS: Final = ("ASTRA_WORKER_AUTH_TOKEN",)
 

@@ -47,8 +47,6 @@ from astraflow.worker.resources.copies import CopyFetcher
 from astraflow.worker.resources.files import empty_trash
 from astraflow.worker.socket import connect
 
-__all__ = ["run_worker"]
-
 _log: Final = logging.getLogger(__name__)
 
 DEFAULT_RUNTIMES: Final = ("python",)

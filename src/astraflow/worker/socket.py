@@ -24,8 +24,6 @@ from picows import (
 
 from astraflow.core.protocol import limits
 
-__all__ = ["Connect", "Listener", "Socket", "connect"]
-
 SUBPROTOCOL: Final = "astraflow.v2"
 CONNECT_TIMEOUT_S: Final = 10.0
 CLOSE_WAIT_S: Final = 2.0

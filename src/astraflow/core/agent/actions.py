@@ -7,19 +7,6 @@ import msgspec
 from astraflow.core.protocol.business import Dispatch, NextResponse
 from astraflow.core.protocol.wire import Envelope
 
-__all__ = [
-    "Action",
-    "Close",
-    "Exit",
-    "ForwardAnswer",
-    "HandUp",
-    "InterruptAttempt",
-    "KillAttempt",
-    "OpenConnection",
-    "StartAttempt",
-    "Warn",
-]
-
 
 class _Action(msgspec.Struct, frozen=True):
     """The base of all actions."""

@@ -56,8 +56,6 @@ from astraflow.core.protocol.worker_session import WorkerSession
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Agent", "RegisterOffer"]
-
 TIMEOUT_GRACE_S = 0.0
 DRAIN_GRACE_S = 0.0
 

@@ -22,8 +22,6 @@ from astraflow.core.protocol.business import Dispatch, ExecError, NextRequest, R
 from astraflow.core.protocol.limits import FENCE_RATIO
 from astraflow.core.protocol.wire import AttemptRef
 
-__all__ = ["HeldAttempt", "HeldAttempts", "fence_of"]
-
 REMEMBERED_TASKS: Final = 100_000
 """Tasks whose highest attempt is remembered; the oldest are forgotten. A frame cannot be older than its lease."""
 

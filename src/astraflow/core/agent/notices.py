@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from astraflow.core.protocol.wire import Wire
     from astraflow.core.protocol.worker_session import WorkerSession
 
-__all__ = ["Notices"]
-
 
 class _Notice:
     __slots__ = ("corr", "frame_id", "frame_type", "payload")

@@ -7,28 +7,6 @@ from typing import Annotated, Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import Meta
 
-__all__ = [
-    "DEFAULT_LIMIT",
-    "MAX_CURSOR_CHARS",
-    "MAX_ID_CHARS",
-    "MAX_LIMIT",
-    "OBJECT",
-    "Count",
-    "Id",
-    "JsonObject",
-    "NoQuery",
-    "Page",
-    "PageQuery",
-    "Positive",
-    "Query",
-    "RequestBody",
-    "RestObject",
-    "Timestamp",
-    "doc",
-    "no_items",
-    "no_text",
-]
-
 MAX_ID_CHARS: Final = 256
 MAX_CURSOR_CHARS: Final = 2_048
 """The position of a resource holds its id and the id of its worker."""

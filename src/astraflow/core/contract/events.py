@@ -15,31 +15,6 @@ from astraflow.core.contract.base import Count, JsonObject, Query, RestObject, T
 from astraflow.core.contract.runs import Artifact, Run, TaskError, WaitingFor
 from astraflow.core.contract.words import NodeStatus, ResourceState, RunStatus, WorkerStatus
 
-__all__ = [
-    "RUN_EVENTS",
-    "STREAM_EVENTS",
-    "TENANT_EVENTS",
-    "ArtifactReady",
-    "ArtifactRemoved",
-    "Event",
-    "EventScope",
-    "FollowEvents",
-    "NodeBody",
-    "NodeFailure",
-    "NodeOutput",
-    "NodeResult",
-    "NodeState",
-    "PackageReport",
-    "RemovedArtifact",
-    "ResourceReport",
-    "RunReport",
-    "RunStatusChange",
-    "StreamEnd",
-    "StreamMessage",
-    "StreamReset",
-    "WorkerReport",
-]
-
 
 class EventScope(RestObject, frozen=True, kw_only=True):
     """What an event is about, for filters."""

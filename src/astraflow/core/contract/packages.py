@@ -22,26 +22,6 @@ from astraflow.core.contract.base import (
 )
 from astraflow.core.contract.words import RolloutState
 
-__all__ = [
-    "ActivateRequest",
-    "ActiveVersion",
-    "FetchArchive",
-    "ListNodeTypes",
-    "ListPackages",
-    "NodePackage",
-    "NodeType",
-    "NodeTypePage",
-    "Package",
-    "PackagePage",
-    "PackageSummary",
-    "PackageVersion",
-    "Rollout",
-    "RolloutPage",
-    "RolloutRequest",
-    "ShowNodeType",
-    "YankRequest",
-]
-
 
 class PackageHead(RestObject, frozen=True, kw_only=True):
     """A published package without its versions."""

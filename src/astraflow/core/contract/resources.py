@@ -18,17 +18,6 @@ from astraflow.core.contract.base import (
 )
 from astraflow.core.contract.words import ResourceState
 
-__all__ = [
-    "ArtifactLink",
-    "DownloadArtifact",
-    "Extension",
-    "ListResources",
-    "OfWorker",
-    "Resource",
-    "ResourcePage",
-    "Uploaded",
-]
-
 MAX_TTL_S: Final = 366 * 86_400
 
 

@@ -32,34 +32,6 @@ from astraflow.core.contract.words import (
     WaitKind,
 )
 
-__all__ = [
-    "MAX_KEY_CHARS",
-    "Accepted",
-    "Artifact",
-    "ArtifactPage",
-    "Attempt",
-    "KeyHolder",
-    "ListLogs",
-    "ListRuns",
-    "LogLine",
-    "LogPage",
-    "Node",
-    "NodeDetail",
-    "RebindRequest",
-    "Rebound",
-    "Run",
-    "RunHead",
-    "RunOfDefinition",
-    "RunOfWorkflow",
-    "RunPage",
-    "RunRequest",
-    "RunSummary",
-    "RunWithoutNodes",
-    "ShowRun",
-    "TaskError",
-    "WaitingFor",
-]
-
 MAX_KEY_CHARS: Final = 255
 """Of an idempotency key."""
 

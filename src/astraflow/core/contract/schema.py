@@ -17,8 +17,6 @@ from astraflow.core.contract.events import (
 )
 from astraflow.core.contract.runs import Run
 
-__all__ = ["RUN_STREAM", "TENANT_STREAM", "components", "example_of", "parameters", "ref"]
-
 Schema = dict[str, Any]
 
 RUN_STREAM: Final = "RunStreamEvent"

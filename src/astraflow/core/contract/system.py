@@ -15,8 +15,6 @@ from astraflow.core.contract.base import (
 )
 from astraflow.core.security.policy import Role
 
-__all__ = ["AuditEntry", "AuditPage", "ListAudit", "Me", "Problem", "ProblemItem", "Status"]
-
 
 class Me(RestObject, frozen=True, kw_only=True):
     """Whose token it is."""

@@ -4,17 +4,6 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-__all__ = [
-    "TERMINAL",
-    "AttemptStatus",
-    "NodeStatus",
-    "ResourceState",
-    "RolloutState",
-    "RunStatus",
-    "WaitKind",
-    "WorkerStatus",
-]
-
 RunStatus = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 NodeStatus = Literal[
     "pending",

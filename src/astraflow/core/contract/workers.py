@@ -17,23 +17,6 @@ from astraflow.core.contract.base import (
 )
 from astraflow.core.contract.words import WorkerStatus
 
-__all__ = [
-    "MAX_DRAIN_MS",
-    "Command",
-    "CommandAccepted",
-    "Drain",
-    "InstallPackage",
-    "InstalledPackage",
-    "ListWorkers",
-    "Rebind",
-    "Undrain",
-    "UninstallPackage",
-    "Worker",
-    "WorkerCommand",
-    "WorkerPage",
-]
-
-
 MAX_DRAIN_MS: Final = 7 * 86_400_000
 """The longest deadline that `control.drain` can carry. The protocol has the same number, and a test compares them: a
 client does not load the protocol."""

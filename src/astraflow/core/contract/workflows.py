@@ -17,17 +17,6 @@ from astraflow.core.contract.base import (
 )
 from astraflow.core.contract.runs import RunRequest
 
-__all__ = [
-    "Definition",
-    "ListWorkflows",
-    "SaveWorkflow",
-    "ShowWorkflow",
-    "Validity",
-    "Workflow",
-    "WorkflowPage",
-    "WorkflowSummary",
-]
-
 
 class Definition(RestObject, frozen=True, kw_only=True):
     """A workflow: `schemas/workflow.schema.json` is its exact form. It is stored and returned byte for byte."""

@@ -15,8 +15,6 @@ from astraflow.core.runs.facts import TaskFailure
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.workflow.plan import ResourceRefValue, bind, find_resource_refs
 
-__all__ = ["Demand", "bound_parameters", "conflict_of", "demand_of", "lock_of", "refs_of"]
-
 
 class Demand(msgspec.Struct, frozen=True, gc=False):
     """The requirements of a task, as far as they decide where it can go."""

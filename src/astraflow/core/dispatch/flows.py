@@ -9,9 +9,6 @@ from astraflow.core.dispatch.demand import Demand
 from astraflow.core.dispatch.ranking import RankNode
 from astraflow.core.workflow.plan import AffinityHint
 
-__all__ = ["Entry", "Line", "Lock", "Pool", "RunFlow", "Share", "TenantFlow"]
-
-
 Lock = tuple[str, str | None]
 """A concurrency key that a task needs, and the chain that lends it, if one does."""
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-__all__ = ["KeyTable"]
-
 
 class KeyTable:
     """Who holds which key."""

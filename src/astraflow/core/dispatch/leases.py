@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush, heapreplace
 
-__all__ = ["AttemptLease", "LeaseTable"]
-
 
 class AttemptLease:
     """The claim of one worker on one attempt."""

@@ -19,8 +19,6 @@ from astraflow.core.dispatch.demand import Demand
 from astraflow.core.fleet.workers import WorkerEntry, WorkerTable
 from astraflow.core.runs.facts import WaitReason
 
-__all__ = ["LOOKED_AT", "NoPlace", "choose", "find_place", "is_offered", "offers"]
-
 LOOKED_AT: Final = 8
 """How many fitting free workers are compared by load; two already avoid most bad choices."""
 

@@ -28,8 +28,6 @@ from astraflow.core.dispatch.flows import Entry, Line, Lock, Pool, RunFlow, Shar
 from astraflow.core.dispatch.ranking import Rank, RankNode
 from astraflow.core.workflow.plan import AffinityHint
 
-__all__ = ["Entry", "ReadyQueue"]
-
 
 class ReadyQueue:
     """All tasks that may be placed, or may be after a delay."""

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from heapq import heappop, heappush, heapreplace
 from typing import Any
 
-__all__ = ["Rank", "RankNode"]
-
 Rank = tuple[float, ...]
 """What comes first has the smallest."""
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 from astraflow.core.runs.run import RunRecord
 
-__all__ = ["ActiveRuns", "split_task_id"]
-
 
 def split_task_id(task_id: str) -> tuple[str, int] | None:
     """The run and the place of a task, or None if it is not one of our ids."""

@@ -9,8 +9,6 @@ from astraflow.core.engine.effects import Effect
 from astraflow.core.fleet.facts import FleetFact
 from astraflow.core.runs.facts import Fact
 
-__all__ = ["Batch", "FleetChange", "NumberedFact"]
-
 
 class NumberedFact(msgspec.Struct, frozen=True, gc=False):
     """A fact with the number of its first event: 1, 2, … without gaps over the life of a run."""

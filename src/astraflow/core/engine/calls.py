@@ -18,8 +18,6 @@ from astraflow.core.runs.states import Failed, Succeeded
 if TYPE_CHECKING:
     from astraflow.core.engine.view import View
 
-__all__ = ["answer_call", "answer_ended_calls", "lend_slot", "lenders_of", "refuse_call"]
-
 
 def lenders_of(run: RunRecord, task: int) -> list[str]:
     """The ids of the tasks that wait for this one: those it was called by, directly or not."""

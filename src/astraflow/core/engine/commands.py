@@ -16,27 +16,6 @@ from astraflow.core.fleet.workers import DrainIntent
 from astraflow.core.runs.accept import ReusedResults
 from astraflow.core.workflow.plan import Plan
 
-__all__ = [
-    "ActivateVersion",
-    "CancelRun",
-    "CloseResource",
-    "DrainWorker",
-    "ExportResource",
-    "ExtendResource",
-    "ForgetWorker",
-    "KeepAudit",
-    "NoteCopy",
-    "OperatorCommand",
-    "RebindRun",
-    "RebindWorker",
-    "RequestInstall",
-    "RequestRemoval",
-    "RollBack",
-    "StartRollout",
-    "SubmitRun",
-    "UndrainWorker",
-]
-
 
 class SubmitRun(msgspec.Struct, frozen=True):
     """A run to accept. `token` is whatever the shell needs to find its caller again.

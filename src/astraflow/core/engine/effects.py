@@ -15,24 +15,6 @@ from astraflow.core.fleet.workers import DrainIntent
 from astraflow.core.protocol.business import Dispatch, ExecCancel, NextResponse
 from astraflow.core.protocol.wire import Wire
 
-__all__ = [
-    "AcceptSession",
-    "Activated",
-    "AskWorker",
-    "CommitFrame",
-    "CopyFailed",
-    "Effect",
-    "LearnManifest",
-    "ReplyToCaller",
-    "SendDispatch",
-    "SendDrain",
-    "SendExport",
-    "SendInstall",
-    "SendNextResponse",
-    "SendStop",
-    "ShellEffect",
-]
-
 
 class Effect(msgspec.Struct, frozen=True):
     """The base of what is done after the commit."""

@@ -122,8 +122,6 @@ from astraflow.core.workflow.plan import Plan
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["Engine", "InputFailed", "SessionFailed", "earliest"]
-
 _COMMANDS: Final[Mapping[type[OperatorCommand], Callable[[View, Any], None]]] = {
     ActivateVersion: activate_version,
     CloseResource: close_resource,

@@ -12,8 +12,6 @@ from astraflow.core.runs.accept import accept
 from astraflow.core.runs.commands import Cancel
 from astraflow.core.runs.facts import RunAccepted
 
-__all__ = ["cancel_run", "submit_run"]
-
 
 def submit_run(view: View, request: SubmitRun) -> None:
     """Accept the run, or answer a repeated submission with the run that it made (P3)."""

@@ -40,17 +40,6 @@ if TYPE_CHECKING:
     from astraflow.core.engine.view import View
     from astraflow.core.protocol.gateway import Gateway
 
-__all__ = [
-    "drain_worker",
-    "forget_worker",
-    "install_on_worker",
-    "rebind_run",
-    "rebind_worker",
-    "remove_from_worker",
-    "send_drain_intent",
-    "undrain_worker",
-]
-
 
 def drain_worker(view: View, command: DrainWorker) -> None:
     """Raises: NotFound."""

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from astraflow.core.protocol.limits import FENCE_RATIO
 
-__all__ = ["Ownership"]
-
 
 class Ownership:
     """The claim of one scheduler on its shard."""

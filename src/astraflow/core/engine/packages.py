@@ -40,18 +40,6 @@ from astraflow.core.runs.commands import Fail
 from astraflow.core.runs.facts import TaskFailure, WaitReason
 from astraflow.core.workflow.versions import parse_version
 
-__all__ = [
-    "INSTALLS",
-    "install_for",
-    "on_install_due",
-    "on_package_event",
-    "reconcile_packages",
-    "request_install",
-    "request_removal",
-    "spread",
-    "why_no_package",
-]
-
 INSTALLS = "pkg.install"
 """The feature of a worker that installs what it is told to."""
 ON_DEMAND = "demand"

@@ -6,8 +6,6 @@ from astraflow.core.dispatch.demand import Demand
 from astraflow.core.runs.facts import TaskFailure
 from astraflow.core.runs.run import RunRecord
 
-__all__ = ["PlacementNotes"]
-
 
 class PlacementNotes:
     """Bindings (the worker that a run last used for a package), watched pins, and what is left to do."""

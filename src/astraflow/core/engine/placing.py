@@ -8,8 +8,8 @@ import msgspec
 
 from astraflow.core.dispatch import AttemptLease, NoPlace, choose
 from astraflow.core.dispatch.demand import Demand, bound_parameters, refs_of
+from astraflow.core.dispatch.flows import Entry
 from astraflow.core.dispatch.placement import find_place, is_offered
-from astraflow.core.dispatch.queue import Entry
 from astraflow.core.engine.calls import lenders_of
 from astraflow.core.engine.effects import SendDispatch
 from astraflow.core.engine.packages import install_for, spread, why_no_package
@@ -25,8 +25,6 @@ from astraflow.core.runs.commands import Wait
 from astraflow.core.runs.facts import WaitReason
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.workflow.plan import ResourceRefValue
-
-__all__ = ["place", "record_wait_reasons", "why_no_place"]
 
 PLACE_BUDGET = 2_000
 """How many tasks are looked at in one turn; then others have theirs: sessions, heartbeats, the API."""

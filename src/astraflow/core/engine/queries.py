@@ -11,8 +11,6 @@ from astraflow.core.fleet.installs import InstallIntent
 from astraflow.core.fleet.workers import WorkerEntry
 from astraflow.core.runs.run import RunRecord
 
-__all__ = ["Queries"]
-
 
 class Queries:
     """One engine, as shells see it."""

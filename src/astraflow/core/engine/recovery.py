@@ -20,8 +20,6 @@ from astraflow.core.runs.states import Leased, Running, Stopping
 from astraflow.core.runs.transitions import replay
 from astraflow.core.workflow.plan import Plan
 
-__all__ = ["restore_run"]
-
 
 def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> RunRecord:
     """Fold the facts of one active run and go on with its tasks where they stand."""

@@ -25,8 +25,6 @@ from astraflow.core.runs.commands import Call, Progress, Refuse, Report
 from astraflow.core.runs.facts import NO_METADATA, ArtifactRef, Chunk, TaskFailure
 from astraflow.core.runs.run import RunRecord
 
-__all__ = ["on_delivered", "on_refused"]
-
 _DECISIVE: Final = frozenset({business.RESULT, business.EXEC_ERROR, business.NEXT_REQUEST})
 """What an attempt cannot go on without: its outcome, or a call that it waits for."""
 

@@ -38,28 +38,6 @@ from astraflow.core.runs.run import RunRecord
 from astraflow.core.timestamps import iso, parse_iso
 from astraflow.core.workflow.plan import ResourceRefValue
 
-__all__ = [
-    "UNHEARD",
-    "check_refs",
-    "close_resource",
-    "close_unlisted",
-    "copies_for",
-    "export_resource",
-    "extend_resource",
-    "list_artifacts",
-    "lose_pinned",
-    "lose_resources",
-    "lose_sticky",
-    "lost_ref",
-    "note_copy",
-    "on_cleanup_due",
-    "on_resource_event",
-    "rebuilds",
-    "resend_cleanups",
-    "take_over_boot",
-]
-
-
 UNHEARD: Final = 0
 """The incarnation of a worker that has never registered here: a scheduler that has just started is no reason to believe
 that the worker has, too."""

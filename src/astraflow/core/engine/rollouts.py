@@ -27,8 +27,6 @@ from astraflow.core.fleet.rollouts import (
 from astraflow.core.fleet.versions import VersionActivated
 from astraflow.core.fleet.workers import WorkerEntry
 
-__all__ = ["activate_version", "on_rollout_due", "roll_back", "start_rollout", "watch_rollouts"]
-
 LOOK_EVERY_S: Final = 1.0
 
 

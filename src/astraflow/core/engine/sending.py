@@ -28,8 +28,6 @@ from astraflow.core.protocol import business
 from astraflow.core.protocol.gateway import Gateway
 from astraflow.core.runs.commands import Refuse
 
-__all__ = ["Sending"]
-
 _Unsent = SendNextResponse | AskWorker | SendInstall | SendExport
 
 

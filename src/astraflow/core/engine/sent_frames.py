@@ -6,8 +6,6 @@ from collections import deque
 
 from astraflow.core.dispatch import AttemptLease
 
-__all__ = ["SentFrames"]
-
 
 class SentFrames:
     """Which attempt a frame is about, and until when a dispatch may be acknowledged (monotonic)."""

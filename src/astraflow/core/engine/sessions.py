@@ -50,15 +50,6 @@ from astraflow.core.runs.commands import Lose, Start
 from astraflow.core.runs.consequences import StopAttempt
 from astraflow.core.runs.states import Stopping
 
-__all__ = [
-    "offer_of",
-    "on_acked",
-    "on_heartbeat",
-    "on_missed",
-    "on_register",
-    "on_session_ended",
-]
-
 INSTALLED = "installed"
 
 

@@ -17,8 +17,6 @@ from astraflow.core.protocol.limits import (
     PRESSED_MEM_PCT,
 )
 
-__all__ = ["EngineSettings", "Pressure"]
-
 
 class Pressure(msgspec.Struct, frozen=True):
     """Shares of a worker's memory and disk that are in use, in percent."""

@@ -11,8 +11,6 @@ from typing import Final
 
 from astraflow.core import errors
 
-__all__ = ["MAX_BYTES", "Submissions"]
-
 MAX_BYTES: Final = 32 * 1024**2
 KEY_BYTES: Final = 600
 """What a submission takes, beside its key."""

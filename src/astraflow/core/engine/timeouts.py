@@ -37,16 +37,6 @@ from astraflow.core.runs.commands import (
     Withdraw,
 )
 
-__all__ = [
-    "expire_affinities",
-    "expire_leases",
-    "lose_link",
-    "notice_links",
-    "on_timer",
-    "take_back_unsent",
-    "withdraw_unacked",
-]
-
 
 def expire_leases(view: View) -> None:
     """Give up the attempts whose leases have run out."""

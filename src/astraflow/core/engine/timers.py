@@ -15,19 +15,6 @@ import msgspec
 from astraflow.core.dispatch.demand import Demand
 from astraflow.core.fleet.installs import InstallKey
 
-__all__ = [
-    "CallDue",
-    "CleanupDue",
-    "DeadlineDue",
-    "InstallDue",
-    "PinDue",
-    "RolloutDue",
-    "StopDue",
-    "TimeoutDue",
-    "Timer",
-    "Timers",
-]
-
 
 class Timer(msgspec.Struct, frozen=True):
     """The base of all timers."""

@@ -61,9 +61,6 @@ from astraflow.core.workflow.plan import AffinityHint, ResourceRefValue
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["View", "key_key", "offer_key", "package_key", "worker_key"]
-
-
 _R = TypeVar("_R")
 
 

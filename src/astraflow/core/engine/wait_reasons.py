@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import msgspec
 
+from astraflow.core.contract.words import WaitKind
 from astraflow.core.dispatch.demand import Demand
-from astraflow.core.dispatch.queue import Entry
+from astraflow.core.dispatch.flows import Entry
 from astraflow.core.engine.calls import lenders_of
 from astraflow.core.engine.placing import why_no_place
 from astraflow.core.engine.view import View
-from astraflow.core.runs.facts import WaitKind
 from astraflow.core.runs.retry import DISPATCH_TRIES, LOSS_BUDGET
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Backoff, Lost
-
-__all__ = ["Reason", "Reasons"]
 
 
 class Reason(msgspec.Struct, frozen=True):

@@ -18,18 +18,6 @@ from typing import Final, Literal
 
 from astraflow.core.fleet.facts import ABSENT, FleetFact, Table, find_move, rows
 
-__all__ = [
-    "AffinityAcquired",
-    "AffinityExpected",
-    "AffinityFact",
-    "AffinityRecord",
-    "AffinityReleased",
-    "AffinityRevived",
-    "AffinityStale",
-    "AffinityTable",
-]
-
-
 # -- facts ---------------------------------------------------------------------------------------
 
 

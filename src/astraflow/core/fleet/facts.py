@@ -9,8 +9,6 @@ import msgspec
 
 from astraflow.core.errors import INTERNAL, Bug
 
-__all__ = ["ABSENT", "Audited", "FleetFact", "Move", "NoTransition", "Table", "find_move", "rows"]
-
 
 class FleetFact(msgspec.Struct, frozen=True):
     """The base of all facts about workers and what they keep. `at`: wall clock, milliseconds."""

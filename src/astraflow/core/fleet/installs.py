@@ -14,26 +14,6 @@ import msgspec
 
 from astraflow.core.fleet.facts import ABSENT, FleetFact, Table, find_move, rows
 
-__all__ = [
-    "INSTALL_TRIES",
-    "InstallAdvanced",
-    "InstallConfirmed",
-    "InstallFact",
-    "InstallFailed",
-    "InstallForgotten",
-    "InstallIntent",
-    "InstallKey",
-    "InstallProblem",
-    "InstallReopened",
-    "InstallRequested",
-    "InstallState",
-    "InstallTable",
-    "InstallTarget",
-    "InstallWithdrawn",
-    "PackageReported",
-    "fold",
-]
-
 InstallKey = tuple[str, str, str, str]
 """Tenant, worker id, package name, version."""
 InstallTarget = Literal["installed", "removed"]

@@ -14,22 +14,6 @@ import msgspec
 
 from astraflow.core.fleet.facts import ABSENT, FleetFact, Table, find_move, rows
 
-__all__ = [
-    "GONE",
-    "ResourceClosed",
-    "ResourceCopied",
-    "ResourceFact",
-    "ResourceGone",
-    "ResourceKey",
-    "ResourceListed",
-    "ResourceRecord",
-    "ResourceRegistered",
-    "ResourceState",
-    "ResourceTable",
-    "ResourceUpdated",
-    "fold",
-]
-
 ResourceKey = tuple[str, str, str]
 """Tenant, worker id, resource id."""
 ResourceState = Literal["ready", "evicting", "evicted", "released"]

@@ -18,25 +18,6 @@ import msgspec
 
 from astraflow.core.fleet.facts import ABSENT, FleetFact, Table, find_move, rows
 
-__all__ = [
-    "RolloutFact",
-    "RolloutFailed",
-    "RolloutHealth",
-    "RolloutRecord",
-    "RolloutRolledBack",
-    "RolloutStarted",
-    "RolloutState",
-    "RolloutStep",
-    "RolloutSucceeded",
-    "RolloutTable",
-    "RolloutWaveGood",
-    "RolloutWaveInterrupted",
-    "RolloutWaveStarted",
-    "WorkerStanding",
-    "advance",
-    "fold",
-]
-
 RolloutState = Literal["running", "succeeded", "failed", "rolled_back"]
 
 

@@ -14,14 +14,6 @@ import msgspec
 from astraflow.core.fleet.facts import ABSENT, FleetFact, Table, find_move, rows
 from astraflow.core.workflow.versions import VersionKey, parse_version
 
-__all__ = [
-    "EVERY_TENANT",
-    "ActiveVersionRecord",
-    "PublishedVersion",
-    "VersionActivated",
-    "VersionTable",
-]
-
 EVERY_TENANT: Final = "*"
 """The tenant of packages that come with the installation."""
 

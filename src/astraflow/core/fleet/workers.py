@@ -16,35 +16,6 @@ import msgspec
 
 from astraflow.core.fleet.facts import ABSENT, FleetFact, Table, find_move, rows
 
-__all__ = [
-    "ANY_RUNTIME",
-    "DrainIntent",
-    "HeartbeatMissed",
-    "Offer",
-    "OfferedPackage",
-    "WorkerBound",
-    "WorkerConnectionChanged",
-    "WorkerDegraded",
-    "WorkerDrainChanged",
-    "WorkerDrainRequested",
-    "WorkerDrainWithdrawn",
-    "WorkerDrifted",
-    "WorkerEntry",
-    "WorkerFact",
-    "WorkerForgotten",
-    "WorkerLeft",
-    "WorkerLost",
-    "WorkerPackageChanged",
-    "WorkerPressureChanged",
-    "WorkerRecovered",
-    "WorkerRegistered",
-    "WorkerSeen",
-    "WorkerState",
-    "WorkerStatus",
-    "WorkerTable",
-    "fold",
-]
-
 ANY_RUNTIME: Final = "runtime.any"
 """The feature of a worker that runs whatever runtime its packages bring."""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from astraflow.core.protocol.codec import BadFrame, Unsendable, check_outgoing, decode, encode
 from astraflow.core.protocol.duplex import NoSession
-from astraflow.core.protocol.gateway import Gateway, GatewaySettings, Principal
+from astraflow.core.protocol.events import GatewaySettings, Principal
+from astraflow.core.protocol.gateway import Gateway
 from astraflow.core.protocol.session_states import SessionState
 from astraflow.core.protocol.window import Ack, QueueFull, ReceiveWindow, SendWindow
 from astraflow.core.protocol.wire import AckInfo, AttemptRef, Envelope, Sender, Unreadable

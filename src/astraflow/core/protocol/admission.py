@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from astraflow.core.protocol.events import Authenticate, ResumeClaims, ResumeTokens
     from astraflow.core.protocol.wire import Envelope
 
-__all__ = ["Admission", "Denial", "Identity"]
-
-
 _OLD_BOOT: Final = (
     "a later boot of this instance id has registered; "
     "a data folder that was copied or put back needs a new id"

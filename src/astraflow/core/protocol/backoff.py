@@ -14,8 +14,6 @@ from astraflow.core.protocol import limits
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["ReconnectBackoff"]
-
 
 class ReconnectBackoff:
     """The waits between the tries of one thing. Call `reset` when a try succeeded."""

@@ -27,48 +27,6 @@ from astraflow.core.protocol.wire import (
     check_time,
 )
 
-__all__ = [
-    "CANCEL",
-    "DISPATCH",
-    "EXEC_ERROR",
-    "FEEDBACK",
-    "FRAMES",
-    "NEXT_REQUEST",
-    "NEXT_RESPONSE",
-    "PKG_CATALOG",
-    "PKG_EVENT",
-    "PKG_INSTALL",
-    "PKG_UNINSTALL",
-    "RESOURCE_CLEANUP",
-    "RESOURCE_EVENT",
-    "RESOURCE_EXPORT",
-    "RESOURCE_TOUCH",
-    "RESULT",
-    "AttemptError",
-    "Constraints",
-    "Dispatch",
-    "DispatchAffinity",
-    "ExecCancel",
-    "ExecError",
-    "Feedback",
-    "FeedbackChunk",
-    "LeaseGrant",
-    "NextRequest",
-    "NextResponse",
-    "PackageId",
-    "PkgCatalog",
-    "PkgEvent",
-    "PkgInstall",
-    "PkgUninstall",
-    "RequiredResource",
-    "ResourceCleanup",
-    "ResourceEvent",
-    "ResourceExport",
-    "ResourceTouch",
-    "Result",
-    "ResultArtifact",
-]
-
 DISPATCH: Final = "biz.exec.dispatch"
 CANCEL: Final = "biz.exec.cancel"
 FEEDBACK: Final = "biz.exec.feedback"

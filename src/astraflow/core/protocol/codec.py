@@ -39,14 +39,6 @@ from astraflow.core.protocol.wire import (
 )
 from astraflow.core.timestamps import parse_iso
 
-__all__ = [
-    "BadFrame",
-    "Unsendable",
-    "check_outgoing",
-    "decode",
-    "encode",
-]
-
 
 class BadFrame(errors.RemoteProtocolError):
     """The message is not a frame. Answer with `control.reset` and close with `close_code`."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from astraflow.core.protocol.scheduler_session import SchedulerSession
     from astraflow.core.protocol.wire import Envelope
 
-__all__ = ["ConnectionTable", "PeerConnection"]
-
 # A peer that sent no readable frame yet has no tenant; the envelope of its reset needs one.
 _NO_TENANT = "-"
 

@@ -26,38 +26,6 @@ from astraflow.core.protocol.wire import (
     check_time,
 )
 
-__all__ = [
-    "ACK",
-    "DRAIN",
-    "ERROR",
-    "FRAMES",
-    "HANDSHAKE",
-    "HEARTBEAT",
-    "REGISTER",
-    "RESET",
-    "RESUME",
-    "SESSION_ACCEPT",
-    "Auth",
-    "Capabilities",
-    "Concurrency",
-    "ControlAck",
-    "ControlDrain",
-    "ControlError",
-    "Handshake",
-    "HandshakeWorker",
-    "Heartbeat",
-    "HeartbeatMetrics",
-    "HeartbeatPackages",
-    "Register",
-    "RegisteredPackage",
-    "Reset",
-    "ResourceMetrics",
-    "Resume",
-    "SessionAccept",
-    "SessionLimits",
-    "WindowAck",
-]
-
 HANDSHAKE: Final = "control.handshake"
 REGISTER: Final = "control.register"
 SESSION_ACCEPT: Final = "control.session.accept"

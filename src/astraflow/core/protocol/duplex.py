@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from astraflow.core.protocol.frames import FrameMaker
     from astraflow.core.protocol.wire import AttemptRef
 
-__all__ = ["Duplex", "NoSession", "SeenFrames"]
-
 
 class NoSession(errors.Unavailable):
     """There is no session to queue in: keep it, and send it after the next `Ready`."""

@@ -19,29 +19,6 @@ if TYPE_CHECKING:
     from astraflow.core.protocol.control import Handshake, HandshakeWorker, Heartbeat, Register
     from astraflow.core.protocol.wire import Envelope, Unreadable
 
-__all__ = [
-    "Acked",
-    "Authenticate",
-    "CloseConnection",
-    "Conn",
-    "Delivered",
-    "FrameRefused",
-    "GatewayEvent",
-    "GatewaySettings",
-    "HeartbeatArrived",
-    "IdentityBound",
-    "Missed",
-    "PeerError",
-    "PeerRejected",
-    "Principal",
-    "RegisterArrived",
-    "ResumeClaims",
-    "ResumeTokens",
-    "SendFrame",
-    "SessionAudited",
-    "SessionEnded",
-]
-
 Conn = Hashable
 """How the shell names a connection; never reused."""
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from astraflow.core.protocol.wire import FrameType
 
-__all__ = ["FRAME_TYPES", "ONLY_FOR_SCHEDULER", "ONLY_FOR_WORKER"]
-
 FRAME_TYPES: Final[Mapping[str, FrameType]] = MappingProxyType(
     {row.name: row for row in (*control.FRAMES, *business.FRAMES)}
 )

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from astraflow.core.ids import IdSource
     from astraflow.core.protocol.wire import Sender, Unreadable
 
-__all__ = ["FrameMaker"]
-
 
 class FrameMaker:
     """Knows who sends, and where ids come from."""

@@ -26,24 +26,14 @@ from astraflow.core.protocol.admission import Admission, Identity
 from astraflow.core.protocol.connection_table import ConnectionTable, PeerConnection
 from astraflow.core.protocol.duplex import NoSession
 from astraflow.core.protocol.events import (
-    Acked,
     Authenticate,
     CloseConnection,
     Conn,
-    Delivered,
-    FrameRefused,
     GatewayEvent,
     GatewaySettings,
-    HeartbeatArrived,
-    IdentityBound,
-    Missed,
-    PeerError,
     Principal,
-    RegisterArrived,
     ResumeTokens,
     SendFrame,
-    SessionAudited,
-    SessionEnded,
 )
 from astraflow.core.protocol.gateway_outbox import GatewayOutbox
 from astraflow.core.protocol.open_sessions import OpenSessions
@@ -58,29 +48,6 @@ if TYPE_CHECKING:
     from random import Random
 
     from astraflow.core.ids import IdSource
-
-__all__ = [
-    "Acked",
-    "Authenticate",
-    "CloseConnection",
-    "Conn",
-    "Delivered",
-    "FrameRefused",
-    "Gateway",
-    "GatewayEvent",
-    "GatewaySettings",
-    "HeartbeatArrived",
-    "IdentityBound",
-    "Missed",
-    "NoSession",
-    "PeerError",
-    "Principal",
-    "RegisterArrived",
-    "ResumeTokens",
-    "SendFrame",
-    "SessionAudited",
-    "SessionEnded",
-]
 
 
 class Gateway:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from astraflow.core.protocol.connection_table import PeerConnection
     from astraflow.core.protocol.wire import Envelope, Unreadable
 
-__all__ = ["GatewayOutbox"]
-
 
 class GatewayOutbox:
     """Collects output until it is taken. All parts of a gateway write into the same one."""

@@ -14,8 +14,6 @@ from astraflow.core.protocol import limits
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["HeartbeatTracker"]
-
 
 class HeartbeatTracker:
     """The heartbeats of one worker, over all its sessions."""

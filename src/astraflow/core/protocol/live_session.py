@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from astraflow.core.protocol.worker_connection import WorkerOutbox
     from astraflow.core.protocol.worker_events import SessionSettings
 
-__all__ = ["LiveSession"]
-
 
 class LiveSession:
     """What a worker keeps of one session."""

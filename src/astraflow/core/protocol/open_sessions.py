@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from astraflow.core.protocol.session_opening import SessionOpener
     from astraflow.core.protocol.session_pump import SessionPump
 
-__all__ = ["OpenSessions"]
-
 
 class OpenSessions:
     """Handles the frames of open sessions, and looks at them when their timers ring."""

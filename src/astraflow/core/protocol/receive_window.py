@@ -7,8 +7,6 @@ from typing import Generic, NamedTuple, TypeVar
 from astraflow.core import errors
 from astraflow.core.protocol import limits
 
-__all__ = ["Ack", "ReceiveWindow"]
-
 F = TypeVar("F")
 
 

@@ -17,8 +17,6 @@ import msgspec
 
 from astraflow.core.protocol import limits
 
-__all__ = ["NUMBERS_ROUGHLY", "SUSPECT", "duplicate_key", "has_duplicate_key", "problem_in"]
-
 # For a first look: what may stand in a number becomes 0, and the shortest number that may be out of
 # range is 1e309.
 NUMBERS_ROUGHLY: Final = bytes(

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from astraflow.core.protocol.events import Conn, GatewaySettings, Principal
     from astraflow.core.protocol.frames import FrameMaker
 
-__all__ = ["IssuedTokens", "SchedulerSession"]
-
 
 class IssuedTokens:
     """Which tokens of one session still open it. They are numbered in the order in which they were made.

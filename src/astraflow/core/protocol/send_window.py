@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-__all__ = ["Frame", "QueueFull", "SendWindow"]
-
 
 class Frame(Protocol):
     """What a window carries: anything with an id."""

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from astraflow.core.protocol.gateway_outbox import GatewayOutbox
     from astraflow.core.protocol.session_pump import SessionPump
 
-__all__ = ["SessionOpener"]
-
 
 class SessionOpener:
     """Handles frames until the session is open, gives out session tokens, and refuses frames."""

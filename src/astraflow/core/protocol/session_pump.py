@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from astraflow.core.protocol.scheduler_session import SchedulerSession
     from astraflow.core.protocol.wire import Envelope
 
-__all__ = ["SessionPump"]
-
 
 class SessionPump:
     """The timers of a gateway, and the sessions that have something to send."""

@@ -20,8 +20,6 @@ from astraflow.core import errors
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["TRANSITIONS", "SessionState", "SessionTrigger", "next_state"]
-
 
 class SessionState(enum.Enum):
     NEW = "NEW"

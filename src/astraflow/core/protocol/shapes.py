@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from astraflow.core.protocol.wire import Wire
 
-__all__ = ["Shape", "known_only", "shape_of"]
-
 
 class Shape(NamedTuple):
     """What is known of a place in a payload: its members, or its items, or nothing."""

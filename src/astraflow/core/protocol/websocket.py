@@ -13,8 +13,6 @@ from typing import Final
 from astraflow.core.protocol import limits
 from astraflow.core.protocol.codec import BadFrame
 
-__all__ = ["CLOSE", "NOTHING", "PING", "PONG", "TEXT", "FrameReader", "close_bytes", "text_head"]
-
 TEXT: Final = 0x1
 CLOSE: Final = 0x8
 PING: Final = 0x9

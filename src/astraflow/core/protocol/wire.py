@@ -23,31 +23,6 @@ from astraflow.core.timestamps import parse_iso
 if TYPE_CHECKING:
     from astraflow.core.errors import Code
 
-__all__ = [
-    "EMPTY_OBJECT",
-    "NOT_A_RESOURCE_ID",
-    "NOT_A_TIME",
-    "NULL",
-    "AckInfo",
-    "AttemptRef",
-    "Count",
-    "Envelope",
-    "FrameType",
-    "InstanceId",
-    "Int",
-    "Name",
-    "Sender",
-    "Text",
-    "Time",
-    "Unreadable",
-    "WindowInfo",
-    "Wire",
-    "check_resource_id",
-    "check_time",
-    "is_resource_id",
-    "is_sequenced",
-]
-
 Name = Annotated[str, Meta(min_length=1, max_length=limits.NAME_CHARS)]
 """An id, name, version or code."""
 Text = Annotated[str, Meta(max_length=limits.TEXT_CHARS)]

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from astraflow.core.protocol.wire import Envelope
     from astraflow.core.protocol.worker_events import SessionSettings
 
-__all__ = ["OPEN", "OPENING", "UNCONNECTED", "WorkerConnection", "WorkerOutbox"]
-
 OPEN = (SessionState.READY, SessionState.DRAINING)
 OPENING = (SessionState.HANDSHAKING, SessionState.REGISTERED)
 UNCONNECTED = (SessionState.NEW, SessionState.BACKOFF)

@@ -15,29 +15,6 @@ from astraflow.core.protocol import limits
 if TYPE_CHECKING:
     from astraflow.core.protocol.wire import AttemptRef, Envelope, Unreadable
 
-__all__ = [
-    "CommandDelivered",
-    "CommandRefused",
-    "Connect",
-    "Credential",
-    "Disconnect",
-    "DrainAsked",
-    "FrameRejected",
-    "FramesAcked",
-    "HeartbeatAnswered",
-    "HeartbeatDue",
-    "Poisoned",
-    "RegisterAnswered",
-    "RegisterWanted",
-    "SessionLost",
-    "SessionReady",
-    "SessionRefused",
-    "SessionSettings",
-    "Superseded",
-    "WorkerEvent",
-    "WorkerIdentity",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class WorkerIdentity:

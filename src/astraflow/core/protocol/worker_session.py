@@ -67,8 +67,6 @@ if TYPE_CHECKING:
 
     from astraflow.core.ids import IdSource
 
-__all__ = ["WorkerSession"]
-
 _POISON_CODES = (limits.CLOSE_PROTOCOL_ERROR, limits.CLOSE_BAD_TEXT, limits.CLOSE_TOO_BIG)
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     import msgspec
 
-__all__ = ["ReusedResults", "accept", "downstream", "unsupported"]
-
 ReusedResults = Mapping[int, tuple["msgspec.Raw", tuple[ArtifactRef, ...]]]
 """Committed results that a re-run keeps, by task."""
 

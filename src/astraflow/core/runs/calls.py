@@ -27,16 +27,6 @@ from astraflow.core.runs.states import Stopping
 if TYPE_CHECKING:
     from astraflow.core.runs.decisions import Decision
 
-__all__ = [
-    "MAX_CALLS",
-    "advance_callers",
-    "chain_index_of",
-    "end_call",
-    "end_calls",
-    "has_timed_out",
-    "open_call",
-]
-
 MAX_CALLS: Final = 10_000
 """Calls of one run: a loop that never ends must not fill the memory (P16)."""
 STOP_GRACE_MS: Final = 10_000

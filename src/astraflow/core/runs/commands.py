@@ -12,27 +12,6 @@ import msgspec
 
 from astraflow.core.runs.facts import ArtifactRef, Chunk, TaskFailure, WaitReason
 
-__all__ = [
-    "Call",
-    "Cancel",
-    "EndCall",
-    "Fail",
-    "LeaseTask",
-    "Lose",
-    "OutcomeStatus",
-    "Progress",
-    "Rebuild",
-    "Refuse",
-    "Report",
-    "Restart",
-    "RunCommand",
-    "Start",
-    "StopOverdue",
-    "TimeOut",
-    "Wait",
-    "Withdraw",
-]
-
 OutcomeStatus = Literal["SUCCEEDED", "FAILED", "SKIPPED", "CANCELLED"]
 
 

@@ -8,19 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from astraflow.core.runs.facts import RunStatus, StopWhy
-
-__all__ = [
-    "AnswerCall",
-    "AttemptOver",
-    "Consequence",
-    "EnqueueTask",
-    "FinishRun",
-    "LendSlot",
-    "RefuseCall",
-    "StopAttempt",
-    "UnqueueTask",
-]
+from astraflow.core.contract.words import RunStatus
+from astraflow.core.runs.facts import StopWhy
 
 
 class Consequence(msgspec.Struct, frozen=True):

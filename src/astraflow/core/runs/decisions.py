@@ -88,8 +88,6 @@ from astraflow.core.runs.transitions import fold
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["Decision", "advance", "decide", "is_current"]
-
 UNCOUNTED_REFUSALS: Final = frozenset(
     {errors.DISPATCH_DRAINING.code, errors.CMD_CONCURRENCY_VIOLATION.code}
 )

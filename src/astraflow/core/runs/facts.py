@@ -19,41 +19,6 @@ import msgspec
 from astraflow.core.categories import Category
 from astraflow.core.contract.words import RunStatus, WaitKind
 
-__all__ = [
-    "AnyFact",
-    "ArtifactRef",
-    "AttemptFailed",
-    "AttemptLost",
-    "AttemptProgressed",
-    "AttemptRefused",
-    "AttemptStarted",
-    "CallOpened",
-    "CancelRequested",
-    "Chunk",
-    "Fact",
-    "RunAccepted",
-    "RunFinished",
-    "RunStarted",
-    "RunStatus",
-    "StopRequested",
-    "StopWhy",
-    "TaskCancelled",
-    "TaskFact",
-    "TaskFailed",
-    "TaskFailure",
-    "TaskLeased",
-    "TaskRebuilt",
-    "TaskReused",
-    "TaskSkipped",
-    "TaskSucceeded",
-    "TaskWaiting",
-    "WaitKind",
-    "WaitReason",
-    "decode_fact",
-    "encode_fact",
-    "width",
-]
-
 StopWhy = Literal["withdraw", "cancel", "timeout", "rebind"]
 """Why a worker was asked to stop an attempt: it is what decides what its end means."""
 

@@ -26,8 +26,6 @@ from astraflow.core.runs.projections import error_view
 from astraflow.core.runs.timeline import describe_fact
 from astraflow.core.timestamps import iso
 
-__all__ = ["attempts_of", "log_lines", "timeline_of"]
-
 DROPPED: Final = "dropped"
 """The channel of lines that say where output is missing."""
 

@@ -72,17 +72,6 @@ from astraflow.core.runs.states import (
 from astraflow.core.timestamps import iso
 from astraflow.core.workflow.plan import Plan
 
-__all__ = [
-    "Event",
-    "error_view",
-    "events_of",
-    "node_status",
-    "shown_task",
-    "view_head",
-    "view_node",
-    "view_run",
-]
-
 _Bodies = list[tuple[str, Any]]
 _Place = dict[str, Any]
 """What an event is about: the fields of `NodeBody`."""

@@ -22,8 +22,6 @@ from astraflow.core.workflow.plan import find_resource_refs
 if TYPE_CHECKING:
     from astraflow.core.runs.decisions import Decision
 
-__all__ = ["REBUILDS", "makers_of", "rebuild"]
-
 REBUILDS: Final = 3
 """How often one task has what it needs made again. A resource that is lost more often is lost by being used."""
 

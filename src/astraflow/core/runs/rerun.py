@@ -15,8 +15,6 @@ from astraflow.core.runs.accept import ReusedResults, downstream
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Succeeded
 
-__all__ = ["keep_for_rerun_from", "keep_for_rerun_of_failed"]
-
 
 def keep_for_rerun_from(
     base: RunRecord, nodes: Iterable[NodeId], gone: frozenset[str] = frozenset()

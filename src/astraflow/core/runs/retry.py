@@ -20,17 +20,6 @@ if TYPE_CHECKING:
 
     from astraflow.core.workflow.plan import RetryPolicy
 
-__all__ = [
-    "DISPATCH_BACKOFF_MAX_S",
-    "DISPATCH_BACKOFF_MIN_S",
-    "DISPATCH_TRIES",
-    "LOSS_BUDGET",
-    "RETRYABLE",
-    "dispatch_delay_s",
-    "may_retry",
-    "retry_delay_s",
-]
-
 LOSS_BUDGET: Final = 5
 """A task that took five workers' attempts with it is more likely the cause than the victim."""
 DISPATCH_TRIES: Final = 5

@@ -12,13 +12,13 @@ from typing import Final
 
 import msgspec
 
+from astraflow.core.contract.words import RunStatus
 from astraflow.core.runs.facts import (
     ArtifactRef,
     CallOpened,
     CancelRequested,
     Fact,
     RunAccepted,
-    RunStatus,
     TaskFailure,
     WaitReason,
 )
@@ -34,8 +34,6 @@ from astraflow.core.runs.states import (
     State,
 )
 from astraflow.core.workflow.plan import Feature, Plan, PlanNode
-
-__all__ = ["RECENT_FACTS", "RunRecord", "Task"]
 
 RECENT_FACTS: Final = 32
 """How many of a run's last facts are kept for the timeline in an `InvalidTransition`."""

@@ -12,33 +12,6 @@ import msgspec
 
 from astraflow.core.runs.facts import StopWhy, TaskFailure
 
-__all__ = [
-    "ATTEMPTED",
-    "ATTEMPT_UNDER_WAY",
-    "BACKOFF",
-    "CANCELLED",
-    "PENDING",
-    "READY",
-    "REFUSED",
-    "SUBSUMED",
-    "SUCCEEDED",
-    "TERMINAL",
-    "WAITING",
-    "Backoff",
-    "Cancelled",
-    "Failed",
-    "Leased",
-    "Lost",
-    "Pending",
-    "Ready",
-    "Running",
-    "Skipped",
-    "State",
-    "Stopping",
-    "Subsumed",
-    "Succeeded",
-]
-
 
 class State(msgspec.Struct, frozen=True):
     """The base of all states."""

@@ -26,8 +26,6 @@ from astraflow.core.runs.facts import (
 )
 from astraflow.core.timestamps import iso
 
-__all__ = ["concerns", "describe_fact", "task_timeline"]
-
 
 def task_timeline(facts: Iterable[Fact], task: int) -> list[str]:
     """The timeline of one task: its own facts, and the cancel of its run."""

@@ -73,16 +73,6 @@ from astraflow.core.runs.states import (
 )
 from astraflow.core.workflow.plan import Plan
 
-__all__ = [
-    "DERIVED",
-    "LEADS_TO",
-    "TRANSITIONS",
-    "InvalidTransition",
-    "Upstream",
-    "fold",
-    "replay",
-]
-
 
 class InvalidTransition(Bug):
     """A fact met a state that has no row for it: a bug of ours, told with the last facts of the run."""

@@ -22,8 +22,6 @@ from astraflow.core.security.policy import Role
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["MIN_RANDOM_BYTES", "ApiTokens", "TokenRecord", "digest_of", "token_text"]
-
 MIN_RANDOM_BYTES: Final = 16
 MAX_BEARER_CHARS: Final = 1_024
 

@@ -26,8 +26,6 @@ from astraflow.core import errors
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["MAX_KID_CHARS", "MAX_TOKEN_BYTES", "MIN_SECRET_BYTES", "KeyRing"]
-
 MIN_SECRET_BYTES: Final = 16
 """A shorter secret can be guessed off line from one token."""
 

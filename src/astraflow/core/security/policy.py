@@ -14,20 +14,6 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = [
-    "ADMIN",
-    "EDIT",
-    "OPERATE",
-    "PUBLIC",
-    "READ",
-    "READ_OR_SIGNED",
-    "SIGNED",
-    "START",
-    "WORKER_SESSION",
-    "Access",
-    "Role",
-]
-
 
 class Role(enum.StrEnum):
     """What a credential may do in its tenant."""

@@ -21,19 +21,6 @@ from astraflow.core import errors
 if TYPE_CHECKING:
     from astraflow.core.security.keys import KeyRing
 
-__all__ = [
-    "LEEWAY_S",
-    "SESSION_TTL_MAX_S",
-    "SESSION_TTL_S",
-    "TASK_TTL_MAX_S",
-    "TASK_TTL_S",
-    "SessionClaims",
-    "SessionTokens",
-    "TaskClaims",
-    "TaskTokens",
-    "refuse_weak_heartbeat",
-]
-
 LEEWAY_S: Final = 60.0
 SESSION_TTL_S: Final = 3_600
 SESSION_TTL_MAX_S: Final = 86_400

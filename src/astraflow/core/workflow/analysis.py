@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from astraflow.core.workflow.definition import NodeSpec, WorkflowSpec
     from astraflow.core.workflow.ports import PortSpec
 
-__all__ = ["Analysis"]
-
 
 class Analysis:
     """What is known of a definition. Where `problems.count` is not 0, it cannot be planned."""

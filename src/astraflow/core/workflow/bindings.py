@@ -22,8 +22,6 @@ from typing import Any, Final
 
 from astraflow.core.workflow.limits import MAX_PATH_CHARS, MAX_PATH_INDEX, MAX_PATH_SEGMENTS
 
-__all__ = ["MISSING", "BadPath", "Missing", "Path", "compile_path", "read", "write"]
-
 Path = tuple[str, ...]
 
 _FORBIDDEN: Final = frozenset({"", ".", "..", "__proto__", "prototype"})

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from astraflow.core.workflow.manifest import Adapter, Manifest, ManifestBody, ManifestNode
 
-__all__ = ["Catalog", "CatalogEntry", "Miss", "StaticCatalog"]
-
 
 class CatalogEntry(Struct, frozen=True, gc=False, kw_only=True):
     """A node type of one version of one package."""

@@ -18,16 +18,6 @@ if TYPE_CHECKING:
 
     from astraflow.core.workflow.manifest import Manifest
 
-__all__ = [
-    "APPROVAL_TYPE",
-    "CALL_TYPE",
-    "CONTAINER_TYPE",
-    "CORE_PACKAGE",
-    "SIGNAL_TYPE",
-    "WAIT_TYPE",
-    "core_manifest",
-]
-
 CORE_PACKAGE: Final = "core"
 CONTAINER_TYPE: Final = "core.container"
 CALL_TYPE: Final = "core.call"

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from astraflow.core.errors import Code
 
-__all__ = ["decode_definition", "decode_manifest"]
-
 _NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _AT: Final = re.compile(r" - at `\$([^`]*)`$", re.DOTALL)
 

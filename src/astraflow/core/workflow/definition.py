@@ -22,39 +22,6 @@ from msgspec import Meta, Raw, Struct
 
 from astraflow.core.categories import RetryCategory
 
-__all__ = [
-    "ABSENT",
-    "Affinity",
-    "Approval",
-    "BackoffSpec",
-    "Binding",
-    "CallSpec",
-    "CronTrigger",
-    "Edge",
-    "End",
-    "Join",
-    "ManualTrigger",
-    "MapOver",
-    "Metadata",
-    "NodeSpec",
-    "PackageRef",
-    "PortDefinition",
-    "Position",
-    "ResourceRef",
-    "Retry",
-    "RunInput",
-    "RunOutput",
-    "Runtime",
-    "Signal",
-    "Ui",
-    "WaitSpec",
-    "WebhookTrigger",
-    "Widget",
-    "WorkerHints",
-    "WorkflowDocument",
-    "WorkflowSpec",
-]
-
 ABSENT: Final = Raw()
 """In place of raw JSON that was left out. (A struct cannot hold `Raw | None`.)"""
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from astraflow.core.workflow.problems import Problems
     from astraflow.core.workflow.settings_rules import SettingsRules
 
-__all__ = ["EdgeRules", "PlannedEdge"]
-
 
 class PlannedEdge(Struct, frozen=True, gc=False):
     """A sound edge between places of the definition's list of nodes."""

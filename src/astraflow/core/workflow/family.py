@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from astraflow.core.workflow.features import Needs
     from astraflow.core.workflow.problems import Problems
 
-__all__ = ["Family"]
-
 
 class Family:
     """Containers and middlewares of a definition, by place.

@@ -14,8 +14,6 @@ from astraflow.core.workflow.limits import MAX_PROBLEMS
 from astraflow.core.workflow.plan import Feature
 from astraflow.core.workflow.problems import Problems
 
-__all__ = ["EXECUTED", "Needs"]
-
 EXECUTED: Final[frozenset[Feature]] = frozenset(
     {Feature.JOIN_ANY, Feature.JOIN_ALL_DONE, Feature.ERROR_PORT, Feature.MIDDLEWARE}
 )

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["find_cycles", "topological_order"]
-
 
 def topological_order(successors: Sequence[Sequence[int]]) -> list[int]:
     """The vertices, each after all that lead to it; those on or behind a circle are left out.

@@ -4,31 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = [
-    "MAX_DEFINITION_BYTES",
-    "MAX_DEPENDENCIES",
-    "MAX_DESCRIPTION_CHARS",
-    "MAX_EDGES",
-    "MAX_EXPRESSION_CHARS",
-    "MAX_HOOKS",
-    "MAX_KEY_CHARS",
-    "MAX_LABEL_CHARS",
-    "MAX_LIST_ITEMS",
-    "MAX_MANIFEST_BYTES",
-    "MAX_MANIFEST_NODES",
-    "MAX_MEMBERS_NAMED",
-    "MAX_MIDDLEWARES",
-    "MAX_NODES",
-    "MAX_PARAMETERS_BYTES",
-    "MAX_PARAMETERS_DEPTH",
-    "MAX_PATH_CHARS",
-    "MAX_PATH_INDEX",
-    "MAX_PATH_SEGMENTS",
-    "MAX_PORTS",
-    "MAX_PROBLEMS",
-    "MAX_RESOURCE_REFS",
-]
-
 MAX_DEFINITION_BYTES: Final = 64 * 1024 * 1024
 """What the API takes for a definition; 50,000 nodes as an editor saves them fit."""
 

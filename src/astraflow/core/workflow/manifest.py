@@ -14,20 +14,6 @@ from msgspec import Meta, Raw, Struct
 
 from astraflow.core.workflow.definition import Ui
 
-__all__ = [
-    "Adapter",
-    "Hooks",
-    "Manifest",
-    "ManifestBody",
-    "ManifestNode",
-    "ManifestResources",
-    "ManifestSignature",
-    "NodeRuntime",
-    "PythonNeeds",
-    "ResourceDefaults",
-    "ResourceFile",
-]
-
 Objects = dict[str, Raw]
 
 

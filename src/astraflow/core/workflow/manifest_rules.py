@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from astraflow.core.workflow.manifest import Adapter, Manifest, ManifestBody, ManifestNode
 
-__all__ = ["NODE_TYPE", "PACKAGE_NAME", "is_package_name", "validate_manifest"]
-
 PACKAGE_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
 NODE_TYPE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:[.-][A-Za-z0-9_]+)*", re.ASCII)
 _RESERVED: Final = frozenset({"con", "prn", "aux", "nul"})

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from astraflow.core.workflow.problems import Problems
     from astraflow.core.workflow.settings_rules import SettingsRules
 
-__all__ = ["CANONICAL_UUID", "UUID", "NodeRules"]
-
 CANONICAL_UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 UUID: Final = re.compile(CANONICAL_UUID.pattern, re.IGNORECASE | re.ASCII)
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from astraflow.core.errors import Code
     from astraflow.core.workflow.problems import Problems
 
-__all__ = ["EMPTY", "ParameterStore", "find_expression", "is_expression"]
-
 EMPTY: Final = b"{}"
 _MAX_REMEMBERED: Final = 1_024
 """Nodes that share parameters share a few; a large graph of all different ones gains nothing."""

@@ -28,25 +28,6 @@ from astraflow.core.workflow.bindings import MISSING, Path, read, write
 from astraflow.core.workflow.definition import Approval, CallSpec, Join, MapOver, Signal, WaitSpec
 from astraflow.core.workflow.limits import MAX_PARAMETERS_DEPTH, MAX_RESOURCE_REFS
 
-__all__ = [
-    "DEFAULT_RETRY",
-    "UNSTATED",
-    "AffinityHint",
-    "ControlStep",
-    "Feature",
-    "InEdge",
-    "InputEdge",
-    "Plan",
-    "PlanNode",
-    "PlanOutput",
-    "ResourceRefValue",
-    "RetryPolicy",
-    "bind",
-    "decode_plan",
-    "encode_plan",
-    "find_resource_refs",
-]
-
 
 class Feature(enum.Enum):
     """What a plan needs beyond nodes, order and bindings."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from astraflow.core.errors import WORKFLOW_INVALID
 from astraflow.core.ids import NodeId
 from astraflow.core.workflow.analysis import Analysis
-from astraflow.core.workflow.decoding import decode_definition
 from astraflow.core.workflow.plan import (
     DEFAULT_RETRY,
     AffinityHint,
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
     from astraflow.core.workflow.definition import Affinity, NodeSpec, Retry, WorkflowDocument
     from astraflow.core.workflow.edge_rules import PlannedEdge
     from astraflow.core.workflow.ports import PortSpec
-
-__all__ = ["decode_definition", "plan_workflow"]
 
 _Labels = tuple[tuple[str, str], ...]
 _NO_TUPLE: Final[tuple[Any, ...]] = ()

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from astraflow.core.workflow.definition import Binding, PortDefinition, Ui, Widget
     from astraflow.core.workflow.problems import Problems
 
-__all__ = ["DONE", "ERROR", "NO_PORTS", "TRIGGER", "PortCompiler", "PortSpec", "Ports"]
-
 Kind = Literal["data", "control", "error"]
 Side = Literal["inputPorts", "outputPorts"]
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from astraflow.core.errors import Code
 
-__all__ = ["DefinitionProblem", "InvalidDocument", "Problems", "pointer_token"]
-
 MAX_COMPARED: Final = 500
 MAX_SUGGESTIONS: Final = 10
 """Of one document: each name that is compared takes some ten microseconds."""

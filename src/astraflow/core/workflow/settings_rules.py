@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from astraflow.core.workflow.features import Needs
     from astraflow.core.workflow.problems import Problems
 
-__all__ = ["SettingsRules"]
-
 _MAX_RESOURCE_ID_CHARS: Final = 1_024
 _TIME: Final = re.compile(
     r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})", re.ASCII

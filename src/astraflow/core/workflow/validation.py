@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from astraflow.core.workflow.definition import WorkflowDocument
     from astraflow.core.workflow.problems import DefinitionProblem
 
-__all__ = ["check_inputs", "refusal_of", "validate"]
-
 
 def validate(definition: WorkflowDocument, catalog: Catalog) -> list[DefinitionProblem]:
     """All problems of a decoded definition; an empty list means that it can be run."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["VersionKey", "is_prerelease", "is_specifier_set", "parse_version"]
-
 _VERSION: Final = (
     r"v?(?:(?P<epoch>[0-9]{1,9})!)?(?P<release>[0-9]{1,9}(?:\.[0-9]{1,9}){0,9})"
     r"(?:[-_.]?(?P<pre>alpha|a|beta|b|preview|pre|c|rc)[-_.]?(?P<pre_n>[0-9]{0,9}))?"

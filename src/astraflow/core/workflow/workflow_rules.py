@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from astraflow.core.workflow.problems import Problems
     from astraflow.core.workflow.settings_rules import SettingsRules
 
-__all__ = ["check_workflow"]
-
 _CRON: Final = re.compile(
     r"@(?:hourly|daily|weekly|monthly|yearly)"
     r"|[0-9A-Za-z*/,#?-]{1,64}(?: [0-9A-Za-z*/,#?-]{1,64}){4}",

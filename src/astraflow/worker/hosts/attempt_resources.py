@@ -19,8 +19,6 @@ from astraflow.worker.hosts import frames
 from astraflow.worker.hosts.host import Host
 from astraflow.worker.hosts.hosted_attempt import HostedAttempt
 
-__all__ = ["AttemptResources", "LeasedAtStart", "ResourceBroker", "refusal_of"]
-
 _PASSING: Final = frozenset(
     {
         errors.RESOURCE_LOST,

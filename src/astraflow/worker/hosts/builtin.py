@@ -10,8 +10,6 @@ from astraflow.core import errors
 from astraflow.core.workflow.core_manifest import CORE_PACKAGE, core_manifest
 from astraflow.worker.hosts.settings import HostSpec
 
-__all__ = ["core_package", "host_program"]
-
 
 def core_package() -> HostSpec:
     """Package `core`, which runs in the worker's own environment.

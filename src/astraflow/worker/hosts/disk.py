@@ -16,8 +16,6 @@ from astraflow.clock import Clock
 from astraflow.worker.hosts.host import Host
 from astraflow.worker.hosts.scratch import size_of
 
-__all__ = ["DiskWatch"]
-
 PAUSE_S: Final = 1.0
 """Between two looks; or ten times as long as the last one took, so that a huge tree does not take a core."""
 

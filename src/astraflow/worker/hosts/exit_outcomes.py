@@ -18,8 +18,6 @@ from astraflow.core import errors
 from astraflow.core.protocol.business import AttemptError, Result
 from astraflow.worker.hosts.hosted_attempt import HostedAttempt
 
-__all__ = ["HostDeath", "failed", "outcome_of"]
-
 Cause = Literal["itself", "ours", "fence", "memory", "disk", "processes", "broken", "late"]
 
 

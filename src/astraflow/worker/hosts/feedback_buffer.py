@@ -12,8 +12,6 @@ from astraflow.worker.hosts import frames
 from astraflow.worker.hosts.hosted_attempt import HostedAttempt, PendingFeedback
 from astraflow.worker.hosts.settings import PoolSettings
 
-__all__ = ["FeedbackBuffer"]
-
 MERGE_S: Final = 0.05
 """How long feedback waits for more of it."""
 

@@ -23,8 +23,6 @@ from astraflow.worker.hosts.host import Host, HostOwner
 from astraflow.worker.hosts.hosted_attempt import HostedAttempt
 from astraflow.worker.hosts.settings import HostSpec, PoolSettings
 
-__all__ = ["Fleet"]
-
 Version = tuple[str, str]
 
 

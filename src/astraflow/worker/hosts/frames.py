@@ -15,34 +15,6 @@ from astraflow.core.protocol import business, limits
 from astraflow.core.protocol.business import AttemptError, FeedbackChunk, ResultArtifact
 from astraflow.core.protocol.wire import EMPTY_OBJECT, NULL, Count, Name, Text
 
-__all__ = [
-    "FRAME_BYTES",
-    "About",
-    "BrokenStream",
-    "FromHost",
-    "Handle",
-    "HostAnswer",
-    "HostBroken",
-    "HostCancel",
-    "HostClose",
-    "HostClosed",
-    "HostFeedback",
-    "HostHello",
-    "HostLease",
-    "HostLeased",
-    "HostNext",
-    "HostRegister",
-    "HostResult",
-    "HostStart",
-    "HostStop",
-    "HostUse",
-    "Splitter",
-    "ToHost",
-    "about",
-    "decode",
-    "encode",
-]
-
 FRAME_BYTES: Final = 8 * 1024 * 1024
 """The largest frame, either way: a result of four MiB with all that comes with it."""
 _LENGTH_BYTES: Final = 4

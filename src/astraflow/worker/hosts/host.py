@@ -20,8 +20,6 @@ from astraflow.worker.hosts.hosted_attempt import HostedAttempt
 from astraflow.worker.hosts.process import EXIT_FENCED, HostProcess
 from astraflow.worker.hosts.settings import HostSpec, PoolSettings
 
-__all__ = ["Host", "HostOwner"]
-
 FENCE_SLACK_S: Final = 1.0
 """A fence that is nearer than this is moved at once; a farther one is left to the next look, so that the guard is not
 woken for every attempt. An armed fence is never later than the earliest of the attempts."""

@@ -17,8 +17,6 @@ from astraflow.worker.hosts.settings import PoolSettings
 if TYPE_CHECKING:
     from astraflow.worker.hosts.host import Host
 
-__all__ = ["HostedAttempt", "PendingFeedback"]
-
 MERGE_CHUNKS: Final = 64
 MERGE_BYTES: Final = 64 * 1024
 """A frame of feedback is full with that much."""

@@ -17,8 +17,6 @@ import msgspec
 from astraflow.core import errors
 from astraflow.worker.hosts import procfs
 
-__all__ = ["HOST_ENV", "HostRecord", "forget_host", "kill_orphans", "record_host"]
-
 FOLDER: Final = "hosts"
 HOST_ENV: Final = "ASTRAFLOW_HOST"
 """Names the host to all that it starts, so that strays are found when the guard itself was killed."""

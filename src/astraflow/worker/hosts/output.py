@@ -14,8 +14,6 @@ from typing import Final
 from astraflow.clock import Clock
 from astraflow.worker.hosts.rate_limit import RateLimit
 
-__all__ = ["Output"]
-
 READ_BYTES: Final = 64 * 1024
 LINE_BYTES: Final = 8 * 1024
 """A longer line is cut."""

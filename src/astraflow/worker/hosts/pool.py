@@ -30,8 +30,6 @@ from astraflow.worker.hosts.hosted_attempt import HostedAttempt
 from astraflow.worker.hosts.scratch import Scratch
 from astraflow.worker.hosts.settings import HostEvents, HostSpec, PoolSettings
 
-__all__ = ["HostPool", "HostStats"]
-
 LOOK_S: Final = 0.25
 """Between two looks at all hosts: fences to move, memory, idle hosts, slow starts."""
 CLOSE_TIMEOUT_S: Final = 15.0

@@ -16,8 +16,6 @@ from astraflow.worker.hosts.process import HostProcess
 from astraflow.worker.hosts.scratch import Scratch
 from astraflow.worker.hosts.settings import HostSpec, PoolSettings
 
-__all__ = ["probe"]
-
 STOP_GRACE_S: Final = 2.0
 """For what a package does at the end of its process."""
 MESSAGE_CHARS: Final = 4_000

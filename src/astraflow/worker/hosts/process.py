@@ -23,8 +23,6 @@ from astraflow.worker.hosts.rate_limit import RateLimit
 from astraflow.worker.hosts.settings import HostSpec, PoolSettings
 from astraflow.worker.hosts.spawn import spawn
 
-__all__ = ["EXIT_FENCED", "HostListener", "HostProcess"]
-
 EXIT_FENCED: Final = 75
 """How a guard ends when its fence has passed."""
 READ_BYTES: Final = 256 * 1024

@@ -7,19 +7,6 @@ import signal
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = [
-    "ProcessUsage",
-    "bearers_of",
-    "children_of",
-    "held_below",
-    "kill_all",
-    "machine_memory",
-    "oom_kills",
-    "session_of",
-    "start_time",
-    "tree_of",
-]
-
 _CGROUP_LIMITS: Final = (
     "/sys/fs/cgroup/memory.max",
     "/sys/fs/cgroup/memory/memory.limit_in_bytes",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["RateLimit"]
-
 
 class RateLimit:
     """A token bucket that holds one second of the rate, and a total."""

@@ -18,8 +18,6 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-__all__ = ["DATA_FOLDER", "Scratch", "size_of"]
-
 DATA_FOLDER: Final = "data"
 """Below the worker's folder: everything that handlers write and do not register."""
 TRASH: Final = "trash"

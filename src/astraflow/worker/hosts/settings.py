@@ -9,8 +9,6 @@ import msgspec
 
 from astraflow.core.protocol import business
 
-__all__ = ["HostEvents", "HostSpec", "PoolSettings"]
-
 MIB: Final = 1024 * 1024
 
 

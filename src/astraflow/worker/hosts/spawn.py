@@ -18,8 +18,6 @@ from astraflow.worker.hosts.scratch import Scratch
 from astraflow.worker.hosts.settings import HostSpec, PoolSettings
 from astraflow.worker.hosts.variables import passed_on
 
-__all__ = ["Spawned", "spawn"]
-
 
 class Spawned(NamedTuple):
     """A started guard and our ends of its pipes, none of which blocks."""

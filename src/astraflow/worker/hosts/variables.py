@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-__all__ = ["passed_on"]
-
 _NAMES: Final = frozenset(
     {
         "PATH",

@@ -18,8 +18,6 @@ import httpx
 from astraflow.core import errors
 from astraflow.worker.addresses import shown_url
 
-__all__ = ["download"]
-
 STALL_TIMEOUT_S: Final = 30.0
 """Without a byte; the whole is bounded by the time for the install."""
 CONNECT_TIMEOUT_S: Final = 10.0

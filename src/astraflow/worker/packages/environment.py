@@ -20,8 +20,6 @@ from astraflow.core.workflow.manifest import PythonNeeds
 from astraflow.packages.requirements import has_hashes
 from astraflow.worker.packages.guarded_process import run_guarded
 
-__all__ = ["make_environment"]
-
 _ROOT: Final = Path("/")
 MESSAGE_CHARS: Final = 2_000
 _PRIVATE: Final = "ASTRA_"

@@ -8,8 +8,6 @@ import resource
 import sys
 from typing import NoReturn
 
-__all__ = ["main"]
-
 OPEN_FILES = 4096
 EXIT_NO_PROGRAM = 126
 """As a shell says it: there is such a file, but it cannot be run."""

@@ -19,8 +19,6 @@ from astraflow.clock import Clock
 from astraflow.worker.hosts.builtin import host_program
 from astraflow.worker.hosts.process import EXIT_FENCED
 
-__all__ = ["Ended", "run_guarded"]
-
 TAIL_BYTES: Final = 16 * 1024
 """Of what a program prints: the end, where the error is."""
 _PROGRAM: Final = Path(__file__).with_name("guard_program.py")

@@ -11,8 +11,6 @@ from astraflow.core import errors
 from astraflow.worker.packages.guarded_process import run_guarded
 from astraflow.worker.packages.index import ENVIRONMENT
 
-__all__ = ["run_hook"]
-
 _PASSED_ON: Final = (
     "HOME", "LANG", "LC_ALL", "TMPDIR",
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",

@@ -24,8 +24,6 @@ from astraflow.core.workflow.manifest_rules import is_package_name
 from astraflow.core.workflow.versions import parse_version
 from astraflow.packages.archive import MANIFEST
 
-__all__ = ["ENVIRONMENT", "RECORD", "Installed", "PackageIndex", "to_the_end", "write_durably"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -36,8 +36,6 @@ from astraflow.worker.packages.hooks import run_hook
 from astraflow.worker.packages.index import ENVIRONMENT, Installed, PackageIndex, to_the_end
 from astraflow.worker.packages.settings import InstallSettings
 
-__all__ = ["Installation"]
-
 _log: Final = logging.getLogger(__name__)
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _CHUNK_BYTES: Final = 1024 * 1024

@@ -34,8 +34,6 @@ from astraflow.worker.packages.queue import MAX_TRIES, Order
 from astraflow.worker.packages.removal import run_uninstall_hooks
 from astraflow.worker.packages.settings import InstallSettings
 
-__all__ = ["PackageInstaller", "PackageUsers"]
-
 _log: Final = logging.getLogger(__name__)
 MAX_INSTALLED: Final = limits.MAX_PACKAGES - 1
 """What fits a register, with `core`."""

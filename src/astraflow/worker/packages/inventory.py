@@ -14,8 +14,6 @@ from astraflow.worker.hosts.settings import HostSpec
 from astraflow.worker.packages.index import Installed, PackageIndex
 from astraflow.worker.packages.queue import InstallQueue
 
-__all__ = ["Key", "PackageInventory"]
-
 INSTALLED: Final = "installed"
 
 Key = tuple[str, str]

@@ -12,8 +12,6 @@ from astraflow.core.protocol import business
 from astraflow.core.protocol.wire import Wire
 from astraflow.worker.packages.index import Installed
 
-__all__ = ["PackageNotices", "Tell"]
-
 PROGRESS_S: Final = 0.5
 """Between two words about one step: a person watches, not a machine."""
 MESSAGE_CHARS: Final = 4_000

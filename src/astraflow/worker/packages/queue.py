@@ -15,8 +15,6 @@ import msgspec
 from astraflow.core.protocol import business
 from astraflow.worker.packages.index import write_durably
 
-__all__ = ["MAX_ORDERS", "MAX_TRIES", "InstallQueue", "Order"]
-
 FILE: Final = ".orders.json"
 MAX_ORDERS: Final = 1_000
 """As many packages as a worker may register; more are the mistake of whoever sends them."""

@@ -13,8 +13,6 @@ from astraflow.packages.archive import MANIFEST
 from astraflow.worker.packages.hooks import run_hook
 from astraflow.worker.packages.settings import InstallSettings
 
-__all__ = ["run_uninstall_hooks"]
-
 _log: Final = logging.getLogger(__name__)
 
 

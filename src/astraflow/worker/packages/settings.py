@@ -12,8 +12,6 @@ from astraflow.packages import Limits, TrustedKeys
 from astraflow.packages.signing import Policy
 from astraflow.worker.addresses import Origin
 
-__all__ = ["InstallSettings"]
-
 ALL: Final = "*"
 
 

@@ -17,8 +17,6 @@ from astraflow.worker.resources.registry import LocalResourceRegistry
 from astraflow.worker.resources.resource import Lessee, LocalResource, Maker, refused
 from astraflow.worker.resources.terms import Terms
 
-__all__ = ["RegistryBroker"]
-
 _log: Final = logging.getLogger(__name__)
 
 

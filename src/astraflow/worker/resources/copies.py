@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from astraflow.worker.hosts import HostEvents
     from astraflow.worker.resources.registry import LocalResourceRegistry
 
-__all__ = ["CopyFetcher"]
-
 _log: Final = logging.getLogger(__name__)
 
 

@@ -18,8 +18,6 @@ import msgspec
 from astraflow.core import errors
 from astraflow.worker.resources.resource import LocalResource
 
-__all__ = ["ResourceDatabase"]
-
 _log: Final = logging.getLogger(__name__)
 
 BROKEN_SUFFIX: Final = ".broken"

@@ -11,8 +11,6 @@ import httpx
 
 from astraflow.core import errors
 
-__all__ = ["get_file", "put_file"]
-
 PIECE_BYTES: Final = 1024 * 1024
 """Read and sent at once; an upload holds one or two of them, however large the file is."""
 TRIES: Final = 3

@@ -18,8 +18,6 @@ from typing import Final, Literal, NamedTuple
 
 from astraflow.core import errors
 
-__all__ = ["RESOURCES", "FileBackend", "FileState", "StoredFile", "empty_trash"]
-
 FileState = Literal["whole", "changed", "missing"]
 
 PIECE_BYTES: Final = 1024 * 1024

@@ -15,8 +15,6 @@ from astraflow.core import errors
 from astraflow.worker.resources.database import ResourceDatabase
 from astraflow.worker.resources.resource import Kind, LocalResource, State
 
-__all__ = ["ResourceIndex"]
-
 _log: Final = logging.getLogger(__name__)
 
 TOMBSTONE_S: Final = 86_400

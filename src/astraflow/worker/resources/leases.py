@@ -6,8 +6,6 @@ from collections.abc import Collection
 
 from astraflow.worker.resources.resource import Lessee
 
-__all__ = ["Leases"]
-
 
 class Leases:
     """All leases of a worker. They end with the process: attempts do too."""

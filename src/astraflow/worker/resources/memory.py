@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-__all__ = ["Holder", "MemoryBackend"]
-
 
 class Holder(Protocol):
     """A host, as far as it keeps objects."""

@@ -42,8 +42,6 @@ from astraflow.worker.resources.resource import (
 from astraflow.worker.resources.room import rooms, victims
 from astraflow.worker.resources.terms import ResourceLimits, Terms, describe, expiry
 
-__all__ = ["LocalResourceRegistry", "ResourceLimits", "Terms"]
-
 _log: Final = logging.getLogger(__name__)
 
 HIGH_MARK: Final = 0.95

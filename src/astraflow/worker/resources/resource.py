@@ -13,20 +13,6 @@ from astraflow.core.protocol.limits import NAME_CHARS
 from astraflow.core.protocol.wire import is_resource_id
 from astraflow.core.timestamps import iso
 
-__all__ = [
-    "MAX_TTL_S",
-    "SESSION_PREFIX",
-    "WORKER",
-    "Kind",
-    "Lessee",
-    "LocalResource",
-    "Maker",
-    "check_id",
-    "check_metadata",
-    "check_type",
-    "refused",
-]
-
 Kind = Literal["file", "memory"]
 State = Literal["ready", "evicting", "evicted", "released"]
 

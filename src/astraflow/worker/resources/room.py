@@ -9,8 +9,6 @@ from astraflow.worker.resources.index import ResourceIndex
 from astraflow.worker.resources.resource import Kind, LocalResource, refused
 from astraflow.worker.resources.terms import ResourceLimits
 
-__all__ = ["Room", "rooms", "victims"]
-
 MAX_RESOURCES: Final = 100_000
 """The most entries: the database of so many is read in a second."""
 

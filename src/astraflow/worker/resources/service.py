@@ -27,8 +27,6 @@ from astraflow.worker.resources.registry import LocalResourceRegistry
 from astraflow.worker.resources.resource import refused
 from astraflow.worker.resources.terms import ResourceLimits
 
-__all__ = ["ResourceService"]
-
 _log: Final = logging.getLogger(__name__)
 
 EXPORTS_AT_ONCE: Final = 2

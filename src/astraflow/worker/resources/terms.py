@@ -19,8 +19,6 @@ from astraflow.worker.resources.resource import (
     refused,
 )
 
-__all__ = ["ResourceLimits", "Terms", "describe", "expiry"]
-
 
 class ResourceLimits(msgspec.Struct, frozen=True, kw_only=True):
     """As the worker's settings say (seed 003 §9)."""

@@ -17,8 +17,14 @@ from astraflow.core.agent.actions import Action, Close, Exit, OpenConnection, St
 from astraflow.core.agent.agent import Agent, RegisterOffer
 from astraflow.core.agent.held_attempts import HeldAttempts
 from astraflow.core.protocol import business, control
-from astraflow.core.protocol.events import Delivered, HeartbeatArrived, RegisterArrived, SendFrame
-from astraflow.core.protocol.gateway import Gateway, GatewayEvent
+from astraflow.core.protocol.events import (
+    Delivered,
+    GatewayEvent,
+    HeartbeatArrived,
+    RegisterArrived,
+    SendFrame,
+)
+from astraflow.core.protocol.gateway import Gateway
 from astraflow.core.protocol.wire import AttemptRef, Envelope
 from astraflow.core.protocol.worker_events import Credential, WorkerIdentity
 from astraflow.core.protocol.worker_session import WorkerSession

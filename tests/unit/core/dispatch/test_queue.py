@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from astraflow.core.dispatch.demand import Demand
-from astraflow.core.dispatch.queue import Entry, ReadyQueue
+from astraflow.core.dispatch.flows import Entry
+from astraflow.core.dispatch.queue import ReadyQueue
 
 
 def demand(tenant: str = "acme", **fields: Any) -> Demand:

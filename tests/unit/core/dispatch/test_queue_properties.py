@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from astraflow.core.dispatch.demand import Demand
-from astraflow.core.dispatch.flows import Lock
-from astraflow.core.dispatch.queue import Entry, ReadyQueue
+from astraflow.core.dispatch.flows import Entry, Lock
+from astraflow.core.dispatch.queue import ReadyQueue
 
 RUNS = {"a1": "acme", "a2": "acme", "a3": "acme", "b1": "other", "b2": "other"}
 PACKAGES = ("pkg", "tool")

@@ -11,8 +11,10 @@ import random
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from astraflow.core import errors
-from astraflow.core.protocol import business, control, gateway, worker_events
-from astraflow.core.protocol.gateway import Gateway, GatewaySettings, Principal
+from astraflow.core.protocol import business, control, worker_events
+from astraflow.core.protocol import events as gateway_events
+from astraflow.core.protocol.events import GatewaySettings, Principal
+from astraflow.core.protocol.gateway import Gateway
 from astraflow.core.protocol.wire import AttemptRef, Envelope, Sender
 from astraflow.core.protocol.worker_events import Credential, SessionSettings, WorkerIdentity
 from astraflow.core.protocol.worker_session import WorkerSession
@@ -154,7 +156,7 @@ class SessionPair:
         self.to_gateway: list[Envelope] = []
         self.closed_by_gateway: list[int] = []
         self.worker_events: list[worker_events.WorkerEvent] = []
-        self.gateway_events: list[gateway.GatewayEvent] = []
+        self.gateway_events: list[gateway_events.GatewayEvent] = []
         self.frames_seen: list[Envelope] = []
         self._take_worker_events()
 
@@ -273,7 +275,7 @@ class SessionPair:
         return [
             event.envelope.corr or ""
             for event in self.gateway_events
-            if isinstance(event, gateway.Delivered)
+            if isinstance(event, gateway_events.Delivered)
         ]
 
     def received(self) -> list[str]:
@@ -341,11 +343,13 @@ class SessionPair:
         events = self.gateway.take_events()
         for event in events:
             self.gateway_events.append(event)
-            if isinstance(event, gateway.RegisterArrived) and self.accepts:
+            if isinstance(event, gateway_events.RegisterArrived) and self.accepts:
                 self.gateway.accept(event.session_id, self.now, self.wall)
-            elif isinstance(event, gateway.HeartbeatArrived):
+            elif isinstance(event, gateway_events.HeartbeatArrived):
                 self.gateway.answer_heartbeat(event.session_id, event.frame_id, (), self.now)
-            elif self.commits and isinstance(event, gateway.Delivered | gateway.FrameRefused):
+            elif self.commits and isinstance(
+                event, gateway_events.Delivered | gateway_events.FrameRefused
+            ):
                 self._commit(event.session_id, event.seq)
         return bool(events)
 
@@ -358,7 +362,7 @@ class SessionPair:
         for item in output:
             if item.conn != self.conn:
                 continue
-            if isinstance(item, gateway.SendFrame):
+            if isinstance(item, gateway_events.SendFrame):
                 self.to_worker.append(item.envelope)
             else:
                 self._closed_by_gateway(item.code)

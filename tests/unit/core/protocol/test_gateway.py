@@ -8,18 +8,17 @@ import pytest
 from astraflow.core import errors
 from astraflow.core.protocol import business, control, limits
 from astraflow.core.protocol.codec import BadFrame
-from astraflow.core.protocol.gateway import (
+from astraflow.core.protocol.duplex import NoSession
+from astraflow.core.protocol.events import (
     Acked,
     CloseConnection,
     Delivered,
     FrameRefused,
-    Gateway,
     GatewayEvent,
     GatewaySettings,
     HeartbeatArrived,
     IdentityBound,
     Missed,
-    NoSession,
     PeerError,
     Principal,
     RegisterArrived,
@@ -27,6 +26,7 @@ from astraflow.core.protocol.gateway import (
     SessionAudited,
     SessionEnded,
 )
+from astraflow.core.protocol.gateway import Gateway
 from astraflow.core.protocol.open_sessions import OpenSessions
 from astraflow.core.protocol.window import QueueFull
 from astraflow.core.protocol.wire import AckInfo, AttemptRef, Envelope, Unreadable

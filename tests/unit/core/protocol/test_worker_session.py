@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from astraflow.core import errors
-from astraflow.core.protocol import business, control, gateway, limits
+from astraflow.core.protocol import business, control, events, limits
 from astraflow.core.protocol.codec import BadFrame
 from astraflow.core.protocol.duplex import NoSession
-from astraflow.core.protocol.gateway import GatewaySettings
+from astraflow.core.protocol.events import GatewaySettings
 from astraflow.core.protocol.session_states import SessionState
 from astraflow.core.protocol.window import QueueFull
 from astraflow.core.protocol.wire import AckInfo, AttemptRef, Envelope, Sender, Unreadable
@@ -211,7 +211,7 @@ def test_what_was_delivered_but_not_taken_is_not_delivered_twice_in_a_session() 
     event = next(each for each in pair.worker_events if isinstance(each, CommandDelivered))
     pair.worker.taken(event.seq)
     pair.wait(0.1)
-    acked = [each for each in pair.gateway_events if isinstance(each, gateway.Acked)]
+    acked = [each for each in pair.gateway_events if isinstance(each, events.Acked)]
     assert [each.ack_seq for each in acked] == [0]
 
 
@@ -448,7 +448,7 @@ def test_a_bad_frame_of_ours_keeps_the_session_and_the_second_time_names_the_cul
     assert pair.worker.replace(frame_id, business.RESULT, failed, "task-1")
     pair.wait(2.0)
     assert pair.session_id == session_id
-    delivered = [each for each in pair.gateway_events if isinstance(each, gateway.Delivered)]
+    delivered = [each for each in pair.gateway_events if isinstance(each, events.Delivered)]
     assert [each.envelope.payload for each in delivered] == [failed]
     assert delivered[0].envelope.id == frame_id
 
@@ -558,7 +558,7 @@ def test_a_later_register_replaces_what_the_worker_offers() -> None:
     pair = opened()
     pair.worker.register(register(slots=9), pair.now)
     pair.run()
-    arrived = [each for each in pair.gateway_events if isinstance(each, gateway.RegisterArrived)]
+    arrived = [each for each in pair.gateway_events if isinstance(each, events.RegisterArrived)]
     assert [each.first for each in arrived] == [True, False]
     assert arrived[1].register.capabilities.concurrency.max_parallel == 9
     assert len(pair.of(SessionReady)) == 1
@@ -750,7 +750,7 @@ def test_a_worker_that_fenced_itself_registers_anew() -> None:
     pair.wait(1.0)
     assert pair.worker.is_ready
     assert control.RESUME not in [frame.type for frame in pair.frames_seen]
-    arrived = [each for each in pair.gateway_events if isinstance(each, gateway.RegisterArrived)]
+    arrived = [each for each in pair.gateway_events if isinstance(each, events.RegisterArrived)]
     assert [(each.first, each.displaced) for each in arrived] == [(True, False), (True, False)]
 
 
@@ -807,7 +807,7 @@ def test_a_finished_worker_acknowledges_what_it_took_last() -> None:
     pair._settle()
     pair.worker.finished(pair.now)
     pair._settle()
-    assert [each.ack_seq for each in pair.of(gateway.Acked)] == [0]
+    assert [each.ack_seq for each in pair.of(events.Acked)] == [0]
     assert state_of(pair) is SessionState.CLOSED
 
 

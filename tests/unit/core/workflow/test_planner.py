@@ -19,8 +19,8 @@ from astraflow.core.workflow import (
     decode_manifest,
     plan_workflow,
 )
+from astraflow.core.workflow.decoding import decode_definition
 from astraflow.core.workflow.plan import DEFAULT_RETRY
-from astraflow.core.workflow.planner import decode_definition
 from tests.unit.core.workflow.drafts import (
     CORE,
     EXAMPLES,
