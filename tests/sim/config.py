@@ -117,6 +117,9 @@ def draw(seed: int) -> Config:
     """The world of a seed: one of four is a world of features (`features`)."""
     third = Random(seed * 7919 + 19)
     drawn = _draw(seed)
+    if drawn.resources and (drawn.packages or drawn.rollouts):
+        # A sticky key on the worker that lacks the package of the others would bind them there for an hour.
+        drawn = drawn.shrink(missing_package=False)
     if drawn.resources and drawn.copies:
         # Another worker of the tenant can fetch a copy.
         drawn = drawn.shrink(workers=max(drawn.workers, 2 * drawn.tenants))

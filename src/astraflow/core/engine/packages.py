@@ -74,9 +74,13 @@ def _request(
     view: View, worker: WorkerEntry, name: str, version: str, target: InstallTarget, why: str
 ) -> None:
     key = (worker.tenant, view.at, worker.worker_id, name, version)
+    before = view.installs.find((worker.tenant, worker.worker_id, name, version))
+    is_under_way = before is not None and before.is_open
     intent = view.record_install(InstallRequested(*key, target, why))
     has_it = worker.has_version(name, version)
-    if worker.session_id is not None and has_it == (target == "installed"):
+    # A worker that is just installing it does not have it yet, and would have it in the end.
+    is_so = has_it == (target == "installed") and not is_under_way
+    if worker.session_id is not None and is_so:
         view.record_install(InstallConfirmed(*key))  # it is so already
     else:
         assert intent is not None
@@ -151,7 +155,13 @@ def _on_report(view: View, intent: InstallIntent, event: business.PkgEvent) -> N
         if intent.state == "installed":
             # The worker let an old version go by itself.
             view.record_install(InstallWithdrawn(*_of(view, intent)))
-    elif event.status != "installed" and intent.is_open:
+    elif event.status == "installed":
+        worker = view.workers.find(intent.tenant, intent.worker_id)
+        if intent.state == "removed" and worker is not None:
+            # An install that was under way has ended after all.
+            view.record_install(InstallReopened(*_of(view, intent)))
+            _send_intent(view, worker, intent)
+    elif intent.is_open:
         view.record_install(InstallAdvanced(*_of(view, intent), event.status, event.progress))
 
 

@@ -15,6 +15,7 @@ class PlacementNotes:
         self.unplaceable: list[
             tuple[RunRecord, int, TaskFailure]
         ] = []  # to be failed, right after the decision
+        self.unpinned: set[str] = set()  # runs with a task that was queued for the sake of a copy
         self._bindings: dict[str, dict[str, str]] = {}
         self._pins: dict[Demand, float] = {}
         self._looked: dict[Demand, None] = {}
@@ -29,6 +30,10 @@ class PlacementNotes:
 
     def unbind_run(self, run_id: str) -> None:
         self._bindings.pop(run_id, None)
+
+    def forget_run(self, run_id: str) -> None:
+        self.unbind_run(run_id)
+        self.unpinned.discard(run_id)
 
     def unbind_worker(self, runs: list[str], worker_id: str) -> None:
         """Drop the bindings of these runs to the worker."""

@@ -87,7 +87,8 @@ def _is_elsewhere(view: View, run: RunRecord, entry: Entry) -> bool:
     demand = entry.demand
     if demand.pin is None and view.sticky_worker(run.tenant, entry.affinity) != demand.sticky:
         return True
-    return (run.takes_back or not run.is_simple) and _needs_more(view, run, entry)
+    may_have_moved = run.takes_back or not run.is_simple or run.run_id in view.placing.unpinned
+    return may_have_moved and _needs_more(view, run, entry)
 
 
 def _may_be_placed(run: RunRecord, task: int) -> bool:

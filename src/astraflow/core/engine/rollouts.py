@@ -70,14 +70,22 @@ def _look_at(view: View, rollout: RolloutRecord) -> None:
         error = f"{cause}: {rollout.name} {rollout.version}"
         view.record_rollout(RolloutFailed(rollout.tenant, view.at, rollout.name, error))
         return
-    step = advance(rollout, view.at, _standings(view, rollout), view.rollouts.health_of(rollout))
+    step = advance(
+        rollout,
+        view.at,
+        _standings(view, rollout),
+        view.rollouts.health_of(rollout),
+        view.rollouts.good_for_s(rollout, view.now),
+    )
     for worker_id in step.install_on:
         worker = view.workers.find(rollout.tenant, worker_id)
         assert worker is not None, "only workers that are there are told to install"
         request_install(view, worker, rollout.name, rollout.version, rollout.rollout_id)
     if step.fact is None:
         return
-    view.record_rollout(step.fact)
+    after = view.record_rollout(step.fact)
+    if after.state == "running":
+        view.rollouts.good_for_s(after, view.now)
     if isinstance(step.fact, RolloutSucceeded):
         _activate(view, rollout.tenant, rollout.name, rollout.version, rollout.started_by)
 

@@ -213,6 +213,9 @@ class View:
         refs = refs_of(run, task, bound_parameters(run, task))
         if refs:
             refs = self.locate(run.tenant, refs)
+            if any(ref.worker_id is None for ref in refs):
+                # The worker that holds it may come back before the task has a place.
+                self.placing.unpinned.add(run.run_id)
         conflict = conflict_of(refs)
         if conflict is not None:
             # Failing it here would decide inside a decision; the engine does so right after it.
@@ -374,7 +377,7 @@ class View:
             self.queue.forget(run.run_id, index)
             if task.call is not None:
                 self.timers.end(task.call.call_id)
-        self.placing.unbind_run(run.run_id)
+        self.placing.forget_run(run.run_id)
         self.end_scope(run.tenant, run.run_id)
         self.timers.end(run.run_id)
         self.runs.remove(run)

@@ -168,9 +168,13 @@ class RolloutStep(msgspec.Struct, frozen=True):
 
 
 def advance(
-    rollout: RolloutRecord, at: int, workers: list[WorkerStanding], health: RolloutHealth
+    rollout: RolloutRecord,
+    at: int,
+    workers: list[WorkerStanding],
+    health: RolloutHealth,
+    good_for_s: float = 0.0,
 ) -> RolloutStep:
-    """Look at a rollout that is running."""
+    """Look at a rollout that is running. `good_for_s`: for how long its wave has been good (monotonic)."""
     assert rollout.state == "running"
     who = (rollout.tenant, at, rollout.name)
     share = rollout.waves[rollout.wave]
@@ -186,7 +190,7 @@ def advance(
         return RolloutStep(RolloutWaveInterrupted(*who) if was_good else None, install_on)
     if rollout.good_since is None:
         return RolloutStep(RolloutWaveGood(*who))
-    if at < rollout.good_since + rollout.soak_seconds * 1000:
+    if good_for_s < rollout.soak_seconds:
         return RolloutStep()
     if rollout.wave + 1 < len(rollout.waves):
         return RolloutStep(RolloutWaveStarted(*who, rollout.wave + 1))
@@ -213,6 +217,7 @@ class RolloutTable:
     def __init__(self) -> None:
         self._running: dict[tuple[str, str], RolloutRecord] = {}
         self._health: dict[tuple[str, str, str], RolloutHealth] = {}
+        self._good_from: dict[tuple[str, str], float] = {}  # monotonic
         self.is_watched = False  # whether a timer is set for them
 
     def __len__(self) -> int:
@@ -229,6 +234,7 @@ class RolloutTable:
         else:
             del self._running[fact.tenant, fact.name]
             del self._health[fact.tenant, fact.name, after.version]
+            self._good_from.pop((fact.tenant, fact.name), None)
         return after
 
     def put(self, rollout: RolloutRecord) -> None:
@@ -238,6 +244,14 @@ class RolloutTable:
 
     def find(self, tenant: str, name: str) -> RolloutRecord | None:
         return self._running.get((tenant, name))
+
+    def good_for_s(self, rollout: RolloutRecord, now: float) -> float:
+        """How long its wave has been good, as far as this scheduler has seen."""
+        key = (rollout.tenant, rollout.name)
+        if rollout.good_since is None:
+            self._good_from.pop(key, None)
+            return 0.0
+        return now - self._good_from.setdefault(key, now)
 
     def health_of(self, rollout: RolloutRecord) -> RolloutHealth:
         return self._health[rollout.tenant, rollout.name, rollout.version]

@@ -118,6 +118,22 @@ class TestIntents:
         rig.wait(0.1)
         assert frames(rig, business.PkgUninstall) == []
 
+    def test_a_removal_is_told_although_the_install_before_it_is_under_way(self) -> None:
+        rig = published()
+        worker = rig.worker("w1", features=INSTALLS)
+        request_install(rig.engine.view, entry(rig), "text", "2.0", "command")
+        rig.wait(0.1)
+        tell(worker, "installing")
+        request_removal(rig.engine.view, entry(rig), "text", "2.0", "command")
+        rig.wait(0.1)
+        assert intent(rig).is_open
+        assert len(frames(rig, business.PkgUninstall)) == 1
+        tell(worker, "removed")
+        assert intent(rig).state == "removed"
+        tell(worker, "installed")  # an install that nobody asked for
+        assert intent(rig).state == "wanted"
+        assert len(frames(rig, business.PkgUninstall)) == 2
+
     def test_progress_and_end_are_the_workers_word(self) -> None:
         rig = published()
         worker = rig.worker("w1", features=INSTALLS)

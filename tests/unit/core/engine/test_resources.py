@@ -26,7 +26,7 @@ from astraflow.core.protocol import business
 from astraflow.core.runs.facts import RunFinished, TaskFailed, TaskFailure, TaskRebuilt
 from astraflow.core.timestamps import parse_iso
 from astraflow.core.workflow.plan import ResourceRefValue
-from tests.unit.core.engine.rig import TENANT, Rig, Worker
+from tests.unit.core.engine.rig import TENANT, Rig, Worker, _offer
 from tests.unit.plans import make_plan
 
 PAGE = business.PackageId("web", "1.0")
@@ -516,6 +516,19 @@ class TestCopies:
         assert bytes(wired.metadata) == b'{"copyUrl":"https://down.example/r1"}'
         second.finish()
         assert rig.active() == []
+
+    def test_a_task_that_waits_for_a_copy_goes_to_the_owner_that_is_back(self) -> None:
+        rig = Rig(resource_grace_s=20.0, keeps_copies=True)
+        holder = durable(rig)
+        rig.execute(copied())
+        holder.crash()
+        rig.wait(26.0)  # queued for any worker that fetches the copy, and there is none
+        holder.offer = _offer(4)
+        holder.boot()
+        rig.worker("w2")
+        rig.wait(1.0)
+        assert [one.task_id for one in holder.started] == ["run1.0", "run1.1"]
+        assert rig.workers[f"{TENANT}/w2"].started == []
 
     def test_later_tasks_go_to_the_worker_that_fetched_it(self) -> None:
         rig = Rig(resource_grace_s=20.0, keeps_copies=True)

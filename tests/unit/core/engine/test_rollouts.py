@@ -78,6 +78,19 @@ class TestWaves:
         assert len(rig.engine.view.rollouts) == 0
         assert rig.engine.view.rollouts.is_watched is False
 
+    def test_a_wall_clock_that_jumps_neither_hurries_nor_holds_up_a_wave(self) -> None:
+        rig = published()
+        rig.worker("w1", packages={"text": "2.0"})
+        start(rig, waves=(100,), soak_seconds=30.0)
+        rig.wait(2.0)
+        rig.at += 86_400_000
+        rig.engine.tick(rig.now, rig.at)
+        rig.run()
+        assert active(rig) is None
+        rig.at -= 2 * 86_400_000
+        rig.wait(35.0)
+        assert active(rig) == "2.0"
+
     def test_the_end_and_the_active_version_are_in_one_batch(self) -> None:
         rig = published()
         rig.worker("w1", packages={"text": "2.0"})

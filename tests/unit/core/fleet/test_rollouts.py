@@ -65,8 +65,8 @@ def test_a_wave_that_has_it_must_be_good_for_its_time() -> None:
     assert good == RolloutWaveGood("acme", 1_000, "text")
     first = fold(rollout(), good)
     assert (first.good_since, first.wave) == (1_000, 0)
-    assert advance(first, 10_999, standing, GOOD).fact is None
-    started = advance(first, 11_000, standing, GOOD).fact
+    assert advance(first, 99_999, standing, GOOD, 9.999).fact is None
+    started = advance(first, 11_000, standing, GOOD, 10.0).fact
     assert started == RolloutWaveStarted("acme", 11_000, "text", 1)
     second = fold(first, started)
     assert (second.good_since, second.wave) == (None, 1)
@@ -75,7 +75,7 @@ def test_a_wave_that_has_it_must_be_good_for_its_time() -> None:
 
 def test_after_the_last_wave_the_version_becomes_active() -> None:
     last = rollout(wave=1, good_since=0)
-    step = advance(last, 10_000, workers(8, having=8), GOOD)
+    step = advance(last, 10_000, workers(8, having=8), GOOD, 10.0)
     assert step.fact == RolloutSucceeded("acme", 10_000, "text")
     assert fold(last, step.fact).state == "succeeded"
 
