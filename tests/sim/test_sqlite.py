@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from astraflow.core.engine.engine import Engine
@@ -65,27 +63,21 @@ def test_an_unknown_outcome_that_is_not_read_back_is_noticed(
     pytest.fail("it was not noticed")
 
 
-def test_a_start_that_places_tasks_before_it_knows_where_resources_are_is_noticed(
+def test_a_start_that_does_not_read_where_resources_are_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    fleet, runs = serving._restore_fleet, serving._restore
-
     async def nothing(parts: serving.Parts, engine: Engine) -> None:
-        """Not yet."""
-
-    async def late(parts: serving.Parts, engine: Engine, *args: Any) -> None:
-        await runs(parts, engine, *args)
-        await fleet(parts, engine)
+        """The rows of the fleet stay unread."""
 
     monkeypatch.setattr(serving, "_restore_fleet", nothing)
-    monkeypatch.setattr(serving, "_restore", late)
     many = {"runs": 5, "tasks": 6, "tenants": 1, "workers": 3, "slots": 1, "crash_every_s": 5.0}
     for seed in range(70):
         drawn = draw(seed)
         faults = (*drawn.faults, "scheduler_crash")
-        config = drawn.shrink(faults=faults, resources=True, packages=False, **many)
+        # Of a machine that is gone for good nothing can be asked at the end.
+        config = drawn.shrink(faults=faults, resources=True, packages=False, gone=False, **many)
         violation = simulate_sqlite(seed, config).violation
         if violation is not None:
-            assert violation.invariant == "I16", violation
+            assert violation.invariant in ("I16", "I18", "I20"), violation
             return
     pytest.fail("it was not noticed")
