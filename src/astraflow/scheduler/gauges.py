@@ -104,7 +104,7 @@ class SchedulerGauge:
         if run is None:
             return  # it has ended in the same batch
         place = (run_id, fact.task)
-        node_type = run.node_of(fact.task).type
+        node_type = run.tasks[fact.task].node.type
         self._out[place] = (run.tenant, node_type, fact.at)
         self._metrics.dispatches.add(run.tenant, node_type)
         if self._waiting:

@@ -224,4 +224,4 @@ def _place_of(run: RunRecord, node_id: str) -> int:
 
 def _is_of(run: RunRecord, call: int, place: int) -> bool:
     """Whether a call executes the node, or is one in the chain round it."""
-    return run.tasks[call].node == place or run.host_of(call) == place
+    return run.tasks[call].node is run.plan.nodes[place] or run.host_of(call) == place

@@ -132,6 +132,7 @@ class Writer:
         ] = {}  # in order: a simulated world is repeatable
         self._barriers: list[asyncio.Future[None]] = []
         self._passing: list[asyncio.Future[None]] = []  # those of the turn under way
+        self._due: float | None = clock.now()  # when the engine must tick, as of the last turn
         self._timer = WakeupTimer(clock, self._wake)
         self._is_over = False
 
@@ -327,7 +328,8 @@ class Writer:
         for passed in self._passing:
             if not passed.done():
                 passed.set_result(None)
-        self._timer.set(self.engine.deadline())
+        self._due = self.engine.deadline()
+        self._timer.set(self._due)
 
     def _decide(self) -> _Decided:
         """What is to be committed now, as the rows that it is."""
@@ -359,7 +361,7 @@ class Writer:
             _log_workers(changes.events)
         self._effects.sign(batch.effects)
         self.engine.committed(batch, self._clock.now(), self._clock.wall_ms())
-        self._has_work = True  # what was committed may allow more to be decided
+        self._has_work = self._has_work or self.engine.has_more
 
     def _check_whole(self) -> None:
         if self._failure is not None:
@@ -388,10 +390,12 @@ class Writer:
                 await asyncio.sleep(READ_BACK_S)
 
     async def _tick(self) -> None:
-        deadline = self.engine.deadline()
         now = self._clock.now()
-        if deadline is None or deadline > now:
+        if self._due is None or self._due > now:
             return
+        deadline = self.engine.deadline()
+        if deadline is None or deadline > now:
+            return  # what was due is over
         self._gauge.lagged(now - deadline)
         # PROTOCOL §5.4: "after its own stall a scheduler reads everything readable before it expires anything".
         for _ in range(STALL_TURNS if now - deadline > LATE_S else READ_TURNS):

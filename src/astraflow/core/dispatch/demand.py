@@ -36,12 +36,25 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
         return self.pin if self.pin is not None else self.sticky
 
 
-def bound_parameters(run: RunRecord, task: int) -> bytes:
-    """The parameters of a ready task: as authored, with the committed results of its upstream (P4)."""
+def bind_task(run: RunRecord, task: int) -> tuple[bytes, Sequence[ResourceRefValue]]:
+    """The parameters of a ready task, as authored, with the committed results of its upstream (P4); and what they refer
+    to.
+
+    PROTOCOL §4: "After binding, every {"resourceRef": {…}} found in the parameters joins `resource_refs`".
+    """
+    state = run.tasks[task]
+    node = state.node
+    if state.call is None and not node.inputs:
+        return node.parameters, node.resource_refs  # the planner has looked for references
+    parameters = _bound_parameters(run, task)
+    bound = find_resource_refs(parameters)
+    if not bound and len(node.resource_refs) < 2:
+        return parameters, node.resource_refs
+    return parameters, list(dict.fromkeys((*node.resource_refs, *bound)))
+
+
+def _bound_parameters(run: RunRecord, task: int) -> bytes:
     call = run.tasks[task].call
-    node = run.node_of(task)
-    if call is None and not node.inputs:
-        return node.parameters
 
     def result_of(index: int) -> dict[str, object] | None:
         raw = run.tasks[index].result or run.tasks[index].former
@@ -54,7 +67,7 @@ def bound_parameters(run: RunRecord, task: int) -> bytes:
         given = _given_payload(run, task)
         if given is not None:
             return given
-    return bind(node, result_of)
+    return bind(run.tasks[task].node, result_of)
 
 
 def _given_payload(run: RunRecord, task: int) -> bytes | None:
@@ -64,16 +77,6 @@ def _given_payload(run: RunRecord, task: int) -> bytes | None:
         if call is not None and bytes(call.payload) != b"null":
             return bytes(call.payload)
     return None
-
-
-def refs_of(run: RunRecord, task: int, parameters: bytes) -> Sequence[ResourceRefValue]:
-    """PROTOCOL §4: "After binding, every {"resourceRef": {…}} found in the parameters joins
-    `resource_refs`"."""
-    authored = run.node_of(task).resource_refs
-    bound = find_resource_refs(parameters)
-    if not bound and len(authored) < 2:
-        return authored
-    return list(dict.fromkeys((*authored, *bound)))
 
 
 def conflict_of(refs: Sequence[ResourceRefValue]) -> TaskFailure | None:
@@ -91,7 +94,7 @@ def demand_of(
     run: RunRecord, task: int, refs: Sequence[ResourceRefValue], sticky: str | None = None
 ) -> Demand:
     """The demand of a task whose references are known not to conflict."""
-    node = run.node_of(task)
+    node = run.tasks[task].node
     pins = [ref.worker_id for ref in refs if ref.worker_id is not None]
     return Demand(
         run.tenant,
@@ -108,8 +111,8 @@ def demand_of(
 def lock_of(run: RunRecord, task: int) -> tuple[str, str | None] | None:
     """The concurrency key that a task needs, and the chain that lends it: those that it waits for may use a key which
     for others is taken."""
-    key = run.node_of(task).concurrency_key
+    key = run.tasks[task].node.concurrency_key
     if key is None:
         return None
-    is_lent = any(run.node_of(caller).concurrency_key == key for caller in run.callers_of(task))
+    is_lent = any(run.tasks[caller].node.concurrency_key == key for caller in run.callers_of(task))
     return key, run.task_id(run.host_of(task)) if is_lent else None

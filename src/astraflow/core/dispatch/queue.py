@@ -177,6 +177,11 @@ class ReadyQueue:
     # -- looking ------------------------------------------------------------------------------
 
     @property
+    def has_candidates(self) -> bool:
+        """Whether `next` may have an entry: one was queued or woken since it had none."""
+        return bool(self._order.heap)
+
+    @property
     def has_sleepers(self) -> bool:
         """Whether some demand has no place, or some key is taken."""
         return bool(self._asleep)

@@ -72,7 +72,7 @@ def lend_slot(view: View, run: RunRecord, effect: LendSlot) -> None:
     lease.is_lent = effect.is_lent
     worker = view.workers.find(run.tenant, lease.worker_id)
     assert worker is not None, "a lease names a known worker"
-    node_type = run.node_of(effect.task).type
+    node_type = run.tasks[effect.task].node.type
     if effect.is_lent:
         view.workers.free_slot(worker, node_type)
         view.wake_for(worker)

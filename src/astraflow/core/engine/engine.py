@@ -280,14 +280,14 @@ class Engine:
             lease_end = self._listen_until
         due = earliest(
             view.now if view.placing.has_more else None,
-            self.gateway.deadline(),
             lease_end,
+            view.queue.deadline(),
+            self._say_waiting_at if view.queue.has_sleepers else None,
+            view.affinity.deadline(),
+            self.gateway.deadline(),
             view.timers.deadline(),
             view.sent.deadline(),
-            view.queue.deadline(),
-            view.affinity.deadline(),
             None if self._is_silent else self.ownership.deadline(),
-            self._say_waiting_at if view.queue.has_sleepers else None,
         )
         self._wakes_at = inf if due is None else due
         return due
@@ -384,6 +384,11 @@ class Engine:
     def has_decided(self) -> bool:
         """Whether something is decided that `take_batch` has not handed out."""
         return not self.view.batch.is_empty
+
+    @property
+    def has_more(self) -> bool:
+        """Whether `take_batch` has something to hand out, or to place."""
+        return self.has_decided or self.view.queue.has_candidates
 
     def committed(self, batch: Batch, now: float, at: int) -> None:
         """The batch is durable: perform its effects."""

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 import msgspec
 
 from astraflow.core.dispatch import AttemptLease, NoPlace, choose
-from astraflow.core.dispatch.demand import Demand, bound_parameters, refs_of
+from astraflow.core.dispatch.demand import Demand, bind_task
 from astraflow.core.dispatch.flows import Entry
 from astraflow.core.dispatch.placement import find_place, is_offered
 from astraflow.core.engine.calls import lenders_of
@@ -97,7 +97,7 @@ def _may_be_placed(run: RunRecord, task: int) -> bool:
 
 
 def _needs_more(view: View, run: RunRecord, entry: Entry) -> bool:
-    refs = refs_of(run, entry.task, bound_parameters(run, entry.task))
+    refs = bind_task(run, entry.task)[1]
     pins = {ref.worker_id for ref in view.locate(run.tenant, refs) if ref.worker_id is not None}
     return bool(pins) and pins != {entry.demand.pin}
 
@@ -136,7 +136,7 @@ def _lease(view: View, run: RunRecord, entry: Entry, worker: WorkerEntry) -> Non
     task = entry.task
     decision = view.decide(run, LeaseTask(task, worker.worker_id, worker.incarnation, ttl_ms))
     assert decision.facts, "a task that may be placed can be leased"
-    node = run.node_of(task)
+    node = run.tasks[task].node
     attempt = run.tasks[task].attempt
     task_id = run.task_id(task)
     lease = AttemptLease(
@@ -161,8 +161,7 @@ def _lease(view: View, run: RunRecord, entry: Entry, worker: WorkerEntry) -> Non
         view.timers.set(when, TimeoutDue(task_id, attempt))
     view.sent.expect_ack(lease, view.now + settings.dispatch_ack_timeout_s)
     assert worker.session_id is not None
-    parameters = bound_parameters(run, task)
-    refs = refs_of(run, task, parameters)
+    parameters, refs = bind_task(run, task)
     copies: tuple[ResourceRecord | None, ...] = ()
     if refs:
         refs = view.locate(run.tenant, refs)
@@ -179,7 +178,7 @@ def _dispatch_frame(
     parameters: bytes,
     refs: Sequence[ResourceRefValue],
 ) -> business.Dispatch:
-    node = run.node_of(task)
+    node = run.tasks[task].node
     state = run.tasks[task]
     host = node if state.call is None and node.host is None else run.plan.nodes[run.host_of(task)]
     chain = tuple([run.plan.nodes[one].node_id for one in host.middlewares])

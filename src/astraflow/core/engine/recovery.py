@@ -37,7 +37,7 @@ def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> RunRecord:
         state = task.state
         if task.worker is not None:
             # A preference only: the last worker that the run used for the package.
-            view.placing.bind(run.run_id, run.node_of(index).package_name, task.worker)
+            view.placing.bind(run.run_id, run.tasks[index].node.package_name, task.worker)
         if isinstance(state, Leased | Running | Stopping):
             _restore_lease(view, run, index, state)
         elif task.is_waiting and task.open_calls == 0:
@@ -59,7 +59,7 @@ def _restore_lease(
     view: View, run: RunRecord, task: int, state: Leased | Running | Stopping
 ) -> None:
     task_id = run.task_id(task)
-    node = run.node_of(task)
+    node = run.tasks[task].node
     ttl_s = state.ttl_ms / 1000
     lease = AttemptLease(
         run.tenant, run.run_id, task, task_id, state.attempt, state.worker, ttl_s, view.now

@@ -125,7 +125,7 @@ def _on_result(view: View, event: Delivered, result: business.Result) -> None:
         ),
     )
     if len(view.rollouts):
-        node = run.node_of(task)
+        node = run.tasks[task].node
         view.rollouts.count_end(
             tenant, node.package_name, node.package_version, is_failed=result.status == "FAILED"
         )

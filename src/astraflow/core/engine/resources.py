@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from astraflow.core import errors
-from astraflow.core.dispatch.demand import Demand, bound_parameters, refs_of
+from astraflow.core.dispatch.demand import Demand, bind_task
 from astraflow.core.engine.commands import CloseResource, ExportResource, ExtendResource, NoteCopy
 from astraflow.core.engine.effects import CopyFailed, SendExport
 from astraflow.core.engine.view import View
@@ -115,7 +115,7 @@ def list_artifacts(
                 type=artifact.type,
                 scope=run.run_id,
                 run_id=run.run_id,
-                node_id=run.node_of(task).node_id,
+                node_id=run.tasks[task].node.node_id,
                 size_bytes=artifact.size_bytes,
                 created_at=view.at,
                 expires_at=parse_iso(artifact.expires_at) if artifact.expires_at else None,
@@ -173,7 +173,7 @@ def _end(view: View, record: ResourceRecord, *, is_evicted: bool) -> None:
     view.record_resource(ResourceGone(tenant, view.at, worker_id, resource_id, state))
     cause = f"worker {worker_id} {state} it"
     for run, task in _waiting_for(view, tenant, worker_id):
-        refs = refs_of(run, task, bound_parameters(run, task))
+        refs = bind_task(run, task)[1]
         if any(ref.resource_id == resource_id for ref in refs):
             _lose(view, run, task, resource_id, cause)
 
@@ -197,7 +197,7 @@ def lose_pinned(view: View, demand: Demand) -> None:
     for entry in view.queue.waiting_with(demand):
         view.count("pinned worker lost")
         run = view.runs[entry.run_id]
-        refs = refs_of(run, entry.task, bound_parameters(run, entry.task))
+        refs = bind_task(run, entry.task)[1]
         pinned = [ref for ref in view.locate(run.tenant, refs) if ref.worker_id == demand.pin]
         if _unpin_if_copied(view, run.tenant, pinned):
             view.count("resource fetched from its copy")
@@ -237,7 +237,7 @@ def lose_sticky(view: View, tenant: str, key: str, cause: str) -> None:
     error = TaskFailure(errors.RESOURCE_LOST.code, "INFRASTRUCTURE", message, False)
     for run_id, task in view.queue.sticky_to(tenant, key):
         run = view.runs.get(run_id)  # the end of another may have ended it
-        if run is not None and run.node_of(task).on_resource_lost == "fail":
+        if run is not None and run.tasks[task].node.on_resource_lost == "fail":
             view.queue.forget(run_id, task)
             view.decide(run, Fail(task, error))
 
@@ -256,7 +256,7 @@ def _lose(view: View, run: RunRecord, task: int, resource_id: str, cause: str) -
 
 def rebuilds(view: View, run: RunRecord, task: int) -> bool:
     """Whether the task has what it lost made again."""
-    policy = run.node_of(task).on_resource_lost or view.settings.resource_lost
+    policy = run.tasks[task].node.on_resource_lost or view.settings.resource_lost
     return policy == "rebuild"
 
 
@@ -270,7 +270,7 @@ def lost_ref(
     """The resource for want of which an attempt failed, if its node wants it made again."""
     if error is None or error.code not in LOST_CODES or not rebuilds(view, run, task):
         return None
-    refs = refs_of(run, task, bound_parameters(run, task))
+    refs = bind_task(run, task)[1]
     named = [ref.resource_id for ref in refs if ref.resource_id in error.message]
     return next(iter(named or [ref.resource_id for ref in refs]), None)
 

@@ -11,13 +11,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from astraflow.core.dispatch import AttemptLease, KeyTable, LeaseTable, ReadyQueue
-from astraflow.core.dispatch.demand import (
-    bound_parameters,
-    conflict_of,
-    demand_of,
-    lock_of,
-    refs_of,
-)
+from astraflow.core.dispatch.demand import bind_task, conflict_of, demand_of, lock_of
 from astraflow.core.engine.active_runs import ActiveRuns
 from astraflow.core.engine.batch import Batch, FleetChange, NumberedFact
 from astraflow.core.engine.calls import answer_call, lend_slot, refuse_call
@@ -210,25 +204,25 @@ class View:
 
     def enqueue(self, run: RunRecord, task: int, delay_s: float) -> None:
         """Queue a task that may run, or fail it if it can never have a place."""
-        refs = refs_of(run, task, bound_parameters(run, task))
+        refs = bind_task(run, task)[1]
         if refs:
             refs = self.locate(run.tenant, refs)
             if any(ref.worker_id is None for ref in refs):
                 # The worker that holds it may come back before the task has a place.
                 self.placing.unpinned.add(run.run_id)
-        conflict = conflict_of(refs)
-        if conflict is not None:
-            # Failing it here would decide inside a decision; the engine does so right after it.
-            self.placing.unplaceable.append((run, task, conflict))
-            return
-        node = run.node_of(task)
+            conflict = conflict_of(refs)
+            if conflict is not None:
+                # Failing it here would decide inside a decision; the engine does so right after it.
+                self.placing.unplaceable.append((run, task, conflict))
+                return
+        node = run.tasks[task].node
         self.queue.push(
             run.run_id,
             task,
             demand_of(run, task, refs, self.sticky_worker(run.tenant, node.affinity)),
             priority=node.priority,
             ready_at=self.now + delay_s if delay_s > 0 else None,
-            lock=lock_of(run, task),
+            lock=lock_of(run, task) if node.concurrency_key is not None else None,
             affinity=node.affinity,
         )
 
@@ -327,7 +321,7 @@ class View:
             return
         self.timers.end(lease.task_id, attempt)
         self.sent.forget(lease)
-        node = run.node_of(task)
+        node = run.tasks[task].node
         worker = self.workers.find(run.tenant, lease.worker_id)
         assert worker is not None, "a lease names a known worker"
         if not lease.is_lent:

@@ -62,7 +62,7 @@ class Reasons:
         if place is None:
             return Reason("key", f"the concurrency key {key} is in use")
         other, task = place
-        node_id = other.node_of(task).node_id
+        node_id = other.tasks[task].node.node_id
         where = "this run" if other is run else f"run {other.run_id}"
         detail = f"node {node_id} of {where} has the concurrency key {key}"
         return Reason("key", detail, held_by=(other.run_id, node_id))
@@ -98,5 +98,5 @@ def _next_try(run: RunRecord, task: int, ready_at: float) -> Reason:
     if isinstance(state.state, Backoff) and state.state.is_refused:
         tries = f"; try {state.tries} of {DISPATCH_TRIES}" if state.tries else ""
         return Reason("dispatch", f"no worker took it{tries}", ready_at)
-    tries = f"{state.failures} of {run.node_of(task).retry.max_attempts}"
+    tries = f"{state.failures} of {run.tasks[task].node.retry.max_attempts}"
     return Reason("retry", f"attempt {state.attempt} failed; failure {tries}", ready_at)

@@ -175,7 +175,7 @@ def advance(decision: Decision) -> None:
         ready, run.ready = run.ready, []
         for task in ready:
             # A disabled host is not run, nor are its middlewares round nothing.
-            if run.node_of(task).disabled or run.plan.nodes[run.host_of(task)].disabled:
+            if run.tasks[task].node.disabled or run.plan.nodes[run.host_of(task)].disabled:
                 decision.record(TaskSkipped(decision.at, task, errors.TASK_DISABLED.code))
             elif run.tasks[task].open_calls == 0:  # else the end of the last of them queues it
                 decision.consequences.append(EnqueueTask(task))
@@ -384,7 +384,7 @@ def _fail_attempt(
 ) -> None:
     run = decision.run
     task = run.tasks[index]
-    policy = run.node_of(index).retry
+    policy = run.tasks[index].node.retry
     failures = task.failures + 1
     if decision.is_cancelled(index) or not may_retry(error, failures, policy):
         decision.finish_task(TaskFailed(decision.at, index, task.attempt, error, confirmed))
@@ -398,7 +398,7 @@ def _lose_attempt(decision: Decision, index: int, cause: str) -> None:
     task = run.tasks[index]
     if decision.is_cancelled(index):
         decision.finish_task(TaskCancelled(decision.at, index, task.attempt, confirmed=False))
-    elif run.node_of(index).idempotency == "none":
+    elif run.tasks[index].node.idempotency == "none":
         # Its package says that it must not run again once it may have started.
         error = TaskFailure(errors.TASK_LOST.code, "INFRASTRUCTURE", cause)
         decision.finish_task(TaskFailed(decision.at, index, task.attempt, error))
@@ -524,7 +524,9 @@ def _stop_overdue(decision: Decision, command: StopOverdue) -> None:
         return
     failures = task.failures + 1
     problem = _timeout_problem()
-    if state.why == "timeout" and not may_retry(problem, failures, run.node_of(command.task).retry):
+    if state.why == "timeout" and not may_retry(
+        problem, failures, run.tasks[command.task].node.retry
+    ):
         decision.consequences.append(AttemptOver(command.task, command.attempt))
         decision.finish_task(
             TaskFailed(decision.at, command.task, task.attempt, problem, confirmed=False)

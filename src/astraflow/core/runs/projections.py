@@ -363,11 +363,12 @@ def shown_task(run: RunRecord, index: int) -> int:
 
 def _calls_of(run: RunRecord, index: int) -> list[int]:
     """The calls that executed a node, or for a host all calls of its chain, oldest first."""
-    is_host = bool(run.plan.nodes[index].middlewares)
+    node = run.plan.nodes[index]
+    is_host = bool(node.middlewares)
     return [
         task
         for task in run.calls.values()
-        if (run.host_of(task) == index if is_host else run.tasks[task].node == index)
+        if (run.host_of(task) == index if is_host else run.tasks[task].node is node)
     ]
 
 
@@ -375,8 +376,8 @@ def _middleware_status(run: RunRecord, task: Task) -> NodeStatus:
     if not isinstance(task.state, Subsumed):
         return node_status(task)
     # The outermost runs as its host's own task, the others only when they are called.
-    outer = run.plan.nodes[run.plan.nodes[task.node].host or 0]
-    if outer.middlewares and outer.middlewares[0] == task.node:
+    outer = run.plan.nodes[task.node.host or 0]
+    if outer.middlewares and run.plan.nodes[outer.middlewares[0]] is task.node:
         return node_status(run.tasks[run.plan.index[outer.node_id]])
     return "skipped" if run.is_terminal else "pending"
 

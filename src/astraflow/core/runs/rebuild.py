@@ -63,7 +63,7 @@ def _refusal(
         return "it cannot be made again within a chain of middlewares"
     if run.tasks[task].rebuilds >= REBUILDS:
         return f"it was made again {REBUILDS} times"
-    if any(run.node_of(index).idempotency == "none" for index in (*again, *stale)):
+    if any(run.tasks[index].node.idempotency == "none" for index in (*again, *stale)):
         return "a node that would make it again must not run twice"
     return None
 

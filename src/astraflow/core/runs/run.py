@@ -68,9 +68,9 @@ class Task:
         "worker",
     )
 
-    def __init__(self, remaining: int, node: int, call: CallOpened | None = None) -> None:
+    def __init__(self, remaining: int, node: PlanNode, call: CallOpened | None = None) -> None:
         self.state: State = PENDING if remaining else READY
-        self.node = node  # the place in the plan of the node that is executed
+        self.node = node  # that is executed: its own, or the link of a chain of middlewares
         self.call = call
         self.open_calls = 0  # calls below it that have not ended: its own, and theirs in turn
         self.remaining = remaining  # upstream tasks that are not settled yet
@@ -144,8 +144,8 @@ class RunRecord:
         self.finished_at: int | None = None
         self.last_event = 0
         self.tasks = [
-            Task(len(parents), node.middlewares[0] if node.middlewares else index)
-            for index, (node, parents) in enumerate(zip(plan.nodes, plan.parents, strict=True))
+            Task(len(parents), plan.nodes[node.middlewares[0]] if node.middlewares else node)
+            for node, parents in zip(plan.nodes, plan.parents, strict=True)
         ]
         self.open_tasks = len(self.tasks)
         self.calls: dict[tuple[int, int, str], int] = {}  # (parent, its attempt, request) → task
@@ -167,10 +167,6 @@ class RunRecord:
                 self.tasks[index].state = SUBSUMED
                 self.open_tasks -= 1
                 self.ready.remove(index)
-
-    def node_of(self, task: int) -> PlanNode:
-        """The node that a task executes: its own, or the link of a chain of middlewares."""
-        return self.plan.nodes[self.tasks[task].node]
 
     def task_id(self, task: int) -> str:
         """The id of a task on the wire; a call has one that follows from its request (PROTOCOL §10)."""

@@ -298,7 +298,7 @@ def _open_call(run: RunRecord, fact: CallOpened) -> None:
     host = run.host_of(fact.parent)
     middlewares = run.plan.nodes[host].middlewares
     node = host if fact.chain_index is None else middlewares[fact.chain_index]
-    run.tasks.append(Task(0, node, fact))
+    run.tasks.append(Task(0, run.plan.nodes[node], fact))
     run.calls[fact.parent, fact.parent_attempt, fact.request_id] = fact.task
     for caller in run.callers_of(fact.task):
         run.tasks[caller].open_calls += 1

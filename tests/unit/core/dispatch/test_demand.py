@@ -8,14 +8,7 @@ from typing import Any
 import msgspec
 
 from astraflow.core import errors
-from astraflow.core.dispatch.demand import (
-    Demand,
-    bound_parameters,
-    conflict_of,
-    demand_of,
-    lock_of,
-    refs_of,
-)
+from astraflow.core.dispatch.demand import Demand, bind_task, conflict_of, demand_of, lock_of
 from astraflow.core.runs.commands import Call, LeaseTask, Report
 from astraflow.core.runs.decisions import decide
 from astraflow.core.runs.facts import TaskFailure
@@ -24,9 +17,9 @@ from astraflow.core.workflow.plan import AffinityHint, ResourceRefValue
 from tests.unit.plans import AT, make_plan, start, wrapped
 
 
-def after_result(value: object) -> RunRecord:
-    """A run of two tasks of which the first has given `value` to the second."""
-    run = start(make_plan(2, [(0, 1)], reads=True)).run
+def after_result(value: object, *refs: ResourceRefValue) -> RunRecord:
+    """A run of two tasks of which the first has given `value` to the second, which refers to `refs` itself."""
+    run = start(make_plan(2, [(0, 1)], reads=True, nodes={1: {"resource_refs": refs}})).run
     decide(run, LeaseTask(0, "w1", 1, 30_000), AT, Random(1))
     raw = msgspec.Raw(msgspec.json.encode({"v": value}))
     decide(run, Report(0, 1, "w1", "SUCCEEDED", raw), AT, Random(1))
@@ -58,25 +51,26 @@ def test_tasks_that_need_the_same_have_equal_demands() -> None:
 
 def test_parameters_are_bound_to_the_committed_results_of_upstream() -> None:
     run = after_result([1, "two"])
-    assert msgspec.json.decode(bound_parameters(run, 1)) == {"from0": [1, "two"]}
+    assert msgspec.json.decode(bind_task(run, 1)[0]) == {"from0": [1, "two"]}
 
 
 def test_a_result_that_is_not_there_yet_is_not_bound() -> None:
     run = start(make_plan(2, [(0, 1)], reads=True)).run
-    assert msgspec.json.decode(bound_parameters(run, 1)) == {}
+    assert msgspec.json.decode(bind_task(run, 1)[0]) == {}
 
 
 def test_references_are_those_of_the_node_and_those_that_came_with_results() -> None:
     found = {"resourceRef": {"resourceId": "r2", "workerId": "w1"}}
     run = after_result(found)
-    refs = refs_of(run, 1, bound_parameters(run, 1))
+    refs = bind_task(run, 1)[1]
     assert [(ref.resource_id, ref.worker_id) for ref in refs] == [("r2", "w1")]
 
 
 def test_a_reference_that_is_named_twice_counts_once() -> None:
     ref = ResourceRefValue("r1", "w1")
-    run = start(make_plan(1, nodes={0: {"resource_refs": (ref, ref)}})).run
-    assert refs_of(run, 0, b"{}") == [ref]
+    found = {"resourceRef": {"resourceId": "r1", "workerId": "w1"}}
+    assert bind_task(after_result(found, ref), 1)[1] == [ref]
+    assert bind_task(after_result("nothing", ref, ref), 1)[1] == [ref]
 
 
 def test_resources_of_two_workers_conflict() -> None:
@@ -110,13 +104,13 @@ class TestCalls:
 
     def test_a_call_gets_the_parameters_of_its_node_unless_its_caller_gives_others(self) -> None:
         host = {"parameters": b'{"x":1}'}
-        assert bound_parameters(self.called(n0=host), 2) == b'{"x":1}'
-        assert bound_parameters(self.called(b'{"x":2}', n0=host), 2) == b'{"x":2}'
+        assert bind_task(self.called(n0=host), 2)[0] == b'{"x":1}'
+        assert bind_task(self.called(b'{"x":2}', n0=host), 2)[0] == b'{"x":2}'
 
     def test_a_reference_in_what_the_caller_gives_is_found(self) -> None:
         payload = msgspec.json.encode({"m": {"resourceRef": {"resourceId": "r", "workerId": "w2"}}})
         run = self.called(payload)
-        refs = refs_of(run, 2, bound_parameters(run, 2))
+        refs = bind_task(run, 2)[1]
         assert demand_of(run, 2, refs).pin == "w2"
 
     def test_a_call_with_a_key_borrows_it_of_its_chain_alone(self) -> None:

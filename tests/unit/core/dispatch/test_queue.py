@@ -138,6 +138,18 @@ class TestFairShare:
 
 
 class TestSleeping:
+    def test_it_has_candidates_from_a_push_or_a_wake_until_next_finds_none(self) -> None:
+        queue = ReadyQueue()
+        seen = [queue.has_candidates]
+        push(queue, "r1", 0)
+        seen.append(queue.has_candidates)
+        queue.sleep(first(queue), "a place")
+        assert queue.next() is None
+        seen.append(queue.has_candidates)
+        queue.wake("a place")
+        seen.append(queue.has_candidates)
+        assert seen == [False, True, False, True]
+
     def test_a_class_without_a_place_is_passed_over_until_it_is_woken(self) -> None:
         queue = ReadyQueue()
         other = demand(package="other")

@@ -138,7 +138,7 @@ class TestTheChain:
 
     def test_the_task_of_a_host_runs_its_outermost_middleware(self) -> None:
         run = Told(wrapped(2)).run
-        assert run.node_of(0).node_id == "n1"
+        assert run.tasks[0].node.node_id == "n1"
         assert (run.task_id(0), run.host_of(0), chain_index_of(run, 0)) == ("run1.0", 0, 0)
 
     def test_a_disabled_host_is_skipped_with_its_middlewares(self) -> None:
@@ -148,7 +148,7 @@ class TestTheChain:
 
     def test_a_node_without_middlewares_has_no_place_in_a_chain(self) -> None:
         run = Told(make_plan(1)).run
-        assert run.node_of(0).node_id == "n0"
+        assert run.tasks[0].node.node_id == "n0"
         assert chain_index_of(run, 0) is None
 
     def test_each_call_opens_one_task_with_the_next_link_and_the_last_runs_the_host(self) -> None:
@@ -159,12 +159,12 @@ class TestTheChain:
         call_id = told.run.task_id(3)
         assert first.facts == [CallOpened(AT, 3, call_id, 0, 1, "a", 1, payload)]
         assert first.consequences == [LendSlot(0, True), EnqueueTask(3)]
-        assert (told.run.node_of(3).node_id, chain_index_of(told.run, 3)) == ("n2", 1)
+        assert (told.run.tasks[3].node.node_id, chain_index_of(told.run, 3)) == ("n2", 1)
         told.lease(3)
         second = told.call(3, "b", 1)
         assert second.facts == [CallOpened(AT, 4, told.run.task_id(4), 3, 1, "b", None, NULL)]
         assert second.consequences == [LendSlot(3, True), EnqueueTask(4)]
-        assert (told.run.node_of(4).node_id, chain_index_of(told.run, 4)) == ("n0", None)
+        assert (told.run.tasks[4].node.node_id, chain_index_of(told.run, 4)) == ("n0", None)
         assert (told.run.host_of(3), told.run.host_of(4)) == (0, 0)
         assert list(told.run.callers_of(4)) == [3, 0]
 

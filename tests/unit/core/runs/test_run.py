@@ -91,8 +91,9 @@ def test_a_task_that_joins_any_may_be_ready_before_its_upstream_is_settled() -> 
 
 
 def test_a_task_without_an_upstream_begins_ready() -> None:
-    assert Task(0, 3).state is READY
-    assert Task(2, 3).state is PENDING
+    node = make_plan(1).nodes[0]
+    assert Task(0, node).state is READY
+    assert Task(2, node).state is PENDING
 
 
 @pytest.mark.parametrize(

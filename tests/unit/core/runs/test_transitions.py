@@ -120,7 +120,7 @@ class TestCalls:
         fold(run, CallOpened(AT, 2, "call1", 0, 1, "req1", None))
         assert (len(run.tasks), run.open_tasks, run.tasks[0].open_calls) == (3, 3, 1)
         assert (run.ready, run.calls) == ([0, 2], {(0, 1, "req1"): 2})
-        assert (run.tasks[2].state, run.tasks[2].node) == (states.READY, 0)
+        assert (run.tasks[2].state, run.tasks[2].node) == (states.READY, run.plan.nodes[0])
 
     def test_calls_are_numbered_in_the_order_in_which_they_are_opened(self) -> None:
         run, _ = run_in(Leased)
