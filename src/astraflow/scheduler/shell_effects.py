@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, assert_never
 
 import msgspec
 
@@ -44,8 +44,10 @@ class ShellEffects:
     def sign(self, effects: list[Effect]) -> None:
         """Add the URLs that effects need, in place."""
         for place, effect in enumerate(effects):
-            kind = type(effect)
-            if kind in _SIGNED or (kind is SendDispatch and effect.copies):  # type: ignore[attr-defined]
+            needs_url = (
+                effect.copies if isinstance(effect, SendDispatch) else type(effect) in _SIGNED
+            )
+            if needs_url:
                 effects[place] = self._signed(effect)
 
     def _signed(self, effect: Effect) -> Effect:
@@ -76,10 +78,11 @@ class ShellEffects:
         elif isinstance(effect, CopyFailed):
             if self._blobs is not None:
                 self._blobs.copies.give_up(effect.resource, effect.why)
-        else:
-            assert isinstance(effect, Activated), f"unknown effect: {effect!r}"
+        elif isinstance(effect, Activated):
             assert self._blobs is not None, "only what is published is activated"
             self._blobs.repository.note_active(effect.active)
+        else:
+            assert_never(effect)
 
     def _learn(self, tenant: str, raw: bytes) -> None:
         """A worker reports a package that it has. A manifest that cannot be read is ignored."""

@@ -16,14 +16,14 @@ from astraflow.core.protocol.business import Dispatch, ExecCancel, NextResponse
 from astraflow.core.protocol.wire import Wire
 
 
-class Effect(msgspec.Struct, frozen=True):
-    """The base of what is done after the commit."""
+class _Effect(msgspec.Struct, frozen=True):
+    """The base of all effects."""
 
 
 # -- frames --------------------------------------------------------------------------------------
 
 
-class SendDispatch(Effect, frozen=True):
+class SendDispatch(_Effect, frozen=True):
     """Send a leased attempt to its worker, if it is still leased when the commit is done.
 
     `copies`: for each of `dispatch.resource_refs` the resource whose copy the worker fetches, if its own worker did not
@@ -35,21 +35,21 @@ class SendDispatch(Effect, frozen=True):
     copies: tuple[ResourceRecord | None, ...] = ()
 
 
-class SendStop(Effect, frozen=True):
+class SendStop(_Effect, frozen=True):
     """Ask a worker to stop an attempt."""
 
     cancel: ExecCancel
     session_id: str
 
 
-class SendNextResponse(Effect, frozen=True):
+class SendNextResponse(_Effect, frozen=True):
     """Answer a call of a middleware."""
 
     response: NextResponse
     session_id: str
 
 
-class AskWorker(Effect, frozen=True):
+class AskWorker(_Effect, frozen=True):
     """Ask a worker for something about packages or resources. What asks for it is stored: after a new session it is
     asked for again."""
 
@@ -58,7 +58,7 @@ class AskWorker(Effect, frozen=True):
     payload: Wire
 
 
-class SendInstall(Effect, frozen=True):
+class SendInstall(_Effect, frozen=True):
     """Have a worker of a tenant install a version. The shell adds the URL of the archive."""
 
     session_id: str
@@ -67,7 +67,7 @@ class SendInstall(Effect, frozen=True):
     url: str = ""
 
 
-class SendExport(Effect, frozen=True):
+class SendExport(_Effect, frozen=True):
     """Have a worker upload the bytes of a resource. The shell adds the URL to upload to."""
 
     session_id: str
@@ -75,20 +75,20 @@ class SendExport(Effect, frozen=True):
     url: str = ""
 
 
-class SendDrain(Effect, frozen=True):
+class SendDrain(_Effect, frozen=True):
     """Tell a worker to drain."""
 
     session_id: str
     intent: DrainIntent
 
 
-class AcceptSession(Effect, frozen=True):
+class AcceptSession(_Effect, frozen=True):
     """The register is reconciled and stored: open the session."""
 
     session_id: str
 
 
-class CommitFrame(Effect, frozen=True):
+class CommitFrame(_Effect, frozen=True):
     """What this frame carried is durable: its acknowledgement may cover it (R1)."""
 
     session_id: str
@@ -98,11 +98,7 @@ class CommitFrame(Effect, frozen=True):
 # -- for the shell -------------------------------------------------------------------------------
 
 
-class ShellEffect(Effect, frozen=True):
-    """The base of what the shell does, not the sessions."""
-
-
-class ReplyToCaller(ShellEffect, frozen=True):
+class ReplyToCaller(_Effect, frozen=True):
     """Answer a caller of the API."""
 
     token: object
@@ -110,21 +106,37 @@ class ReplyToCaller(ShellEffect, frozen=True):
     error: AstraflowError | None = None
 
 
-class LearnManifest(ShellEffect, frozen=True):
+class LearnManifest(_Effect, frozen=True):
     """A worker reports a package that it brought along."""
 
     tenant: str
     manifest: bytes
 
 
-class CopyFailed(ShellEffect, frozen=True):
+class CopyFailed(_Effect, frozen=True):
     """A worker cannot deliver the bytes of a resource: nobody need wait for them."""
 
     resource: ResourceKey
     why: str
 
 
-class Activated(ShellEffect, frozen=True):
+class Activated(_Effect, frozen=True):
     """Another version of a package is active."""
 
     active: ActiveVersionRecord
+
+
+ShellEffect = ReplyToCaller | LearnManifest | CopyFailed | Activated
+"""What the shell does, not the sessions."""
+Effect = (
+    SendDispatch
+    | SendStop
+    | SendNextResponse
+    | AskWorker
+    | SendInstall
+    | SendExport
+    | SendDrain
+    | AcceptSession
+    | CommitFrame
+    | ShellEffect
+)

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from astraflow.core import errors
 from astraflow.core.engine.batch import Batch
@@ -108,6 +108,7 @@ from astraflow.core.protocol.events import (
     HeartbeatArrived,
     IdentityBound,
     Missed,
+    PeerError,
     RegisterArrived,
     SendFrame,
     SessionAudited,
@@ -503,5 +504,7 @@ class Engine:
                 event.worker,
                 event.session_id,
             )
+        elif isinstance(event, PeerError):
+            view.count("error of a worker")
         else:
-            view.count(f"event: {type(event).__name__}")
+            assert_never(event)

@@ -73,7 +73,6 @@ class Sending:
         elif isinstance(effect, AcceptSession):
             self._gateway.accept(effect.session_id, now, at / 1000)
         else:
-            assert isinstance(effect, ShellEffect), f"unknown effect: {effect!r}"
             self._for_shell.append(effect)
 
     def _send_dispatch(self, effect: SendDispatch, now: float) -> None:

@@ -7,6 +7,8 @@ Rule 3: after a stall of its own the scheduler listens before it expires anythin
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from astraflow.core import errors
 from astraflow.core.dispatch import AttemptLease
 from astraflow.core.engine.packages import on_install_due
@@ -69,11 +71,12 @@ def on_timer(view: View, timer: Timer) -> None:
         on_install_due(view, timer.key)
     elif isinstance(timer, RolloutDue):
         on_rollout_due(view)
-    else:
-        assert isinstance(timer, DeadlineDue), f"unknown timer: {timer!r}"
+    elif isinstance(timer, DeadlineDue):
         run = view.runs.get(timer.run_id)
         if run is not None:
             view.decide(run, Cancel("", view.settings.cancel_grace_ms, "deadline"))
+    else:
+        assert_never(timer)
 
 
 def withdraw_unacked(view: View, gateway: Gateway) -> None:

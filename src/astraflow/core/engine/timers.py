@@ -16,7 +16,7 @@ from astraflow.core.dispatch.demand import Demand
 from astraflow.core.fleet.installs import InstallKey
 
 
-class Timer(msgspec.Struct, frozen=True):
+class _Timer(msgspec.Struct, frozen=True):
     """The base of all timers."""
 
 
@@ -24,7 +24,7 @@ Owner = tuple[str, int]
 """What a timer is about: a task and its attempt; of a run or a call, its id and 0."""
 
 
-class OwnedTimer(Timer, frozen=True):
+class OwnedTimer(_Timer, frozen=True):
     """The base of those that mean nothing once what they are about has ended."""
 
     @property
@@ -71,7 +71,7 @@ class DeadlineDue(OwnedTimer, frozen=True):
         return self.run_id, 0
 
 
-class PinDue(Timer, frozen=True):
+class PinDue(_Timer, frozen=True):
     """A lost worker that holds a resource should have come back by now."""
 
     demand: Demand
@@ -79,7 +79,7 @@ class PinDue(Timer, frozen=True):
     """Of the newest watch: one that was set before the worker came back in between does not count."""
 
 
-class CleanupDue(Timer, frozen=True):
+class CleanupDue(_Timer, frozen=True):
     """A worker should have let go by now of what an ended run left there."""
 
     tenant: str
@@ -87,14 +87,17 @@ class CleanupDue(Timer, frozen=True):
     scope: str
 
 
-class InstallDue(Timer, frozen=True):
+class InstallDue(_Timer, frozen=True):
     """An install that failed may be retried."""
 
     key: InstallKey
 
 
-class RolloutDue(Timer, frozen=True):
+class RolloutDue(_Timer, frozen=True):
     """The rollouts that run are to be looked at."""
+
+
+Timer = TimeoutDue | StopDue | CallDue | DeadlineDue | PinDue | CleanupDue | InstallDue | RolloutDue
 
 
 class Timers:

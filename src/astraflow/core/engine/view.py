@@ -8,7 +8,7 @@ is leased in the same transaction. What the outside sees of it waits for the com
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, assert_never
 
 from astraflow.core.dispatch import AttemptLease, KeyTable, LeaseTable, ReadyQueue
 from astraflow.core.dispatch.demand import bind_task, conflict_of, demand_of, lock_of
@@ -189,9 +189,10 @@ class View:
                 refuse_call(self, run, consequence)
             elif isinstance(consequence, LendSlot):
                 lend_slot(self, run, consequence)
-            else:
-                assert isinstance(consequence, FinishRun), f"unknown consequence: {consequence!r}"
+            elif isinstance(consequence, FinishRun):
                 self._finish(run)
+            else:
+                assert_never(consequence)
 
     def watch_call(self, call: CallOpened) -> None:
         """Look at a call again when its caller waits no longer."""

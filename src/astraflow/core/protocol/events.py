@@ -102,7 +102,7 @@ class CloseConnection(msgspec.Struct, frozen=True):
     rejected: PeerRejected | None = None
 
 
-class GatewayEvent(msgspec.Struct, frozen=True):
+class _GatewayEvent(msgspec.Struct, frozen=True):
     """The base of all events."""
 
     session_id: str
@@ -110,7 +110,7 @@ class GatewayEvent(msgspec.Struct, frozen=True):
     worker: str
 
 
-class RegisterArrived(GatewayEvent, frozen=True):
+class RegisterArrived(_GatewayEvent, frozen=True):
     """Reconcile if `first`, store what the worker offers, and after the commit call `accept`.
 
     `previous_incarnation` is the one seen before, if any. `displaced` says that another incarnation
@@ -126,7 +126,7 @@ class RegisterArrived(GatewayEvent, frozen=True):
     description: HandshakeWorker
 
 
-class HeartbeatArrived(GatewayEvent, frozen=True):
+class HeartbeatArrived(_GatewayEvent, frozen=True):
     """Renew what it names and call `answer_heartbeat`.
 
     `ack_seq` is what the worker had taken of our frames when it made its list of attempts.
@@ -142,14 +142,14 @@ class HeartbeatArrived(GatewayEvent, frozen=True):
         return self.ack_seq is not None and self.ack_seq >= seq
 
 
-class Delivered(GatewayEvent, frozen=True):
+class Delivered(_GatewayEvent, frozen=True):
     """A frame, in order, once per session. When its effect is committed, call `committed`."""
 
     seq: int
     envelope: Envelope
 
 
-class FrameRefused(GatewayEvent, frozen=True):
+class FrameRefused(_GatewayEvent, frozen=True):
     """A frame that cannot be used; the worker was told. The attempt that a result or a refusal names fails.
 
     If it has a seq, call `committed` as for any other.
@@ -160,7 +160,7 @@ class FrameRefused(GatewayEvent, frozen=True):
     unreadable: Unreadable
 
 
-class PeerError(GatewayEvent, frozen=True):
+class PeerError(_GatewayEvent, frozen=True):
     """The worker could not use the frame `frame_id` that was sent to it."""
 
     frame_id: str
@@ -169,36 +169,50 @@ class PeerError(GatewayEvent, frozen=True):
     pointer: str | None
 
 
-class Acked(GatewayEvent, frozen=True):
+class Acked(_GatewayEvent, frozen=True):
     """The worker has taken these frames; the last of them has the seq `ack_seq`."""
 
     frame_ids: tuple[str, ...]
     ack_seq: int
 
 
-class Missed(GatewayEvent, frozen=True):
+class Missed(_GatewayEvent, frozen=True):
     """So many heartbeats in a row did not come: one is a warning, two mean degraded."""
 
     count: int
 
 
-class SessionEnded(GatewayEvent, frozen=True):
+class SessionEnded(_GatewayEvent, frozen=True):
     """The session is over. `lost`: three heartbeats were missed; each lease ends at its own time."""
 
     code: str
     lost: bool
 
 
-class IdentityBound(GatewayEvent, frozen=True):
+class IdentityBound(_GatewayEvent, frozen=True):
     """The identity belongs to this subject from now on; keep it, and `bind` it after a restart."""
 
     subject: str
 
 
-class SessionAudited(GatewayEvent, frozen=True):
+class SessionAudited(_GatewayEvent, frozen=True):
     """A line for the audit log: a login, a refusal, a take-over, a revocation."""
 
     action: str
     code: str | None
     subject: str | None
     frame_id: str | None
+
+
+GatewayEvent = (
+    RegisterArrived
+    | HeartbeatArrived
+    | Delivered
+    | FrameRefused
+    | PeerError
+    | Acked
+    | Missed
+    | SessionEnded
+    | IdentityBound
+    | SessionAudited
+)

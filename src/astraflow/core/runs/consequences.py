@@ -12,24 +12,24 @@ from astraflow.core.contract.words import RunStatus
 from astraflow.core.runs.facts import StopWhy
 
 
-class Consequence(msgspec.Struct, frozen=True):
+class _Consequence(msgspec.Struct, frozen=True):
     """The base of all consequences."""
 
 
-class EnqueueTask(Consequence, frozen=True):
+class EnqueueTask(_Consequence, frozen=True):
     """The task may be placed, after a delay."""
 
     task: int
     delay_s: float = 0.0
 
 
-class UnqueueTask(Consequence, frozen=True):
+class UnqueueTask(_Consequence, frozen=True):
     """The task waits for others again: it must not be placed."""
 
     task: int
 
 
-class StopAttempt(Consequence, frozen=True):
+class StopAttempt(_Consequence, frozen=True):
     """The worker is to stop the attempt."""
 
     task: int
@@ -39,20 +39,20 @@ class StopAttempt(Consequence, frozen=True):
     grace_ms: int
 
 
-class AttemptOver(Consequence, frozen=True):
+class AttemptOver(_Consequence, frozen=True):
     """The attempt no longer counts: give its slot, lease and key back."""
 
     task: int
     attempt: int
 
 
-class AnswerCall(Consequence, frozen=True):
+class AnswerCall(_Consequence, frozen=True):
     """A call has ended: tell the attempt that waits for it."""
 
     call: int
 
 
-class RefuseCall(Consequence, frozen=True):
+class RefuseCall(_Consequence, frozen=True):
     """A call was not taken: tell the attempt that made it."""
 
     task: int
@@ -61,14 +61,26 @@ class RefuseCall(Consequence, frozen=True):
     code: str
 
 
-class LendSlot(Consequence, frozen=True):
+class LendSlot(_Consequence, frozen=True):
     """The attempt waits for its calls (`is_lent`), or does so no longer."""
 
     task: int
     is_lent: bool
 
 
-class FinishRun(Consequence, frozen=True):
+class FinishRun(_Consequence, frozen=True):
     """The run has ended: drop it from memory, clean up after it."""
 
     status: RunStatus
+
+
+Consequence = (
+    EnqueueTask
+    | UnqueueTask
+    | StopAttempt
+    | AttemptOver
+    | AnswerCall
+    | RefuseCall
+    | LendSlot
+    | FinishRun
+)

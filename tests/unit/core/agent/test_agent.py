@@ -15,7 +15,7 @@ from astraflow.core.agent.actions import (
     StartAttempt,
 )
 from astraflow.core.protocol import business, codec, control, limits
-from astraflow.core.protocol.events import Delivered, RegisterArrived
+from astraflow.core.protocol.events import Delivered, HeartbeatArrived, RegisterArrived
 from astraflow.core.protocol.send_window import QueueFull
 from astraflow.core.protocol.session_states import SessionState
 from astraflow.core.protocol.wire import AttemptRef, Envelope, Sender, Unreadable
@@ -134,8 +134,8 @@ class TestFence:
             desk.wait(0.05)
         sent_at = desk.now
         desk.wait(2.0)
-        frame_id = [one for one in desk.events if hasattr(one, "heartbeat")][-1].frame_id  # type: ignore[attr-defined]
-        desk.gateway.answer_heartbeat(desk.session_id, frame_id, (), desk.now)
+        arrived = [one for one in desk.events if isinstance(one, HeartbeatArrived)][-1]
+        desk.gateway.answer_heartbeat(desk.session_id, arrived.frame_id, (), desk.now)
         desk.run()
         [held] = desk.agent.attempts.working()
         assert held.fence_at == pytest.approx(sent_at + 18.0, abs=0.06)
