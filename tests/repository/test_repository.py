@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import cast
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -15,6 +16,7 @@ from astraflow.packages import SigningKey
 from astraflow.scheduler.repository import Rules, published_version
 from astraflow.store.memory import MemoryStore
 from astraflow.store.sqlite import SqliteStore
+from astraflow.store.store import Store
 from tests.faulty_store import FaultyStore
 from tests.repository.packing import CLOCK, Place, chunks, pack, signed, trusting
 
@@ -223,7 +225,7 @@ async def test_a_crash_between_blob_and_row_leaves_only_what_is_swept(tmp_path: 
     await whole.begin()
     await whole.publish(pack())
     kept = whole.held()
-    broken = Place(Crashing(whole.store), tmp_path)
+    broken = Place(cast("Store", Crashing(whole.store)), tmp_path)
     await broken.begin()
     with pytest.raises(errors.StoreError):
         await broken.publish(pack("2.0.0"))

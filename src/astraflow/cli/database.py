@@ -17,9 +17,10 @@ from astraflow.clock import SystemClock
 from astraflow.config import SchedulerSettings, load_scheduler
 from astraflow.core import errors
 from astraflow.store import open_store
+from astraflow.store.retention import Swept, Usage
 from astraflow.store.sqlite_inspection import check_file
 from astraflow.store.statements import load_migrations
-from astraflow.store.store import Store, Swept, Usage
+from astraflow.store.store import Store
 
 app = typer.Typer(
     help="Inspect, migrate, sweep and check the store.",

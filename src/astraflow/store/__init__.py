@@ -24,18 +24,14 @@ def open_store(url: str, *, ttl_s: float | None = None) -> Store:
     """
     scheme, separator, place = url.partition("://")
     # Imported where needed: a store of one kind does not pay for the others.
+    if url in ("memory://", "sqlite://:memory:", "sqlite:///:memory:"):
+        from astraflow.store.memory import MemoryStore
+
+        return MemoryStore()
     if scheme == "sqlite" and place.startswith("/") and len(place) > 1:
         from astraflow.store.sqlite import SqliteStore
 
         return SqliteStore(place[1:])
-    if url in ("sqlite://:memory:", "sqlite:///:memory:"):
-        from astraflow.store.sqlite import SqliteStore
-
-        return SqliteStore(":memory:")
-    if url == "memory://":
-        from astraflow.store.memory import MemoryStore
-
-        return MemoryStore()
     if scheme in ("postgresql", "postgres") and separator:
         from astraflow.store.postgres import PostgresStore
 

@@ -45,21 +45,44 @@ class Transaction(Reader, Protocol):
 class Database(Reader, Protocol):
     """Where the rows are, and who may write them."""
 
-    async def open(self) -> None: ...
+    async def open(self) -> None:
+        """Connect, and migrate the schema forward behind a lock.
+
+        Raises:
+            StoreError: not a store of ours, a newer schema, locked by another scheduler, unreachable.
+        """
 
     async def close(self) -> None: ...
 
-    async def claim(self, owner: str) -> Claim | None: ...
+    async def claim(self, owner: str) -> Claim | None:
+        """Take the right to write with a new, higher epoch; None while another's claim is good."""
 
-    async def owner(self) -> str: ...
+    async def owner(self) -> str:
+        """Who claimed last; empty if nobody has."""
 
-    async def renew(self, claim: Claim) -> bool: ...
+    async def renew(self, claim: Claim) -> bool:
+        """Prolong the claim; False if a higher epoch has been claimed."""
 
-    async def release(self, claim: Claim) -> None: ...
+    async def release(self, claim: Claim) -> None:
+        """Give the claim up, so that another may have it at once."""
 
-    async def commit(self, claim: Claim, number: int, changes: Changes) -> None: ...
+    async def commit(self, claim: Claim, number: int, changes: Changes) -> None:
+        """Write one transaction. Its number must be above that of every commit under this claim.
 
-    async def is_committed(self, claim: Claim, number: int) -> bool: ...
+        Raises:
+            StoreError: nothing was written. Its code says why: fenced, full, unavailable, or refused for its content.
+                When it is broken or damaged, stop: the next start reads back what the disk has.
+            OutcomeUnknown: nobody knows; ask `is_committed` when the store answers again.
+        """
+
+    async def is_committed(self, claim: Claim, number: int) -> bool:
+        """Whether the commit with this number, the last one tried, was written under this claim (R16).
+
+        An answer is final: what was still under way when it was asked can no longer be written.
+
+        Raises:
+            StoreError: a higher epoch has been claimed, or the store does not answer.
+        """
 
     async def rows_until(
         self, name: str, take: Callable[[Iterable[RawRow]], list[RawRow]], /, **values: object

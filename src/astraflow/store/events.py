@@ -18,6 +18,7 @@ class StoredEvents:
         self._database = database
 
     async def event_heads(self) -> dict[str, int]:
+        """The number of the last event of each tenant's stream."""
         spans = await self._database.rows("event_spans")
         return {tenant: last for tenant, _, last in sorted(map(tuple, spans))}
 
@@ -29,6 +30,7 @@ class StoredEvents:
     async def audit(
         self, tenant: str, *, limit: int, before: int | None = None
     ) -> list[tuple[int, AuditRow]]:
+        """Newest first, each with its number; `before` is the last number of the page before."""
         last = MAX_INTEGER if before is None else before
         found = await self._database.rows("audit", tenant=tenant, limit=limit, before=last)
         decode = table_of(AuditRow).decode

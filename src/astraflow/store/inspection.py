@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from astraflow.store.store import Usage
+from astraflow.store.retention import Usage
 
 
 class Condition(msgspec.Struct, frozen=True):

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from astraflow.store.database import Database, Transaction
-    from astraflow.store.rows import Row
     from astraflow.store.store import Claim
 
 
@@ -23,6 +22,11 @@ class StoredPackages:
         self._database = database
 
     async def put_package(self, claim: Claim, row: PackageRow) -> bool:
+        """Add a version of a package; False if this very archive is stored already.
+
+        Raises:
+            Conflict: the version is stored with another digest.
+        """
         check_row(row)
 
         async def publish(transaction: Transaction) -> bool:
@@ -39,6 +43,7 @@ class StoredPackages:
     async def yank_package(
         self, claim: Claim, tenant: str, name: str, version: str, at: int | None, reason: str = ""
     ) -> bool:
+        """Mark the version as yanked, or as not with `at` None; False if there is no such version."""
         check_values(tenant, name, version, at, reason)
 
         async def yank(transaction: Transaction) -> bool:
@@ -49,6 +54,7 @@ class StoredPackages:
         return await self._database.write(claim, yank)
 
     async def packages(self, tenant: str | None = None) -> list[PackageRow]:
+        """By (tenant, name, version as text)."""
         query = "packages" if tenant is None else "packages_of_tenant"
         return await all_rows(self._database, PackageRow, query, tenant=tenant)
 
@@ -60,16 +66,16 @@ class StoredPackages:
         return await all_rows(self._database, ActiveRow, "active_versions")
 
     async def rollouts(self, states: Collection[str] | None = None) -> list[RolloutRow]:
+        """Last updated last."""
         found = await all_rows(self._database, RolloutRow, "rollouts")
         return [row for row in found if states is None or row.state in states]
 
     async def put_site(self, claim: Claim, name: str, value: str) -> None:
-        await self._put(claim, SiteRow(name, value))
+        """Keep something that is true of all schedulers of this store."""
+        row = SiteRow(name, value)
+        check_row(row)
+        await self._database.write(claim, lambda transaction: transaction.put(row))
 
     async def find_site(self, name: str) -> str | None:
         found = await self._database.rows("find_site", name=name)
         return str(found[0][0]) if found else None
-
-    async def _put(self, claim: Claim, row: Row) -> None:
-        check_row(row)
-        await self._database.write(claim, lambda transaction: transaction.put(row))

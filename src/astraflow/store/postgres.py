@@ -16,7 +16,6 @@ import msgspec
 
 from astraflow.core import errors
 from astraflow.core.errors import StoreError
-from astraflow.store.composed import ComposedStore
 from astraflow.store.content import check_changes, check_values, refused
 from astraflow.store.postgres_commit import CommitStatements
 from astraflow.store.postgres_connection import (
@@ -27,8 +26,8 @@ from astraflow.store.postgres_connection import (
     read_errors,
     write_errors,
 )
-from astraflow.store.statements import Statements
-from astraflow.store.store import Claim
+from astraflow.store.statements import Statements, statements_of
+from astraflow.store.store import Claim, Store
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -52,7 +51,7 @@ class PostgresDatabase:
     """A `Database` in the schema `astraflow`: the connections that read, and the shard that is written."""
 
     def __init__(self, url: str, *, ttl_s: float = TTL_S) -> None:
-        self.statements = Statements("postgres")
+        self.statements = statements_of("postgres")
         self.shard = PostgresShard(url, self.statements, SHARD, ttl_s)
         self.claim = self.shard.claim
         self.renew = self.shard.renew
@@ -248,8 +247,10 @@ class PostgresTransaction:
         return False  # autovacuum does it
 
 
-class PostgresStore(ComposedStore[PostgresDatabase]):
+class PostgresStore(Store):
     """A `Store` in the schema `astraflow` of a PostgreSQL database."""
+
+    database: PostgresDatabase
 
     def __init__(self, url: str, *, ttl_s: float = TTL_S) -> None:
         super().__init__(PostgresDatabase(url, ttl_s=ttl_s))

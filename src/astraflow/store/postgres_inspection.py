@@ -6,8 +6,8 @@ from astraflow.core import errors
 from astraflow.core.errors import StoreError
 from astraflow.store.inspection import Condition
 from astraflow.store.postgres_connection import check_session, connect, disconnect, read_errors
-from astraflow.store.statements import Statements, load_migrations
-from astraflow.store.store import Usage
+from astraflow.store.retention import Usage
+from astraflow.store.statements import load_migrations, statements_of
 
 
 async def inspect_database(url: str) -> Condition:
@@ -16,7 +16,7 @@ async def inspect_database(url: str) -> Condition:
     Raises:
         StoreError: the server cannot be reached or does not let us in, or the schema belongs to another program.
     """
-    statements = Statements("postgres")
+    statements = statements_of("postgres")
     newest = len(load_migrations("postgres"))
     connection = await connect(url)
     try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -48,6 +50,24 @@ class Finished(NamedTuple):
     plan_id: str
     finished_at: int
     size: int
+
+
+class Swept(msgspec.Struct, frozen=True):
+    """What one sweep removed. `more`: there is more to remove, sweep again."""
+
+    runs: int = 0
+    events: int = 0
+    audits: int = 0
+    more: bool = False
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """What the store holds."""
+
+    bytes: int
+    runs: int
+    active_runs: int
+    schema_version: int
 
 
 def cutoff_ms(now_ms: int, keep_s: float | None) -> int | None:

@@ -49,6 +49,7 @@ class StoredRuns:
         status: RunStatus | None = None,
         workflow_id: str | None = None,
     ) -> list[RunRow]:
+        """Newest first, by (created_at, run_id); `before` is the last one of the page before."""
         before_at, before_id = before or FIRST_PAGE
         return await all_rows(
             self._database,
@@ -68,6 +69,10 @@ class StoredRuns:
     async def read_segments(
         self, run_id: str, after: int = 0, max_bytes: int = 4 * 1024**2
     ) -> list[FactSegment]:
+        """Segments whose last event is beyond `after`, in order, at least one if there is any.
+
+        Read on from the last one until none comes.
+        """
         found = await self._database.rows_until(
             "read_segments",
             _within(max_bytes),
@@ -79,9 +84,14 @@ class StoredRuns:
         return list(map(table_of(FactSegment).decode, found))
 
     async def submissions(self, since_ms: int) -> list[SubmissionRow]:
+        """Idempotency keys used since then, oldest first, by (created_at, tenant, key).
+
+        A key is kept for a day even if its run has been removed before.
+        """
         return await all_rows(self._database, SubmissionRow, "submissions", since=since_ms)
 
     async def find_submission(self, tenant: str, key: str) -> SubmissionRow | None:
+        """The last use of an idempotency key, for as long as it is kept."""
         return await first_row(
             self._database, SubmissionRow, "find_submission", tenant=tenant, key=key
         )

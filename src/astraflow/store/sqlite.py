@@ -1,34 +1,32 @@
 """The SQLite store: one thread that writes, two that read, one that copies the log, each with its own connection.
 
 WAL, and a flush at every commit: only `synchronous=FULL` survives the loss of power. Readers see the last commit and
-never wait for the writer. In memory there is one connection, and one thread does everything.
+never wait for the writer.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from astraflow.core.errors import StoreError
-from astraflow.store.composed import ComposedStore
 from astraflow.store.content import check_changes, check_values
 from astraflow.store.sqlite_file import (
-    MEMORY,
     FileLock,
     connect_copier,
     connect_reader,
     connect_writer,
     file_errors,
-    store_error,
+    read_rows,
 )
-from astraflow.store.sqlite_writer import SqliteWriter
-from astraflow.store.statements import Statements
-from astraflow.store.store import Claim
+from astraflow.store.sqlite_writer import SHARD, SqliteWriter
+from astraflow.store.statements import statements_of
+from astraflow.store.store import Claim, Store
 from astraflow.store.threads import CallQueue, CallThread
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from astraflow.store.database import RawRow, Transaction
@@ -36,18 +34,16 @@ if TYPE_CHECKING:
 
 READERS = 2
 """A long read (a history) beside short ones; more only compete for the interpreter."""
-SHARD = 0
-"""A file has one owner, and so one shard."""
 
 Answer = TypeVar("Answer")
 
 
 class SqliteDatabase:
-    """A `Database` in one file, or in memory for `:memory:`."""
+    """A `Database` in one file."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
-        self.statements = Statements("sqlite")
+        self.statements = statements_of("sqlite")
         self.writes: CallQueue[SqliteWriter] = CallQueue()
         self._lock: FileLock | None = None
         self._reads: CallQueue[sqlite3.Connection] = CallQueue()
@@ -59,15 +55,13 @@ class SqliteDatabase:
 
     async def open(self) -> None:
         assert self._writer is None, "the store is open"
-        if self.path != MEMORY:
-            with file_errors(self.path):
-                self._lock = FileLock(self.path)
+        with file_errors(self.path):
+            self._lock = FileLock(self.path)
         self.writes, self._reads = CallQueue(), CallQueue()
         try:
             await self._start_writer()
-            if self.path != MEMORY:
-                for number in range(READERS):
-                    await self._start_reader(number)
+            for number in range(READERS):
+                await self._start_reader(number)
         except StoreError:
             await self.close()
             raise
@@ -98,8 +92,7 @@ class SqliteDatabase:
 
         def enter() -> SqliteWriter:
             writer = SqliteWriter(connect_writer(self.path, self.statements), self.statements)
-            if self.path != MEMORY:
-                writer.copy_log_with(connect_copier(self.path, self.statements), writes.post)
+            writer.copy_log_with(connect_copier(self.path, self.statements), writes.post)
             return writer
 
         thread = CallThread("store-writer", writes, enter, SqliteWriter.close)
@@ -149,36 +142,22 @@ class SqliteDatabase:
         return await self.writes.call(lambda writer: writer.run(claim, script))
 
     async def rows(self, name: str, /, **values: object) -> list[RawRow]:
-        return await self._read(name, sqlite3.Cursor.fetchall, values)
+        return await self.rows_until(name, sqlite3.Cursor.fetchall, **values)
 
     async def rows_until(
-        self, name: str, take: Callable[[Iterable[RawRow]], list[RawRow]], /, **values: object
-    ) -> list[RawRow]:
-        return await self._read(name, take, values)
-
-    async def _read(
-        self, name: str, take: Callable[[sqlite3.Cursor], list[RawRow]], values: dict[str, Any]
+        self, name: str, take: Callable[[sqlite3.Cursor], list[RawRow]], /, **values: object
     ) -> list[RawRow]:
         check_values(*values.values())
         statement = self.statements[name]
-        arguments = statement.arguments(values)
-
-        def read(connection: sqlite3.Connection) -> list[RawRow]:
-            try:
-                cursor = connection.execute(statement.text, arguments)
-                found = take(cursor)
-                cursor.close()
-            except sqlite3.Error as error:
-                raise store_error(error) from error
-            return found
-
-        if self.path == MEMORY:
-            return await self.writes.call(lambda writer: read(writer.connection))
-        return await self._reads.call(read)
+        return await self._reads.call(
+            lambda connection: read_rows(connection, statement, values, take)
+        )
 
 
-class SqliteStore(ComposedStore[SqliteDatabase]):
-    """A `Store` in one file, or in memory for `:memory:`."""
+class SqliteStore(Store):
+    """A `Store` in one file."""
+
+    database: SqliteDatabase
 
     def __init__(self, path: str | Path) -> None:
         super().__init__(SqliteDatabase(path))

@@ -15,9 +15,10 @@ from astraflow.core.errors import StoreError
 from astraflow.store.statements import load_migrations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-    from astraflow.store.statements import Statements
+    from astraflow.store.database import RawRow
+    from astraflow.store.statements import Statement, Statements
 
 MEMORY = ":memory:"
 APPLICATION_ID = int.from_bytes(b"AstF")
@@ -111,6 +112,22 @@ def connect_reader(path: str, statements: Statements) -> sqlite3.Connection:
         )
         connection.execute(statements["only_read"].text)
     return connection
+
+
+def read_rows(
+    connection: sqlite3.Connection,
+    statement: Statement,
+    values: Mapping[str, object],
+    take: Callable[[sqlite3.Cursor], list[RawRow]],
+) -> list[RawRow]:
+    """The rows that `take` takes of what the statement finds; no others are read."""
+    try:
+        cursor = connection.execute(statement.text, statement.arguments(values))
+        found = take(cursor)
+        cursor.close()
+    except sqlite3.Error as error:
+        raise store_error(error) from error
+    return found
 
 
 def _prepare(connection: sqlite3.Connection, path: str, statements: Statements) -> None:

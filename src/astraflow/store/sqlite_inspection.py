@@ -12,9 +12,9 @@ from typing import Final
 from astraflow.core import errors
 from astraflow.core.errors import StoreError
 from astraflow.store.inspection import Condition
+from astraflow.store.retention import Usage
 from astraflow.store.sqlite_file import APPLICATION_ID, connect_reader, file_errors
-from astraflow.store.statements import Statements, load_migrations
-from astraflow.store.store import Usage
+from astraflow.store.statements import load_migrations, statements_of
 
 MAX_PROBLEMS: Final = 100
 """A file that is damaged in more places is damaged."""
@@ -25,7 +25,7 @@ def inspect_file(path: Path) -> Condition:
     Raises:
         StoreError: there is no such file, it is not ours, or it cannot be read.
     """
-    statements = Statements("sqlite")
+    statements = statements_of("sqlite")
     newest = len(load_migrations("sqlite"))
     with _reading(path) as connection:
         (version,) = connection.execute(statements["schema_version"].text).fetchone()
@@ -42,7 +42,7 @@ def check_file(path: Path) -> list[str]:
     Raises:
         StoreError: as `inspect_file`.
     """
-    statements = Statements("sqlite")
+    statements = statements_of("sqlite")
     with _reading(path) as connection:
         damage = [
             said for (said,) in connection.execute(statements["check_pages"].text) if said != "ok"
@@ -60,7 +60,7 @@ def check_file(path: Path) -> list[str]:
 def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     if not path.is_file():
         raise StoreError(errors.STORE_READ_ONLY, f"there is no store yet: {path}")
-    statements = Statements("sqlite")
+    statements = statements_of("sqlite")
     with file_errors(str(path)), closing(connect_reader(str(path), statements)) as connection:
         (application,) = connection.execute(statements["application_id"].text).fetchone()
         if application != APPLICATION_ID:

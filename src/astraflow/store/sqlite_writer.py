@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 _values = msgspec.structs.astuple
+SHARD = 0
+"""A file has one owner, and so one shard."""
 SPARE_PAGES = 4_096
 """Free pages that are always kept: 16 MiB. To give them back and take them again would be twice the work."""
 VACUUM_PAGES = 1_024

@@ -14,6 +14,7 @@ Nothing from outside ever becomes part of a text: values are parameters.
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, assert_never
 
@@ -80,8 +81,13 @@ class Migration(NamedTuple):
     text: str
 
 
+@cache
+def statements_of(dialect: Dialect) -> Statements:
+    return Statements(dialect)
+
+
 class Statements:
-    """Every statement that a database of this dialect is asked. Made once, when a store is made."""
+    """Every statement that a database of this dialect is asked. Made once (`statements_of`)."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._named = {
@@ -126,6 +132,7 @@ def load_queries(dialect: Dialect) -> dict[str, str]:
     return found
 
 
+@cache
 def load_migrations(dialect: Dialect) -> list[Migration]:
     """All of them in order: 1, 2, … without a gap. `0001_name.sql` is for both databases, `0001_name.sqlite.sql` for
     one; a number may have both."""

@@ -16,11 +16,12 @@ from astraflow.store.retention import (
     PIECE_SEGMENTS,
     Finished,
     Span,
+    Swept,
+    Usage,
     beyond,
     cutoff_ms,
     pick,
 )
-from astraflow.store.store import Swept, Usage
 
 if TYPE_CHECKING:
     from astraflow.store.database import Database, Reader, Transaction
@@ -36,6 +37,7 @@ class Sweeper:
         return Usage(held, runs, active, version)
 
     async def sweep(self, claim: Claim, retention: Retention, now_ms: int) -> Swept:
+        """Remove a bounded piece of what is past its retention. Active runs are never touched."""
         check_values(now_ms)
         # What to remove is found outside of the transaction: what is over stays over.
         usage = await self.usage()

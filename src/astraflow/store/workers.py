@@ -40,6 +40,10 @@ class StoredWorkers:
         type: str | None = None,
         state: str | None = None,
     ) -> list[ResourceRow]:
+        """Newest first, by (created_at, worker_id, resource_id); `before` is the last one of the page before.
+
+        Without a tenant: those of all, tenant by tenant; then nothing but a limit may be asked for.
+        """
         query = "list_resources" if run_id is None else "list_resources_of_run"
         before_at, before_worker, before_id = before or _FIRST_PAGE
         return await all_rows(
@@ -60,6 +64,7 @@ class StoredWorkers:
     async def find_resource(
         self, tenant: str, resource_id: str, worker_id: str | None = None
     ) -> list[ResourceRow]:
+        """The resource on this worker, or on every worker that has one of this id."""
         return await all_rows(
             self._database,
             ResourceRow,
@@ -70,4 +75,5 @@ class StoredWorkers:
         )
 
     async def blobs_of_resources(self) -> set[str]:
+        """Every copy that a stored resource has."""
         return {blob for (blob,) in await self._database.rows("blobs_of_resources")}

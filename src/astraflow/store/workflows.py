@@ -25,6 +25,12 @@ class StoredWorkflows:
     async def put_workflow(
         self, claim: Claim, row: WorkflowRow, *, keep: int | None = None
     ) -> None:
+        """Save version `row.version`: 1 creates, n + 1 follows the stored version n. Of the versions that are stored
+        then, the newest `keep` stay.
+
+        Raises:
+            Conflict: the stored version is not the one before it.
+        """
         check_row(row)
 
         async def save(transaction: Transaction) -> None:
@@ -54,6 +60,7 @@ class StoredWorkflows:
     async def find_workflow(
         self, tenant: str, workflow_id: str, version: int | None = None
     ) -> WorkflowRow | None:
+        """The newest version, or the one named."""
         return await first_row(
             self._database,
             WorkflowRow,
@@ -66,6 +73,7 @@ class StoredWorkflows:
     async def list_workflows(
         self, tenant: str, *, limit: int, before: tuple[int, str] | None = None
     ) -> list[WorkflowRow]:
+        """The newest version of each, last updated first, by (updated_at, workflow_id)."""
         before_at, before_id = before or FIRST_PAGE
         return await all_rows(
             self._database,

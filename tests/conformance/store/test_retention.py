@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from astraflow.store.retention import KEY_MS, PIECE_BYTES, PIECE_ROWS, PIECE_RUNS
+from astraflow.store.retention import KEY_MS, PIECE_BYTES, PIECE_ROWS, PIECE_RUNS, Swept
 from astraflow.store.rows import PlanRow
-from astraflow.store.store import Retention, Swept
+from astraflow.store.store import Retention
 from tests.conformance.store.backends import Backend, Desk
 from tests.conformance.store.samples import (
     DAY_MS,

@@ -59,14 +59,6 @@ def start(program: str, path: Path) -> subprocess.Popen[str]:
     )
 
 
-async def test_a_store_in_memory_works_like_one_in_a_file() -> None:
-    store = SqliteStore(":memory:")
-    await store.open()
-    assert await store.claim("one") is not None
-    assert (await store.usage()).runs == 0
-    await store.close()
-
-
 async def test_the_files_belong_to_their_owner_alone(sqlite: SqliteBackend) -> None:
     async with sqlite.desk() as desk:
         await desk.write(plans=[PLAN])

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 from astraflow.scheduler import serving
-from astraflow.store.rows import RunRow
 from tests.sim.loop import Hang, VirtualLoop, run_virtual
 from tests.sim.shells.clients import Client
 from tests.sim.shells.config import Config, draw
 from tests.sim.shells.nemesis import Nemesis
 from tests.sim.shells.site import Site
 from tests.sim.simulation import Outcome
+from tests.sim.sqlite.store import drive
 from tests.sim.world import Violation
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ __all__ = ["Simulation", "simulate_shells", "watched"]
 
 PROGRESS_S = 60.0
 REST_S = 60.0
+MAX_RUNS = 100_000
+MAX_BYTES = 1024**3
+"""Beyond what a world stores: everything is read."""
 
 
 @contextmanager
@@ -107,15 +111,18 @@ class Simulation:
 
     def _reopen(self, site: Site) -> None:
         """What is stored is what was told, and the rows say what the facts say."""
-        for run_id, row in site.disk.store.database.tables.of(RunRow).items():
+        store = site.disk.store
+        listed = [drive(store.list_runs(tenant, limit=MAX_RUNS)) for tenant in site.mirror.heads]
+        rows = {row.run_id: row for row in chain.from_iterable(listed)}
+        for run_id, row in rows.items():
             difference = site.mirror.rows[run_id].differs(row)
             if difference is not None:
                 raise Violation("I20", f"the row of {run_id}: {difference}")
         for run_id in site.checkers.accepted:
-            if run_id not in site.disk.store.database.tables.of(RunRow):
+            if run_id not in rows:
                 raise Violation("I7", f"run {run_id} was acknowledged and is gone")
         for run_id, stored in site.mirror.runs.items():
-            pages = site.disk.store.database.tables.segments[run_id]
+            pages = drive(store.read_segments(run_id, max_bytes=MAX_BYTES))
             if [page.first for page in pages[1:]] != [page.last + 1 for page in pages[:-1]]:
                 raise Violation("I20", f"the pages of {run_id} have gaps")
             if pages[-1].last != stored.last_event:

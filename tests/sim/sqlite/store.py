@@ -1,17 +1,15 @@
-"""The simulated store with a real one inside: SQLite in memory, called in line, without threads."""
+"""The simulated store with a real one inside: SQLite in memory, whose every answer comes without waiting."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections.abc import Coroutine, Iterator
 from copy import copy
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from astraflow.core import errors
 from astraflow.core.engine.batch import Batch
+from astraflow.store.memory import MemoryStore
 from astraflow.store.rows import Changes
-from astraflow.store.sqlite import SqliteStore
-from astraflow.store.sqlite_file import MEMORY, connect_writer
-from astraflow.store.sqlite_writer import SqliteWriter
 from astraflow.store.store import Claim
 from tests.sim.config import Config
 from tests.sim.loop import VirtualLoop
@@ -19,43 +17,9 @@ from tests.sim.mirror import Mirror
 from tests.sim.store import CommitOutcome, Store
 from tests.sim.world import World
 
-__all__ = ["InlineStore", "SqliteBackedStore", "drive"]
+__all__ = ["SqliteBackedStore", "drive"]
 
 Answer = TypeVar("Answer")
-
-
-class _Done(Generic[Answer]):
-    """An answer that is there already."""
-
-    def __init__(self, answer: Answer) -> None:
-        self._answer = answer
-
-    def __await__(self) -> Generator[None, None, Answer]:
-        yield from ()  # what makes it a generator
-        return self._answer
-
-
-class _Inline:
-    """Stands where calls wait for the writer's thread."""
-
-    def __init__(self, writer: SqliteWriter) -> None:
-        self._writer = writer
-
-    def call(self, function: Callable[[SqliteWriter], Answer]) -> _Done[Answer]:
-        return _Done(function(self._writer))
-
-
-class InlineStore(SqliteStore):
-    """The SQLite store, whose every answer comes without waiting: its coroutines never suspend."""
-
-    def __init__(self) -> None:
-        super().__init__(MEMORY)
-        statements = self.database.statements
-        self.writer = SqliteWriter(connect_writer(MEMORY, statements), statements)
-        self.database.writes = _Inline(self.writer)  # type: ignore[assignment]
-
-    def shut(self) -> None:
-        self.writer.close()
 
 
 def drive(coroutine: Coroutine[Any, Any, Answer]) -> Answer:
@@ -87,7 +51,7 @@ class SqliteBackedStore(Store):
 
     def __init__(self, world: World, config: Config) -> None:
         super().__init__(world, config)
-        self.sqlite = InlineStore()
+        self.sqlite = MemoryStore()
         self.mirror = Mirror()
         self.loop = VirtualLoop()
 
@@ -128,7 +92,7 @@ class SqliteBackedStore(Store):
         torn = copy(changes)
         torn.audits = _Tearing()  # audits are written last
         try:
-            self.sqlite.writer.commit(claim, number, torn)
+            self.sqlite.database.writer.commit(claim, number, torn)
         except _Torn:
             self.world.sometimes("transaction torn")
         except errors.StoreError as error:
@@ -138,5 +102,5 @@ class SqliteBackedStore(Store):
         return drive(self.sqlite.is_committed(claim, number))
 
     def shut(self) -> None:
-        self.sqlite.shut()
+        self.sqlite.database.writer.close()
         self.loop.close()

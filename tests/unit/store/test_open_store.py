@@ -15,7 +15,7 @@ from astraflow.store.sqlite import SqliteStore
     [
         ("sqlite:///store.db", SqliteStore),
         ("sqlite:////var/lib/astraflow/store.db", SqliteStore),
-        ("sqlite://:memory:", SqliteStore),
+        ("sqlite://:memory:", MemoryStore),
         ("memory://", MemoryStore),
         ("postgresql://user@host/name", PostgresStore),
         ("postgres:///name?host=/run/postgresql", PostgresStore),
@@ -30,7 +30,6 @@ def test_a_url_names_a_store(url: str, kind: type) -> None:
     [
         ("sqlite:///store.db", "store.db"),
         ("sqlite:////var/store.db", "/var/store.db"),
-        ("sqlite://:memory:", ":memory:"),
     ],
 )
 def test_three_slashes_are_a_relative_path_and_four_an_absolute_one(url: str, path: str) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 import astraflow.store
 from astraflow.store import rows
-from astraflow.store.memory_queries import CHANGES, READS
 from astraflow.store.postgres_commit import CommitStatements
 from astraflow.store.rows import Changes, ResourceRow, Row, RunChange, RunRow, submissions_of
 from astraflow.store.statements import (
@@ -38,14 +37,6 @@ def quoted(dialect: Dialect) -> set[str]:
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_query_is_used(dialect: Dialect) -> None:
     assert load_queries(dialect).keys() <= quoted(dialect)
-
-
-def test_the_store_in_memory_answers_the_queries_of_both_databases() -> None:
-    shared = load_queries("sqlite").keys() & load_queries("postgres").keys()
-    of_databases = {"record_migration", "schema_writer", "count_tables", "owner", "shard", "claim"}
-    of_databases |= {"release", "commit", "delete_segments", "delete_first_segments"}
-    assert not READS.keys() & CHANGES.keys()
-    assert READS.keys() | CHANGES.keys() == shared - of_databases
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
