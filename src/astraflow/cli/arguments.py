@@ -1,4 +1,4 @@
-"""Fast argument parsing: bypasses typer's validation for values that need no conversion.
+"""Groups of commands, and fast argument parsing: typer's validation is bypassed for values that need no conversion.
 
 typer validates every value with pydantic, whose import takes as long as the rest of `astra runs list`. Most values are
 text and need no validation; typer still validates the others and reports their errors.
@@ -9,6 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args
+
+import typer
+
+
+def command_group(says: str) -> typer.Typer:
+    """A group of commands with this help text."""
+    return typer.Typer(help=says, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
 def spare(command: Any) -> None:

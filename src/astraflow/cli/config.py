@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer
-
+from astraflow.cli.arguments import command_group
 from astraflow.cli.exit_codes import note
 from astraflow.cli.output import AsJson, show_json, show_table
 from astraflow.cli.server import Config
 from astraflow.config import Loaded, load_scheduler, load_worker
 
-app = typer.Typer(
-    help="Show the settings and their sources.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+app = command_group("Show the settings and their sources.")
 
 
 @app.callback()

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from astraflow.cli.arguments import command_group
 from astraflow.cli.exit_codes import FAILED, note
-from astraflow.cli.output import AsJson, plain, show_json, show_table
+from astraflow.cli.output import AsJson, answer, plain, show_json, show_table
 from astraflow.cli.prompts import Yes, confirm
 from astraflow.cli.server import Config, DataDir, run_loop
 from astraflow.cli.store_info import file_of, holder_of, look_into, shown_store
@@ -22,12 +23,7 @@ from astraflow.store.sqlite_inspection import check_file
 from astraflow.store.statements import load_migrations
 from astraflow.store.store import Store
 
-app = typer.Typer(
-    help="Inspect, migrate, sweep and check the store.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+app = command_group("Inspect, migrate, sweep and check the store.")
 
 DatabaseUrl = Annotated[
     str | None,
@@ -114,12 +110,10 @@ def migrate(
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     after = run_loop(_usage(open_store(settings.store_url))).schema_version
-    if as_json:
-        show_json({"store": shown_store(settings), "schemaVersion": after})
-    elif after != before:
-        note(f"Upgraded the schema from version {before} to {after}")
-    else:
-        note(f"The schema is at version {after}")
+    said = f"The schema is at version {after}"
+    if after != before:
+        said = f"Upgraded the schema from version {before} to {after}"
+    answer({"store": shown_store(settings), "schemaVersion": after}, said, as_json)
 
 
 @app.command()
@@ -134,10 +128,9 @@ def sweep(
     settings = _settings(data_dir, database_url, config)
     confirm(f"Delete everything past its retention from {shown_store(settings)}?", yes)
     swept: Swept = run_loop(_sweep(open_store(settings.store_url), settings))
-    if as_json:
-        show_json({"runs": swept.runs, "events": swept.events, "audits": swept.audits})
-    else:
-        note(f"Deleted {swept.runs} runs, {swept.events} events, {swept.audits} audit rows")
+    shown = {"runs": swept.runs, "events": swept.events, "audits": swept.audits}
+    said = f"Deleted {swept.runs} runs, {swept.events} events, {swept.audits} audit rows"
+    answer(shown, said, as_json)
 
 
 async def _sweep(store: Store, settings: SchedulerSettings) -> Swept:

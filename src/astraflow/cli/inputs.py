@@ -34,6 +34,12 @@ class _Request(msgspec.Struct, frozen=True):
     inputs: dict[str, Any] = {}
 
 
+def unreadable(message: str, hint: str = "") -> errors.Refused:
+    """The refusal of an argument or a file of the caller."""
+    detail = {"hint": hint} if hint else None
+    return errors.Refused(errors.INPUT_UNREADABLE, message, detail=detail)
+
+
 def read_file(name: str) -> bytes:
     """Read a file; `-` is stdin.
 
@@ -47,9 +53,9 @@ def read_file(name: str) -> bytes:
             with Path(name).open("rb") as file:
                 raw = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise _unreadable(f"Cannot read {name}: {error.strerror}") from error
+        raise unreadable(f"Cannot read {name}: {error.strerror}") from error
     if len(raw) > MAX_FILE_BYTES:
-        raise _unreadable(f"{name} is larger than {MAX_FILE_BYTES // 1024**2} MiB")
+        raise unreadable(f"{name} is larger than {MAX_FILE_BYTES // 1024**2} MiB")
     return raw
 
 
@@ -66,7 +72,7 @@ def read_definition(name: str) -> WorkflowFile:
     try:
         request = msgspec.json.decode(raw, type=_Request)
     except msgspec.ValidationError as error:
-        raise _unreadable(f"{name} is not a run request: {error}") from error
+        raise unreadable(f"{name} is not a run request: {error}") from error
     inner = bytes(request.workflow)
     return WorkflowFile(inner, _object(inner, name), request.inputs)
 
@@ -81,7 +87,7 @@ def pairs_of(given: list[str] | None, what: str = "input") -> dict[str, Any]:
     for one in given or ():
         name, separator, text = one.partition("=")
         if not separator or not name:
-            raise _unreadable(
+            raise unreadable(
                 f"Invalid {what} {one!r}: expected NAME=VALUE", hint="write --input name=value"
             )
         try:
@@ -96,16 +102,11 @@ def _object(raw: bytes, name: str) -> dict[str, Any]:
         found = msgspec.json.decode(raw)
     except UnicodeDecodeError as error:
         at = place_of(raw, error.start)
-        raise _unreadable(f"{name} is not JSON, {at}: not UTF-8", _CORRECT) from error
+        raise unreadable(f"{name} is not JSON, {at}: not UTF-8", _CORRECT) from error
     except msgspec.DecodeError as error:
-        raise _unreadable(f"{name} is not JSON, {place_in(raw, str(error))}", _CORRECT) from error
+        raise unreadable(f"{name} is not JSON, {place_in(raw, str(error))}", _CORRECT) from error
     except RecursionError as error:
-        raise _unreadable(f"{name} is not JSON: nested too deep") from error
+        raise unreadable(f"{name} is not JSON: nested too deep") from error
     if not isinstance(found, dict):
-        raise _unreadable(f"{name} is not a JSON object")
+        raise unreadable(f"{name} is not a JSON object")
     return found
-
-
-def _unreadable(message: str, hint: str = "") -> errors.Refused:
-    detail = {"hint": hint} if hint else None
-    return errors.Refused(errors.INPUT_UNREADABLE, message, detail=detail)

@@ -63,6 +63,18 @@ def show_json(value: Any) -> None:
     typer.echo(msgspec.json.encode(value).decode())
 
 
+def answer(value: Any, said: str, as_json: bool, *, result: str = "") -> None:
+    """Print the value for a program, or the result and a message for people."""
+    from astraflow.cli.exit_codes import note
+
+    if as_json:
+        show_json(value)
+        return
+    if result:
+        typer.echo(result)
+    note(said)
+
+
 def is_terminal() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 

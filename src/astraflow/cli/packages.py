@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Annotated, Any, Final
 
 import typer
 
+from astraflow.cli.arguments import command_group
 from astraflow.cli.exit_codes import FAILED, note
-from astraflow.cli.output import AsJson, plain, show_json, show_table
+from astraflow.cli.inputs import unreadable
+from astraflow.cli.output import AsJson, answer, plain, show_json, show_table
 from astraflow.cli.pagination import Cursor, Limit, show_list
 from astraflow.cli.pkg_install import (
     InstallCommand,
@@ -25,15 +28,9 @@ from astraflow.client import requests
 from astraflow.client.asynchronous import AsyncClient
 from astraflow.client.blocking import Client
 from astraflow.clock import SystemClock
-from astraflow.core import errors
 from astraflow.core.contract.packages import NodeType, PackageSummary, PackageVersion
 
-app = typer.Typer(
-    help="List, install, activate and roll out published packages.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+app = command_group("List, install, activate and roll out published packages.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Package name")]
 Version = Annotated[str, typer.Argument(metavar="VERSION", help="Package version")]
@@ -49,24 +46,16 @@ INSTALL_S: Final = 600.0
 @app.command("list")
 def list_packages(limit: Limit = 50, cursor: Cursor = None, as_json: AsJson = False) -> None:
     """List published packages."""
-    with Client() as client:
-        show_list(
-            client,
-            requests.list_packages,
-            kind=PackageSummary,
-            columns=("package", "active", "versions", "nodes", "description"),
-            row=lambda one: (
-                one.name,
-                one.active,
-                len(one.versions),
-                one.nodes,
-                one.description,
-            ),
-            limit=limit,
-            cursor=cursor,
-            as_json=as_json,
-            empty="No packages; publish one with `astra pkg publish`",
-        )
+    show_list(
+        requests.list_packages,
+        kind=PackageSummary,
+        columns=("package", "active", "versions", "nodes", "description"),
+        row=lambda one: (one.name, one.active, len(one.versions), one.nodes, one.description),
+        limit=limit,
+        cursor=cursor,
+        as_json=as_json,
+        empty="No packages; publish one with `astra pkg publish`",
+    )
 
 
 @app.command()
@@ -127,24 +116,22 @@ def list_nodes(
 ) -> None:
     """Search node types, best match first."""
     sought = " ".join(words or ()) or None
-    with Client() as client:
-        show_list(
-            client,
-            lambda count, after: requests.list_node_types(sought, category, package, count, after),
-            kind=NodeType,
-            columns=("node type", "label", "category", "package", "description"),
-            row=lambda one: (
-                one.type,
-                one.label,
-                one.category,
-                f"{one.package.name} {one.package.version}",
-                one.description.partition("\n")[0],
-            ),
-            limit=limit,
-            cursor=cursor,
-            as_json=as_json,
-            empty="No node type matches",
-        )
+    show_list(
+        partial(requests.list_node_types, sought, category=category, package=package),
+        kind=NodeType,
+        columns=("node type", "label", "category", "package", "description"),
+        row=lambda one: (
+            one.type,
+            one.label,
+            one.category,
+            f"{one.package.name} {one.package.version}",
+            one.description.partition("\n")[0],
+        ),
+        limit=limit,
+        cursor=cursor,
+        as_json=as_json,
+        empty="No node type matches",
+    )
 
 
 @app.command()
@@ -162,7 +149,7 @@ def yank(
     confirm(f"Yank {name} {version}?", yes)
     with Client() as client:
         told = client.perform(requests.yank_package(name, version, reason).raw())
-    _answer(told, f"{name} {version} is yanked", as_json)
+    answer(told, f"{name} {version} is yanked", as_json)
 
 
 @app.command()
@@ -170,7 +157,7 @@ def unyank(name: Name, version: Version, as_json: AsJson = False) -> None:
     """Undo a yank."""
     with Client() as client:
         told = client.perform(requests.unyank_package(name, version).raw())
-    _answer(told, f"{name} {version} is no longer yanked", as_json)
+    answer(told, f"{name} {version} is no longer yanked", as_json)
 
 
 @app.command()
@@ -178,7 +165,7 @@ def activate(name: Name, version: Version, as_json: AsJson = False) -> None:
     """Set the version that nodes use by default."""
     with Client() as client:
         told = client.perform(requests.activate_package(name, version).raw())
-    _answer(told, f"{name} {version} is active", as_json)
+    answer(told, f"{name} {version} is active", as_json)
 
 
 @app.command()
@@ -202,9 +189,9 @@ def rollout(
         if version is None:
             _show_rollouts(client, name, as_json)
             return
-        request = {"version": version, "waves": _shares(waves), "soakSeconds": soak}
-        told = client.perform(requests.start_rollout(name, request).raw())
-    _answer(told, f"Rolling out {name} {version} in waves of {waves} percent", as_json)
+        request = requests.start_rollout(name, version, waves=_shares(waves), soakSeconds=soak)
+        told = client.perform(request.raw())
+    answer(told, f"Rolling out {name} {version} in waves of {waves} percent", as_json)
     if not as_json:
         note(
             f"\nhint: `astra packages rollout {name}` shows the progress, `astra packages rollback {name}` aborts it"
@@ -214,11 +201,8 @@ def rollout(
 def _shares(waves: str) -> list[int]:
     parts = [one.strip() for one in waves.split(",")]
     if not all(one.isascii() and one.isdecimal() for one in parts):
-        raise errors.Refused(
-            errors.INPUT_UNREADABLE,
-            f"Invalid waves {waves!r}: expected whole percentages",
-            detail={"hint": "write --waves 10,50,100"},
-        )
+        message = f"Invalid waves {waves!r}: expected whole percentages"
+        raise unreadable(message, "write --waves 10,50,100")
     return [int(one) for one in parts]
 
 
@@ -227,13 +211,7 @@ def _show_rollouts(client: Client, name: str, as_json: bool) -> None:
         show_json(client.perform(requests.list_rollouts(name).raw()))
         return
     rows = [
-        (
-            one.version,
-            one.state,
-            f"{one.wave + 1}/{len(one.waves)}",
-            one.started_at,
-            one.error,
-        )
+        (one.version, one.state, f"{one.wave + 1}/{len(one.waves)}", one.started_at, one.error)
         for one in client.packages.rollouts(name)
     ]
     show_table(("version", "state", "wave", "started", "error"), rows, empty="No rollouts")
@@ -333,10 +311,3 @@ def _show_fates(
         )
     if any(one.problem for one in fates):
         raise typer.Exit(FAILED)
-
-
-def _answer(told: Any, text: str, as_json: bool) -> None:
-    if as_json:
-        show_json(told)
-    else:
-        note(text)

@@ -11,6 +11,7 @@ import typer
 from astraflow.cli.output import Row, show_json, show_table
 from astraflow.client.blocking import Client
 from astraflow.client.requests import ApiRequest
+from astraflow.core.contract.base import Page
 
 PAGE: Final = 200
 """The server's maximum page size."""
@@ -29,7 +30,7 @@ class _Pages:
     """The rows of a list; `next_cursor` continues after the last row."""
 
     def __init__(
-        self, client: Client, ask: Callable[[int, str | None], ApiRequest[Any]], cursor: str | None
+        self, client: Client, ask: Callable[..., ApiRequest[Page[Any]]], cursor: str | None
     ) -> None:
         self._client = client
         self._ask = ask
@@ -38,7 +39,8 @@ class _Pages:
     def rows(self, limit: int) -> Iterator[msgspec.Raw]:
         left = limit
         while True:
-            call = self._ask(min(left, PAGE) if limit else PAGE, self.next_cursor)
+            count = min(left, PAGE) if limit else PAGE
+            call = self._ask(limit=count, cursor=self.next_cursor)
             page = _page.decode(self._client.perform(call.raw()))
             items = _items.decode(page["items"])
             self.next_cursor = msgspec.json.decode(page["nextCursor"])
@@ -49,8 +51,7 @@ class _Pages:
 
 
 def show_list(
-    client: Client,
-    ask: Callable[[int, str | None], ApiRequest[Any]],
+    ask: Callable[..., ApiRequest[Page[Item]]],
     *,
     kind: type[Item],
     columns: Sequence[str],
@@ -60,14 +61,15 @@ def show_list(
     as_json: bool,
     empty: str,
 ) -> None:
-    """Print a list. `ask` makes the request for a number of rows after a cursor."""
-    pages = _Pages(client, ask, cursor)
-    if as_json:
-        items = list(pages.rows(limit))
-        show_json({"items": items, "nextCursor": pages.next_cursor})
-        return
-    decoder = msgspec.json.Decoder(kind)
-    show_table(columns, (row(decoder.decode(raw)) for raw in pages.rows(limit)), empty=empty)
+    """Print a list. `ask` makes the request of a page from its `limit` and `cursor`."""
+    with Client() as client:
+        pages = _Pages(client, ask, cursor)
+        if as_json:
+            items = list(pages.rows(limit))
+            show_json({"items": items, "nextCursor": pages.next_cursor})
+            return
+        decoder = msgspec.json.Decoder(kind)
+        show_table(columns, (row(decoder.decode(raw)) for raw in pages.rows(limit)), empty=empty)
     if pages.next_cursor is not None:
         from astraflow.cli.exit_codes import note
 

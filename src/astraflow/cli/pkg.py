@@ -13,19 +13,15 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from astraflow.cli.arguments import command_group
 from astraflow.cli.exit_codes import FAILED, note
-from astraflow.cli.output import AsJson, show_json, show_table
-from astraflow.core import errors
+from astraflow.cli.inputs import unreadable
+from astraflow.cli.output import AsJson, answer, show_json, show_table
 
 if TYPE_CHECKING:
     from astraflow.packages.building import Built
 
-app = typer.Typer(
-    help="Create, test, build, sign and publish packages.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+app = command_group("Create, test, build, sign and publish packages.")
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Directory with manifest.json")]
 Out = Annotated[Path | None, typer.Option(help="Output directory. Default: dist in FOLDER")]
@@ -55,7 +51,7 @@ def files() -> Iterator[None]:
         where = problem.filename if problem.filename is not None else "a file"
         message = f"Cannot use {where}: {problem.strerror or problem}"
         hint = "check that the file exists and can be read and written"
-        raise errors.Refused(errors.INPUT_UNREADABLE, message, detail={"hint": hint}) from problem
+        raise unreadable(message, hint) from problem
 
 
 @app.command()
@@ -69,11 +65,8 @@ def new(
 
     with files():
         folder = write_package(name, directory)
-    if as_json:
-        show_json({"name": name, "folder": str(folder)})
-        return
-    typer.echo(str(folder))
-    note(f"\nnext:\n  cd {folder}\n  astra pkg test\n  astra pkg publish")
+    said = f"\nnext:\n  cd {folder}\n  astra pkg test\n  astra pkg publish"
+    answer({"name": name, "folder": str(folder)}, said, as_json, result=str(folder))
 
 
 @app.command()
@@ -184,11 +177,8 @@ def sign(
         text = signature_of(archive, own_key() if key is None else key, by)
         place = archive.with_name(archive.name + SIGNATURE_ENDING)
         place.write_text(text + "\n", "utf-8")
-    if as_json:
-        show_json({"path": str(place), "signedBy": by})
-        return
-    typer.echo(str(place))
-    note(f"\nhint: `astra pkg publish {archive}` uploads the signature too")
+    said = f"\nhint: `astra pkg publish {archive}` uploads the signature too"
+    answer({"path": str(place), "signedBy": by}, said, as_json, result=str(place))
 
 
 def own_key() -> Path:

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 
-from astraflow.cli.exit_codes import note
-from astraflow.cli.output import AsJson, show_json, show_table
+from astraflow.cli.arguments import command_group
+from astraflow.cli.inputs import unreadable
+from astraflow.cli.output import AsJson, answer, show_json, show_table
 from astraflow.cli.pagination import Cursor, Limit, show_list
 from astraflow.cli.prompts import Yes, confirm
 from astraflow.client import requests
 from astraflow.client.blocking import Client
-from astraflow.core import errors
 from astraflow.core.contract.resources import Resource
 
-app = typer.Typer(
-    help="List, download and close resources of workers: files, sessions, models.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+app = command_group("List, download and close resources of workers: files, sessions, models.")
 
 ResourceId = Annotated[str, typer.Argument(metavar="RESOURCE", help="Resource id")]
 OnWorker = Annotated[
@@ -31,6 +27,9 @@ OnWorker = Annotated[
         "--worker", help="Worker id; required if several workers have a resource with this id"
     ),
 ]
+
+
+_CHOOSE = "choose another file with --out"
 
 
 @app.command("list")
@@ -47,30 +46,21 @@ def list_resources(
 ) -> None:
     """List resources, newest first."""
     wanted = None if state == "all" else state
-    with Client() as client:
-        show_list(
-            client,
-            lambda count, after: requests.list_resources(count, after, run, worker, kind, wanted),
-            kind=Resource,
-            columns=("resource", "type", "state", "size", "worker", "run", "until"),
-            row=_row,
-            limit=limit,
-            cursor=cursor,
-            as_json=as_json,
-            empty="No resources",
-        )
+    show_list(
+        partial(requests.list_resources, run_id=run, worker_id=worker, type=kind, state=wanted),
+        kind=Resource,
+        columns=("resource", "type", "state", "size", "worker", "run", "until"),
+        row=_row,
+        limit=limit,
+        cursor=cursor,
+        as_json=as_json,
+        empty="No resources",
+    )
 
 
 def _row(one: Resource) -> tuple[object, ...]:
-    return (
-        one.resource_id,
-        one.type,
-        one.state,
-        size_text(one.size_bytes),
-        one.worker_id,
-        one.run_id,
-        one.expires_at,
-    )
+    size, until = size_text(one.size_bytes), one.expires_at
+    return one.resource_id, one.type, one.state, size, one.worker_id, one.run_id, until
 
 
 def size_text(size_bytes: int | None) -> str | None:
@@ -89,7 +79,7 @@ def size_text(size_bytes: int | None) -> str | None:
 def show(resource_id: ResourceId, worker: OnWorker = None, as_json: AsJson = False) -> None:
     """Show one resource."""
     with Client() as client:
-        raw = client.perform(requests.get_resource(resource_id, worker).raw())
+        raw = client.perform(requests.get_resource(resource_id, worker_id=worker).raw())
     if as_json:
         show_json(raw)
         return
@@ -112,10 +102,8 @@ def close(
     confirm(f"Close {resource_id}?", yes)
     with Client() as client:
         client.resources.close(resource_id, worker_id=worker)
-    if as_json:
-        show_json({"resourceId": resource_id, "status": "told"})
-    else:
-        note(f"Close requested: {resource_id}")
+    shown = {"resourceId": resource_id, "status": "told"}
+    answer(shown, f"Close requested: {resource_id}", as_json)
 
 
 @app.command()
@@ -127,12 +115,10 @@ def extend(
 ) -> None:
     """Set the time to live of a resource, in seconds from now."""
     with Client() as client:
-        raw = client.perform(requests.extend_resource(resource_id, worker, seconds).raw())
-    if as_json:
-        show_json(raw)
-        return
+        request = requests.extend_resource(resource_id, seconds, worker_id=worker)
+        raw = client.perform(request.raw())
     found = msgspec.json.decode(raw, type=Resource)
-    note(f"{resource_id} expires at {found.expires_at}")
+    answer(raw, f"{resource_id} expires at {found.expires_at}", as_json)
 
 
 @app.command()
@@ -152,24 +138,14 @@ def download(
     with Client() as client:
         place = out or Path(_name_of(client.resources.get(resource_id, worker_id=worker)))
         if out is None and place.exists():
-            raise errors.Refused(
-                errors.INPUT_UNREADABLE,
-                f"File exists: {place}",
-                detail={"hint": "choose another file with --out"},
-            )
+            raise unreadable(f"File exists: {place}", _CHOOSE)
         try:
             size = client.resources.download(resource_id, place, worker_id=worker)
         except OSError as problem:
             message = f"Cannot write {place}: {problem.strerror or problem}"
-            hint = "choose another file with --out"
-            raise errors.Refused(
-                errors.INPUT_UNREADABLE, message, detail={"hint": hint}
-            ) from problem
-    if as_json:
-        show_json({"resourceId": resource_id, "path": str(place), "sizeBytes": size})
-    else:
-        typer.echo(str(place))
-        note(f"Downloaded {size_text(size)}")
+            raise unreadable(message, _CHOOSE) from problem
+    shown = {"resourceId": resource_id, "path": str(place), "sizeBytes": size}
+    answer(shown, f"Downloaded {size_text(size)}", as_json, result=str(place))
 
 
 def _name_of(found: Resource) -> str:

@@ -8,10 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from astraflow.cli.exit_codes import note
 from astraflow.cli.follow import follow, show_end
 from astraflow.cli.inputs import WorkflowFile, pairs_of, read_definition
-from astraflow.cli.output import AsJson, show_json
+from astraflow.cli.output import AsJson, answer
 from astraflow.client.blocking import Client, RunHandle
 from astraflow.client.stream import PATIENCE_S
 from astraflow.core import errors
@@ -53,11 +52,9 @@ def run(
     with Client() as client:
         handle = _submit(client, saved or document.raw, inputs, idempotency_key)
         if not watch:
-            if as_json:
-                show_json({"runId": handle.run_id, "status": "queued"})
-            else:
-                typer.echo(handle.run_id)
-                note(f"\nhint: follow it with `astra runs watch {handle.run_id}`")
+            shown = {"runId": handle.run_id, "status": "queued"}
+            said = f"\nhint: follow it with `astra runs watch {handle.run_id}`"
+            answer(shown, said, as_json, result=handle.run_id)
             return
         definition = document.definition or client.runs.definition(handle.run_id)
         follow(

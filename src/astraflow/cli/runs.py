@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
+from astraflow.cli.arguments import command_group
 from astraflow.cli.exit_codes import note
 from astraflow.cli.follow import duration, follow, show_end, show_node, show_run
+from astraflow.cli.inputs import unreadable
 from astraflow.cli.node_output import NodeOutputPrinter
-from astraflow.cli.output import AsJson, plain, show_json
+from astraflow.cli.output import AsJson, answer, plain, show_json
 from astraflow.cli.pagination import Cursor, Limit, show_list
 from astraflow.cli.prompts import Yes, confirm
 from astraflow.cli.run import Patience
@@ -22,12 +26,7 @@ from astraflow.core.contract.runs import Run, RunSummary
 MOST_TOLD: int = 100
 """Maximum number of nodes whose timelines are shown together; each takes one request."""
 
-app = typer.Typer(
-    help="List, show, follow and cancel runs.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+app = command_group("List, show, follow and cancel runs.")
 
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id")]
 NodeName = Annotated[str | None, typer.Option("--node", help="Node id or label")]
@@ -45,18 +44,16 @@ def list_runs(
     as_json: AsJson = False,
 ) -> None:
     """List runs, newest first."""
-    with Client() as client:
-        show_list(
-            client,
-            lambda count, after: requests.list_runs(count, after, status, workflow),
-            kind=RunSummary,
-            columns=("run", "workflow", "status", "created", "duration", "error"),
-            row=_row,
-            limit=limit,
-            cursor=cursor,
-            as_json=as_json,
-            empty="No runs",
-        )
+    show_list(
+        partial(requests.list_runs, status=status, workflow_id=workflow),
+        kind=RunSummary,
+        columns=("run", "workflow", "status", "created", "duration", "error"),
+        row=_row,
+        limit=limit,
+        cursor=cursor,
+        as_json=as_json,
+        empty="No runs",
+    )
 
 
 def _row(run: RunSummary) -> tuple[object, ...]:
@@ -100,13 +97,9 @@ def cancel(run_id: RunId, yes: Yes = False, as_json: AsJson = False) -> None:
         if not run.is_over:
             confirm(f"Cancel run {run_id} (status: {run.status})?", yes)
         told = client.perform(requests.cancel_run(run_id).raw())
-    if as_json:
-        show_json(told)
-        return
-    import msgspec
-
     status = msgspec.json.decode(told, type=Run).status
-    note(f"Run {run_id} is {status if status == 'cancelled' else 'being cancelled'}")
+    said = f"Run {run_id} is {status if status == 'cancelled' else 'being cancelled'}"
+    answer(told, said, as_json)
 
 
 @app.command()
@@ -137,8 +130,6 @@ def logs(
                     output.add_dropped(event.body["nodeId"], event.body["dropped"])
         else:
             for line in client.runs.logs(run_id, node_id=node_id):
-                import msgspec
-
                 output.add(msgspec.to_builtins(line))
         output.end()
 
@@ -154,10 +145,9 @@ def story(
         run = client.runs.get(run_id)
         chosen = [one for one in run.nodes if node is None or one.node_id == _find(run, node)]
         if len(chosen) > MOST_TOLD:
-            raise errors.Refused(
-                errors.INPUT_UNREADABLE,
+            raise unreadable(
                 f"The run has {len(chosen)} nodes; at most {MOST_TOLD} timelines are shown together",
-                detail={"hint": f"name a node: astra runs story {run_id} NODE"},
+                f"name a node: astra runs story {run_id} NODE",
             )
         lines: list[dict[str, Any]] = []
         for one in chosen:

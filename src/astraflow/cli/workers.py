@@ -6,20 +6,16 @@ from typing import Annotated, Any
 
 import typer
 
-from astraflow.cli.exit_codes import note
-from astraflow.cli.output import AsJson, show_json, show_table
+from astraflow.cli.arguments import command_group
+from astraflow.cli.inputs import unreadable
+from astraflow.cli.output import AsJson, answer, show_json, show_table
 from astraflow.cli.pagination import Cursor, Limit, show_list
 from astraflow.client import requests
 from astraflow.client.blocking import Client
 from astraflow.core import errors
 from astraflow.core.contract.workers import Worker
 
-app = typer.Typer(
-    help="List, drain and rebind workers.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+app = command_group("List, drain and rebind workers.")
 
 WorkerName = Annotated[
     str, typer.Argument(metavar="WORKER", help="Worker id, or a name that only one worker has")
@@ -29,32 +25,23 @@ WorkerName = Annotated[
 @app.command("list")
 def list_workers(limit: Limit = 50, cursor: Cursor = None, as_json: AsJson = False) -> None:
     """List workers, connected or not."""
-    with Client() as client:
-        show_list(
-            client,
-            requests.list_workers,
-            kind=Worker,
-            columns=("worker", "name", "status", "busy", "packages", "labels", "heard"),
-            row=_row,
-            limit=limit,
-            cursor=cursor,
-            as_json=as_json,
-            empty="No workers; start one with `astra worker`",
-        )
+    show_list(
+        requests.list_workers,
+        kind=Worker,
+        columns=("worker", "name", "status", "busy", "packages", "labels", "heard"),
+        row=_row,
+        limit=limit,
+        cursor=cursor,
+        as_json=as_json,
+        empty="No workers; start one with `astra worker`",
+    )
 
 
 def _row(worker: Worker) -> tuple[object, ...]:
     busy = f"{worker.inflight}/{worker.max_parallel}"
     labels = ",".join(f"{key}={value}" for key, value in worker.labels.items())
-    return (
-        worker.worker_id,
-        worker.name,
-        worker.status,
-        busy,
-        _packages(worker),
-        labels,
-        worker.last_heartbeat_at,
-    )
+    heard = worker.last_heartbeat_at
+    return worker.worker_id, worker.name, worker.status, busy, _packages(worker), labels, heard
 
 
 def _packages(worker: Worker) -> str:
@@ -114,10 +101,7 @@ def _tell(name: str, command: dict[str, Any], says: str, as_json: bool) -> None:
     with Client() as client:
         worker_id = _find(client, name)
         told = client.perform(requests.command_worker(worker_id, command).raw())
-    if as_json:
-        show_json(told)
-    else:
-        note(f"{name} {says}")
+    answer(told, f"{name} {says}", as_json)
 
 
 def _find(client: Client, name: str) -> str:
@@ -130,9 +114,5 @@ def _find(client: Client, name: str) -> str:
             return chosen[0].worker_id
     if found:
         ids = ", ".join(one.worker_id for one in found)
-        raise errors.Refused(
-            errors.INPUT_UNREADABLE,
-            f"Several workers are named {name}: {ids}",
-            detail={"hint": "use the id of one of them"},
-        )
+        raise unreadable(f"Several workers are named {name}: {ids}", "use the id of one of them")
     raise errors.NotFound(errors.WORKER_NOT_FOUND, f"No worker {name}")

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from astraflow.cli.exit_codes import note
-from astraflow.cli.inputs import read_definition
-from astraflow.cli.output import AsJson, show_json
+from astraflow.cli.arguments import command_group
+from astraflow.cli.inputs import read_definition, unreadable
+from astraflow.cli.output import AsJson, answer
 from astraflow.cli.pagination import Cursor, Limit, show_list
 from astraflow.cli.prompts import Yes, confirm
 from astraflow.client import requests
@@ -16,12 +16,7 @@ from astraflow.client.blocking import Client
 from astraflow.core import errors
 from astraflow.core.contract.workflows import Workflow, WorkflowSummary
 
-app = typer.Typer(
-    help="List, save, validate and delete workflows.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+app = command_group("List, save, validate and delete workflows.")
 
 WorkflowId = Annotated[str, typer.Argument(metavar="WORKFLOW", help="Workflow id")]
 File = Annotated[
@@ -32,18 +27,16 @@ File = Annotated[
 @app.command("list")
 def list_workflows(limit: Limit = 50, cursor: Cursor = None, as_json: AsJson = False) -> None:
     """List saved workflows, last changed first."""
-    with Client() as client:
-        show_list(
-            client,
-            requests.list_workflows,
-            kind=WorkflowSummary,
-            columns=("workflow", "name", "version", "changed", "by"),
-            row=lambda one: (one.id, one.name, one.version, one.updated_at, one.updated_by),
-            limit=limit,
-            cursor=cursor,
-            as_json=as_json,
-            empty="No saved workflows",
-        )
+    show_list(
+        requests.list_workflows,
+        kind=WorkflowSummary,
+        columns=("workflow", "name", "version", "changed", "by"),
+        row=lambda one: (one.id, one.name, one.version, one.updated_at, one.updated_by),
+        limit=limit,
+        cursor=cursor,
+        as_json=as_json,
+        empty="No saved workflows",
+    )
 
 
 @app.command()
@@ -82,18 +75,12 @@ def save(
     given = read_definition(file)
     workflow_id = given.definition.get("id")
     if not isinstance(workflow_id, str):
-        raise errors.Refused(
-            errors.INPUT_UNREADABLE,
-            f"The definition has no id: {file}",
-            detail={"hint": "add an id, for example from `python3 -m uuid`"},
-        )
+        hint = "add an id, for example from `python3 -m uuid`"
+        raise unreadable(f"The definition has no id: {file}", hint)
     with Client() as client:
         saved = _save(client, workflow_id, given.raw, if_version, draft)
-    if as_json:
-        show_json({"id": workflow_id, "version": saved.version})
-    else:
-        typer.echo(workflow_id)
-        note(f"Saved as version {saved.version}")
+    shown = {"id": workflow_id, "version": saved.version}
+    answer(shown, f"Saved as version {saved.version}", as_json, result=workflow_id)
 
 
 def _save(
@@ -117,10 +104,7 @@ def delete(workflow_id: WorkflowId, yes: Yes = False, as_json: AsJson = False) -
         name = (found.definition.get("metadata") or {}).get("name") or workflow_id
         confirm(f"Delete {name!r} with all its {found.version} versions?", yes)
         client.workflows.delete(workflow_id)
-    if as_json:
-        show_json({"id": workflow_id, "deleted": True})
-    else:
-        note(f"Deleted {workflow_id}")
+    answer({"id": workflow_id, "deleted": True}, f"Deleted {workflow_id}", as_json)
 
 
 @app.command()
@@ -129,7 +113,4 @@ def validate(file: File, as_json: AsJson = False) -> None:
     given = read_definition(file)
     with Client() as client:
         client.workflows.validate(given.raw)
-    if as_json:
-        show_json({"valid": True, "errors": []})
-    else:
-        note(f"Valid: {file}")
+    answer({"valid": True, "errors": []}, f"Valid: {file}", as_json)

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import builtins
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar
 
 from astraflow.client import requests
-from astraflow.client.requests import Definition
-from astraflow.core.contract.base import Page
-from astraflow.core.contract.packages import (
-    NodeType,
-    Package,
-    PackageSummary,
-    PackageVersion,
-    Rollout,
-)
-from astraflow.core.contract.resources import ArtifactLink, Resource
-from astraflow.core.contract.runs import LogLine, NodeDetail, Run, RunSummary
-from astraflow.core.contract.workers import Worker
-from astraflow.core.contract.workflows import Workflow, WorkflowSummary
+from astraflow.client.requests import ApiRequest, Pages
 
 if TYPE_CHECKING:
     from astraflow.client.blocking import Client
@@ -34,261 +22,122 @@ __all__ = [
     "WorkflowApi",
 ]
 
+P = ParamSpec("P")
 Item = TypeVar("Item")
+Response = TypeVar("Response")
 
 
 class _Api:
     """A group of requests of a client."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client
+        self.client = client
 
-    def _all(
-        self, page: Callable[[str | None], Page[Item]], limit: int | None = None
-    ) -> Iterator[Item]:
-        cursor: str | None = None
-        left = limit
-        while left is None or left > 0:
-            found = page(cursor)
-            yield from found.items[:left]
-            left = None if left is None else left - len(found.items)
-            cursor = found.next_cursor
-            if cursor is None:
-                return
+
+class _Call(Generic[P, Response]):
+    """A method that sends one request."""
+
+    def __init__(self, make: Callable[P, ApiRequest[Response]]) -> None:
+        self._make = make
+
+    def __get__(self, api: _Api, _: type[_Api]) -> Callable[P, Response]:
+        @wraps(self._make)
+        def call(*args: P.args, **named: P.kwargs) -> Response:
+            return api.client.perform(self._make(*args, **named))
+
+        return call
+
+
+class _List(Generic[P, Item]):
+    """A method that sends the requests of a list, a page at a time."""
+
+    def __init__(self, make: Callable[P, Pages[Item]]) -> None:
+        self._make = make
+
+    def __get__(self, api: _Api, _: type[_Api]) -> Callable[P, Iterator[Item]]:
+        @wraps(self._make)
+        def call(*args: P.args, **named: P.kwargs) -> Iterator[Item]:
+            pages = self._make(*args, **named)
+            cursor: str | None = None
+            left = pages.limit
+            while left is None or left > 0:
+                found = api.client.perform(pages.after(cursor))
+                yield from found.items[:left]
+                left = None if left is None else left - len(found.items)
+                cursor = found.next_cursor
+                if cursor is None:
+                    return
+
+        return call
 
 
 class RunApi(_Api):
     """Runs: look at them, cancel them, read their output."""
 
-    def list(
-        self,
-        *,
-        status: str | None = None,
-        workflow_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> Page[RunSummary]:
-        """One page, newest first."""
-        return self._client.perform(requests.list_runs(limit, cursor, status, workflow_id))
-
-    def iterate(
-        self,
-        *,
-        status: str | None = None,
-        workflow_id: str | None = None,
-        limit: int | None = None,
-        page_size: int = 200,
-    ) -> Iterator[RunSummary]:
-        """All of them or so many, newest first, a page at a time."""
-        return self._all(
-            lambda cursor: self.list(
-                status=status, workflow_id=workflow_id, limit=page_size, cursor=cursor
-            ),
-            limit,
-        )
-
-    def get(self, run_id: str, *, nodes: bool = True) -> Run:
-        return self._client.perform(requests.get_run(run_id, nodes))
-
-    def node(self, run_id: str, node_id: str) -> NodeDetail:
-        return self._client.perform(requests.get_node(run_id, node_id))
-
-    def definition(self, run_id: str) -> dict[str, Any]:
-        return self._client.perform(requests.get_definition(run_id))
-
-    def cancel(self, run_id: str) -> Run:
-        return self._client.perform(requests.cancel_run(run_id))
-
-    def rebind(self, run_id: str, running: Literal["keep", "restart"] = "keep") -> None:
-        self._client.perform(requests.rebind_run(run_id, running))
-
-    def logs(self, run_id: str, *, node_id: str | None = None) -> Iterator[LogLine]:
-        """The output of the nodes so far, oldest first."""
-        return self._all(
-            lambda cursor: self._client.perform(requests.list_logs(run_id, node_id, 200, cursor))
-        )
+    list = _Call(requests.list_runs)
+    iterate = _List(requests.iterate_runs)
+    get = _Call(requests.get_run)
+    node = _Call(requests.get_node)
+    definition = _Call(requests.get_definition)
+    cancel = _Call(requests.cancel_run)
+    rebind = _Call(requests.rebind_run)
+    logs = _List(requests.iterate_logs)
 
 
 class WorkflowApi(_Api):
     """Saved workflows."""
 
-    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[WorkflowSummary]:
-        return self._client.perform(requests.list_workflows(limit, cursor))
-
-    def iterate(
-        self, *, limit: int | None = None, page_size: int = 200
-    ) -> Iterator[WorkflowSummary]:
-        return self._all(lambda cursor: self.list(limit=page_size, cursor=cursor), limit)
-
-    def get(self, workflow_id: str, version: int | None = None) -> Workflow:
-        return self._client.perform(requests.get_workflow(workflow_id, version))
-
-    def create(self, definition: Definition, *, draft: bool = False) -> Workflow:
-        """A new workflow. A `draft` may have errors; else it is Refused with all of them."""
-        return self._client.perform(requests.create_workflow(definition, draft))
-
-    def save(
-        self,
-        workflow_id: str,
-        definition: Definition,
-        *,
-        if_version: int | None = None,
-        draft: bool = False,
-    ) -> Workflow:
-        """A new version. With `if_version` only if that one is still the newest; else Conflict."""
-        return self._client.perform(
-            requests.save_workflow(workflow_id, definition, if_version, draft)
-        )
-
-    def delete(self, workflow_id: str, *, if_version: int | None = None) -> None:
-        self._client.perform(requests.delete_workflow(workflow_id, if_version))
-
-    def validate(self, definition: Definition) -> None:
-        """Raises: Refused, whose `detail["errors"]` lists all that is wrong."""
-        self._client.perform(requests.validate_workflow(definition))
+    list = _Call(requests.list_workflows)
+    iterate = _List(requests.iterate_workflows)
+    get = _Call(requests.get_workflow)
+    create = _Call(requests.create_workflow)
+    save = _Call(requests.save_workflow)
+    delete = _Call(requests.delete_workflow)
+    validate = _Call(requests.validate_workflow)
 
 
 class WorkerApi(_Api):
     """Workers: list them, and give them commands."""
 
-    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[Worker]:
-        return self._client.perform(requests.list_workers(limit, cursor))
-
-    def iterate(self, *, limit: int | None = None, page_size: int = 200) -> Iterator[Worker]:
-        return self._all(lambda cursor: self.list(limit=page_size, cursor=cursor), limit)
-
-    def get(self, worker_id: str) -> Worker:
-        return self._client.perform(requests.get_worker(worker_id))
-
-    def command(self, worker_id: str, command: Mapping[str, Any]) -> str:
-        """Give a worker a command, as `{"type": "drain"}`; returns the id of the command."""
-        return (self._client.perform(requests.command_worker(worker_id, command))).command_id
+    list = _Call(requests.list_workers)
+    iterate = _List(requests.iterate_workers)
+    get = _Call(requests.get_worker)
+    command = _Call(requests.command_worker)
 
 
 class PackageApi(_Api):
     """Packages: publish them, withdraw them, choose the version that counts."""
 
-    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[PackageSummary]:
-        return self._client.perform(requests.list_packages(limit, cursor))
-
-    def iterate(
-        self, *, limit: int | None = None, page_size: int = 200
-    ) -> Iterator[PackageSummary]:
-        return self._all(lambda cursor: self.list(limit=page_size, cursor=cursor), limit)
-
-    def get(self, name: str) -> Package:
-        return self._client.perform(requests.get_package(name))
-
-    def version(self, name: str, version: str) -> PackageVersion:
-        """One version, with its manifest."""
-        return self._client.perform(requests.get_package_version(name, version))
-
-    def publish(self, path: Path, signature: str | None = None) -> PackageVersion:
-        """Publish a `.cwx` file; `signature` is the text of its detached signature.
-
-        Raises:
-            Refused: it is no package, or not signed as it must be.
-            Conflict: this version is published with another content.
-            OSError: the file cannot be read.
-        """
-        return self._client.perform(requests.publish_package(path, signature))
-
-    def yank(self, name: str, version: str, reason: str = "") -> PackageVersion:
-        """Withdraw a version: nothing new gets it."""
-        return self._client.perform(requests.yank_package(name, version, reason))
-
-    def unyank(self, name: str, version: str) -> PackageVersion:
-        return self._client.perform(requests.unyank_package(name, version))
-
-    def activate(self, name: str, version: str) -> str | None:
-        """Choose the version that nodes without one get; returns the one before."""
-        return (self._client.perform(requests.activate_package(name, version))).previous
-
-    def start_rollout(self, name: str, version: str, **more: Any) -> Rollout:
-        """Bring a version to all workers, in waves: `waves=[10, 50, 100]`, `soakSeconds=30`."""
-        return self._client.perform(requests.start_rollout(name, {"version": version, **more}))
-
-    def rollouts(self, name: str) -> builtins.list[Rollout]:
-        """Newest first."""
-        return (self._client.perform(requests.list_rollouts(name))).items
-
-    def roll_back(self, name: str) -> str:
-        """Go back to the version that was active before; returns it."""
-        return (self._client.perform(requests.roll_back(name))).version
+    list = _Call(requests.list_packages)
+    iterate = _List(requests.iterate_packages)
+    get = _Call(requests.get_package)
+    version = _Call(requests.get_package_version)
+    publish = _Call(requests.publish_package)
+    yank = _Call(requests.yank_package)
+    unyank = _Call(requests.unyank_package)
+    activate = _Call(requests.activate_package)
+    start_rollout = _Call(requests.start_rollout)
+    rollouts = _Call(requests.list_rollouts)
+    roll_back = _Call(requests.roll_back)
 
 
 class CatalogApi(_Api):
     """The node types that workflows can use."""
 
-    def list(
-        self,
-        q: str | None = None,
-        *,
-        category: str | None = None,
-        package: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> Page[NodeType]:
-        """One page, best fit first."""
-        request = requests.list_node_types(q, category, package, limit, cursor)
-        return self._client.perform(request)
-
-    def iterate(
-        self,
-        q: str | None = None,
-        *,
-        category: str | None = None,
-        package: str | None = None,
-        limit: int | None = None,
-        page_size: int = 200,
-    ) -> Iterator[NodeType]:
-        return self._all(
-            lambda cursor: self.list(
-                q, category=category, package=package, limit=page_size, cursor=cursor
-            ),
-            limit,
-        )
-
-    def get(self, node_type: str, *, package: str | None = None) -> NodeType:
-        return self._client.perform(requests.get_node_type(node_type, package))
+    list = _Call(requests.list_node_types)
+    iterate = _List(requests.iterate_node_types)
+    get = _Call(requests.get_node_type)
 
 
 class ResourceApi(_Api):
     """What workers keep, and the artifacts among it."""
 
-    def list(
-        self,
-        *,
-        run_id: str | None = None,
-        worker_id: str | None = None,
-        type: str | None = None,
-        state: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> Page[Resource]:
-        """One page, newest first."""
-        request = requests.list_resources(limit, cursor, run_id, worker_id, type, state)
-        return self._client.perform(request)
-
-    def iterate(
-        self, *, limit: int | None = None, page_size: int = 200, **wanted: str | None
-    ) -> Iterator[Resource]:
-        """All of them, newest first; `wanted` as in `list`."""
-        return self._all(lambda cursor: self.list(limit=page_size, cursor=cursor, **wanted), limit)
-
-    def get(self, resource_id: str, *, worker_id: str | None = None) -> Resource:
-        return self._client.perform(requests.get_resource(resource_id, worker_id))
-
-    def extend(self, resource_id: str, ttl_s: int, *, worker_id: str | None = None) -> Resource:
-        """Keep it for so long from now."""
-        return self._client.perform(requests.extend_resource(resource_id, worker_id, ttl_s))
-
-    def close(self, resource_id: str, *, worker_id: str | None = None) -> None:
-        self._client.perform(requests.close_resource(resource_id, worker_id))
-
-    def share(self, resource_id: str, *, worker_id: str | None = None) -> ArtifactLink:
-        """A signed URL of an artifact: whoever has it needs no token, for an hour."""
-        return self._client.perform(requests.share_artifact(resource_id, worker_id))
+    list = _Call(requests.list_resources)
+    iterate = _List(requests.iterate_resources)
+    get = _Call(requests.get_resource)
+    extend = _Call(requests.extend_resource)
+    close = _Call(requests.close_resource)
+    share = _Call(requests.share_artifact)
 
     def download(self, resource_id: str, into: Path, *, worker_id: str | None = None) -> int:
         """Download an artifact into a file; its size. An interrupted download is continued, and the digest is checked.
@@ -299,4 +148,4 @@ class ResourceApi(_Api):
             OSError: the file cannot be written.
         """
         path, params = requests.artifact_path(resource_id), requests.on_worker(worker_id)
-        return self._client.fetch(path, params, into)
+        return self.client.fetch(path, params, into)

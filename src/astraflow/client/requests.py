@@ -1,4 +1,7 @@
-"""The requests of the API as values: what to send, and how to read the response. Both clients send the same ones."""
+"""The requests of the API as values: what to send, and how to read the response. Both clients send the same ones.
+
+A function that makes a request has the signature and the docstring of the method that sends it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from urllib.parse import quote
 import msgspec
 
 from astraflow.core import errors
-from astraflow.core.contract.base import Query
+from astraflow.core.contract.base import Page, Query
 from astraflow.core.contract.packages import (
     ActivateRequest,
     ActiveVersion,
@@ -23,6 +26,7 @@ from astraflow.core.contract.packages import (
     NodeTypePage,
     Package,
     PackagePage,
+    PackageSummary,
     PackageVersion,
     Rollout,
     RolloutPage,
@@ -42,12 +46,14 @@ from astraflow.core.contract.runs import (
     Accepted,
     ListLogs,
     ListRuns,
+    LogLine,
     LogPage,
     NodeDetail,
     RebindRequest,
     Rebound,
     Run,
     RunPage,
+    RunSummary,
     ShowRun,
 )
 from astraflow.core.contract.system import Me, Status
@@ -59,9 +65,11 @@ from astraflow.core.contract.workflows import (
     Validity,
     Workflow,
     WorkflowPage,
+    WorkflowSummary,
 )
 
-Response = TypeVar("Response")
+Response = TypeVar("Response", covariant=True)
+Item = TypeVar("Item", covariant=True)
 Definition = Mapping[str, Any] | bytes
 """A workflow definition: an object, or its JSON as it is."""
 
@@ -102,6 +110,14 @@ class ApiRequest(msgspec.Struct, Generic[Response], frozen=True):
         )
 
 
+class Pages(msgspec.Struct, Generic[Item], frozen=True):
+    """The requests of a list, one for each page. `limit`: at most so many items of it."""
+
+    after: Callable[[str | None], ApiRequest[Page[Item]]]
+    """The request of the page that follows a cursor, or of the first."""
+    limit: int | None = None
+
+
 def _as_it_came(reply: ApiReply) -> msgspec.Raw:
     msgspec.json.decode(reply.body)  # what is not JSON is not from a scheduler
     return msgspec.Raw(reply.body)
@@ -112,6 +128,21 @@ def _as(kind: Any) -> Callable[[ApiReply], Any]:
     """Reads a body into its struct."""
     decoder = msgspec.json.Decoder(kind)
     return lambda reply: decoder.decode(reply.body)
+
+
+def _field(kind: type[msgspec.Struct], name: str) -> Callable[[ApiReply], Any]:
+    """Reads a body into its struct, and returns one of its members."""
+    read = _as(kind)
+    return lambda reply: getattr(read(reply), name)
+
+
+def _checked(kind: type[msgspec.Struct]) -> Callable[[ApiReply], None]:
+    """Only checks that a body is its struct."""
+
+    def read(reply: ApiReply) -> None:
+        _as(kind)(reply)
+
+    return read
 
 
 def _as_nothing(reply: ApiReply) -> None:
@@ -186,15 +217,36 @@ def submit(
     return ApiRequest("POST", RUNS, _as(Accepted), headers=headers, body=msgspec.json.encode(body))
 
 
-def get_run(run_id: str, nodes: bool = True) -> ApiRequest[Run]:
-    return ApiRequest("GET", f"{RUNS}/{_part(run_id)}", _as(Run), _query(ShowRun, nodes=nodes))
-
-
 def list_runs(
-    limit: int | None, cursor: str | None, status: str | None, workflow_id: str | None
-) -> ApiRequest[RunPage]:
+    *,
+    status: str | None = None,
+    workflow_id: str | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> ApiRequest[Page[RunSummary]]:
+    """One page, newest first."""
     params = _query(ListRuns, limit=limit, cursor=cursor, status=status, workflow_id=workflow_id)
     return ApiRequest("GET", RUNS, _as(RunPage), params)
+
+
+def iterate_runs(
+    *,
+    status: str | None = None,
+    workflow_id: str | None = None,
+    limit: int | None = None,
+    page_size: int = 200,
+) -> Pages[RunSummary]:
+    """All of them or so many, newest first, a page at a time."""
+    return Pages(
+        lambda cursor: list_runs(
+            status=status, workflow_id=workflow_id, limit=page_size, cursor=cursor
+        ),
+        limit,
+    )
+
+
+def get_run(run_id: str, *, nodes: bool = True) -> ApiRequest[Run]:
+    return ApiRequest("GET", f"{RUNS}/{_part(run_id)}", _as(Run), _query(ShowRun, nodes=nodes))
 
 
 def get_node(run_id: str, node_id: str) -> ApiRequest[NodeDetail]:
@@ -210,54 +262,73 @@ def cancel_run(run_id: str) -> ApiRequest[Run]:
     return ApiRequest("POST", f"{RUNS}/{_part(run_id)}/cancel", _as(Run))
 
 
-def rebind_run(run_id: str, running: Literal["keep", "restart"]) -> ApiRequest[Rebound]:
+def rebind_run(run_id: str, running: Literal["keep", "restart"] = "keep") -> ApiRequest[None]:
     body = msgspec.json.encode(RebindRequest(running=running))
     path = f"{RUNS}/{_part(run_id)}/rebind"
-    return ApiRequest("POST", path, _as(Rebound), headers=JSON, body=body, again=running == "keep")
+    return ApiRequest(
+        "POST", path, _checked(Rebound), headers=JSON, body=body, again=running == "keep"
+    )
 
 
-def list_logs(
-    run_id: str, node_id: str | None, limit: int | None, cursor: str | None
-) -> ApiRequest[LogPage]:
-    params = _query(ListLogs, node_id=node_id, limit=limit, cursor=cursor)
-    return ApiRequest("GET", f"{RUNS}/{_part(run_id)}/logs", _as(LogPage), params)
+def iterate_logs(run_id: str, *, node_id: str | None = None) -> Pages[LogLine]:
+    """The output of the nodes so far, oldest first."""
+    path = f"{RUNS}/{_part(run_id)}/logs"
+
+    def page(cursor: str | None) -> ApiRequest[Page[LogLine]]:
+        params = _query(ListLogs, node_id=node_id, limit=200, cursor=cursor)
+        return ApiRequest("GET", path, _as(LogPage), params)
+
+    return Pages(page)
 
 
 # -- workflows ------------------------------------------------------------------------------
 
 
-def list_workflows(limit: int | None, cursor: str | None) -> ApiRequest[WorkflowPage]:
+def list_workflows(
+    *, limit: int | None = None, cursor: str | None = None
+) -> ApiRequest[Page[WorkflowSummary]]:
     params = _query(ListWorkflows, limit=limit, cursor=cursor)
     return ApiRequest("GET", WORKFLOWS, _as(WorkflowPage), params)
 
 
-def get_workflow(workflow_id: str, version: int | None) -> ApiRequest[Workflow]:
+def iterate_workflows(*, limit: int | None = None, page_size: int = 200) -> Pages[WorkflowSummary]:
+    return Pages(lambda cursor: list_workflows(limit=page_size, cursor=cursor), limit)
+
+
+def get_workflow(workflow_id: str, version: int | None = None) -> ApiRequest[Workflow]:
     params = _query(ShowWorkflow, version=version)
     return ApiRequest("GET", f"{WORKFLOWS}/{_part(workflow_id)}", _as_workflow, params)
 
 
-def create_workflow(definition: Definition, is_draft: bool) -> ApiRequest[Workflow]:
-    params, body = _query(SaveWorkflow, draft=is_draft), _raw(definition)
+def create_workflow(definition: Definition, *, draft: bool = False) -> ApiRequest[Workflow]:
+    """A new workflow. A `draft` may have errors; else it is Refused with all of them."""
+    params, body = _query(SaveWorkflow, draft=draft), _raw(definition)
     return ApiRequest("POST", WORKFLOWS, _as_workflow, params, headers=JSON, body=body, again=False)
 
 
 def save_workflow(
-    workflow_id: str, definition: Definition, if_version: int | None, is_draft: bool
+    workflow_id: str,
+    definition: Definition,
+    *,
+    if_version: int | None = None,
+    draft: bool = False,
 ) -> ApiRequest[Workflow]:
-    params, body = _query(SaveWorkflow, draft=is_draft), _raw(definition)
+    """A new version. With `if_version` only if that one is still the newest; else Conflict."""
+    params, body = _query(SaveWorkflow, draft=draft), _raw(definition)
     headers = {**JSON, **_if_match(if_version)}
     path = f"{WORKFLOWS}/{_part(workflow_id)}"
     return ApiRequest("PUT", path, _as_workflow, params, headers=headers, body=body, again=False)
 
 
-def delete_workflow(workflow_id: str, if_version: int | None) -> ApiRequest[None]:
+def delete_workflow(workflow_id: str, *, if_version: int | None = None) -> ApiRequest[None]:
     path = f"{WORKFLOWS}/{_part(workflow_id)}"
     return ApiRequest("DELETE", path, _as_nothing, headers=_if_match(if_version), again=False)
 
 
-def validate_workflow(definition: Definition) -> ApiRequest[Validity]:
+def validate_workflow(definition: Definition) -> ApiRequest[None]:
+    """Raises: Refused, whose `detail["errors"]` lists all that is wrong."""
     path, body = f"{WORKFLOWS}/validate", _raw(definition)
-    return ApiRequest("POST", path, _as(Validity), headers=JSON, body=body)
+    return ApiRequest("POST", path, _checked(Validity), headers=JSON, body=body)
 
 
 def _if_match(version: int | None) -> dict[str, str]:
@@ -267,34 +338,56 @@ def _if_match(version: int | None) -> dict[str, str]:
 # -- workers --------------------------------------------------------------------------------
 
 
-def list_workers(limit: int | None, cursor: str | None) -> ApiRequest[WorkerPage]:
+def list_workers(
+    *, limit: int | None = None, cursor: str | None = None
+) -> ApiRequest[Page[Worker]]:
     params = _query(ListWorkers, limit=limit, cursor=cursor)
     return ApiRequest("GET", WORKERS, _as(WorkerPage), params)
+
+
+def iterate_workers(*, limit: int | None = None, page_size: int = 200) -> Pages[Worker]:
+    return Pages(lambda cursor: list_workers(limit=page_size, cursor=cursor), limit)
 
 
 def get_worker(worker_id: str) -> ApiRequest[Worker]:
     return ApiRequest("GET", f"{WORKERS}/{_part(worker_id)}", _as(Worker))
 
 
-def command_worker(worker_id: str, command: Mapping[str, Any]) -> ApiRequest[CommandAccepted]:
+def command_worker(worker_id: str, command: Mapping[str, Any]) -> ApiRequest[str]:
+    """Give a worker a command, as `{"type": "drain"}`; returns the id of the command."""
     path, body = f"{WORKERS}/{_part(worker_id)}/commands", _encode(command, "command")
-    return ApiRequest("POST", path, _as(CommandAccepted), headers=JSON, body=body, again=False)
+    read = _field(CommandAccepted, "command_id")
+    return ApiRequest("POST", path, read, headers=JSON, body=body, again=False)
 
 
 # -- packages and node types ----------------------------------------------------------------
 
 
-def publish_package(path: Path, signature: str | None) -> ApiRequest[PackageVersion]:
-    """It may be sent again: the same file is published once."""
+def publish_package(path: Path, signature: str | None = None) -> ApiRequest[PackageVersion]:
+    """Publish a `.cwx` file; `signature` is the text of its detached signature.
+
+    It may be sent again: the same file is published once.
+
+    Raises:
+        Refused: it is no package, or not signed as it must be.
+        Conflict: this version is published with another content.
+        OSError: the file cannot be read.
+    """
     headers = {"content-type": "application/zip", "content-length": str(path.stat().st_size)}
     if signature is not None:
         headers["astra-signature"] = base64.b64encode(signature.encode()).decode()
     return ApiRequest("POST", PACKAGES, _as(PackageVersion), headers=headers, body=path)
 
 
-def list_packages(limit: int | None, cursor: str | None) -> ApiRequest[PackagePage]:
+def list_packages(
+    *, limit: int | None = None, cursor: str | None = None
+) -> ApiRequest[Page[PackageSummary]]:
     params = _query(ListPackages, limit=limit, cursor=cursor)
     return ApiRequest("GET", PACKAGES, _as(PackagePage), params)
+
+
+def iterate_packages(*, limit: int | None = None, page_size: int = 200) -> Pages[PackageSummary]:
+    return Pages(lambda cursor: list_packages(limit=page_size, cursor=cursor), limit)
 
 
 def get_package(name: str) -> ApiRequest[Package]:
@@ -302,10 +395,12 @@ def get_package(name: str) -> ApiRequest[Package]:
 
 
 def get_package_version(name: str, version: str) -> ApiRequest[PackageVersion]:
+    """One version, with its manifest."""
     return ApiRequest("GET", f"{PACKAGES}/{_part(name)}/{_part(version)}", _as(PackageVersion))
 
 
-def yank_package(name: str, version: str, reason: str) -> ApiRequest[PackageVersion]:
+def yank_package(name: str, version: str, reason: str = "") -> ApiRequest[PackageVersion]:
+    """Withdraw a version: nothing new gets it."""
     path = f"{PACKAGES}/{_part(name)}/{_part(version)}/yank"
     body = msgspec.json.encode(YankRequest(reason=reason))
     return ApiRequest("POST", path, _as(PackageVersion), headers=JSON, body=body)
@@ -316,40 +411,63 @@ def unyank_package(name: str, version: str) -> ApiRequest[PackageVersion]:
     return ApiRequest("POST", path, _as(PackageVersion))
 
 
-def activate_package(name: str, version: str) -> ApiRequest[ActiveVersion]:
+def activate_package(name: str, version: str) -> ApiRequest[str | None]:
+    """Choose the version that nodes without one get; returns the one before."""
     body = msgspec.json.encode(ActivateRequest(version=version))
     path = f"{PACKAGES}/{_part(name)}/active"
-    return ApiRequest("PUT", path, _as(ActiveVersion), headers=JSON, body=body)
+    return ApiRequest("PUT", path, _field(ActiveVersion, "previous"), headers=JSON, body=body)
 
 
-def start_rollout(name: str, request: Mapping[str, Any]) -> ApiRequest[Rollout]:
-    path, body = f"{PACKAGES}/{_part(name)}/rollout", _encode(request, "rollout")
+def start_rollout(name: str, version: str, **more: Any) -> ApiRequest[Rollout]:
+    """Bring a version to all workers, in waves: `waves=[10, 50, 100]`, `soakSeconds=30`."""
+    body = _encode({"version": version, **more}, "rollout")
+    path = f"{PACKAGES}/{_part(name)}/rollout"
     return ApiRequest("POST", path, _as(Rollout), headers=JSON, body=body, again=False)
 
 
-def list_rollouts(name: str) -> ApiRequest[RolloutPage]:
-    return ApiRequest("GET", f"{PACKAGES}/{_part(name)}/rollout", _as(RolloutPage))
+def list_rollouts(name: str) -> ApiRequest[list[Rollout]]:
+    """Newest first."""
+    return ApiRequest("GET", f"{PACKAGES}/{_part(name)}/rollout", _field(RolloutPage, "items"))
 
 
-def roll_back(name: str) -> ApiRequest[ActiveVersion]:
+def roll_back(name: str) -> ApiRequest[str]:
+    """Go back to the version that was active before; returns it."""
     path = f"{PACKAGES}/{_part(name)}/rollback"
-    return ApiRequest("POST", path, _as(ActiveVersion), again=False)
+    return ApiRequest("POST", path, _field(ActiveVersion, "version"), again=False)
 
 
 def list_node_types(
-    q: str | None,
-    category: str | None,
-    package: str | None,
-    limit: int | None,
-    cursor: str | None,
-) -> ApiRequest[NodeTypePage]:
+    q: str | None = None,
+    *,
+    category: str | None = None,
+    package: str | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> ApiRequest[Page[NodeType]]:
+    """One page, best fit first."""
     params = _query(
         ListNodeTypes, q=q, category=category, package=package, limit=limit, cursor=cursor
     )
     return ApiRequest("GET", NODES, _as(NodeTypePage), params)
 
 
-def get_node_type(node_type: str, package: str | None) -> ApiRequest[NodeType]:
+def iterate_node_types(
+    q: str | None = None,
+    *,
+    category: str | None = None,
+    package: str | None = None,
+    limit: int | None = None,
+    page_size: int = 200,
+) -> Pages[NodeType]:
+    return Pages(
+        lambda cursor: list_node_types(
+            q, category=category, package=package, limit=page_size, cursor=cursor
+        ),
+        limit,
+    )
+
+
+def get_node_type(node_type: str, *, package: str | None = None) -> ApiRequest[NodeType]:
     params = _query(ShowNodeType, package=package)
     return ApiRequest("GET", f"{NODES}/{_part(node_type)}", _as(NodeType), params)
 
@@ -358,40 +476,46 @@ def get_node_type(node_type: str, package: str | None) -> ApiRequest[NodeType]:
 
 
 def list_resources(
-    limit: int | None,
-    cursor: str | None,
-    run_id: str | None,
-    worker_id: str | None,
-    kind: str | None,
-    state: str | None,
-) -> ApiRequest[ResourcePage]:
-    params = _query(
-        ListResources,
-        limit=limit,
-        cursor=cursor,
-        run_id=run_id,
-        worker_id=worker_id,
-        type=kind,
-        state=state,
-    )
+    *,
+    run_id: str | None = None,
+    worker_id: str | None = None,
+    type: str | None = None,
+    state: str | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> ApiRequest[Page[Resource]]:
+    """One page, newest first."""
+    wanted = {"run_id": run_id, "worker_id": worker_id, "type": type, "state": state}
+    params = _query(ListResources, limit=limit, cursor=cursor, **wanted)
     return ApiRequest("GET", "/api/v1/resources", _as(ResourcePage), params)
 
 
-def get_resource(resource_id: str, worker_id: str | None) -> ApiRequest[Resource]:
+def iterate_resources(
+    *, limit: int | None = None, page_size: int = 200, **wanted: str | None
+) -> Pages[Resource]:
+    """All of them, newest first; `wanted` as in `list`."""
+    return Pages(lambda cursor: list_resources(limit=page_size, cursor=cursor, **wanted), limit)
+
+
+def get_resource(resource_id: str, *, worker_id: str | None = None) -> ApiRequest[Resource]:
     return ApiRequest("GET", _resource_path(resource_id), _as(Resource), on_worker(worker_id))
 
 
-def extend_resource(resource_id: str, worker_id: str | None, ttl_s: int) -> ApiRequest[Resource]:
+def extend_resource(
+    resource_id: str, ttl_s: int, *, worker_id: str | None = None
+) -> ApiRequest[Resource]:
+    """Keep it for so long from now."""
     body = msgspec.json.encode(Extension(ttl_seconds=ttl_s))
     path, params = _resource_path(resource_id), on_worker(worker_id)
     return ApiRequest("PATCH", path, _as(Resource), params, headers=JSON, body=body)
 
 
-def close_resource(resource_id: str, worker_id: str | None) -> ApiRequest[None]:
+def close_resource(resource_id: str, *, worker_id: str | None = None) -> ApiRequest[None]:
     return ApiRequest("DELETE", _resource_path(resource_id), _as_nothing, on_worker(worker_id))
 
 
-def share_artifact(resource_id: str, worker_id: str | None) -> ApiRequest[ArtifactLink]:
+def share_artifact(resource_id: str, *, worker_id: str | None = None) -> ApiRequest[ArtifactLink]:
+    """A signed URL of an artifact: whoever has it needs no token, for an hour."""
     return ApiRequest("POST", artifact_path(resource_id), _as(ArtifactLink), on_worker(worker_id))
 
 
