@@ -90,12 +90,17 @@ class DispatchAffinity(Wire, frozen=True):
         check_time("expires_at", self.expires_at)
 
 
-class Dispatch(Wire, frozen=True):
-    """Run this attempt. `failures` is the retry budget's number, `attempt` the fence's."""
+class OfAttempt(Wire, frozen=True):
+    """The base of the frames about one attempt of a task."""
 
     run_id: Name
     task_id: Name
     attempt: Attempt
+
+
+class Dispatch(OfAttempt, frozen=True):
+    """Run this attempt. `failures` is the retry budget's number, `attempt` the fence's."""
+
     failures: Count
     node_id: Name
     node_type: Name
@@ -115,12 +120,9 @@ class Dispatch(Wire, frozen=True):
     secrets: dict[Name, Text] | None = None
 
 
-class ExecCancel(Wire, frozen=True):
+class ExecCancel(OfAttempt, frozen=True):
     """Stop this attempt; kill it after the grace."""
 
-    run_id: Name
-    task_id: Name
-    attempt: Attempt
     reason: Text = ""
     grace_ms: Count = 0
 
@@ -136,12 +138,9 @@ class FeedbackChunk(Wire, frozen=True):
     metadata: Raw = EMPTY_OBJECT
 
 
-class Feedback(Wire, frozen=True):
+class Feedback(OfAttempt, frozen=True):
     """Telemetry of a running attempt; `dropped` counts chunks that were shed before this one."""
 
-    run_id: Name
-    task_id: Name
-    attempt: Attempt
     stage: Name | None = None
     progress: Fraction | None = None
     message: Text | None = None
@@ -177,12 +176,9 @@ class AttemptError(Wire, frozen=True):
     context: Raw = EMPTY_OBJECT
 
 
-class Result(Wire, frozen=True):
+class Result(OfAttempt, frozen=True):
     """The outcome of an attempt: SUCCEEDED, FAILED, SKIPPED or CANCELLED."""
 
-    run_id: Name
-    task_id: Name
-    attempt: Attempt
     status: Literal["SUCCEEDED", "FAILED", "SKIPPED", "CANCELLED"]
     result: Raw = EMPTY_OBJECT
     artifacts: Annotated[tuple[ResultArtifact, ...], Meta(max_length=limits.MAX_ARTIFACTS)] = ()
@@ -191,35 +187,26 @@ class Result(Wire, frozen=True):
     error: AttemptError | None = None
 
 
-class ExecError(Wire, frozen=True):
+class ExecError(OfAttempt, frozen=True):
     """The dispatch was refused; nothing started."""
 
-    run_id: Name
-    task_id: Name
-    attempt: Attempt
     code: Name
     message: Text = ""
     context: Raw = EMPTY_OBJECT
 
 
-class NextRequest(Wire, frozen=True):
+class NextRequest(OfAttempt, frozen=True):
     """A middleware calls the rest of its chain (PROTOCOL §10)."""
 
-    run_id: Name
-    task_id: Name
-    attempt: Attempt
     request_id: Name
     chain_index: Count
     payload: Raw = NULL
     timeout_ms: Count | None = None
 
 
-class NextResponse(Wire, frozen=True):
+class NextResponse(OfAttempt, frozen=True):
     """The response to a `next.request`: `error` is present if and only if the call failed."""
 
-    run_id: Name
-    task_id: Name
-    attempt: Attempt
     request_id: Name
     result: Raw = NULL
     error: AttemptError | None = None

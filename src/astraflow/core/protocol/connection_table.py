@@ -33,22 +33,6 @@ _NO_TENANT = "-"
 class PeerConnection:
     """One connection: opening until it has a principal, greeted until it has a session."""
 
-    __slots__ = (
-        "_beaten_at",
-        "_beats",
-        "certificate",
-        "claimed",
-        "conn",
-        "greeting_id",
-        "handshake",
-        "principal",
-        "refusals",
-        "session",
-        "tenant",
-        "took_over",
-        "worker",
-    )
-
     def __init__(self, conn: Conn, certificate: object, now: float) -> None:
         self.conn = conn
         self.certificate = certificate
@@ -96,16 +80,6 @@ class PeerConnection:
 
 class ConnectionTable:
     """Who is connected, and which session a connection carries."""
-
-    __slots__ = (
-        "_outbox",
-        "_seen",
-        "_settings",
-        "by_identity",
-        "connections",
-        "holders",
-        "sessions",
-    )
 
     def __init__(self, settings: GatewaySettings, outbox: GatewayOutbox) -> None:
         self.connections: dict[Conn, PeerConnection] = {}
@@ -191,9 +165,7 @@ class ConnectionTable:
         identity = Identity(session.tenant, session.worker)
         if self.by_identity.get(identity) is session:
             del self.by_identity[identity]
-        self._outbox.events.append(
-            SessionEnded(session.session_id, session.tenant, session.worker, code.code, lost)
-        )
+        self._outbox.events.append(SessionEnded(*session.who, code.code, lost))
 
     def deny(self, connection: PeerConnection, reason: str) -> None:
         """`control.reset E.SESSION.DENIED`, close 1008; the session, if there is one, ends."""

@@ -81,9 +81,7 @@ class OpenSessions:
             self._outbox.count("ext_dropped")
             session.duplex.commit(seq)
         else:
-            self._outbox.events.append(
-                Delivered(session.session_id, session.tenant, session.worker, seq, envelope)
-            )
+            self._outbox.events.append(Delivered(*session.who, seq, envelope))
 
     def _on_control(
         self,
@@ -109,9 +107,9 @@ class OpenSessions:
             # The accept was slow, and the resume was sent again.
             self._opener.put_accept(session, now, wall, resumed=True)
         elif isinstance(payload, control.ControlError):
-            who = (session.session_id, session.tenant, session.worker)
+            code, message = payload.code, payload.message
             self._outbox.events.append(
-                PeerError(*who, payload.for_, payload.code, payload.message, payload.pointer)
+                PeerError(*session.who, payload.for_, code, message, payload.pointer)
             )
         elif isinstance(payload, control.Reset):
             self._outbox.count("resets_received")
@@ -138,15 +136,7 @@ class OpenSessions:
         is_said = ack is not None and ack.is_window_ack
         taken = ack.seq if ack is not None and is_said else session.duplex.sending.acked
         self._outbox.events.append(
-            HeartbeatArrived(
-                session.session_id,
-                session.tenant,
-                session.worker,
-                heartbeat,
-                envelope.id,
-                now,
-                taken,
-            )
+            HeartbeatArrived(*session.who, heartbeat, envelope.id, now, taken)
         )
 
     def _on_later_register(
@@ -212,9 +202,7 @@ class OpenSessions:
                 reason = "three heartbeats were missed"
                 self._table.end(session, errors.SESSION_UNKNOWN, reason, lost=True)
                 return
-            self._outbox.events.append(
-                Missed(session.session_id, session.tenant, session.worker, session.missed)
-            )
+            self._outbox.events.append(Missed(*session.who, session.missed))
         if self._opener.renews(session, now) and not self._opener.renew(session, now, wall):
             return
         self._pump.wake(session)

@@ -59,27 +59,6 @@ class IssuedTokens:
 class SchedulerSession:
     """What a gateway knows of one session."""
 
-    __slots__ = (
-        "_interval_s",
-        "_last_heartbeat",
-        "conn",
-        "duplex",
-        "far_at",
-        "handshake",
-        "incarnation",
-        "is_accepted",
-        "maker",
-        "missed",
-        "near_at",
-        "principal",
-        "register_id",
-        "renew_at",
-        "session_id",
-        "tenant",
-        "tokens",
-        "worker",
-    )
-
     def __init__(
         self,
         session_id: str,
@@ -95,6 +74,8 @@ class SchedulerSession:
         self.session_id = session_id
         self.tenant = maker.tenant
         self.worker = handshake.worker.worker_instance_id
+        self.who = (session_id, self.tenant, self.worker)
+        """How the events about this session begin."""
         self.incarnation = handshake.worker.incarnation
         self.conn: Conn | None = conn
         self.principal = principal

@@ -49,18 +49,6 @@ if TYPE_CHECKING:
 class SessionOpener:
     """Handles frames until the session is open, gives out session tokens, and refuses frames."""
 
-    __slots__ = (
-        "_admission",
-        "_ids",
-        "_may_speak",
-        "_outbox",
-        "_pump",
-        "_rng",
-        "_settings",
-        "_table",
-        "_tokens",
-    )
-
     def __init__(
         self,
         table: ConnectionTable,
@@ -278,9 +266,7 @@ class SessionOpener:
         session.register_id = frame_id
         self._outbox.events.append(
             RegisterArrived(
-                session.session_id,
-                session.tenant,
-                session.worker,
+                *session.who,
                 session.incarnation,
                 self._clamp(register),
                 frame_id,
@@ -346,14 +332,7 @@ class SessionOpener:
         session = connection.session
         if session is not None and session.is_accepted:
             self._outbox.events.append(
-                FrameRefused(
-                    session.session_id,
-                    session.tenant,
-                    session.worker,
-                    envelope.seq,
-                    envelope.type,
-                    unreadable,
-                )
+                FrameRefused(*session.who, envelope.seq, envelope.type, unreadable)
             )
         self.is_abuse(connection, now)
 
@@ -372,9 +351,7 @@ class SessionOpener:
     def tell_acked(self, session: SchedulerSession, frame_ids: tuple[str, ...]) -> None:
         if frame_ids:
             through = session.duplex.sending.acked
-            self._outbox.events.append(
-                Acked(session.session_id, session.tenant, session.worker, frame_ids, through)
-            )
+            self._outbox.events.append(Acked(*session.who, frame_ids, through))
 
     def renews(self, session: SchedulerSession, now: float) -> bool:
         at = session.renew_at

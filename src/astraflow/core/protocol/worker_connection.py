@@ -44,20 +44,6 @@ class WorkerOutbox:
 class WorkerConnection:
     """One connection after the other, and the state of the session machine."""
 
-    __slots__ = (
-        "_backoff",
-        "_connect_ends",
-        "_is_closing",
-        "_opening_ends",
-        "_opening_repeats",
-        "_outbox",
-        "_settings",
-        "location",
-        "opening",
-        "retry_at",
-        "state",
-    )
-
     def __init__(self, outbox: WorkerOutbox, rng: Random, settings: SessionSettings) -> None:
         self.state = SessionState.NEW
         self.location: str | None = None
