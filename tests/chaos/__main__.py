@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from tests.chaos.harness import Plan, Verdict, run_chaos
 from tests.chaos.nemesis import FAULTS, ON_POSTGRES
-from tests.chaos.postgres import postgres_server
+from tests.processes.postgres import postgres_server
 
 
 def main() -> int:

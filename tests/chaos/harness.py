@@ -14,8 +14,8 @@ from tests.chaos.figures import Figures, measure
 from tests.chaos.nemesis import FAULTS, Nemesis
 from tests.chaos.supervisor import Supervisor, supervised
 from tests.chaos.truth import read_truth
-from tests.chaos.waiting import is_seen
 from tests.chaos.workload import Api, Workload
+from tests.processes.waiting import is_seen
 
 __all__ = ["Plan", "Verdict", "run_chaos"]
 
@@ -74,7 +74,7 @@ async def run_chaos(plan: Plan) -> Verdict:
         truth_folder.mkdir()
         async with (
             supervised(folder, database_url=plan.database_url, is_loud=plan.is_loud) as supervisor,
-            Api(lambda: supervisor.base_url) as api,
+            Api(lambda: supervisor.system.url) as api,
         ):
             return await _run(plan, supervisor, api, truth_folder)
 
@@ -133,7 +133,7 @@ def _too_much(supervisor: Supervisor) -> list[str]:
     for process in (supervisor.scheduler, *supervisor.workers):
         if not process.is_alive():
             continue
-        files, rss = proc.files_of(process.pid), proc.rss_mib(process.pid)
+        files, rss = proc.files_of(process.pid), process.rss_mib
         if files > MAX_FILES:
             found.append(f"{process.name} has {files} files open")
         if rss > MAX_RSS_MIB:
@@ -150,8 +150,8 @@ async def _stop(supervisor: Supervisor, verdict: Verdict) -> None:
         if code != 0:
             wrong.append(f"{process.name} ended with {code}: {process.said()[-400:]}")
     verdict.problems["bad ends"] = wrong
-    await is_seen(lambda: not proc.marked(supervisor.mark), GONE_S)
-    left = proc.marked(supervisor.mark)
+    await is_seen(lambda: not supervisor.system.family(), GONE_S)
+    left = supervisor.system.family()
     verdict.problems["leaked processes"] = [f"{pid} {text}" for pid, text in left.items()]
     records = [one for each in supervisor.workers for one in proc.hosts_of(each.folder / "kept")]
     verdict.problems["leaked files"] = [f"a record of host {one.host_pid}" for one in records]
@@ -178,9 +178,9 @@ async def _judge(
     problems["started after cancel"] = after_cancel
     problems["went back"] = checkers.went_back(told)
     problems["broken streams"] = checkers.events_are_complete(told)
-    problems["leaked leases"] = await checkers.check_store(supervisor.store_url, told)
+    problems["leaked leases"] = await checkers.check_store(supervisor.system.store_url, told)
     if plan.database_url is None:
-        problems["damaged store"] = checkers.check_database(supervisor.database)
+        problems["damaged store"] = checkers.check_database(supervisor.system.data / "astraflow.db")
     problems["tracebacks"] = _tracebacks(supervisor)
     verdict.figures = measure(told, truth, nemesis, supervisor)
     verdict.figures.late_starts = late
@@ -189,7 +189,7 @@ async def _judge(
 def _tracebacks(supervisor: Supervisor) -> list[str]:
     """Nothing that a process says about itself is a bug of ours."""
     found = []
-    for process in (supervisor.scheduler, *supervisor.retired, *supervisor.workers):
+    for process in supervisor.system.processes:
         text = process.log.read_text(errors="replace")
         at = text.find("Traceback (most recent call last)")
         if at >= 0:

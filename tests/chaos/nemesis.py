@@ -16,11 +16,12 @@ from pathlib import Path
 import httpx
 
 from tests.chaos import proc
-from tests.chaos.postgres import terminate_backends
 from tests.chaos.proxy import DOWN, UP, Weather
-from tests.chaos.supervisor import LEASE_S, Process, Supervisor
-from tests.chaos.waiting import is_seen, until
+from tests.chaos.supervisor import LEASE_S, Supervisor
 from tests.chaos.workload import Api
+from tests.processes.postgres import terminate_backends
+from tests.processes.process import Process
+from tests.processes.waiting import is_seen, until_seen
 
 __all__ = ["FAULTS", "ON_POSTGRES", "Kill", "Nemesis"]
 
@@ -78,7 +79,7 @@ class Nemesis:
     async def until_working(self) -> None:
         """Until a node starts that had not: a fault of an idle system shows little."""
         before = self.started()
-        await until(lambda: self.started() > before, WORKING_S)
+        await until_seen(lambda: self.started() > before, WORKING_S)
 
     def started(self) -> int:
         return sum(1 for _ in self.truth.iterdir())
@@ -98,18 +99,17 @@ class Nemesis:
         scheduler = supervisor.scheduler
         died = 0
         async with self.owns_scheduler:
-            scheduler.is_wanted = False
+            supervisor.unwanted.add(scheduler.name)
             supervisor.kill(scheduler)
             for point, times in points:
-                await until(lambda: not scheduler.is_alive(), POINT_WAIT_S)
-                supervisor.spawn(scheduler, {"ASTRA_CHAOS_POINT": f"{point}:{times}"})
-                scheduler.is_wanted = False
+                supervisor.spawn(scheduler, ASTRA_CHAOS_POINT=f"{point}:{times}")
+                supervisor.unwanted.add(scheduler.name)
                 if await is_seen(lambda: not scheduler.is_alive(), POINT_WAIT_S):
                     died += 1
                     self.counts[point] += 1
                 else:
                     supervisor.kill(scheduler)
-            scheduler.is_wanted = True
+            supervisor.unwanted.discard(scheduler.name)
         return died
 
     async def kill_worker(self) -> None:
@@ -127,7 +127,7 @@ class Nemesis:
     async def _signal_hosts(self, kind: str, pid_of: Callable[[proc.Host], int]) -> None:
         worker = self._any_worker()
         hosts = proc.hosts_of(worker.folder / "kept")
-        alive = proc.marked(self.supervisor.mark)
+        alive = self.supervisor.system.family()
         for host in hosts[:1]:
             if pid_of(host) in alive:  # of this run, so it is ours to end
                 self.supervisor.note(f"kill -9 {kind} {pid_of(host)} of {worker.name}")
@@ -152,7 +152,7 @@ class Nemesis:
 
     async def freeze_host(self) -> None:
         worker = self._any_worker()
-        alive = proc.marked(self.supervisor.mark)
+        alive = self.supervisor.system.family()
         hosts = [one for one in proc.hosts_of(worker.folder / "kept") if one.host_pid in alive]
         if not hosts:
             return
@@ -162,7 +162,7 @@ class Nemesis:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)
             await asyncio.sleep(seconds)
-        if pid in proc.marked(self.supervisor.mark):
+        if pid in self.supervisor.system.family():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 
@@ -171,8 +171,7 @@ class Nemesis:
     async def cut(self) -> None:
         worker = self._any_worker()
         self.supervisor.note(f"cut {worker.name} off with a reset")
-        assert worker.proxy is not None
-        worker.proxy.cut()
+        self.supervisor.proxies[worker.name].cut()
 
     async def black_hole(self) -> None:
         seconds = self.rng.choice((0.5, 2.0, BEYOND_LEASE_S))
@@ -192,8 +191,7 @@ class Nemesis:
         self, ways: Sequence[str], weather: Weather, seconds: float, name: str
     ) -> None:
         worker = self._any_worker()
-        proxy = worker.proxy
-        assert proxy is not None
+        proxy = self.supervisor.proxies[worker.name]
         self.supervisor.note(f"{name} {'/'.join(ways)} of {worker.name} for {seconds:.1f} s")
         for way in ways:
             proxy.set(way, weather)
@@ -205,7 +203,7 @@ class Nemesis:
     # -- PostgreSQL -------------------------------------------------------------------------
 
     async def terminate_backends(self) -> None:
-        ended = await terminate_backends(self.supervisor.store_url)
+        ended = await terminate_backends(self.supervisor.system.store_url)
         self.supervisor.note(f"terminated {ended} connections of the store")
 
     async def take_over(self) -> None:
@@ -214,26 +212,21 @@ class Nemesis:
             await self._take_over()
 
     async def _take_over(self) -> None:
-        supervisor = self.supervisor
-        old, new = supervisor.scheduler, supervisor.new_scheduler()
-        old.is_wanted = False
+        supervisor, system = self.supervisor, self.supervisor.system
+        old, new = system.scheduler, system.new_scheduler()
+        supervisor.unwanted.add(old.name)
         if not old.is_alive():
             return
         supervisor.note(f"freeze {old.name}, and start another")
-        supervisor.signal(old, signal.SIGSTOP)
-        try:
+        with old.frozen():
             supervisor.spawn(new)
-            supervisor.retired.append(old)
-            supervisor.scheduler = new
-            assert await supervisor.is_ready(new), new.said()
-            for worker in supervisor.workers:
-                assert worker.proxy is not None
-                worker.proxy.target = supervisor.port
-                worker.proxy.cut()
+            system.hand_over(new)
+            await asyncio.to_thread(new.line, lambda line: line.startswith("listening on "))
+            for proxy in supervisor.proxies.values():
+                proxy.target = system.port
+                proxy.cut()
             await self.until_working()
-        finally:
-            supervisor.signal(old, signal.SIGCONT)
-            supervisor.note(f"thaw {old.name}")
+        supervisor.note(f"thaw {old.name}")
         await self.until_working()
         code = await supervisor.stop(old)
         supervisor.note(f"{old.name} was told to stop and ended with {code}")

@@ -1,21 +1,13 @@
-"""What the kernel tells about the processes of one chaos run: which they are, what they hold."""
+"""The package hosts of a worker, and what a process holds."""
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import signal
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["MARK", "Host", "die_with_parent", "files_of", "hosts_of", "marked", "rss_mib"]
-
-MARK = "CHAOS_MARK"
-"""The variable that every process of a run inherits, hosts and what they start included."""
-
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None)
+__all__ = ["Host", "files_of", "hosts_of"]
 
 
 class Host(NamedTuple):
@@ -23,28 +15,6 @@ class Host(NamedTuple):
 
     guard_pid: int
     host_pid: int
-
-
-def die_with_parent() -> None:
-    """Between fork and exec: whatever becomes of the supervisor, its children do not outlive it."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-
-
-def marked(mark: str) -> dict[int, str]:
-    """Living processes of the run, by pid, with their command lines."""
-    wanted = f"{MARK}={mark}".encode()
-    found: dict[int, str] = {}
-    for entry in os.listdir("/proc"):
-        if not entry.isdecimal() or int(entry) == os.getpid():
-            continue
-        folder = Path("/proc", entry)
-        try:
-            if wanted in (folder / "environ").read_bytes().split(b"\0"):
-                text = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
-                found[int(entry)] = text.decode(errors="replace")[:120]
-        except OSError:
-            continue  # gone while we looked
-    return found
 
 
 def hosts_of(worker_folder: Path) -> list[Host]:
@@ -63,8 +33,3 @@ def hosts_of(worker_folder: Path) -> list[Host]:
 def files_of(pid: int) -> int:
     """How many descriptors a process has open."""
     return len(os.listdir(f"/proc/{pid}/fd"))
-
-
-def rss_mib(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1024**2

@@ -8,7 +8,7 @@ import socket
 import struct
 from dataclasses import dataclass
 
-from tests.chaos.waiting import until
+from tests.processes.waiting import until_seen
 
 __all__ = ["DOWN", "UP", "Proxy", "Weather"]
 
@@ -53,7 +53,7 @@ class Proxy:
         self._server.close()
         self.heal()
         self.cut()
-        await until(lambda: not self._pairs, CLOSE_S)
+        await until_seen(lambda: not self._pairs, CLOSE_S)
 
     def heal(self) -> None:
         self.weather = {UP: Weather(), DOWN: Weather()}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from tests.chaos.harness import Plan, run_chaos
 from tests.chaos.nemesis import Nemesis
-from tests.chaos.postgres import postgres_server
+from tests.processes.postgres import postgres_server
 
 SEED = 20_262
 
@@ -23,10 +21,10 @@ async def _script(nemesis: Nemesis) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_a_frozen_scheduler_is_replaced_and_cannot_write_when_it_wakes() -> None:
+async def test_a_frozen_scheduler_is_replaced_and_cannot_write_when_it_wakes() -> None:
     with postgres_server() as url:
         plan = Plan(SEED, 0.0, clients=4, script=_script, database_url=url)
-        verdict = asyncio.run(run_chaos(plan))
+        verdict = await run_chaos(plan)
     print("\n".join(verdict.figures.lines()))
     assert verdict.is_clean, verdict.report()
     assert verdict.figures.nodes["succeeded"] > 0

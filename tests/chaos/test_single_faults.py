@@ -2,141 +2,83 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Coroutine
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.chaos.checkers import check_database
-from tests.chaos.supervisor import Supervisor, supervised
+from tests.chaos.supervisor import SHORT
 from tests.chaos.truth import read_truth
-from tests.chaos.waiting import until
-from tests.chaos.workload import Api, python_node, run_of
+from tests.chaos.workload import python_node, run_of
+from tests.processes.process import ASTRA
+from tests.processes.rest import Rest
+from tests.processes.system import System, running
+from tests.processes.waiting import until
 
-WITHIN_S = 60.0
-
-
-def _run(case: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(asyncio.wait_for(case(), WITHIN_S + 30))
-
-
-def _noop_run() -> dict[str, Any]:
-    return run_of([{"id": "6f0d2a52-58f3-4b1c-9a5b-0c1d2e3f4a5b", "type": "core.noop"}], [])
+NOOP = run_of([{"id": "6f0d2a52-58f3-4b1c-9a5b-0c1d2e3f4a5b", "type": "core.noop"}], [])
 
 
-async def _fill(api: Api, body: dict[str, Any]) -> tuple[list[str], int]:
+@pytest.fixture
+def system(tmp_path: Path) -> Iterator[System]:
+    """Not started."""
+    made = System(tmp_path, environ=SHORT)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def _fill(rest: Rest, filler: str = "") -> tuple[list[str], int]:
     """Submit until something else than success is answered: the accepted ids, and that answer."""
     accepted: list[str] = []
     while True:
-        answer = await api.try_once("POST", "/api/v1/runs", json=body)
+        # Each has a definition of its own: one that is known is not stored again.
+        node = {**NOOP["workflow"]["nodes"][0], "metadata": {"filler": f"{len(accepted)}{filler}"}}
+        body = run_of([node], [])
+        answer = rest.http.post("/api/v1/runs", json=body)
         if answer.status_code != 202:
             return accepted, answer.status_code
         accepted.append(answer.json()["runId"])
 
 
-def test_a_second_scheduler_on_the_same_folder_is_refused(tmp_path: Path) -> None:
-    async def case() -> None:
-        async with supervised(tmp_path, workers=0) as supervisor:
-            second = supervisor.new_scheduler()
-            supervisor.spawn(second)
-            assert second.popen is not None
-            try:
-                await until(lambda: not second.is_alive(), WITHIN_S)
-            finally:
-                second.popen.kill()
-                second.popen.wait()
-            assert second.popen.returncode not in (0, -9), second.said()
-            assert f"process {supervisor.scheduler.pid} has the store open" in second.said()
-            assert "Traceback" not in second.said()
-            assert supervisor.scheduler.is_alive()
+def _are_there(rest: Rest, accepted: list[str]) -> None:
+    for run_id in accepted:
+        rest.get(f"runs/{run_id}")
 
-    _run(case)
+
+def test_a_second_scheduler_on_the_same_folder_is_refused(tmp_path: Path) -> None:
+    with running(tmp_path) as system:
+        second = system.new_scheduler().start()
+        assert second.wait() not in (0, -9), second.said()
+        assert f"process {system.scheduler.pid} has the store open" in second.said()
+        assert "Traceback" not in second.said()
+        assert system.scheduler.is_alive()
 
 
 ON_A_SMALL_DISK = """
 mount -t tmpfs -o size=16m tmpfs "$0" && head -c 4M /dev/zero > "$0/ballast" && exec "$@"
 """
+# A mount of its own, seen by it alone: it needs no rights, and is gone when it ends.
+UNSHARE = ("unshare", "--map-root-user", "--mount", "sh", "-c")
 
 
-def test_a_full_disk_is_answered_with_503_and_loses_nothing(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-
-    async def case() -> None:
-        supervisor = Supervisor(tmp_path)
-        scheduler = supervisor.scheduler
-        scheduler.arguments[scheduler.arguments.index("--data-dir") + 1] = str(disk)
-        # A mount of its own, seen by it alone: it needs no rights, and is gone when it ends.
-        unshare = ["unshare", "--map-root-user", "--mount", "sh", "-c", ON_A_SMALL_DISK, str(disk)]
-        scheduler.command = [*unshare, *scheduler.command]
-        try:
-            await supervisor.start_scheduler()
-            async with Api(lambda: supervisor.base_url) as api:
-                await _fill_the_disk(api, Path(f"/proc/{scheduler.pid}/root{disk}"))
-            assert await supervisor.stop(scheduler) == 0, scheduler.said()
-        finally:
-            await supervisor.close()
-
-    _run(case)
-
-
-async def _fill_the_disk(api: Api, disk: Path) -> None:
-    body = _noop_run()
-    body["workflow"]["nodes"][0]["metadata"] = {"filler": "x" * 200_000}
-    accepted, status = await _fill(api, body)
+def test_a_full_disk_is_answered_with_503_and_loses_nothing(system: System) -> None:
+    system.data.mkdir()
+    system.scheduler.command = (*UNSHARE, ON_A_SMALL_DISK, str(system.data), *ASTRA)
+    system.start()
+    disk = Path(f"/proc/{system.scheduler.pid}/root{system.data}")
+    accepted, status = _fill(system.rest, "x" * 200_000)
     print(f"full after {len(accepted)} runs, then {status}")
     assert accepted and status == 503
     (disk / "ballast").unlink()
-    await _until_taken(api, _noop_run())
-    await _are_there(api, accepted)
+    assert system.rest.ask("POST", "/api/v1/runs", json=NOOP).status_code == 202
+    _are_there(system.rest, accepted)
     assert _damage_in(disk) == []
-
-
-FULL_OF_LEFT_OVERS = """
-mount -t tmpfs -o size=8m tmpfs "$0" && cp -r "$0.before/." "$0" && mkdir -p "$0/data/0123/1" &&
-  (head -c 100M /dev/zero > "$0/data/0123/1/filled" || true) 2> /dev/null && exec "$@"
-"""
-
-
-def test_a_worker_starts_on_a_disk_that_its_last_boot_has_filled(tmp_path: Path) -> None:
-    async def case() -> None:
-        async with supervised(tmp_path, workers=1) as supervisor:
-            worker = supervisor.workers[0]
-            async with Api(lambda: supervisor.base_url) as api:
-                answer = await api.ask("POST", "/api/v1/runs", json=_noop_run())
-                await _succeeds(api, answer.json()["runId"])
-            await supervisor.stop(worker)
-            disk = Path(worker.arguments[worker.arguments.index("--data-dir") + 1])
-            _set_aside(disk)
-            unshare = ["unshare", "--map-root-user", "--mount", "sh", "-c", FULL_OF_LEFT_OVERS]
-            worker.command = [*unshare, str(disk), *worker.command]
-            supervisor.spawn(worker)
-            async with Api(lambda: supervisor.base_url) as api:
-                answer = await api.ask("POST", "/api/v1/runs", json=_noop_run())
-                await _succeeds(api, answer.json()["runId"])
-            assert worker.is_alive(), worker.said()
-
-    _run(case)
-
-
-def _set_aside(folder: Path) -> None:
-    folder.rename(f"{folder}.before")
-    folder.mkdir()
-
-
-async def _succeeds(api: Api, run_id: str) -> None:
-    async with asyncio.timeout(WITHIN_S):
-        while True:
-            answer = await api.ask("GET", f"/api/v1/runs/{run_id}")
-            if answer.json()["status"] == "succeeded":
-                return
-            await asyncio.sleep(0.05)
+    assert system.scheduler.end() == 0, system.scheduler.said()
 
 
 def _damage_in(disk: Path) -> list[str]:
@@ -147,45 +89,50 @@ def _damage_in(disk: Path) -> list[str]:
         return check_database(Path(copies, "astraflow.db"))
 
 
-async def _until_taken(api: Api, body: dict[str, Any]) -> None:
-    """`ask` repeats as long as the answer is "later"."""
-    async with asyncio.timeout(WITHIN_S):
-        assert (await api.ask("POST", "/api/v1/runs", json=body)).status_code == 202
+FULL_OF_LEFT_OVERS = """
+mount -t tmpfs -o size=8m tmpfs "$0" && cp -r "$0.before/." "$0" && mkdir -p "$0/data/0123/1" &&
+  (head -c 100M /dev/zero > "$0/data/0123/1/filled" || true) 2> /dev/null && exec "$@"
+"""
 
 
-def test_a_disk_that_fails_to_flush_ends_the_scheduler_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_worker_starts_on_a_disk_that_its_last_boot_has_filled(tmp_path: Path) -> None:
+    with running(tmp_path, 1, environ=SHORT) as system:
+        (worker,) = system.workers.values()
+        assert system.rest.run(NOOP["workflow"])["status"] == "succeeded"
+        worker.end()
+        disk = worker.folder / "kept"
+        disk.rename(f"{disk}.before")
+        disk.mkdir()
+        worker.command = (*UNSHARE, FULL_OF_LEFT_OVERS, str(disk), *ASTRA)
+        worker.start()
+        assert system.rest.run(NOOP["workflow"])["status"] == "succeeded"
+        assert worker.is_alive(), worker.said()
+
+
+def test_a_disk_that_fails_to_flush_ends_the_scheduler_and_loses_nothing(system: System) -> None:
     """EIO in an fdatasync: what the disk holds is unknown, so nothing is acknowledged and nobody goes on."""
     strace = shutil.which("strace")
     assert strace is not None, "install strace: it injects the error"
-
-    async def case() -> None:
-        supervisor = Supervisor(tmp_path)
-        inject = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync"]
-        inject += ["-e", "inject=fdatasync:error=EIO:when=60+"]
-        supervisor.scheduler.command = [strace, *inject, *supervisor.scheduler.command]
-        try:
-            await supervisor.start_scheduler()
-            async with Api(lambda: supervisor.base_url) as api:
-                accepted, status = await _fill(api, _noop_run())
-            print(f"{len(accepted)} runs accepted before the flush failed, then {status}")
-            assert accepted and status == 503
-            await until(lambda: not supervisor.scheduler.is_alive(), WITHIN_S)
-            assert supervisor.scheduler.popen is not None
-            assert supervisor.scheduler.popen.returncode not in (0, -9)
-            supervisor.scheduler.command = [sys.executable, "-m", "astraflow"]
-            await supervisor.start_scheduler()
-            async with Api(lambda: supervisor.base_url) as api:
-                await _are_there(api, accepted)
-            assert await supervisor.stop(supervisor.scheduler) == 0
-        finally:
-            await supervisor.close()
-
-    _run(case)
-
-
-async def _are_there(api: Api, accepted: list[str]) -> None:
-    for run_id in accepted:
-        assert (await api.ask("GET", f"/api/v1/runs/{run_id}")).status_code == 200
+    inject = [
+        "-f",
+        "-qq",
+        "-o",
+        "/dev/null",
+        "-e",
+        "trace=fdatasync",
+        "-e",
+        "inject=fdatasync:error=EIO:when=60+",
+    ]
+    system.scheduler.command = (strace, *inject, *ASTRA)
+    system.start()
+    accepted, status = _fill(system.rest)
+    print(f"{len(accepted)} runs accepted before the flush failed, then {status}")
+    assert accepted and status == 503
+    assert system.scheduler.wait() not in (0, -9)
+    system.scheduler.command = ASTRA
+    system.start()
+    _are_there(system.rest, accepted)
+    assert system.scheduler.end() == 0
 
 
 JUMP_C = r"""
@@ -240,33 +187,13 @@ def test_a_jump_of_the_wall_clock_moves_no_lease(tmp_path: Path, seconds: int) -
     preload = {"LD_PRELOAD": str(library), "JUMP_FILE": str(jump)}
     truth = tmp_path / "truth"
     truth.mkdir()
-
-    async def case() -> None:
-        supervisor = Supervisor(tmp_path)
-        supervisor.scheduler.environ.update(preload)
-        try:
-            await supervisor.start_scheduler()
-            await supervisor.add_worker(environ=preload)
-            async with Api(lambda: supervisor.base_url) as api:
-                body = run_of([python_node(truth, "k", "slow", seconds=4.0)], [])
-                run_id = (await api.ask("POST", "/api/v1/runs", json=body)).json()["runId"]
-                await until(lambda: (truth / "k").exists(), WITHIN_S)
-                jump.write_text(str(seconds))
-                view = await _ended(api, run_id)
-            assert (view["status"], view["nodes"][0]["attempt"]) == ("succeeded", 1)
-            assert [line.word for line in read_truth(truth)["k"]].count("start") == 1
-            created, finished = view["createdAt"], view["finishedAt"]
-            assert (finished < created) == (seconds < 0), "the clock of the process did not jump"
-        finally:
-            await supervisor.close()
-
-    _run(case)
-
-
-async def _ended(api: Api, run_id: str) -> dict[str, Any]:
-    async with asyncio.timeout(WITHIN_S):
-        while True:
-            view: dict[str, Any] = (await api.ask("GET", f"/api/v1/runs/{run_id}")).json()
-            if view["status"] not in ("queued", "running"):
-                return view
-            await asyncio.sleep(0.05)
+    with running(tmp_path, 1, environ={**SHORT, **preload}) as system:
+        body = run_of([python_node(truth, "k", "slow", seconds=4.0)], [])
+        run_id = system.rest.submit(body["workflow"])
+        until(lambda: (truth / "k").exists(), "the attempt")
+        jump.write_text(str(seconds))
+        view = system.rest.finished(run_id)
+    assert (view["status"], view["nodes"][0]["attempt"]) == ("succeeded", 1)
+    assert [line.word for line in read_truth(truth)["k"]].count("start") == 1
+    created, finished = view["createdAt"], view["finishedAt"]
+    assert (finished < created) == (seconds < 0), "the clock of the process did not jump"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from tests.chaos.harness import Plan, run_chaos
 from tests.chaos.nemesis import BEYOND_LEASE_S, POINTS, Nemesis
 
@@ -23,8 +21,8 @@ async def _script(nemesis: Nemesis) -> None:
     await nemesis.until_working()
 
 
-def test_promises_hold_while_processes_are_killed_frozen_and_cut_off() -> None:
-    verdict = asyncio.run(run_chaos(Plan(SEED, 0.0, clients=4, script=_script)))
+async def test_promises_hold_while_processes_are_killed_frozen_and_cut_off() -> None:
+    verdict = await run_chaos(Plan(SEED, 0.0, clients=4, script=_script))
     print("\n".join(verdict.figures.lines()))
     assert verdict.is_clean, verdict.report()
     figures = verdict.figures

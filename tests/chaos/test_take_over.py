@@ -5,33 +5,23 @@ How long it took is printed, not asserted: the figures are in docs/chaos.md.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import signal
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
-from tests.chaos.postgres import postgres_server
-from tests.chaos.supervisor import TOKEN, Process, Supervisor
-from tests.chaos.waiting import until
 from tests.chaos.workload import run_of
+from tests.processes.postgres import postgres_server
+from tests.processes.process import Process
+from tests.processes.rest import Rest
+from tests.processes.system import System, port_of
+from tests.processes.waiting import until
 
-WITHIN_S = 60.0
-AS_SHIPPED = {
-    "ASTRA_SCHEDULER_HEARTBEAT_INTERVAL_MS": "5000",
-    "ASTRA_SCHEDULER_LEASE_TTL_MS": "30000",
-    "ASTRA_SCHEDULER_SHARD_LEASE_MS": "8000",
-    "ASTRA_SCHEDULER_DISPATCH_ACK_TIMEOUT_MS": "5000",
-}
-"""The numbers that a site has which sets none: what is kept here is kept there."""
-
+STANDBY = "standby: waiting for the claim held by "
 WAITS = """
 import os, time
 
@@ -43,191 +33,128 @@ def main(folder):
 """
 
 
-def _port(process: Process) -> int:
-    return int(process.arguments[process.arguments.index("--port") + 1])
+class Pair:
+    """An owner, a standby, and a worker that knows both, with the numbers that a site has which sets none."""
 
-
-class Site:
-    """An owner, a standby unless there is none, and a worker."""
-
-    def __init__(self, supervisor: Supervisor, folder: Path) -> None:
-        self.supervisor = supervisor
-        self.owner = supervisor.scheduler
-        self.standby = supervisor.new_scheduler()
-        self.folder = folder
+    def __init__(self, system: System) -> None:
+        self.system = system
+        self.owner, self.standby = system.scheduler, system.new_scheduler()
         self.began = 0.0
-        self.http = httpx.AsyncClient(
-            headers={"Authorization": f"Bearer {TOKEN}"}, timeout=httpx.Timeout(5.0)
-        )
-        for process in (self.owner, self.standby):
-            process.environ.update(AS_SHIPPED)
 
-    async def start(self) -> None:
-        await self.supervisor.start_scheduler()
-        self.supervisor.spawn(self.standby)
-        self.supervisor.retired.append(self.standby)
-        await until(
-            lambda: "standby: waiting for the claim held by " in self.standby.said(), WITHIN_S
-        )
-        folder = self.folder / "worker"
-        folder.mkdir()
-        urls = ",".join(
-            f"ws://127.0.0.1:{_port(one)}/ws/worker" for one in (self.owner, self.standby)
-        )
-        worker = Process(
-            "worker", ["worker", "--scheduler-url", urls, "--data-dir", str(folder)], folder
-        )
-        self.supervisor.retired.append(worker)
-        self.supervisor.spawn(worker)
+    def start(self) -> None:
+        self.system.start()
+        self.standby.start()
+        self.standby.until_said(STANDBY)
+        urls = [f"ws://127.0.0.1:{port_of(one)}/ws/worker" for one in (self.owner, self.standby)]
+        self.system.new_worker("worker", url=",".join(urls)).start()
 
-    async def ask(self, process: Process, method: str, path: str, **more: Any) -> httpx.Response:
-        return await self.http.request(method, f"http://127.0.0.1:{_port(process)}{path}", **more)
-
-    async def answered(
-        self, process: Process, method: str, path: str, **more: Any
-    ) -> httpx.Response:
-        """Ask until there is an answer that is not "later"."""
-        async with asyncio.timeout(WITHIN_S):
-            while True:
-                with contextlib.suppress(httpx.TransportError):
-                    answer = await self.ask(process, method, path, **more)
-                    if answer.status_code != 503:
-                        return answer
-                await asyncio.sleep(0.02)
-
-    async def submit(self, process: Process, code: str, **inputs: Any) -> str:
-        node = {
-            "id": str(uuid.uuid4()),
-            "type": "core.python",
-            "parameters": {"code": code, "inputs": inputs},
-        }
-        answer = await self.answered(process, "POST", "/api/v1/runs", json=run_of([node], []))
-        assert answer.status_code == 202, answer.text
-        return str(answer.json()["runId"])
-
-    async def ended(self, process: Process, run_id: str) -> dict[str, Any]:
-        async with asyncio.timeout(WITHIN_S):
-            while True:
-                answer = await self.answered(process, "GET", f"/api/v1/runs/{run_id}")
-                view: dict[str, Any] = answer.json()
-                if view["finishedAt"] is not None:
-                    return view
-                await asyncio.sleep(0.02)
+    def asked(self, scheduler: Process) -> Rest:
+        """The client, which asks this one from now on."""
+        self.system.hand_over(scheduler)
+        return self.system.rest
 
     def print(self, what: str) -> None:
         print(f"{time.monotonic() - self.began:6.2f} s  {what}")
 
 
-@asynccontextmanager
-async def site(folder: Path, url: str) -> AsyncIterator[Site]:
-    supervisor = Supervisor(folder, database_url=url)
-    made = Site(supervisor, folder)
-    try:
-        await made.start()
-        yield made
-    finally:
-        await made.http.aclose()
-        await supervisor.close()
+@pytest.fixture
+def system(tmp_path: Path) -> Iterator[System]:
+    """On a PostgreSQL of its own, not started."""
+    with postgres_server() as url:
+        made = System(tmp_path, heartbeat_ms=None, database_url=url)
+        try:
+            yield made
+        finally:
+            made.close()
 
 
-async def _is_standby(made: Site) -> None:
+def _submit(rest: Rest, code: str, **inputs: Any) -> str:
+    parameters = {"code": code, "inputs": inputs}
+    node = {"id": str(uuid.uuid4()), "type": "core.python", "parameters": parameters}
+    answer = rest.ask("POST", "/api/v1/runs", json=run_of([node], []))
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["runId"])
+
+
+def _is_standby(pair: Pair) -> None:
     """It answers from the first moment, and says why it does not serve."""
-    assert (await made.ask(made.standby, "GET", "/healthz")).status_code == 200
-    assert (await made.ask(made.standby, "GET", "/metrics")).status_code == 200
+    http = pair.asked(pair.standby).http
+    assert http.get("/healthz").status_code == 200
+    assert http.get("/metrics").status_code == 200
     for path in ("/readyz", "/api/v1/runs", "/api/v1/events", "/api/v1/workers"):
-        answer = await made.ask(made.standby, "GET", path)
+        answer = http.get(path)
         assert answer.status_code == 503, path
-        assert "standby: waiting for the claim held by " in answer.json()["detail"], path
+        assert STANDBY in answer.json()["detail"], path
         assert int(answer.headers["retry-after"]) >= 1
 
 
-async def _survives(made: Site, fault: Callable[[Site], Awaitable[Process]]) -> None:
+def _survives(pair: Pair, fault: Callable[[Pair], Process]) -> None:
     """An attempt that is under way when the owner goes is finished, as the attempt that it is, by the next."""
-    long = await made.submit(made.owner, WAITS, folder=str(made.folder))
-    await until(lambda: (made.folder / "started-1").exists(), WITHIN_S)
-    made.began = time.monotonic()
-    new = await fault(made)
-    await made.answered(new, "GET", "/readyz")
-    made.print("the next scheduler is ready")
-    short = await made.submit(new, "def main():\n    return 1\n")
-    made.print("it has taken a run in")
-    assert (await made.ended(new, short))["status"] == "succeeded"
-    made.print("a worker has done it")
-    (made.folder / "go").touch()
-    view = await made.ended(new, long)
-    made.print("the attempt that was under way has ended")
+    folder = pair.system.folder
+    long = _submit(pair.asked(pair.owner), WAITS, folder=str(folder))
+    until(lambda: (folder / "started-1").exists(), "the attempt")
+    rest = pair.asked(fault(pair))
+    rest.ask("GET", "/readyz")
+    pair.print("the next scheduler is ready")
+    short = _submit(rest, "def main():\n    return 1\n")
+    pair.print("it has taken a run in")
+    assert rest.finished(short)["status"] == "succeeded"
+    pair.print("a worker has done it")
+    (folder / "go").touch()
+    view = rest.finished(long)
+    pair.print("the attempt that was under way has ended")
     (node,) = view["nodes"]
     assert (view["status"], node["attempt"]) == ("succeeded", 1)
-    assert not (made.folder / "started-2").exists()
+    assert not (folder / "started-2").exists()
 
 
-async def _kill_with_standby(made: Site) -> Process:
-    await _is_standby(made)
-    made.began = time.monotonic()
-    made.supervisor.kill(made.owner)
-    return made.standby
+def _kill_with_standby(pair: Pair) -> Process:
+    _is_standby(pair)
+    pair.began = time.monotonic()
+    pair.owner.kill()
+    return pair.standby
 
 
-async def _kill_alone(made: Site) -> Process:
-    await made.supervisor.stop(made.standby)
-    made.began = time.monotonic()
-    made.supervisor.kill(made.owner)
-    await until(lambda: not made.owner.is_alive(), WITHIN_S)
-    made.supervisor.spawn(made.owner)
-    return made.owner
+def _kill_alone(pair: Pair) -> Process:
+    pair.standby.stop()
+    pair.began = time.monotonic()
+    pair.owner.kill()
+    return pair.owner.start()
 
 
-async def _freeze(made: Site) -> Process:
-    made.began = time.monotonic()
-    made.supervisor.signal(made.owner, signal.SIGSTOP)
-    return made.standby
+def _freeze(pair: Pair) -> Process:
+    pair.began = time.monotonic()
+    pair.owner.send(signal.SIGSTOP)
+    return pair.standby
 
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("fault", [_kill_with_standby, _kill_alone, _freeze])
 def test_a_take_over_keeps_the_attempts_that_are_under_way(
-    tmp_path: Path, fault: Callable[[Site], Awaitable[Process]]
+    system: System, fault: Callable[[Pair], Process]
 ) -> None:
-    async def case(url: str) -> None:
-        async with site(tmp_path, url) as made:
-            await _survives(made, fault)
-            if fault is _freeze:
-                await _wakes_up_without_a_right(made)
-
-    with postgres_server() as url:
-        asyncio.run(case(url))
+    pair = Pair(system)
+    pair.start()
+    _survives(pair, fault)
+    if fault is _freeze:
+        _wakes_up_without_a_right(pair)
 
 
-async def _wakes_up_without_a_right(made: Site) -> None:
-    made.supervisor.signal(made.owner, signal.SIGCONT)
-    awake = await made.answered(made.standby, "GET", "/readyz")
-    assert awake.status_code == 200
-    await until(lambda: "standby: waiting for the claim held by " in made.owner.said(), WITHIN_S)
-    answer = await made.ask(made.owner, "POST", "/api/v1/runs", json=run_of([], []))
+def _wakes_up_without_a_right(pair: Pair) -> None:
+    pair.owner.send(signal.SIGCONT)
+    assert pair.asked(pair.standby).ask("GET", "/readyz").status_code == 200
+    pair.owner.until_said(STANDBY)
+    answer = pair.asked(pair.owner).http.post("/api/v1/runs", json=run_of([], []))
     assert answer.status_code == 503
 
 
 @pytest.mark.timeout(120)
 def test_a_scheduler_with_blobs_of_its_own_is_refused_before_it_could_take_over(
-    tmp_path: Path,
+    system: System,
 ) -> None:
-    async def case(url: str) -> None:
-        supervisor = Supervisor(tmp_path, database_url=url)
-        try:
-            await supervisor.start_scheduler()
-            other = supervisor.new_scheduler()
-            place = other.arguments.index("--data-dir") + 1
-            other.arguments[place] = str(tmp_path / "elsewhere")
-            supervisor.retired.append(other)
-            supervisor.spawn(other)
-            assert not await supervisor.is_ready(other)
-            assert "blobs_url must name the folder or bucket that the other" in other.said()
-            assert other.popen is not None
-            assert other.popen.returncode != 0
-            async with httpx.AsyncClient() as http:
-                assert (await http.get(f"{supervisor.base_url}/readyz")).status_code == 200
-        finally:
-            await supervisor.close()
-
-    with postgres_server() as url:
-        asyncio.run(case(url))
+    system.start()
+    other = system.new_scheduler()
+    other.arguments[other.arguments.index("--data-dir") + 1] = str(system.folder / "elsewhere")
+    assert other.start().wait() != 0
+    assert "blobs_url must name the folder or bucket that the other" in other.said()
+    assert system.rest.status("/readyz") == 200

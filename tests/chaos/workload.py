@@ -20,8 +20,8 @@ from typing import Any
 import httpx
 import msgspec
 
-from tests.chaos.supervisor import TOKEN
 from tests.chaos.truth import SCRIPT
+from tests.processes.rest import TOKEN
 
 __all__ = ["TERMINAL", "Api", "Told", "Workload", "python_node", "run_of"]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.rig import Up, up
+from tests.processes.command_line import Up, up
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,8 @@ import pytest
 import astraflow
 from astraflow.client import RunFailed
 from astraflow.core import errors
-from tests.cli.rig import EXAMPLES, FAILING, SLOW, Up, node, workflow
+from tests.cli.workflows import EXAMPLES, FAILING, SLOW, node, workflow
+from tests.processes.command_line import Up
 
 RETRY = json.loads((EXAMPLES / "retry.json").read_text())
 

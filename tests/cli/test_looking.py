@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from astraflow import __version__
-from tests.cli.rig import EXAMPLES, SLOW, Terminal, Up, astra, node, workflow
+from tests.cli.workflows import EXAMPLES, SLOW, node, workflow
+from tests.processes.command_line import Terminal, Up, astra
 
 HELLO = EXAMPLES / "hello.json"
 

@@ -11,8 +11,8 @@ import asyncpg
 import pytest
 
 from astraflow.store.statements import load_migrations
-from tests.chaos.postgres import postgres_server
-from tests.cli.rig import astra
+from tests.processes.command_line import astra
+from tests.processes.postgres import postgres_server
 
 SECRET = {"ASTRA_SCHEDULER_SECRET": "a secret for tests, long enough"}
 NEWEST = len(load_migrations("postgres"))

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.rig import EXAMPLES, astra
+from tests.cli.workflows import EXAMPLES
+from tests.processes.command_line import astra
 
 HELLO = str(EXAMPLES / "hello.json")
 NOWHERE = "http://127.0.0.1:9"

@@ -9,20 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.rig import (
-    ASTRA,
-    EXAMPLES,
-    FAILING,
-    SLOW,
-    WAIT_S,
-    Terminal,
-    Up,
-    clean_environment,
-    end,
-    node,
-    read_until,
-    workflow,
-)
+from tests.cli.workflows import EXAMPLES, FAILING, SLOW, node, workflow
+from tests.processes.command_line import Terminal, Up
+from tests.processes.process import ASTRA, clean_environment
+from tests.processes.waiting import WAIT_S
 
 
 @pytest.mark.parametrize("name", ["hello", "fanout", "retry"])
@@ -133,9 +123,9 @@ def test_interrupting_a_watch_leaves_the_run_and_says_how_to_go_on(
 ) -> None:
     run_id = server.submit(SLOW)
     watching = server.start("runs", "watch", run_id)
-    read_until(watching, lambda line: line.startswith("Long sleep running"))
-    assert end(watching, signal.SIGINT) == 130
-    said = server.said()
+    watching.line(lambda line: line.startswith("Long sleep running"))
+    assert watching.end(signal.SIGINT) == 130
+    said = watching.said()
     assert f"the run continues: {run_id}" in said
     assert f"astra runs cancel {run_id}" in said
     assert server.astra("runs", "show", run_id, "--json").json["status"] == "running"

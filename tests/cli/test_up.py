@@ -10,31 +10,17 @@ from pathlib import Path
 
 import httpx
 
-from tests.cli.rig import (
-    EXAMPLES,
-    SLOW,
-    Up,
-    astra,
-    await_ends,
-    descendants,
-    end,
-    node,
-    read_until,
-    start,
-    up,
-    workflow,
-)
+from tests.cli.workflows import EXAMPLES, SLOW, node, workflow
+from tests.processes.command_line import Up, astra, start, up
+from tests.processes.rest import TOKEN
+from tests.processes.system import running
 
 NOTHING = json.dumps(workflow(node(1, "noop")))
 
 
 def worker_of(running: Up) -> int:
     """The process id of the one worker."""
-    (found,) = [
-        pid
-        for pid in descendants(running.process.pid)
-        if b"\0worker\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
+    (found,) = [pid for pid, command in running.process.family().items() if " worker " in command]
     return found
 
 
@@ -45,7 +31,7 @@ def test_it_serves_a_run_ends_without_a_trace_and_remembers(tmp_path: Path) -> N
         place = tmp_path / "var" / "endpoint.json"
         assert stat.S_IMODE(place.stat().st_mode) == 0o600
         assert json.loads(place.read_text())["url"] == running.url
-        told = read_until(running.process, lambda line: "curl" in line)
+        told = running.process.line(lambda line: "curl" in line)
         assert f"{running.url}/api/v1/runs" in told
         done = running.astra("run", str(EXAMPLES / "retry.json"), "--json")
         assert done.code == 0, done
@@ -53,8 +39,7 @@ def test_it_serves_a_run_ends_without_a_trace_and_remembers(tmp_path: Path) -> N
         worker = worker_of(running)
         assert running.token.encode() not in Path(f"/proc/{worker}/cmdline").read_bytes()
         assert running.token not in running.said()
-        below = descendants(running.process.pid)
-        assert len(below) >= 2, "a worker and at least one host"
+        assert len(running.process.family()) >= 3, "a worker and at least one host"
     finally:
         code = running.end()
     assert code == 0
@@ -69,16 +54,13 @@ def test_killed_it_takes_its_workers_and_hosts_with_it(tmp_path: Path) -> None:
     running = Up(tmp_path)
     run_id = running.submit(SLOW)
     watching = running.start("runs", "watch", run_id, "--patience", "0.2")
-    read_until(watching, lambda line: line.startswith("Long sleep running"))
-    below = descendants(running.process.pid)
-    assert len(below) >= 2
-    end(running.process, signal.SIGKILL)
-    assert await_ends(below) == set()
+    watching.line(lambda line: line.startswith("Long sleep running"))
+    assert len(running.process.family()) >= 3
+    running.end(signal.SIGKILL)
     # Whoever watched gives up after a while, and says how to go on.
-    assert watching.wait(20) == 3
-    end(watching)
-    assert f"astra runs watch {run_id}" in running.said()
-    assert "the server has been gone for 0.2 s" in running.said()
+    assert watching.wait() == 3
+    assert f"astra runs watch {run_id}" in watching.said()
+    assert "the server has been gone for 0.2 s" in watching.said()
 
 
 def test_a_worker_that_dies_is_started_again(tmp_path: Path) -> None:
@@ -106,69 +88,32 @@ def test_the_second_signal_ends_everything_at_once(tmp_path: Path) -> None:
     running = Up(tmp_path)
     run_id = running.submit(SLOW)
     watching = running.start("runs", "watch", run_id)
-    read_until(watching, lambda line: line.startswith("Long sleep running"))
-    end(watching, signal.SIGINT)
-    below = descendants(running.process.pid)
-    running.process.send_signal(signal.SIGINT)
+    watching.line(lambda line: line.startswith("Long sleep running"))
+    watching.end(signal.SIGINT)
+    running.process.send(signal.SIGINT)
     # It waits for the sleep of two minutes now, for some seconds at most; nobody has to wait for it to be over.
-    _until_said(running, "press ^C again to kill them")
-    assert end(running.process, signal.SIGINT) == 1
-    assert await_ends(below) == set()
+    running.process.until_said("press ^C again to kill them")
+    assert running.end(signal.SIGINT) == 1
     assert "killed" in running.said()
-
-
-def _until_said(running: Up, text: str) -> None:
-    descriptor = os.pidfd_open(running.process.pid)
-    import select
-    import time
-
-    deadline = time.monotonic() + 20
-    try:
-        while text not in running.said():
-            assert time.monotonic() < deadline, running.said()
-            ended, _, _ = select.select([descriptor], [], [], 0.02)
-            assert not ended, running.said()
-    finally:
-        os.close(descriptor)
 
 
 def test_a_run_is_watched_over_a_restart_of_the_server(tmp_path: Path) -> None:
     """The server is killed while a run is watched, and started again at the same address; the run goes on."""
-    token = "a-token-for-this-test-only"
-    serving = {"ASTRA_SCHEDULER_BOOTSTRAP_TOKEN": token}
-    server = start("server", "--port", "0", cwd=tmp_path, **serving)
-    url = read_until(server, lambda line: line.startswith("listening on ")).split()[-1]
-    port = url.rpartition(":")[2]
-    asking = {"ASTRA_SERVER": url, "ASTRA_TOKEN": token}
-    working = {
-        "ASTRA_WORKER_SCHEDULER_WS_URL": f"ws://127.0.0.1:{port}/ws/worker",
-        "ASTRA_WORKER_AUTH_TOKEN": token,
-        "ASTRA_WORKER_DATA_DIR": "worker",
-    }
-    worker = start("worker", cwd=tmp_path, **working)
-    (tmp_path / "file.json").write_text(
-        json.dumps(
-            workflow(
-                node(1, "sleep", "First", parameters={"seconds": 2}),
-                node(2, "noop", "Second"),
-                edges=[(node(1, "sleep"), node(2, "noop"))],
-            )
-        )
-    )
-    run_id = astra("run", "file.json", "--no-watch", cwd=tmp_path, **asking).out.strip()
-    watching = start("runs", "watch", run_id, cwd=tmp_path, **asking)
-    try:
-        read_until(watching, lambda line: line.startswith("First running"))
-        end(server, signal.SIGKILL)
-        read_until(watching, lambda line: line.startswith("connection lost"))
-        server = start("server", "--port", port, cwd=tmp_path, **serving)
-        read_until(watching, lambda line: line.startswith("reconnected"))
-        read_until(watching, lambda line: line.startswith(f"run {run_id} succeeded"))
-        assert watching.wait(20) == 0
-    finally:
-        end(watching)
-        end(worker)
-        end(server)
+    first, second = node(1, "sleep", "First", parameters={"seconds": 2}), node(2, "noop", "Second")
+    with running(tmp_path, 1) as system:
+        asking = {"ASTRA_SERVER": system.url, "ASTRA_TOKEN": TOKEN}
+        run_id = system.rest.submit(workflow(first, second, edges=[(first, second)]))
+        watching = start("runs", "watch", run_id, cwd=tmp_path, **asking)
+        try:
+            watching.line(lambda line: line.startswith("First running"))
+            system.scheduler.kill()
+            watching.line(lambda line: line.startswith("connection lost"))
+            system.start()
+            watching.line(lambda line: line.startswith("reconnected"))
+            watching.line(lambda line: line.startswith(f"run {run_id} succeeded"))
+            assert watching.wait() == 0
+        finally:
+            watching.close()
 
 
 def test_its_workers_hold_a_token_that_opens_nothing_but_a_session(tmp_path: Path) -> None:
@@ -197,7 +142,7 @@ def test_a_drained_worker_is_started_again_when_the_drain_is_taken_back(tmp_path
     with up(tmp_path) as running:
         assert running.astra("run", "-", stdin=NOTHING).code == 0
         assert running.astra("workers", "drain", "worker-1").code == 0
-        _until_said(running, "worker-1 was drained; `astra workers undrain` restarts it")
+        running.process.until_said("worker-1 was drained; `astra workers undrain` restarts it")
         (drained,) = running.astra("workers", "list", "--json").json["items"]
         assert drained["drainRequested"] is True
         waiting = running.submit(json.loads(NOTHING))

@@ -10,7 +10,8 @@ import sys
 import zipfile
 from pathlib import Path
 
-from tests.cli.rig import ROOT, WAIT_S, clean_environment
+from tests.processes.process import ROOT, clean_environment
+from tests.processes.waiting import WAIT_S
 
 PARTS = (
     "src",

@@ -10,7 +10,8 @@ import pytest
 
 from astraflow.client import requests
 from astraflow.core import errors
-from tests.cli.rig import Terminal, Up, astra, node, workflow
+from tests.cli.workflows import node, workflow
+from tests.processes.command_line import Terminal, Up, astra
 
 BROKEN = workflow(
     node(1, "python", "Divide", parameters={"code": "def main():\n    return 1 / 0\n"})

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.platform.site import running
+from tests.processes.system import running
 
 SECONDS = 60
 
@@ -50,7 +50,7 @@ def rendered(url: str, profile: Path) -> tuple[str, str]:
 
 
 def test_the_page_lists_every_operation_without_an_error(tmp_path: Path) -> None:
-    with running(tmp_path / "site", 0) as site:
+    with running(tmp_path / "site") as site:
         document = httpx.get(f"{site.url}/api/openapi.json").json()
         page, console = rendered(f"{site.url}/", tmp_path / "profile")  # the root leads to it
     operations = {

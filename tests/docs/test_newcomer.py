@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.rig import WAIT_S, clean_environment, end, read_until
+from tests.processes.process import ROOT, Process, clean_environment, free_port
+from tests.processes.waiting import WAIT_S
 
-ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = (
     ".git",
     ".venv",
@@ -47,13 +46,6 @@ def blocks(page: str, *languages: str) -> list[str]:
                 line.partition(" #")[0].strip() for line in joined.splitlines() if line.strip()
             ]
     return found
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 class Terminal:
@@ -88,18 +80,8 @@ class Terminal:
     @contextmanager
     def staying(self, command: str) -> Iterator[list[str]]:
         """A command that stays in the foreground; what it said until its list of commands was complete."""
-        with (self.folder / "stderr").open("ab") as err:
-            process = subprocess.Popen(
-                ["sh", "-c", f"exec {command}"],
-                cwd=self.folder,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=err,
-                text=True,
-                bufsize=1,
-                start_new_session=True,
-            )
+        given = ["-c", f"exec {command}"]
+        process = Process("staying", given, self.folder, self.environment, ("sh",)).start()
         said: list[str] = []
 
         def is_last(line: str) -> bool:
@@ -107,16 +89,14 @@ class Terminal:
             return line.strip().startswith("curl ")
 
         try:
-            read_until(process, is_last)
+            process.line(is_last)
             yield said
         finally:
             # `make` does not hand a signal on; its child ends the two of them.
             children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
             for child in children:
                 os.kill(int(child), signal.SIGINT)
-            if not children:
-                process.send_signal(signal.SIGINT)
-            end(process, signal.SIGCONT)
+            process.end(signal.SIGCONT if children else signal.SIGINT)
 
 
 @pytest.fixture(scope="module")

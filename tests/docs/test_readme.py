@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
+import json
 import re
-from pathlib import Path
+from collections.abc import Iterator
 
-import msgspec
+import pytest
 
-from astraflow.bench.processes import BenchClient, running
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.processes.process import ROOT
+from tests.processes.system import System, running
 
 
 def blocks(language: str) -> list[str]:
@@ -18,35 +17,22 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
-def test_the_workflow_of_the_front_page_does_what_it_says() -> None:
+@pytest.fixture(scope="module")
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    with running(tmp_path_factory.mktemp("readme"), 1) as system:
+        yield system
+
+
+def test_the_workflow_of_the_front_page_does_what_it_says(system: System) -> None:
     (example,) = blocks("json")
-
-    async def main(port: int) -> None:
-        client = BenchClient(port)
-        workflow = msgspec.json.decode(example.replace("localhost:8080", f"127.0.0.1:{port}"))
-        async with client.stream() as events:
-            run_id = await client.submit(msgspec.json.encode({"workflow": workflow}))
-            await client.ended({run_id}, events)
-        run = await client.request("GET", f"/api/v1/runs/{run_id}")
-        await client.close()
-        assert run["nodes"][1]["result"] == {"isHealthy": True}
-
-    with running() as system:
-        asyncio.run(main(system.port))
+    run = system.rest.run(json.loads(example.replace("localhost:8080", f"127.0.0.1:{system.port}")))
+    assert run["status"] == "succeeded", run
+    assert run["nodes"][1]["result"] == {"isHealthy": True}
 
 
-def test_the_request_of_the_front_page_is_accepted_as_it_is() -> None:
+def test_the_request_of_the_front_page_is_accepted_as_it_is(system: System) -> None:
     (command,) = [block for block in blocks("") if block.startswith("curl")]
     named = re.search(r"-d @(\S+)", command)
     assert named is not None
-    request = (ROOT / named[1]).read_bytes()
-
-    async def main(port: int) -> None:
-        client = BenchClient(port)
-        async with client.stream() as events:
-            run_id = await client.submit(request)
-            await client.ended({run_id}, events)
-        await client.close()
-
-    with running() as system:
-        asyncio.run(main(system.port))
+    request = json.loads((ROOT / named[1]).read_text())
+    assert system.rest.run(**request)["status"] == "succeeded"

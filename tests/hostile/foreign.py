@@ -11,7 +11,7 @@ import struct
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from tests.hostile.server import TOKEN
+from tests.processes.rest import TOKEN
 from tests.rawsocket import CLOSE, TEXT, RawSocket
 
 __all__ = ["Flood", "Foreign", "frame", "masked", "new_id", "working"]
@@ -47,6 +47,19 @@ def masked(payload: bytes, opcode: int = TEXT, *, first: int | None = None) -> b
     else:
         length = b"\xff" + struct.pack(">Q", size)
     return bytes((0x80 | opcode if first is None else first,)) + length + bytes(4) + payload
+
+
+NODE = "3f2b6d1e-7c0a-4d65-9a54-0d5f6a1c2b3e"
+
+
+def echo(value: Any = "x") -> dict[str, Any]:
+    """A workflow of one node."""
+    return {
+        "id": "6b1f7e52-0c1d-4f7a-8a9e-2d3c4b5a6f70",
+        "metadata": {"name": "one"},
+        "nodes": [{"id": NODE, "type": "core.echo", "parameters": {"value": value}}],
+        "edges": [],
+    }
 
 
 def succeed(dispatch: dict[str, Any]) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.hostile.foreign import Foreign, frame, masked
-from tests.hostile.server import Server, running
+from tests.hostile.foreign import Foreign, echo, frame, masked
+from tests.processes.system import System, running
 from tests.rawsocket import BINARY, CLOSE, PING, PONG, TEXT
 
 CONTINUATION = 0x0
@@ -22,7 +22,7 @@ MAX_BYTES = 4 * 1024**2
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     folder: Path = tmp_path_factory.mktemp("liars")
     with running(folder, heartbeat_ms=20_000) as server:
         yield server
@@ -94,7 +94,7 @@ BREACHES: dict[str, tuple[tuple[bytes, ...], int]] = {
 
 
 @pytest.mark.parametrize("breach", BREACHES)
-def test_a_breach_of_the_standard_is_told_and_closed(server: Server, breach: str) -> None:
+def test_a_breach_of_the_standard_is_told_and_closed(server: System, breach: str) -> None:
     pieces, code = BREACHES[breach]
     messages, closed = said_to(server.port, *pieces)
     assert [(one["type"], one["payload"]["code"]) for one in messages] == [
@@ -114,14 +114,14 @@ def test_a_breach_of_the_standard_is_told_and_closed(server: Server, breach: str
     ],
 )
 def test_another_version_or_no_key_is_refused(
-    server: Server, changed: dict[str, str | None], status: int
+    server: System, changed: dict[str, str | None], status: int
 ) -> None:
     sock, line = upgrade(server.port, **changed)
     with sock:
         assert int(line.split()[1]) == status
 
 
-async def test_a_worker_is_told_of_a_frame_that_is_too_large(server: Server) -> None:
+async def test_a_worker_is_told_of_a_frame_that_is_too_large(server: System) -> None:
     async with Foreign(server.port, "large") as worker:
         await worker.enter()
         worker.send_raw(b"x" * (MAX_BYTES + 1))
@@ -130,7 +130,7 @@ async def test_a_worker_is_told_of_a_frame_that_is_too_large(server: Server) -> 
         assert [one["code"] for one in worker.errors] == ["E.PROTOCOL.BAD_FRAME"]
 
 
-def test_pings_are_answered_and_an_unasked_pong_is_not(server: Server) -> None:
+def test_pings_are_answered_and_an_unasked_pong_is_not(server: System) -> None:
     sock, _ = upgrade(server.port)
     with sock:
         sock.sendall(masked(b"unasked", PONG) + masked(b"first", PING))
@@ -139,42 +139,38 @@ def test_pings_are_answered_and_an_unasked_pong_is_not(server: Server) -> None:
         assert sock.recv(100) == b"\x8a\x00"
 
 
-def test_liars_and_those_who_die_leave_no_trace_with_others(tmp_path: Path) -> None:
+async def test_liars_and_those_who_die_leave_no_trace_with_others(tmp_path: Path) -> None:
     # A server of its own: a worker of another test that has not been seen to go would be given the run.
     with running(tmp_path, heartbeat_ms=20_000) as server:
-        _lie_beside_an_honest_one(server)
-        server.read_everything()
+        await _lie_beside_an_honest_one(server)
+        server.rest.read_everything()
 
 
-def _lie_beside_an_honest_one(server: Server) -> None:
+async def _lie_beside_an_honest_one(server: System) -> None:
     run = {"run_id": "r", "task_id": "r.0", "attempt": 1, "status": "SUCCEEDED"}
-
-    async def scene() -> None:
-        async with Foreign(server.port, "honest") as honest, Foreign(server.port, "liar") as liar:
-            await honest.enter()
-            for lie in (
-                {"tenant": "other"},
-                {"sender": {"role": "worker", "id": "honest"}},
-                {"sender": {"role": "scheduler", "id": "liar"}},
-            ):
-                await liar.enter(register={"packages": []})
-                liar.say("control.heartbeat", {"attempts": []}, **lie)
-                while await liar.step() is not None:
-                    pass
-                assert liar.errors.pop()["code"] == "E.SESSION.DENIED", lie
+    async with Foreign(server.port, "honest") as honest, Foreign(server.port, "liar") as liar:
+        await honest.enter()
+        for lie in (
+            {"tenant": "other"},
+            {"sender": {"role": "worker", "id": "honest"}},
+            {"sender": {"role": "scheduler", "id": "liar"}},
+        ):
             await liar.enter(register={"packages": []})
-            liar.tell("biz.exec.result", run, "r.0")
-            await liar.until_acked()
-            # Dies in the middle of a frame, and before and after each step of an opening.
-            for cut in (1, 5, 100):
-                sock, _ = upgrade(server.port)
-                sock.sendall(masked(frame("dead", "control.handshake", {}))[:cut])
-                sock.close()
-            run_id = await asyncio.to_thread(server.submit)
-            await honest.until(lambda: honest.done == 1)
-            await honest.until_acked()
-            assert await asyncio.to_thread(server.run_status, run_id) == "succeeded"
-            assert honest.errors == []
-            assert len(honest.accepts) == 1
-
-    asyncio.run(scene())
+            liar.say("control.heartbeat", {"attempts": []}, **lie)
+            while await liar.step() is not None:
+                pass
+            assert liar.errors.pop()["code"] == "E.SESSION.DENIED", lie
+        await liar.enter(register={"packages": []})
+        liar.tell("biz.exec.result", run, "r.0")
+        await liar.until_acked()
+        # Dies in the middle of a frame, and before and after each step of an opening.
+        for cut in (1, 5, 100):
+            sock, _ = upgrade(server.port)
+            sock.sendall(masked(frame("dead", "control.handshake", {}))[:cut])
+            sock.close()
+        run_id = await asyncio.to_thread(server.rest.submit, echo())
+        await honest.until(lambda: honest.done == 1)
+        await honest.until_acked()
+        assert await asyncio.to_thread(server.rest.run_status, run_id) == "succeeded"
+        assert honest.errors == []
+        assert len(honest.accepts) == 1

@@ -6,8 +6,9 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from tests.hostile.foreign import frame, succeed, working
-from tests.hostile.server import running
+from tests.hostile.foreign import echo, frame, succeed, working
+from tests.processes.system import running
+from tests.processes.waiting import until_seen
 from tests.rawsocket import CLOSE, RawSocket
 
 RUNS = 200
@@ -20,38 +21,30 @@ STRANGERS = 1_500
 STRANGERS_MIB = 8.0
 
 
-def test_large_runs_that_have_ended_leave_no_memory_behind(tmp_path: Path) -> None:
+async def test_large_runs_that_have_ended_leave_no_memory_behind(tmp_path: Path) -> None:
     """Each has other parameters, so that none is the plan of another."""
 
     def answer(dispatch: dict[str, Any]) -> dict[str, Any]:
         return {**succeed(dispatch), "result": {"value": RESULT}}
 
-    with running(tmp_path) as server:
-
-        async def scene() -> list[str]:
-            runs = []
-            async with working(server.port, "large") as worker:
-                worker.answer = answer
-                for number in range(RUNS):
-                    run_id = await asyncio.to_thread(server.submit, f"{number}{PARAMETERS}")
-                    runs.append(run_id)
-                    await worker_is_done(worker, number + 1)
-            return runs
-
-        async def worker_is_done(worker: Any, number: int) -> None:
-            await asyncio.to_thread(server.until, lambda: worker.done >= number)
-
-        before = server.rss_mib
-        runs = asyncio.run(scene())
-        server.until(lambda: all(server.run_status(one) == "succeeded" for one in runs[-5:]))
-        assert server.rss_mib - before < GROWTH_MIB
+    with running(tmp_path, heartbeat_ms=1000) as server:
+        before = server.scheduler.rss_mib
+        runs = []
+        async with working(server.port, "large") as worker:
+            worker.answer = answer
+            for number in range(RUNS):
+                large = echo(f"{number}{PARAMETERS}")
+                runs.append(await asyncio.to_thread(server.rest.submit, large))
+                await until_seen(lambda: worker.done == len(runs))
+        server.until(lambda: all(server.rest.run_status(one) == "succeeded" for one in runs[-5:]))
+        assert server.scheduler.rss_mib - before < GROWTH_MIB
         for run_id in runs[:READS]:
-            node = server.get(f"runs/{run_id}")["nodes"][0]
+            node = server.rest.get(f"runs/{run_id}")["nodes"][0]
             assert node["status"] == "succeeded", node
-        assert server.rss_mib - before < GROWTH_MIB
+        assert server.scheduler.rss_mib - before < GROWTH_MIB
 
 
-def test_strangers_that_make_up_tenants_cost_no_memory_and_no_series(tmp_path: Path) -> None:
+async def test_strangers_that_make_up_tenants_cost_no_memory_and_no_series(tmp_path: Path) -> None:
     """Each names a tenant of its own, over the worker's door and over HTTP, and has no token that opens it."""
 
     async def knock(port: int, tenant: str) -> None:
@@ -89,13 +82,13 @@ def test_strangers_that_make_up_tenants_cost_no_memory_and_no_series(tmp_path: P
             await asyncio.gather(*(knock(port, one) for one in some))
             await asyncio.gather(*(ask(port, one) for one in some))
 
-    with running(tmp_path) as server:
-        asyncio.run(scene(server.port, 0))  # what is loaded at the first of them
-        before = server.rss_mib
-        server.status("/metrics")  # has a series of its own
-        lines = len(str(server.ask("GET", "/metrics")[1]).splitlines())
-        asyncio.run(scene(server.port, STRANGERS))
-        text = str(server.ask("GET", "/metrics")[1])
+    with running(tmp_path, heartbeat_ms=1000) as server:
+        await scene(server.port, 0)  # what is loaded at the first of them
+        before = server.scheduler.rss_mib
+        server.rest.status("/metrics")  # has a series of its own
+        lines = len(server.rest.http.get("/metrics").text.splitlines())
+        await scene(server.port, STRANGERS)
+        text = server.rest.http.get("/metrics").text
         assert "made-up" not in text
         assert len(text.splitlines()) == lines
-        assert server.rss_mib - before < STRANGERS_MIB
+        assert server.scheduler.rss_mib - before < STRANGERS_MIB

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.postgres import postgres_server
-from tests.hostile.foreign import Foreign
-from tests.hostile.server import NODE, Server, running
+from tests.hostile.foreign import NODE, Foreign, echo
+from tests.processes.postgres import postgres_server
+from tests.processes.system import System, running
 
 OUT_OF_RANGE = (
     "9999-12-31T23:59:59.9999999Z",
@@ -165,25 +165,21 @@ HEARTBEAT = {
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "memory"])
-def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[System]:
     if request.param != "postgresql":
         url = "memory://" if request.param == "memory" else None
-        with running(tmp_path, database_url=url) as server:
+        with running(tmp_path, database_url=url, heartbeat_ms=1000) as server:
             yield server
         return
-    with postgres_server() as url, running(tmp_path, database_url=url) as server:
+    with postgres_server() as url, running(tmp_path, database_url=url, heartbeat_ms=1000) as server:
         yield server
 
 
-def test_values_at_the_edges_of_every_type_are_kept_and_shown(server: Server) -> None:
-    async def scene() -> None:
-        async with Foreign(server.port, "edge") as worker:
-            await send(worker)
-
-    async def send(worker: Foreign) -> None:
+async def test_values_at_the_edges_of_every_type_are_kept_and_shown(server: System) -> None:
+    async with Foreign(server.port, "edge") as worker:
         await worker.enter(register=REGISTER, incarnation=2**53)
         worker.say("control.heartbeat", HEARTBEAT)
-        runs = [await asyncio.to_thread(server.submit) for _ in VALUES]
+        runs = [await asyncio.to_thread(server.rest.submit, echo()) for _ in VALUES]
         values = dict(zip(runs, VALUES, strict=True))
         worker.answer = lambda dispatch: result_of(dispatch, "edge", values[dispatch["run_id"]])
         await worker.until(lambda: worker.done == len(VALUES))
@@ -198,29 +194,26 @@ def test_values_at_the_edges_of_every_type_are_kept_and_shown(server: Server) ->
         await worker.until_acked()
         assert worker.errors == []
         paths = [f"runs/{run_id}/nodes/{NODE}" for run_id in runs]
-        shown = [await asyncio.to_thread(server.get, path) for path in paths]
+        shown = [await asyncio.to_thread(server.rest.get, path) for path in paths]
         assert {node["status"] for node in shown} == {"succeeded"}
         results = [node["result"] for node in shown]
         assert json.dumps(results) == json.dumps(VALUES)
-        await asyncio.to_thread(server.read_everything)
-
-    asyncio.run(scene())
-    if server.is_durable:
+        await asyncio.to_thread(server.rest.read_everything)
+    if server.database_url != "memory://":
         server.restart()
-    server.read_everything()
+    server.rest.read_everything()
     sizes = {
-        row["resourceId"]: row["sizeBytes"] for row in server.get("resources?limit=200")["items"]
+        row["resourceId"]: row["sizeBytes"]
+        for row in server.rest.get("resources?limit=200")["items"]
     }
     assert sizes.get("size-4") == 2**53
 
 
 @pytest.mark.parametrize("server", ["sqlite"], indirect=True)
-def test_a_time_or_an_id_that_cannot_be_used_is_a_bad_payload_at_every_boot(server: Server) -> None:
-    async def scene() -> None:
-        async with Foreign(server.port, "w") as worker:
-            await send(worker)
-
-    async def send(worker: Foreign) -> None:
+async def test_a_time_or_an_id_that_cannot_be_used_is_a_bad_payload_at_every_boot(
+    server: System,
+) -> None:
+    async with Foreign(server.port, "w") as worker:
         await worker.enter()
         sent = [
             worker.tell("biz.resource.event", {"resource_id": "r", "state": "ready", field: at})
@@ -238,7 +231,7 @@ def test_a_time_or_an_id_that_cannot_be_used_is_a_bad_payload_at_every_boot(serv
         ]
         await worker.until_acked()
         assert [one["for"] for one in worker.errors] == sent
-        run_id = await asyncio.to_thread(server.submit)
+        run_id = await asyncio.to_thread(server.rest.submit, echo())
         worker.answer = lambda dispatch: {
             **result_of(dispatch, "w", 1),
             "artifacts": [
@@ -247,10 +240,8 @@ def test_a_time_or_an_id_that_cannot_be_used_is_a_bad_payload_at_every_boot(serv
         }
         await worker.until(lambda: worker.done == 1)
         await worker.until_acked()
-        assert await asyncio.to_thread(server.run_status, run_id) == "failed"
-        await asyncio.to_thread(server.restart)
+        assert await asyncio.to_thread(server.rest.run_status, run_id) == "failed"
+        server.restart()
         worker.tell("biz.resource.event", {"resource_id": "r", "state": "ready", "expires_at": "x"})
         await worker.until_acked()
-        await asyncio.to_thread(server.read_everything)
-
-    asyncio.run(scene())
+        await asyncio.to_thread(server.rest.read_everything)

@@ -17,23 +17,20 @@ from astraflow.worker.hosts import kill_orphans
 from astraflow.worker.hosts.orphans import HostRecord, record_host
 from astraflow.worker.hosts.procfs import start_time
 from tests.hosts.stage import error_of, is_alive, staged, value_of, wait_until_dead
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.processes.process import ROOT, Process
 
 
 @contextmanager
-def worker_with_an_attempt(folder: Path, fence_s: float) -> Iterator[subprocess.Popen[str]]:
+def worker_with_an_attempt(folder: Path, fence_s: float) -> Iterator[Process]:
     """A process that is the worker of one host, in which a handler has left a daemon."""
-    program = [sys.executable, "-m", "tests.hosts.worker_program"]
+    program = (sys.executable, "-m", "tests.hosts.worker_program")
     given = [str(folder), str(fence_s), str(folder / "daemon.pid")]
-    worker = subprocess.Popen([*program, *given], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    worker = Process("worker", given, folder, {"PYTHONPATH": str(ROOT)}, program).start()
     try:
-        assert worker.stdout is not None
-        assert worker.stdout.readline() == "up\n"
+        worker.line(lambda line: line == "up")
         yield worker
     finally:
-        worker.kill()
-        worker.communicate()
+        worker.close()
 
 
 def everything_of(folder: Path) -> list[int]:
@@ -47,7 +44,7 @@ def test_when_the_worker_is_killed_its_hosts_and_all_they_started_die(tmp_path: 
     with worker_with_an_attempt(tmp_path, 600) as worker:
         pids = everything_of(tmp_path)
         assert all(map(is_alive, pids))
-        worker.send_signal(signal.SIGKILL)
+        worker.send(signal.SIGKILL)
         for pid in pids:
             wait_until_dead(pid)
 
@@ -55,10 +52,10 @@ def test_when_the_worker_is_killed_its_hosts_and_all_they_started_die(tmp_path: 
 def test_when_the_worker_is_frozen_its_hosts_die_at_their_fence(tmp_path: Path) -> None:
     with worker_with_an_attempt(tmp_path, 3) as worker:
         pids = everything_of(tmp_path)
-        worker.send_signal(signal.SIGSTOP)
+        worker.send(signal.SIGSTOP)
         for pid in pids[1:]:
             wait_until_dead(pid)
-        worker.send_signal(signal.SIGCONT)
+        worker.send(signal.SIGCONT)
         wait_until_dead(pids[0])
 
 
@@ -174,7 +171,7 @@ class TestLeftOvers:
         with worker_with_an_attempt(tmp_path, 600) as worker:
             pids = everything_of(tmp_path)
             os.kill(pids[0], signal.SIGSTOP)  # the guard cannot do its part
-            worker.send_signal(signal.SIGKILL)
+            worker.send(signal.SIGKILL)
             worker.wait()
             wait_until_dead(pids[1])  # the host itself has seen its pipe close
             assert is_alive(pids[2])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.rig import Up, astra, end, read_until, start, up
-from tests.platform.site import until
+from tests.processes.command_line import Up, astra, start, up
+from tests.processes.process import Process
+from tests.processes.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -26,11 +26,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 class Dev:
     """A session in a terminal of its own."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: Process) -> None:
         self.process = process
 
     def next(self) -> dict[str, Any]:
-        said: dict[str, Any] = json.loads(read_until(self.process, lambda line: line[0] == "{"))
+        said: dict[str, Any] = json.loads(self.process.line(lambda line: line.startswith("{")))
         return said
 
 
@@ -43,7 +43,7 @@ def dev(server: Up, package: Path, cache: Path) -> Iterator[Dev]:
     try:
         yield Dev(process)
     finally:
-        end(process, signal.SIGINT)
+        process.end(signal.SIGINT)
 
 
 def new(folder: Path, name: str) -> tuple[Path, Path]:
@@ -96,9 +96,9 @@ def test_a_save_is_live_a_bad_one_changes_nothing_and_the_end_restores(
         assert greeting(server, package) == "Moin, World!"
         # Of the versions of the session, workers keep the last one only.
         until(lambda: installed(server, "lively") == {"0.2.0.dev3"}, "old ones removed")
-        session.process.send_signal(signal.SIGINT)
+        session.process.send(signal.SIGINT)
         assert session.next() == {"event": "ended", "name": "lively", "version": "0.1.0"}
-        assert session.process.wait(30) == 0
+        assert session.process.wait() == 0
     assert versions(server, "lively") == {
         "0.2.0": "-",
         "0.1.0": "active",
@@ -122,10 +122,10 @@ def test_a_version_that_no_worker_can_load_is_not_made_the_active_one(
         assert (failed["event"], failed["code"]) == ("failed", "E.PKG.INSTALL_FAILED")
         assert "not here" in failed["message"]
         assert greeting(server, package) == "Hello, World!"
-        session.process.send_signal(signal.SIGTERM)
+        session.process.send(signal.SIGTERM)
         # Nothing of it was published before, so the last good one is all there is.
         assert session.next()["version"] == "0.1.0.dev1"
-        assert session.process.wait(30) == 0
+        assert session.process.wait() == 0
     assert versions(server, "fragile") == {"0.1.0.dev1": "active", "0.1.0.dev2": "yanked"}
 
 

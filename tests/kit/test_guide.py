@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from astraflow.cli.pkg_template import MODULE
-from tests.cli.rig import WAIT_S, clean_environment, end, read_until, start, up
+from tests.processes.command_line import start, up
+from tests.processes.process import ROOT, Process, clean_environment
+from tests.processes.waiting import WAIT_S
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "guides" / "first-node.md").read_text("utf-8")
 
 Block = tuple[str, str]
@@ -48,7 +49,7 @@ class Newcomer:
         self._folder = folder
         self._environment = environment
         self._terminals = terminals
-        self._dev: subprocess.Popen[str] | None = None
+        self._dev: Process | None = None
         self.said = ""
 
     def do(self, commands: str) -> None:
@@ -61,7 +62,7 @@ class Newcomer:
             self._terminals.enter_context(up(self._folder))
         elif command.startswith("astra pkg dev"):
             self._dev = start(*command.split()[1:], cwd=self._folder)
-            self._terminals.callback(end, self._dev)
+            self._terminals.callback(self._dev.close)
             self._await_live(self._dev)
         else:
             self._run(command)
@@ -80,15 +81,15 @@ class Newcomer:
         self.said += ended.stdout + ended.stderr
         assert ended.returncode == 0, f"{command}\n{self.said}"
 
-    def _await_live(self, dev: subprocess.Popen[str]) -> None:
-        read_until(dev, lambda line: "is live on 1 worker" in line)
+    def _await_live(self, dev: Process) -> None:
+        dev.line(lambda line: "is live on 1 worker" in line)
 
     def leave_dev(self) -> None:
         """^C, which the page says between two blocks."""
         assert self._dev is not None
-        self._dev.send_signal(signal.SIGINT)
-        read_until(self._dev, lambda line: "hello 0.1.0 is active again" in line)
-        assert end(self._dev) == 0
+        self._dev.send(signal.SIGINT)
+        self._dev.line(lambda line: "hello 0.1.0 is active again" in line)
+        assert self._dev.wait() == 0
         self._dev = None
 
 

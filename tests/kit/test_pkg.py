@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.rig import Done, Up, astra, node, up, workflow
+from tests.cli.workflows import node, workflow
+from tests.processes.command_line import Done, Up, astra, up
 
 SEED = {
     "name": "seeded",

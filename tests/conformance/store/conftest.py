@@ -9,13 +9,13 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from tests.chaos.postgres import postgres_server
 from tests.conformance.store.backends import (
     Backend,
     MemoryBackend,
     PostgresBackend,
     SqliteBackend,
 )
+from tests.processes.postgres import postgres_server
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import typer
 
 from astraflow.cli.exit_codes import ending, fail
 from astraflow.core import errors
-from tests.cli.rig import clean_environment
+from tests.processes.process import clean_environment
 
 LOADED = """
 import sys

@@ -15,7 +15,7 @@ from astraflow.cli.local_workers import worker_environment
 from astraflow.cli.server import labels_of
 from astraflow.core import errors
 from astraflow.core.workflow import StaticCatalog, core_manifest, decode_definition, validate
-from tests.cli.rig import EXAMPLES
+from tests.cli.workflows import EXAMPLES
 
 
 def test_an_input_is_json_or_a_text() -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from tests.platform.loopback import listening
+from tests.e2e.loopback import listening
 
 __all__ = ["ModelServer", "serving_model"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from itertools import pairwise
@@ -10,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.platform.pages import Pages, serving
-from tests.platform.site import QUICK, Site, load, running, until
+from tests.e2e.pages import Pages, serving
+from tests.processes.process import ROOT
+from tests.processes.system import System, running
+from tests.processes.waiting import until
 
 OPEN = "2b2c3fcb-9c18-4ca2-9b5a-8ad4deb1f164"
 CLICK = "8f5dea1f-6a13-4e43-843f-5361c40f8f5a"
@@ -20,9 +23,9 @@ GRACE_S = 3.0
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """A fresh installation: the package came with it, and no worker has it yet."""
-    with running(tmp_path_factory.mktemp("browser"), 3, **QUICK) as site:
+    with running(tmp_path_factory.mktemp("browser"), 3) as site:
         yield site
 
 
@@ -34,7 +37,7 @@ def pages() -> Iterator[Pages]:
 
 def smoke(pages: Pages) -> dict[str, Any]:
     """The two-node example, verbatim but for the address."""
-    workflow = load("playwright-smoke.json")
+    workflow: dict[str, Any] = json.loads((ROOT / "examples/playwright-smoke.json").read_text())
     workflow["nodes"][0]["parameters"]["url"] = pages.url
     return workflow
 
@@ -59,9 +62,9 @@ def gated(pages: Pages, policy: str | None = None) -> dict[str, Any]:
 
 
 def test_the_example_runs_both_nodes_in_one_session_on_one_worker_of_three(
-    site: Site, pages: Pages
+    site: System, pages: Pages
 ) -> None:
-    run = site.finished(site.submit(smoke(pages)))
+    run = site.rest.run(smoke(pages))
     assert run["status"] == "succeeded", run
     opened, clicked = run["nodes"]
     assert opened["workerId"] == clicked["workerId"]
@@ -74,19 +77,19 @@ def test_the_example_runs_both_nodes_in_one_session_on_one_worker_of_three(
     assert clicked["result"]["metadata"]["title"] == "In"
 
 
-def test_the_session_ends_with_its_run(site: Site, pages: Pages) -> None:
-    run_id = site.submit(smoke(pages))
-    assert site.finished(run_id)["status"] == "succeeded"
+def test_the_session_ends_with_its_run(site: System, pages: Pages) -> None:
+    run_id = site.rest.submit(smoke(pages))
+    assert site.rest.finished(run_id)["status"] == "succeeded"
 
     def ended() -> bool:
-        [session] = site.get("resources", runId=run_id)["items"]
+        [session] = site.rest.get("resources", runId=run_id)["items"]
         assert session["type"] == "browserSession"
         return bool(session["state"] == "released")
 
     until(ended, "the session is released", 20)
 
 
-def test_a_session_can_be_written_into_read_pictured_and_closed(site: Site, pages: Pages) -> None:
+def test_a_session_can_be_written_into_read_pictured_and_closed(site: System, pages: Pages) -> None:
     workflow = smoke(pages)
     ids = {
         name: f"22222222-0000-4000-8000-00000000000{n}"
@@ -116,89 +119,78 @@ def test_a_session_can_be_written_into_read_pictured_and_closed(site: Site, page
         {"source": {"node": one, "port": "page"}, "target": {"node": other, "port": "page"}}
         for one, other in pairwise(steps)
     ]
-    run = site.finished(site.submit(workflow))
+    run = site.rest.run(workflow)
     assert run["status"] == "succeeded", run
     nodes = {node["label"]: node for node in run["nodes"]}
     assert nodes["extract"]["result"]["value"] == "logged in"
     assert "/login?user=ann" in pages.paths()
     [image] = nodes["screenshot"]["artifacts"]
-    downloaded = site.http.get(f"/api/v1/artifacts/{image['resourceId']}")
+    downloaded = site.rest.http.get(f"/api/v1/artifacts/{image['resourceId']}")
     assert downloaded.status_code == 200
     assert downloaded.content.startswith(b"\x89PNG")
     assert len(downloaded.content) == image["sizeBytes"]
 
 
 def test_an_element_that_is_not_there_fails_the_node_and_says_which(
-    site: Site, pages: Pages
+    site: System, pages: Pages
 ) -> None:
     workflow = smoke(pages)
     workflow["nodes"][1]["parameters"].update(selector="#nowhere", timeoutMs=300)
-    run = site.finished(site.submit(workflow))
+    run = site.rest.run(workflow)
     error = run["nodes"][1]["error"]
     assert error["category"] == "DATA_QUALITY"
     assert "#nowhere" in error["message"]
 
 
 @pytest.fixture
-def doomed(tmp_path: Path) -> Iterator[Site]:
+def doomed(tmp_path: Path) -> Iterator[System]:
     """Two workers with the package, one of which will be killed."""
-    with running(tmp_path, 2, **QUICK) as site:
-        site.install("crawlerx_playwright", "2025.10.0")
+    with running(tmp_path, 2) as site:
+        site.rest.install("crawlerx_playwright", "2025.10.0")
         yield site
 
 
-def _lose_the_owner(site: Site, pages: Pages, policy: str) -> tuple[str, str]:
+def _lose_the_owner(site: System, pages: Pages, policy: str) -> tuple[str, str]:
     """Kill the worker that has the session while the run waits at the gate; the run, and who was killed."""
-    run_id = site.submit(gated(pages, policy))
+    run_id = site.rest.submit(gated(pages, policy))
     until(lambda: "/gate" in pages.paths(), "the run waits at the gate")
-    owner = site.nodes(run_id)["Open Base Page"]["workerId"]
-    assert _chromiums(site.folder), "a browser runs"
-    name = site.name_of(owner)
-    site.kill_worker(name)
+    owner = site.rest.nodes(run_id)["Open Base Page"]["workerId"]
+    assert _chromiums(site), "a browser runs"
+    name = site.rest.worker(owner)["name"]
+    site.workers[name].kill()
     return run_id, name
 
 
 def test_when_the_owner_is_killed_between_the_nodes_the_run_fails_by_name(
-    doomed: Site, pages: Pages
+    doomed: System, pages: Pages
 ) -> None:
     run_id, _ = _lose_the_owner(doomed, pages, "fail")
     killed = time.monotonic()
     pages.gate.set()
-    run = doomed.finished(run_id)
+    run = doomed.rest.finished(run_id)
     took = time.monotonic() - killed
     assert run["status"] == "failed"
     assert run["error"]["code"] == "E.RESOURCE.LOST"
-    assert "did not come back" in doomed.story(run_id, CLICK)
+    assert "did not come back" in doomed.rest.story(run_id, CLICK)
     print(f"lost by name {took:.1f} s after the kill; the grace is {GRACE_S} s")
     # The guard of a host ends everything below it, a browser with its dozen processes included.
-    until(lambda: not _chromiums(doomed.folder), "its browser is gone", 20)
+    until(lambda: not _chromiums(doomed), "its browser is gone", 20)
 
 
 def test_with_rebuild_the_maker_runs_again_elsewhere_and_the_run_succeeds(
-    doomed: Site, pages: Pages
+    doomed: System, pages: Pages
 ) -> None:
     run_id, name = _lose_the_owner(doomed, pages, "rebuild")
     pages.gate.set()
-    run = doomed.finished(run_id)
+    run = doomed.rest.finished(run_id)
     assert run["status"] == "succeeded", run
     opened, clicked = run["nodes"][0], run["nodes"][1]
     assert opened["attempt"] == 2
     assert opened["workerId"] == clicked["workerId"]
-    assert doomed.name_of(opened["workerId"]) != name
+    assert doomed.rest.worker(opened["workerId"])["name"] != name
     for node_id in (OPEN, CLICK):
-        assert "it is made again by 2 nodes" in doomed.story(run_id, node_id)
+        assert "it is made again by 2 nodes" in doomed.rest.story(run_id, node_id)
 
 
-def _chromiums(folder: Path) -> list[int]:
-    """Processes whose environment names the folder, which only this site's have."""
-    found = []
-    for process in Path("/proc").iterdir():
-        if process.name.isdigit():
-            try:
-                is_browser = b"chrom" in (process / "comm").read_bytes()
-                is_ours = str(folder).encode() in (process / "environ").read_bytes()
-            except OSError:
-                continue
-            if is_browser and is_ours:
-                found.append(int(process.name))
-    return found
+def _chromiums(site: System) -> list[str]:
+    return [command for command in site.family().values() if "chrom" in command]

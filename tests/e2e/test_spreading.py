@@ -8,7 +8,8 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from tests.platform.site import QUICK, running, until
+from tests.processes.system import running
+from tests.processes.waiting import until
 
 TASKS = 12
 
@@ -69,12 +70,12 @@ def workflow(gate: Path) -> dict[str, Any]:
 def test_tasks_that_wait_for_a_slot_bring_their_package_to_idle_workers(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     slots = {"ASTRA_WORKER_CONCURRENCY_MAX_PARALLEL": "2"}
-    with running(tmp_path / "site", 3, **QUICK, **slots) as site:
-        site.publish(write_package(tmp_path / "gated"))
-        run_id = site.submit(workflow(gate))
+    with running(tmp_path / "site", 3, environ=slots) as site:
+        site.rest.publish(write_package(tmp_path / "gated"))
+        run_id = site.rest.submit(workflow(gate))
 
         def used() -> set[str]:
-            nodes = site.nodes(run_id).values()
+            nodes = site.rest.nodes(run_id).values()
             return {node["workerId"] for node in nodes if node["status"] == "running"}
 
         try:
@@ -82,6 +83,6 @@ def test_tasks_that_wait_for_a_slot_bring_their_package_to_idle_workers(tmp_path
             until(lambda: len(used()) == 3, "tasks on all three workers")
         finally:
             gate.touch()
-        run = site.finished(run_id)
+        run = site.rest.finished(run_id)
     assert run["status"] == "succeeded", run
     assert len({node["result"]["worker"] for node in run["nodes"]}) == 3

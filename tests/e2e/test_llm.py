@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from tests.platform.model_server import ModelServer, serving_model
-from tests.platform.site import QUICK, Site, running
+from tests.e2e.model_server import ModelServer, serving_model
+from tests.processes.system import System, running
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with running(tmp_path_factory.mktemp("llm"), 1, **QUICK) as site:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    with running(tmp_path_factory.mktemp("llm"), 1) as site:
         yield site
 
 
@@ -32,10 +32,12 @@ def chat(model: ModelServer, **parameters: Any) -> dict[str, Any]:
     return {"id": str(uuid.uuid4()), "nodes": [node], "edges": []}
 
 
-def events(site: Site, run_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def events(site: System, run_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The events of a run while they happen."""
     kind = ""
-    with site.http.stream("GET", "/api/v1/events", params={"runId": run_id}, timeout=90) as answer:
+    with site.rest.http.stream(
+        "GET", "/api/v1/events", params={"runId": run_id}, timeout=90
+    ) as answer:
         for line in answer.iter_lines():
             if line.startswith("event:"):
                 kind = line.removeprefix("event:").strip()
@@ -43,9 +45,11 @@ def events(site: Site, run_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield kind, json.loads(line.removeprefix("data:"))["data"]
 
 
-def test_each_token_is_seen_before_the_next_one_is_made(site: Site, model: ModelServer) -> None:
+def test_each_token_is_seen_before_the_next_one_is_made(site: System, model: ModelServer) -> None:
     seen: list[str] = []
-    for kind, body in events(site, site.submit(chat(model, system="Be brief", temperature=0.5))):
+    for kind, body in events(
+        site, site.rest.submit(chat(model, system="Be brief", temperature=0.5))
+    ):
         if kind == "node.result.delta" and body["channel"] == "llm":
             seen.append(body["text"])
             # The server makes no further token before this one has come all the way to us.
@@ -60,9 +64,9 @@ def test_each_token_is_seen_before_the_next_one_is_made(site: Site, model: Model
     assert (asked["temperature"], asked["stream"]) == (0.5, True)
 
 
-def test_the_key_travels_in_the_header_and_nowhere_else(site: Site, model: ModelServer) -> None:
+def test_the_key_travels_in_the_header_and_nowhere_else(site: System, model: ModelServer) -> None:
     model.open()
-    run = site.finished(site.submit(chat(model, apiKey="sk-of-a-test")))
+    run = site.rest.run(chat(model, apiKey="sk-of-a-test"))
     assert run["status"] == "succeeded"
     assert model.keys == ["Bearer sk-of-a-test"]
     assert "sk-of-a-test" not in json.dumps(model.asked)
@@ -78,41 +82,41 @@ def test_the_key_travels_in_the_header_and_nowhere_else(site: Site, model: Model
     ],
 )
 def test_a_refusal_has_the_category_that_decides_about_another_try(
-    site: Site, model: ModelServer, status: int, category: str
+    site: System, model: ModelServer, status: int, category: str
 ) -> None:
     model.status = status
-    run = site.finished(site.submit(chat(model)))
+    run = site.rest.run(chat(model))
     error = run["nodes"][0]["error"]
     assert error["category"] == category
     assert "the server said no" in error["message"]
 
 
 def test_a_stream_that_is_cut_is_no_answer_and_is_tried_again(
-    site: Site, model: ModelServer
+    site: System, model: ModelServer
 ) -> None:
     model.cut_after = 2
     model.open()
     workflow = chat(model)
     workflow["nodes"][0]["retry"] = {"maxAttempts": 2, "backoff": {"initialSeconds": 0.1}}
-    run = site.finished(site.submit(workflow))
+    run = site.rest.run(workflow)
     assert run["status"] == "failed"
     assert run["nodes"][0]["failures"] == 1
     assert len(model.asked) == 2
     assert run["nodes"][0]["error"]["category"] == "INFRASTRUCTURE"
 
 
-def test_a_cancelled_chat_lets_go_of_the_server(site: Site, model: ModelServer) -> None:
-    run_id = site.submit(chat(model))
+def test_a_cancelled_chat_lets_go_of_the_server(site: System, model: ModelServer) -> None:
+    run_id = site.rest.submit(chat(model))
     for kind, body in events(site, run_id):
         if kind == "node.result.delta":
-            site.http.post(f"/api/v1/runs/{run_id}/cancel")
+            site.rest.http.post(f"/api/v1/runs/{run_id}/cancel")
         if kind == "run.status" and body["status"] == "cancelled":
             break
-    assert site.finished(run_id)["status"] == "cancelled"
+    assert site.rest.finished(run_id)["status"] == "cancelled"
 
 
-def test_nothing_to_ask_is_said_before_anything_is_sent(site: Site, model: ModelServer) -> None:
-    run = site.finished(site.submit(chat(model, prompt=None)))
+def test_nothing_to_ask_is_said_before_anything_is_sent(site: System, model: ModelServer) -> None:
+    run = site.rest.run(chat(model, prompt=None))
     assert "nothing to ask" in run["nodes"][0]["error"]["message"]
     assert model.asked == []
 
@@ -122,7 +126,7 @@ def test_a_package_of_the_installation_runs_where_signatures_are_required(
 ) -> None:
     policy = {"ASTRA_SCHEDULER_PACKAGE_POLICY": "require", "ASTRA_WORKER_PACKAGE_POLICY": "require"}
     model.open()
-    with running(tmp_path, 1, **QUICK, **policy) as site:
-        run = site.finished(site.submit(chat(model)))
+    with running(tmp_path, 1, **policy) as site:
+        run = site.rest.run(chat(model))
     assert run["status"] == "succeeded", run
     assert run["nodes"][0]["result"]["text"] == "Hello, world!"

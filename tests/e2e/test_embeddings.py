@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from tests.platform.site import QUICK, Site, running
+from tests.processes.system import System, running
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with running(tmp_path_factory.mktemp("models"), 2, **QUICK) as site:
-        site.install(
-            "embeddings", site.get("packages/embeddings")["active"]
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    with running(tmp_path_factory.mktemp("models"), 2) as site:
+        site.rest.install(
+            "embeddings", site.rest.get("packages/embeddings")["active"]
         )  # it came with the installation
         yield site
 
@@ -45,7 +45,7 @@ def workflow(nodes: list[dict[str, Any]], *edges: tuple[int, int]) -> dict[str, 
     }
 
 
-def test_texts_that_mean_the_same_are_near_and_others_are_not(site: Site) -> None:
+def test_texts_that_mean_the_same_are_near_and_others_are_not(site: System) -> None:
     rank = node(
         "similarity",
         text="How do I reset my password?",
@@ -55,7 +55,7 @@ def test_texts_that_mean_the_same_are_near_and_others_are_not(site: Site) -> Non
             "The weather in Rome is sunny.",
         ],
     )
-    run = site.finished(site.submit(workflow([rank])))
+    run = site.rest.run(workflow([rank]))
     assert run["status"] == "succeeded", run
     ranking = run["nodes"][0]["result"]["ranking"]
     assert ranking[0]["text"] == "I forgot my password and cannot log in."
@@ -63,8 +63,8 @@ def test_texts_that_mean_the_same_are_near_and_others_are_not(site: Site) -> Non
     assert all(one["score"] < 0.3 for one in ranking[1:])
 
 
-def test_a_vector_has_384_numbers_and_length_one(site: Site) -> None:
-    run = site.finished(site.submit(workflow([node("embed", texts=["a", "b" * 5000])])))
+def test_a_vector_has_384_numbers_and_length_one(site: System) -> None:
+    run = site.rest.run(workflow([node("embed", texts=["a", "b" * 5000])]))
     result = run["nodes"][0]["result"]
     assert (result["dimension"], result["count"]) == (384, 2)
     for vector in result["vectors"]:
@@ -72,24 +72,24 @@ def test_a_vector_has_384_numbers_and_length_one(site: Site) -> None:
         assert math.isclose(sum(one * one for one in vector), 1.0, abs_tol=1e-4)
 
 
-def test_every_node_that_gets_the_model_comes_to_the_worker_that_loaded_it(site: Site) -> None:
+def test_every_node_that_gets_the_model_comes_to_the_worker_that_loaded_it(site: System) -> None:
     nodes = [node("load"), *(node("embed", texts=f"text {n}") for n in range(6))]
     edges = [(0, number) for number in range(1, 7)]
-    run = site.finished(site.submit(workflow(nodes, *edges)))
+    run = site.rest.run(workflow(nodes, *edges))
     assert run["status"] == "succeeded", run
     assert len({one["workerId"] for one in run["nodes"]}) == 1
     assert all(one["result"]["loadSeconds"] == 0 for one in run["nodes"][1:])
 
 
-def test_a_model_of_a_session_is_used_by_the_next_run(site: Site) -> None:
+def test_a_model_of_a_session_is_used_by_the_next_run(site: System) -> None:
     session = f"test-{uuid.uuid4().hex[:8]}"
-    loading = site.finished(site.submit(workflow([node("load", session=session)])))
+    loading = site.rest.run(workflow([node("load", session=session)]))
     model = loading["nodes"][0]["result"]["model"]
-    reading = site.finished(site.submit(workflow([node("embed", texts="again", model=model)])))
+    reading = site.rest.run(workflow([node("embed", texts="again", model=model)]))
     assert reading["status"] == "succeeded", reading
     assert reading["nodes"][0]["workerId"] == loading["nodes"][0]["workerId"]
 
 
-def test_what_is_no_text_is_refused_by_name(site: Site) -> None:
-    run = site.finished(site.submit(workflow([node("embed", texts=[1, 2])])))
+def test_what_is_no_text_is_refused_by_name(site: System) -> None:
+    run = site.rest.run(workflow([node("embed", texts=[1, 2])]))
     assert "texts must be" in run["nodes"][0]["error"]["message"]

@@ -9,8 +9,9 @@ from typing import Any
 
 import httpx
 
-from tests.platform.pages import serving
-from tests.platform.site import QUICK, Site, running, until
+from tests.e2e.pages import serving
+from tests.processes.system import System, running
+from tests.processes.waiting import until
 
 TEXT = "kept for later\n" * 1000
 
@@ -34,13 +35,13 @@ def workflow(url: str | None = None, **file: Any) -> dict[str, Any]:
 def test_a_file_is_read_where_it_was_made_and_downloaded_by_link_and_by_range(
     tmp_path: Path,
 ) -> None:
-    with running(tmp_path, 2, **QUICK) as site:
-        run = site.finished(site.submit(workflow(text=TEXT)))
+    with running(tmp_path, 2) as site:
+        run = site.rest.run(workflow(text=TEXT))
         made, read = run["nodes"]
         assert made["workerId"] == read["workerId"]
         assert read["result"]["sha256"] == hashlib.sha256(TEXT.encode()).hexdigest()
         [listed] = run["artifacts"]
-        link = site.http.post(f"/api/v1/artifacts/{listed['resourceId']}").json()
+        link = site.rest.http.post(f"/api/v1/artifacts/{listed['resourceId']}").json()
         assert link["sizeBytes"] == len(TEXT)
         # The link alone opens it, for anybody, and for a part of it.
         whole = httpx.get(link["url"])
@@ -54,42 +55,42 @@ def test_a_file_is_read_where_it_was_made_and_downloaded_by_link_and_by_range(
 def test_a_reference_of_an_earlier_run_is_pinned_and_refused_when_it_cannot_be_had(
     tmp_path: Path,
 ) -> None:
-    with running(tmp_path, 2, **QUICK) as site:
-        run = site.finished(site.submit(workflow(text=TEXT)))
+    with running(tmp_path, 2) as site:
+        run = site.rest.run(workflow(text=TEXT))
         file = run["nodes"][0]["result"]["file"]
         owner = run["nodes"][0]["workerId"]
         node = {"id": str(uuid.uuid4()), "type": "core.read_file", "parameters": {"file": file}}
         again = {"id": str(uuid.uuid4()), "nodes": [node], "edges": []}
-        second = site.finished(site.submit(again))
+        second = site.rest.run(again)
         assert second["status"] == "succeeded"
         assert second["nodes"][0]["workerId"] == owner
         elsewhere = {"resourceRef": {**file["resourceRef"], "workerId": "nobody"}}
         node["parameters"] = {"file": [file, elsewhere]}
-        assert site.http.post("/api/v1/runs", json={"workflow": again}).status_code == 409
-        site.kill_worker(site.name_of(owner))
-        until(lambda: len(site.online()) == 1, "the owner is missed", 20)
+        assert site.rest.http.post("/api/v1/runs", json={"workflow": again}).status_code == 409
+        site.workers[site.rest.worker(owner)["name"]].kill()
+        until(lambda: len(site.rest.online()) == 1, "the owner is missed", 20)
         node["parameters"] = {"file": file}
-        refused = site.http.post("/api/v1/runs", json={"workflow": again})
+        refused = site.rest.http.post("/api/v1/runs", json={"workflow": again})
         assert refused.status_code == 503
         assert int(refused.headers["Retry-After"]) > 0
 
 
 def test_a_durable_file_is_read_on_another_worker_when_its_own_is_killed(tmp_path: Path) -> None:
-    with serving() as pages, running(tmp_path, 2, **QUICK) as site:
-        run_id = site.submit(workflow(pages.url, text=TEXT, durable=True))
+    with serving() as pages, running(tmp_path, 2) as site:
+        run_id = site.rest.submit(workflow(pages.url, text=TEXT, durable=True))
         until(lambda: "/gate" in pages.paths(), "the run waits at the gate")
-        made = site.nodes(run_id)["make"]
+        made = site.rest.nodes(run_id)["make"]
         resource_id = made["artifacts"][0]["resourceId"]
         until(lambda: _has_copy(site, resource_id), "the copy is made", 20)
-        name = site.name_of(made["workerId"])
-        site.kill_worker(name)
+        name = site.rest.worker(made["workerId"])["name"]
+        site.workers[name].kill()
         pages.gate.set()
-        run = site.finished(run_id)
+        run = site.rest.finished(run_id)
         assert run["status"] == "succeeded", run
         read = next(node for node in run["nodes"] if node["label"] == "read")
-        assert site.name_of(read["workerId"]) != name
+        assert site.rest.worker(read["workerId"])["name"] != name
         assert read["result"]["sha256"] == hashlib.sha256(TEXT.encode()).hexdigest()
 
 
-def _has_copy(site: Site, resource_id: str) -> bool:
-    return bool(site.get(f"resources/{resource_id}")["hasCopy"])
+def _has_copy(site: System, resource_id: str) -> bool:
+    return bool(site.rest.get(f"resources/{resource_id}")["hasCopy"])
