@@ -9,8 +9,6 @@ from typing import Any
 from astraflow_sdk.current import current
 from astraflow_sdk.handles import ResourceHandle
 
-__all__ = ["fresh_path", "store_bytes", "store_file"]
-
 DEFAULT_MIME = "application/octet-stream"
 
 

@@ -17,8 +17,6 @@ from astraflow_sdk.errors import Cancelled, ConfigurationError
 from astraflow_sdk.handles import ResourceHandle
 from astraflow_sdk.resources import ResourceRegistry
 
-__all__ = ["Context", "Port"]
-
 CHUNK_CHARS = 16 * 1024
 """A longer piece of output is cut into several, so that none fills a frame."""
 CHUNK_BYTES = 48 * 1024

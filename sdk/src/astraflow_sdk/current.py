@@ -10,8 +10,6 @@ from astraflow_sdk.errors import ConfigurationError
 if TYPE_CHECKING:
     from astraflow_sdk.context import Context
 
-__all__ = ["CURRENT", "current"]
-
 CURRENT: contextvars.ContextVar[Context | None] = contextvars.ContextVar("attempt", default=None)
 """Tasks that a handler starts and `asyncio.to_thread` inherit it, bare threads do not."""
 

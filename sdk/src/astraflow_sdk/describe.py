@@ -21,8 +21,6 @@ from astraflow_sdk.nodes import NodeInfo, info_of
 from astraflow_sdk.palette import label_of, ui_of
 from astraflow_sdk.signatures import DescribeError, read_signature
 
-__all__ = ["DescribeError", "describe_function", "describe_package", "main"]
-
 SCHEMA_VERSION = "1.0.0"
 RUNTIME = "python"
 _KEYED = {

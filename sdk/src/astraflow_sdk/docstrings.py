@@ -10,8 +10,6 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-__all__ = ["ParsedDocstring", "read_docstring"]
-
 _SECTIONS = {
     "args": "parameters",
     "arguments": "parameters",

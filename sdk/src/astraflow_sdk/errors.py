@@ -9,16 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = [
-    "CallFailed",
-    "Cancelled",
-    "ConfigurationError",
-    "DataQualityError",
-    "InfrastructureError",
-    "NodeError",
-    "UserCodeError",
-]
-
 
 class NodeError(Exception):
     """The base class of errors with a category."""

@@ -15,8 +15,6 @@ from typing import NamedTuple
 from astraflow_sdk.errors import InfrastructureError
 from astraflow_sdk.handles import invalid
 
-__all__ = ["UNFINISHED", "FileStore", "StoredContent", "new_token", "safe_name"]
-
 PIECE_BYTES = 1024 * 1024
 UNFINISHED = "unfinished"
 """Below `data_dir`: files that are still being written."""

@@ -11,8 +11,6 @@ from typing import Any
 
 from astraflow_sdk.errors import NodeError
 
-__all__ = ["UTC", "ResourceError", "ResourceHandle", "denied", "from_ms", "invalid", "iso", "to_ms"]
-
 UTC = timezone.utc  # noqa: UP017  (`datetime.UTC` came with 3.11)
 
 

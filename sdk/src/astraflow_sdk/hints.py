@@ -15,8 +15,6 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["NO_DEFAULT", "HintError", "default_of", "is_object", "schema_of", "split_annotated"]
-
 MULTILINE = "multiline"
 """`Annotated[str, "multiline"]`: a text of several lines. Any other text in an `Annotated` is a description."""
 NO_DEFAULT = object()

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-__all__ = ["NodeInfo", "info_of", "node"]
-
 _ATTRIBUTE = "__astraflow_node__"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 Refinements = Mapping[str, Mapping[str, Any]]

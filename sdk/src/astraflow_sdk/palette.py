@@ -9,8 +9,6 @@ from typing import Any
 from astraflow_sdk.nodes import NodeInfo
 from astraflow_sdk.signatures import Signature
 
-__all__ = ["label_of", "ui_of"]
-
 LONG_CHARS = 60
 """A default that is longer, or has several lines, gets a field of several lines."""
 

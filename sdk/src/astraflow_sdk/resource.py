@@ -10,8 +10,6 @@ from typing import Any
 from astraflow_sdk.current import current
 from astraflow_sdk.handles import ResourceHandle, invalid
 
-__all__ = ["keep", "lease"]
-
 
 def keep(
     value: Any,

@@ -19,8 +19,6 @@ from typing import Any
 from astraflow_sdk.file_store import FileStore, StoredContent, new_token, safe_name
 from astraflow_sdk.handles import UTC, ResourceError, ResourceHandle, denied, invalid, to_ms
 
-__all__ = ["Defaults", "LocalRegistry", "ResourceRegistry"]
-
 MAX_TTL_S = 366 * 86_400
 ID_CHARS = 256
 INLINE_BYTES = 1024 * 1024

@@ -23,8 +23,6 @@ from astraflow_sdk.hints import (
 from astraflow_sdk.host.handlers import is_context
 from astraflow_sdk.nodes import NodeInfo
 
-__all__ = ["DescribeError", "Signature", "read_signature"]
-
 _SINGLE = "result"
 """The one result of a function that returns no object."""
 _RESERVED = {"trigger": "parameter", "done": "result", "error": "result"}

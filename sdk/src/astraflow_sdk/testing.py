@@ -18,9 +18,6 @@ import pytest
 from astraflow_sdk.host.handlers import use_folder
 from astraflow_sdk.trial import Outcome, Trial
 
-__all__ = ["Outcome", "RunNode", "run_node"]
-
-
 RunNode = Callable[..., Outcome]
 """The type of the fixture, for hints in tests. What it takes: `astraflow_sdk.trial.Trial.run`."""
 

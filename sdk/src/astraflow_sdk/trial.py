@@ -25,8 +25,6 @@ from astraflow_sdk.host.outcome import encode_value
 from astraflow_sdk.nodes import info_of
 from astraflow_sdk.resources import Defaults, LocalRegistry, Registration
 
-__all__ = ["Outcome", "Trial"]
-
 RESULT_BYTES = 2 * 1024 * 1024
 """What a worker takes as a result if nothing else is configured."""
 RUN_ID = "run"

@@ -18,8 +18,6 @@ from typing import Any
 from astraflow_sdk.errors import DataQualityError
 from astraflow_sdk.hints import UNIONS, as_json, split_annotated
 
-__all__ = ["plain_value", "reader_of", "readers_of"]
-
 Reader = Callable[[Any], Any]
 """Makes of a JSON value what the hint says. Raises ValueError or TypeError if that cannot be."""
 

@@ -20,17 +20,6 @@ from astraflow.core import errors
 from astraflow.core.contract.events import Event
 from astraflow.core.contract.workers import Worker
 
-__all__ = [
-    "InstallOutcome",
-    "PackageEvents",
-    "listening",
-    "online_workers",
-    "order",
-    "refuse_without_workers",
-    "state_of",
-    "wait_for",
-]
-
 InstallCommand = Literal["pkg.install", "pkg.uninstall"]
 
 POLL_S: Final = 0.1

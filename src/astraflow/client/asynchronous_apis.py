@@ -17,15 +17,6 @@ from astraflow.client.requests import ApiRequest, Pages
 if TYPE_CHECKING:
     from astraflow.client.asynchronous import AsyncClient
 
-__all__ = [
-    "AsyncCatalogApi",
-    "AsyncPackageApi",
-    "AsyncResourceApi",
-    "AsyncRunApi",
-    "AsyncWorkerApi",
-    "AsyncWorkflowApi",
-]
-
 P = ParamSpec("P")
 Item = TypeVar("Item")
 Response = TypeVar("Response")

@@ -43,8 +43,6 @@ from astraflow.core.contract.events import Event
 from astraflow.core.contract.runs import Run
 from astraflow.core.contract.system import Me
 
-__all__ = ["Client", "RunHandle"]
-
 Response = TypeVar("Response")
 
 

@@ -13,15 +13,6 @@ from astraflow.client.requests import ApiRequest, Pages
 if TYPE_CHECKING:
     from astraflow.client.blocking import Client
 
-__all__ = [
-    "CatalogApi",
-    "PackageApi",
-    "ResourceApi",
-    "RunApi",
-    "WorkerApi",
-    "WorkflowApi",
-]
-
 P = ParamSpec("P")
 Item = TypeVar("Item")
 Response = TypeVar("Response")

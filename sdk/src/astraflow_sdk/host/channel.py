@@ -14,8 +14,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["FRAME_BYTES", "Channel", "encode_json"]
-
 FRAME_BYTES = 8 * 1024 * 1024
 """The largest frame, either way: a result of four MiB with all that comes with it."""
 READ_BYTES = 256 * 1024

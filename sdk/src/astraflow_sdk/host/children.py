@@ -20,8 +20,6 @@ from typing import Any
 from astraflow_sdk.context import Context
 from astraflow_sdk.current import CURRENT
 
-__all__ = ["end_children", "watch_children"]
-
 MAX_NOTED = 1_000
 """Processes of an attempt that are noted before those that have ended are dropped; far fewer may live at once."""
 ROUNDS = 100

@@ -24,8 +24,6 @@ from typing import NoReturn
 
 from astraflow_sdk.host.settings import HostSettings
 
-__all__ = ["EXIT_FENCED", "fork_host", "set_limits"]
-
 EXIT_FENCED = 75
 """The guard's exit code when the fence passed."""
 TIMER_DELAY_S = 0.25

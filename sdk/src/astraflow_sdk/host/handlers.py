@@ -23,15 +23,6 @@ from astraflow_sdk.context import Context
 from astraflow_sdk.errors import ConfigurationError
 from astraflow_sdk.nodes import info_of
 
-__all__ = [
-    "Handler",
-    "is_context",
-    "load_handlers",
-    "marked_functions",
-    "read_manifest",
-    "use_folder",
-]
-
 _ADAPTER_METHODS = ("async_run", "run")
 _CONTEXT_NAMES = frozenset({"ctx", "context"})
 _CODE_FOLDER = "adapters"
@@ -51,17 +42,6 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 
 class Handler:
     """A function that runs a node type."""
-
-    __slots__ = (
-        "_context_name",
-        "_names",
-        "_needed",
-        "_readers",
-        "_takes_all",
-        "function",
-        "is_async",
-        "is_inline",
-    )
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function

@@ -12,8 +12,6 @@ from typing import Any
 
 from astraflow_sdk.host.threads import Threads
 
-__all__ = ["Objects"]
-
 ERROR_CHARS = 4096
 
 

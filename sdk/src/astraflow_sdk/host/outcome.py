@@ -13,8 +13,6 @@ from astraflow_sdk.errors import Cancelled, NodeError
 from astraflow_sdk.handles import ResourceHandle
 from astraflow_sdk.host.channel import encode_json
 
-__all__ = ["encode_failure", "encode_value", "failure_of"]
-
 MESSAGE_CHARS = 8 * 1024
 STACK_CHARS = 64 * 1024 - 64
 """The wire takes 64 Ki characters; the room is for the mark of the cut."""

@@ -13,8 +13,6 @@ from typing import TextIO
 from astraflow_sdk.context import Context
 from astraflow_sdk.current import CURRENT
 
-__all__ = ["AttemptOutput", "finish_lines"]
-
 LINE_CHARS = 8 * 1024
 """A longer line is told in pieces."""
 

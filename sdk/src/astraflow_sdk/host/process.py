@@ -31,8 +31,6 @@ from astraflow_sdk.host.settings import HostSettings
 from astraflow_sdk.host.threads import Threads
 from astraflow_sdk.resources import Defaults
 
-__all__ = ["run_host"]
-
 EXIT_BROKEN = 3
 """The package could not be loaded; a `broken` frame has said why."""
 CANCEL_POLL_S = 0.2

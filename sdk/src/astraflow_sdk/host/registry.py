@@ -12,8 +12,6 @@ from astraflow_sdk.host.channel import encode_json
 from astraflow_sdk.host.objects import Objects
 from astraflow_sdk.resources import Defaults, Registration, ResourceRegistry
 
-__all__ = ["FrameSender", "HostRegistry"]
-
 TOLD_CHARS = 64 * 1024
 """Of one frame: the worker takes 16 KiB of metadata. What is far beyond is not sent to be refused."""
 REASON_CHARS = 1024

@@ -10,8 +10,6 @@ import queue
 import threading
 from collections.abc import Callable
 
-__all__ = ["Threads"]
-
 
 class Threads:
     """Runs calls in threads. A call must not raise."""
