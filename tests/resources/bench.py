@@ -51,6 +51,13 @@ class FakeHolder:
         self.kept.discard(token)
 
 
+def take_in(
+    registry: LocalResourceRegistry, resource_id: str, path: Path, **how: Any
+) -> LocalResource:
+    """Register a file that is in the folder of the tests."""
+    return registry.adopt(resource_id, registry.files.take(path), **how)
+
+
 class Bench:
     """One worker's registry, and what it has told."""
 
@@ -86,21 +93,12 @@ class Bench:
     ) -> LocalResource:
         path = self.source / f"file-{self._token()}"
         path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return self.registry.register_file(
-            resource_id,
-            path,
-            terms.pop("scope", None),
-            terms.pop("metadata", None),
-            maker=by or maker(),
-            terms=Terms(**terms),
-        )
+        return take_in(self.registry, resource_id, path, maker=by or maker(), terms=Terms(**terms))
 
     def object(self, resource_id: str, by: Maker | None = None, **terms: Any) -> LocalResource:
         return self.registry.register(
-            terms.pop("scope", None),
             resource_id,
             "model",
-            terms.pop("metadata", None),
             token=self._token(),
             holder=self.host,
             maker=by or maker(),

@@ -14,7 +14,7 @@ import pytest
 
 from astraflow.core.protocol import business
 from astraflow.worker.resources.copies import CopyFetcher
-from tests.resources.bench import WORKER, Bench
+from tests.resources.bench import WORKER, Bench, take_in
 
 CONTENT = b"the bytes of a copy" * 1000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -164,7 +164,7 @@ async def test_what_is_here_already_is_not_fetched(tmp_path: Path) -> None:
     async with fetching(tmp_path) as (scene, source):
         path = scene.bench.source / "made"
         path.write_bytes(CONTENT)
-        scene.bench.registry.register_file("r1", path)
+        take_in(scene.bench.registry, "r1", path)
         scene.fetcher.start(dispatch(copy()), 7.0)
         assert scene.calls == [("start", "run1.1", 7.0)]
         assert not source.asked.is_set()

@@ -16,6 +16,7 @@ from astraflow.core.protocol import business
 from astraflow.worker.hosts import HostSpec
 from astraflow.worker.resources import ResourceLimits
 from tests.hosts.stage import Stage, error_of, staged, value_of
+from tests.resources.bench import take_in
 
 KEEPING = HostSpec("keeping", "1.0.0", Path(sys.executable), Path(__file__).parent / "keeping")
 ALONE = msgspec.structs.replace(KEEPING, isolation="attempt")
@@ -313,7 +314,7 @@ class TestAdapters:
             (tmp_path / "data").mkdir(exist_ok=True)
             video = tmp_path / "data" / "frame"
             video.write_text("frames")
-            kept = stage.registry.register_file("run123/sessionA/frame001", video)
+            kept = take_in(stage.registry, "run123/sessionA/frame001", video)
             kept.listed = True
             ref = business.RequiredResource("run123/sessionA/frame001", "w-1", "file")
             result = await stage.outcome_of("keeping.video", resource_refs=(ref,))

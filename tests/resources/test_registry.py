@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from astraflow.core import errors
 from astraflow.worker.resources import Lessee, Terms
 from astraflow.worker.resources.files import StoredFile
-from tests.resources.bench import Bench, FakeHolder, code_of, lessee, maker
+from tests.resources.bench import Bench, FakeHolder, code_of, lessee, maker, take_in
 
 BAD_IDS = ["", "/etc/passwd", "a/../b", "..", "a//b", "a/./b", "a\0b", "a\nb", "a" * 4096]
 
@@ -92,9 +93,7 @@ class TestRegistering:
             bench.source / "none",
             bench.source,
         ):
-            assert refusal(partial(bench.registry.register_file, "a", path)) == (
-                "E.RESOURCE.INVALID"
-            )
+            assert refusal(partial(take_in, bench.registry, "a", path)) == "E.RESOURCE.INVALID"
         assert outside.read_text() == "secret"
 
     def test_a_file_that_changes_after_its_digest_is_refused(self, bench: Bench) -> None:
@@ -158,9 +157,8 @@ class TestRegistering:
     def test_a_type_that_is_none_is_refused(self, bench: Bench, type_name: str) -> None:
         path = bench.source / "f"
         path.write_text("x")
-        call = lambda: bench.registry.register_file("a", path, type=type_name)  # noqa: E731
+        call = partial(take_in, bench.registry, "a", path, type=type_name)
         assert refusal(call) == "E.RESOURCE.INVALID"
-        assert path.exists()
 
     @pytest.mark.parametrize(
         "terms",
@@ -530,13 +528,10 @@ class TestRestart:
 
 def test_an_artifact_is_a_reference_without_paths(bench: Bench) -> None:
     bench.file("a", b"abc", metadata={"mime": "text/plain"})
-    told = bench.registry.to_artifact_descriptor("a")
-    assert (told["resource_id"], told["worker_id"], told["type"]) == ("a", "w-1", "file")
-    assert (told["inline"], told["size_bytes"]) == (False, 3)
-    assert "path" not in told["metadata"]
-    assert refusal(lambda: bench.registry.to_artifact_descriptor("a", inline=True)) == (
-        "E.RESOURCE.INVALID"
-    )
+    told = bench.registry.get("a", None).artifact()
+    assert (told.resource_id, told.worker_id, told.type) == ("a", "w-1", "file")
+    assert (told.inline, told.size_bytes) == (False, 3)
+    assert "path" not in msgspec.json.decode(told.metadata)
 
 
 def test_the_numbers_of_a_heartbeat_are_what_is_there(bench: Bench) -> None:
@@ -604,7 +599,7 @@ def _step(bench: Bench, action: str, name: str, who: Lessee) -> None:
 def test_what_is_said_of_a_file_is_kept_with_it(bench: Bench) -> None:
     path = bench.source / "a.txt"
     path.write_text("x")
-    made = bench.registry.register_file("a", path, terms=Terms(ttl_s=5))
+    made = take_in(bench.registry, "a", path, terms=Terms(ttl_s=5))
     assert made.expires_at - made.created_at == 5000
     assert made.metadata["name"] == "a.txt"
 
@@ -613,7 +608,7 @@ def test_what_went_just_before_a_crash_is_told_again_at_the_next_start(tmp_path:
     bench = Bench(tmp_path)
     path = bench.source / "made"
     path.write_bytes(b"x")
-    bench.registry.register_file("r1", path, maker=maker())
+    take_in(bench.registry, "r1", path, maker=maker())
     bench.registry.release_attempt(lessee())
     bench.registry.evict("r1", "closed")
     bench.events.clear()

@@ -18,8 +18,8 @@ from astraflow.core import errors
 from astraflow.core.protocol import business
 from astraflow.core.protocol.wire import Wire
 from astraflow.worker.addresses import Schedulers, absolute_url, http_origin
-from astraflow.worker.resources import LocalResource, ResourceService
-from tests.resources.bench import Clock, FakeHolder, lessee, maker
+from astraflow.worker.resources import LocalResource, ResourceService, Terms
+from tests.resources.bench import Clock, FakeHolder, lessee, maker, take_in
 from tests.resources.receiver import Receiver
 
 WAIT_S = 30.0
@@ -55,7 +55,8 @@ class Running:
         (self.folder / "data").mkdir(exist_ok=True)
         path = self.folder / "data" / "made"
         path.write_bytes(content)
-        made = self.registry.register_file(resource_id, path, None, metadata, maker=maker())
+        terms = Terms(metadata=metadata)
+        made = take_in(self.registry, resource_id, path, maker=maker(), terms=terms)
         self.registry.release_attempt(lessee())
         return made
 
@@ -113,7 +114,7 @@ class TestAsked:
     ) -> None:
         async with running(tmp_path) as found:
             found.file("run-1/a")
-            found.registry.register(None, "run-1/m", "model", token=TOKEN, holder=FakeHolder())
+            found.registry.register("run-1/m", "model", token=TOKEN, holder=FakeHolder())
         async with running(tmp_path) as again:
             states = {key: event.state for key, event in again.told.items()}
             assert states == {"run-1/a": "ready", "run-1/m": "evicted"}
@@ -180,7 +181,7 @@ class TestExports:
         async with Receiver() as receiver:
             url = f"ws://127.0.0.1:{receiver.port}/ws/worker"
             async with running(tmp_path, url) as found:
-                found.registry.register(None, "run-1/m", "model", token=TOKEN, holder=FakeHolder())
+                found.registry.register("run-1/m", "model", token=TOKEN, holder=FakeHolder())
                 found.service.on_export(business.ResourceExport("run-1/m", "/upload/1"))
                 await found.until(lambda: found.told["run-1/m"].state == "touched")
                 assert receiver.received == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter, deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from astraflow.cli.output import plain
@@ -29,33 +30,20 @@ def dropped_line(label: str, count: int) -> str:
     return f"{label} | {count} chunks of output were dropped: output limit exceeded"
 
 
+@dataclass(eq=False, slots=True)
 class NodeLine:
     """The state of one node."""
 
-    __slots__ = (
-        "attempt",
-        "error",
-        "label",
-        "message",
-        "node_id",
-        "number",
-        "progress",
-        "status",
-        "tail",
-        "worker",
-    )
-
-    def __init__(self, node_id: str, label: str, number: int) -> None:
-        self.node_id = node_id
-        self.label = label
-        self.number = number
-        self.status = "pending"
-        self.attempt = 0
-        self.worker = ""
-        self.progress: float | None = None
-        self.message = ""
-        self.error = ""
-        self.tail = ""
+    node_id: str
+    label: str
+    number: int
+    status: str = "pending"
+    attempt: int = 0
+    worker: str = ""
+    progress: float | None = None
+    message: str = ""
+    error: str = ""
+    tail: str = ""
 
 
 class RunProgress:

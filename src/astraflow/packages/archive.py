@@ -13,6 +13,7 @@ import hashlib
 import os
 import zlib
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -23,7 +24,7 @@ from astraflow.core.workflow.decoding import decode_manifest
 from astraflow.core.workflow.limits import MAX_MANIFEST_BYTES
 from astraflow.core.workflow.manifest import Manifest, ManifestBody
 from astraflow.core.workflow.manifest_rules import validate_manifest
-from astraflow.core.workflow.problems import InvalidDocument, Problems
+from astraflow.core.workflow.problems import InvalidDocument, Problems, pointer_token
 from astraflow.packages.entries import ArchiveEntry, Limits, check_rows
 from astraflow.packages.requirements import without_unpinned
 from astraflow.packages.toc import STORED, read_rows, refuse
@@ -133,13 +134,10 @@ def unpack(archive: Archive, into: Path) -> None:
                     out.write(piece)
 
 
-def digest_of(file: BinaryIO) -> str:
+def digest_of(file: BufferedReader) -> str:
     """The sha256 of an open file, from its first byte."""
     file.seek(0)
-    digest = hashlib.sha256()
-    while piece := file.read(_CHUNK_BYTES):
-        digest.update(piece)
-    return digest.hexdigest()
+    return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _inflate(file: BinaryIO, entry: ArchiveEntry) -> Iterator[bytes]:
@@ -208,7 +206,7 @@ def _check_adapters(
         for runtime, settings in node.runtimes.items():
             module, colon, _ = (settings.handler or "").partition(":")
             if colon and not _has_module(module, entries):
-                pointer = f"/nodes/{place}/runtimes/{_escaped(runtime)}/handler"
+                pointer = f"/nodes/{place}/runtimes/{pointer_token(runtime)}/handler"
                 message = f"the handler's module is not in the archive: {module[:80]!r}"
                 problems.add(pointer, errors.PKG_INVALID, message)
 
@@ -220,10 +218,6 @@ def _has_module(module: str, entries: dict[str, ArchiveEntry]) -> bool:
         for folder in CODE_FOLDERS
         for ending in (".py", "/__init__.py")
     )
-
-
-def _escaped(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
 
 
 def _check_files(body: ManifestBody, entries: dict[str, ArchiveEntry], problems: Problems) -> None:

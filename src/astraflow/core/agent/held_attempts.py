@@ -31,22 +31,6 @@ Phase = Literal["running", "stopping", "killing", "done"]
 class HeldAttempt:
     """One attempt that was taken."""
 
-    __slots__ = (
-        "attempt",
-        "calls",
-        "dispatch",
-        "fence_at",
-        "frame_id",
-        "is_queued",
-        "lent_key_by",
-        "phase",
-        "report",
-        "task_id",
-        "timeout_at",
-        "ttl_s",
-        "why",
-    )
-
     def __init__(self, dispatch: Dispatch, fence_at: float, now: float) -> None:
         self.dispatch = dispatch
         self.task_id = dispatch.task_id

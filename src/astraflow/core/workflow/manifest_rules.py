@@ -100,11 +100,11 @@ class _Rules:
     def check_all(self) -> None:
         self._check_identity()
         self._check_python()
-        if self._bounded("/adapters", self._body.adapters, MAX_LIST_ITEMS):
+        if self._problems.check_count("/adapters", self._body.adapters, MAX_LIST_ITEMS):
             for place, adapter in enumerate(self._body.adapters):
                 self._check_adapter(adapter, f"/adapters/{place}")
             self._unique("/adapters", "name", [adapter.name for adapter in self._body.adapters])
-        if self._bounded("/nodes", self._body.nodes, MAX_MANIFEST_NODES):
+        if self._problems.check_count("/nodes", self._body.nodes, MAX_MANIFEST_NODES):
             for place, node in enumerate(self._body.nodes):
                 self._check_node(node, f"/nodes/{place}")
             self._unique("/nodes", "type", [node.type for node in self._body.nodes])
@@ -113,11 +113,6 @@ class _Rules:
 
     def _refuse(self, pointer: str, message: str) -> None:
         self._problems.add(pointer, PKG_INVALID, message)
-
-    def _bounded(self, pointer: str, items: Sequence[object], limit: int) -> bool:
-        if len(items) > limit:
-            self._refuse(pointer, f"there are more than {limit} items: {len(items)}")
-        return len(items) <= limit
 
     def _unique(self, pointer: str, field: str, keys: Sequence[str]) -> None:
         seen: set[str] = set()
@@ -140,7 +135,7 @@ class _Rules:
             message = f"only manifests of schema 1 can be read: {body.schema_version[:80]!r}"
             self._refuse("/schemaVersion", message)
         self._text("/description", body.description, MAX_DESCRIPTION_CHARS)
-        if self._bounded("/permissions", body.permissions, MAX_LIST_ITEMS):
+        if self._problems.check_count("/permissions", body.permissions, MAX_LIST_ITEMS):
             for place, permission in enumerate(body.permissions):
                 self._problems.check_key(f"/permissions/{place}", permission, MAX_KEY_CHARS)
 
@@ -154,7 +149,9 @@ class _Rules:
         ):
             message = f"not a list of version clauses (PEP 440): {requires[:80]!r}"
             self._refuse("/python/requires", message)
-        if self._bounded("/python/dependencies", python.dependencies, MAX_DEPENDENCIES):
+        if self._problems.check_count(
+            "/python/dependencies", python.dependencies, MAX_DEPENDENCIES
+        ):
             for place, dependency in enumerate(python.dependencies):
                 self._check_dependency(dependency, f"/python/dependencies/{place}")
 
@@ -182,7 +179,9 @@ class _Rules:
         if adapter.idempotency is not None and not _WORD.fullmatch(adapter.idempotency):
             message = f"not a word in lower case: {adapter.idempotency[:80]!r}"
             self._refuse(f"{pointer}/idempotency", message)
-        if self._bounded(f"{pointer}/capabilities", adapter.capabilities, MAX_MANIFEST_NODES):
+        if self._problems.check_count(
+            f"{pointer}/capabilities", adapter.capabilities, MAX_MANIFEST_NODES
+        ):
             for place, capability in enumerate(adapter.capabilities):
                 self._check_type(capability, f"{pointer}/capabilities/{place}")
 
@@ -199,7 +198,7 @@ class _Rules:
         self._text(f"{pointer}/label", node.label)
         self._text(f"{pointer}/category", node.category)
         self._text(f"{pointer}/description", node.description, MAX_DESCRIPTION_CHARS)
-        if self._bounded(f"{pointer}/tags", node.tags, MAX_LIST_ITEMS):
+        if self._problems.check_count(f"{pointer}/tags", node.tags, MAX_LIST_ITEMS):
             for place, tag in enumerate(node.tags):
                 self._problems.check_key(f"{pointer}/tags/{place}", tag, MAX_LABEL_CHARS)
         offered = {adapter.runtime for adapter in self._body.adapters}
@@ -217,12 +216,12 @@ class _Rules:
                 ("install", body.hooks.install),
                 ("uninstall", body.hooks.uninstall),
             ):
-                if self._bounded(f"/hooks/{name}", scripts, MAX_HOOKS):
+                if self._problems.check_count(f"/hooks/{name}", scripts, MAX_HOOKS):
                     for place, script in enumerate(scripts):
                         self._check_inside(script, f"/hooks/{name}/{place}")
         files = body.resource_files()
         base = "/resources" if isinstance(body.resources, list) else "/resources/files"
-        if self._bounded(base, files, MAX_LIST_ITEMS):
+        if self._problems.check_count(base, files, MAX_LIST_ITEMS):
             for place, file in enumerate(files):
                 self._check_inside(file.path, f"{base}/{place}/path")
                 self._check_digest(file.sha256, f"{base}/{place}/sha256")

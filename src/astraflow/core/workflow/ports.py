@@ -20,7 +20,6 @@ from astraflow.core.errors import (
     WORKFLOW_BAD_PATH,
     WORKFLOW_DUPLICATE_ID,
     WORKFLOW_INVALID,
-    WORKFLOW_LIMIT,
 )
 from astraflow.core.workflow.bindings import BadPath, Path, compile_path
 from astraflow.core.workflow.limits import MAX_KEY_CHARS, MAX_LABEL_CHARS, MAX_LIST_ITEMS, MAX_PORTS
@@ -96,9 +95,7 @@ class PortCompiler:
 
     def _side(self, ports: list[PortDefinition], side: Side, pointer: str) -> dict[str, PortSpec]:
         specs: dict[str, PortSpec] = {}
-        if len(ports) > MAX_PORTS:
-            message = f"there are more than {MAX_PORTS} ports: {len(ports)}"
-            self._problems.add(f"{pointer}/{side}", WORKFLOW_LIMIT, message)
+        if not self._problems.check_count(f"{pointer}/{side}", ports, MAX_PORTS, "ports"):
             return specs
         sound = self._sound[side]
         for place, port in enumerate(ports):
@@ -146,9 +143,7 @@ class PortCompiler:
         return path[1:]
 
     def _widgets(self, widgets: list[Widget], pointer: str) -> None:
-        if len(widgets) > MAX_LIST_ITEMS:
-            message = f"there are more than {MAX_LIST_ITEMS} widgets: {len(widgets)}"
-            self._problems.add(pointer, WORKFLOW_LIMIT, message)
+        if not self._problems.check_count(pointer, widgets, MAX_LIST_ITEMS, "widgets"):
             return
         for place, widget in enumerate(widgets):
             if widget.binding is None or widget.binding.path in self._sound_widgets:

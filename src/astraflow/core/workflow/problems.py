@@ -17,7 +17,7 @@ from astraflow.core.errors import WORKFLOW_BAD_TEXT, WORKFLOW_LIMIT, Refused
 from astraflow.core.workflow.limits import MAX_PROBLEMS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Sequence, Sized
 
     from astraflow.core.errors import Code
 
@@ -111,6 +111,13 @@ class Problems:
             self.check_text(pointer, text, limit)
         else:
             self.add(pointer, WORKFLOW_BAD_TEXT, "the text is empty")
+
+    def check_count(self, pointer: str, items: Sized, limit: int, what: str = "items") -> bool:
+        """Report a list that is too long; whether it is not."""
+        if len(items) > limit:
+            message = f"there are more than {limit} {what}: {len(items)}"
+            self.add(pointer, WORKFLOW_LIMIT, message)
+        return len(items) <= limit
 
     def found(self) -> list[DefinitionProblem]:
         """The problems in the order they were found, at most `MAX_PROBLEMS`."""

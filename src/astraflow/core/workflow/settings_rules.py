@@ -13,7 +13,6 @@ from astraflow.core.errors import (
     WORKFLOW_BAD_PATH,
     WORKFLOW_BAD_TEXT,
     WORKFLOW_INVALID,
-    WORKFLOW_LIMIT,
 )
 from astraflow.core.workflow.bindings import BadPath, compile_path
 from astraflow.core.workflow.core_manifest import (
@@ -101,13 +100,12 @@ class SettingsRules:
         if hints.min_version is not None and parse_version(hints.min_version) is None:
             message = f"not a version: {hints.min_version[:80]!r}"
             self._problems.add(f"{pointer}/minVersion", WORKFLOW_BAD_TEXT, message)
-        if len(hints.labels) > MAX_LIST_ITEMS:
-            message = f"there are more than {MAX_LIST_ITEMS} labels: {len(hints.labels)}"
-            self._problems.add(f"{pointer}/labels", WORKFLOW_LIMIT, message)
+        here = f"{pointer}/labels"
+        if not self._problems.check_count(here, hints.labels, MAX_LIST_ITEMS, "labels"):
             return
         for key, value in hints.labels.items():
-            self._problems.check_key(f"{pointer}/labels", key, MAX_KEY_CHARS)
-            self._problems.check_text(f"{pointer}/labels", value, MAX_KEY_CHARS)
+            self._problems.check_key(here, key, MAX_KEY_CHARS)
+            self._problems.check_text(here, value, MAX_KEY_CHARS)
 
     def _check_key(self, text: str, pointer: str) -> None:
         if is_expression(text):
@@ -118,18 +116,15 @@ class SettingsRules:
 
     def _check_lists(self, node: NodeSpec, pointer: str) -> None:
         refs, middlewares = node.resource_refs, node.middlewares
+        here = f"{pointer}/middlewares"
         if middlewares:
-            self._features.add(Feature.MIDDLEWARE, f"{pointer}/middlewares")
-        if len(middlewares) > MAX_MIDDLEWARES:
-            message = f"there are more than {MAX_MIDDLEWARES} middlewares: {len(middlewares)}"
-            self._problems.add(f"{pointer}/middlewares", WORKFLOW_LIMIT, message)
-        if len(refs) > MAX_RESOURCE_REFS:
-            message = f"there are more than {MAX_RESOURCE_REFS} resources: {len(refs)}"
-            self._problems.add(f"{pointer}/resourceRefs", WORKFLOW_LIMIT, message)
-            return
-        for number, ref in enumerate(refs):
-            here = f"{pointer}/resourceRefs/{number}/resourceId"
-            self._problems.check_key(here, ref.resource_id, _MAX_RESOURCE_ID_CHARS)
+            self._features.add(Feature.MIDDLEWARE, here)
+        self._problems.check_count(here, middlewares, MAX_MIDDLEWARES, "middlewares")
+        here = f"{pointer}/resourceRefs"
+        if self._problems.check_count(here, refs, MAX_RESOURCE_REFS, "resources"):
+            for number, ref in enumerate(refs):
+                place = f"{here}/{number}/resourceId"
+                self._problems.check_key(place, ref.resource_id, _MAX_RESOURCE_ID_CHARS)
 
     def _check_map(self, over: MapOver, pointer: str) -> None:
         self._features.add(Feature.MAP, pointer)
@@ -182,9 +177,7 @@ class SettingsRules:
         if approval.message is not None:
             here = f"{pointer}/message"
             self._problems.check_text(here, approval.message, MAX_DESCRIPTION_CHARS)
-        if len(approval.roles) > MAX_LIST_ITEMS:
-            message = f"there are more than {MAX_LIST_ITEMS} roles: {len(approval.roles)}"
-            self._problems.add(f"{pointer}/roles", WORKFLOW_LIMIT, message)
-            return
-        for number, role in enumerate(approval.roles):
-            self._problems.check_key(f"{pointer}/roles/{number}", role, MAX_KEY_CHARS)
+        here = f"{pointer}/roles"
+        if self._problems.check_count(here, approval.roles, MAX_LIST_ITEMS, "roles"):
+            for number, role in enumerate(approval.roles):
+                self._problems.check_key(f"{here}/{number}", role, MAX_KEY_CHARS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from astraflow.core.errors import WORKFLOW_BAD_ID, WORKFLOW_BAD_TEXT, WORKFLOW_LIMIT
+from astraflow.core.errors import WORKFLOW_BAD_ID, WORKFLOW_BAD_TEXT
 from astraflow.core.workflow.definition import CronTrigger, WebhookTrigger
 from astraflow.core.workflow.limits import (
     MAX_DESCRIPTION_CHARS,
@@ -18,7 +18,7 @@ from astraflow.core.workflow.plan import Feature
 from astraflow.core.workflow.problems import pointer_token
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sized
+    from collections.abc import Collection
 
     from astraflow.core.workflow.definition import Metadata, WorkflowSpec
     from astraflow.core.workflow.features import Needs
@@ -45,7 +45,7 @@ def check_workflow(
     if workflow.metadata is not None:
         _check_metadata(workflow.metadata, problems)
     _check_texts(workflow.tags, "/tags", problems)
-    if _bounded(workflow.runtimes, "/runtimes", problems):
+    if problems.check_count("/runtimes", workflow.runtimes, MAX_LIST_ITEMS):
         for name, runtime in workflow.runtimes.items():
             problems.check_key("/runtimes", name, MAX_KEY_CHARS)
             if runtime.worker_hints is not None:
@@ -73,22 +73,14 @@ def _check_metadata(metadata: Metadata, problems: Problems) -> None:
     _check_texts(metadata.tags, "/metadata/tags", problems)
 
 
-def _bounded(items: Sized, pointer: str, problems: Problems) -> bool:
-    if len(items) <= MAX_LIST_ITEMS:
-        return True
-    message = f"there are more than {MAX_LIST_ITEMS} items: {len(items)}"
-    problems.add(pointer, WORKFLOW_LIMIT, message)
-    return False
-
-
 def _check_texts(texts: list[str], pointer: str, problems: Problems) -> None:
-    if _bounded(texts, pointer, problems):
+    if problems.check_count(pointer, texts, MAX_LIST_ITEMS):
         for place, text in enumerate(texts):
             problems.check_key(f"{pointer}/{place}", text, MAX_LABEL_CHARS)
 
 
 def _check_names(names: Collection[str], pointer: str, problems: Problems) -> None:
-    if not _bounded(names, pointer, problems):
+    if not problems.check_count(pointer, names, MAX_LIST_ITEMS):
         return
     for name in names:
         if len(name) > MAX_KEY_CHARS or not _NAME.fullmatch(name):
@@ -96,7 +88,7 @@ def _check_names(names: Collection[str], pointer: str, problems: Problems) -> No
 
 
 def _check_triggers(workflow: WorkflowSpec, problems: Problems) -> None:
-    if not _bounded(workflow.triggers, "/triggers", problems):
+    if not problems.check_count("/triggers", workflow.triggers, MAX_LIST_ITEMS):
         return
     for place, trigger in enumerate(workflow.triggers):
         pointer = f"/triggers/{place}"

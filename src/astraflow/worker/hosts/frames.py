@@ -51,11 +51,14 @@ class Handle(msgspec.Struct, frozen=True, omit_defaults=True):
     node_id: str | None = None
 
 
-class HostStart(_Frame, frozen=True, tag="start"):
-    """Run an attempt."""
-
+class _ToAttempt(_Frame, frozen=True):
     task_id: str
     attempt: int
+
+
+class HostStart(_ToAttempt, frozen=True, tag="start"):
+    """Run an attempt."""
+
     run_id: str
     node_id: str
     node_type: str
@@ -71,29 +74,23 @@ class HostStart(_Frame, frozen=True, tag="start"):
     leased: tuple[Handle, ...] = ()
 
 
-class HostCancel(_Frame, frozen=True, tag="cancel"):
+class HostCancel(_ToAttempt, frozen=True, tag="cancel"):
     """Ask an attempt to end."""
 
-    task_id: str
-    attempt: int
     reason: str = ""
 
 
-class HostAnswer(_Frame, frozen=True, tag="answer"):
+class HostAnswer(_ToAttempt, frozen=True, tag="answer"):
     """The answer to a `next`."""
 
-    task_id: str
-    attempt: int
     request_id: str
     result: Raw = NULL
     error: AttemptError | None = None
 
 
-class HostLeased(_Frame, frozen=True, tag="leased"):
+class HostLeased(_ToAttempt, frozen=True, tag="leased"):
     """The answer to a `lease`."""
 
-    task_id: str
-    attempt: int
     request_id: str
     handle: Handle | None = None
     error: AttemptError | None = None
@@ -116,6 +113,11 @@ Chunks = Annotated[tuple[FeedbackChunk, ...], Meta(max_length=limits.MAX_CHUNKS)
 Artifacts = Annotated[tuple[ResultArtifact, ...], Meta(max_length=limits.MAX_ARTIFACTS)]
 
 
+class _OfAttempt(_Frame, frozen=True):
+    task_id: Name
+    attempt: Attempt
+
+
 class HostHello(_Frame, frozen=True, tag="hello"):
     """The package is loaded."""
 
@@ -129,11 +131,9 @@ class HostBroken(_Frame, frozen=True, tag="broken"):
     error: AttemptError
 
 
-class HostResult(_Frame, frozen=True, tag="result"):
+class HostResult(_OfAttempt, frozen=True, tag="result"):
     """How an attempt ended."""
 
-    task_id: Name
-    attempt: Attempt
     status: Literal["SUCCEEDED", "FAILED", "SKIPPED", "CANCELLED"]
     result: Raw = EMPTY_OBJECT
     artifacts: Artifacts = ()
@@ -141,11 +141,9 @@ class HostResult(_Frame, frozen=True, tag="result"):
     error: AttemptError | None = None
 
 
-class HostFeedback(_Frame, frozen=True, tag="feedback"):
+class HostFeedback(_OfAttempt, frozen=True, tag="feedback"):
     """What a running attempt says."""
 
-    task_id: Name
-    attempt: Attempt
     stage: Name | None = None
     progress: Annotated[float, Meta(ge=0, le=1)] | None = None
     message: Text | None = None
@@ -153,11 +151,9 @@ class HostFeedback(_Frame, frozen=True, tag="feedback"):
     dropped: Count = 0
 
 
-class HostNext(_Frame, frozen=True, tag="next"):
+class HostNext(_OfAttempt, frozen=True, tag="next"):
     """A middleware calls the rest of its chain."""
 
-    task_id: Name
-    attempt: Attempt
     request_id: Name
     chain_index: Count
     payload: Raw = NULL
@@ -168,11 +164,9 @@ Token = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 """One registration of a resource: the name of its folder, or of its object in the host."""
 
 
-class HostRegister(_Frame, frozen=True, tag="register"):
+class HostRegister(_OfAttempt, frozen=True, tag="register"):
     """The attempt has made a resource: a file in a folder of the worker, or an object that the host keeps."""
 
-    task_id: Name
-    attempt: Attempt
     resource_id: Name
     kind: Literal["file", "memory"]
     resource_type: Name
@@ -189,20 +183,16 @@ class HostRegister(_Frame, frozen=True, tag="register"):
     """An earlier registration of the same object: it takes its room once."""
 
 
-class HostLease(_Frame, frozen=True, tag="lease"):
+class HostLease(_OfAttempt, frozen=True, tag="lease"):
     """The attempt wants to use a resource that did not come with it."""
 
-    task_id: Name
-    attempt: Attempt
     request_id: Name
     resource_id: Name
 
 
-class HostUse(_Frame, frozen=True, tag="use"):
+class HostUse(_OfAttempt, frozen=True, tag="use"):
     """What else an attempt does with resources. Nothing answers; what is wrong becomes the failure of the attempt."""
 
-    task_id: Name
-    attempt: Attempt
     action: Literal["touch", "release", "evict", "release_scope", "gc"]
     resource_id: Name | None = None
     scope: Name | None = None

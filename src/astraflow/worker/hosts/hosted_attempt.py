@@ -32,18 +32,6 @@ _PRINTED: Final = frozenset({"stdout", "stderr"})
 class PendingFeedback:
     """Merges the feedback of an attempt into few frames."""
 
-    __slots__ = (
-        "_allowance",
-        "_chunks",
-        "_dropped",
-        "_indexes",
-        "_message",
-        "_progress",
-        "_secrets",
-        "_size",
-        "_stage",
-    )
-
     def __init__(self, settings: PoolSettings, now: float, secrets: Collection[str] = ()) -> None:
         self._secrets = secrets
         self._allowance = RateLimit(settings.feedback_bytes_per_s, now, settings.feedback_bytes)
@@ -125,32 +113,14 @@ def _masked(text: str, secrets: Collection[str]) -> str:
 class HostedAttempt:
     """One attempt, from `start` until it has ended."""
 
-    __slots__ = (
-        "dispatch",
-        "feedback",
-        "fence_at",
-        "folder",
-        "grace_s",
-        "grace_timer",
-        "host",
-        "is_killed",
-        "is_overdue",
-        "key",
-        "leased",
-        "pinned",
-        "refusal",
-        "started_at",
-    )
-
     def __init__(self, dispatch: business.Dispatch, fence_at: float, now: float) -> None:
         self.dispatch = dispatch
         self.key = (dispatch.task_id, dispatch.attempt)
         self.fence_at = fence_at
         self.started_at = now
         self.host: Host | None = None  # None: it waits for one
-        self.folder: Path | None = (
-            None  # its own, as soon as it has a host; made when it is first asked for
-        )
+        # Its own, as soon as it has a host; made when it is first asked for.
+        self.folder: Path | None = None
         self.grace_s: float | None = None  # set: it was asked to end
         self.grace_timer: asyncio.TimerHandle | None = None
         self.is_overdue = False  # its grace is over, its host is being killed for it
@@ -158,9 +128,7 @@ class HostedAttempt:
         self.feedback: PendingFeedback | None = None
         self.leased: tuple[frames.Handle, ...] = ()
         self.pinned: Host | None = None  # the host that holds an object which it needs
-        self.refusal: business.AttemptError | None = (
-            None  # the first that the registry has refused it
-        )
+        self.refusal: business.AttemptError | None = None  # the registry's first to it
 
     @property
     def needs_own_host(self) -> bool:

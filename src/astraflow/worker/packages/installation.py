@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import re
 import sys
@@ -27,6 +26,7 @@ from astraflow.core import errors
 from astraflow.core.protocol import business
 from astraflow.core.workflow.manifest import ResourceFile
 from astraflow.packages import Archive, Verdict, check_archive, check_python, judge, unpack
+from astraflow.packages.archive import digest_of
 from astraflow.packages.shipped import is_shipped
 from astraflow.worker.addresses import absolute_url
 from astraflow.worker.hosts.probe import probe
@@ -38,7 +38,6 @@ from astraflow.worker.packages.settings import InstallSettings
 
 _log: Final = logging.getLogger(__name__)
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
-_CHUNK_BYTES: Final = 1024 * 1024
 PREPARED: Final = "package"
 _PYTHON: Final = ".".join(map(str, sys.version_info[:3]))
 """Of this worker, whose environments have the same; without what a development build adds."""
@@ -237,11 +236,8 @@ class Installation:
 
 
 def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while piece := file.read(_CHUNK_BYTES):
-            digest.update(piece)
-    return digest.hexdigest()
+        return digest_of(file)
 
 
 async def _download(url: str, into: Path, **given: Any) -> None:

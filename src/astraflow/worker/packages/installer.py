@@ -26,12 +26,12 @@ from astraflow.core.workflow.core_manifest import CORE_PACKAGE
 from astraflow.core.workflow.manifest_rules import is_package_name
 from astraflow.core.workflow.versions import parse_version
 from astraflow.worker.hosts.settings import PoolSettings
+from astraflow.worker.packages.hooks import run_uninstall_hooks
 from astraflow.worker.packages.index import Installed, to_the_end
 from astraflow.worker.packages.installation import Installation
 from astraflow.worker.packages.inventory import Key, PackageInventory
 from astraflow.worker.packages.notices import PackageNotices, Tell
 from astraflow.worker.packages.queue import MAX_TRIES, Order
-from astraflow.worker.packages.removal import run_uninstall_hooks
 from astraflow.worker.packages.settings import InstallSettings
 
 _log: Final = logging.getLogger(__name__)

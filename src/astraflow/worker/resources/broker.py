@@ -28,7 +28,7 @@ class RegistryBroker:
         self._worker_id = worker_id
 
     def lease_for(self, dispatch: business.Dispatch) -> LeasedAtStart:
-        lessee = _lessee(dispatch)
+        lessee = Lessee.of(dispatch)
         handles: dict[str, frames.Handle] = {}
         host: Host | None = None
         try:
@@ -81,7 +81,7 @@ class RegistryBroker:
         return holder
 
     def register(self, dispatch: business.Dispatch, host: Host, frame: frames.HostRegister) -> None:
-        maker = Maker(_lessee(dispatch), dispatch.node_id, dispatch.package)
+        maker = Maker(Lessee.of(dispatch), dispatch.node_id, dispatch.package)
         terms = Terms(
             scope=frame.scope,
             metadata=_metadata(frame),
@@ -104,10 +104,8 @@ class RegistryBroker:
             message = "each attempt of the package has a host of its own, which keeps no objects"
             raise refused(errors.RESOURCE_INVALID, message, frame.resource_id)
         self._registry.register(
-            terms.scope,
             frame.resource_id,
             frame.resource_type,
-            terms.metadata,
             token=frame.token,
             holder=host,
             maker=maker,
@@ -116,7 +114,7 @@ class RegistryBroker:
         )
 
     def lease(self, dispatch: business.Dispatch, host: Host, resource_id: str) -> frames.Handle:
-        lessee = _lessee(dispatch)
+        lessee = Lessee.of(dispatch)
         resource = self._registry.get(resource_id, lessee.run_id)
         holder = self._holder_of(resource, dispatch)
         if holder is not None and holder is not host:
@@ -125,7 +123,7 @@ class RegistryBroker:
         return self._handle(self._registry.lease(resource_id, lessee))
 
     def use(self, dispatch: business.Dispatch, frame: frames.HostUse) -> None:
-        lessee = _lessee(dispatch)
+        lessee = Lessee.of(dispatch)
         if frame.action == "gc":
             self._registry.gc()
         elif frame.action == "release_scope":
@@ -151,7 +149,7 @@ class RegistryBroker:
         )
 
     def ended(self, dispatch: business.Dispatch) -> None:
-        self._registry.release_attempt(_lessee(dispatch))
+        self._registry.release_attempt(Lessee.of(dispatch))
 
     def closed(self, host: Host, token: str, error: str | None) -> None:
         if error is not None:
@@ -185,10 +183,6 @@ class RegistryBroker:
             resource.run_id,
             resource.node_id,
         )
-
-
-def _lessee(dispatch: business.Dispatch) -> Lessee:
-    return Lessee(dispatch.run_id, dispatch.task_id, dispatch.attempt)
 
 
 def _metadata(frame: frames.HostRegister) -> dict[str, object]:

@@ -121,7 +121,7 @@ class CopyFetcher:
         if self._fetching.pop(key, None) is None:
             return  # it was stopped meanwhile
         if problem is not None:
-            self._registry.release_attempt(_lessee(dispatch))
+            self._registry.release_attempt(Lessee.of(dispatch))
         fence_at = self._fences.pop(key)
         if problem is None:
             self._hosts.start(dispatch, fence_at)
@@ -163,7 +163,7 @@ class CopyFetcher:
             ref.resource_id,
             filed,
             ref.type,
-            maker=Maker(_lessee(dispatch), dispatch.node_id),
+            maker=Maker(Lessee.of(dispatch), dispatch.node_id),
             terms=Terms(scope=dispatch.run_id, metadata=told),
         )
         self._registry.mark_listed(ref.resource_id, dispatch.run_id)
@@ -176,7 +176,7 @@ class CopyFetcher:
         dispatch, task = fetching
         del self._fences[task_id, attempt]
         task.cancel()
-        self._registry.release_attempt(_lessee(dispatch))
+        self._registry.release_attempt(Lessee.of(dispatch))
         # Whom the pool would tell is never told from inside a call.
         asyncio.get_running_loop().call_soon(tell, dispatch)
         return True
@@ -188,7 +188,3 @@ class CopyFetcher:
 
     def _gone(self, dispatch: business.Dispatch) -> None:
         self._events.gone(dispatch.task_id, dispatch.attempt)
-
-
-def _lessee(dispatch: business.Dispatch) -> Lessee:
-    return Lessee(dispatch.run_id, dispatch.task_id, dispatch.attempt)

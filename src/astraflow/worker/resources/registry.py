@@ -17,9 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from astraflow.clock import Clock
 from astraflow.core import errors
@@ -98,10 +96,8 @@ class LocalResourceRegistry:
 
     def register(
         self,
-        scope: str | None,
         resource_id: str,
         type: str,
-        metadata: dict[str, Any] | None = None,
         *,
         token: str,
         holder: Holder,
@@ -118,7 +114,6 @@ class LocalResourceRegistry:
         """
         if self._index.find_token(token) is not None:
             raise refused(errors.RESOURCE_DENIED, "this object is registered already", resource_id)
-        terms = msgspec.structs.replace(terms, scope=scope, metadata=metadata)
         resource = self._described(resource_id, type, "memory", maker, terms)
         resource.token = token
         other = self._index.find_token(shares) if shares is not None else None
@@ -127,26 +122,6 @@ class LocalResourceRegistry:
         self._admit(resource, maker)
         self.memory.add(token, holder)
         return self._welcome(resource)
-
-    def register_file(
-        self,
-        resource_id: str,
-        file_path: Path,
-        scope: str | None = None,
-        metadata: dict[str, Any] | None = None,
-        *,
-        type: str = "file",
-        maker: Maker = _BY_WORKER,
-        terms: Terms = _NO_TERMS,
-    ) -> LocalResource:
-        """Take a file over: it is moved, and read once for its digest.
-
-        Raises:
-            AstraflowError: `E.RESOURCE.INVALID`, `DENIED`, `BUSY` or `QUOTA`; the file is gone if it had been taken.
-        """
-        terms = msgspec.structs.replace(terms, scope=scope, metadata=metadata)
-        self._described(resource_id, type, "file", maker, terms)  # before the file is moved
-        return self.adopt(resource_id, self.files.take(file_path), type, maker=maker, terms=terms)
 
     def adopt(
         self,
@@ -160,7 +135,7 @@ class LocalResourceRegistry:
         """Register a file that a host has put into its folder here.
 
         Raises:
-            AstraflowError: as `register_file`.
+            AstraflowError: `E.RESOURCE.INVALID`, `DENIED`, `BUSY` or `QUOTA`; the file is gone then.
         """
         if self._index.find_token(filed.token) is not None:
             raise refused(errors.RESOURCE_DENIED, "this file is registered already", resource_id)
@@ -342,20 +317,6 @@ class LocalResourceRegistry:
             resource.listed = True
             self._index.note(resource)
         return resource
-
-    def to_artifact_descriptor(
-        self, resource_id: str, inline: bool | None = None
-    ) -> dict[str, Any]:
-        """The resource as a result returns it. A worker returns references only.
-
-        Raises:
-            AstraflowError: as `get`; `E.RESOURCE.INVALID` if it is wanted inline.
-        """
-        if inline:
-            message = "a worker returns references; a package stores small values inline"
-            raise refused(errors.RESOURCE_INVALID, message, resource_id)
-        raw = msgspec.json.encode(self.get(resource_id, None).artifact())
-        return {"inline": False, **msgspec.json.decode(raw)}
 
     # -- letting go -------------------------------------------------------------------------
 

@@ -35,6 +35,10 @@ class Lessee(NamedTuple):
     task_id: str
     attempt: int
 
+    @classmethod
+    def of(cls, dispatch: business.Dispatch) -> Lessee:
+        return cls(dispatch.run_id, dispatch.task_id, dispatch.attempt)
+
 
 WORKER: Final = Lessee(None, "", 0)
 
