@@ -149,7 +149,10 @@ async def serving(
     **settings: Any,
 ) -> AsyncIterator[Rig]:
     """Serve until the block ends. `is_running` False: the scheduler never begins, and is not ready."""
-    with tempfile.TemporaryDirectory() as other:
+    with (
+        tempfile.TemporaryDirectory() as other,
+        socket.create_server(("127.0.0.1", 0)) as listener,
+    ):
         made = SchedulerSettings(data_dir=folder or Path(other), **settings)
         metrics = Metrics()
         scheduler = assemble(
@@ -159,6 +162,7 @@ async def serving(
             secret=Secret("a secret for tests only"),
             tokens=make_tokens(),
             metrics=metrics,
+            origin=f"http://127.0.0.1:{listener.getsockname()[1]}",
         )
         app = make_app(
             scheduler,
@@ -173,7 +177,7 @@ async def serving(
             if running is not None:
                 await scheduler.ready.wait()
             try:
-                async with _listening(scheduler, app, metrics) as rig:
+                async with _listening(scheduler, app, metrics, listener) as rig:
                     yield rig
                     scheduler.end_streams()
             finally:
@@ -183,11 +187,9 @@ async def serving(
 
 @asynccontextmanager
 async def _listening(
-    scheduler: Scheduler, app: Application, metrics: Metrics
+    scheduler: Scheduler, app: Application, metrics: Metrics, listener: socket.socket
 ) -> AsyncIterator[Rig]:
-    listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    scheduler.blobs.origin = f"http://127.0.0.1:{port}"
     config = server_config(app, "127.0.0.1", port, sockets=socket_class(scheduler))
     config.load()
     server = uvicorn.Server(config)

@@ -52,7 +52,7 @@ class Place:
     def __init__(self, store: Store, folder: Path, rules: Rules | None = None) -> None:
         self.store = store
         self.blobs = open_blobs(None, folder)
-        self.signer = UrlSigner(b"a secret for tests only", CLOCK)
+        self.signer = UrlSigner(b"a secret for tests only", CLOCK, "https://astra.example")
         self.catalogs = Catalogs([core_manifest()])
         self.spool = folder / "uploads"
         self.repository = Repository(
@@ -64,11 +64,8 @@ class Place:
             spool=self.spool,
             announce=self._announce,
             rules=rules,
-            origin="https://astra.example",
         )
-        self.copies = Copies(
-            store, self.blobs, self.signer, CLOCK, self._note, origin="https://astra.example"
-        )
+        self.copies = Copies(store, self.blobs, self.signer, CLOCK, self._note)
         self.services = BlobServices(self.repository, self.copies, CLOCK)
         self.changes: list[tuple[str, str, str, str]] = []
         self.copied: dict[tuple[str, str, str], str] = {}

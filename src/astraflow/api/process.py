@@ -67,9 +67,9 @@ async def serve(
         secret=secret,
         tokens=tokens,
         metrics=metrics,
+        origin=_url_origin(sock),
         reached=reached,
     )
-    scheduler.blobs.origin = settings.public_url or _url_origin(sock)
     app = make_app(scheduler, settings, tokens=tokens, secret=secret, metrics=metrics, clock=clock)
     host, port = sock.getsockname()[:2]
     server = _Server(server_config(app, host, port, sockets=socket_class(scheduler)))

@@ -73,10 +73,11 @@ def assemble(
     secret: Secret,
     tokens: ApiTokens,
     metrics: Metrics,
+    origin: str = "",
     reached: Reached = pass_by,
     rng: Random | None = None,
 ) -> Scheduler:
-    """Make a scheduler; nothing runs yet.
+    """Make a scheduler; nothing runs yet. `origin`: where it can be reached, unless `public_url` says so.
 
     Raises:
         Refused: a setting about packages or blobs cannot be used.
@@ -104,5 +105,5 @@ def assemble(
         reached=reached,
     )
     catalogs = Catalogs([core_manifest()])
-    blobs = open_blob_services(settings, store, secret, clock, catalogs, current)
+    blobs = open_blob_services(settings, store, secret, clock, catalogs, current, origin)
     return Scheduler(parts, catalogs, current, blobs)

@@ -47,15 +47,6 @@ class BlobServices:
         self.copies = copies
         self._clock = clock
 
-    @property
-    def origin(self) -> str:
-        """Where workers and browsers reach this scheduler."""
-        return self.repository.origin
-
-    @origin.setter
-    def origin(self, url: str) -> None:
-        self.repository.origin = self.copies.origin = url.rstrip("/")
-
     async def check_location(self) -> None:
         """Raises: Refused, when the blobs here are not those of the store; StoreError."""
         if self._location is not None:
@@ -95,13 +86,14 @@ def open_blob_services(
     clock: Clock,
     catalogs: Catalogs,
     current: Current,
+    origin: str,
 ) -> BlobServices:
-    """The blob services that the settings name.
+    """The blob services that the settings name; `origin` is where the process listens.
 
     Raises:
         Refused: a key or the location of blobs cannot be used.
     """
-    signer = UrlSigner(secret.reveal().encode(), clock)
+    signer = UrlSigner(secret.reveal().encode(), clock, settings.public_url or origin)
     blobs = open_blobs(settings.blobs_url, settings.data_dir)
     rules = Rules(
         settings.package_policy,
@@ -123,8 +115,6 @@ def open_blob_services(
         store, blobs, signer, clock, current.note_copy, max_bytes=settings.max_artifact_bytes
     )
     location = BlobLocation(store, blobs, settings.blobs_url or str(settings.data_dir / "blobs"))
-    services = BlobServices(
+    return BlobServices(
         repository, copies, clock, location=location, ships=settings.shipped_packages
     )
-    services.origin = settings.public_url or ""
-    return services

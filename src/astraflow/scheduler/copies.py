@@ -47,7 +47,7 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 class Copies:
-    """The copies of all tenants. `origin` is where workers and browsers reach us."""
+    """The copies of all tenants."""
 
     def __init__(
         self,
@@ -58,11 +58,9 @@ class Copies:
         note: Callable[[Key, str], Awaitable[None]],
         *,
         max_bytes: int = 64 * 1024**3,
-        origin: str = "",
     ) -> None:
         """`note` keeps the name of a copy that has arrived; when it returns, that is durable. It raises NotFound for a
         resource that is not known any more."""
-        self.origin = origin
         self._note = note
         self._store = store
         self._blobs = blobs
@@ -83,7 +81,7 @@ class Copies:
             max_bytes=self._max_bytes,
             exp=self._signer.expiry(UPLOAD_S),
         )
-        return f"{self.origin}/api/v1/uploads/{self._signer.make(grant)}"
+        return f"{self._signer.origin}/api/v1/uploads/{self._signer.make(grant)}"
 
     def open_upload(self, token: str) -> UploadGrant:
         """Raises: Refused."""
@@ -153,7 +151,7 @@ class Copies:
             exp=self._signer.expiry(ttl_s),
         )
         path = f"/api/v1/artifacts/{quote(resource_id, safe='/')}"
-        return f"{self.origin}{path}?token={self._signer.make(grant)}", grant.exp
+        return f"{self._signer.origin}{path}?token={self._signer.make(grant)}", grant.exp
 
     def open_download(self, token: str, resource_id: str) -> DownloadGrant:
         """Raises: Refused."""

@@ -67,7 +67,7 @@ class Rules(msgspec.Struct, frozen=True):
 
 
 class Repository:
-    """The packages of all tenants. `origin` is where workers reach us: `https://host:port`, without a slash."""
+    """The packages of all tenants."""
 
     def __init__(
         self,
@@ -80,10 +80,8 @@ class Repository:
         spool: Path,
         announce: Announce,
         rules: Rules | None = None,
-        origin: str = "",
     ) -> None:
         self.catalogs = catalogs
-        self.origin = origin
         self._announce = announce
         self._store = store
         self._blobs = blobs
@@ -350,7 +348,7 @@ class Repository:
             tenant=tenant, name=name, version=version, exp=self._signer.expiry(SIGNED_URL_S)
         )
         path = f"/api/v1/packages/{quote(name, safe='')}/{quote(version, safe='')}/archive"
-        return f"{self.origin}{path}?token={self._signer.make(grant)}"
+        return f"{self._signer.origin}{path}?token={self._signer.make(grant)}"
 
     def open_signed_url(self, token: str, name: str, version: str) -> PackageRow:
         """The package that a signed URL grants. Raises: Refused, NotFound."""

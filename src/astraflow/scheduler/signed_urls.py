@@ -53,11 +53,14 @@ _Kind = TypeVar("_Kind", bound=UrlGrant)
 
 
 class UrlSigner:
-    """Signs and verifies grants with a key that is derived from the scheduler's secret."""
+    """Signs and verifies grants with a key that is derived from the scheduler's secret.
 
-    __slots__ = ("_clock", "_key")
+    `origin` is where workers and browsers reach this scheduler, as `https://host:port`. Without one its URLs are
+    relative.
+    """
 
-    def __init__(self, secret: bytes, clock: Clock) -> None:
+    def __init__(self, secret: bytes, clock: Clock, origin: str = "") -> None:
+        self.origin = origin.rstrip("/")
         self._key = hmac.digest(secret, b"astraflow links", "sha256")
         self._clock = clock
 
