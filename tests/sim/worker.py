@@ -13,20 +13,24 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from astraflow.core.agent.actions import (
-    Close,
     Exit,
     ForwardAnswer,
     HandUp,
     InterruptAttempt,
     KillAttempt,
-    OpenConnection,
     StartAttempt,
 )
 from astraflow.core.agent.agent import Agent, RegisterOffer
 from astraflow.core.agent.held_attempts import HeldAttempts
 from astraflow.core.protocol import business, control
 from astraflow.core.protocol.wire import Envelope, Wire
-from astraflow.core.protocol.worker_events import Credential, SessionSettings, WorkerIdentity
+from astraflow.core.protocol.worker_events import (
+    Connect,
+    Credential,
+    Disconnect,
+    SessionSettings,
+    WorkerIdentity,
+)
 from tests.sim.clock import Clock
 from tests.sim.config import Config
 from tests.sim.edges import edge, edge_time
@@ -278,9 +282,9 @@ class WorkerProcess:
                 self._stop(task_id, attempt, grace_s)
             case KillAttempt(task_id, attempt, _):
                 self.world.after(self.world.rng.random() * 0.05, self._kill, task_id, attempt)
-            case OpenConnection(at, _):
+            case Connect(at, _):
                 self.world.at(self.clock.true_time(at) + 1e-6, self._connect, self.life)
-            case Close():
+            case Disconnect():
                 self._close_connection()
             case Exit(code, _):
                 self._exit(code)

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,12 +37,13 @@ def build_package(folder: Path, out: Path | None = None, *, version: str | None 
     if manifest is None:
         return build_archive(folder, out, version=version)
     out.mkdir(parents=True, exist_ok=True)
+    written = msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
     # Beside the archive: on the same disk, files are linked and not copied.
     with tempfile.TemporaryDirectory(dir=out, prefix=".staged-") as temporary:
         staged = Path(temporary, "package")
         shutil.copytree(folder, staged, symlinks=True, ignore=_left_out, copy_function=_link)
         (staged / MANIFEST).unlink(missing_ok=True)
-        (staged / MANIFEST).write_bytes(_written(manifest))
+        (staged / MANIFEST).write_bytes(written)
         try:
             return build_archive(staged, out, version=version)
         except errors.Refused as refused:
@@ -135,13 +135,11 @@ def _has_marked(folder: Path) -> bool:
     for at, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not _is_no_code(name)]
         for name in names:
-            if name.endswith(".py") and _is_marked(Path(at, name).read_bytes()):
-                return True
+            if name.endswith(".py"):
+                source = Path(at, name).read_bytes()
+                if b"astraflow_sdk" in source and _MARKED.search(source):
+                    return True
     return False
-
-
-def _is_marked(source: bytes) -> bool:
-    return b"astraflow_sdk" in source and _MARKED.search(source) is not None
 
 
 def _is_no_code(name: str) -> bool:
@@ -158,7 +156,3 @@ def _link(source: str, target: str) -> str:
     except OSError:
         return str(shutil.copy2(source, target, follow_symlinks=False))
     return target
-
-
-def _written(manifest: Mapping[str, Any]) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"

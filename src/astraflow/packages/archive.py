@@ -14,7 +14,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from io import BufferedReader
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
 import msgspec
@@ -232,7 +232,7 @@ def _check_files(body: ManifestBody, entries: dict[str, ArchiveEntry], problems:
                 message = f"the hook is {lack}: {script}"
                 problems.add(f"/hooks/{hook}/{place}", errors.PKG_INVALID, message)
     base = "/resources" if isinstance(body.resources, list) else "/resources/files"
-    folders = {name[: at + 1] for name in entries for at in _slashes(name)}
+    folders = {f"{folder}/" for name in entries for folder in PurePosixPath(name).parents}
     for place, file in enumerate(body.resource_files()):
         is_inside = file.path in entries or f"{file.path}/" in folders
         if not is_inside and (file.url is None or file.sha256 is None):
@@ -241,7 +241,3 @@ def _check_files(body: ManifestBody, entries: dict[str, ArchiveEntry], problems:
         if is_inside and file.url is not None:
             message = f"the file is in the archive and has a url: {file.path}"
             problems.add(f"{base}/{place}/url", errors.PKG_INVALID, message)
-
-
-def _slashes(name: str) -> Iterator[int]:
-    return (at for at, letter in enumerate(name) if letter == "/")

@@ -137,9 +137,6 @@ class _Seen:
                 refuse(f"two entries differ in the case of letters only: {part[:80]!r}")
         self._folders.update(above)
         (self._folders if is_folder else self._files).add(name)
-        both = next((part for part in (*above, name) if self._is_both(part)), None)
-        if both is not None:
-            refuse(f"the entry is a file and a folder: {both[:80]!r}")
-
-    def _is_both(self, part: str) -> bool:
-        return part in self._files and part in self._folders
+        for part in (*above, name):
+            if part in self._files and part in self._folders:
+                refuse(f"the entry is a file and a folder: {part[:80]!r}")

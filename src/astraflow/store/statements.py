@@ -55,6 +55,7 @@ _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"^--.*\n?", re.MULTILINE)
 _MACRO = re.compile(r"\{(?:(\w+)\.)?(\w+)\}")
 _PARAMETER = re.compile(r"\(:(\w+)\[\]\)|(?<!:):([a-z]\w*)")
+_encode = msgspec.json.Encoder().encode
 _KINDS = {kind.__name__: kind for kind in Row.__subclasses__()}
 
 
@@ -69,7 +70,7 @@ class Statement(NamedTuple):
     def arguments(self, values: Mapping[str, Any]) -> list[Any]:
         found = [values[name] for name in self.names]
         if self.has_json:
-            return [_as_json(value) if isinstance(value, list) else value for value in found]
+            return [_encode(one).decode() if isinstance(one, list) else one for one in found]
         return found
 
 
@@ -125,7 +126,8 @@ def load_queries(dialect: Dialect) -> dict[str, str]:
     """The texts of all queries by their names: those of both databases, and those of this one."""
     found: dict[str, str] = {}
     for file in ("queries.sql", f"{dialect}.sql"):
-        _, *parts = _NAME.split(_read("sql", file))
+        text = resources.files(__package__).joinpath("sql", file).read_text("utf-8")
+        _, *parts = _NAME.split(text)
         for name, body in zip(parts[::2], parts[1::2], strict=True):
             assert name not in found, f"the query has two texts: {name}"
             found[name] = _MACRO.sub(_expanded, _COMMENT.sub("", body).strip())
@@ -150,10 +152,6 @@ def load_migrations(dialect: Dialect) -> list[Migration]:
     ]
     assert [one.version for one in found] == list(range(1, len(found) + 1))
     return found
-
-
-def _read(*path: str) -> str:
-    return resources.files(__package__).joinpath(*path).read_text("utf-8")
 
 
 def _expanded(match: re.Match[str]) -> str:
@@ -193,20 +191,13 @@ def conflict_text(table: Table[Any]) -> str:
         case "ignore":
             return f"{key} DO NOTHING"
         case "replace":
-            return f"{key} DO UPDATE SET {_joined(map(_replaced, table.others))}"
+            changed = _joined(f"{name} = excluded.{name}" for name in table.others)
+            return f"{key} DO UPDATE SET {changed}"
         case "change":
             raise AssertionError("a change is no insert")
         case other:
             assert_never(other)
 
 
-def _replaced(name: str) -> str:
-    return f"{name} = excluded.{name}"
-
-
 def _joined(parts: Iterable[str]) -> str:
     return ", ".join(parts)
-
-
-def _as_json(values: list[Any]) -> str:
-    return msgspec.json.encode(values).decode()

@@ -16,21 +16,19 @@ from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.agent.actions import (
     Action,
-    Close,
     Exit,
     ForwardAnswer,
     HandUp,
     InterruptAttempt,
     KillAttempt,
-    OpenConnection,
     StartAttempt,
-    Warn,
 )
 from astraflow.core.agent.agent import Agent
 from astraflow.core.protocol import business
 from astraflow.core.protocol.codec import BadFrame, decode, encode
 from astraflow.core.protocol.limits import CLOSE_NORMAL
 from astraflow.core.protocol.wire import Envelope, Wire
+from astraflow.core.protocol.worker_events import Connect, Disconnect, SessionRefused
 from astraflow.core.timestamps import iso
 from astraflow.timer import WakeupTimer
 from astraflow.worker.addresses import Schedulers
@@ -38,7 +36,7 @@ from astraflow.worker.socket import Listener, Socket
 
 _log: Final = logging.getLogger(__name__)
 
-Connect = Callable[[str, Listener], Awaitable[Socket]]
+OpenSocket = Callable[[str, Listener], Awaitable[Socket]]
 
 TRY_NEXT_S: Final = 2.0
 """How long one of several schedulers may take to answer. One that is frozen must not keep a worker from the one that
@@ -80,7 +78,7 @@ class AgentRunner:
         self,
         agent: Agent,
         schedulers: Schedulers,
-        connect: Connect,
+        connect: OpenSocket,
         clock: Clock,
     ) -> None:
         self.agent = agent
@@ -243,16 +241,16 @@ class AgentRunner:
                 hosts.kill(task_id, attempt)
             case ForwardAnswer(response):
                 hosts.answer(response)
-            case OpenConnection(at, location):
+            case Connect(at, location):
                 assert self._group is not None
                 self._openings += 1
                 self._group.create_task(self._open(self._openings, at, location))
-            case Close(code):
+            case Disconnect(code):
                 self._close(code)
             case HandUp(envelope):
                 assert self._receive is not None
                 self._receive(envelope)
-            case Warn(code, reason, again_at):
+            case SessionRefused(code, reason, again_at):
                 _warn(code, reason, again_at - self._clock.now())
             case Exit():
                 _log.info("worker exits: %s", action.reason)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable
 from typing import Final, Protocol
 
 from picows import (
@@ -72,9 +71,6 @@ class Listener(Protocol):
 
     def drained(self, socket: Socket) -> None:
         """There is room again."""
-
-
-Connect = Callable[[str, Listener], "asyncio.Future[Socket]"]
 
 
 class _Connection(WSListener):

@@ -1,4 +1,7 @@
-"""What the agent asks of the shell round it: sockets, hosts, the process itself."""
+"""What the agent asks of the shell round it: sockets, hosts, the process itself.
+
+What its session asks for (`Connect`, `Disconnect`) and says for the log (`SessionRefused`) goes on as it is.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,11 @@ import msgspec
 
 from astraflow.core.protocol.business import Dispatch, NextResponse
 from astraflow.core.protocol.wire import Envelope
+from astraflow.core.protocol.worker_events import Connect, Disconnect, SessionRefused
 
 
 class _Action(msgspec.Struct, frozen=True):
     """The base of all actions."""
-
-
-class OpenConnection(_Action, frozen=True):
-    """Open a socket at this time; to `location` if given."""
-
-    at: float
-    location: str | None = None
-
-
-class Close(_Action, frozen=True):
-    """Close the present socket."""
-
-    code: int
 
 
 class StartAttempt(_Action, frozen=True):
@@ -60,14 +51,6 @@ class HandUp(_Action, frozen=True):
     envelope: Envelope
 
 
-class Warn(_Action, frozen=True):
-    """Say in the log why there is no session, and when the next try is."""
-
-    code: str
-    reason: str
-    again_at: float
-
-
 class Exit(_Action, frozen=True):
     """End the process: the worker was superseded, or it has drained."""
 
@@ -76,13 +59,13 @@ class Exit(_Action, frozen=True):
 
 
 Action = (
-    OpenConnection
-    | Close
+    Connect
+    | Disconnect
+    | SessionRefused
     | StartAttempt
     | InterruptAttempt
     | KillAttempt
     | ForwardAnswer
     | HandUp
-    | Warn
     | Exit
 )

@@ -9,22 +9,19 @@ Rule 3: a command is taken (and may be acked) when its effect is in the attempts
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
 from astraflow.core import errors
 from astraflow.core.agent.actions import (
     Action,
-    Close,
     Exit,
     ForwardAnswer,
     HandUp,
     InterruptAttempt,
     KillAttempt,
-    OpenConnection,
     StartAttempt,
-    Warn,
 )
 from astraflow.core.agent.held_attempts import HeldAttempt, HeldAttempts
 from astraflow.core.agent.notices import Notices
@@ -134,7 +131,7 @@ class Agent:
             self._count("end of an attempt that is not held")
         elif held.phase == "killing":
             # It finished as it was being killed. Past the fence its word does not count (Rule 3 there).
-            self._gone(held)
+            self.attempts.drop(held)
         else:
             self.attempts.finish(held, self._as_reported(held, result))
             self._send_report(held, now)
@@ -145,7 +142,7 @@ class Agent:
         self._guard(now)
         held = self.attempts.find(task_id, attempt)
         if held is not None and held.phase == "killing":
-            self._gone(held)
+            self.attempts.drop(held)
         self._take_events(now)
 
     def feedback(self, feedback: business.Feedback, now: float) -> None:
@@ -231,13 +228,10 @@ class Agent:
             self._kill(held, "fence")
         if fenced:
             self._count("self-fenced")
-            self._fence_session(now)
+            self.session.fenced(now)
+            self._take_events(now)
         for held in self.attempts.past_timeout(now):
             self._stop(held, TIMEOUT_GRACE_S, "timeout")
-
-    def _fence_session(self, now: float) -> None:
-        self.session.fenced(now)
-        self._take_events(now)
 
     def _stop(self, held: HeldAttempt, grace_s: float, why: str) -> None:
         held.phase = "stopping"
@@ -248,9 +242,6 @@ class Agent:
         held.phase = "killing"
         held.why = why
         self._actions.append(KillAttempt(held.task_id, held.attempt, why))
-
-    def _gone(self, held: HeldAttempt) -> None:
-        self.attempts.drop(held)
 
     def _start_drain(self, now: float, deadline_s: float | None) -> None:
         self.attempts.is_draining = True
@@ -304,12 +295,8 @@ class Agent:
             case DrainAsked(seq, _, deadline_s):
                 self._start_drain(now, deadline_s)
                 self.session.taken(seq)
-            case Connect(at, location):
-                self._actions.append(OpenConnection(at, location))
-            case Disconnect(code):
-                self._actions.append(Close(code))
-            case SessionRefused(code, reason, again_at):
-                self._actions.append(Warn(code, reason, again_at))
+            case Connect() | Disconnect() | SessionRefused():
+                self._actions.append(event)
             case Superseded():
                 self._on_superseded()
             case Poisoned(frame_id):
@@ -367,15 +354,8 @@ class Agent:
             problem = business.AttemptError(
                 errors.NEXT_INVALID.code, "USER_CODE", error.message, retryable=False
             )
-            self._on_answer_to_call(
-                business.NextResponse(
-                    request.run_id,
-                    request.task_id,
-                    request.attempt,
-                    request.request_id,
-                    error=problem,
-                )
-            )
+            who = (request.run_id, request.task_id, request.attempt, request.request_id)
+            self._on_answer_to_call(business.NextResponse(*who, error=problem))
 
     def _send_waiting_calls(self, now: float) -> None:
         waiting, self._waiting_calls = self._waiting_calls, []
@@ -476,7 +456,9 @@ class Agent:
         except errors.LocalProtocolError as error:
             # PROTOCOL §1: a result that the receiver would refuse "becomes FAILED".
             self._count("unsendable result")
-            held.report = self._unsendable(held, error)
+            code, message = error.code.code, error.message
+            problem = business.AttemptError(code, "USER_CODE", message, retryable=False)
+            held.report = _failed(held, problem)
             self._queue(held, held.report, now)
 
     def _queue(
@@ -501,14 +483,8 @@ class Agent:
         problem = business.AttemptError(
             errors.RESULT_INVALID.code, "USER_CODE", "the scheduler refused the frame", False
         )
-        held.report = _result_of(held, "FAILED", problem)
+        held.report = _failed(held, problem)
         self.session.replace(frame_id, business.RESULT, held.report, held.task_id)
-
-    def _unsendable(self, held: HeldAttempt, error: errors.LocalProtocolError) -> business.Result:
-        problem = business.AttemptError(
-            error.code.code, "USER_CODE", error.message, retryable=False
-        )
-        return _result_of(held, "FAILED", problem)
 
     def _as_reported(self, held: HeldAttempt, result: business.Result) -> business.Result:
         """What the end of a stopped attempt means: the host only knows that it was stopped."""
@@ -522,7 +498,7 @@ class Agent:
             problem = business.AttemptError(
                 errors.TASK_DRAINED.code, "INFRASTRUCTURE", "stopped at the drain's deadline"
             )
-        return _result_of(held, "FAILED", problem)
+        return _failed(held, problem)
 
     def _end_drain(self, now: float) -> None:
         """PROTOCOL §2: "close when `ack_seq` covers the outbox", in which refusals are, too."""
@@ -538,13 +514,6 @@ class Agent:
         self.counters[what] = self.counters.get(what, 0) + 1
 
 
-def _result_of(
-    held: HeldAttempt, status: Literal["FAILED"], error: business.AttemptError
-) -> business.Result:
-    return business.Result(
-        held.dispatch.run_id,
-        held.task_id,
-        held.attempt,
-        status,
-        error=error,
-    )
+def _failed(held: HeldAttempt, error: business.AttemptError) -> business.Result:
+    run_id = held.dispatch.run_id
+    return business.Result(run_id, held.task_id, held.attempt, "FAILED", error=error)

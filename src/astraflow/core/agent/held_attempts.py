@@ -194,14 +194,10 @@ class HeldAttempts:
     def finish(self, held: HeldAttempt, report: Result | ExecError) -> None:
         """The attempt has ended and this is what to tell of it."""
         assert held.phase != "done", "an attempt has one report"
-        self._let_go(held)
+        self.drop(held)
         held.phase = "done"
         held.report = report
         self._reports[held.task_id, held.attempt] = held
-
-    def drop(self, held: HeldAttempt) -> None:
-        """The attempt is dead and there is nothing to tell (Rule 3)."""
-        self._let_go(held)
 
     def committed(self, frame_ids: list[str]) -> None:
         """`ack_seq` covers these frames: their reports are durable at the scheduler."""
@@ -210,7 +206,8 @@ class HeldAttempts:
             if held.frame_id in acked:
                 del self._reports[name]
 
-    def _let_go(self, held: HeldAttempt) -> None:
+    def drop(self, held: HeldAttempt) -> None:
+        """The attempt has ended here. Call this alone when there is nothing to tell of it (Rule 3)."""
         del self._held[held.task_id]
         key = held.dispatch.concurrency_key
         if key is None:

@@ -93,10 +93,6 @@ class Duplex:
         self._asked: dict[int, str] = {}
         self._answers: list[str] = []
 
-    def push(self, frame: Envelope, *, feedback: bool) -> None:
-        """Queue a sequenced frame. Raises: QueueFull."""
-        self.sending.push(frame, feedback=feedback)
-
     def pump(self, now: float, out: list[Envelope]) -> None:
         """Append what must go onto the wire now. After calling this: look at `sending.broken`."""
         for _, frame in self.sending.take(now):

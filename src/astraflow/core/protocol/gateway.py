@@ -268,11 +268,11 @@ class Gateway:
             codec.check_outgoing(frame_type, payload, max_bytes=self._settings.max_frame_bytes)
         frame = session.maker.make(frame_type, payload, corr)
         try:
-            session.duplex.push(frame, feedback=False)
+            session.duplex.sending.push(frame)
         except QueueFull:
             # It may be full of what could have gone into the window already.
             self._pump.pump(session)
-            session.duplex.push(frame, feedback=False)
+            session.duplex.sending.push(frame)
         self._pump.wake(session)
         return frame.id
 

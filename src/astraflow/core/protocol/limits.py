@@ -75,9 +75,8 @@ FLAP_RETRY_AFTER_S: Final = 30.0
 # "10 refusals in 10 s -> close 1008": a peer that sends rubbish faster than that is broken.
 REFUSALS_MAX: Final = 10
 REFUSALS_WINDOW_S: Final = 10.0
-# A token is renewed while it still has this much of its life left, and at most this often.
+# A token is renewed while it still has this much of its life left.
 TOKEN_RENEW_BEFORE_S: Final = 300.0
-TOKEN_RENEW_RETRY_S: Final = 30.0
 
 # "a replaced one stays good for 30 s after its successor was used": a resume that is under way ends well.
 TOKEN_REPLACED_S: Final = 30.0

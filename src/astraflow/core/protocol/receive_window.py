@@ -58,7 +58,7 @@ class ReceiveWindow(Generic[F]):
         After calling this: hand them to the handler, and when their effects are committed call
         `commit` for each, or `committed_through` for all up to one. Their seqs end at `delivered`.
         """
-        if self._is_duplicate(seq):
+        if seq <= self.delivered or seq in self._buffer:
             self.counters["duplicates"] += 1
             self._ack_requested = True
             return []
@@ -146,9 +146,6 @@ class ReceiveWindow(Generic[F]):
         told, first = int(self._bitmap(), 16), self.committed + 1
         arrived = {*range(first, self.delivered + 1), *self._buffer}
         assert {first + bit for bit in range(told.bit_length()) if told >> bit & 1} == arrived
-
-    def _is_duplicate(self, seq: int) -> bool:
-        return seq <= self.delivered or seq in self._buffer
 
     def _drain_buffer(self) -> list[F]:
         ready = []

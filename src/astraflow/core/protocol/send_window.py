@@ -155,7 +155,8 @@ class SendWindow(Generic[F]):
         """
         if feedback:
             if len(self._feedback) >= min(limits.FEEDBACK_QUEUE, self._queue_limit):
-                self._shed()
+                self._feedback.popleft()
+                self.counters["feedback_shed"] += 1
             self._feedback.append(frame)
             return
         if len(self._queue) >= self._queue_limit:
@@ -378,10 +379,6 @@ class SendWindow(Generic[F]):
         slot.due = now + limits.ARRIVED_TIMEOUT_S
         if slot.due < self._next_due:
             self._next_due = slot.due
-
-    def _shed(self) -> None:
-        self._feedback.popleft()
-        self.counters["feedback_shed"] += 1
 
 
 def _parse_bitmap(bitmap: str) -> int:

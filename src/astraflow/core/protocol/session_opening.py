@@ -156,7 +156,7 @@ class SessionOpener:
         claims = self._admission.check_resume(envelope, resume, wall)
         if isinstance(claims, Denial):
             return claims
-        if session is None or not self._knows(session):
+        if session is None or not session.is_accepted:  # it was never open here
             return Denial(errors.SESSION_UNKNOWN, errors.SESSION_UNKNOWN.says)
         if not session.tokens.use(claims.jti, now):
             self._outbox.count("tokens_replaced")
@@ -185,10 +185,6 @@ class SessionOpener:
         self.tell_acked(session, acked)
         self.put_accept(session, now, wall, resumed=True)
         self._pump.wake(session)
-
-    def _knows(self, session: SchedulerSession) -> bool:
-        """Whether a session can be resumed: it was open here."""
-        return session.is_accepted
 
     def _displace(self, identity: Identity) -> None:
         """PROTOCOL §2: "the older gets `control.reset E.SESSION.STALE_BINDING`"."""

@@ -10,7 +10,8 @@ Rule 4: if the package cannot be loaded, every attempt that waits for the host f
 from __future__ import annotations
 
 import signal
-from typing import Literal
+from collections.abc import Mapping
+from typing import Final, Literal
 
 import msgspec
 
@@ -19,6 +20,17 @@ from astraflow.core.protocol.business import AttemptError, Result
 from astraflow.worker.hosts.hosted_attempt import HostedAttempt
 
 Cause = Literal["itself", "ours", "fence", "memory", "disk", "processes", "broken", "late"]
+
+
+_SAYS: Final[Mapping[Cause, str]] = {
+    "memory": "the host was killed because it held more memory than allowed: {}",
+    "disk": "the host was killed because it wrote more files than allowed: {}",
+    "processes": "the host was killed because it started more processes than allowed: {}",
+    "broken": "the host was killed because of what it wrote into its channel: {}",
+    "late": "the host did not load its package in time: {}",
+    "fence": "the host ended at its fence, because its worker was not heard from",
+    "ours": "the host was killed because of another attempt in it",
+}
 
 
 class HostDeath(msgspec.Struct, frozen=True):
@@ -35,31 +47,8 @@ class HostDeath(msgspec.Struct, frozen=True):
 
     def says(self) -> str:
         """One sentence about it."""
-        match self.cause:
-            case "memory":
-                return (
-                    f"the host was killed because it held more memory than allowed: {self.detail}"
-                )
-            case "disk":
-                return (
-                    f"the host was killed because it wrote more files than allowed: {self.detail}"
-                )
-            case "processes":
-                return f"the host was killed because it started more processes than allowed: {self.detail}"
-            case "broken":
-                return (
-                    f"the host was killed because of what it wrote into its channel: {self.detail}"
-                )
-            case "late":
-                return f"the host did not load its package in time: {self.detail}"
-            case "fence":
-                return "the host ended at its fence, because its worker was not heard from"
-            case "ours":
-                return "the host was killed because of another attempt in it"
-            case "itself":
-                return self._says_exit()
-
-    def _says_exit(self) -> str:
+        if self.cause != "itself":
+            return _SAYS[self.cause].format(self.detail)
         if self.exit_code >= 0:
             return f"the host exited before the attempt ended, with code {self.exit_code}"
         name = _signal_name(-self.exit_code)

@@ -11,6 +11,7 @@ import math
 import os
 import select
 import struct
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -98,7 +99,7 @@ class HostProcess:
         self._life_fd: int | None = spawned.life_fd  # None: it has been let go
         rate = settings.output_bytes_per_s
         self._outputs = {
-            channel: Output(fd, loop, clock, rate, _Lines(listener, channel))
+            channel: Output(fd, loop, clock, rate, partial(listener.on_output, channel))
             for channel, fd in (("stdout", spawned.out_fd), ("stderr", spawned.err_fd))
         }
         loop.add_reader(self._read_fd, self._read)
@@ -217,7 +218,9 @@ class HostProcess:
             return
         if not self._allowance.take(len(read), self._clock.now()):
             self._loop.remove_reader(self._read_fd)
-            self._pause = self._loop.call_later(PAUSE_S, self._go_on)
+            self._pause = self._loop.call_later(
+                PAUSE_S, self._loop.add_reader, self._read_fd, self._read
+            )
         self._feed(read)
 
     def _on_mute(self) -> None:
@@ -226,9 +229,6 @@ class HostProcess:
             self._mute = self._loop.call_later(
                 MUTE_S, self._broken, "it has closed its channel and does not end"
             )
-
-    def _go_on(self) -> None:
-        self._loop.add_reader(self._read_fd, self._read)
 
     def _feed(self, read: bytes) -> None:
         if self._is_broken:
@@ -277,16 +277,3 @@ class HostProcess:
             if not read:
                 return
             self._feed(read)
-
-
-class _Lines:
-    """Gives the lines of one channel to the listener."""
-
-    __slots__ = ("_channel", "_listener")
-
-    def __init__(self, listener: HostListener, channel: str) -> None:
-        self._listener = listener
-        self._channel = channel
-
-    def __call__(self, lines: list[str], dropped: int) -> None:
-        self._listener.on_output(self._channel, lines, dropped)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from astraflow.core import errors
-from astraflow.core.agent.actions import Action, Close, Exit, OpenConnection, StartAttempt, Warn
+from astraflow.core.agent.actions import Action, Exit, StartAttempt
 from astraflow.core.agent.agent import Agent, RegisterOffer
 from astraflow.core.agent.held_attempts import HeldAttempts
 from astraflow.core.protocol import business, control
@@ -26,7 +26,13 @@ from astraflow.core.protocol.events import (
 )
 from astraflow.core.protocol.gateway import Gateway
 from astraflow.core.protocol.wire import AttemptRef, Envelope
-from astraflow.core.protocol.worker_events import Credential, WorkerIdentity
+from astraflow.core.protocol.worker_events import (
+    Connect,
+    Credential,
+    Disconnect,
+    SessionRefused,
+    WorkerIdentity,
+)
 from astraflow.core.protocol.worker_session import WorkerSession
 from tests.unit.core.protocol.pair import GOOD_TOKEN, TENANT, WORKER, CountedIds, Doors, PlainTokens
 
@@ -84,7 +90,7 @@ class Desk:
         self.connect_at: float | None = None
         self.since = ""
         self.actions: list[Action] = []
-        self.warnings: list[Warn] = []
+        self.warnings: list[SessionRefused] = []
         self.events: list[GatewayEvent] = []
         self.exit: Exit | None = None
         session = WorkerSession(
@@ -209,11 +215,11 @@ class Desk:
     def _agent_step(self) -> bool:
         actions = self.agent.take_actions()
         for action in actions:
-            if isinstance(action, Warn):
+            if isinstance(action, SessionRefused):
                 self.warnings.append(action)
-            elif isinstance(action, OpenConnection):
+            elif isinstance(action, Connect):
                 self.connect_at = action.at
-            elif isinstance(action, Close):
+            elif isinstance(action, Disconnect):
                 self._carry_up(self.agent.take_frames())
                 conn, self.conn = self.conn, None
                 if conn is not None:

@@ -15,10 +15,8 @@ import msgspec
 from astraflow.core import errors
 from astraflow.core.agent.actions import (
     Action,
-    Close,
     Exit,
     KillAttempt,
-    OpenConnection,
     StartAttempt,
 )
 from astraflow.core.agent.agent import Agent, RegisterOffer
@@ -41,7 +39,7 @@ from astraflow.core.protocol import business, control
 from astraflow.core.protocol.events import GatewaySettings, Principal, SendFrame
 from astraflow.core.protocol.gateway import Gateway
 from astraflow.core.protocol.wire import AckInfo, AttemptRef, Envelope, Sender, is_sequenced
-from astraflow.core.protocol.worker_events import Credential, WorkerIdentity
+from astraflow.core.protocol.worker_events import Connect, Credential, Disconnect, WorkerIdentity
 from astraflow.core.protocol.worker_session import WorkerSession
 from astraflow.core.runs.facts import Fact
 from astraflow.core.runs.run import RunRecord, Task
@@ -221,9 +219,9 @@ class Worker:
     def _act(self, action: Action) -> None:
         now = self.rig.now
         match action:
-            case OpenConnection(at, _):
+            case Connect(at, _):
                 self.connect_at = at
-            case Close():
+            case Disconnect():
                 for frame in self.live.take_frames():
                     self.sent.append(frame)
                     if self.conn is not None and self.is_heard:
