@@ -99,7 +99,7 @@ class Trial:
             "attempt": failures + 1,
             "failures": failures,
             "node_type": _type_of(function_or_type),
-            "data_dir": str(self.data_dir / "attempts" / str(next(self._attempts))),
+            "data_dir": self._new_folder(),
             # As they arrive at a host: what JSON has no form for is a mistake of the test.
             "parameters": json.loads(json.dumps({**(parameters or {}), **more}, allow_nan=False)),
             "secrets": dict(secrets or {}),
@@ -107,6 +107,9 @@ class Trial:
             "chain_index": None if next is None else 0,
         }
         return attempt.run(Context(frame, attempt))
+
+    def _new_folder(self) -> str:
+        return str(self.data_dir / "attempts" / str(next(self._attempts)))
 
     def close(self) -> None:
         """Let go of all resources, on the loop that they were made on."""
