@@ -14,10 +14,10 @@ from astraflow.clock import SystemClock
 from astraflow.core.protocol import business
 from astraflow.worker.hosts import HostPool, PoolSettings, core_package
 from benchmarks.figures import Figure
+from benchmarks.usage import cpu_s
 
 ATTEMPTS = 10_000
 ROUND_TRIPS = 1_000
-TICKS_PER_SECOND = 100
 FENCE_S = 60.0
 
 
@@ -89,10 +89,10 @@ async def _measure(folder: Path) -> list[Figure]:
     (path,) = (folder / "hosts").glob("*.json")
     pids: dict[str, int] = msgspec.json.decode(path.read_bytes())
     await load.run(ATTEMPTS // 10, 64)
-    worker, host = time.process_time(), _cpu_s(pids["host_pid"])
+    worker, host = time.process_time(), cpu_s(pids["host_pid"])
     wall_s = await load.run(ATTEMPTS, 64)
     worker_us = (time.process_time() - worker) / ATTEMPTS * 1e6
-    host_us = (_cpu_s(pids["host_pid"]) - host) / ATTEMPTS * 1e6
+    host_us = (cpu_s(pids["host_pid"]) - host) / ATTEMPTS * 1e6
     trip_us = await load.run(ROUND_TRIPS, 1) / ROUND_TRIPS * 1e6
     held = sum(_pss_mib(pids[name]) for name in ("host_pid", "guard_pid"))
     await load.pool.close()
@@ -104,11 +104,6 @@ async def _measure(folder: Path) -> list[Figure]:
         Figure("first result of a cold host", cold_s * 1000, "ms"),
         Figure("memory of an idle host and its guard", held, "MiB", 40),
     ]
-
-
-def _cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
 
 
 def _pss_mib(pid: int) -> float:

@@ -15,9 +15,10 @@ from typing import Any
 
 import httpx
 
-from astraflow.bench.processes import TOKEN, System, rss_mib, running
+from astraflow.bench.processes import TOKEN, System, running
 from astraflow.packages.building import build_archive
 from benchmarks.figures import Figure
+from benchmarks.usage import rss_mib
 
 ROOT = Path(__file__).resolve().parent.parent
 GIB = 1024**3

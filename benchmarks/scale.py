@@ -14,9 +14,7 @@ from astraflow.bench.processes import (
     TOKEN,
     BenchClient,
     System,
-    cpu_s,
     fan_out,
-    rss_mib,
     running,
     wide,
 )
@@ -32,6 +30,7 @@ from astraflow.worker.addresses import Schedulers
 from astraflow.worker.agent_runner import AgentRunner
 from astraflow.worker.socket import connect
 from benchmarks.figures import Figure
+from benchmarks.usage import cpu_s, rss_mib
 
 WAITING = 100_000
 RESTARTED = 10_000

@@ -16,8 +16,9 @@ from typing import Any
 import msgspec
 import uvloop
 
-from astraflow.bench.processes import BenchClient, System, chain, fan_out, rss_mib, running, wide
+from astraflow.bench.processes import BenchClient, System, chain, fan_out, running, wide
 from benchmarks.figures import Figure
+from benchmarks.usage import rss_mib
 
 MINUTES = 2.0
 LANES = 4

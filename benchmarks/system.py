@@ -7,9 +7,10 @@ from statistics import median
 import uvloop
 
 from astraflow.bench import bare_loop
-from astraflow.bench.processes import rss_mib, running
+from astraflow.bench.processes import running
 from astraflow.bench.system import Sizes, measure
 from benchmarks.figures import Figure
+from benchmarks.usage import rss_mib
 
 SIZES = Sizes()
 

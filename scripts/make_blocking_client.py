@@ -20,17 +20,14 @@ FOLDER: Final = Path(__file__).resolve().parent.parent / "src" / "astraflow" / "
 RUFF: Final = Path(sys.executable).with_name("ruff")
 FILES: Final = {
     "asynchronous.py": "blocking.py",
-    "asynchronous_apis.py": "blocking_apis.py",
 }
 DOCSTRINGS: Final = {
     "blocking.py": '"""`Client`: for programs without an event loop. Made by `make client`: do not edit."""',
-    "blocking_apis.py": '"""The requests of `Client`, by topic. Made by `make client`: do not edit."""',
 }
 WORDS: Final = {
     "async ": "",
     "await ": "",
     "AsyncGenerator[Event, None]": "Generator[Event, None, None]",
-    "_Async": "_",
     "Async": "",
     "asynchronous": "blocking",
     "asyncio": "time",

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
-import re
 from types import ModuleType
 
 import pytest
 
 from astraflow import client
-from astraflow.client import asynchronous_apis, blocking_apis
 from tests.conftest import ROOT
 
-APIS = [name for name in vars(asynchronous_apis) if re.fullmatch(r"Async\w+Api", name)]
+URL = "http://127.0.0.1:1"
 
 
 @pytest.fixture(scope="module")
@@ -35,15 +33,23 @@ def test_the_blocking_client_is_what_the_asynchronous_one_says(maker: ModuleType
         assert "await" not in made
 
 
-@pytest.mark.parametrize("part", APIS)
-def test_both_clients_have_the_same_methods(part: str) -> None:
-    def methods(kind: type) -> dict[str, list[str]]:
-        found = inspect.getmembers(kind, inspect.isfunction)
-        assert found
-        return {name: list(inspect.signature(one).parameters) for name, one in found}
+def methods(kind: type) -> dict[str, list[str]]:
+    found = inspect.getmembers(kind, inspect.isfunction)
+    return {name: list(inspect.signature(one).parameters) for name, one in found if name[0] != "_"}
 
-    blocking = getattr(blocking_apis, part.removeprefix("Async"))
-    assert methods(blocking) == methods(getattr(asynchronous_apis, part))
+
+def test_both_clients_have_the_same_methods() -> None:
+    assert methods(client.Client) == methods(client.AsyncClient)
+    assert methods(client.RunHandle) == methods(client.AsyncRunHandle)
+
+
+async def test_both_clients_have_the_same_requests() -> None:
+    async with client.AsyncClient(URL, "token") as later:
+        with client.Client(URL, "token") as now:
+            for name in ("runs", "workflows", "workers", "packages", "catalog", "resources"):
+                kind = type(getattr(now, name))
+                assert type(getattr(later, name)) is kind
+                assert methods(kind).keys() >= {"list", "iterate", "get"}
 
 
 def test_every_name_of_the_client_is_there() -> None:

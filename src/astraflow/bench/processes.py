@@ -53,17 +53,6 @@ def _request(nodes: list[dict[str, Any]], edges: list[dict[str, Any]]) -> bytes:
     return _encode({"workflow": workflow})
 
 
-def rss_mib(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1024**2
-
-
-def cpu_s(pid: int) -> float:
-    """Processor time that a process has used so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 class System:
     """The processes of one installation, in a folder of its own."""
 

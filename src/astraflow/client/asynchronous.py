@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from astraflow.client import requests
-from astraflow.client.asynchronous_apis import (
-    AsyncCatalogApi,
-    AsyncPackageApi,
-    AsyncResourceApi,
-    AsyncRunApi,
-    AsyncWorkerApi,
-    AsyncWorkflowApi,
+from astraflow.client.apis import (
+    CatalogApi,
+    PackageApi,
+    ResourceApi,
+    RunApi,
+    WorkerApi,
+    WorkflowApi,
 )
 from astraflow.client.endpoint import find_endpoint
 from astraflow.client.outcomes import results_of
-from astraflow.client.requests import ApiRequest, Definition
+from astraflow.client.requests import ApiDownload, ApiRequest, Definition, Pages
 from astraflow.client.responses import raise_problem
 from astraflow.client.retries import Retries
 from astraflow.client.stream import PATIENCE_S, Cut, EventReader, Following
@@ -43,6 +43,7 @@ from astraflow.core.contract.events import Event
 from astraflow.core.contract.runs import Run
 from astraflow.core.contract.system import Me
 
+Item = TypeVar("Item")
 Response = TypeVar("Response")
 
 
@@ -59,12 +60,12 @@ class AsyncClient:
         self.endpoint = find_endpoint(url, token)
         self._http = httpx.AsyncClient(**options(self.endpoint))
         self._clock = clock or SystemClock()
-        self.runs = AsyncRunApi(self)
-        self.workflows = AsyncWorkflowApi(self)
-        self.workers = AsyncWorkerApi(self)
-        self.packages = AsyncPackageApi(self)
-        self.catalog = AsyncCatalogApi(self)
-        self.resources = AsyncResourceApi(self)
+        self.runs = RunApi(self)
+        self.workflows = WorkflowApi(self)
+        self.workers = WorkerApi(self)
+        self.packages = PackageApi(self)
+        self.catalog = CatalogApi(self)
+        self.resources = ResourceApi(self)
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -151,6 +152,19 @@ class AsyncClient:
                 raise found.error
             await asyncio.sleep(wait_s)
 
+    async def iterate(self, pages: Pages[Item]) -> AsyncIterator[Item]:
+        """The items of a list, a page at a time."""
+        cursor: str | None = None
+        left = pages.limit
+        while left is None or left > 0:
+            found = await self.perform(pages.after(cursor))
+            for item in found.items[:left]:
+                yield item
+            left = None if left is None else left - len(found.items)
+            cursor = found.next_cursor
+            if cursor is None:
+                return
+
     async def _try(self, request: ApiRequest[Response]) -> Response | Failure:
         try:
             response = await self._http.request(
@@ -166,22 +180,23 @@ class AsyncClient:
             return failure_of(self.endpoint.url, error)
         return read_response(request, self.endpoint.url, response)
 
-    async def fetch(self, path: str, params: Mapping[str, str], into: Path) -> int:
-        """Fetch a file of the API into one here; its size. See `resources.download`."""
-        fetching = Fetching(into)
+    async def fetch(self, download: ApiDownload) -> int:
+        """Download a file; its size. See `resources.download`."""
+        fetching = Fetching(download.into)
         try:
             while True:
                 try:
-                    await self._fetch(path, params, fetching)
+                    await self._fetch(download, fetching)
                     return fetching.finish()
                 except httpx.TransportError as error:
                     fetching.cut(failure_of(self.endpoint.url, error).error)
         finally:
             fetching.close()
 
-    async def _fetch(self, path: str, params: Mapping[str, str], fetching: Fetching) -> None:
-        opened = self._http.stream("GET", path, params=params, headers=fetching.headers())
-        async with opened as response:
+    async def _fetch(self, download: ApiDownload, fetching: Fetching) -> None:
+        async with self._http.stream(
+            "GET", download.path, params=download.params, headers=fetching.headers()
+        ) as response:
             if response.status_code not in (200, 206):
                 raise_problem(response.status_code, await response.aread())
             fetching.begin(response.status_code, response.headers)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from astraflow.client import requests
-from astraflow.client.blocking_apis import (
+from astraflow.client.apis import (
     CatalogApi,
     PackageApi,
     ResourceApi,
@@ -20,7 +20,7 @@ from astraflow.client.blocking_apis import (
 )
 from astraflow.client.endpoint import find_endpoint
 from astraflow.client.outcomes import results_of
-from astraflow.client.requests import ApiRequest, Definition
+from astraflow.client.requests import ApiDownload, ApiRequest, Definition, Pages
 from astraflow.client.responses import raise_problem
 from astraflow.client.retries import Retries
 from astraflow.client.stream import PATIENCE_S, Cut, EventReader, Following
@@ -43,6 +43,7 @@ from astraflow.core.contract.events import Event
 from astraflow.core.contract.runs import Run
 from astraflow.core.contract.system import Me
 
+Item = TypeVar("Item")
 Response = TypeVar("Response")
 
 
@@ -150,6 +151,18 @@ class Client:
                 raise found.error
             time.sleep(wait_s)
 
+    def iterate(self, pages: Pages[Item]) -> Iterator[Item]:
+        """The items of a list, a page at a time."""
+        cursor: str | None = None
+        left = pages.limit
+        while left is None or left > 0:
+            found = self.perform(pages.after(cursor))
+            yield from found.items[:left]
+            left = None if left is None else left - len(found.items)
+            cursor = found.next_cursor
+            if cursor is None:
+                return
+
     def _try(self, request: ApiRequest[Response]) -> Response | Failure:
         try:
             response = self._http.request(
@@ -165,22 +178,23 @@ class Client:
             return failure_of(self.endpoint.url, error)
         return read_response(request, self.endpoint.url, response)
 
-    def fetch(self, path: str, params: Mapping[str, str], into: Path) -> int:
-        """Fetch a file of the API into one here; its size. See `resources.download`."""
-        fetching = Fetching(into)
+    def fetch(self, download: ApiDownload) -> int:
+        """Download a file; its size. See `resources.download`."""
+        fetching = Fetching(download.into)
         try:
             while True:
                 try:
-                    self._fetch(path, params, fetching)
+                    self._fetch(download, fetching)
                     return fetching.finish()
                 except httpx.TransportError as error:
                     fetching.cut(failure_of(self.endpoint.url, error).error)
         finally:
             fetching.close()
 
-    def _fetch(self, path: str, params: Mapping[str, str], fetching: Fetching) -> None:
-        opened = self._http.stream("GET", path, params=params, headers=fetching.headers())
-        with opened as response:
+    def _fetch(self, download: ApiDownload, fetching: Fetching) -> None:
+        with self._http.stream(
+            "GET", download.path, params=download.params, headers=fetching.headers()
+        ) as response:
             if response.status_code not in (200, 206):
                 raise_problem(response.status_code, response.read())
             fetching.begin(response.status_code, response.headers)

@@ -110,6 +110,14 @@ class ApiRequest(msgspec.Struct, Generic[Response], frozen=True):
         )
 
 
+class ApiDownload(msgspec.Struct, frozen=True):
+    """A file of the API, and the file here that it is downloaded into."""
+
+    path: str
+    params: Mapping[str, str]
+    into: Path
+
+
 class Pages(msgspec.Struct, Generic[Item], frozen=True):
     """The requests of a list, one for each page. `limit`: at most so many items of it."""
 
@@ -498,7 +506,7 @@ def iterate_resources(
 
 
 def get_resource(resource_id: str, *, worker_id: str | None = None) -> ApiRequest[Resource]:
-    return ApiRequest("GET", _resource_path(resource_id), _as(Resource), on_worker(worker_id))
+    return ApiRequest("GET", _resource_path(resource_id), _as(Resource), _on_worker(worker_id))
 
 
 def extend_resource(
@@ -506,25 +514,36 @@ def extend_resource(
 ) -> ApiRequest[Resource]:
     """Keep it for so long from now."""
     body = msgspec.json.encode(Extension(ttl_seconds=ttl_s))
-    path, params = _resource_path(resource_id), on_worker(worker_id)
+    path, params = _resource_path(resource_id), _on_worker(worker_id)
     return ApiRequest("PATCH", path, _as(Resource), params, headers=JSON, body=body)
 
 
 def close_resource(resource_id: str, *, worker_id: str | None = None) -> ApiRequest[None]:
-    return ApiRequest("DELETE", _resource_path(resource_id), _as_nothing, on_worker(worker_id))
+    return ApiRequest("DELETE", _resource_path(resource_id), _as_nothing, _on_worker(worker_id))
 
 
 def share_artifact(resource_id: str, *, worker_id: str | None = None) -> ApiRequest[ArtifactLink]:
     """A signed URL of an artifact: whoever has it needs no token, for an hour."""
-    return ApiRequest("POST", artifact_path(resource_id), _as(ArtifactLink), on_worker(worker_id))
+    return ApiRequest("POST", _artifact_path(resource_id), _as(ArtifactLink), _on_worker(worker_id))
 
 
-def on_worker(worker_id: str | None) -> dict[str, str]:
+def download_artifact(resource_id: str, into: Path, *, worker_id: str | None = None) -> ApiDownload:
+    """Download an artifact into a file; its size. An interrupted download is continued, and the digest is checked.
+
+    Raises:
+        NotFound: no such resource.
+        Unavailable: its worker is away, or the server is.
+        OSError: the file cannot be written.
+    """
+    return ApiDownload(_artifact_path(resource_id), _on_worker(worker_id), into)
+
+
+def _on_worker(worker_id: str | None) -> dict[str, str]:
     """The query that names the worker of a resource."""
     return _query(OfWorker, worker_id=worker_id)
 
 
-def artifact_path(resource_id: str) -> str:
+def _artifact_path(resource_id: str) -> str:
     return f"/api/v1/artifacts/{quote(resource_id, safe='/')}"
 
 

@@ -1,0 +1,133 @@
+"""The requests of a client, by topic: runs, workflows, workers, packages, node types, resources.
+
+A method has the signature and the docstring of the function of `requests` that it is made of. `Client` responds at
+once, `AsyncClient` with an awaitable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+
+from astraflow.client import requests
+from astraflow.client.requests import ApiDownload, ApiRequest, Pages
+
+if TYPE_CHECKING:
+    from astraflow.client.asynchronous import AsyncClient
+    from astraflow.client.blocking import Client
+
+P = ParamSpec("P")
+C = TypeVar("C", bound="AsyncClient | Client")
+Item = TypeVar("Item")
+Response = TypeVar("Response")
+Now = TypeVar("Now")
+Later = TypeVar("Later")
+
+
+class _Api(Generic[C]):
+    """A group of requests of a client."""
+
+    def __init__(self, client: C) -> None:
+        self.client = client
+
+
+class _Method(Generic[P, Now, Later]):
+    """A method that makes something of its arguments and gives it to a method of the client."""
+
+    def __init__(self, make: Callable[P, Any], via: str) -> None:
+        self._make = make
+        self._via = via
+
+    @overload
+    def __get__(self, api: _Api[Client], _: Any) -> Callable[P, Now]: ...
+    @overload
+    def __get__(self, api: _Api[AsyncClient], _: Any) -> Callable[P, Later]: ...
+    def __get__(self, api: Any, _: Any) -> Callable[P, Any]:
+        @wraps(self._make)
+        def call(*args: P.args, **named: P.kwargs) -> Any:
+            return getattr(api.client, self._via)(self._make(*args, **named))
+
+        return call
+
+
+def _call(make: Callable[P, ApiRequest[Response]]) -> _Method[P, Response, Awaitable[Response]]:
+    return _Method(make, "perform")
+
+
+def _list(make: Callable[P, Pages[Item]]) -> _Method[P, Iterator[Item], AsyncIterator[Item]]:
+    return _Method(make, "iterate")
+
+
+def _fetch(make: Callable[P, ApiDownload]) -> _Method[P, int, Awaitable[int]]:
+    return _Method(make, "fetch")
+
+
+class RunApi(_Api[C]):
+    """Runs: look at them, cancel them, read their output."""
+
+    list = _call(requests.list_runs)
+    iterate = _list(requests.iterate_runs)
+    get = _call(requests.get_run)
+    node = _call(requests.get_node)
+    definition = _call(requests.get_definition)
+    cancel = _call(requests.cancel_run)
+    rebind = _call(requests.rebind_run)
+    logs = _list(requests.iterate_logs)
+
+
+class WorkflowApi(_Api[C]):
+    """Saved workflows."""
+
+    list = _call(requests.list_workflows)
+    iterate = _list(requests.iterate_workflows)
+    get = _call(requests.get_workflow)
+    create = _call(requests.create_workflow)
+    save = _call(requests.save_workflow)
+    delete = _call(requests.delete_workflow)
+    validate = _call(requests.validate_workflow)
+
+
+class WorkerApi(_Api[C]):
+    """Workers: list them, and give them commands."""
+
+    list = _call(requests.list_workers)
+    iterate = _list(requests.iterate_workers)
+    get = _call(requests.get_worker)
+    command = _call(requests.command_worker)
+
+
+class PackageApi(_Api[C]):
+    """Packages: publish them, withdraw them, choose the version that counts."""
+
+    list = _call(requests.list_packages)
+    iterate = _list(requests.iterate_packages)
+    get = _call(requests.get_package)
+    version = _call(requests.get_package_version)
+    publish = _call(requests.publish_package)
+    yank = _call(requests.yank_package)
+    unyank = _call(requests.unyank_package)
+    activate = _call(requests.activate_package)
+    start_rollout = _call(requests.start_rollout)
+    rollouts = _call(requests.list_rollouts)
+    roll_back = _call(requests.roll_back)
+
+
+class CatalogApi(_Api[C]):
+    """The node types that workflows can use."""
+
+    list = _call(requests.list_node_types)
+    iterate = _list(requests.iterate_node_types)
+    get = _call(requests.get_node_type)
+
+
+class ResourceApi(_Api[C]):
+    """What workers keep, and the artifacts among it."""
+
+    list = _call(requests.list_resources)
+    iterate = _list(requests.iterate_resources)
+    get = _call(requests.get_resource)
+    extend = _call(requests.extend_resource)
+    close = _call(requests.close_resource)
+    share = _call(requests.share_artifact)
+    download = _fetch(requests.download_artifact)
