@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -20,9 +17,9 @@ from schemathesis.specs.openapi.checks import (
 
 from astraflow.api.app import ROUTES
 from astraflow.api.openapi import document
-from astraflow.core.security.policy import Role
-from tests.api.rig import Rig, definition, serving
-from tests.api.scripted import token_of
+from tests.api.rig import definition
+from tests.processes.rest import TOKEN
+from tests.processes.system import System, running
 
 schema = schemathesis.openapi.from_dict(document(ROUTES))
 CHECKS = [
@@ -33,46 +30,13 @@ CHECKS = [
 ]
 
 
-class Server:
-    """A served application in a thread of its own, with a run, a workflow and a worker in it."""
-
-    def __init__(self) -> None:
-        self._started = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._main()))
-        self.url = ""
-
-    async def _main(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        # It lives as long as the server does, so it begins with it, not in some test.
-        self._loop.set_default_executor(ThreadPoolExecutor(max_workers=1))
-        await asyncio.to_thread(int)
-        self._ended = asyncio.Event()
-        async with serving() as rig, rig.worker():
-            await _fill(rig)
-            self.url = f"http://127.0.0.1:{rig.port}"
-            self._started.set()
-            await self._ended.wait()
-
-    def start(self) -> None:
-        self._thread.start()
-        assert self._started.wait(20)
-
-    def stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._ended.set)
-        self._thread.join(20)
-
-
-async def _fill(rig: Rig) -> None:
-    await rig.post("/api/v1/workflows", json=definition())
-    await rig.submit()
-
-
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    running = Server()
-    running.start()
-    yield running
-    running.stop()
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """With a run, a workflow and a worker in it."""
+    with running(tmp_path_factory.mktemp("contract"), 1) as system:
+        system.rest.post("workflows", definition(), wanted=201)
+        system.rest.submit(definition())
+        yield system
 
 
 # An open stream does not end by itself: the streams have tests of their own.
@@ -85,7 +49,7 @@ def server() -> Iterator[Server]:
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-def test_every_answer_is_one_that_the_description_allows(case: Any, server: Server) -> None:
-    headers = {"authorization": f"Bearer {token_of(Role.ADMIN)}"}
-    answer = case.call(base_url=server.url, headers=headers)
+def test_every_answer_is_one_that_the_description_allows(case: Any, system: System) -> None:
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    answer = case.call(base_url=system.url, headers=headers)
     case.validate_response(answer, checks=CHECKS)

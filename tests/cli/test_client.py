@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
 import threading
@@ -40,7 +39,7 @@ def test_a_run_is_started_followed_and_gives_its_results(client: astraflow.Clien
     assert list(handle.events(after=run.last_event)) == []
 
 
-def test_a_list_can_be_walked_to_a_limit(client: astraflow.Client, server: Up) -> None:
+async def test_a_list_can_be_walked_to_a_limit(client: astraflow.Client, server: Up) -> None:
     for _ in range(3):
         client.run(workflow(node(1, "noop"))).wait()
     newest = [one.run_id for one in client.runs.list(limit=2).items]
@@ -48,12 +47,9 @@ def test_a_list_can_be_walked_to_a_limit(client: astraflow.Client, server: Up) -
     assert [one.run_id for one in client.runs.iterate(limit=2, page_size=1)] == newest
     assert list(client.runs.iterate(limit=0)) == []
     assert len(list(client.workers.iterate(limit=5))) == 1
-
-    async def walk() -> list[str]:
-        async with astraflow.AsyncClient(server.url, server.token) as other:
-            return [one.run_id async for one in other.runs.iterate(limit=2, page_size=1)]
-
-    assert asyncio.run(walk()) == newest
+    async with astraflow.AsyncClient(server.url, server.token) as other:
+        walked = [one.run_id async for one in other.runs.iterate(limit=2, page_size=1)]
+    assert walked == newest
 
 
 def test_the_same_key_is_the_same_run(client: astraflow.Client) -> None:

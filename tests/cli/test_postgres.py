@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import pytest
 
 from astraflow.store.statements import load_migrations
 from tests.processes.command_line import astra
-from tests.processes.postgres import postgres_server
+from tests.processes.postgres import ask, database, postgres_server
 
 SECRET = {"ASTRA_SCHEDULER_SECRET": "a secret for tests, long enough"}
 NEWEST = len(load_migrations("postgres"))
@@ -26,20 +24,8 @@ def server_url() -> Iterator[str]:
 
 @pytest.fixture
 def url(server_url: str) -> Iterator[str]:
-    ask(server_url, "CREATE DATABASE looked_at")
-    yield server_url.replace("/postgres?", "/looked_at?")
-    ask(server_url, "DROP DATABASE looked_at WITH (FORCE)")
-
-
-def ask(url: str, question: str) -> Any:
-    async def once() -> Any:
-        connection = await asyncpg.connect(url)
-        try:
-            return await connection.fetchval(question)
-        finally:
-            await connection.close()
-
-    return asyncio.run(once())
+    with database(server_url, "looked_at") as url:
+        yield url
 
 
 def schemas(url: str) -> int:

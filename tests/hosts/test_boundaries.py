@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import subprocess
 import sys
@@ -125,18 +124,15 @@ class TestProcesses:
                 wait_until_dead(pid)
             assert stage.pool.stats().hosts == 1
 
-    def test_what_a_successful_attempt_started_stays_until_its_host_ends(
+    async def test_what_a_successful_attempt_started_stays_until_its_host_ends(
         self, tmp_path: Path
     ) -> None:
-        async def scene() -> list[int]:
-            async with staged(tmp_path) as stage:
-                given = {"how": "popen", "end": "succeed"}
-                value = value_of(await stage.outcome_of("nasty.leave_behind", given))
-                await stage.outcome_of("nasty.variables", task="t2")
-                assert is_alive(value["pid"]) and is_alive(value["below"])
-                return [value["pid"], value["below"]]
-
-        for pid in asyncio.run(scene()):
+        async with staged(tmp_path) as stage:
+            given = {"how": "popen", "end": "succeed"}
+            value = value_of(await stage.outcome_of("nasty.leave_behind", given))
+            await stage.outcome_of("nasty.variables", task="t2")
+            assert is_alive(value["pid"]) and is_alive(value["below"])
+        for pid in (value["pid"], value["below"]):
             wait_until_dead(pid)
 
 

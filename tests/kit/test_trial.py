@@ -156,15 +156,12 @@ def test_a_middleware_gets_the_rest_of_its_chain_from_the_test(trial: Trial) -> 
         trial.run(twice, next=fails)
 
 
-def test_it_also_runs_in_a_test_that_has_a_loop(trial: Trial) -> None:
+async def test_it_also_runs_in_a_test_that_has_a_loop(trial: Trial) -> None:
     async def greet(name: str) -> str:
         await asyncio.sleep(0)
         return f"hello {name}"
 
-    async def main() -> Outcome:
-        return trial.run(greet, name="ada")
-
-    assert asyncio.run(main()).result == {"result": "hello ada"}
+    assert trial.run(greet, name="ada").result == {"result": "hello ada"}
 
 
 class Mode(enum.Enum):

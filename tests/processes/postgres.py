@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -14,7 +15,14 @@ from typing import Any
 
 import asyncpg
 
-__all__ = ["PostgresProcess", "postgres_process", "postgres_server", "terminate_backends"]
+__all__ = [
+    "PostgresProcess",
+    "ask",
+    "database",
+    "postgres_process",
+    "postgres_server",
+    "terminate_backends",
+]
 
 
 class PostgresProcess:
@@ -72,6 +80,27 @@ def postgres_process() -> Iterator[PostgresProcess]:
     finally:
         server.cleanup()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def ask(url: str, question: str) -> Any:
+    """The first value of the first row, if there is one. For fixtures, which are no coroutines."""
+
+    async def once() -> Any:
+        connection = await asyncpg.connect(url)
+        try:
+            return await connection.fetchval(question)
+        finally:
+            await connection.close()
+
+    return asyncio.run(once())
+
+
+@contextmanager
+def database(url: str, name: str) -> Iterator[str]:
+    """The address of an empty database on a server."""
+    ask(url, f"CREATE DATABASE {name}")
+    yield url.replace("/postgres?", f"/{name}?")
+    ask(url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 async def terminate_backends(url: str) -> int:

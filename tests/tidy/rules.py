@@ -33,6 +33,10 @@ BOUNDARIES: frozenset[str] = frozenset(
 """Modules that may catch everything, because a process or a session ends there."""
 
 CLOCK = "src/astraflow/clock.py"
+LOOPS = (
+    "tests/conftest.py",  # gives every test that is a coroutine function its loop
+    "tests/processes/postgres.py",  # for fixtures, which are none
+)
 
 BANNED_MODULES = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "managers"}
 MARKERS = ["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"]
@@ -264,6 +268,17 @@ def unknown_code(source: Source) -> list[str]:
     return [f"unknown code: {code}" for code in sorted(found - CATALOGUE.keys())]
 
 
+def runs_a_loop(source: Source) -> list[str]:
+    """A test that waits is a coroutine function, which `tests/conftest.py` runs; a program has a loop of its own."""
+    is_program = "__name__" in {
+        one.id for one in ast.walk(source.tree) if isinstance(one, ast.Name)
+    }
+    if not source.name.startswith("tests/") or source.name in LOOPS or is_program:
+        return []
+    calls = [ast.unparse(call.func) for call in _calls(source)]
+    return [f"runs a coroutine with {name}" for name in calls if name == "asyncio.run"]
+
+
 RULES: list[Rule] = [
     module_too_long,
     function_too_long,
@@ -281,6 +296,7 @@ RULES: list[Rule] = [
     lacks_future_annotations,
     lacks_exports,
     unknown_code,
+    runs_a_loop,
 ]
 
 

@@ -45,6 +45,7 @@ OFFENDERS: list[tuple[Rule, str, str]] = [
     (rules.unknown_code, PRODUCT, "x = 'E.SESSION.NO_SUCH_THING'\n"),
     (rules.unknown_code, PRODUCT, "x = 'E.AUTH'\n"),
     (rules.unknown_code, "docs/x.md", "answered with `E.NO_SUCH_THING`.\n"),
+    (rules.runs_a_loop, TEST, "def test_x():\n    asyncio.run(main())\n"),
 ]
 INNOCENT: list[tuple[Rule, str, str]] = [
     (rules.module_too_long, PRODUCT, "x = 1\n" * 600),
@@ -61,6 +62,7 @@ INNOCENT: list[tuple[Rule, str, str]] = [
     (rules.unknown_code, PRODUCT, "x = 'E.SESSION.DENIED'\n"),
     (rules.unknown_code, PRODUCT, "x = 'E.AUTH.'\n"),
     (rules.unknown_code, "docs/x.md", "`E.SESSION.*`, `E.PKG.…`, E.INTERNAL.\n"),
+    (rules.runs_a_loop, "tests/x.py", "if __name__ == '__main__':\n    asyncio.run(main())\n"),
 ]
 
 

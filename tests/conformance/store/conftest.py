@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
-import asyncpg
 import pytest
 
 from tests.conformance.store.backends import (
@@ -15,7 +13,7 @@ from tests.conformance.store.backends import (
     PostgresBackend,
     SqliteBackend,
 )
-from tests.processes.postgres import postgres_server
+from tests.processes.postgres import database, postgres_server
 
 
 @pytest.fixture(scope="session")
@@ -29,15 +27,8 @@ def postgres_url() -> Iterator[str]:
 def postgres(postgres_url: str, request: pytest.FixtureRequest) -> Iterator[PostgresBackend]:
     """An empty database."""
     name = f"store_{abs(hash(request.node.nodeid)):x}"
-
-    async def tell(order: str) -> None:
-        connection = await asyncpg.connect(postgres_url)
-        await connection.execute(order)
-        await connection.close()
-
-    asyncio.run(tell(f"CREATE DATABASE {name}"))
-    yield PostgresBackend(postgres_url.replace("/postgres?", f"/{name}?"))
-    asyncio.run(tell(f"DROP DATABASE {name} WITH (FORCE)"))
+    with database(postgres_url, name) as url:
+        yield PostgresBackend(url)
 
 
 @pytest.fixture

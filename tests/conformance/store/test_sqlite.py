@@ -153,15 +153,17 @@ def reachable() -> Iterator[Path]:
         yield folder
 
 
-@pytest.mark.parametrize("locked_out", ["store.db", "store.db.lock"])
-def test_a_file_that_may_only_be_read_is_refused(reachable: Path, locked_out: str) -> None:
-    async def make() -> None:
-        async with SqliteBackend(reachable / "store.db").opened():
-            pass
+def lock_out(folder: Path, name: str) -> None:
+    """One file may only be read, the others be written, by everybody."""
+    for file in folder.iterdir():
+        file.chmod(0o444 if file.name == name else 0o666)
 
-    asyncio.run(make())
-    for file in reachable.iterdir():
-        file.chmod(0o444 if file.name == locked_out else 0o666)
+
+@pytest.mark.parametrize("locked_out", ["store.db", "store.db.lock"])
+async def test_a_file_that_may_only_be_read_is_refused(reachable: Path, locked_out: str) -> None:
+    async with SqliteBackend(reachable / "store.db").opened():
+        pass
+    lock_out(reachable, locked_out)
     # The superuser may write everything, so a child without rights tries it.
     answer, _ = start(READ_ONLY, reachable / "store.db").communicate(timeout=30)
     assert answer.strip() == errors.STORE_READ_ONLY.code

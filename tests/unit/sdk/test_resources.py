@@ -198,15 +198,11 @@ class TestConveniences:
         with resource.lease(handle.ref()) as found:
             assert (found.read_bytes(), found.metadata["mime"]) == (b"abc", "text/plain")
 
-    def test_an_object_is_kept_and_found_in_tasks_and_threads(self, ctx: Context) -> None:
+    async def test_an_object_is_kept_and_found_in_tasks_and_threads(self, ctx: Context) -> None:
         handle = resource.keep([1], type="list")
-
-        async def look() -> list[Any]:
-            leased = await asyncio.to_thread(resource.lease, handle)
-            task = asyncio.ensure_future(_leased_in_task(handle))
-            return [leased.value, await task]
-
-        assert asyncio.run(look()) == [[1], [1]]
+        leased = await asyncio.to_thread(resource.lease, handle)
+        assert leased.value == [1]
+        assert await asyncio.ensure_future(_leased_in_task(handle)) == [1]
         assert code_of(handle.read_bytes) == "E.RESOURCE.INVALID"
 
     def test_what_is_no_reference_is_refused(self, ctx: Context) -> None:

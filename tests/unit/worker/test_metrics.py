@@ -19,20 +19,16 @@ DISPATCH = business.Dispatch(
 )  # fmt: skip
 
 
-def asked(request: bytes) -> bytes:
+async def asked(request: bytes) -> bytes:
     """What the page answers to this request."""
-
-    async def main() -> bytes:
-        metrics = WorkerMetrics()
-        metrics.heartbeats_sent.add()
-        async with serve_metrics(metrics, "127.0.0.1", 0) as port:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(request)
-            answer = await asyncio.wait_for(reader.read(), 20)
-            writer.close()
-            return answer
-
-    return asyncio.run(main())
+    metrics = WorkerMetrics()
+    metrics.heartbeats_sent.add()
+    async with serve_metrics(metrics, "127.0.0.1", 0) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(request)
+        answer = await asyncio.wait_for(reader.read(), 20)
+        writer.close()
+        return answer
 
 
 class Pool:
@@ -50,23 +46,23 @@ def test_attempts_and_hosts_are_shown() -> None:
     assert metrics.hosts.value() == 3
 
 
-def test_the_page_shows_the_numbers() -> None:
-    answer = asked(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n")
+async def test_the_page_shows_the_numbers() -> None:
+    answer = await asked(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
     assert b"heartbeat_sent_total 1.0" in answer
 
 
-def test_the_page_says_that_the_worker_is_there() -> None:
-    assert asked(b"GET /healthz HTTP/1.1\r\n\r\n").endswith(b"ok\n")
+async def test_the_page_says_that_the_worker_is_there() -> None:
+    assert (await asked(b"GET /healthz HTTP/1.1\r\n\r\n")).endswith(b"ok\n")
 
 
-def test_there_is_no_other_page_and_none_can_be_written() -> None:
-    assert asked(b"GET / HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 404 ")
-    assert asked(b"POST /metrics HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 405 ")
+async def test_there_is_no_other_page_and_none_can_be_written() -> None:
+    assert (await asked(b"GET / HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 404 ")
+    assert (await asked(b"POST /metrics HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 405 ")
 
 
-def test_what_does_not_ask_properly_is_hung_up_on() -> None:
-    assert asked(b"x" * 20_000) == b""
+async def test_what_does_not_ask_properly_is_hung_up_on() -> None:
+    assert await asked(b"x" * 20_000) == b""
 
 
 async def test_without_a_port_nothing_listens() -> None:
@@ -74,13 +70,10 @@ async def test_without_a_port_nothing_listens() -> None:
         assert port is None
 
 
-def test_a_port_that_is_taken_is_a_wrong_setting() -> None:
-    async def main(port: int) -> None:
-        async with serve_metrics(WorkerMetrics(), "127.0.0.1", port):
-            raise AssertionError("it was taken")
-
+async def test_a_port_that_is_taken_is_a_wrong_setting() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(errors.Refused) as refused:
-        asyncio.run(main(taken.getsockname()[1]))
+        async with serve_metrics(WorkerMetrics(), "127.0.0.1", taken.getsockname()[1]):
+            raise AssertionError("it was taken")
     assert refused.value.pointer == "/metrics_port"
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -95,33 +96,29 @@ async def next_frame(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     return first & 0x0F, bytes(one ^ key[at % 4] for at, one in enumerate(raw[:125]))
 
 
-def met_by(talk: Talk, then: Callable[[Socket, Noting], Awaitable[None]]) -> None:
-    """Connect to a scheduler that talks so."""
+@asynccontextmanager
+async def met_by(talk: Talk) -> AsyncIterator[tuple[Socket, Noting]]:
+    """A connection to a scheduler that talks so; both ends are closed at the end."""
+    done = asyncio.Event()
 
-    async def main() -> None:
-        done = asyncio.Event()
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await opened(reader, writer)
+            await talk(reader, writer)
+        finally:
+            writer.close()
+            done.set()
 
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            try:
-                await opened(reader, writer)
-                await talk(reader, writer)
-            finally:
-                writer.close()
-                done.set()
-
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        async with server, asyncio.timeout(20):
-            listener = Noting()
-            port = server.sockets[0].getsockname()[1]
-            socket = await connect(f"ws://127.0.0.1:{port}/ws/worker", listener)
-            await then(socket, listener)
-            await done.wait()
-            await listener.is_closed.wait()
-
-    asyncio.run(main())
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server, asyncio.timeout(20):
+        listener = Noting()
+        port = server.sockets[0].getsockname()[1]
+        yield await connect(f"ws://127.0.0.1:{port}/ws/worker", listener), listener
+        await done.wait()
+        await listener.is_closed.wait()
 
 
-def test_of_many_pings_the_last_is_answered() -> None:
+async def test_of_many_pings_the_last_is_answered() -> None:
     pongs: list[bytes] = []
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -131,10 +128,8 @@ def test_of_many_pings_the_last_is_answered() -> None:
             assert opcode == 0xA
             pongs.append(payload)
 
-    async def then(socket: Socket, listener: Noting) -> None:
-        await listener.is_closed.wait()
-
-    met_by(talk, then)
+    async with met_by(talk):
+        pass
     assert len(pongs) < 1000
 
 
@@ -151,7 +146,9 @@ def test_of_many_pings_the_last_is_answered() -> None:
         (part(0x01, 3 << 20) + part(0x00, 2 << 20), 1009),
     ],
 )  # fmt: skip
-def test_what_the_standard_or_a_limit_forbids_ends_the_connection(raw: bytes, code: int) -> None:
+async def test_what_the_standard_or_a_limit_forbids_ends_the_connection(
+    raw: bytes, code: int
+) -> None:
     closes: list[int] = []
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -160,28 +157,24 @@ def test_what_the_standard_or_a_limit_forbids_ends_the_connection(raw: bytes, co
         assert opcode == 0x8
         closes.append(int.from_bytes(payload[:2], "big"))
 
-    async def then(socket: Socket, listener: Noting) -> None:
-        await listener.is_closed.wait()
-        assert listener.texts == []
-
-    met_by(talk, then)
+    async with met_by(talk) as (_, listener):
+        pass
+    assert listener.texts == []
     assert closes == [code]
 
 
-def test_a_message_in_parts_is_one() -> None:
+async def test_a_message_in_parts_is_one() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"\x01\x02ab\x89\x00\x00\x00\x80\x02cd\x81\x01e\x88\x02\x03\xe8")
         while (await next_frame(reader))[0] != 0x8:
             pass
 
-    async def then(socket: Socket, listener: Noting) -> None:
-        await listener.is_closed.wait()
-        assert listener.texts == [b"abcd", b"e"]
-
-    met_by(talk, then)
+    async with met_by(talk) as (_, listener):
+        pass
+    assert listener.texts == [b"abcd", b"e"]
 
 
-def test_a_scheduler_that_does_not_read_is_owed_no_more_than_a_bound() -> None:
+async def test_a_scheduler_that_does_not_read_is_owed_no_more_than_a_bound() -> None:
     reads = asyncio.Event()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -189,7 +182,7 @@ def test_a_scheduler_that_does_not_read_is_owed_no_more_than_a_bound() -> None:
         while await reader.read(1 << 20):
             pass
 
-    async def then(socket: Socket, listener: Noting) -> None:
+    async with met_by(talk) as (socket, listener):
         text = b"x" * (1 << 20)
         sent = 0
         while socket.room() > 0:
@@ -201,5 +194,3 @@ def test_a_scheduler_that_does_not_read_is_owed_no_more_than_a_bound() -> None:
         await listener.is_drained.wait()
         assert socket.room() > 0
         socket.close(1000)
-
-    met_by(talk, then)
