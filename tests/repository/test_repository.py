@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,8 +16,9 @@ from astraflow.core.workflow import CatalogEntry, Miss, decode_manifest
 from astraflow.packages import SigningKey
 from astraflow.scheduler.repository import Rules, published_version
 from astraflow.store.memory import MemoryStore
+from astraflow.store.rows import PackageRow
 from astraflow.store.sqlite import SqliteStore
-from astraflow.store.store import Store
+from astraflow.store.store import Claim, Store
 from tests.faulty_store import FaultyStore
 from tests.repository.packing import CLOCK, Place, chunks, pack, signed, trusting
 
@@ -69,6 +71,44 @@ async def test_the_same_archive_again_changes_nothing_and_another_is_refused(
     assert caught.value.code is errors.PKG_CONFLICT
     assert place.held() == held
     assert len(place.changes) == 1
+
+
+async def test_a_version_that_was_stored_without_an_answer_is_announced_when_it_is_published_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = await opened_place(tmp_path)
+    put_package = place.store.put_package
+
+    async def mute(claim: Claim, row: PackageRow) -> bool:
+        await put_package(claim, row)
+        raise errors.OutcomeUnknown(errors.STORE_UNAVAILABLE, "no answer")
+
+    monkeypatch.setattr(place.store, "put_package", mute)
+    with pytest.raises(errors.OutcomeUnknown):
+        await place.publish(pack())
+    assert place.changes == []
+    monkeypatch.undo()
+    assert not await place.publish(pack())
+    assert not await place.publish(pack())
+    assert place.changes == [("default", "ann", "pkg.publish", "demo 1.0.0")]
+
+
+async def test_a_publisher_that_gives_up_after_the_row_is_stored_does_not_hide_its_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = await opened_place(tmp_path)
+    put_package = place.store.put_package
+
+    async def last_word(claim: Claim, row: PackageRow) -> bool:
+        is_new = await put_package(claim, row)
+        publishing.cancel()  # it arrives while the upload is cleared away
+        return is_new
+
+    monkeypatch.setattr(place.store, "put_package", last_word)
+    publishing = asyncio.create_task(place.publish(pack()))
+    with pytest.raises(asyncio.CancelledError):
+        await publishing
+    assert place.changes == [("default", "ann", "pkg.publish", "demo 1.0.0")]
 
 
 async def test_what_is_no_package_is_refused_and_leaves_nothing(tmp_path: Path) -> None:

@@ -149,10 +149,7 @@ class Repository:
             Unavailable: it cannot be kept now.
         """
         assert tenant != EVERY_TENANT
-        row, is_new = await self._publish(tenant, chunks, signature, by, self._rules.policy)
-        if is_new:
-            self._announce(published_version(row), by, "pkg.publish")
-        return row, is_new
+        return await self._publish(tenant, chunks, signature, by, self._rules.policy)
 
     async def ship(self, chunks: AsyncIterator[bytes]) -> None:
         """Take in an archive that came with this installation, for every tenant. It is as trusted as the installation,
@@ -200,6 +197,10 @@ class Repository:
             await self._blobs.put_file(_blob(row.sha256), path)
         is_new = await self._store.put_package(self._writing(), row)
         self._take_in(row)
+        if row.tenant != EVERY_TENANT:
+            # New or not: the publisher may have given up, or have lost the answer, after the row was stored. And at
+            # once: a version that is taken in and not announced would never be announced.
+            self._announce(published_version(row), row.published_by, "pkg.publish")
         return is_new
 
     def _check_types(self, tenant: str, manifest: Manifest) -> None:
