@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from astraflow.core.protocol import business
 from astraflow.worker.hosts import HostSpec
 from tests.hosts.stage import NASTY, error_of, staged, value_of
 
@@ -151,6 +152,21 @@ async def test_attempts_wait_when_all_hosts_are_taken_and_are_started_when_one_i
         assert stage.pool.stats().waiting == 2
         for task in ("a", "b", "c"):
             assert value_of(await stage.outcome(task))
+
+
+async def test_a_host_whose_attempt_waits_for_a_call_takes_no_place_from_the_call(
+    tmp_path: Path,
+) -> None:
+    async with staged(tmp_path, ISOLATED, max_hosts=1) as stage:
+        stage.start("nasty.thread_middleware", task="caller", chain_index=0)
+        stage.start("nasty.environment", task="waits")
+        await stage.until(lambda: stage.calls)
+        assert value_of(await stage.outcome("waits")), "the call was open before it could begin"
+        assert value_of(await stage.outcome_of("nasty.environment", task="called"))
+        call = stage.calls[0]
+        named = (call.run_id, call.task_id, call.attempt, call.request_id)
+        stage.pool.answer(business.NextResponse(*named, msgspec.Raw(b"[1]")))
+        assert value_of(await stage.outcome("caller")) == {"answer": [1]}
 
 
 async def test_an_idle_host_makes_room_for_another_package(tmp_path: Path) -> None:

@@ -53,6 +53,14 @@ class TestObjects:
             (kept,) = stage.registry.list()
             assert (kept.in_use_count, kept.kind) == (0, "memory")
 
+    async def test_a_host_that_only_keeps_an_object_takes_no_place_from_others(
+        self, tmp_path: Path
+    ) -> None:
+        async with staged(tmp_path, KEEPING, max_hosts=1) as stage:
+            await stage.outcome_of("keeping.keep", {"note": str(tmp_path / "note")})
+            assert value_of(await stage.outcome_of("core.echo", {"value": 1}, task="other"))
+            assert stage.pool.stats().hosts == 2
+
     async def test_an_attempt_that_would_be_alone_goes_to_the_object_that_it_needs(
         self, tmp_path: Path
     ) -> None:

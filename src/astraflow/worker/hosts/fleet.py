@@ -105,7 +105,8 @@ class Fleet:
         is_own = running.needs_own_host or spec.isolation == "attempt"
         if is_own and self.starting >= self._settings.max_starting:
             return False
-        if len(self.hosts) < self._settings.max_hosts:
+        # A call would wait for the host of its caller, and a run for the host of an object that it keeps, for ever.
+        if sum(not host.is_parked for host in self.hosts) < self._settings.max_hosts:
             return True
         free = [host for host in self.hosts if host.is_spare]
         if free:

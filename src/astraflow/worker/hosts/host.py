@@ -111,6 +111,13 @@ class Host:
         """Whether nothing would be missed if it ended."""
         return self.is_free and not self.kept
 
+    @property
+    def is_parked(self) -> bool:
+        """Whether it does nothing and cannot be ended: all that it runs waits for calls, or it only keeps objects."""
+        if self.attempts:
+            return all(one.open_calls for one in self.attempts.values())
+        return self.is_free and bool(self.kept)
+
     # -- from the owner ---------------------------------------------------------------------
 
     def add(self, running: HostedAttempt) -> None:

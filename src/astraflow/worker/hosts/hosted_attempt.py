@@ -127,6 +127,7 @@ class HostedAttempt:
         self.is_killed = False  # nobody wants its outcome, only its end
         self.feedback: PendingFeedback | None = None
         self.leased: tuple[frames.Handle, ...] = ()
+        self.open_calls: set[str] = set()  # of the rest of its chain, which has not answered
         self.pinned: Host | None = None  # the host that holds an object which it needs
         self.refusal: business.AttemptError | None = None  # the registry's first to it
 

@@ -159,6 +159,7 @@ class HostPool:
             response.result,
             response.error,
         )
+        running.open_calls.discard(response.request_id)
         running.host.send(frames.encode(answer))
 
     def refence(self, fences: Mapping[AttemptKey, float]) -> None:
@@ -270,7 +271,10 @@ class HostPool:
             call.payload,
             call.timeout_ms,
         )
+        running.open_calls.add(call.request_id)
         self._events.call(request)
+        if self._fleet.waiting:
+            self._fleet.place_waiting()
 
     def on_resource(
         self,

@@ -46,7 +46,8 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_starting: int = 2
     """Hosts for one attempt that start at the same time: each takes a tenth of a second of a core."""
     max_hosts: int = 32
-    """Processes at once. When all work, an attempt that needs another host waits."""
+    """Processes at once, but for those that wait for calls or only keep objects. When all work, an attempt that needs
+    another host waits."""
     min_grace_s: float = 1.0
     """What every attempt is given to end, even if it is promised less: its kill is the loss of the others in its host,
     and of what the host keeps warm."""
