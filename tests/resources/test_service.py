@@ -212,6 +212,8 @@ class TestExports:
                 assert found.told["run-1/a"].state == "evicting"
                 receiver.let_go.set()
                 await found.until(lambda: "released" in found.states)
+                newest = found.told["run-1/a"]
+                assert newest.state == "released", "the newest word counts"
                 assert receiver.received[0].sha256 == hashlib.sha256(b"content").hexdigest()
 
     def test_a_large_file_does_not_grow_the_worker(self, tmp_path: Path) -> None:

@@ -165,7 +165,8 @@ class ResourceService:
             await exports.put_file(path, resource.size_bytes, address, said)
         finally:
             self.registry.release(export.resource_id)
-        self._tell(resource.event("touched"))
+        # Not what it was before: it may have been asked to go meanwhile, and have gone with this lease.
+        self._tell_state(export.resource_id)
 
     def _tell_state(self, resource_id: str, error: str | None = None) -> None:
         """Say how it is, so that a scheduler with another idea learns better."""
