@@ -14,7 +14,8 @@ from astraflow.scheduler.service import Scheduler
 from astraflow.store.rows import Changes
 from astraflow.store.store import Claim
 from tests.sim.loop import VirtualLoop, run_virtual
-from tests.sim.shells.config import Config, node_uid
+from tests.sim.shells.config import Config
+from tests.sim.shells.definitions import node_uid
 from tests.sim.shells.disk import Handle
 from tests.sim.shells.simulation import watched
 from tests.sim.shells.site import Site

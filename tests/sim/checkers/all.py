@@ -185,7 +185,7 @@ class Checkers:
 
     # -- asked by the world -----------------------------------------------------------------
 
-    def _check_waits(self, view: View) -> None:
+    def check_waits(self, view: View) -> None:
         """I26: a task that waits for a worker says for what; one that cannot is in no queue, and waits for ever."""
         reasons = Reasons(view)
         for run in view.runs:
@@ -204,7 +204,7 @@ class Checkers:
         for scheduler in schedulers:
             if scheduler.engine is not None:
                 scheduler.engine.check()
-                self._check_waits(scheduler.engine.view)
+                self.check_waits(scheduler.engine.view)
         for worker in workers:
             if worker.agent is None:
                 continue

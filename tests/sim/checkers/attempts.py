@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["AttemptChecker", "Worker"]
 
 
+_LOSSES = ("E.TASK.DRAINED", "E.TASK.HOST_LOST")
+"""Reports that cost an attempt, and are no failure of it."""
+
+
 class Worker(Protocol):
     """What the checkers know of a worker instance, in every tier."""
 
@@ -84,7 +88,7 @@ class AttemptChecker:
             return
         if task.reported == attempt:
             return
-        drained = report.error is not None and report.error.code == "E.TASK.DRAINED"
-        if task.lost == attempt and (report.status == "CANCELLED" or drained):
+        was_stopped = report.error is not None and report.error.code in _LOSSES
+        if task.lost == attempt and (report.status == "CANCELLED" or was_stopped):
             return
         raise Violation("I12", f"the report of {task_id} attempt {attempt} was acked and is gone")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from astraflow.core.engine.view import View
-    from astraflow.store.rows import Changes
+    from astraflow.store.rows import Changes, RolloutRow
     from tests.sim.config import Config
     from tests.sim.scheduler import SchedulerProcess
     from tests.sim.store import Store
@@ -52,14 +52,22 @@ class RolloutChecker:
                 continue
             del self._running[place]
             self.world.sometimes(f"rollout {row.state}")
-            if row.state == "succeeded":
-                self._check_success(rollout, active.get(place))
+            if row.state == "succeeded" and active.get(place) != rollout.version:
+                raise Violation(
+                    "I28",
+                    f"a rollout of {rollout.version} ended well, active is {active.get(place)}",
+                )
+            if not self.config.commit_delay_s:
+                self._check_success(row, rollout)
 
-    def _check_success(self, rollout: RolloutRecord, active: str | None) -> None:
-        if active != rollout.version:
-            raise Violation("I28", f"a rollout of {rollout.version} ended well, active is {active}")
-        if self.config.removals or self.config.commit_delay_s:
-            return  # what was so when it was decided may be otherwise by now
+    def on_decided(self, changes: Changes) -> None:
+        """Where a commit takes time: what is so when it is decided may be otherwise when it is stored."""
+        for row in changes.rollouts:
+            self._check_success(row, msgspec.json.decode(row.body, type=RolloutRecord))
+
+    def _check_success(self, row: RolloutRow, rollout: RolloutRecord) -> None:
+        if row.state != "succeeded" or self.config.removals:
+            return
         for process in self.workers:
             lacks_it = (rollout.name, rollout.version) not in process.keeping.installed
             if lacks_it and process.tenant == rollout.tenant and self._is_served(process):

@@ -16,7 +16,7 @@ from astraflow.core.runs.projections import view_node, view_run
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.transitions import replay
 from astraflow.scheduler.runs import Submission
-from tests.sim.shells.config import draw_definition, node_uid
+from tests.sim.shells.definitions import draw_definition, node_uid
 from tests.sim.world import Violation
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class Client:
         config = self.site.config
         definition, ends = draw_definition(self.world, config, number)
         await asyncio.sleep(self.world.rng.random() * config.fault_phase_s * 0.6)
+        if config.packages:
+            await self.site.published.wait()  # a node that names no version needs one
         run_id = await self._submit(number, definition)
         tenant = config.tenant_of(number)
         async with asyncio.TaskGroup() as group:
@@ -61,7 +63,7 @@ class Client:
 
     # -- asking -----------------------------------------------------------------------------
 
-    async def _ask(self, ask: Callable[[Scheduler], Awaitable[Answer]]) -> Answer:
+    async def ask(self, ask: Callable[[Scheduler], Awaitable[Answer]]) -> Answer:
         """Ask until there is an answer: what fails for now is asked again, on whoever serves then."""
         is_impatient = self.site.config.has("impatient")
         while True:
@@ -83,7 +85,7 @@ class Client:
         )
         told: str | None = None
         while True:
-            accepted = await self._ask(lambda scheduler: scheduler.runs.submit(submission))
+            accepted = await self.ask(lambda scheduler: scheduler.runs.submit(submission))
             if told is not None and accepted.run_id != told:
                 raise Violation("I7", f"submission {number} made {told} and {accepted.run_id}")
             if not accepted.is_new:
@@ -96,7 +98,7 @@ class Client:
     async def _cancel(self, tenant: str, run_id: str) -> None:
         await asyncio.sleep(self.world.rng.random() * 8)
         try:
-            await self._ask(lambda scheduler: scheduler.runs.cancel(tenant, run_id, "somebody"))
+            await self.ask(lambda scheduler: scheduler.runs.cancel(tenant, run_id, "somebody"))
         except errors.Conflict:
             self.world.sometimes("cancel met a finished run")
         else:
@@ -109,7 +111,7 @@ class Client:
         while True:
             await asyncio.sleep(self.world.delay(2.0))
             before = self.last_seen.get(run_id, 0)
-            shown = await self._ask(lambda scheduler: scheduler.reader.view_run(tenant, run_id))
+            shown = await self.ask(lambda scheduler: scheduler.reader.view_run(tenant, run_id))
             folded = self._check_shown(run_id, before, shown.last_event)
             if _stored_run(shown) != _stored_run(view_run(folded)):
                 raise Violation("I20", f"{run_id} is shown as its facts are not")
@@ -119,7 +121,7 @@ class Client:
 
     async def _read_node(self, tenant: str, run_id: str) -> None:
         place = self.world.rng.randrange(self.site.config.tasks)
-        shown = await self._ask(
+        shown = await self.ask(
             lambda scheduler: scheduler.reader.view_node(tenant, run_id, node_uid(place))
         )
         facts = self.site.mirror.runs[run_id].facts

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from random import Random
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import Any
 
 from tests.sim.config import TENANTS
 
-if TYPE_CHECKING:
-    from tests.sim.world import World
-
-__all__ = ["FAULTS", "Config", "draw", "draw_definition", "node_uid"]
+__all__ = ["FAULTS", "HANDLERS", "KEEPING_FAULTS", "Config", "draw", "draw_plain"]
 
 FAULTS = (
     "cut",
@@ -31,6 +26,26 @@ FAULTS = (
     "impatient",
     "reregister",
 )
+
+KEEPING_FAULTS = ("evict", "install", "host_crash", "blobs")
+"""Of worlds in which workers keep something: they let things go, installs fail, hosts die, the blob store is away."""
+
+HANDLERS = (
+    "ok",
+    "fail",
+    "flaky",
+    "crash",
+    "chatty",
+    "slow",
+    "long",
+    "hang",
+    "endless",
+    "stubborn",
+    "wrap",
+    "make",
+    "change",
+)
+"""What a node can be made to do, in every package of a simulated world."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +70,10 @@ class Config:
     chains: bool = False
     keyed: bool = False
     resources: bool = False
+    copies: bool = False
+    packages: bool = False
+    rollouts: bool = False
+    removals: bool = False
     handlers: tuple[str, ...] = ("ok",)
 
     def tenant_of(self, number: int) -> str:
@@ -62,6 +81,15 @@ class Config:
 
     def has(self, fault: str) -> bool:
         return fault in self.faults
+
+    @property
+    def keeps(self) -> bool:
+        """Whether workers keep anything: then they are whole, but for the processes of their hosts."""
+        return self.resources or self.packages or self.rollouts
+
+    @property
+    def has_archives(self) -> bool:
+        return self.packages or self.rollouts
 
     def with_(self, **changes: Any) -> Config:
         return replace(self, **changes)
@@ -77,7 +105,44 @@ class Config:
 
 
 def draw(seed: int) -> Config:
-    """The world of a seed. Half of the faults are switched off, so that they do not hide one another."""
+    """The world of a seed. In two of five, workers keep something."""
+    plain = draw_plain(seed)
+    # Of its own, so that what it decides leaves the rest of a world as it was.
+    rng = Random(seed * 104_729 + 32)
+    faults = tuple(fault for fault in KEEPING_FAULTS if rng.random() < 0.5)
+    resources, packages, rollouts = (rng.random() < 0.25, rng.random() < 0.15, rng.random() < 0.15)
+    copies, removals = resources and rng.random() < 0.5, rng.random() < 0.5
+    if not resources and not packages and not rollouts:
+        return plain
+    drawn = plain.with_(
+        faults=plain.faults + faults,
+        packages=packages,
+        resources=resources,
+        rollouts=rollouts,
+        removals=removals,
+    )
+    return _with_resources(drawn, copies) if resources else drawn
+
+
+def _with_resources(config: Config, copies: bool) -> Config:
+    """Enough tasks to hand something on, and time in which it can be lost."""
+    never = ("endless", "stubborn")
+    handlers = tuple(one for one in config.handlers[:3] if one not in never)
+    return config.with_(
+        copies=copies,
+        # Machines are off for long, and come back.
+        fault_phase_s=50.0 if copies else config.fault_phase_s,
+        runs=max(config.runs, 4 if copies else 3),
+        tasks=max(config.tasks, 6),
+        handlers=("ok", "slow", "slow", *handlers),
+        # Another worker of the tenant can fetch a copy.
+        workers=max(config.workers, 2 * config.tenants) if copies else config.workers,
+    )
+
+
+def draw_plain(seed: int) -> Config:
+    """A world in which workers run attempts and keep nothing. Half of the faults are switched off, so that they do not
+    hide one another."""
     rng = Random(seed * 104_729 + 31)
     faults = tuple(fault for fault in FAULTS if rng.random() < 0.5)
     handlers: tuple[str, ...] = (
@@ -111,74 +176,3 @@ def draw(seed: int) -> Config:
         keyed=rng.random() < 0.2,
         handlers=tuple(rng.sample(handlers, rng.randint(1, 6))),
     )
-
-
-def node_uid(number: int) -> str:
-    """The id of the n-th node of a definition."""
-    return f"00000000-0000-4000-8000-{number:012d}"
-
-
-def draw_definition(world: World, config: Config, number: int) -> tuple[bytes, bool]:
-    """A random graph whose nodes read the results of those before them; and whether it ends by itself."""
-    rng = world.rng
-    nodes: list[dict[str, Any]] = []
-    edges: list[dict[str, Any]] = []
-    for index in range(config.tasks):
-        parents = sorted(rng.sample(range(index), min(index, rng.choice((0, 1, 1, 2)))))
-        nodes.append(_draw_node(rng, config, index, parents))
-        for parent in parents:
-            source = {"node": node_uid(parent), "port": "v"}
-            target = {"node": node_uid(index), "port": f"p{parent}"}
-            edges.append({"source": source, "target": target})
-    if config.chains:
-        _wrap(rng, nodes)
-    document = {"id": node_uid(1_000_000 + number), "nodes": nodes, "edges": edges}
-    endless = ("sim.endless", "sim.stubborn")
-    return msgspec.json.encode(document), not any(node["type"] in endless for node in nodes)
-
-
-def _draw_node(rng: Random, config: Config, index: int, parents: list[int]) -> dict[str, Any]:
-    handler = rng.choice(config.handlers)
-    node: dict[str, Any] = {
-        "id": node_uid(index),
-        "type": f"sim.{handler}",
-        "package": {"name": "sim", "version": "1.0"},
-        "parameters": {"from": {}},
-        "retry": {
-            "maxAttempts": rng.randint(1, 3),
-            "backoff": {"initialSeconds": 0.2, "factor": 2.0, "maxSeconds": 2.0, "jitter": 0.5},
-        },
-        "ui": {
-            "inputPorts": [
-                {
-                    "key": f"p{parent}",
-                    "binding": {"path": f"parameters.from.{parent}", "mode": "write"},
-                }
-                for parent in parents
-            ],
-            "outputPorts": [{"key": "v", "binding": {"path": "results.v", "mode": "read"}}],
-        },
-    }
-    if handler == "hang":
-        node["timeoutSeconds"] = 2.0 + rng.random()
-    if config.keyed and rng.random() < 0.5:
-        node["concurrencyKey"] = "key"
-    return node
-
-
-def _wrap(rng: Random, nodes: list[dict[str, Any]]) -> None:
-    """Put a middleware round some nodes."""
-    for host in list(nodes):
-        if rng.random() > 0.4:
-            continue
-        wrapper = {
-            "id": node_uid(len(nodes)),
-            "type": "sim.wrap",
-            "package": {"name": "sim", "version": "1.0"},
-            "parameters": {"from": {}},
-            "ui": {"inputPorts": [], "outputPorts": []},
-        }
-        if "concurrencyKey" in host:
-            wrapper["concurrencyKey"] = host["concurrencyKey"]
-        nodes.append(wrapper)
-        host["middlewares"] = [wrapper["id"]]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from astraflow.core import errors
 from astraflow.core.errors import OutcomeUnknown, StoreError
 from astraflow.store.memory import MemoryStore
+from tests.sim.world import Violation
 
 if TYPE_CHECKING:
     from astraflow.store.rows import Changes
@@ -41,6 +42,7 @@ class Disk:
         self.config = config
         self.mirror = mirror
         self.is_healed = False
+        self.violation: Violation | None = None
         self.out_until = 0.0
         self._holder: tuple[Handle, Claim] | None = None
         self._renewed_at = 0.0
@@ -124,7 +126,12 @@ class Handle:
                 disk.world.sometimes("commit unknown")
                 raise OutcomeUnknown(errors.STORE_UNAVAILABLE, "planted: no answer")
             await disk.store.commit(claim, number, changes)
-            disk.mirror.written(claim.epoch, number, changes)
+            try:
+                disk.mirror.written(claim.epoch, number, changes)
+            except Violation as broken:
+                # A scheduler takes it for a failure of its own.
+                disk.violation = disk.violation or broken
+                raise
             await disk.wait(disk.config.commit_delay_s)
             if fault is not None:
                 disk.world.sometimes("commit unknown")

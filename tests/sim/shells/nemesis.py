@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from tests.sim.shells.keeping import KeepingWorker
 from tests.sim.shells.wire import TO_SCHEDULER, TO_WORKER
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ class Nemesis:
     def __init__(self, site: Site) -> None:
         self.site = site
         self.world = site.world
+        self._off: list[asyncio.TimerHandle] = []
 
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         plan: tuple[tuple[str, float, Callable[[], None]], ...] = (
@@ -32,12 +34,19 @@ class Nemesis:
             ("worker_crash", 8.0, self._crash_worker),
             ("stall", 8.0, self._stall),
             ("reregister", 3.0, self._reregister),
+            ("evict", 4.0, self._evict),
+            ("host_crash", 5.0, self._crash_host),
+            ("blobs", 8.0, self._lose_blobs),
         )
-        return [
+        tasks = [
             group.create_task(self._again(mean, act), name=f"nemesis: {fault}")
             for fault, mean, act in plan
             if self.site.config.has(fault)
         ]
+        if self.site.config.copies:
+            again = self._again(4.0, self._stop_for_long)
+            tasks.append(group.create_task(again, name="nemesis: long stops"))
+        return tasks
 
     async def _again(self, mean: float, act: Callable[[], None]) -> None:
         while True:
@@ -49,10 +58,13 @@ class Nemesis:
         self.site.network.heal()
         self.site.disk.heal()
         self.site.mirror.is_healed = True
+        self.site.shelf.out_until = 0.0
         for scheduler in self.site.schedulers:
             if scheduler.handle is not None:
                 scheduler.handle.cut_off_until = 0.0
             scheduler.start()
+        for timer in self._off:
+            timer.cancel()
         for worker in self.site.workers:
             worker.boot()
 
@@ -91,6 +103,31 @@ class Nemesis:
         worker = self.world.rng.choice(self.site.workers)
         worker.crash()
         self.world.after(0.05 + self.world.rng.random() * 3, worker.boot)
+
+    def _stop_for_long(self) -> None:
+        """A machine that keeps something is off for longer than anybody waits for it."""
+        keepers: list[Any] = [one for one in self.site.workers if one.link is not None]
+        holding = [one for one in keepers if one.keeping.kept]
+        if not holding:
+            return
+        worker = self.world.rng.choice(holding)
+        worker.crash()
+        seconds = 8.0 + self.world.rng.random() * 8
+        self._off.append(self.site.loop.call_later(seconds, worker.boot))
+
+    def _keeper(self) -> KeepingWorker:
+        worker = self.world.rng.choice(self.site.workers)
+        assert isinstance(worker, KeepingWorker)
+        return worker
+
+    def _evict(self) -> None:
+        self._keeper().evict()
+
+    def _crash_host(self) -> None:
+        self._keeper().crash_host()
+
+    def _lose_blobs(self) -> None:
+        self.site.shelf.out_until = self.world.now + self.world.rng.random() * 5
 
     def _stall(self) -> None:
         self.site.loop.stall(self.world.rng.random() * 5)

@@ -15,7 +15,8 @@ from astraflow.scheduler.row_writer import RowWriter
 from astraflow.scheduler.writer import Writer
 from astraflow.store.rows import Changes
 from astraflow.worker.agent_runner import AgentRunner
-from tests.sim.shells.config import Config, draw
+from tests.sim.shells import planted_keeping as keeping
+from tests.sim.shells.config import Config, draw_plain
 
 __all__ = ["PLANTED", "Planted"]
 
@@ -30,7 +31,7 @@ class Planted:
     overrides: dict[str, Any] = field(default_factory=dict)
 
     def config(self, seed: int) -> Config:
-        drawn = draw(seed)
+        drawn = draw_plain(seed)
         return drawn.with_(faults=(*drawn.faults, *self.faults), **self.overrides)
 
 
@@ -150,6 +151,11 @@ class _All:
 
 
 _SLOW = {"commit_delay_s": 0.2}
+_RESOURCES = {"resources": True, "runs": 3, "tasks": 5, "handlers": ("ok", "slow", "flaky")}
+_COPIES = {**_RESOURCES, "copies": True, "workers": 2, "tenants": 1}
+_PACKAGES = {"packages": True, "handlers": ("ok", "slow")}
+_ROLLOUTS = {"rollouts": True, "workers": 2, "tenants": 1}
+_REMOVALS = {**_ROLLOUTS, **_PACKAGES, "removals": True, "runs": 3, "tasks": 5}
 
 PLANTED: dict[str, Planted] = {
     "speakfirst": Planted(speakfirst, ("I7", "I10", "I12", "I14", "crash"), (), _SLOW),
@@ -163,4 +169,16 @@ PLANTED: dict[str, Planted] = {
     ),
     "keepsfollowers": Planted(keepsfollowers, ("I24", "left"), ("commit",), {"commit_fault": 0.05}),
     "deaflink": Planted(deaflink, ("wake-up",)),
+    "copyearly": Planted(keeping.copyearly, ("I12",), (), {**_COPIES, **_SLOW}),
+    "rowbeforeblob": Planted(keeping.rowbeforeblob, ("I20",), (), _COPIES),
+    "releaseuntold": Planted(keeping.releaseuntold, ("I18", "I20"), (), _RESOURCES),
+    "exporthides": Planted(keeping.exporthides, ("I18",), ("evict",), _COPIES),
+    "installearly": Planted(keeping.installearly, ("I19",), (), _PACKAGES),
+    "resourcesunread": Planted(
+        keeping.resourcesunread, ("I16", "I18", "I20"), ("scheduler_crash",), _RESOURCES
+    ),
+    "activeearly": Planted(keeping.activeearly, ("I28",), (), {**_ROLLOUTS, **_SLOW}),
+    "deafpool": Planted(keeping.deafpool, ("I19", "I24"), (), _REMOVALS),
+    "leasekept": Planted(keeping.leasekept, ("I18", "I20", "I24"), (), _RESOURCES),
+    "hostforgotten": Planted(keeping.hostforgotten, ("I18",), ("host_crash",), _RESOURCES),
 }  # fmt: skip

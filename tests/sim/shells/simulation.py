@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import contextmanager
+import secrets
+import tempfile
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
+import httpx
+
 from astraflow.scheduler import serving
+from astraflow.scheduler.row_writer import RowWriter
+from astraflow.worker.hosts import host, probe
+from astraflow.worker.packages import installation
 from tests.sim.loop import Hang, VirtualLoop, run_virtual
 from tests.sim.shells.clients import Client
 from tests.sim.shells.config import Config, draw
+from tests.sim.shells.host_process import HostProgram
+from tests.sim.shells.http import VirtualHttp
+from tests.sim.shells.keeping import fake_environment
 from tests.sim.shells.nemesis import Nemesis
+from tests.sim.shells.operator import Operator
 from tests.sim.shells.site import Site
 from tests.sim.simulation import Outcome
 from tests.sim.sqlite.store import drive
@@ -32,19 +45,60 @@ REST_S = 60.0
 MAX_RUNS = 100_000
 MAX_BYTES = 1024**3
 """Beyond what a world stores: everything is read."""
+SETTLE_S = 240.0
+THREAD_S = 0.001
+_REAL_CLIENT = httpx.AsyncClient
+_FOLDERS = next((path for path in ("/dev/shm",) if Path(path).is_dir()), None)
+"""Where the disks of workers are: in memory, if the machine lets us."""
 
 
 @contextmanager
 def watched(checkers: Checkers) -> Iterator[None]:
-    """Schedulers that are made in here have gateways that show the checkers what they deliver."""
+    """Schedulers that are made in here show the checkers what they deliver and decide."""
 
     def make(**how: Any) -> Any:
         gateway = checkers.gateway_class(**how)
         gateway.checkers = checkers
         return gateway
 
-    with patch.object(serving, "Gateway", make):
+    changes_of = RowWriter.changes_of
+
+    def decided(self: RowWriter, batch: Any) -> Any:
+        changes = changes_of(self, batch)
+        checkers.rollouts.on_decided(changes)
+        return changes
+
+    with patch.object(serving, "Gateway", make), patch.object(RowWriter, "changes_of", decided):
         yield
+
+
+@contextmanager
+def imitated(site: Site) -> Iterator[None]:
+    """Workers that run in here have hosts, environments and a network that are imitated, and no randomness of their
+    own."""
+    if not site.config.keeps:
+        yield
+        return
+    program = partial(HostProgram, site.boot_in)
+    site.loop.thread_s = lambda: site.world.delay(THREAD_S)
+
+    async def environment(folder: Path, *given: Any, **named: Any) -> None:
+        await fake_environment(site.boot_in(folder), folder, *given, **named)
+
+    def token_hex(size: int) -> str:
+        return f"{site.world.rng.getrandbits(8 * size):0{2 * size}x}"
+
+    with ExitStack() as patches:
+        for module in (host, probe):
+            patches.enter_context(patch.object(module, "HostProcess", program))
+        patches.enter_context(patch.object(installation, "make_environment", environment))
+        patches.enter_context(patch.object(secrets, "token_hex", token_hex))
+        patches.enter_context(patch.object(httpx, "AsyncClient", partial(_client, site)))
+        yield
+
+
+def _client(site: Site, **how: Any) -> httpx.AsyncClient:
+    return _REAL_CLIENT(transport=VirtualHttp(site), **how)
 
 
 class Simulation:
@@ -57,10 +111,14 @@ class Simulation:
 
     async def run(self, loop: VirtualLoop) -> None:
         """Raises: Violation."""
+        with tempfile.TemporaryDirectory(dir=_FOLDERS, prefix="astraflow-sim-") as folder:
+            await self._run(loop, Path(folder))
+
+    async def _run(self, loop: VirtualLoop, folder: Path) -> None:
         async with asyncio.TaskGroup() as group:
-            site = Site(loop, self.config, group, keep_transcript=self.keep_transcript)
+            site = Site(loop, self.config, group, folder, keep_transcript=self.keep_transcript)
             self.site = site
-            with watched(site.checkers):
+            with watched(site.checkers), imitated(site):
                 await self._live(site, group)
         for failure in loop.failures:
             raise Violation("crash", f"{failure['message']}: {failure.get('exception')!r}")
@@ -74,6 +132,9 @@ class Simulation:
             group.create_task(client.run_one(number), name=f"client {number}")
             for number in range(config.runs)
         ]
+        if config.keeps:
+            operator = Operator(site, client)
+            runs += operator.start(group)
         tenants = sorted({config.tenant_of(number) for number in range(config.runs)})
         streams = [
             group.create_task(client.follow_tenant(tenant), name=f"listener of {tenant}")
@@ -108,6 +169,12 @@ class Simulation:
             if site.world.now > until:
                 raise Violation("I24", what)
             await asyncio.sleep(0.5)
+        # An install that failed is tried again after a while, a rollout waits for it.
+        until = site.world.now + SETTLE_S
+        while (held := site.what_is_held()) is not None:
+            if site.world.now > until:
+                raise Violation(*held)
+            await asyncio.sleep(1.0)
 
     def _reopen(self, site: Site) -> None:
         """What is stored is what was told, and the rows say what the facts say."""
@@ -154,7 +221,7 @@ def simulate_shells(
     assert site is not None
     return Outcome(
         simulation.config,  # type: ignore[arg-type]
-        violation,
+        site.disk.violation or violation,
         site.world.seen,
         site.world.digest(),
         site.checkers.attempts.executions,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from astraflow.core import errors
 from tests.sim.checkers import Checkers
 from tests.sim.loop import LoopClock, VirtualLoop
 from tests.sim.mirror import Mirror
+from tests.sim.shells.blobs import BlobShelf
 from tests.sim.shells.disk import Disk, Handle
+from tests.sim.shells.keeping import Boot, KeepingWorker
 from tests.sim.shells.processes import SchedulerProcess, WorkerProcess
 from tests.sim.shells.wire import Network
 from tests.sim.shells.world import LoopWorld
@@ -17,10 +20,15 @@ from tests.sim.world import Violation
 
 if TYPE_CHECKING:
     from astraflow.scheduler.service import Scheduler
+    from astraflow.scheduler.serving import Serving
     from astraflow.scheduler.writer import Writer
     from tests.sim.shells.config import Config
 
 __all__ = ["Site"]
+
+NO_DISK = Path("/nonexistent")
+CHECK_EVERY = 25
+"""Moments at which nothing is ready, between two at which everything is looked at."""
 
 
 class Site:
@@ -31,9 +39,11 @@ class Site:
         loop: VirtualLoop,
         config: Config,
         group: asyncio.TaskGroup,
+        folder: Path = NO_DISK,
         *,
         keep_transcript: bool = False,
     ) -> None:
+        """`folder` has the disks of workers that keep something."""
         self.loop = loop
         self.config = config
         self.group = group
@@ -45,11 +55,39 @@ class Site:
         # The checkers of the core world read the same names of a config and of a store.
         self.checkers = Checkers(self.world, config, self.mirror)  # type: ignore[arg-type]
         self.disk = Disk(self.world, config, self.clock, self.mirror)
+        self.shelf = BlobShelf(self.disk)
         self.network = Network(self.world, config.delay_s, self.front)
+        self.folder = folder
+        self._boots: dict[str, Boot] = {}
+        self._idles = 0
+        self.published = asyncio.Event()
+        self.activated: dict[tuple[str, str], dict[str, None]] = {}
+        """By tenant and package: the versions that have been stored as the active one."""
+        self.copied: dict[tuple[str, str, str], None] = {}
+        """The resources whose copies have been stored."""
+        self.mirror.on_rows.append(self.on_rows)
         count = 2 if config.has("standby") else 1
         self.schedulers = [SchedulerProcess(self, f"sched-{number}") for number in range(count)]
-        self.workers = [WorkerProcess(self, number) for number in range(config.workers)]
+        kind = KeepingWorker if config.keeps else WorkerProcess
+        self.workers: list[WorkerProcess] = [kind(self, number) for number in range(config.workers)]
+        rollouts: Any = self.checkers.rollouts
+        rollouts.workers, rollouts.serving = self.workers, self._serving
         loop.on_idle = self.check_idle
+
+    def new_boot(self, worker: KeepingWorker) -> Boot:
+        boot = Boot(worker, len(self._boots))
+        self._boots[boot.host] = boot
+        return boot
+
+    def boot_at(self, host: str) -> Boot:
+        """The boot that sends a request, by the address that it knows its scheduler by."""
+        return self._boots[host]
+
+    def boot_in(self, folder: Path) -> Boot:
+        """The boot whose folder this is, or is in."""
+        return next(
+            one for one in reversed(self._boots.values()) if folder.is_relative_to(one.folder)
+        )
 
     def front(self) -> Scheduler:
         """Where a new connection goes: the one that serves, and of two the newer.
@@ -57,10 +95,21 @@ class Site:
         Raises:
             Unavailable: nobody does.
         """
+        scheduler = self.front_process().scheduler
+        assert scheduler is not None
+        return scheduler
+
+    def front_process(self) -> SchedulerProcess:
+        """Raises: Unavailable."""
         newest = max(self.schedulers, key=lambda one: one.epoch)
         if newest.epoch == 0 or newest.scheduler is None:
             raise errors.Unavailable(errors.STORE_UNAVAILABLE, "nobody serves")
-        return newest.scheduler
+        return newest
+
+    def _serving(self) -> Serving | None:
+        """What decides now, as the checkers of the core worlds ask for it."""
+        newest = max(self.schedulers, key=lambda one: one.epoch)
+        return newest.scheduler.serving if newest.epoch and newest.scheduler is not None else None
 
     def start(self) -> None:
         for scheduler in self.schedulers:
@@ -88,9 +137,45 @@ class Site:
         for process in self.schedulers:
             if process.epoch and process.scheduler is not None:
                 self._check_writer(process.scheduler.serving.writer)
+                self._check_active(process.scheduler)
         for worker in self.workers:
             if worker.link is not None:
                 self._check_link(worker)
+        self._idles += 1
+        if self._idles % CHECK_EVERY == 0:
+            self._check_whole()
+
+    def _check_whole(self) -> None:
+        """The invariants that every object can tell of itself, now and then."""
+        for process in self.schedulers:
+            if process.epoch and process.scheduler is not None:
+                engine = process.scheduler.serving.engine
+                engine.check()
+                self.checkers.check_waits(engine.view)
+        for worker in self.workers:
+            if isinstance(worker, KeepingWorker):
+                worker.check()
+
+    def _check_active(self, scheduler: Scheduler) -> None:
+        """I28: whoever asks for the active version is told of one that became active in the store."""
+        if not self.config.has_archives:
+            return
+        for (tenant, name), active in scheduler.packages.repository._active.items():
+            if active.version not in self.activated.get((tenant, name), {}):
+                raise Violation(
+                    "I28", f"{name} {active.version} is told as active, and is not stored so"
+                )
+
+    def on_rows(self, changes: Any) -> None:
+        """What only worlds of shells see of a transaction that was written."""
+        for active in changes.active_versions:
+            self.activated.setdefault((active.tenant, active.name), {})[active.version] = None
+        for row in changes.resources:
+            if row.blob is None:
+                continue
+            self.copied[row.tenant, row.worker_id, row.resource_id] = None
+            if not self.shelf.has(row.blob):
+                raise Violation("I20", f"the copy of {row.resource_id} is stored and not there")
 
     def _check_writer(self, writer: Writer) -> None:
         if writer._waiting is None or writer._waiting.done():
@@ -126,11 +211,21 @@ class Site:
             if current is not None and current.is_serving and len(current.engine.view.leases):
                 return f"{process.name} holds leases of ended runs"
         for worker in self.workers:
-            if worker.hosts is not None and worker.hosts.running:
-                return f"{worker.name} still runs {list(worker.hosts.running)}"
+            if worker.held_attempts:
+                return f"{worker.name} still runs {worker.held_attempts}"
             if worker.link is not None and not worker.link.agent.attempts.is_empty:
                 return f"{worker.name} still holds {worker.link.agent.attempts.named()}"
         return None
+
+    def what_is_held(self) -> tuple[str, str] | None:
+        """Of resources and packages: the invariant that does not hold yet, and how."""
+        if not self.config.keeps:
+            return None
+        serving, workers = self._serving(), [one for one in self.workers if not one.is_gone]
+        view = serving.engine.view if serving is not None else None
+        known: Any = workers
+        trouble = self.checkers.resources.trouble(view, known)
+        return trouble or (self.checkers.rollouts.trouble(view) if self.config.rollouts else None)
 
     def check_nothing_left(self) -> None:
         """After the end: no task but the one that asks, no timer, no follower, no connection."""
