@@ -339,12 +339,24 @@ def _wait_again(run: RunRecord, index: int) -> None:
     is_any = task.is_waiting and run.plan.nodes[index].join == "any"
     if is_any and any(_edges_live(run, parent, index) for parent in parents):
         return  # one that is still there is enough
-    if task.remaining:
+    dead = _dead_parent(run, index) if task.is_waiting else None
+    if task.remaining or dead is not None:
         _derive(run, index, Upstream.REOPENED)
         task.waiting_for = None
         task.delay_s = 0.0
-    elif type(task.state) is Pending:
+    if dead is not None:
+        run.doomed.append((index, dead))
+    elif not task.remaining and type(task.state) is Pending:
         _derive(run, index, Upstream.SETTLED)
+
+
+def _dead_parent(run: RunRecord, index: int) -> int | None:
+    """What was made again for a task that had begun, and did not succeed this time; none if the task may go on."""
+    join = run.plan.nodes[index].join
+    dead = [one for one in run.plan.parents[index] if run.tasks[one].is_terminal]
+    dead = [one for one in dead if not _edges_live(run, one, index)]
+    is_over = join == "all" or (join == "any" and not run.tasks[index].remaining)
+    return dead[0] if dead and is_over else None
 
 
 def _fold_run(run: RunRecord, fact: Fact) -> None:

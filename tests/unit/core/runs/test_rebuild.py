@@ -11,13 +11,23 @@ import pytest
 from astraflow.core.runs.commands import Cancel, LeaseTask, Lose, Rebuild, Report, RunCommand
 from astraflow.core.runs.consequences import AttemptOver, EnqueueTask, UnqueueTask
 from astraflow.core.runs.decisions import Decision, decide
-from astraflow.core.runs.facts import AttemptLost, Fact, TaskFailed, TaskFailure, TaskRebuilt
+from astraflow.core.runs.facts import (
+    AttemptFailed,
+    AttemptLost,
+    Fact,
+    RunFinished,
+    TaskFailed,
+    TaskFailure,
+    TaskRebuilt,
+    TaskSkipped,
+)
 from astraflow.core.runs.projections import events_of
 from astraflow.core.runs.rebuild import REBUILDS, makers_of
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Failed, Ready, Succeeded
 from astraflow.core.runs.timeline import task_timeline
 from astraflow.core.runs.transitions import InvalidTransition, fold, replay
+from astraflow.core.workflow.plan import Feature, RetryPolicy
 from tests.unit.plans import AT, make_plan, start
 
 SESSION = {"page": {"resourceRef": {"resourceId": "r1", "workerId": "w1", "type": "page"}}}
@@ -262,6 +272,59 @@ class TestUnderWay:
         decision = world.decide(Rebuild(3, "r1", "gone"))
         assert type(decision.facts[0]) is TaskFailed
         assert world.states()[0] == "Succeeded"
+
+
+class TestMadeAgainInVain:
+    """open → (look, shop): the page is lost while somebody shops, and cannot be opened again."""
+
+    PROBLEM = TaskFailure("E.RUNNER.FAILURE", "USER_CODE", "it failed", False)
+
+    def world(self, **nodes: Any) -> tuple[World, int]:
+        world = World(3, [(0, 1), (0, 2)], **nodes)
+        world.succeed(0, SESSION)
+        attempt = world.lease(1)
+        world.decide(Rebuild(2, "r1", "gone"))
+        again = world.lease(0)
+        world.decide(Report(0, again, "w1", "FAILED", error=self.PROBLEM))
+        assert world.states() == ["Failed", "Leased", "Skipped"]
+        return world, attempt
+
+    def test_what_was_under_way_may_still_succeed(self) -> None:
+        world, attempt = self.world()
+        world.decide(Report(1, attempt, "w1", "SUCCEEDED"))
+        assert world.states() == ["Failed", "Succeeded", "Skipped"]
+
+    def test_what_was_under_way_and_is_lost_gets_no_other_attempt(self) -> None:
+        world, attempt = self.world()
+        decision = world.decide(Lose(1, attempt, "its lease ended"))
+        assert [type(fact) for fact in decision.facts] == [AttemptLost, TaskSkipped, RunFinished]
+        assert not [one for one in decision.consequences if isinstance(one, EnqueueTask)]
+        assert world.states() == ["Failed", "Skipped", "Skipped"]
+        world.assert_replays()
+
+    def test_what_was_under_way_and_fails_gets_no_other_attempt(self) -> None:
+        world, attempt = self.world(nodes={1: {"retry": RetryPolicy(max_attempts=3)}})
+        problem = msgspec.structs.replace(self.PROBLEM, retryable=True)
+        decision = world.decide(Report(1, attempt, "w1", "FAILED", error=problem))
+        assert [type(fact) for fact in decision.facts] == [AttemptFailed, TaskSkipped, RunFinished]
+        assert world.run.status == "failed"
+        world.assert_replays()
+
+
+@pytest.mark.parametrize(("join", "is_over"), [("all", True), ("any", True), ("all_done", False)])
+def test_the_join_of_a_task_says_whether_what_failed_again_ends_it(
+    join: str, is_over: bool
+) -> None:
+    features = frozenset({Feature.JOIN_ANY, Feature.JOIN_ALL_DONE})
+    world = World(3, [(0, 1), (0, 2)], nodes={1: {"join": join}}, features=features)
+    world.succeed(0, SESSION)
+    attempt = world.lease(1)
+    world.decide(Rebuild(2, "r1", "gone"))
+    problem = TestMadeAgainInVain.PROBLEM
+    world.decide(Report(0, world.lease(0), "w1", "FAILED", error=problem))
+    world.decide(Lose(1, attempt, "its lease ended"))
+    assert world.states()[1] == ("Skipped" if is_over else "Lost")
+    world.assert_replays()
 
 
 def test_a_task_whose_attempt_is_lost_waits_for_what_is_made_again() -> None:
