@@ -72,7 +72,6 @@ def mix(config: Config, rng: Random) -> Config:
     features = tuple(rng.sample(FEATURES, rng.randint(2, 4)))
     needed = tuple(_FAULTS[one] for one in features if one in _FAULTS)
     others = tuple(one for one in config.faults if one not in _FAULTS.values())
-    keeps = {"packages", "resources", "rebuilds"} & set(features)
     handlers = ("ok", *(_HANDLERS[one] for one in features if one in _HANDLERS))
     return config.shrink(
         features=features,
@@ -85,8 +84,8 @@ def mix(config: Config, rng: Random) -> Config:
         pinned=False,
         rollouts=False,
         copies=False,
-        # Another worker of its tenant is left, and nothing is missed that only it had.
-        gone=config.workers_each > 1 and not keeps and rng.random() < 0.5,
+        # Another worker of its tenant is left.
+        gone=config.workers_each > 1 and rng.random() < 0.5,
         missing_package=False,
         crash_every_s=5.0,
         runs=max(config.runs, 4),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from astraflow.core.engine.commands import ForgetWorker
 from astraflow.core.runs.facts import Fact
 from astraflow.core.runs.projections import node_status
 from astraflow.core.runs.timeline import task_timeline
@@ -31,6 +32,8 @@ PROGRESS_S = 45.0
 """A world that is still busy at the end of the bound may go on while something is committed at least this
 often: longer than the longest task and a lease. A world that is stuck commits nothing."""
 LONGEST_S = 2_000.0
+FORGET_S = 200.0
+"""A session that nobody resumes has ended by then."""
 CHECK_EVERY_STEPS = 64
 
 
@@ -129,6 +132,7 @@ class Simulation:
             if world.now - healed_at > LIVENESS_S and not is_moving:
                 break
         self._check_liveness()
+        self._forget_gone()
         self._reopen()
 
     def _check(self) -> bool:
@@ -176,6 +180,30 @@ class Simulation:
         held = self._what_is_held()
         if held is not None:
             raise Violation(*held)
+
+    def _forget_gone(self) -> None:
+        """A worker that never comes back is forgotten when its time is over, and all that it kept with it."""
+        for worker in [one for one in self.workers if one.is_gone]:
+            until = self.world.now + FORGET_S
+            while self._knows(worker):
+                if self.world.now > until:
+                    raise Violation("I24", f"{worker.name} is gone and cannot be forgotten")
+                scheduler = self._scheduler()
+                if scheduler is not None:
+                    scheduler.execute(
+                        ForgetWorker(tenant=worker.tenant, worker_id=worker.worker_id)
+                    )
+                self.world.run_until(self.world.now + 5.0)
+            trouble = self.checkers.resources.trouble_of_forgotten(worker.tenant, worker.worker_id)
+            if trouble is not None:
+                raise Violation(*trouble)
+            self.checkers.seen("worker forgotten")
+
+    def _knows(self, worker: WorkerProcess) -> bool:
+        scheduler = self._scheduler()
+        if scheduler is None or scheduler.engine is None:
+            return True
+        return scheduler.engine.view.workers.find(worker.tenant, worker.worker_id) is not None
 
     def timelines(self) -> list[str]:
         """The timelines of the tasks that did not end, for the report of a failure."""

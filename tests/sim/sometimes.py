@@ -1,4 +1,4 @@
-"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S32)."""
+"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S33)."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ SOMETIMES: Mapping[str, str] = {
     "S30 a version was removed by command": "version removed",
     "S31 a resource was copied": "copy noted",
     "S32 a resource was read from its copy on another worker": "copy fetched",
+    "S33 a worker that never came back was forgotten": "worker forgotten",
     "S23 a middleware lost what it used while its call was open": "lost with an open call",
 }
 
@@ -85,6 +86,7 @@ IN_SHELLS = (
     "copy made by command",
     "copy noted",
     "copy fetched",
+    "worker forgotten",
 )
 """What two hundred worlds of shells must have seen."""
 

@@ -74,6 +74,8 @@ class KeptRows:
             self.affinities[affinity.tenant, affinity.key] = affinity
         for key in rows.affinities_gone:
             self.affinities.pop(key, None)
+        for gone in rows.intents_gone:
+            self.intents.pop(gone, None)
         for listener in self.on_rows:
             listener(rows)  # type: ignore[operator]
 

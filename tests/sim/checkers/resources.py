@@ -131,8 +131,10 @@ class ResourceChecker:
 
     def trouble(self, view: View | None, workers: list[WorkerProcess]) -> Trouble | None:
         """What is not as it must be once the world is healed and quiet."""
+        gone = {(worker.tenant, worker.worker_id) for worker in workers if worker.is_gone}
         for intent in self.store.intents.values():
-            if intent.state not in ("installed", "removed", "failed"):
+            is_open = intent.state not in ("installed", "removed", "failed")
+            if is_open and (intent.tenant, intent.worker_id) not in gone:
                 return (
                     "I19",
                     f"the intent for {intent.name} on {intent.worker_id} is {intent.state}",
@@ -143,13 +145,24 @@ class ResourceChecker:
             for key in worker.keeping.installed
         }
         for key, intent in self.store.intents.items():
-            if intent.state != "failed" and (key in installed) != (intent.state == "installed"):
+            is_settled = intent.state != "failed" and key[:2] not in gone
+            if is_settled and (key in installed) != (intent.state == "installed"):
                 return "I19", f"{intent.worker_id} does not have {intent.name} {intent.state}"
         for worker in workers:
-            found = self._trouble_of(worker)
+            found = None if worker.is_gone else self._trouble_of(worker)
             if found is not None:
                 return found
         return ("I20", "nobody serves") if view is None else self._differs(view)
+
+    def trouble_of_forgotten(self, tenant: str, worker_id: str) -> Trouble | None:
+        """What is left of a worker that never came back and was forgotten for it: nothing may be."""
+        for (of, holder, resource_id), row in self.store.resources.items():
+            if (of, holder) == (tenant, worker_id) and row.state not in GONE:
+                return "I18", f"{resource_id} of {worker_id}, which is forgotten, is {row.state}"
+        for of, holder, name, _ in self.store.intents:
+            if (of, holder) == (tenant, worker_id):
+                return "I19", f"an intent for {name} on {worker_id}, which is forgotten, is left"
+        return None
 
     def _trouble_of(self, worker: WorkerProcess) -> Trouble | None:
         if worker.agent is None:

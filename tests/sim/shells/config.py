@@ -74,6 +74,7 @@ class Config:
     packages: bool = False
     rollouts: bool = False
     removals: bool = False
+    gone: bool = False
     handlers: tuple[str, ...] = ("ok",)
 
     def tenant_of(self, number: int) -> str:
@@ -112,6 +113,7 @@ def draw(seed: int) -> Config:
     faults = tuple(fault for fault in KEEPING_FAULTS if rng.random() < 0.5)
     resources, packages, rollouts = (rng.random() < 0.25, rng.random() < 0.15, rng.random() < 0.15)
     copies, removals = resources and rng.random() < 0.5, rng.random() < 0.5
+    gone = rng.random() < 0.3
     if not resources and not packages and not rollouts:
         return plain
     drawn = plain.with_(
@@ -120,6 +122,8 @@ def draw(seed: int) -> Config:
         resources=resources,
         rollouts=rollouts,
         removals=removals,
+        # Another worker of its tenant is left.
+        gone=gone and (copies or plain.workers >= 2 * plain.tenants),
     )
     return _with_resources(drawn, copies) if resources else drawn
 

@@ -46,7 +46,16 @@ class Nemesis:
         if self.site.config.copies:
             again = self._again(4.0, self._stop_for_long)
             tasks.append(group.create_task(again, name="nemesis: long stops"))
+        if self.site.config.gone:
+            tasks.append(group.create_task(self._lose_worker(), name="nemesis: gone"))
         return tasks
+
+    async def _lose_worker(self) -> None:
+        """A machine never comes back."""
+        await asyncio.sleep(self.world.rng.random() * self.site.config.fault_phase_s)
+        worker = self.world.rng.choice(self.site.workers)
+        worker.is_gone = True
+        worker.crash()
 
     async def _again(self, mean: float, act: Callable[[], None]) -> None:
         while True:

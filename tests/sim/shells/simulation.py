@@ -15,6 +15,7 @@ from unittest.mock import patch
 
 import httpx
 
+from astraflow.core.engine.commands import ForgetWorker
 from astraflow.scheduler import serving
 from astraflow.scheduler.row_writer import RowWriter
 from astraflow.worker.hosts import host, probe
@@ -28,7 +29,7 @@ from tests.sim.shells.keeping import fake_environment
 from tests.sim.shells.nemesis import Nemesis
 from tests.sim.shells.operator import Operator
 from tests.sim.shells.site import Site
-from tests.sim.simulation import Outcome
+from tests.sim.simulation import FORGET_S, Outcome
 from tests.sim.sqlite.store import drive
 from tests.sim.world import Violation
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tests.sim.checkers import Checkers
+    from tests.sim.shells.processes import WorkerProcess
 
 __all__ = ["Simulation", "simulate_shells", "watched"]
 
@@ -147,6 +149,8 @@ class Simulation:
         nemesis.heal()
         await self._end_of(runs, site)
         await self._rest(site)
+        for worker in [one for one in site.workers if one.is_gone]:
+            await self._forget(site, worker)
         for task in streams:
             task.cancel()
         await asyncio.wait(streams)
@@ -175,6 +179,22 @@ class Simulation:
             if site.world.now > until:
                 raise Violation(*held)
             await asyncio.sleep(1.0)
+
+    async def _forget(self, site: Site, worker: WorkerProcess) -> None:
+        """A worker that never comes back is forgotten when its time is over, and all that it kept with it."""
+        until = site.world.now + FORGET_S
+        forget = ForgetWorker(tenant=worker.tenant, worker_id=worker.worker_id)
+        while site.knows(worker):
+            if site.world.now > until:
+                raise Violation("I24", f"{worker.name} is gone and cannot be forgotten")
+            writer = site.front().serving.writer
+            writer.execute(forget)
+            await writer.barrier()
+            await asyncio.sleep(5.0)
+        trouble = site.checkers.resources.trouble_of_forgotten(worker.tenant, worker.worker_id)
+        if trouble is not None:
+            raise Violation(*trouble)
+        site.world.sometimes("worker forgotten")
 
     def _reopen(self, site: Site) -> None:
         """What is stored is what was told, and the rows say what the facts say."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from astraflow.core import errors
 from tests.sim.checkers import Checkers
@@ -221,11 +221,17 @@ class Site:
         """Of resources and packages: the invariant that does not hold yet, and how."""
         if not self.config.keeps:
             return None
-        serving, workers = self._serving(), [one for one in self.workers if not one.is_gone]
+        serving, known = self._serving(), cast("Any", self.workers)
         view = serving.engine.view if serving is not None else None
-        known: Any = workers
         trouble = self.checkers.resources.trouble(view, known)
         return trouble or (self.checkers.rollouts.trouble(view) if self.config.rollouts else None)
+
+    def knows(self, worker: WorkerProcess) -> bool:
+        """Whether whoever serves has not forgotten it."""
+        serving = self._serving()
+        if serving is None:
+            return True
+        return serving.engine.view.workers.find(worker.tenant, worker.worker_id) is not None
 
     def check_nothing_left(self) -> None:
         """After the end: no task but the one that asks, no timer, no follower, no connection."""
