@@ -92,23 +92,19 @@ def keep_endpoint(place: Path, endpoint: Endpoint) -> None:
 def _checked(url: str) -> str:
     url = url.rstrip("/")
     if not url.startswith(("http://", "https://")):
-        raise errors.Refused(
-            errors.CONFIG_INVALID,
-            f"the server's address must begin with http:// or https://: {url}",
-            detail={"hint": _EXAMPLE},
-        )
+        raise _bad(f"the server's address must begin with http:// or https://: {url}")
     try:
         parts = urlsplit(url)
         is_good = bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         is_good = False
     if not is_good or not url.isascii() or not url.isprintable() or " " in url:
-        raise errors.Refused(
-            errors.CONFIG_INVALID,
-            f"not the address of a server: {url!r}",
-            detail={"hint": _EXAMPLE},
-        )
+        raise _bad(f"not the address of a server: {url!r}")
     return url
+
+
+def _bad(message: str) -> errors.Refused:
+    return errors.Refused(errors.CONFIG_INVALID, message, detail={"hint": _EXAMPLE})
 
 
 def _sendable(token: str) -> str:

@@ -18,6 +18,7 @@ from astraflow.core.workflow.decoding import decode_manifest
 from astraflow.core.workflow.manifest import Manifest
 from astraflow.packages.archive import MANIFEST, check_archive
 from astraflow.packages.entries import Limits
+from astraflow.packages.toc import refuse
 
 SUFFIX: Final = ".cwx"
 _TIME: Final = (1980, 1, 1, 0, 0, 0)
@@ -97,9 +98,7 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
         for name in (*folders, *names):
             path = Path(at, name)
             if path.is_symlink() and not _is_left_out(name, is_root):
-                raise errors.Refused(
-                    errors.PKG_INVALID, f"a package holds no links, put the file there: {path}"
-                )
+                refuse(f"a package holds no links, put the file there: {path}")
         for name in names:
             path = Path(at, name)
             if not _is_left_out(name, is_root):
@@ -112,9 +111,7 @@ def _refuse_private_key(path: Path) -> None:
     if path.suffix not in _KEY_SUFFIXES or path.stat().st_size > _KEY_BYTES:
         return
     if b"PRIVATE KEY-----" in path.read_bytes():
-        raise errors.Refused(
-            errors.PKG_INVALID, f"this is a private key, keep it outside the package: {path}"
-        )
+        refuse(f"this is a private key, keep it outside the package: {path}")
 
 
 def _is_left_out(name: str, is_root: bool) -> bool:

@@ -14,7 +14,7 @@ from astraflow.worker.hosts.attempt_resources import LeasedAtStart
 from astraflow.worker.hosts.host import Host
 from astraflow.worker.resources.files import StoredFile
 from astraflow.worker.resources.registry import LocalResourceRegistry
-from astraflow.worker.resources.resource import Lessee, LocalResource, Maker, refused
+from astraflow.worker.resources.resource import Lessee, LocalResource, Maker, invalid, refused
 from astraflow.worker.resources.terms import Terms
 
 _log: Final = logging.getLogger(__name__)
@@ -130,7 +130,7 @@ class RegistryBroker:
             scope = frame.scope or dispatch.run_id
             self._registry.release_scope(scope, frame.reason, lessee)
         elif frame.resource_id is None:
-            raise errors.Refused(errors.RESOURCE_INVALID, f"{frame.action} needs a resource id")
+            raise invalid(f"{frame.action} needs a resource id")
         elif frame.action == "touch":
             self._registry.touch(frame.resource_id, lessee, expires_at=frame.expires_at)
         elif frame.action == "release":
@@ -190,5 +190,5 @@ def _metadata(frame: frames.HostRegister) -> dict[str, object]:
         found: dict[str, object] = msgspec.json.decode(frame.metadata, type=dict[str, object])
     except msgspec.DecodeError as problem:
         message = f"metadata must be an object of JSON: {problem}"
-        raise errors.Refused(errors.RESOURCE_INVALID, message) from problem
+        raise invalid(message) from problem
     return found

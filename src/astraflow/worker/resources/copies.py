@@ -19,7 +19,7 @@ import msgspec
 from astraflow.core import errors
 from astraflow.core.protocol import business
 from astraflow.worker.addresses import Origin, absolute_url
-from astraflow.worker.resources.resource import Lessee, Maker
+from astraflow.worker.resources.resource import Lessee, Maker, invalid
 from astraflow.worker.resources.terms import Terms
 
 if TYPE_CHECKING:
@@ -155,9 +155,7 @@ class CopyFetcher:
             shutil.rmtree(folder, ignore_errors=True)
         if copy.metadata.get("sha256", filed.sha256) != filed.sha256:
             self._registry.files.discard(filed.token)
-            raise errors.Refused(
-                errors.RESOURCE_INVALID, "The copy has another sha256 than the file"
-            )
+            raise invalid("The copy has another sha256 than the file")
         told = {key: value for key, value in copy.metadata.items() if key not in ("path", "sha256")}
         self._registry.adopt(
             ref.resource_id,

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from astraflow.core import errors
+from astraflow.worker.resources.resource import invalid
 
 FileState = Literal["whole", "changed", "missing"]
 
@@ -75,9 +76,7 @@ class FileBackend:
             size, mtime_ns, digest = _read(home)
         except OSError as problem:
             self.discard(token)
-            raise errors.Refused(
-                errors.RESOURCE_INVALID, f"the file cannot be taken: {problem.strerror}"
-            ) from problem
+            raise invalid(f"the file cannot be taken: {problem.strerror}") from problem
         except errors.Refused:
             self.discard(token)
             raise
@@ -90,24 +89,17 @@ class FileBackend:
             Refused: it is not there, is no file, or is another than it was when its digest was made.
         """
         if not _TOKEN.fullmatch(filed.token) or not _NAME.fullmatch(filed.name):
-            raise errors.Refused(
-                errors.RESOURCE_INVALID, "no file of the worker can have this name"
-            )
+            raise invalid("no file of the worker can have this name")
         path = self.path_of(filed.token, filed.name)
         try:
             is_ours = all(stat.S_ISDIR(os.lstat(folder).st_mode) for folder in path.parents[:2])
             found = os.lstat(path)
         except OSError as problem:
-            raise errors.Refused(
-                errors.RESOURCE_INVALID, f"the file is not there: {problem.strerror}"
-            ) from problem
+            raise invalid(f"the file is not there: {problem.strerror}") from problem
         if not is_ours or not stat.S_ISREG(found.st_mode):
-            raise errors.Refused(errors.RESOURCE_INVALID, f"this is no plain file: {filed.name}")
+            raise invalid(f"this is no plain file: {filed.name}")
         if (found.st_size, found.st_mtime_ns) != (filed.size_bytes, filed.mtime_ns):
-            raise errors.Refused(
-                errors.RESOURCE_INVALID,
-                f"the file has changed since its digest was made: {filed.name}",
-            )
+            raise invalid(f"the file has changed since its digest was made: {filed.name}")
 
     def state_of(self, token: str, name: str, size_bytes: int, mtime_ns: int) -> FileState:
         try:
@@ -156,16 +148,12 @@ class FileBackend:
         try:
             mode = os.lstat(path).st_mode
         except (OSError, ValueError) as problem:
-            raise errors.Refused(
-                errors.RESOURCE_INVALID, f"there is no such file: {problem}"
-            ) from problem
+            raise invalid(f"there is no such file: {problem}") from problem
         real, source = os.path.realpath(path), os.path.realpath(self._source)
         if not stat.S_ISREG(mode):
-            raise errors.Refused(errors.RESOURCE_INVALID, f"this is no plain file: {path}")
+            raise invalid(f"this is no plain file: {path}")
         if os.path.commonpath([real, source]) != source:
-            raise errors.Refused(
-                errors.RESOURCE_INVALID, f"the file is not in the folder for files: {path}"
-            )
+            raise invalid(f"the file is not in the folder for files: {path}")
 
 
 def _changed_s(entry: os.DirEntry[str]) -> float:
@@ -185,7 +173,5 @@ def _read(path: Path) -> tuple[int, int, str]:
             digest.update(piece)
         after = os.fstat(content.fileno())
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-        raise errors.Refused(
-            errors.RESOURCE_INVALID, f"the file changed while it was read: {path.name}"
-        )
+        raise invalid(f"the file changed while it was read: {path.name}")
     return after.st_size, after.st_mtime_ns, digest.hexdigest()

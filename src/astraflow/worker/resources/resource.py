@@ -140,16 +140,19 @@ class LocalResource(msgspec.Struct, kw_only=True):
 _EventState = Literal["ready", "touched", "evicting", "evicted", "released"]
 
 
+def invalid(message: str) -> errors.Refused:
+    return errors.Refused(errors.RESOURCE_INVALID, message)
+
+
 def check_id(resource_id: str) -> None:
     """Raises:
     Refused: it is none, and no scheduler would take it.
     """
     if is_resource_id(resource_id):
         return
-    raise errors.Refused(
-        errors.RESOURCE_INVALID,
+    raise invalid(
         f"a resource id has 1 to {NAME_CHARS} printable characters and no empty, . or .. part: "
-        f"{resource_id[:NAME_CHARS]!a}",
+        f"{resource_id[:NAME_CHARS]!a}"
     )
 
 
@@ -158,10 +161,9 @@ def check_type(type_name: str) -> None:
     Refused: it is none.
     """
     if not _TYPE.fullmatch(type_name):
-        raise errors.Refused(
-            errors.RESOURCE_INVALID,
+        raise invalid(
             "the type of a resource is a letter and up to 63 letters, digits or _.:/- after it: "
-            f"{type_name[:64]!a}",
+            f"{type_name[:64]!a}"
         )
 
 
@@ -173,14 +175,9 @@ def check_metadata(metadata: object) -> dict[str, Any]:
         raw = msgspec.json.encode(metadata)
         found = msgspec.json.decode(raw, type=dict[str, Any])
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as problem:
-        raise errors.Refused(
-            errors.RESOURCE_INVALID, f"metadata must be an object of JSON: {problem}"
-        ) from problem
+        raise invalid(f"metadata must be an object of JSON: {problem}") from problem
     if len(raw) > METADATA_BYTES:
-        raise errors.Refused(
-            errors.RESOURCE_INVALID,
-            f"metadata may have {METADATA_BYTES} bytes: it has {len(raw)}",
-        )
+        raise invalid(f"metadata may have {METADATA_BYTES} bytes: it has {len(raw)}")
     found.pop(LOCAL_METADATA, None)
     return found
 
