@@ -62,6 +62,10 @@ def _said_of(folder: Path, staged: Path, refused: errors.Refused) -> errors.Refu
     )
 
 
+def _invalid(message: str, hint: str = "") -> errors.Refused:
+    return errors.Refused(errors.PKG_INVALID, message, detail={"hint": hint} if hint else None)
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Read the manifest as its author wrote it.
 
@@ -72,18 +76,15 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = msgspec.json.decode(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
-        raise errors.Refused(
-            errors.PKG_INVALID,
-            f"No {MANIFEST} in {folder}",
-            detail={"hint": "pass the directory of a package; `astra pkg new NAME` creates one"},
-        ) from None
+        hint = "pass the directory of a package; `astra pkg new NAME` creates one"
+        raise _invalid(f"No {MANIFEST} in {folder}", hint) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise errors.Refused(errors.PKG_INVALID, f"{path} is not JSON: {problem}") from problem
+        raise _invalid(f"{path} is not JSON: {problem}") from problem
     if not isinstance(manifest, dict):
-        raise errors.Refused(errors.PKG_INVALID, f"{path} is not a JSON object")
+        raise _invalid(f"{path} is not a JSON object")
     for field in ("name", "version"):
         if not isinstance(manifest.get(field), str):
-            raise errors.Refused(errors.PKG_INVALID, f"{path}: {field} is missing or not a string")
+            raise _invalid(f"{path}: {field} is missing or not a string")
     return manifest
 
 
@@ -98,11 +99,8 @@ def whole_manifest(folder: Path) -> dict[str, Any] | None:
         return None
     said = _describe(folder, python_for(written))
     if "error" in said:
-        raise errors.Refused(
-            errors.PKG_INVALID,
-            str(said["error"]),
-            detail={"hint": "correct it and build again; docs/sdk.md describes node functions"},
-        )
+        hint = "correct it and build again; docs/sdk.md describes node functions"
+        raise _invalid(str(said["error"]), hint)
     return said
 
 
@@ -117,17 +115,13 @@ def _describe(folder: Path, python: Path) -> dict[str, Any]:
             check=False,
         )
     except subprocess.TimeoutExpired as late:
-        raise errors.Refused(
-            errors.PKG_INVALID,
-            f"Timeout: importing the package took longer than {DESCRIBE_S:g} s: {folder}",
-        ) from late
+        message = f"Timeout: importing the package took longer than {DESCRIBE_S:g} s: {folder}"
+        raise _invalid(message) from late
     try:
         said: dict[str, Any] = msgspec.json.decode(ended.stdout, type=dict[str, Any])
     except msgspec.DecodeError as problem:
         tail = ended.stderr.decode("utf-8", "replace").strip()[-2_000:]
-        raise errors.Refused(
-            errors.PKG_INVALID, f"The process that imported the package exited: {tail}"
-        ) from problem
+        raise _invalid(f"The process that imported the package exited: {tail}") from problem
     return said
 
 

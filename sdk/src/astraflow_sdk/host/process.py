@@ -54,7 +54,7 @@ def run_host(settings: HostSettings) -> NoReturn:
 
 
 async def _serve(settings: HostSettings) -> None:
-    host = _Host(settings)
+    host = NodeHost(settings)
     await host.stopped.wait()
 
 
@@ -79,7 +79,9 @@ class _Call:
         self.answer: dict[str, Any] = {}
 
 
-class _Host:
+class NodeHost:
+    """The host: what runs the attempts of one package."""
+
     def __init__(self, settings: HostSettings) -> None:
         self.worker_id = settings.worker_id
         self.tenant = settings.tenant
@@ -239,6 +241,7 @@ class _Host:
         return HostRegistry(ctx, self, FileStore(Path(self._resources_dir), ctx.told_data_dir))
 
     def post(self, text: str) -> None:
+        """Tell the worker something, from any thread, before anything that is told later."""
         self._posts.append(text)
         self._channel.wake()
 
@@ -251,6 +254,11 @@ class _Host:
         self.post(encode_json(told if error is None else {**told, "error": error}))
 
     def ask(self, ctx: Context, request: dict[str, Any]) -> dict[str, Any]:
+        """Ask the worker and wait, in a thread.
+
+        Raises:
+            ConfigurationError: this is the loop, which must not wait.
+        """
         if threading.get_ident() == self._thread:
             raise ConfigurationError("the loop of the host cannot wait for an answer")
         call, request_id = self._new_call(ctx, None)

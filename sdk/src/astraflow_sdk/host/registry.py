@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from astraflow_sdk.context import Context
 from astraflow_sdk.errors import ConfigurationError
 from astraflow_sdk.file_store import FileStore
 from astraflow_sdk.handles import ResourceError, ResourceHandle, from_ms, invalid
 from astraflow_sdk.host.channel import encode_json
-from astraflow_sdk.host.objects import Objects
-from astraflow_sdk.resources import Defaults, Registration, ResourceRegistry
+from astraflow_sdk.resources import Registration, ResourceRegistry
+
+if TYPE_CHECKING:
+    from astraflow_sdk.host.process import NodeHost
 
 TOLD_CHARS = 64 * 1024
 """Of one frame: the worker takes 16 KiB of metadata. What is far beyond is not sent to be refused."""
 REASON_CHARS = 1024
 
 
-class FrameSender(Protocol):
-    """The host's interface for registries."""
-
-    worker_id: str
-    objects: Objects
-    defaults: Defaults
-
-    def post(self, text: str) -> None:
-        """Tell the worker something, from any thread, before anything that is told later."""
-
-    def ask(self, ctx: Context, request: dict[str, Any]) -> dict[str, Any]:
-        """Ask the worker and wait, in a thread.
-
-        Raises:
-            ConfigurationError: this is the loop, which must not wait.
-        """
-
-
 class HostRegistry(ResourceRegistry):
     """The `ctx.resource_registry` of handlers."""
 
-    def __init__(self, ctx: Context, host: FrameSender, filing: FileStore) -> None:
+    def __init__(self, ctx: Context, host: NodeHost, filing: FileStore) -> None:
         super().__init__(ctx.run_id, host.worker_id, filing, host.defaults)
         self._ctx = ctx
         self._host = host

@@ -9,7 +9,7 @@ Rule 3: all leases of an attempt are released when it ends.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -18,6 +18,9 @@ from astraflow.core.protocol import business
 from astraflow.worker.hosts import frames
 from astraflow.worker.hosts.host import Host
 from astraflow.worker.hosts.hosted_attempt import HostedAttempt
+
+if TYPE_CHECKING:
+    from astraflow.worker.resources.broker import RegistryBroker
 
 _PASSING: Final = frozenset(
     {
@@ -39,43 +42,10 @@ class LeasedAtStart(NamedTuple):
     host: Host | None = None
 
 
-class ResourceBroker(Protocol):
-    """The interface of the registry for hosts. All methods but the last four raise AstraflowError to refuse."""
-
-    def lease_for(self, dispatch: business.Dispatch) -> LeasedAtStart:
-        """Lease all that a dispatch refers to, or nothing."""
-
-    def register(self, dispatch: business.Dispatch, host: Host, frame: frames.HostRegister) -> None:
-        """An attempt has made something."""
-
-    def lease(self, dispatch: business.Dispatch, host: Host, resource_id: str) -> frames.Handle:
-        """A running attempt wants something more."""
-
-    def use(self, dispatch: business.Dispatch, frame: frames.HostUse) -> None:
-        """Touch, release, evict."""
-
-    def artifacts(
-        self, dispatch: business.Dispatch, artifacts: tuple[business.ResultArtifact, ...]
-    ) -> tuple[business.ResultArtifact, ...]:
-        """A result lists these: as the registry knows them."""
-
-    def ended(self, dispatch: business.Dispatch) -> None:
-        """Give back what the attempt leases."""
-
-    def closed(self, host: Host, token: str, error: str | None) -> None:
-        """A host has closed an object."""
-
-    def host_gone(self, host: Host) -> None:
-        """A host is dead, and what it held with it."""
-
-    def count_scratch(self, size_bytes: int) -> None:
-        """What attempts and hosts have written and not registered takes that much room."""
-
-
 class AttemptResources:
     """Resources of the attempts of a pool. Without a broker, every request is refused."""
 
-    def __init__(self, broker: ResourceBroker | None) -> None:
+    def __init__(self, broker: RegistryBroker | None) -> None:
         self._broker = broker
 
     def lease_for(self, running: HostedAttempt) -> bool:
@@ -149,7 +119,7 @@ class AttemptResources:
         if self._broker is not None:
             self._broker.count_scratch(size_bytes)
 
-    def _needed(self) -> ResourceBroker:
+    def _needed(self) -> RegistryBroker:
         if self._broker is None:
             raise errors.Refused(errors.RESOURCE_MISSING, _NO_BROKER)
         return self._broker

@@ -14,14 +14,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from astraflow.clock import Clock
 from astraflow.core import errors
-from astraflow.worker.hosts.host import Host, HostOwner
+from astraflow.worker.hosts.host import Host
 from astraflow.worker.hosts.hosted_attempt import HostedAttempt
 from astraflow.worker.hosts.settings import HostSpec, PoolSettings
+
+if TYPE_CHECKING:
+    from astraflow.worker.hosts.pool import HostPool
 
 Version = tuple[str, str]
 
@@ -38,7 +42,7 @@ class Fleet:
 
     def __init__(
         self,
-        owner: HostOwner,
+        owner: HostPool,
         folder: Path,
         clock: Clock,
         settings: PoolSettings,

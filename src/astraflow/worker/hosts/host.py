@@ -7,7 +7,7 @@ import itertools
 import math
 import signal
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -19,6 +19,9 @@ from astraflow.worker.hosts.exit_outcomes import Cause, HostDeath
 from astraflow.worker.hosts.hosted_attempt import HostedAttempt
 from astraflow.worker.hosts.process import EXIT_FENCED, HostProcess
 from astraflow.worker.hosts.settings import HostSpec, PoolSettings
+
+if TYPE_CHECKING:
+    from astraflow.worker.hosts.pool import HostPool
 
 FENCE_SLACK_S: Final = 1.0
 """A fence that is nearer than this is moved at once; a farther one is left to the next look, so that the guard is not
@@ -33,44 +36,6 @@ _ANSWERED: Final = frozenset({"result", "next", "register", "use"})
 """Frames whose attempt hears of it when they cannot be read."""
 
 
-class HostOwner(Protocol):
-    """The pool, as a host sees it."""
-
-    def on_ready(self, host: Host) -> None:
-        """It has loaded its package."""
-
-    def on_outcome(self, host: Host, running: HostedAttempt, outcome: frames.HostResult) -> None:
-        """An attempt has ended: remove it from the host."""
-
-    def on_feedback(self, running: HostedAttempt, said: frames.HostFeedback) -> None:
-        """An attempt says something."""
-
-    def on_lines(
-        self, running: HostedAttempt, channel: str, lines: list[str], dropped: int
-    ) -> None:
-        """Lines were printed that can only be this attempt's."""
-
-    def on_next(self, running: HostedAttempt, call: frames.HostNext) -> None:
-        """An attempt calls the rest of its chain."""
-
-    def on_resource(
-        self,
-        host: Host,
-        running: HostedAttempt,
-        frame: frames.HostRegister | frames.HostLease | frames.HostUse,
-    ) -> None:
-        """An attempt makes, wants or changes a resource."""
-
-    def on_closed(self, host: Host, closed: frames.HostClosed) -> None:
-        """An object that the host kept is closed."""
-
-    def on_strange(self, what: str) -> None:
-        """Something came that should not have."""
-
-    def on_death(self, host: Host, death: HostDeath) -> None:
-        """It is dead, and everything it has said has been told."""
-
-
 class Host:
     """Runs attempts of one package version."""
 
@@ -78,7 +43,7 @@ class Host:
         self,
         spec: HostSpec,
         is_own: bool,
-        owner: HostOwner,
+        owner: HostPool,
         settings: PoolSettings,
         folder: Path,
         clock: Clock,

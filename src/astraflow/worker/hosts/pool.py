@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -20,7 +20,7 @@ from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.protocol import business
 from astraflow.worker.hosts import frames
-from astraflow.worker.hosts.attempt_resources import AttemptResources, ResourceBroker
+from astraflow.worker.hosts.attempt_resources import AttemptResources
 from astraflow.worker.hosts.disk import DiskWatch
 from astraflow.worker.hosts.exit_outcomes import HostDeath, failed, outcome_of
 from astraflow.worker.hosts.feedback_buffer import FeedbackBuffer
@@ -29,6 +29,9 @@ from astraflow.worker.hosts.host import Host
 from astraflow.worker.hosts.hosted_attempt import HostedAttempt
 from astraflow.worker.hosts.scratch import Scratch
 from astraflow.worker.hosts.settings import HostEvents, HostSpec, PoolSettings
+
+if TYPE_CHECKING:
+    from astraflow.worker.resources.broker import RegistryBroker
 
 LOOK_S: Final = 0.25
 """Between two looks at all hosts: fences to move, memory, idle hosts, slow starts."""
@@ -69,7 +72,7 @@ class HostPool:
         settings: PoolSettings,
         packages: Callable[[str, str], HostSpec | None],
         events: HostEvents,
-        broker: ResourceBroker | None = None,
+        broker: RegistryBroker | None = None,
         changed: Callable[[], None] = _nothing,
         observe_duration: Callable[[int, str], None] = _nothing_observed,
     ) -> None:
@@ -228,9 +231,11 @@ class HostPool:
     # -- what hosts say ---------------------------------------------------------------------
 
     def on_ready(self, host: Host) -> None:
+        """It has loaded its package."""
         self._fleet.ready(host)
 
     def on_outcome(self, host: Host, running: HostedAttempt, outcome: frames.HostResult) -> None:
+        """An attempt has ended: remove it from the host."""
         if running.is_killed:
             return  # Rule 4: it is gone when its host is, which is on its way
         host.remove(running)
@@ -252,14 +257,17 @@ class HostPool:
             self._fleet.freed(host)
 
     def on_feedback(self, running: HostedAttempt, said: frames.HostFeedback) -> None:
+        """An attempt says something."""
         self._teller.add(running, said)
 
     def on_lines(
         self, running: HostedAttempt, channel: str, lines: list[str], dropped: int
     ) -> None:
+        """Lines were printed that can only be this attempt's."""
         self._teller.add_lines(running, channel, lines, dropped)
 
     def on_next(self, running: HostedAttempt, call: frames.HostNext) -> None:
+        """An attempt calls the rest of its chain."""
         if running.is_killed:
             return
         request = business.NextRequest(
@@ -282,15 +290,19 @@ class HostPool:
         running: HostedAttempt,
         frame: frames.HostRegister | frames.HostLease | frames.HostUse,
     ) -> None:
+        """An attempt makes, wants or changes a resource."""
         self._resources.on_frame(host, running, frame)
 
     def on_closed(self, host: Host, closed: frames.HostClosed) -> None:
+        """An object that the host kept is closed."""
         self._resources.closed(host, closed)
 
     def on_strange(self, what: str) -> None:
+        """Something came that should not have."""
         self.counters[what] = self.counters.get(what, 0) + 1
 
     def on_death(self, host: Host, death: HostDeath) -> None:
+        """It is dead, and everything it has said has been told."""
         self._fleet.dead(host, death.is_failed_start)
         self._resources.host_gone(host)
         left = list(host.attempts.values())

@@ -21,13 +21,17 @@ _log: Final = logging.getLogger(__name__)
 
 
 class RegistryBroker:
-    """Translates frames of attempts and hosts into calls of the registry."""
+    """Translates frames of attempts and hosts into calls of the registry.
+
+    All methods but the last four raise AstraflowError to refuse.
+    """
 
     def __init__(self, registry: LocalResourceRegistry, worker_id: str) -> None:
         self._registry = registry
         self._worker_id = worker_id
 
     def lease_for(self, dispatch: business.Dispatch) -> LeasedAtStart:
+        """Lease all that a dispatch refers to, or nothing."""
         lessee = Lessee.of(dispatch)
         handles: dict[str, frames.Handle] = {}
         host: Host | None = None
@@ -81,6 +85,7 @@ class RegistryBroker:
         return holder
 
     def register(self, dispatch: business.Dispatch, host: Host, frame: frames.HostRegister) -> None:
+        """An attempt has made something."""
         maker = Maker(Lessee.of(dispatch), dispatch.node_id, dispatch.package)
         terms = Terms(
             scope=frame.scope,
@@ -114,6 +119,7 @@ class RegistryBroker:
         )
 
     def lease(self, dispatch: business.Dispatch, host: Host, resource_id: str) -> frames.Handle:
+        """A running attempt wants something more."""
         lessee = Lessee.of(dispatch)
         resource = self._registry.get(resource_id, lessee.run_id)
         holder = self._holder_of(resource, dispatch)
@@ -123,6 +129,7 @@ class RegistryBroker:
         return self._handle(self._registry.lease(resource_id, lessee))
 
     def use(self, dispatch: business.Dispatch, frame: frames.HostUse) -> None:
+        """Touch, release, evict."""
         lessee = Lessee.of(dispatch)
         if frame.action == "gc":
             self._registry.gc()
@@ -141,6 +148,7 @@ class RegistryBroker:
     def artifacts(
         self, dispatch: business.Dispatch, artifacts: tuple[business.ResultArtifact, ...]
     ) -> tuple[business.ResultArtifact, ...]:
+        """A result lists these: as the registry knows them."""
         return tuple(
             one
             if one.inline or one.worker_id != self._worker_id
@@ -149,18 +157,22 @@ class RegistryBroker:
         )
 
     def ended(self, dispatch: business.Dispatch) -> None:
+        """Give back what the attempt leases."""
         self._registry.release_attempt(Lessee.of(dispatch))
 
     def closed(self, host: Host, token: str, error: str | None) -> None:
+        """A host has closed an object."""
         if error is not None:
             _log.warning("close of an object of %s failed: %s", host.spec.name, error)
         if self._registry.memory.holder_of(token) is host:
             self._registry.closed(token)
 
     def host_gone(self, host: Host) -> None:
+        """A host is dead, and what it held with it."""
         self._registry.host_gone(host)
 
     def count_scratch(self, size_bytes: int) -> None:
+        """What attempts and hosts have written and not registered takes that much room."""
         self._registry.scratch_bytes = size_bytes
 
     def _handle(self, resource: LocalResource) -> frames.Handle:

@@ -80,10 +80,7 @@ async def get_file(address: str, path: Path) -> None:
             client.stream("GET", address, timeout=TIMEOUT) as answer,
         ):
             if answer.status_code != _OK:
-                raise errors.Unavailable(
-                    errors.RESOURCE_BUSY,
-                    f"Download of the copy failed: HTTP status {answer.status_code}",
-                )
+                raise _no_copy(f"HTTP status {answer.status_code}")
             content = await asyncio.to_thread(path.open, "wb")
             try:
                 async for piece in answer.aiter_bytes(PIECE_BYTES):
@@ -91,7 +88,8 @@ async def get_file(address: str, path: Path) -> None:
             finally:
                 await asyncio.to_thread(content.close)
     except httpx.HTTPError as problem:
-        why = f"{type(problem).__name__}: {problem}"
-        raise errors.Unavailable(
-            errors.RESOURCE_BUSY, f"Download of the copy failed: {why}"
-        ) from problem
+        raise _no_copy(f"{type(problem).__name__}: {problem}") from problem
+
+
+def _no_copy(why: str) -> errors.Unavailable:
+    return errors.Unavailable(errors.RESOURCE_BUSY, f"Download of the copy failed: {why}")
