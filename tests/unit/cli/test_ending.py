@@ -12,6 +12,7 @@ import typer
 from astraflow.cli.exit_codes import ending, fail
 from astraflow.core import errors
 from tests.processes.process import clean_environment
+from tests.tables import each_row
 
 LOADED = """
 import sys
@@ -37,7 +38,7 @@ def test_a_command_that_asks_a_server_loads_none_of_a_server() -> None:
     assert done.stdout.strip() == "", done
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raised", "code"),
     [
         (KeyboardInterrupt(), 130),

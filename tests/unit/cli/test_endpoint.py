@@ -17,6 +17,7 @@ from astraflow.client.endpoint import (
 )
 from astraflow.client.responses import raise_problem
 from astraflow.core import errors
+from tests.tables import each_row
 
 
 @pytest.fixture
@@ -83,13 +84,13 @@ def test_what_cannot_be_a_token_is_refused_before_it_is_sent(
     assert token not in str(raised.value)
 
 
-@pytest.mark.parametrize("key", ["", "a b", "é", "a\n", "k" * 256])
+@each_row("key", ["", "a b", "é", "a\n", "k" * 256])
 def test_what_cannot_be_a_key_is_refused_before_it_is_sent(key: str) -> None:
     with pytest.raises(errors.Refused, match="idempotency key"):
         requests.submit("x", None, key)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "body", "kind", "code"),
     [
         (404, b'{"code": "E.RUN.NOT_FOUND", "detail": "no"}', errors.NotFound, "E.RUN.NOT_FOUND"),

@@ -16,6 +16,7 @@ from astraflow.cli.server import labels_of
 from astraflow.core import errors
 from astraflow.core.workflow import StaticCatalog, core_manifest, decode_definition, validate
 from tests.cli.workflows import EXAMPLES
+from tests.tables import each_row
 
 
 def test_an_input_is_json_or_a_text() -> None:
@@ -92,7 +93,7 @@ def test_exit_codes_say_whose_fault_it_was() -> None:
     assert exit_code_of(errors.NotFound(errors.RUN_NOT_FOUND, "")) == 1
 
 
-@pytest.mark.parametrize("name", list(entry.COMMANDS))
+@each_row("name", list(entry.COMMANDS))
 def test_every_command_of_the_list_is_there_and_says_what_it_does(name: str) -> None:
     from importlib import import_module
 

@@ -22,6 +22,7 @@ from astraflow.config import (
 from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.protocol import limits
 from astraflow.store.store import Retention
+from tests.tables import each_row
 
 STRONG = "a-token-that-nobody-will-guess"
 
@@ -139,7 +140,7 @@ def test_all_problems_are_told_at_once_and_nothing_is_made() -> None:
     assert sorted(os.listdir()) == [CONFIG_FILE]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "text", "said"),
     [
         ("PORT", "", "must not be empty"),
@@ -289,7 +290,7 @@ def test_a_folder_in_which_nothing_can_be_kept_is_told() -> None:
         keep_secret(SchedulerSettings(data_dir=Path("here")))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("flags", "said"),
     [
         ({"scheduler_ws_url": "http://x"}, "must begin with ws://"),

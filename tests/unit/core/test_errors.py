@@ -5,6 +5,7 @@ import re
 import pytest
 
 from astraflow.core import errors
+from tests.tables import each_row
 
 ROWS = [(name, row) for name, row in vars(errors).items() if isinstance(row, errors.Code)]
 KINDS = [
@@ -19,7 +20,7 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "row"), ROWS, ids=[name for name, _ in ROWS])
+@each_row(("name", "row"), ROWS)
 def test_a_row_is_well_formed_and_named_after_its_code(name: str, row: errors.Code) -> None:
     assert name == row.code.removeprefix("E.").replace(".", "_").upper()
     assert re.fullmatch(r"E(\.[A-Z][A-Z_]*)+|[A-Z_]+|[a-z_]+", row.code)
@@ -60,7 +61,7 @@ def test_the_catalogue_cannot_be_changed() -> None:
         errors.INTERNAL.http = 200  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_row("kind", KINDS)
 def test_an_error_carries_its_row_and_where_it_happened(kind: type[errors.AstraflowError]) -> None:
     error = kind(errors.OVERLOADED, "too many: 7", pointer="/a/0", detail={"limit": 6})
     assert isinstance(error, errors.AstraflowError)

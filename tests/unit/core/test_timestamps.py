@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from astraflow.core.timestamps import LATEST_MS, iso, parse_iso
+from tests.tables import each_row
 
 
 @given(at=st.integers(0, LATEST_MS))
@@ -16,7 +16,7 @@ def test_what_is_written_is_read_back(at: int) -> None:
     assert parse_iso(iso(at)) == at
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "same"),
     [
         ("2026-01-15T10:00:00+01:00", "2026-01-15T09:00:00Z"),
@@ -38,7 +38,7 @@ def test_every_form_of_a_time_is_read(text: str, same: str) -> None:
     assert parse_iso(text) == parse_iso(same)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",
@@ -84,6 +84,6 @@ def test_what_is_read_can_be_written(text: str) -> None:
     assert at is None or parse_iso(iso(at)) == at
 
 
-@pytest.mark.parametrize("at", [-1, -(2**63), LATEST_MS + 1, 253_402_300_800_000, 2**63 - 1])
+@each_row("at", [-1, -(2**63), LATEST_MS + 1, 253_402_300_800_000, 2**63 - 1])
 def test_a_stored_time_out_of_range_is_shown_as_the_nearest(at: int) -> None:
     assert parse_iso(iso(at)) == (0 if at < 0 else LATEST_MS)

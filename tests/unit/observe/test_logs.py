@@ -15,6 +15,7 @@ from astraflow.observe.logs import (
     TextFormatter,
     set_up_logging,
 )
+from tests.tables import each_row
 
 log = logging.getLogger("astraflow.test")
 
@@ -60,7 +61,7 @@ def test_a_failure_brings_its_stack() -> None:
     assert "ValueError: the reason" in TextFormatter(Redaction()).format(failed)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "secret",
     [
         "Authorization: Bearer abc.def-ghi",

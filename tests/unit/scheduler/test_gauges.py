@@ -2,20 +2,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from astraflow.core.engine.batch import Batch, FleetChange
 from astraflow.core.fleet.installs import PackageReported
 from astraflow.observe.metrics import Metrics
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.gauges import SchedulerGauge
+from tests.tables import each_row
 
 
 def told(status: Any, details: bytes = b"{}") -> PackageReported:
     return PackageReported("acme", 0, "w1", "text", "1.0", status, None, details)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fact", "counted"),
     [
         (told("installed"), ("install", "succeeded")),

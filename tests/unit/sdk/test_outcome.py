@@ -13,6 +13,7 @@ from astraflow_sdk.host.outcome import encode_failure, encode_value
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import each_row
 from tests.unit.sdk.port import context
 
 LIMIT = 1000
@@ -72,7 +73,7 @@ def test_a_status_of_another_kind_is_a_value_like_others(status: object) -> None
     assert told({"status": status})["result"] == {"status": status}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "code"),
     [
         ({"a": {1, 2}}, "E.RESULT.INVALID"),

@@ -18,6 +18,7 @@ from astraflow_sdk.resources import Defaults, LocalRegistry
 
 from astraflow.core import errors
 from astraflow.worker.resources.resource import check_id as worker_check_id
+from tests.tables import each_row
 from tests.unit.sdk.port import Ear, context
 
 BAD_IDS = ["", "/etc/passwd", "a/../b", "..", "a//b", "a/./b", "a\0b", "a\nb", "a" * 4096]
@@ -77,7 +78,7 @@ class TestRegistry:
         inline = registry.to_artifact_descriptor("r-1/a", inline=True)
         assert (inline["inline"], inline["metadata"]["base64"]) == (True, "Z3Jhc3M=")
 
-    @pytest.mark.parametrize("resource_id", BAD_IDS)
+    @each_row("resource_id", BAD_IDS)
     def test_the_worker_and_the_sdk_refuse_the_same_ids(
         self, registry: LocalRegistry, resource_id: str
     ) -> None:
@@ -110,7 +111,7 @@ class TestRegistry:
         assert outside.read_text() == "secret"
         assert registry.list() == []
 
-    @pytest.mark.parametrize(
+    @each_row(
         "fields",
         [
             {"scope": "r-2"},

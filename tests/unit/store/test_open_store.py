@@ -8,9 +8,10 @@ from astraflow.store import open_store
 from astraflow.store.memory import MemoryStore
 from astraflow.store.postgres import PostgresStore
 from astraflow.store.sqlite import SqliteStore
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "kind"),
     [
         ("sqlite:///store.db", SqliteStore),
@@ -38,9 +39,7 @@ def test_three_slashes_are_a_relative_path_and_four_an_absolute_one(url: str, pa
     assert store.database.path == path
 
 
-@pytest.mark.parametrize(
-    "url", ["", "mysql://u:secret@h/x", "sqlite://", "sqlite:///", "sqlite://store.db", "x"]
-)
+@each_row("url", ["", "mysql://u:secret@h/x", "sqlite://", "sqlite:///", "sqlite://store.db", "x"])
 def test_any_other_url_is_refused_without_its_secrets(url: str) -> None:
     with pytest.raises(Refused) as caught:
         open_store(url)

@@ -11,6 +11,7 @@ import pytest
 
 from astraflow.store.sqlite_file import MEMORY, connect_writer
 from astraflow.store.statements import Statements, load_queries
+from tests.tables import each_row
 
 STATEMENTS = Statements("sqlite")
 QUERIES = load_queries("sqlite")
@@ -54,7 +55,7 @@ def plan(connection: sqlite3.Connection, name: str) -> list[str]:
     return [detail for *_, detail in rows]
 
 
-@pytest.mark.parametrize("name", LOOKS)
+@each_row("name", LOOKS)
 def test_a_query_uses_an_index(connection: sqlite3.Connection, name: str) -> None:
     steps = plan(connection, name)
     if name not in MAY_SCAN:

@@ -26,6 +26,7 @@ from astraflow.core.contract.packages import RolloutRequest
 from astraflow.core.contract.runs import ListRuns, Node, Run, RunRequest, RunSummary, TaskError
 from astraflow.core.contract.words import TERMINAL, RunStatus
 from astraflow.core.contract.workers import Command, Drain, WorkerCommand
+from tests.tables import each_row
 
 MODULES = ("events", "packages", "resources", "runs", "system", "workers", "workflows")
 
@@ -44,7 +45,7 @@ def with_examples() -> list[type]:
     return [one for one in structs() if one.__dict__.get("EXAMPLE")]
 
 
-@pytest.mark.parametrize("struct", with_examples(), ids=lambda one: one.__name__)
+@each_row("struct", with_examples())
 def test_an_example_is_read_and_written_without_a_loss(struct: Any) -> None:
     read = msgspec.json.decode(msgspec.json.encode(struct.EXAMPLE), type=struct)
     assert msgspec.json.decode(msgspec.json.encode(read), type=struct) == read
@@ -107,7 +108,7 @@ def test_waves_that_do_not_grow_to_all_workers_are_refused(waves: tuple[int, ...
         RolloutRequest(version="1", waves=waves).check()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("event", "body"),
     [
         (Event(type="run.status", body={"status": "queued"}), RunStatusChange(status="queued")),

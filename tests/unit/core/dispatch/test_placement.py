@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from astraflow.core.dispatch.demand import Demand
 from astraflow.core.dispatch.placement import (
     LOOKED_AT,
@@ -27,6 +25,7 @@ from astraflow.core.fleet.workers import (
     WorkerTable,
 )
 from astraflow.core.runs.facts import WaitReason
+from tests.tables import each_row
 
 PKG = {"pkg": frozenset({"1.0"})}
 
@@ -69,7 +68,7 @@ class Pool:
 
 
 class TestOffers:
-    @pytest.mark.parametrize(
+    @each_row(
         ("wanted", "fits"),
         [
             (demand(), True),

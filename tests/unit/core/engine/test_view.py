@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from astraflow.core.engine.active_runs import split_task_id
 from astraflow.core.engine.view import package_key, worker_key
 from astraflow.core.runs.facts import TaskFailed, TaskSkipped, width
 from astraflow.core.workflow.plan import AffinityHint
+from tests.tables import each_row
 from tests.unit.core.engine.rig import Rig
 from tests.unit.plans import make_plan, retrying
 
@@ -16,7 +15,7 @@ class TestTaskIds:
     def test_an_id_names_the_run_and_the_place_of_the_task(self) -> None:
         assert split_task_id("run.with.dots.7") == ("run.with.dots", 7)
 
-    @pytest.mark.parametrize(
+    @each_row(
         "task_id", ["", "run1", ".7", "run1.", "run1.x", "run1.-1", "run1.1234567890", "run1.٣"]
     )
     def test_other_ids_name_nothing(self, task_id: str) -> None:

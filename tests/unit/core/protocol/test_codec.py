@@ -12,6 +12,7 @@ from astraflow.core import errors
 from astraflow.core.protocol import business, control, limits
 from astraflow.core.protocol.codec import BadFrame, Unsendable, check_outgoing, decode, encode
 from astraflow.core.protocol.wire import AckInfo, Envelope, Sender, Unreadable, Wire
+from tests.tables import each_row
 
 ULID = "01J8ZK2Q3W4E5R6T7Y8V9A0BCD"
 UUID = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
@@ -76,8 +77,8 @@ def dispatch_with(parameters: bytes) -> bytes:
     return encode(frame, TS)
 
 
-@pytest.mark.parametrize(("frame_type", "payload"), PAYLOADS, ids=lambda each: str(each)[:20])
-@pytest.mark.parametrize(
+@each_row(("frame_type", "payload"), PAYLOADS)
+@each_row(
     "more",
     [
         {},
@@ -86,7 +87,6 @@ def dispatch_with(parameters: bytes) -> bytes:
         {"ack": AckInfo(True), "flags": ("trace", "x")},
         {"ack": AckInfo(False, None, "0", 256)},
     ],
-    ids=["plain", "sequenced", "acked", "flagged", "first-ack"],
 )
 def test_what_is_encoded_is_decoded_the_same(
     frame_type: str, payload: Wire, more: dict[str, object]
@@ -95,7 +95,7 @@ def test_what_is_encoded_is_decoded_the_same(
     assert decode(encode(sent, TS)) == msgspec.structs.replace(sent, ts=TS)
 
 
-@pytest.mark.parametrize(("frame_type", "payload"), PAYLOADS, ids=lambda each: str(each)[:20])
+@each_row(("frame_type", "payload"), PAYLOADS)
 def test_spacing_and_order_of_keys_do_not_matter(frame_type: str, payload: Wire) -> None:
     quick = encode(envelope(frame_type, payload, corr="c", ack=AckInfo(False, 1, "0", 4)), TS)
     members_ = json.loads(quick)
@@ -128,7 +128,7 @@ def test_size_is_checked_before_anything_else() -> None:
     assert decode(text(), max_bytes=len(text())).type == control.HEARTBEAT
 
 
-@pytest.mark.parametrize(
+@each_row(
     "raw",
     [
         b"",
@@ -174,7 +174,7 @@ def test_text_that_no_reader_should_see_ends_the_connection(raw: bytes) -> None:
     assert refused(raw).close_code == 1007
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raw", "pointer"),
     [
         (b"[]", ""),
@@ -231,7 +231,7 @@ def test_what_is_not_an_envelope_ends_the_connection_and_names_the_field(
     assert (error.pointer or "") == pointer
 
 
-@pytest.mark.parametrize(
+@each_row(
     "raw",
     [
         text().replace(b'"tenant":"acme"', b'"tenant":"acme","tenant":"acme"'),
@@ -286,7 +286,7 @@ def twice(frame_type: str, payload: bytes) -> Unreadable:
 RESULT_HEAD = b'"run_id":"r","task_id":"r.0","attempt":1,"status":"SUCCEEDED"'
 
 
-@pytest.mark.parametrize(
+@each_row(
     "payload",
     [
         b"{" + RESULT_HEAD + b',"status":"FAILED"}',
@@ -368,7 +368,7 @@ def test_ids_are_ulids_or_uuids(frame_id: str) -> None:
     assert decode(text(id=frame_id)).id == frame_id
 
 
-@pytest.mark.parametrize(
+@each_row(
     "parameters",
     [
         b'{"x":18446744073709551615,"y":-9223372036854775808}',
@@ -419,7 +419,7 @@ def test_a_missing_field_of_a_payload_is_named() -> None:
     assert (wrong.task_id, wrong.attempt) == ("t", 3)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "payload",
     [
         {"task_id": 5, "attempt": "1"},
@@ -451,8 +451,8 @@ def test_integers_beyond_2_53_are_refused_in_protocol_fields() -> None:
     )
 
 
-@pytest.mark.parametrize("field", ["expires_at", "created_at"])
-@pytest.mark.parametrize(
+@each_row("field", ["expires_at", "created_at"])
+@each_row(
     "at", ["9999-12-31T23:59:59.9999999Z", "9999-12-30T23:59:59-23:59", "1970-01-01T00:00:00+00:01"]
 )
 def test_a_time_that_no_later_step_could_write_is_a_bad_payload(field: str, at: str) -> None:
@@ -503,7 +503,7 @@ def test_a_good_payload_passes_the_senders_check() -> None:
     check_outgoing("ext.acme.ping", {"x": 1})
 
 
-@pytest.mark.parametrize(
+@each_row(
     "result",
     [
         b'{"x":1e999}',

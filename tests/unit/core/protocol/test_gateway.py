@@ -30,6 +30,7 @@ from astraflow.core.protocol.gateway import Gateway
 from astraflow.core.protocol.open_sessions import OpenSessions
 from astraflow.core.protocol.window import QueueFull
 from astraflow.core.protocol.wire import AckInfo, AttemptRef, Envelope, Unreadable
+from tests.tables import each_row
 from tests.unit.core.protocol.pair import (
     GOOD_TOKEN,
     TENANT,
@@ -516,7 +517,7 @@ def test_a_session_that_is_not_open_yet_cannot_be_resumed() -> None:
     door.denied(2, errors.SESSION_UNKNOWN)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("token", "more", "code"),
     [
         ("rubbish", {}, errors.AUTH_INVALID_TOKEN),

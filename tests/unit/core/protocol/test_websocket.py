@@ -18,6 +18,7 @@ from astraflow.core.protocol.websocket import (
     close_bytes,
     text_head,
 )
+from tests.tables import each_row
 
 KEY = b"\x01\xfe\x30\x7f"
 
@@ -65,7 +66,7 @@ def test_messages_are_read_however_the_bytes_arrive(
     assert read_all(reader, raw, piece) == [(TEXT, text) for text in texts]
 
 
-@pytest.mark.parametrize("size", [0, 125, 126, 65_535, 65_536, 200_000])
+@each_row("size", [0, 125, 126, 65_535, 65_536, 200_000])
 def test_every_length_is_read_and_written(size: int) -> None:
     text = b"x" * size
     assert read_all(FrameReader(size, is_masked=True), written(0x81, text), 50_000) == [
@@ -113,7 +114,7 @@ def test_a_close_is_given_with_its_code() -> None:
     assert read_all(FrameReader(100, is_masked=False), close_bytes(1008)) == [(CLOSE, b"\x03\xf0")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "raw",
     [
         written(0xC1, b"{}"),

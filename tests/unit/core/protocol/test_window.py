@@ -9,6 +9,7 @@ import pytest
 from astraflow.core import errors
 from astraflow.core.protocol import limits
 from astraflow.core.protocol.window import Ack, QueueFull, ReceiveWindow, SendWindow
+from tests.tables import each_row
 
 
 class Note(NamedTuple):
@@ -159,7 +160,7 @@ def test_frames_lost_together_do_not_return_together() -> None:
     window.check()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seq", "bitmap", "peer_window"),
     [
         (3, "0", 4),  # never sent

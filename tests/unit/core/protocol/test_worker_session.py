@@ -29,6 +29,7 @@ from astraflow.core.protocol.worker_events import (
     SessionSettings,
     Superseded,
 )
+from tests.tables import each_row
 from tests.unit.core.protocol.pair import TENANT, CountedIds, SessionPair, cancel, register, result
 
 IDS = CountedIds("4")
@@ -388,8 +389,8 @@ def test_the_confirmation_of_a_close_does_not_delay_the_next_try() -> None:
     assert len(pair.of(Connect)) == connects + 1
 
 
-@pytest.mark.parametrize("early_s", [0.001, 0.0, -0.001])
-@pytest.mark.parametrize("confirms", [True, False])
+@each_row("early_s", [0.001, 0.0, -0.001])
+@each_row("confirms", [True, False])
 def test_a_try_that_fails_at_about_its_time_always_leads_to_another(
     early_s: float, confirms: bool
 ) -> None:

@@ -15,6 +15,7 @@ from astraflow.core.runs.facts import RunFinished, TaskReused
 from astraflow.core.runs.states import Pending, Ready, Succeeded
 from astraflow.core.workflow.features import EXECUTED
 from astraflow.core.workflow.plan import Feature
+from tests.tables import each_row
 from tests.unit.core.runs.examples import ARTIFACT, RESULT
 from tests.unit.plans import AT, JOINING, accepted, make_plan, start
 
@@ -44,7 +45,7 @@ class TestFeatures:
     def test_what_is_carried_out_is_accepted(self, feature: Feature) -> None:
         assert start(make_plan(1, features=frozenset({feature}))).run.status == "queued"
 
-    @pytest.mark.parametrize("feature", sorted(set(Feature) - EXECUTED, key=attrgetter("value")))
+    @each_row("feature", sorted(set(Feature) - EXECUTED, key=attrgetter("value")))
     def test_what_is_not_carried_out_is_refused_by_name(self, feature: Feature) -> None:
         with pytest.raises(errors.Refused) as raised:
             start(make_plan(1, features=frozenset({feature})))

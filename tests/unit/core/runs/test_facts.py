@@ -27,6 +27,7 @@ from astraflow.core.runs.facts import (
     width,
 )
 from astraflow.core.runs.projections import events_of
+from tests.tables import each_row
 from tests.unit.core.runs.examples import ARTIFACT, ERROR, FULL_FACTS
 from tests.unit.plans import AT, make_plan
 
@@ -92,7 +93,7 @@ def test_every_kind_of_fact_has_a_tag_of_its_own() -> None:
     assert set(KINDS) == set(REQUIRED) == set(OPTIONAL)
 
 
-@pytest.mark.parametrize("tag", sorted(REQUIRED))
+@each_row("tag", sorted(REQUIRED))
 def test_a_tag_keeps_the_fields_that_were_released_with_it(tag: str) -> None:
     fields = msgspec.structs.fields(KINDS[tag])
     assert tuple(one.encode_name for one in fields if one.required) == REQUIRED[tag]
@@ -106,7 +107,7 @@ def test_the_examples_are_of_every_kind_with_no_field_left_at_its_default() -> N
         assert set(stored) == {"fact", *fact.__struct_fields__}
 
 
-@pytest.mark.parametrize("fact", FULL_FACTS, ids=lambda fact: type(fact).__name__)
+@each_row("fact", FULL_FACTS)
 def test_a_fact_is_read_as_it_was_written(fact: AnyFact) -> None:
     stored = encode_fact(fact)
     assert decode_fact(stored) == fact
@@ -142,7 +143,7 @@ def test_what_no_release_wrote_is_not_read(raw: bytes) -> None:
         decode_fact(raw)
 
 
-@pytest.mark.parametrize("fact", FULL_FACTS, ids=lambda fact: type(fact).__name__)
+@each_row("fact", FULL_FACTS)
 def test_a_fact_cannot_be_changed(fact: Fact) -> None:
     with pytest.raises(AttributeError):
         fact.at = 0  # type: ignore[misc]
@@ -152,7 +153,7 @@ def other(resource_id: str) -> ArtifactRef:
     return ArtifactRef(resource_id, "w1", "file")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fact", "expected"),
     [
         (TaskLeased(AT, 0, 1, "w1", 1, 1), 1),
@@ -178,7 +179,7 @@ def test_the_width_of_a_fact_is_the_number_of_its_events(fact: Fact, expected: i
     assert len(events_of(fact, 1, make_plan(1))) == expected
 
 
-@pytest.mark.parametrize("fact", FULL_FACTS, ids=lambda fact: type(fact).__name__)
+@each_row("fact", FULL_FACTS)
 def test_every_kind_is_as_wide_as_it_is_shown(fact: Fact) -> None:
     assert len(events_of(fact, 1, make_plan(1))) == width(fact)
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from astraflow.core.contract.events import Event, NodeOutput, NodeState, RunStatusChange
 from astraflow.core.runs.facts import (
     AttemptFailed,
@@ -20,6 +18,7 @@ from astraflow.core.runs.facts import (
     WaitReason,
 )
 from astraflow.core.runs.history import attempts_of, log_lines, timeline_of
+from tests.tables import each_row
 
 ERROR = TaskFailure("E.RUNNER.FAILURE", "USER_CODE", "it broke", stack="line 1")
 
@@ -28,7 +27,7 @@ def leased(attempt: int) -> TaskLeased:
     return TaskLeased(1, 0, attempt, "w1", 1, 30_000)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("end", "status", "code"),
     [
         (TaskSucceeded(3, 0, 1), "succeeded", None),
@@ -39,7 +38,6 @@ def leased(attempt: int) -> TaskLeased:
         (TaskCancelled(3, 0, 1), "cancelled", None),
         (TaskSkipped(3, 0, "E.TASK.SKIPPED", None, 1), "skipped", "E.TASK.SKIPPED"),
     ],
-    ids=lambda value: type(value).__name__,
 )
 def test_an_attempt_tells_how_it_ended(end: Fact, status: str, code: str | None) -> None:
     facts = [leased(1), AttemptStarted(2, 0, 1), end]

@@ -54,6 +54,7 @@ from astraflow.core.runs.facts import (
 )
 from astraflow.core.runs.projections import node_status
 from astraflow.core.timestamps import iso
+from tests.tables import each_row
 from tests.unit.core.runs.examples import ARTIFACT, ERROR, FULL_FACTS, RESULT, run_in
 from tests.unit.plans import AT, accepted, make_plan, retrying, start, wrapped
 
@@ -226,9 +227,7 @@ EXACTLY: list[tuple[Fact, list[tuple[str, dict[str, Any]]]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("fact", "expected"), EXACTLY, ids=lambda one: type(one).__name__ if one else ""
-)
+@each_row(("fact", "expected"), EXACTLY)
 def test_a_fact_is_shown_as_exactly_these_events(
     fact: Fact, expected: list[tuple[str, dict[str, Any]]]
 ) -> None:
@@ -246,7 +245,7 @@ def test_every_kind_of_fact_is_among_them() -> None:
     assert {type(fact) for fact, _ in EXACTLY} == {type(fact) for fact in FULL_FACTS}
 
 
-@pytest.mark.parametrize("fact", FULL_FACTS, ids=lambda fact: type(fact).__name__)
+@each_row("fact", FULL_FACTS)
 def test_events_can_be_written_as_json(fact: Fact) -> None:
     for event in events_of(fact, 1, make_plan(1)):
         assert msgspec.json.decode(msgspec.json.encode(event))["id"] == event["id"]
@@ -273,7 +272,7 @@ def test_times_are_shown_to_the_millisecond(at: int, expected: str) -> None:
 
 
 class TestStatus:
-    @pytest.mark.parametrize("kind", ["pending", "ready", "succeeded", "failed", "skipped"])
+    @each_row("kind", ["pending", "ready", "succeeded", "failed", "skipped"])
     def test_plain_states_are_called_by_their_names(self, kind: str) -> None:
         run, task = run_in(getattr(states, kind.capitalize()))
         assert node_status(run.tasks[task]) == kind
@@ -426,7 +425,7 @@ REPORT_FAILED = Report(0, 1, "w1", "FAILED", error=ERROR_AGAIN)
 LEASE = LeaseTask(0, "w1", 1, 1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "commands",
     [
         (LEASE, Start(0, 1, "w1"), Report(0, 1, "w1", "SUCCEEDED")),

@@ -20,6 +20,7 @@ from astraflow.core.runs.retry import (
     retry_delay_s,
 )
 from astraflow.core.workflow.plan import DEFAULT_RETRY, RetryPolicy
+from tests.tables import each_row
 
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 THREE = RetryPolicy(max_attempts=3)
@@ -30,7 +31,7 @@ def problem(category: Category, retryable: bool | None = None) -> TaskFailure:
 
 
 class TestWho:
-    @pytest.mark.parametrize(
+    @each_row(
         ("category", "expected"),
         [
             ("USER_CODE", True),
@@ -47,14 +48,14 @@ class TestWho:
     def test_the_table_has_every_category(self) -> None:
         assert set(RETRYABLE) == set(CATEGORIES)
 
-    @pytest.mark.parametrize("category", CATEGORIES)
-    @pytest.mark.parametrize("said", [True, False])
+    @each_row("category", CATEGORIES)
+    @each_row("said", [True, False])
     def test_what_the_error_says_of_itself_overrides_the_table(
         self, category: Category, said: bool
     ) -> None:
         assert may_retry(problem(category, said), 1, THREE) is said
 
-    @pytest.mark.parametrize("category", CATEGORIES)
+    @each_row("category", CATEGORIES)
     def test_the_categories_of_a_policy_bound_both(self, category: Category) -> None:
         policy = RetryPolicy(max_attempts=3, categories=frozenset({"TIMEOUT"}))
         assert may_retry(problem(category, True), 1, policy) is (category == "TIMEOUT")

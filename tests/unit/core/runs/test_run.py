@@ -8,6 +8,7 @@ import pytest
 
 from astraflow.core.runs.run import RunRecord, Task
 from astraflow.core.runs.states import PENDING, READY, SUCCEEDED
+from tests.tables import each_row
 from tests.unit.plans import JOINING, make_plan, start
 
 
@@ -61,7 +62,7 @@ def call_that_nobody_made(run: RunRecord) -> None:
     run.tasks[0].open_calls = 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("plant", "told"),
     [
         (open_task_of_ended_run, "a finished run has open tasks"),
@@ -96,7 +97,7 @@ def test_a_task_without_an_upstream_begins_ready() -> None:
     assert Task(2, node).state is PENDING
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "is_terminal"),
     [
         ("queued", False),

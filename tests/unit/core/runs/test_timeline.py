@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from astraflow.core.runs.facts import (
     AttemptProgressed,
     CancelRequested,
@@ -14,6 +12,7 @@ from astraflow.core.runs.facts import (
     TaskLeased,
 )
 from astraflow.core.runs.timeline import describe_fact, task_timeline
+from tests.tables import each_row
 from tests.unit.core.runs.examples import FULL_FACTS
 from tests.unit.plans import AT
 
@@ -41,7 +40,7 @@ SENTENCES = {
 }
 
 
-@pytest.mark.parametrize("fact", FULL_FACTS, ids=lambda fact: type(fact).__name__)
+@each_row("fact", FULL_FACTS)
 def test_a_fact_is_told_as_a_sentence(fact: Fact) -> None:
     assert describe_fact(fact) == SENTENCES[type(fact).__name__]
 

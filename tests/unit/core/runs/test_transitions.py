@@ -31,6 +31,7 @@ from astraflow.core.runs.projections import view_run
 from astraflow.core.runs.run import RECENT_FACTS, RunRecord
 from astraflow.core.runs.states import TERMINAL, Failed, Leased, Pending, Ready, State, Succeeded
 from astraflow.core.runs.transitions import LEADS_TO, TRANSITIONS, InvalidTransition, fold, replay
+from tests.tables import each_row
 from tests.unit.core.runs.examples import ERROR, FULL_FACTS, WAY_TO, about, run_in
 from tests.unit.plans import AT, accepted, make_plan, retrying, start
 
@@ -71,7 +72,7 @@ def test_the_ways_lead_into_every_state() -> None:
     assert set(WAY_TO) == set(STATES)
 
 
-@pytest.mark.parametrize(("state", "fact"), PAIRS, ids=named)
+@each_row(("state", "fact"), PAIRS)
 def test_a_pair_is_a_row_or_a_bug_with_its_story(state: type[State], fact: TaskFact) -> None:
     run, fact_here = at_hand(state, fact)
     assert isinstance(fact_here, TaskFact)
@@ -99,12 +100,12 @@ def test_the_map_of_where_facts_lead_has_every_fact_of_the_table() -> None:
     assert set(LEADS_TO) == {fact for _, fact in TRANSITIONS} == {type(one) for one in TASK_FACTS}
 
 
-@pytest.mark.parametrize("state", sorted(TERMINAL, key=named), ids=named)
+@each_row("state", sorted(TERMINAL, key=named))
 def test_a_terminal_state_has_no_rows(state: type[State]) -> None:
     assert list(rows(state)) == []
 
 
-@pytest.mark.parametrize("state", sorted(set(STATES) - TERMINAL, key=named), ids=named)
+@each_row("state", sorted(set(STATES) - TERMINAL, key=named))
 def test_every_other_state_can_be_left(state: type[State]) -> None:
     assert any(LEADS_TO[fact] not in (None, state) for fact in rows(state))
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from astraflow.core.security import policy
 from astraflow.core.security.policy import Access, Role
+from tests.tables import each_row
 
 R = Role
 EXPECTED = {
@@ -22,7 +21,7 @@ EXPECTED = {
 ALL = {name: value for name, value in vars(policy).items() if isinstance(value, Access)}
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@each_row("name", EXPECTED)
 def test_an_access_allows_its_roles_and_no_other(name: str) -> None:
     assert {role for role in Role if ALL[name].allows(role)} == EXPECTED[name]
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from astraflow.core.workflow.bindings import MISSING, BadPath, compile_path, read, write
+from tests.tables import each_row
 
 segments = st.text(st.characters(categories=["L", "N"], max_codepoint=0x17F), min_size=1).filter(
     lambda text: not text.isdecimal() and text not in ("prototype",)
@@ -31,7 +32,7 @@ def test_a_pointer_can_name_a_key_with_dots_slashes_and_tildes() -> None:
     assert compile_path("/results/a.b/c~1d/~01") == ("results", "a.b", "c/d", "~1")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",
@@ -71,7 +72,7 @@ def test_dotted_and_pointer_spellings_compile_alike(parts: list[str]) -> None:
     assert compile_path(".".join(parts)) == compile_path("/" + "/".join(parts)) == tuple(parts)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "expected"),
     [
         ((), {"a": [{"b": None}], "1": "one"}),
@@ -93,7 +94,7 @@ def test_missing_is_not_null_and_says_what_it_is() -> None:
     assert repr(MISSING) == "MISSING"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "document", "expected"),
     [
         ((), {"a": 1}, "new"),

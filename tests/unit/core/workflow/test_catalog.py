@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from astraflow.core.workflow import CatalogEntry, InvalidDocument, Manifest, Miss, StaticCatalog
+from tests.tables import each_row
 from tests.unit.core.workflow.drafts import manifest
 
 
@@ -54,7 +55,7 @@ def test_the_least_version_bounds_the_choice() -> None:
     assert CATALOG.find("text.upper", "text", None, "3") is Miss.VERSION
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("question", "answer"),
     [
         (("text.upper", "nope"), Miss.PACKAGE),

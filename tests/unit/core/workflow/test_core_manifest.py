@@ -18,6 +18,7 @@ from astraflow.core.workflow.core_manifest import (
     SIGNAL_TYPE,
     WAIT_TYPE,
 )
+from tests.tables import each_row
 from tests.unit.core.workflow.drafts import edge, node, plan
 
 BY_SCHEDULER = {CONTAINER_TYPE, CALL_TYPE, WAIT_TYPE, APPROVAL_TYPE, SIGNAL_TYPE}
@@ -42,7 +43,7 @@ def test_the_manifest_is_sound() -> None:
     assert validate_manifest(core_manifest()) == []
 
 
-@pytest.mark.parametrize(("node_type", "inputs", "outputs"), TABLE)
+@each_row(("node_type", "inputs", "outputs"), TABLE)
 def test_a_node_of_core_has_its_ports(node_type: str, inputs: str, outputs: str) -> None:
     found = StaticCatalog([core_manifest()]).find(node_type)
     assert isinstance(found, CatalogEntry)

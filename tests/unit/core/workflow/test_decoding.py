@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from astraflow.core.errors import Refused
 from astraflow.core.workflow import InvalidDocument, decode_definition, decode_manifest
+from tests.tables import each_row
 from tests.unit.core.workflow.drafts import EXAMPLES, node, uid
 
 values = st.recursive(
@@ -84,7 +85,7 @@ def test_a_key_that_is_no_plain_name_ends_the_pointer() -> None:
     assert refusal(raw).problems[0].pointer == "/inputs"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "raw",
     [
         b"",

@@ -6,6 +6,7 @@ import pytest
 
 from astraflow.core.workflow import Feature
 from astraflow.core.workflow.plan import InEdge, InputEdge
+from tests.tables import each_row
 from tests.unit.core.workflow.drafts import edge, found, node, plan, uid
 
 ECHO = "core.echo"
@@ -19,8 +20,8 @@ def test_an_edge_without_ports_is_pure_order() -> None:
     assert made.children == ((1,), ())
 
 
-@pytest.mark.parametrize("target", ["2", "2.trigger"])
-@pytest.mark.parametrize("source", ["1", "1.done", "1.value"])
+@each_row("target", ["2", "2.trigger"])
+@each_row("source", ["1", "1.done", "1.value"])
 def test_an_edge_into_the_trigger_writes_nothing(source: str, target: str) -> None:
     made = plan([node(1, ECHO), node(2, ECHO)], [edge(source, target)])
     assert made.nodes[1].edges_in == (InEdge(0, "control"),)
@@ -93,7 +94,7 @@ def test_a_condition_stays_with_its_edge() -> None:
     assert made.features == {Feature.CONDITION}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("row", "expected"),
     [
         (edge(1, 9), [("/edges/0/target/node", "UNKNOWN_NODE")]),

@@ -6,6 +6,7 @@ import pytest
 
 from astraflow.core.ids import NodeId
 from astraflow.core.workflow import Feature
+from tests.tables import each_row
 from tests.unit.core.workflow.drafts import edge, found, node, plan, uid
 
 BOX = "core.container"
@@ -45,7 +46,7 @@ def test_middlewares_wrap_their_host_in_order() -> None:
     assert made.features == {Feature.MIDDLEWARE}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("nodes", "expected"),
     [
         ([node(1, middlewares=[uid(9)])], [("/nodes/0/middlewares/0", "UNKNOWN_NODE")]),

@@ -6,6 +6,7 @@ import pytest
 
 from astraflow.core.workflow import decode_manifest, validate_manifest
 from astraflow.core.workflow.manifest_rules import is_package_name
+from tests.tables import each_row
 from tests.unit.core.workflow.drafts import EXAMPLES, manifest
 
 ADAPTER = {"name": "a", "runtime": "python", "entrypoint": "example.nodes:Adapter"}
@@ -18,12 +19,12 @@ def pointers(**fields: Any) -> list[str]:
     return [row.pointer for row in rows]
 
 
-@pytest.mark.parametrize("name", ["core", "crawlerx_playwright", "a", "a-1", "a" * 64, "com10"])
+@each_row("name", ["core", "crawlerx_playwright", "a", "a-1", "a" * 64, "com10"])
 def test_names_that_can_be_folders_everywhere_are_taken(name: str) -> None:
     assert is_package_name(name)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name", ["", "../x", "con", "com1", "lpt9", "A", "1a", "a/b", "a.b", "a" * 65, "ä", "a\n"]
 )
 def test_other_names_are_not(name: str) -> None:
@@ -37,7 +38,7 @@ def test_a_sound_manifest_has_no_problem(name: str) -> None:
     assert validate_manifest(decode_manifest(raw)) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "expected"),
     [
         ({"version": "latest"}, "/version"),
@@ -88,7 +89,7 @@ def test_a_breach_is_reported_where_it_is(fields: dict[str, Any], expected: str)
     assert pointers(**fields) == [expected]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "entrypoint",
     [
         "os:system",
@@ -108,7 +109,7 @@ def test_an_entrypoint_outside_the_package_is_refused(entrypoint: str) -> None:
     assert pointers(adapters=[{**ADAPTER, "entrypoint": entrypoint}]) == ["/adapters/0/entrypoint"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "dependency",
     [
         "playwright==1.47.2",
@@ -122,7 +123,7 @@ def test_a_pinned_dependency_is_taken(dependency: str) -> None:
     assert pointers(python={"dependencies": [dependency]}) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "dependency",
     [
         "",

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from astraflow.core.workflow import StaticCatalog, core_manifest
+from tests.tables import each_row
 from tests.unit.core.workflow.drafts import edge, found, manifest, node, plan, problems
 
 PORTS = {"inputPorts": [{"key": "in"}], "outputPorts": [{"key": "out"}]}
@@ -37,7 +38,7 @@ def test_a_label_may_have_lines() -> None:
     assert found([node(1, label="two\nlines")]) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "expected"),
     [
         ({"type": "no.such"}, ("/nodes/0/type", "UNKNOWN_TYPE")),

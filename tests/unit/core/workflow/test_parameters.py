@@ -9,6 +9,7 @@ from msgspec import Raw
 from astraflow.core.workflow.parameters import EMPTY, ParameterStore
 from astraflow.core.workflow.plan import ResourceRefValue
 from astraflow.core.workflow.problems import Problems
+from tests.tables import each_row
 from tests.unit.core.workflow.drafts import found, node, plan
 
 
@@ -44,7 +45,7 @@ def test_a_graph_of_all_different_parameters_is_kept_too() -> None:
     assert {row.parameters for row in made.nodes} == {b'{"n":%d}' % n for n in range(1_500)}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "code"),
     [
         (b"[]", "E.WORKFLOW.INVALID"),
@@ -74,7 +75,7 @@ def test_what_a_frame_carries_is_taken(text: bytes) -> None:
     assert take(text)[:2] == (text, [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("document", "expected"),
     [
         ({"a": "=1"}, True),

@@ -3,11 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 
 from astraflow.core.workflow.definition import Ui
 from astraflow.core.workflow.ports import DONE, ERROR, TRIGGER, PortCompiler, Ports, PortSpec
 from astraflow.core.workflow.problems import Problems
+from tests.tables import each_row
 
 
 def compile_ui(**sides: Any) -> tuple[Ports, list[tuple[str, str]]]:
@@ -59,7 +59,7 @@ def test_a_declared_error_port_reads_the_error() -> None:
     assert ports.outputs["error"] == PortSpec("error", "error", ("message",))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sides", "expected"),
     [
         ({"inputPorts": [port("results.x")]}, ("inputPorts/0/binding/path", "BAD_PATH")),

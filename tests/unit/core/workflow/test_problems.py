@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import pytest
-
 from astraflow.core.errors import PKG_INVALID, WORKFLOW_CYCLE, WORKFLOW_INVALID, Refused
 from astraflow.core.workflow.limits import MAX_PROBLEMS
 from astraflow.core.workflow.problems import DefinitionProblem, InvalidDocument, Problems
+from tests.tables import each_row
 
 
 def test_all_problems_are_listed_up_to_the_limit() -> None:
@@ -30,16 +29,14 @@ def test_one_code_can_stand_for_all() -> None:
     assert {row.code for row in problems.found()} == {"E.PKG.INVALID"}
 
 
-@pytest.mark.parametrize("text", ["a\u202eb", "\u2066", "a\x00", "\x7f", "\x1b[31m", "\ud800"])
+@each_row("text", ["a\u202eb", "\u2066", "a\x00", "\x7f", "\x1b[31m", "\ud800"])
 def test_text_that_deceives_the_eye_is_a_problem(text: str) -> None:
     problems = Problems()
     problems.check_text("/label", text, 256)
     assert [row.code for row in problems.found()] == ["E.WORKFLOW.BAD_TEXT"]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "plain", "zwei\nZeilen\t", "naïve", "עברית\u200f", "👩\u200d🚀"]
-)
+@each_row("text", ["", "plain", "zwei\nZeilen\t", "naïve", "עברית\u200f", "👩\u200d🚀"])
 def test_text_of_any_language_is_fine(text: str) -> None:
     problems = Problems()
     problems.check_text("/label", text, 256)

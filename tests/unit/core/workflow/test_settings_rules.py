@@ -2,17 +2,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from astraflow.core.workflow import Feature
 from astraflow.core.workflow.definition import Approval, CallSpec, MapOver, Signal, WaitSpec
 from astraflow.core.workflow.plan import ControlStep, decode_plan, encode_plan
+from tests.tables import each_row
 from tests.unit.core.workflow.drafts import found, node, plan
 
 REF = {"resourceId": "r"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "features"),
     [
         ({"when": "inputs.go"}, {Feature.CONDITION}),
@@ -50,7 +49,7 @@ def test_a_setting_is_taken_and_the_feature_it_needs_is_named(
     assert plan([node(1, **fields)]).features == features
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "pointer", "code"),
     [
         ({"when": ""}, "when", "BAD_TEXT"),

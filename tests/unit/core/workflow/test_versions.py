@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
-
 from astraflow.core.workflow.versions import is_prerelease, is_specifier_set, parse_version
+from tests.tables import each_row
 
 
 def test_versions_are_ordered_as_pep_440_orders_them() -> None:
@@ -30,7 +29,7 @@ def test_versions_are_ordered_as_pep_440_orders_them() -> None:
         assert earlier < later
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other"),
     [
         ("2025.10", "2025.10.0"),
@@ -46,12 +45,12 @@ def test_spellings_of_one_version_are_equal(one: str, other: str) -> None:
     assert parse_version(one) == parse_version(other) is not None
 
 
-@pytest.mark.parametrize("text", ["", "latest", "1..0", "1.0 ", "1.x", "1.0+", "1" * 65, "\u0661"])
+@each_row("text", ["", "latest", "1..0", "1.0 ", "1.x", "1.0+", "1" * 65, "\u0661"])
 def test_what_is_no_version_is_told(text: str) -> None:
     assert parse_version(text) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("1.0", False),
@@ -67,7 +66,7 @@ def test_prereleases_are_told_from_releases(text: str, expected: bool) -> None:
     assert is_prerelease(key) is expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         (">=3.10,<3.12", True),

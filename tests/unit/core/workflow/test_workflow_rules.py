@@ -2,15 +2,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from astraflow.core.workflow import Feature
+from tests.tables import each_row
 from tests.unit.core.workflow.drafts import found, node, plan, uid
 
 OUTPUT = {"source": {"node": uid(1)}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "pointer", "code"),
     [
         ({"id": "w1"}, "/id", "BAD_ID"),

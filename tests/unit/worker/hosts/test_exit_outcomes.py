@@ -11,6 +11,7 @@ import pytest
 from astraflow.core.protocol import business
 from astraflow.worker.hosts.exit_outcomes import Cause, HostDeath, outcome_of
 from astraflow.worker.hosts.hosted_attempt import HostedAttempt
+from tests.tables import each_row
 
 
 def running(grace_s: float | None = None, **fields: bool) -> HostedAttempt:
@@ -33,7 +34,7 @@ def code_of(one: HostedAttempt, death: HostDeath, is_alone: bool = True) -> str 
     return result.error.code if result.error is not None else result.status
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("death", "code"),
     [
         (HostDeath(0, "itself"), "E.RUNNER.CRASHED"),
@@ -51,7 +52,7 @@ def test_one_attempt_alone_gets_the_cause(death: HostDeath, code: str) -> None:
     assert code_of(running(), death) == code
 
 
-@pytest.mark.parametrize("cause", get_args(Cause))
+@each_row("cause", get_args(Cause))
 def test_several_attempts_are_lost_whatever_the_cause(cause: Any) -> None:
     assert code_of(running(), HostDeath(-9, cause), is_alone=False) == "E.TASK.HOST_LOST"
 
@@ -72,8 +73,8 @@ def test_what_waits_for_a_host_that_is_ended_for_other_reasons_is_lost(cause: An
     assert code_of(running(), HostDeath(-9, cause, is_ready=False)) == "E.TASK.HOST_LOST"
 
 
-@pytest.mark.parametrize("cause", get_args(Cause))
-@pytest.mark.parametrize("is_alone", [True, False])
+@each_row("cause", get_args(Cause))
+@each_row("is_alone", [True, False])
 def test_an_attempt_that_was_asked_to_end_has_ended(cause: Any, is_alone: bool) -> None:
     death = HostDeath(-9, cause)
     assert code_of(running(5.0), death, is_alone) == "CANCELLED"
@@ -85,7 +86,7 @@ def test_of_a_killed_attempt_only_its_end_is_told() -> None:
     assert code_of(running(5.0, is_killed=True), HostDeath(-9, "ours")) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("death", "says"),
     [
         (HostDeath(3, "itself"), "with code 3"),

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from astraflow.worker.hosts import frames
+from tests.tables import each_row
 
 HELLO = frames.HostHello(7, ("core.noop",))
 
@@ -42,7 +43,7 @@ def test_what_was_encoded_is_decoded() -> None:
 DEEP = b'{"type":"result","task_id":"t","attempt":1,"status":"SUCCEEDED","result":' + b"[" * 100_000
 
 
-@pytest.mark.parametrize("raw", [b"", b"{", b"nonsense", b'{"type": "\xff"}', DEEP])
+@each_row("raw", [b"", b"{", b"nonsense", b'{"type": "\xff"}', DEEP])
 def test_what_is_no_json_breaks_the_stream(raw: bytes) -> None:
     with pytest.raises(frames.BrokenStream):
         frames.decode(raw)
