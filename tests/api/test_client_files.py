@@ -20,7 +20,7 @@ from astraflow.packages import SigningKey
 from tests.api.rig import Rig, serving
 from tests.api.scripted import token_of
 from tests.api.test_resources import holding
-from tests.repository.packing import pack, signed
+from tests.scheduler.packing import pack, signed
 
 Calling = Callable[..., Awaitable[Any]]
 

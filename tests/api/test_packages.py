@@ -13,7 +13,7 @@ from astraflow.core.security.policy import Role
 from astraflow.packages import SigningKey
 from tests.api.rig import NODE_A, OTHER, Rig, definition, problem_of, serving
 from tests.api.scripted import token_of
-from tests.repository.packing import pack, signed
+from tests.scheduler.packing import pack, signed
 
 PATH = "/api/v1/packages"
 ZIP = {"content-type": "application/zip"}

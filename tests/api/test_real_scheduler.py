@@ -23,7 +23,7 @@ from tests.api.rig import (
     serving,
 )
 from tests.api.test_events import following
-from tests.repository.packing import pack
+from tests.scheduler.packing import pack
 
 RUNS = "/api/v1/runs"
 

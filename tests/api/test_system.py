@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from astraflow.api.app import ROUTES
 from tests.api.rig import problem_of, serving
 from tests.api.test_packages import publish
-from tests.repository.packing import pack
+from tests.scheduler.packing import pack
 
 WORKERS = "/api/v1/workers"
 

@@ -124,21 +124,14 @@ async def test_the_asynchronous_client_does_the_same(server: Up) -> None:
             await client.runs.get("nothing")
 
 
-def read_request(connection: socket.socket) -> bytes:
-    """One request, with the whole of its body, which may come in pieces."""
-    gathered = b""
-    while b"\r\n\r\n" not in gathered:
-        gathered += connection.recv(65536)
-    head, _, body = gathered.partition(b"\r\n\r\n")
-    size = next(
-        int(line.partition(b":")[2])
-        for line in head.lower().split(b"\r\n")
-        if line.startswith(b"content-length")
-    )
-    while len(body) < size:
-        piece = connection.recv(65536)
-        gathered, body = gathered + piece, body + piece
-    return gathered
+def read_message(connection: socket.socket) -> bytes:
+    """One request or response, with the whole of its body: both may come in pieces."""
+    with connection.makefile("rb") as stream:
+        head = list(iter(stream.readline, b"\r\n"))
+        sizes = [
+            int(line.split()[1]) for line in head if line.lower().startswith(b"content-length")
+        ]
+        return b"".join([*head, b"\r\n", stream.read(*sizes)])
 
 
 @contextmanager
@@ -155,8 +148,8 @@ def cutting(url: str, cuts: int) -> Iterator[str]:
                 except OSError:
                     return
                 with inner, socket.create_connection((host, int(port))) as outer:
-                    outer.sendall(read_request(inner))
-                    answer = outer.recv(65536)
+                    outer.sendall(read_message(inner))
+                    answer = read_message(outer)
                     if left > 0:
                         left -= 1
                         continue

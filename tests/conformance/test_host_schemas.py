@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from astraflow.worker.hosts import frames
-from tests.hosts.stage import staged, value_of
+from tests.worker.hosts.stage import staged, value_of
 
 ROOT: Final = Path(__file__).resolve().parents[2] / "schemas"
 MODELS: Final[dict[str, type[msgspec.Struct]]] = {

@@ -12,7 +12,7 @@ from tests.api.test_worker_socket import connected, served
 from tests.conformance.test_session_peer import acked, client, enter, submit, until
 from tests.packages.archives import DEFLATED, Item, items, manifest, write_zip
 from tests.rawsocket import RawSocket, envelope
-from tests.repository.packing import pack
+from tests.scheduler.packing import pack
 
 PACKAGES = "/api/v1/packages"
 ZIP = {"content-type": "application/zip"}

@@ -13,8 +13,8 @@ import pytest
 
 from tests.fuzz.mutation import mutants
 from tests.fuzz.targets import KEPT, TARGETS, kept
+from tests.processes.process import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 INPUTS = 2_000
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.processes.process import ROOT
 
 
 def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.processes.process import ROOT
 
 
 @pytest.fixture(scope="module")

@@ -25,8 +25,7 @@ from astraflow.store.sqlite_writer import SqliteWriter
 from astraflow.store.store import Retention, Store
 from tests.conformance.store.backends import SqliteBackend
 from tests.conformance.store.samples import NOW_MS, PLAN, finished, package, run, segment, workflow
-
-ROOT = Path(__file__).resolve().parent.parent.parent.parent
+from tests.processes.process import ROOT
 
 
 async def refused(store: Store) -> StoreError:
