@@ -82,7 +82,10 @@ def test_a_bug_planted_in_the_shells_is_caught(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(PLANTED))
 def test_the_same_world_of_shells_without_the_bug_is_sound(name: str) -> None:
-    for seed in range(2):
+    seeds = (
+        1 if PLANTED[name].config(0).keeps else 2
+    )  # worlds that keep something are large and alike
+    for seed in range(seeds):
         outcome = simulate_shells(seed, PLANTED[name].config(seed))
         assert outcome.violation is None, f"{outcome.config.describe()}: {outcome.violation}"
 

@@ -212,6 +212,8 @@ class HostProgram:
             return
         if handler == "make":
             self._after(running, seconds * rng.random(), self._make)
+        elif start.leased and rng.random() < 0.2:
+            self._after(running, seconds * rng.random(), self._treat, start.leased[0].resource_id)
         fails = handler == "fail" or (handler == "flaky" and rng.random() < 0.5)
         self._after(running, seconds, self._finish, "FAILED" if fails else "SUCCEEDED")
 
@@ -250,6 +252,8 @@ class HostProgram:
         resource_id = self.world.new_id()
         about: dict[str, Any] = {"task_id": start.task_id, "attempt": start.attempt, "token": token}
         about |= {"resource_id": resource_id, "resource_type": "thing", "scope": scope}
+        if self.world.chance(0.15):
+            about["ttl_s"] = 2.0 + rng.random() * 10
         if rng.random() < (0.2 if self.boot.config.copies else 0.5):
             self.objects[token] = None
             registered = frames.HostRegister(**about, kind="memory", size_bytes=1)
@@ -257,6 +261,18 @@ class HostProgram:
             registered = frames.HostRegister(**about, **self._write(token))
         running.made = registered
         self._say(registered)
+
+    def _treat(self, running: _Running, resource_id: str) -> None:
+        """Do with a leased resource what handlers may do: ask for it again, prolong it, or let it go."""
+        start, action = running.start, self.world.rng.choice(("lease", "touch", "evict"))
+        about = (start.task_id, start.attempt)
+        if action == "lease":
+            self._say(frames.HostLease(*about, self.world.new_id(), resource_id))
+        elif action == "touch":
+            self._say(frames.HostUse(*about, "touch", resource_id))
+        else:
+            self.world.sometimes("resource let go by its user")
+            self._say(frames.HostUse(*about, "evict", resource_id))
 
     def _write(self, token: str) -> dict[str, Any]:
         assert self._settings.resources_dir is not None

@@ -340,8 +340,19 @@ class KeepingWorker(WorkerProcess):
                 said = f"{payload.resource_id} is {payload.state}"
                 raise Violation("I18", f"{self.name} says that {said}, and it is not so")
 
+    def check_installer(self) -> None:
+        """Whenever time passes: it does not sleep while it has something to install or to remove."""
+        boot = self.current
+        if boot is None or boot.woken.is_set() or not boot.woken._waiters:
+            return
+        removal = boot.installer._next_removal()
+        if removal is not None and boot.pool.hosts_of(*removal):
+            return  # it waits for the end of the hosts
+        if removal is not None or boot.inventory.queue.first() is not None:
+            raise Violation("wake-up", f"the installer of {self.name} sleeps, and has work")
+
     def check(self) -> None:
-        """What must hold of it whenever time passes."""
+        """What must hold of it at every moment."""
         if self.current is None:
             return
         registry = self.current.resources.registry

@@ -1,6 +1,6 @@
 """An operator of a world of shells: publishes, rolls out and back, installs, removes, and asks for resources.
 
-It asks the services that the API asks, once for each command: what is refused or not answered is not repeated. What it
+It asks the services that the API asks. What nobody answers is asked again a few times, what is refused is not. What it
 is told is stored.
 """
 
@@ -27,6 +27,8 @@ __all__ = ["Operator"]
 
 COMMANDS = 8
 PATIENCE_S = 30.0
+TRIES = 4
+PAUSE_S = 2.0
 WHO = "ann"
 _REFUSED = (errors.AstraflowError, TimeoutError)
 
@@ -45,7 +47,7 @@ class Operator:
         tasks = []
         if self.config.has_archives:
             tasks.append(group.create_task(self._publish(), name="publisher"))
-        if self.config.resources or self.config.rollouts:
+        if self._draws():
             for number in range(COMMANDS):
                 name = f"operator {number}"
                 tasks.append(group.create_task(self._command(), name=name))
@@ -64,20 +66,29 @@ class Operator:
 
     async def _command(self) -> None:
         await asyncio.sleep(self.world.rng.random() * self.config.fault_phase_s * 0.9)
+        tenant = TENANTS[self.world.rng.randrange(self.config.tenants)]
+        act = self.world.rng.choice(self._draws())
+        for _ in range(TRIES):
+            try:
+                async with asyncio.timeout(PATIENCE_S):
+                    await act(tenant)
+                return
+            except _REFUSED as refused:
+                self.world.log(f"{act.__name__} is refused: {type(refused).__name__}")
+                if not isinstance(refused, errors.Unavailable):
+                    return
+            await asyncio.sleep(PAUSE_S)
+
+    def _draws(self) -> list[Callable[[str], Awaitable[None]]]:
+        """What it may do in this world, the usual more often."""
         draws: list[Callable[[str], Awaitable[None]]] = []
         if self.config.rollouts:
             draws += [self._roll_out] * 6 + [self._roll_back, self._activate]
-            if self.config.removals:
-                draws += [self._order] * 6
+        if self.config.has_archives and self.config.removals:
+            draws += [self._order] * 6
         if self.config.resources:
             draws += [self._close, self._extend, self._export, self._export]
-        tenant = TENANTS[self.world.rng.randrange(self.config.tenants)]
-        act = self.world.rng.choice(draws)
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                await act(tenant)
-        except _REFUSED as refused:
-            self.world.log(f"{act.__name__} is refused: {type(refused).__name__}")
+        return draws
 
     @property
     def _scheduler(self) -> Scheduler:

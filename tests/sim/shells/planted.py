@@ -151,7 +151,7 @@ class _All:
 
 
 _SLOW = {"commit_delay_s": 0.2}
-_RESOURCES = {"resources": True, "runs": 3, "tasks": 5, "handlers": ("ok", "slow", "flaky")}
+_RESOURCES = {"resources": True, "runs": 4, "tasks": 6, "handlers": ("ok", "slow", "flaky")}
 _COPIES = {**_RESOURCES, "copies": True, "workers": 2, "tenants": 1}
 _PACKAGES = {"packages": True, "handlers": ("ok", "slow")}
 _ROLLOUTS = {"rollouts": True, "workers": 2, "tenants": 1}
@@ -178,7 +178,8 @@ PLANTED: dict[str, Planted] = {
         keeping.resourcesunread, ("I16", "I18", "I20"), ("scheduler_crash",), _RESOURCES
     ),
     "activeearly": Planted(keeping.activeearly, ("I28",), (), {**_ROLLOUTS, **_SLOW}),
-    "deafpool": Planted(keeping.deafpool, ("I19", "I24"), (), _REMOVALS),
+    "deafinstaller": Planted(keeping.deafinstaller, ("wake-up",), (), _REMOVALS),
+    "deafpool": Planted(keeping.deafpool, ("wake-up",), (), _REMOVALS),
     "leasekept": Planted(keeping.leasekept, ("I18", "I20", "I24"), (), _RESOURCES),
     "hostforgotten": Planted(keeping.hostforgotten, ("I18",), ("host_crash",), _RESOURCES),
 }  # fmt: skip

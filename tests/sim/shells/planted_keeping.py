@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AbstractContextManager
 from typing import Any
 from unittest.mock import patch
@@ -23,6 +24,7 @@ from astraflow.worker.resources import RegistryBroker, ResourceService
 __all__ = [
     "activeearly",
     "copyearly",
+    "deafinstaller",
     "deafpool",
     "exporthides",
     "hostforgotten",
@@ -113,6 +115,18 @@ def activeearly() -> AbstractContextManager[Any]:
         await commit(self, changes)
 
     return patch.object(Writer, "_commit", broken)
+
+
+def deafinstaller() -> AbstractContextManager[Any]:
+    """An order to remove a version wakes nobody."""
+    uninstall = PackageInstaller.uninstall
+
+    def broken(self: PackageInstaller, request: business.PkgUninstall) -> None:
+        woken, self._woken = self._woken, asyncio.Event()
+        uninstall(self, request)
+        self._woken = woken
+
+    return patch.object(PackageInstaller, "uninstall", broken)
 
 
 def deafpool() -> AbstractContextManager[Any]:

@@ -141,6 +141,8 @@ class Site:
         for worker in self.workers:
             if worker.link is not None:
                 self._check_link(worker)
+            if isinstance(worker, KeepingWorker):
+                worker.check_installer()
         self._idles += 1
         if self._idles % CHECK_EVERY == 0:
             self._check_whole()
