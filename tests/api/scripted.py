@@ -12,7 +12,7 @@ import httpx
 import msgspec
 
 from astraflow.core.security.policy import Role
-from tests.rawsocket import CLOSE, TEXT, RawSocket, envelope
+from tests.rawsocket import CLOSE, TEXT, RawSocket, frame, hello
 
 __all__ = ["CORE", "ScriptedWorker", "Task", "connected", "token_of"]
 
@@ -71,22 +71,13 @@ class ScriptedWorker:
     async def open(self, offer: dict[str, Any]) -> None:
         self._socket = await RawSocket.open(self._port)
         assert self._socket.status == 101, self._socket.status
-        about = {
-            "worker_instance_id": self.name,
-            "incarnation": 1,
-            "worker_name": self.name,
-            "version": "0",
-            "hostname": "h",
-        }
-        auth = {"mode": "token", "token": token_of(Role.WORKER, self.tenant)}
-        self.send("control.handshake", {"protocol": 2, "auth": auth, "worker": about})
+        self.send("control.handshake", hello(self.name, token_of(Role.WORKER, self.tenant)))
         self.send("control.register", offer)
         self._beside = [asyncio.create_task(self._read())]
         await self.next("control.session.accept")
 
     def send(self, kind: str, payload: Any, **more: Any) -> None:
-        sender = {"role": "worker", "id": self.name}
-        self._socket.send(envelope(kind, payload, tenant=self.tenant, sender=sender, **more))
+        self._socket.send(frame(self.name, kind, payload, tenant=self.tenant, **more))
 
     def tell(self, kind: str, payload: Any) -> None:
         """A frame that is acknowledged and kept."""
@@ -100,11 +91,11 @@ class ScriptedWorker:
                 return
             if opcode != TEXT:
                 continue
-            frame = msgspec.json.decode(raw)
-            if "seq" in frame and self._takes:
-                window = {"ack_seq": frame["seq"], "ack_bitmap": "0", "recv_window": 256}
+            received = msgspec.json.decode(raw)
+            if "seq" in received and self._takes:
+                window = {"ack_seq": received["seq"], "ack_bitmap": "0", "recv_window": 256}
                 self.send("control.ack", window)
-            self._queue(frame["type"]).put_nowait(frame["payload"])
+            self._queue(received["type"]).put_nowait(received["payload"])
 
     def _queue(self, kind: str) -> asyncio.Queue[dict[str, Any]]:
         return self._frames.setdefault(kind, asyncio.Queue())

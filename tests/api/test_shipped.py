@@ -10,23 +10,9 @@ import httpx
 from astraflow.core.security.policy import Role
 from tests.api.rig import NODE_A, OTHER, WORKFLOW, serving
 from tests.api.scripted import token_of
-from tests.rawsocket import RawSocket, envelope
+from tests.rawsocket import RawSocket, frame, hello
 
 CHAT = {"id": NODE_A, "type": "llm.chat", "parameters": {"model": "m", "prompt": "p"}}
-
-
-def hello() -> dict[str, Any]:
-    return {
-        "protocol": 2,
-        "auth": {"mode": "token", "token": token_of(Role.WORKER, OTHER)},
-        "worker": {
-            "worker_instance_id": "w-1",
-            "incarnation": 1,
-            "worker_name": "one",
-            "version": "0",
-            "hostname": "h",
-        },
-    }
 
 
 def offer(*packages: str) -> dict[str, Any]:
@@ -39,14 +25,6 @@ def offer(*packages: str) -> dict[str, Any]:
     return {"capabilities": capabilities, "packages": has}
 
 
-async def next_of(socket: RawSocket, frame_type: str) -> dict[str, Any]:
-    while True:
-        frame = await socket.receive_json()
-        if frame["type"] == frame_type:
-            payload: dict[str, Any] = frame["payload"]
-            return payload
-
-
 async def test_a_second_tenant_sees_installs_and_runs_a_package_of_the_installation() -> None:
     async with serving() as rig:
         headers = {"authorization": f"Bearer {token_of(Role.ADMIN, OTHER)}"}
@@ -57,15 +35,22 @@ async def test_a_second_tenant_sees_installs_and_runs_a_package_of_the_installat
         assert made.status_code == 202, made.text
         socket = await RawSocket.open(rig.port)
         try:
-            socket.send(envelope("control.handshake", hello(), tenant=OTHER))
-            socket.send(envelope("control.register", offer(), tenant=OTHER))
-            told = await next_of(socket, "biz.pkg.install")
+            socket.send(
+                frame(
+                    "w-1",
+                    "control.handshake",
+                    hello("w-1", token_of(Role.WORKER, OTHER)),
+                    tenant=OTHER,
+                )
+            )
+            socket.send(frame("w-1", "control.register", offer(), tenant=OTHER))
+            told = (await socket.next("biz.pkg.install"))["payload"]
             assert (told["name"], told["version"], told.get("signature")) == ("llm", "1.0.0", None)
             async with httpx.AsyncClient(verify=False) as stranger:  # there is no TLS here
                 archive = await stranger.get(told["url"])
             assert hashlib.sha256(archive.content).hexdigest() == told["sha256"]
-            socket.send(envelope("control.register", offer("llm"), tenant=OTHER))
-            dispatch = await next_of(socket, "biz.exec.dispatch")
+            socket.send(frame("w-1", "control.register", offer("llm"), tenant=OTHER))
+            dispatch = (await socket.next("biz.exec.dispatch"))["payload"]
             assert (dispatch["run_id"], dispatch["node_type"]) == (made.json()["runId"], "llm.chat")
         finally:
             await socket.close()

@@ -11,7 +11,7 @@ import httpx
 
 from astraflow.core.workflow import core_manifest
 from tests.api.test_worker_socket import HELLO, TOKEN, connected, served
-from tests.rawsocket import RawSocket, envelope
+from tests.rawsocket import RawSocket, frame
 
 LOOKED_EVERY_S = 0.02
 
@@ -32,11 +32,8 @@ class Site:
 
     async def dispatched(self) -> dict[str, Any]:
         """The next dispatch that the worker is sent."""
-        while True:
-            frame = await self.socket.receive_json()
-            if frame["type"] == "biz.exec.dispatch":
-                payload: dict[str, Any] = frame["payload"]
-                return payload
+        payload: dict[str, Any] = (await self.socket.next("biz.exec.dispatch"))["payload"]
+        return payload
 
     async def submit(self, *nodes: dict[str, Any]) -> str:
         made = [
@@ -66,8 +63,8 @@ async def site(port: int, slots: int) -> AsyncIterator[Site]:
         connected(port) as socket,
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers) as client,
     ):
-        socket.send(envelope("control.handshake", HELLO))
-        socket.send(envelope("control.register", offer(slots)))
+        socket.send(frame("w-1", "control.handshake", HELLO))
+        socket.send(frame("w-1", "control.register", offer(slots)))
         while (await socket.receive_json())["type"] != "control.session.accept":
             pass
         yield Site(client, socket)
@@ -105,7 +102,7 @@ async def test_a_node_that_is_tried_again_says_when(tmp_path: Any) -> None:
             "status": "FAILED",
             "error": error,
         }
-        one.socket.send(envelope("biz.exec.result", report, seq=0))
+        one.socket.send(frame("w-1", "biz.exec.result", report, seq=0))
         [wait] = await one.until(run_id, any)
         assert (wait["kind"], wait["detail"]) == ("retry", "attempt 1 failed; failure 1 of 2")
         assert wait["retryAt"] == wait["until"]

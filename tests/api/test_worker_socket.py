@@ -12,20 +12,10 @@ from astraflow.api.listener import listen
 from astraflow.api.process import serve
 from astraflow.config import SchedulerSettings, Secret
 from astraflow.core.protocol.limits import MAX_FRAME_BYTES
-from tests.rawsocket import BINARY, CLOSE, PING, PONG, TEXT, RawSocket, envelope
+from tests.rawsocket import BINARY, CLOSE, PING, PONG, TEXT, RawSocket, frame, hello
 
 TOKEN = "a token for tests"
-HELLO: dict[str, Any] = {
-    "protocol": 2,
-    "auth": {"mode": "token", "token": TOKEN},
-    "worker": {
-        "worker_instance_id": "w-1",
-        "incarnation": 1,
-        "worker_name": "one",
-        "version": "0",
-        "hostname": "h",
-    },
-}
+HELLO = hello("w-1", TOKEN)
 OFFER = {
     "capabilities": {"concurrency": {"max_parallel": 1}, "runtimes": ["python"], "features": []}
 }
@@ -66,9 +56,9 @@ async def connected(port: int, **more: Any) -> Any:
 
 async def enter(socket: RawSocket) -> dict[str, Any]:
     """Open a session; returns the accept."""
-    socket.send(envelope("control.handshake", HELLO, ack={"request": True}))
+    socket.send(frame("w-1", "control.handshake", HELLO, ack={"request": True}))
     assert (await socket.receive_json())["type"] == "control.ack"
-    socket.send(envelope("control.register", OFFER, ack={"request": True}))
+    socket.send(frame("w-1", "control.register", OFFER, ack={"request": True}))
     assert (await socket.receive_json())["type"] == "control.ack"
     accept = await socket.receive_json()
     assert accept["type"] == "control.session.accept"
@@ -83,7 +73,7 @@ async def test_a_worker_that_knows_nothing_of_us_but_the_text_opens_a_session(
         assert socket.headers["sec-websocket-protocol"] == "astraflow.v2"
         accept = await enter(socket)
         assert accept["payload"]["heartbeat_interval_ms"] == 5000
-        heartbeat = envelope("control.heartbeat", {"healthy": True, "attempts": []})
+        heartbeat = frame("w-1", "control.heartbeat", {"healthy": True, "attempts": []})
         socket.send(heartbeat)
         answer = await socket.receive_json()
         assert answer["type"] == "control.ack"
@@ -106,7 +96,7 @@ async def test_there_is_no_other_socket(tmp_path: Path) -> None:
 
 async def test_a_message_in_fragments_with_a_ping_between_is_one_message(tmp_path: Path) -> None:
     async with served(tmp_path) as port, connected(port) as socket:
-        raw = envelope("control.handshake", HELLO, ack={"request": True})
+        raw = frame("w-1", "control.handshake", HELLO, ack={"request": True})
         socket.send(raw[:10], TEXT, fin=False)
         socket.send(b"beat", PING)
         socket.send(raw[10:20], 0x0, fin=False)
@@ -126,7 +116,7 @@ async def test_a_large_message_arrives_whole(tmp_path: Path) -> None:
             "result": {"text": "x" * (3 * 1024 * 1024)},
         }
         ack = {"request": True}
-        socket.send(envelope("biz.exec.result", result, corr="r.0", seq=0, ack=ack))
+        socket.send(frame("w-1", "biz.exec.result", result, corr="r.0", seq=0, ack=ack))
         answer = await socket.receive_json()
         while answer["payload"].get("ack_seq") is None:  # it says first that it has arrived
             answer = await socket.receive_json()
@@ -169,7 +159,7 @@ async def test_a_message_that_is_too_large_is_refused_unread(tmp_path: Path) -> 
 async def test_a_bad_token_is_told_and_closed(tmp_path: Path) -> None:
     async with served(tmp_path) as port, connected(port) as socket:
         hello = {**HELLO, "auth": {"mode": "token", "token": "wrong"}}
-        socket.send(envelope("control.handshake", hello, ack={"request": True}))
+        socket.send(frame("w-1", "control.handshake", hello, ack={"request": True}))
         frames, closed = await socket.until_close()
         assert frames[-1]["payload"]["code"] == "E.AUTH.INVALID_TOKEN"
         assert closed == 1008

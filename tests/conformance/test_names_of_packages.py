@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from tests.api.test_worker_socket import connected, served
-from tests.conformance.test_session_peer import acked, client, enter, submit, until
+from tests.conformance.test_session_peer import acked, client, enter, submit
 from tests.packages.archives import DEFLATED, Item, items, manifest, write_zip
-from tests.rawsocket import RawSocket, envelope
+from tests.rawsocket import RawSocket, frame
 from tests.scheduler.packing import pack
 
 PACKAGES = "/api/v1/packages"
@@ -29,7 +29,7 @@ async def claim(socket: RawSocket, seq: int, document: dict[str, Any]) -> None:
         "manifest_sha256": "ab" * 32,
         "manifest": document,
     }
-    socket.send(envelope("biz.pkg.catalog", payload, seq=seq, ack={"request": True}))
+    socket.send(frame("w-1", "biz.pkg.catalog", payload, seq=seq, ack={"request": True}))
     await acked(socket, seq)
 
 
@@ -51,7 +51,7 @@ async def test_a_worker_cannot_claim_the_core(tmp_path: Path, document: dict[str
         before = (await http.get("/api/v1/catalog/nodes?limit=200")).json()["items"]
         await claim(socket, 0, document)
         await submit(http)
-        dispatch = (await until(socket, "biz.exec.dispatch"))["payload"]
+        dispatch = (await socket.next("biz.exec.dispatch"))["payload"]
         assert dispatch["package"] == {"name": "core", "version": "1.0.0"}
         assert (await http.get("/api/v1/catalog/nodes?limit=200")).json()["items"] == before
 

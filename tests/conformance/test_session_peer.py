@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from tests.api.test_worker_socket import HELLO, TOKEN, connected, served
-from tests.rawsocket import RawSocket, envelope
+from tests.rawsocket import RawSocket, frame
 
 NODE = "2b2c3fcb-9c18-4ca2-9b5a-8ad4deb1f164"
 WORKFLOW = "ba55c67a-9ad4-4b6f-a719-b84e774c2d11"
@@ -25,20 +25,13 @@ OFFER: dict[str, Any] = {
 ASK = {"request": True}
 
 
-async def until(socket: RawSocket, frame_type: str) -> dict[str, Any]:
-    """The next frame of this type."""
-    while (frame := await socket.receive_json())["type"] != frame_type:
-        pass
-    return frame
-
-
 async def enter(socket: RawSocket) -> dict[str, Any]:
-    socket.send(envelope("control.handshake", HELLO, ack=ASK))
-    await until(socket, "control.ack")
-    socket.send(envelope("control.register", OFFER, ack=ASK))
-    accept: dict[str, Any] = (await until(socket, "control.session.accept"))["payload"]
-    socket.send(envelope("control.heartbeat", {"healthy": True, "attempts": []}, ack=ASK))
-    await until(socket, "control.ack")
+    socket.send(frame("w-1", "control.handshake", HELLO, ack=ASK))
+    await socket.next("control.ack")
+    socket.send(frame("w-1", "control.register", OFFER, ack=ASK))
+    accept: dict[str, Any] = (await socket.next("control.session.accept"))["payload"]
+    socket.send(frame("w-1", "control.heartbeat", {"healthy": True, "attempts": []}, ack=ASK))
+    await socket.next("control.ack")
     return accept
 
 
@@ -63,7 +56,7 @@ def result_of(dispatch: dict[str, Any], **fields: Any) -> dict[str, Any]:
 async def acked(socket: RawSocket, seq: int) -> None:
     """Wait until the window ack covers this frame."""
     while True:
-        payload = (await until(socket, "control.ack"))["payload"]
+        payload = (await socket.next("control.ack"))["payload"]
         if payload["ack_seq"] is not None and payload["ack_seq"] >= seq:
             return
 
@@ -74,15 +67,15 @@ async def test_it_runs_a_node_and_is_told_that_its_result_is_kept(tmp_path: Path
         assert accept["resumed"] is False
         assert accept["last_seen_seq"] is None
         run_id = await submit(http)
-        frame = await until(socket, "biz.exec.dispatch")
-        dispatch = frame["payload"]
-        assert (frame["seq"], frame["corr"]) == (0, dispatch["task_id"])
+        received = await socket.next("biz.exec.dispatch")
+        dispatch = received["payload"]
+        assert (received["seq"], received["corr"]) == (0, dispatch["task_id"])
         assert (dispatch["node_id"], dispatch["parameters"]) == (NODE, {"value": 1})
         assert dispatch["lease"]["ttl_ms"] == accept["lease_ttl_ms"]
         taken = {"ack_seq": 0, "ack_bitmap": "0", "recv_window": 256}
-        socket.send(envelope("control.ack", taken))
+        socket.send(frame("w-1", "control.ack", taken))
         corr = dispatch["task_id"]
-        socket.send(envelope("biz.exec.result", result_of(dispatch), corr=corr, seq=0, ack=ASK))
+        socket.send(frame("w-1", "biz.exec.result", result_of(dispatch), corr=corr, seq=0, ack=ASK))
         await acked(socket, 0)
         run = (await http.get(f"/api/v1/runs/{run_id}")).json()
         assert run["status"] == "succeeded"
@@ -95,13 +88,13 @@ async def test_what_it_cannot_be_understood_in_is_told_and_its_session_lives(
     async with served(tmp_path) as port, connected(port) as socket, client(port) as http:
         await enter(socket)
         run_id = await submit(http)
-        dispatch = (await until(socket, "biz.exec.dispatch"))["payload"]
-        socket.send(envelope("biz.unheard.of", {"a": 1}, seq=0))
-        unknown = (await until(socket, "control.error"))["payload"]
+        dispatch = (await socket.next("biz.exec.dispatch"))["payload"]
+        socket.send(frame("w-1", "biz.unheard.of", {"a": 1}, seq=0))
+        unknown = (await socket.next("control.error"))["payload"]
         assert unknown["code"] == "E.CMD.UNKNOWN"
         wrong = result_of(dispatch, status="PERHAPS")
-        socket.send(envelope("biz.exec.result", wrong, corr=dispatch["task_id"], seq=1))
-        refused = (await until(socket, "control.error"))["payload"]
+        socket.send(frame("w-1", "biz.exec.result", wrong, corr=dispatch["task_id"], seq=1))
+        refused = (await socket.next("control.error"))["payload"]
         assert (refused["code"], refused["pointer"]) == (
             "E.PROTOCOL.BAD_PAYLOAD",
             "/payload/status",
@@ -118,14 +111,14 @@ async def test_it_resumes_on_another_connection_and_gets_what_it_had_not_taken(
         async with connected(port) as first:
             accept = await enter(first)
             await submit(http)
-            sent = await until(first, "biz.exec.dispatch")
+            sent = await first.next("biz.exec.dispatch")
         async with connected(port) as second:
             resume = {name: accept[name] for name in ("session_id", "session_token")}
             resume["last_seen_seq"] = None
-            second.send(envelope("control.resume", resume, ack=ASK))
-            again = (await until(second, "control.session.accept"))["payload"]
+            second.send(frame("w-1", "control.resume", resume, ack=ASK))
+            again = (await second.next("control.session.accept"))["payload"]
             assert (again["resumed"], again["session_id"]) == (True, accept["session_id"])
-            resent = await until(second, "biz.exec.dispatch")
+            resent = await second.next("biz.exec.dispatch")
             assert (resent["id"], resent["seq"]) == (sent["id"], sent["seq"])
 
 
@@ -147,6 +140,6 @@ async def test_a_session_that_is_not_known_is_told_so(tmp_path: Path) -> None:
             "last_seen_seq": None,
         }
         async with connected(port) as other:
-            other.send(envelope("control.resume", unknown, ack=ASK))
+            other.send(frame("w-1", "control.resume", unknown, ack=ASK))
             frames, _ = await other.until_close()
             assert frames[-1]["type"] == "control.reset"

@@ -5,49 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import secrets
 import socket
-import struct
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from tests.processes.rest import TOKEN
-from tests.rawsocket import CLOSE, TEXT, RawSocket
+from tests.rawsocket import CLOSE, TEXT, RawSocket, frame, hello, masked, new_id, upgrade_request
 
-__all__ = ["Flood", "Foreign", "frame", "masked", "new_id", "working"]
-
-_ULID = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-
-
-def new_id() -> str:
-    return "0" + "".join(secrets.choice(_ULID) for _ in range(25))
-
-
-def frame(worker: str, kind: str, payload: Any, **more: Any) -> bytes:
-    """One message. `more` goes into the envelope."""
-    text = {
-        "type": kind,
-        "id": new_id(),
-        "ts": "2026-01-15T10:00:00.000Z",
-        "tenant": "default",
-        "sender": {"role": "worker", "id": worker},
-        "payload": payload,
-        **more,
-    }
-    return json.dumps(text).encode()
-
-
-def masked(payload: bytes, opcode: int = TEXT, *, first: int | None = None) -> bytes:
-    """One frame of RFC 6455 with a mask of zeros. `first`: another first byte than that of a whole message."""
-    size = len(payload)
-    if size < 126:
-        length = bytes((0x80 | size,))
-    elif size < 1 << 16:
-        length = b"\xfe" + struct.pack(">H", size)
-    else:
-        length = b"\xff" + struct.pack(">Q", size)
-    return bytes((0x80 | opcode if first is None else first,)) + length + bytes(4) + payload
-
+__all__ = ["NODE", "Flood", "Foreign", "echo", "succeed", "working"]
 
 NODE = "3f2b6d1e-7c0a-4d65-9a54-0d5f6a1c2b3e"
 
@@ -92,15 +57,8 @@ class Foreign:
         self._socket = await RawSocket.open(self.port)
         assert self._socket.status == 101, self._socket.status
         self.is_closed = False
-        worker = {
-            "worker_instance_id": self.name,
-            "incarnation": incarnation,
-            "worker_name": self.name,
-            "version": "0",
-            "hostname": "h",
-        }
-        hello = {"protocol": 2, "auth": {"mode": "token", "token": TOKEN}, "worker": worker}
-        self.say("control.handshake", hello, ack={"request": True})
+        greeting = hello(self.name, TOKEN, incarnation=incarnation)
+        self.say("control.handshake", greeting, ack={"request": True})
         offer = {
             "capabilities": {"concurrency": {"max_parallel": 8}, "runtimes": ["python"]},
             "packages": [{"name": "core", "version": "1.0.0", "status": "installed"}],
@@ -241,24 +199,14 @@ class Flood:
     def __init__(self, port: int, worker: str | None = None) -> None:
         self.sent = 0
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=20)
-        key = "dGhlIHNhbXBsZSBub25jZQ=="
-        lines = (
-            "GET /ws/worker HTTP/1.1", f"Host: 127.0.0.1:{port}", "Upgrade: websocket",
-            "Connection: Upgrade", f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13", "", "",
-        )  # fmt: skip
-        self._socket.sendall("\r\n".join(lines).encode())
+        self._socket.sendall(upgrade_request(port))
         self._read_until(b"\r\n\r\n")
         if worker is not None:
             self._enter(worker)
 
     def _enter(self, worker: str) -> None:
-        about = {
-            "worker_instance_id": worker, "incarnation": 1, "worker_name": worker,
-            "version": "0", "hostname": "h",
-        }  # fmt: skip
-        hello = {"protocol": 2, "auth": {"mode": "token", "token": TOKEN}, "worker": about}
         offer = {"capabilities": {"concurrency": {"max_parallel": 1}}}
-        self._socket.sendall(masked(frame(worker, "control.handshake", hello)))
+        self._socket.sendall(masked(frame(worker, "control.handshake", hello(worker, TOKEN))))
         self._socket.sendall(masked(frame(worker, "control.register", offer)))
         self._read_until(b"control.session.accept")
 

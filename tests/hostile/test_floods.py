@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile.foreign import Flood, Foreign, echo, frame, masked, working
+from tests.hostile.foreign import Flood, Foreign, echo, working
 from tests.processes.system import System, running
-from tests.rawsocket import PING
+from tests.rawsocket import PING, frame, masked
 
 MIB = 1024**2
 GROWTH_MIB = 48.0

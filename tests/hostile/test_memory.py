@@ -6,10 +6,10 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from tests.hostile.foreign import echo, frame, succeed, working
+from tests.hostile.foreign import echo, succeed, working
 from tests.processes.system import running
 from tests.processes.waiting import until_seen
-from tests.rawsocket import CLOSE, RawSocket
+from tests.rawsocket import CLOSE, RawSocket, frame, hello
 
 RUNS = 200
 READS = 150
@@ -49,15 +49,7 @@ async def test_strangers_that_make_up_tenants_cost_no_memory_and_no_series(tmp_p
 
     async def knock(port: int, tenant: str) -> None:
         socket = await RawSocket.open(port)
-        worker = {
-            "worker_instance_id": tenant,
-            "incarnation": 1,
-            "worker_name": tenant,
-            "version": "0",
-            "hostname": "h",
-        }
-        hello = {"protocol": 2, "auth": {"mode": "token", "token": "no"}, "worker": worker}
-        socket.send(frame(tenant, "control.handshake", hello, tenant=tenant))
+        socket.send(frame(tenant, "control.handshake", hello(tenant, "no"), tenant=tenant))
         while (await socket.receive())[0] != CLOSE:
             pass
         await socket.close()

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.hostile.foreign import Foreign, echo, frame
+from tests.hostile.foreign import Foreign, echo
 from tests.processes.rest import TOKEN
 from tests.processes.system import System, running
-from tests.rawsocket import CLOSE, TEXT, RawSocket
+from tests.rawsocket import CLOSE, TEXT, RawSocket, frame, hello
 
 
 @pytest.fixture(scope="module")
@@ -22,14 +22,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     folder: Path = tmp_path_factory.mktemp("rules")
     with running(folder, heartbeat_ms=20_000) as server:
         yield server
-
-
-def hello(worker: str, **changed: Any) -> dict[str, Any]:
-    about = {
-        "worker_instance_id": worker, "incarnation": 1, "worker_name": "n", "version": "0",
-        "hostname": "h", **changed,
-    }  # fmt: skip
-    return {"protocol": 2, "auth": {"mode": "token", "token": TOKEN}, "worker": about}
 
 
 OFFER = {"capabilities": {"concurrency": {"max_parallel": 1}}}
@@ -55,7 +47,7 @@ async def told(port: int, *frames: bytes) -> list[tuple[str, Any]]:
 async def opening(port: int, name: str, **changed: Any) -> list[tuple[str, Any]]:
     return await told(
         port,
-        frame(name, "control.handshake", hello(name, **changed)),
+        frame(name, "control.handshake", hello(name, TOKEN, **changed)),
         frame(name, "control.register", OFFER),
     )
 
@@ -122,7 +114,7 @@ async def test_a_lower_incarnation_is_refused_also_after_a_restart(tmp_path: Pat
 @pytest.mark.parametrize(
     "second",
     [
-        ("control.handshake", hello("twice")),
+        ("control.handshake", hello("twice", TOKEN)),
         ("control.heartbeat", {"attempts": []}),
     ],
 )
@@ -132,7 +124,7 @@ async def test_what_comes_too_early_ends_the_session(
     assert_denied(
         await told(
             server.port,
-            frame("twice", "control.handshake", hello("twice")),
+            frame("twice", "control.handshake", hello("twice", TOKEN)),
             frame("twice", *second),
         )
     )
@@ -141,7 +133,7 @@ async def test_what_comes_too_early_ends_the_session(
 async def test_a_second_register_before_the_accept_ends_the_session(server: System) -> None:
     got = await told(
         server.port,
-        frame("again", "control.handshake", hello("again")),
+        frame("again", "control.handshake", hello("again", TOKEN)),
         frame("again", "control.register", OFFER),
         frame("again", "control.register", OFFER),
     )

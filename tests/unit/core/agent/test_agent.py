@@ -47,15 +47,13 @@ class TestDispatch:
         desk.wait(0.1)
         assert desk.reports() == []
 
-    def test_a_dispatch_that_is_running_is_not_started_again(self) -> None:
-        desk = Desk()
+    def test_a_dispatch_that_is_running_is_not_started_again(self, desk: Desk) -> None:
         desk.dispatch(1)
         desk.dispatch(1)
         assert desk.started() == [("run1.1", 1)]
         assert refusals(desk) == []
 
-    def test_the_result_of_a_finished_dispatch_is_sent_again(self) -> None:
-        desk = Desk()
+    def test_the_result_of_a_finished_dispatch_is_sent_again(self, desk: Desk) -> None:
         desk.commits = False
         desk.dispatch(1)
         desk.finish(1)
@@ -67,8 +65,7 @@ class TestDispatch:
         desk.wait(0.1)
         assert desk.reports() == []
 
-    def test_a_stale_attempt_is_refused(self) -> None:
-        desk = Desk()
+    def test_a_stale_attempt_is_refused(self, desk: Desk) -> None:
         desk.dispatch(1, 2)
         desk.finish(1, 2)
         desk.dispatch(1, 1)
@@ -76,22 +73,19 @@ class TestDispatch:
         assert refusals(desk) == [("run1.1", 1, "E.DISPATCH.STALE")]
         assert desk.agent.counters == {"refused: E.DISPATCH.STALE": 1}
 
-    def test_a_lease_since_a_frame_that_was_never_sent_is_refused(self) -> None:
-        desk = Desk()
+    def test_a_lease_since_a_frame_that_was_never_sent_is_refused(self, desk: Desk) -> None:
         desk.dispatch(1, since="made up")
         assert desk.started() == []
         assert refusals(desk) == [("run1.1", 1, "E.DISPATCH.STALE")]
 
-    def test_frames_about_packages_and_resources_are_handed_up(self) -> None:
-        desk = Desk()
+    def test_frames_about_packages_and_resources_are_handed_up(self, desk: Desk) -> None:
         install = business.PkgInstall("pkg", "1.0", "https://example.org/p", "0" * 64)
         desk.send(business.PKG_INSTALL, install)
         [action] = desk.take_actions()
         assert isinstance(action, HandUp)
         assert action.envelope.payload == install
 
-    def test_an_unreadable_frame_is_counted(self) -> None:
-        desk = Desk()
+    def test_an_unreadable_frame_is_counted(self, desk: Desk) -> None:
         bad = Unreadable(errors.PROTOCOL_BAD_PAYLOAD, "/run_id", "is missing")
         sender = Sender("scheduler", "sched-1")
         frame = Envelope(business.DISPATCH, "bad", "", TENANT, sender, bad, None, 0)
@@ -122,12 +116,11 @@ class TestFence:
         assert desk.agent.attempts.is_empty
         assert results(desk) == []
 
-    def test_the_fence_counts_from_when_the_answered_heartbeat_was_sent(self) -> None:
+    def test_the_fence_counts_from_when_the_answered_heartbeat_was_sent(self, desk: Desk) -> None:
         """
         The heartbeat of about t=105 is sent, and answered at t=107. Nothing later is answered, so the fence is
         18 s after the sending, not after the answer.
         """
-        desk = Desk()
         desk.dispatch(1)
         desk.answers = False
         while len(desk.heartbeats()) < 2:
@@ -141,9 +134,8 @@ class TestFence:
         assert held.fence_at == pytest.approx(sent_at + 18.0, abs=0.06)
         assert held.fence_at < desk.now + 18.0 - 1.9
 
-    def test_hearing_the_scheduler_does_not_move_the_fence(self) -> None:
+    def test_hearing_the_scheduler_does_not_move_the_fence(self, desk: Desk) -> None:
         """A one-way partition: dispatches arrive, heartbeats do not."""
-        desk = Desk()
         desk.dispatch(1)
         [held] = desk.agent.attempts.working()
         before = held.fence_at
@@ -152,8 +144,7 @@ class TestFence:
         desk.dispatch(2)
         assert held.fence_at == before
 
-    def test_answered_heartbeats_keep_an_attempt_alive(self) -> None:
-        desk = Desk()
+    def test_answered_heartbeats_keep_an_attempt_alive(self, desk: Desk) -> None:
         desk.dispatch(1)
         desk.wait(120.0)
         assert desk.held() == [("run1.1", 1)]
@@ -188,8 +179,7 @@ class TestFence:
         assert [one.inflight for one in desk.registers()] == [(), ()]
         assert desk.agent.session.is_ready
 
-    def test_an_attempt_that_ends_while_it_is_killed_is_not_reported(self) -> None:
-        desk = Desk()
+    def test_an_attempt_that_ends_while_it_is_killed_is_not_reported(self, desk: Desk) -> None:
         desk.dispatch(1)
         desk.is_heard = False
         desk.wait(18.5)
@@ -199,8 +189,7 @@ class TestFence:
         desk.wait(10.0)
         assert results(desk) == []
 
-    def test_a_held_report_is_not_fenced(self) -> None:
-        desk = Desk()
+    def test_a_held_report_is_not_fenced(self, desk: Desk) -> None:
         desk.commits = False
         desk.dispatch(1)
         desk.finish(1)
@@ -211,8 +200,7 @@ class TestFence:
 
 
 class TestStops:
-    def test_an_attempt_that_an_answer_names_is_killed_at_once(self) -> None:
-        desk = Desk()
+    def test_an_attempt_that_an_answer_names_is_killed_at_once(self, desk: Desk) -> None:
         desk.dispatch(1)
         desk.dispatch(2)
         desk.take_actions()
@@ -223,8 +211,7 @@ class TestStops:
         assert desk.held() == [("run1.2", 1)]
         assert desk.agent.session.is_ready  # a stop is not a fence: the session goes on
 
-    def test_a_cancel_asks_the_host_with_its_grace(self) -> None:
-        desk = Desk()
+    def test_a_cancel_asks_the_host_with_its_grace(self, desk: Desk) -> None:
         desk.dispatch(1)
         desk.take_actions()
         desk.cancel(1, grace_ms=2500)
@@ -233,8 +220,7 @@ class TestStops:
         desk.finish(1, status="CANCELLED")
         assert results(desk) == [("run1.1", 1, "CANCELLED")]
 
-    def test_a_cancel_of_an_unknown_attempt_refuses_a_later_dispatch(self) -> None:
-        desk = Desk()
+    def test_a_cancel_of_an_unknown_attempt_refuses_a_later_dispatch(self, desk: Desk) -> None:
         desk.cancel(1)
         desk.dispatch(1)
         assert desk.started() == []
@@ -242,8 +228,7 @@ class TestStops:
         desk.dispatch(1, 2)
         assert desk.started() == [("run1.1", 2)]
 
-    def test_a_cancel_does_not_touch_a_report(self) -> None:
-        desk = Desk()
+    def test_a_cancel_does_not_touch_a_report(self, desk: Desk) -> None:
         desk.commits = False
         desk.dispatch(1)
         desk.finish(1)
@@ -265,8 +250,7 @@ class TestStops:
         assert (result.status, result.error.code) == ("FAILED", "E.RUNNER.TIMEOUT")
         assert result.error.category == "TIMEOUT"
 
-    def test_a_result_that_was_ready_when_the_stop_came_is_kept(self) -> None:
-        desk = Desk()
+    def test_a_result_that_was_ready_when_the_stop_came_is_kept(self, desk: Desk) -> None:
         desk.dispatch(1, timeout_ms=3000)
         desk.wait(3.1)
         desk.finish(1)
@@ -274,8 +258,7 @@ class TestStops:
 
 
 class TestHosts:
-    def test_the_end_of_an_attempt_that_is_not_held_is_counted(self) -> None:
-        desk = Desk()
+    def test_the_end_of_an_attempt_that_is_not_held_is_counted(self, desk: Desk) -> None:
         desk.finish(1)
         desk.dispatch(2)
         desk.commits = False
@@ -284,23 +267,20 @@ class TestHosts:
         assert desk.agent.counters == {"end of an attempt that is not held": 2}
         assert len(results(desk)) == 1
 
-    def test_the_death_of_what_was_not_killed_changes_nothing(self) -> None:
-        desk = Desk()
+    def test_the_death_of_what_was_not_killed_changes_nothing(self, desk: Desk) -> None:
         desk.dispatch(1)
         desk.gone(1)
         desk.gone(7)
         assert desk.held() == [("run1.1", 1)]
 
-    def test_feedback_of_a_running_attempt_is_sent(self) -> None:
-        desk = Desk()
+    def test_feedback_of_a_running_attempt_is_sent(self, desk: Desk) -> None:
         desk.dispatch(1)
         feedback = business.Feedback("run1", "run1.1", 1, progress=0.5)
         desk.agent.feedback(feedback, desk.now)
         desk.run()
         assert desk.delivered(business.Feedback) == [feedback]
 
-    def test_feedback_of_what_is_over_or_without_a_session_is_dropped(self) -> None:
-        desk = Desk()
+    def test_feedback_of_what_is_over_or_without_a_session_is_dropped(self, desk: Desk) -> None:
         desk.commits = False
         desk.dispatch(1)
         desk.finish(1)
@@ -347,8 +327,7 @@ class TestReports:
         desk.wait(1.0)
         assert desk.agent.attempts.is_empty
 
-    def test_a_result_without_a_session_waits_for_one(self) -> None:
-        desk = Desk()
+    def test_a_result_without_a_session_waits_for_one(self, desk: Desk) -> None:
         desk.dispatch(1)
         desk.is_online = False
         desk.lose_session()
@@ -358,8 +337,7 @@ class TestReports:
         desk.wait(40.0)
         assert results(desk) == [("run1.1", 1, "SUCCEEDED")]
 
-    def test_the_inventory_names_what_runs_and_what_is_held(self) -> None:
-        desk = Desk()
+    def test_the_inventory_names_what_runs_and_what_is_held(self, desk: Desk) -> None:
         desk.commits = False
         desk.dispatch(1)
         desk.dispatch(2)
@@ -370,8 +348,7 @@ class TestReports:
         assert register.inflight == (AttemptRef("run1.2", 1),)
         assert register.held_results == (AttemptRef("run1.1", 1),)
 
-    def test_a_resumed_session_does_not_send_reports_twice(self) -> None:
-        desk = Desk()
+    def test_a_resumed_session_does_not_send_reports_twice(self, desk: Desk) -> None:
         desk.commits = False
         desk.dispatch(1)
         desk.finish(1)
@@ -397,14 +374,13 @@ class TestReports:
         assert result.error.retryable is False
         assert desk.agent.counters == {"unsendable result": 1}
 
-    def test_a_result_that_closes_the_link_twice_is_replaced_by_a_failure(self) -> None:
+    def test_a_result_that_closes_the_link_twice_is_replaced_by_a_failure(self, desk: Desk) -> None:
         """
         worker                   scheduler
         result r   ─────▶        cannot be read: close 1002
         resume, r  ─────▶        again: close 1002
         resume, FAILED under the seq of r ─────▶ committed
         """
-        desk = Desk()
         desk.dispatch(1)
         desk.unread = {business.RESULT}
         desk.finish(1)
@@ -417,8 +393,7 @@ class TestReports:
         assert result.error.retryable is False
         assert desk.agent.attempts.is_empty
 
-    def test_poisoned_feedback_is_counted_and_replaces_nothing(self) -> None:
-        desk = Desk()
+    def test_poisoned_feedback_is_counted_and_replaces_nothing(self, desk: Desk) -> None:
         desk.dispatch(1)
         desk.unread = {business.FEEDBACK}
         desk.agent.feedback(business.Feedback("run1", "run1.1", 1, progress=0.5), desk.now)
@@ -428,8 +403,7 @@ class TestReports:
 
 
 class TestSessions:
-    def test_a_changed_offer_is_registered_in_the_open_session(self) -> None:
-        desk = Desk()
+    def test_a_changed_offer_is_registered_in_the_open_session(self, desk: Desk) -> None:
         desk.agent.reoffer(desk.now)
         desk.run()
         assert [one.first for one in desk.events if isinstance(one, RegisterArrived)] == [
@@ -443,9 +417,8 @@ class TestSessions:
         assert len(desk.registers()) == 2
 
     def test_an_offer_that_changed_without_a_connection_is_told_when_the_session_goes_on(
-        self,
+        self, desk: Desk
     ) -> None:
-        desk = Desk()
         desk.is_online = False
         desk.cut()
         desk.agent.reoffer(desk.now)
@@ -455,8 +428,7 @@ class TestSessions:
         desk.wait(10.0)
         assert len(desk.registers()) == 2
 
-    def test_heartbeats_name_every_attempt_and_report(self) -> None:
-        desk = Desk()
+    def test_heartbeats_name_every_attempt_and_report(self, desk: Desk) -> None:
         desk.commits = False
         desk.dispatch(1)
         desk.dispatch(2)
@@ -475,9 +447,8 @@ class TestSessions:
             desk.wait(1.0)
         assert desk.held() == [("run1.1", 1)]
 
-    def test_a_superseded_worker_kills_its_work_and_exits(self) -> None:
+    def test_a_superseded_worker_kills_its_work_and_exits(self, desk: Desk) -> None:
         """Another process with this identity connects; this one does not fight back."""
-        desk = Desk()
         desk.dispatch(1)
         desk.dispatch(2)
         desk.stop = (AttemptRef("run1.2", 1),)
@@ -496,8 +467,7 @@ class TestSessions:
         desk.gone(2)
         assert desk.take_actions() == []
 
-    def test_a_bad_frame_ends_the_connection_and_the_session_is_resumed(self) -> None:
-        desk = Desk()
+    def test_a_bad_frame_ends_the_connection_and_the_session_is_resumed(self, desk: Desk) -> None:
         desk.dispatch(1)
         bad = codec.BadFrame(limits.CLOSE_PROTOCOL_ERROR, "not JSON")
         desk.agent.bad_frame(bad, desk.now)
@@ -507,15 +477,13 @@ class TestSessions:
         assert len(desk.registers()) == 1
         assert desk.held() == [("run1.1", 1)]
 
-    def test_an_error_of_the_peer_is_counted(self) -> None:
-        desk = Desk()
+    def test_an_error_of_the_peer_is_counted(self, desk: Desk) -> None:
         sender = Sender("scheduler", "sched-1")
         error = control.ControlError("frame", "E.CMD.UNKNOWN")
         desk.agent.feed(Envelope(control.ERROR, "e1", "", TENANT, sender, error), desk.now)
         assert desk.agent.counters == {"frame rejected by the scheduler": 1}
 
-    def test_the_deadline_is_the_first_of_session_fence_and_drain(self) -> None:
-        desk = Desk()
+    def test_the_deadline_is_the_first_of_session_fence_and_drain(self, desk: Desk) -> None:
         heartbeat_at = desk.agent.deadline()
         assert heartbeat_at is not None
         desk.dispatch(1, timeout_ms=1000)
@@ -534,8 +502,7 @@ class TestSessions:
 
 
 class TestDrain:
-    def test_a_worker_without_work_drains_at_once(self) -> None:
-        desk = Desk()
+    def test_a_worker_without_work_drains_at_once(self, desk: Desk) -> None:
         desk.agent.drain(desk.now)
         desk.run()
         assert desk.take_actions() == [Exit(0, "drained")]
@@ -557,8 +524,7 @@ class TestDrain:
         assert results(desk) == [("run1.1", 1, "SUCCEEDED")]
         assert desk.take_actions() == [Exit(0, "drained")]
 
-    def test_it_does_not_end_before_its_report_is_committed(self) -> None:
-        desk = Desk()
+    def test_it_does_not_end_before_its_report_is_committed(self, desk: Desk) -> None:
         desk.commits = False
         desk.dispatch(1)
         desk.agent.drain(desk.now)
@@ -569,9 +535,8 @@ class TestDrain:
         desk.wait(1.0)
         assert desk.exit == Exit(0, "drained")
 
-    def test_it_does_not_end_before_its_refusal_is_committed(self) -> None:
+    def test_it_does_not_end_before_its_refusal_is_committed(self, desk: Desk) -> None:
         """PROTOCOL §2: "close when `ack_seq` covers the outbox": a refusal is in it too."""
-        desk = Desk()
         desk.dispatch(1)
         desk.commits = False
         desk.agent.drain(desk.now)
@@ -599,8 +564,7 @@ class TestDrain:
         desk.wait(1.0)
         assert desk.exit == Exit(0, "drained")
 
-    def test_at_the_deadline_what_runs_is_stopped_and_reported_as_drained(self) -> None:
-        desk = Desk()
+    def test_at_the_deadline_what_runs_is_stopped_and_reported_as_drained(self, desk: Desk) -> None:
         desk.dispatch(1)
         desk.dispatch(2)
         desk.cancel(2)
@@ -615,8 +579,7 @@ class TestDrain:
         assert (result.status, result.error.code) == ("FAILED", "E.TASK.DRAINED")
         assert result.error.category == "INFRASTRUCTURE"
 
-    def test_a_scheduler_can_ask_for_a_drain_with_a_deadline(self) -> None:
-        desk = Desk()
+    def test_a_scheduler_can_ask_for_a_drain_with_a_deadline(self, desk: Desk) -> None:
         desk.dispatch(1)
         desk.take_actions()
         desk.gateway.drain(desk.session_id, "upgrade", desk.now, 4.0)
@@ -784,9 +747,8 @@ class TestAFullQueue:
         assert desk.agent.counters == {"call waits for room": 2}
 
     def test_a_call_that_waits_for_room_is_sent_once_in_a_new_session(
-        self, monkeypatch: pytest.MonkeyPatch
+        self, monkeypatch: pytest.MonkeyPatch, desk: Desk
     ) -> None:
-        desk = Desk()
         desk.dispatch(1)
         desk.dispatch(2)
         with monkeypatch.context() as patch:
@@ -811,8 +773,7 @@ class TestAFullQueue:
         assert results(desk) == [("run1.2", 1, "SUCCEEDED"), ("run1.1", 1, "SUCCEEDED")]
         assert desk.agent.counters == {"report waits for room": 1}
 
-    def test_feedback_is_shed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        desk = Desk()
+    def test_feedback_is_shed(self, monkeypatch: pytest.MonkeyPatch, desk: Desk) -> None:
         desk.dispatch(1)
         with monkeypatch.context() as patch:
             patch.setattr(WorkerSession, "send", self.refuse)

@@ -29,16 +29,19 @@ def done(attempts: HeldAttempts, number: int = 1, frame_id: str | None = None) -
     return held
 
 
+@pytest.fixture
+def attempts() -> HeldAttempts:
+    return HeldAttempts(4)
+
+
 class TestTaking:
-    def test_a_first_dispatch_is_taken(self) -> None:
-        attempts = HeldAttempts(4)
+    def test_a_first_dispatch_is_taken(self, attempts: HeldAttempts) -> None:
         held = taken(attempts, dispatch_of(1, timeout_ms=5000), 10.0)
         assert attempts.working() == [held]
         assert (held.fence_at, held.timeout_at, held.phase) == (28.0, 15.0, "running")
         assert held.ref == AttemptRef("run1.1", 1)
 
-    def test_a_held_attempt_is_known_and_not_taken_again(self) -> None:
-        attempts = HeldAttempts(4)
+    def test_a_held_attempt_is_known_and_not_taken_again(self, attempts: HeldAttempts) -> None:
         taken(attempts, dispatch_of(1))
         assert attempts.offer(dispatch_of(1), 0.0, 0.0) is None
         done(attempts, 2)
@@ -46,9 +49,8 @@ class TestTaking:
 
     @pytest.mark.parametrize("attempt", [1, 2])
     def test_lower_or_equal_attempts_that_are_no_longer_held_are_refused(
-        self, attempt: int
+        self, attempt: int, attempts: HeldAttempts
     ) -> None:
-        attempts = HeldAttempts(4)
         attempts.drop(taken(attempts, dispatch_of(1, 2)))
         refusal = attempts.offer(dispatch_of(1, attempt), 0.0, 0.0)
         assert refusal == errors.DISPATCH_STALE.code
@@ -67,13 +69,11 @@ class TestTaking:
         taken(attempts, dispatch_of(1, 1))
         assert attempts.offer(dispatch_of(1, 2), 0.0, 0.0) == errors.DISPATCH_STALE.code
 
-    def test_a_draining_worker_takes_nothing_new(self) -> None:
-        attempts = HeldAttempts(4)
+    def test_a_draining_worker_takes_nothing_new(self, attempts: HeldAttempts) -> None:
         attempts.is_draining = True
         assert attempts.offer(dispatch_of(1), 0.0, 0.0) == errors.DISPATCH_DRAINING.code
 
-    def test_a_concurrency_key_is_single_flight(self) -> None:
-        attempts = HeldAttempts(4)
+    def test_a_concurrency_key_is_single_flight(self, attempts: HeldAttempts) -> None:
         held = taken(attempts, dispatch_of(1, concurrency_key="printer"))
         refusal = attempts.offer(dispatch_of(2, concurrency_key="printer"), 0.0, 0.0)
         assert refusal == errors.CMD_CONCURRENCY_VIOLATION.code
@@ -87,8 +87,7 @@ class TestTaking:
         taken(attempts, dispatch_of(2))
         assert attempts.offer(dispatch_of(3), 0.0, 0.0) == errors.DISPATCH_OVERLOADED.code
 
-    def test_an_attempt_whose_cancel_came_first_is_refused(self) -> None:
-        attempts = HeldAttempts(4)
+    def test_an_attempt_whose_cancel_came_first_is_refused(self, attempts: HeldAttempts) -> None:
         attempts.refuse_later("run1.1", 2)
         assert attempts.offer(dispatch_of(1, 2), 0.0, 0.0) == errors.DISPATCH_STALE.code
         assert isinstance(attempts.offer(dispatch_of(1, 3), 0.0, 0.0), HeldAttempt)
@@ -111,30 +110,26 @@ class TestFences:
         attempts.answered((one.ref, AttemptRef("run1.2", 9), AttemptRef("run1.7", 1)), 10.0)
         assert (one.fence_at, two.fence_at) == (28.0, 18.0)
 
-    def test_an_older_answer_does_not_move_a_fence_back(self) -> None:
-        attempts = HeldAttempts(4)
+    def test_an_older_answer_does_not_move_a_fence_back(self, attempts: HeldAttempts) -> None:
         held = taken(attempts, dispatch_of(1))
         attempts.answered((held.ref,), 10.0)
         attempts.answered((held.ref,), 5.0)
         assert held.fence_at == 28.0
 
-    def test_what_is_past_its_fence_is_to_be_killed_once(self) -> None:
-        attempts = HeldAttempts(4)
+    def test_what_is_past_its_fence_is_to_be_killed_once(self, attempts: HeldAttempts) -> None:
         held = taken(attempts, dispatch_of(1))
         assert attempts.past_fence(17.9) == []
         assert attempts.past_fence(18.0) == [held]
         held.phase = "killing"
         assert attempts.past_fence(18.0) == []
 
-    def test_a_report_has_no_fence(self) -> None:
-        attempts = HeldAttempts(4)
+    def test_a_report_has_no_fence(self, attempts: HeldAttempts) -> None:
         done(attempts)
         assert attempts.past_fence(1000.0) == []
         assert not attempts.is_due(1000.0)
         assert attempts.deadline() is None
 
-    def test_what_has_run_too_long_is_to_be_stopped_once(self) -> None:
-        attempts = HeldAttempts(4)
+    def test_what_has_run_too_long_is_to_be_stopped_once(self, attempts: HeldAttempts) -> None:
         held = taken(attempts, dispatch_of(1, timeout_ms=5000))
         taken(attempts, dispatch_of(2))
         assert attempts.past_timeout(4.9) == []
@@ -142,8 +137,7 @@ class TestFences:
         held.phase = "stopping"
         assert attempts.past_timeout(5.0) == []
 
-    def test_the_deadline_is_the_first_fence_or_timeout(self) -> None:
-        attempts = HeldAttempts(4)
+    def test_the_deadline_is_the_first_fence_or_timeout(self, attempts: HeldAttempts) -> None:
         assert attempts.deadline() is None
         one = taken(attempts, dispatch_of(1))
         assert attempts.deadline() == 18.0
@@ -175,14 +169,12 @@ class TestReports:
         attempts.committed(["frame-2"])
         assert attempts.is_empty
 
-    def test_heartbeats_name_what_runs_and_what_is_held(self) -> None:
-        attempts = HeldAttempts(4)
+    def test_heartbeats_name_what_runs_and_what_is_held(self, attempts: HeldAttempts) -> None:
         done(attempts, 1)
         taken(attempts, dispatch_of(2))
         assert attempts.named() == (AttemptRef("run1.2", 1), AttemptRef("run1.1", 1))
 
-    def test_an_attempt_has_one_report(self) -> None:
-        attempts = HeldAttempts(4)
+    def test_an_attempt_has_one_report(self, attempts: HeldAttempts) -> None:
         held = done(attempts)
         with pytest.raises(AssertionError, match="one report"):
             attempts.finish(held, result_of())
@@ -214,8 +206,7 @@ class TestLending:
         assert offered == errors.CMD_CONCURRENCY_VIOLATION.code
         return True
 
-    def test_a_key_is_lent_down_a_chain_and_given_back_up(self) -> None:
-        attempts = HeldAttempts(4)
+    def test_a_key_is_lent_down_a_chain_and_given_back_up(self, attempts: HeldAttempts) -> None:
         chain = [self.waits(self.keyed(attempts, number)) for number in (1, 2)]
         chain.append(self.keyed(attempts, 3))
         assert [held.lent_key_by for held in chain] == [None, "run1.1", "run1.2"]

@@ -37,31 +37,32 @@ def first(queue: ReadyQueue) -> Entry:
     return entry
 
 
-def test_an_empty_queue_has_nothing_next() -> None:
-    queue = ReadyQueue()
+@pytest.fixture
+def queue() -> ReadyQueue:
+    return ReadyQueue()
+
+
+def test_an_empty_queue_has_nothing_next(queue: ReadyQueue) -> None:
     assert queue.next() is None
     assert len(queue) == 0
     assert queue.deadline() is None
 
 
-def test_tasks_of_a_run_are_served_oldest_first() -> None:
-    queue = ReadyQueue()
+def test_tasks_of_a_run_are_served_oldest_first(queue: ReadyQueue) -> None:
     for task in (2, 0, 1):
         push(queue, "r1", task)
     assert serve(queue) == [("r1", 2), ("r1", 0), ("r1", 1)]
     assert len(queue) == 0
 
 
-def test_a_higher_priority_is_served_before_an_older_task_of_its_run() -> None:
-    queue = ReadyQueue()
+def test_a_higher_priority_is_served_before_an_older_task_of_its_run(queue: ReadyQueue) -> None:
     push(queue, "r1", 0)
     push(queue, "r1", 1, priority=5)
     push(queue, "r1", 2, priority=9)
     assert serve(queue) == [("r1", 2), ("r1", 1), ("r1", 0)]
 
 
-def test_a_priority_gives_a_run_no_larger_share() -> None:
-    queue = ReadyQueue()
+def test_a_priority_gives_a_run_no_larger_share(queue: ReadyQueue) -> None:
     for task in range(3):
         push(queue, "r1", task)
         push(queue, "r2", task, priority=100)
@@ -70,9 +71,8 @@ def test_a_priority_gives_a_run_no_larger_share() -> None:
 
 
 class TestFairShare:
-    def test_a_small_run_is_not_delayed_by_a_large_one(self) -> None:
+    def test_a_small_run_is_not_delayed_by_a_large_one(self, queue: ReadyQueue) -> None:
         """1,000 tasks of `big` are queued first; `small` then gets every second turn."""
-        queue = ReadyQueue()
         for task in range(1000):
             queue.push("big", task, demand())
         for task in range(3):
@@ -91,8 +91,7 @@ class TestFairShare:
         served = [run for run, _ in serve(queue, 20)]
         assert abs(served.count("new") - served.count("old")) <= 2
 
-    def test_two_tenants_share_evenly_however_many_runs_each_has(self) -> None:
-        queue = ReadyQueue()
+    def test_two_tenants_share_evenly_however_many_runs_each_has(self, queue: ReadyQueue) -> None:
         for number in range(10):
             for task in range(10):
                 queue.push(f"a{number}", task, demand())
@@ -101,8 +100,7 @@ class TestFairShare:
         served = [run for run, _ in serve(queue, 40)]
         assert served.count("b") == 20
 
-    def test_a_tenant_with_twice_the_weight_gets_twice_the_share(self) -> None:
-        queue = ReadyQueue()
+    def test_a_tenant_with_twice_the_weight_gets_twice_the_share(self, queue: ReadyQueue) -> None:
         queue.set_weight("acme", 2.0)
         for task in range(100):
             queue.push("a", task, demand())
@@ -110,9 +108,8 @@ class TestFairShare:
         served = [run for run, _ in serve(queue, 30)]
         assert served.count("a") == 20
 
-    def test_runs_share_also_across_different_demands(self) -> None:
+    def test_runs_share_also_across_different_demands(self, queue: ReadyQueue) -> None:
         """`r1` is served through one class; its entry in the other is then found with an old tag."""
-        queue = ReadyQueue()
         other = demand(package="other")
         for task in range(4):
             push(queue, "r1", task)
@@ -123,8 +120,7 @@ class TestFairShare:
         assert served.count("r1") == 3
         assert served.count("r2") == 3
 
-    def test_what_is_dropped_is_not_charged(self) -> None:
-        queue = ReadyQueue()
+    def test_what_is_dropped_is_not_charged(self, queue: ReadyQueue) -> None:
         for task in range(4):
             push(queue, "r1", task)
         for task in range(2):
@@ -168,8 +164,7 @@ class TestSleeping:
         assert not queue.has_sleepers
         assert serve(queue) == [("r1", 0), ("r1", 1)]
 
-    def test_a_task_that_joins_a_sleeping_class_sleeps_too(self) -> None:
-        queue = ReadyQueue()
+    def test_a_task_that_joins_a_sleeping_class_sleeps_too(self, queue: ReadyQueue) -> None:
         push(queue, "r1", 0)
         queue.sleep(first(queue), "a place")
         push(queue, "r2", 0)
@@ -177,8 +172,7 @@ class TestSleeping:
         assert queue.sleeping_demands() == [demand()]
         assert [entry.run_id for entry in queue.first_of_runs(demand())] == ["r1", "r2"]
 
-    def test_one_task_of_each_run_speaks_for_a_sleeping_class(self) -> None:
-        queue = ReadyQueue()
+    def test_one_task_of_each_run_speaks_for_a_sleeping_class(self, queue: ReadyQueue) -> None:
         for task in range(3):
             push(queue, "r1", task)
             push(queue, "r2", task, priority=task)
@@ -205,8 +199,7 @@ class TestSleeping:
 
 
 class TestTickets:
-    def test_a_forgotten_task_is_not_served(self) -> None:
-        queue = ReadyQueue()
+    def test_a_forgotten_task_is_not_served(self, queue: ReadyQueue) -> None:
         push(queue, "r1", 0)
         push(queue, "r1", 1)
         queue.forget("r1", 0)
@@ -215,16 +208,14 @@ class TestTickets:
         assert serve(queue) == [("r1", 1)]
         queue.forget("r1", 7)
 
-    def test_queueing_again_replaces_the_ticket(self) -> None:
-        queue = ReadyQueue()
+    def test_queueing_again_replaces_the_ticket(self, queue: ReadyQueue) -> None:
         push(queue, "r1", 0)
         push(queue, "r1", 1)
         push(queue, "r1", 0)
         assert len(queue) == 2
         assert serve(queue) == [("r1", 1), ("r1", 0)]
 
-    def test_a_task_can_change_its_demand_by_being_queued_again(self) -> None:
-        queue = ReadyQueue()
+    def test_a_task_can_change_its_demand_by_being_queued_again(self, queue: ReadyQueue) -> None:
         push(queue, "r1", 0)
         pinned = demand(pin="w1")
         push(queue, "r1", 0, demand=pinned)
@@ -253,8 +244,7 @@ class TestTickets:
         queue.check()
         assert queue.next() is None
 
-    def test_only_what_next_gave_may_be_taken_out(self) -> None:
-        queue = ReadyQueue()
+    def test_only_what_next_gave_may_be_taken_out(self, queue: ReadyQueue) -> None:
         push(queue, "r1", 0)
         entry = first(queue)
         push(queue, "r1", 1, priority=9)
@@ -263,8 +253,7 @@ class TestTickets:
 
 
 class TestDelays:
-    def test_a_delayed_task_is_in_no_class_before_its_time(self) -> None:
-        queue = ReadyQueue()
+    def test_a_delayed_task_is_in_no_class_before_its_time(self, queue: ReadyQueue) -> None:
         push(queue, "r1", 0, ready_at=10.0)
         push(queue, "r1", 1, ready_at=5.0)
         assert len(queue) == 2
@@ -279,8 +268,7 @@ class TestDelays:
         assert serve(queue) == [("r1", 0)]
         assert queue.deadline() is None
 
-    def test_a_delay_that_was_replaced_or_forgotten_does_not_ring(self) -> None:
-        queue = ReadyQueue()
+    def test_a_delay_that_was_replaced_or_forgotten_does_not_ring(self, queue: ReadyQueue) -> None:
         push(queue, "r1", 0, ready_at=5.0)
         push(queue, "r1", 0, ready_at=8.0)
         push(queue, "r1", 1, ready_at=6.0)

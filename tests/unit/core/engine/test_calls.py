@@ -57,8 +57,7 @@ def called(rig: Rig, **fields: Any) -> Worker:
 
 
 class TestDispatches:
-    def test_the_dispatches_of_a_chain_say_which_link_of_it_they_are(self) -> None:
-        rig = Rig()
+    def test_the_dispatches_of_a_chain_say_which_link_of_it_they_are(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(wrapped(2))
         call(worker)
@@ -77,15 +76,13 @@ class TestDispatches:
             rig.run_of().task_id(task) for task in (0, 3, 4)
         ]
 
-    def test_a_dispatch_without_a_chain_names_no_host(self) -> None:
-        rig = Rig()
+    def test_a_dispatch_without_a_chain_names_no_host(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(make_plan(1))
         [only] = worker.started
         assert (only.host_node_id, only.middleware_chain, only.chain_index) == (None, (), None)
 
-    def test_a_middleware_may_give_its_host_other_parameters(self) -> None:
-        rig = Rig()
+    def test_a_middleware_may_give_its_host_other_parameters(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(wrapped(1, n0={"parameters": b'{"x":1}'}))
         call(worker)
@@ -100,8 +97,7 @@ class TestDispatches:
         call(worker)
         assert bytes(worker.started[2].parameters) == b'{"x":2}'
 
-    def test_the_tasks_that_wait_for_a_call_are_those_above_it(self) -> None:
-        rig = Rig()
+    def test_the_tasks_that_wait_for_a_call_are_those_above_it(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(wrapped(2))
         call(worker)
@@ -112,8 +108,7 @@ class TestDispatches:
 
 
 class TestTimeouts:
-    def test_a_call_that_takes_too_long_is_stopped_and_answered_so(self) -> None:
-        rig = Rig()
+    def test_a_call_that_takes_too_long_is_stopped_and_answered_so(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(wrapped(1))
         call(worker, timeout_ms=4000)
@@ -130,8 +125,7 @@ class TestTimeouts:
         worker.finish(0)
         assert rig.active() == []
 
-    def test_a_call_that_has_no_place_is_answered_at_once(self) -> None:
-        rig = Rig()
+    def test_a_call_that_has_no_place_is_answered_at_once(self, rig: Rig) -> None:
         worker = rig.worker(slots=1, per_node_limits={"acme.n0": 0})
         rig.submit(wrapped(1, n0={"type": "acme.n0"}))
         call(worker, timeout_ms=1000)
@@ -139,8 +133,7 @@ class TestTimeouts:
         rig.wait(1.1)
         assert codes(worker) == ["E.NEXT.TIMEOUT"]
 
-    def test_a_call_that_ended_in_time_is_left_alone(self) -> None:
-        rig = Rig()
+    def test_a_call_that_ended_in_time_is_left_alone(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(wrapped(1))
         call(worker, timeout_ms=4000)
@@ -149,8 +142,7 @@ class TestTimeouts:
         assert codes(worker) == []
         assert len(answers(worker)) == 1
 
-    def test_the_timeout_outlives_a_restart_and_the_answer_a_new_session(self) -> None:
-        rig = Rig()
+    def test_the_timeout_outlives_a_restart_and_the_answer_a_new_session(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(wrapped(1))
         call(worker, timeout_ms=4000)
@@ -163,8 +155,7 @@ class TestTimeouts:
         rig.wait(3.0)
         assert set(codes(worker)) == {"E.NEXT.TIMEOUT"}
 
-    def test_a_run_that_is_cancelled_says_so_and_not_that_it_was_late(self) -> None:
-        rig = Rig()
+    def test_a_run_that_is_cancelled_says_so_and_not_that_it_was_late(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(wrapped(1))
         call(worker, timeout_ms=4000)
@@ -176,8 +167,7 @@ class TestTimeouts:
 
 
 class TestAnswers:
-    def test_a_result_is_the_answer_to_the_call(self) -> None:
-        rig = Rig()
+    def test_a_result_is_the_answer_to_the_call(self, rig: Rig) -> None:
         worker = called(rig)
         worker.finish(1, value=7)
         [answer] = answers(worker)
@@ -186,8 +176,7 @@ class TestAnswers:
         worker.finish(0)
         assert rig.active() == []
 
-    def test_an_answer_goes_out_only_after_the_commit(self) -> None:
-        rig = Rig()
+    def test_an_answer_goes_out_only_after_the_commit(self, rig: Rig) -> None:
         worker = called(rig)
         rig.commits = False
         worker.finish(1)
@@ -197,8 +186,7 @@ class TestAnswers:
         rig.run()
         assert len(answers(worker)) == 1
 
-    def test_a_call_acts_only_after_its_commit(self) -> None:
-        rig = Rig()
+    def test_a_call_acts_only_after_its_commit(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(wrapped(1))
         rig.commits = False
@@ -210,9 +198,8 @@ class TestAnswers:
         assert [one.node_id for one in worker.started] == ["n1", "n0"]
 
     def test_an_answer_that_no_frame_can_carry_is_told_as_a_failure(
-        self, monkeypatch: pytest.MonkeyPatch
+        self, monkeypatch: pytest.MonkeyPatch, rig: Rig
     ) -> None:
-        rig = Rig()
         worker = called(rig)
         send = rig.engine.gateway.send
 
@@ -226,9 +213,8 @@ class TestAnswers:
         assert codes(worker) == [errors.NEXT_FAILED.code]
 
     def test_an_answer_that_finds_the_queue_full_goes_out_after_the_next_ack(
-        self, monkeypatch: pytest.MonkeyPatch
+        self, monkeypatch: pytest.MonkeyPatch, rig: Rig
     ) -> None:
-        rig = Rig()
         worker = called(rig)
         send = rig.engine.gateway.send
         full = [True]
@@ -246,8 +232,7 @@ class TestAnswers:
         rig.wait(1.0)
         assert [one.result for one in answers(worker)] == [RESULT]
 
-    def test_a_failure_is_told_with_its_error(self) -> None:
-        rig = Rig()
+    def test_a_failure_is_told_with_its_error(self, rig: Rig) -> None:
         worker = called(rig)
         worker.fail(1)
         [answer] = answers(worker)
@@ -255,14 +240,12 @@ class TestAnswers:
         worker.finish(0)
         assert rig.active() == []
 
-    def test_a_call_that_did_not_run_to_its_end_is_told_as_cancelled(self) -> None:
-        rig = Rig()
+    def test_a_call_that_did_not_run_to_its_end_is_told_as_cancelled(self, rig: Rig) -> None:
         worker = called(rig)
         worker.finish(1, "SKIPPED")
         assert codes(worker) == ["E.NEXT.CANCELLED"]
 
-    def test_a_request_that_comes_again_is_answered_and_opens_nothing(self) -> None:
-        rig = Rig()
+    def test_a_request_that_comes_again_is_answered_and_opens_nothing(self, rig: Rig) -> None:
         worker = called(rig)
         worker.finish(1, value=7)
         call(worker, 0)
@@ -270,14 +253,13 @@ class TestAnswers:
         assert len(worker.started) == 2
         assert rig.counted("call is known") == 1
 
-    def test_an_answer_that_was_lost_with_its_session_is_given_in_the_next(self) -> None:
+    def test_an_answer_that_was_lost_with_its_session_is_given_in_the_next(self, rig: Rig) -> None:
         """
         worker                scheduler
         result of the call ─▶ committed
                        ✕──── answer
         new session ────────▶ the request again, answered from the store
         """
-        rig = Rig()
         worker = called(rig)
         worker.hears = False
         worker.finish(1, value=7)
@@ -290,8 +272,7 @@ class TestAnswers:
         worker.finish(0)
         assert rig.active() == []
 
-    def test_what_ends_while_there_is_no_session_is_answered_in_the_next(self) -> None:
-        rig = Rig()
+    def test_what_ends_while_there_is_no_session_is_answered_in_the_next(self, rig: Rig) -> None:
         worker = called(rig)
         rig.engine.gateway.end(
             rig.engine.gateway.session_of("acme", "w1") or "", errors.SESSION_UNKNOWN, rig.now
@@ -304,8 +285,7 @@ class TestAnswers:
         rig.wait(10.0)
         assert [one.result for one in answers(worker)] == [RESULT]
 
-    def test_a_restarted_scheduler_answers_from_the_store(self) -> None:
-        rig = Rig()
+    def test_a_restarted_scheduler_answers_from_the_store(self, rig: Rig) -> None:
         worker = called(rig)
         worker.hears = False
         worker.finish(1, value=7)
@@ -317,8 +297,7 @@ class TestAnswers:
         worker.finish(0)
         assert rig.active() == []
 
-    def test_a_restarted_scheduler_waits_for_an_open_call(self) -> None:
-        rig = Rig()
+    def test_a_restarted_scheduler_waits_for_an_open_call(self, rig: Rig) -> None:
         worker = called(rig, slots=1)
         rig.restart()
         assert [lease.is_lent for lease in rig.engine.view.leases] == [True, False]
@@ -356,16 +335,14 @@ class TestAnswers:
 
 
 class TestRefusals:
-    def test_a_call_from_another_place_of_the_chain_is_refused(self) -> None:
-        rig = Rig()
+    def test_a_call_from_another_place_of_the_chain_is_refused(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(wrapped(1))
         call(worker, place=3)
         assert codes(worker) == ["E.NEXT.INVALID"]
         assert rig.counted("call refused") == 1
 
-    def test_a_host_that_calls_is_refused(self) -> None:
-        rig = Rig()
+    def test_a_host_that_calls_is_refused(self, rig: Rig) -> None:
         worker = called(rig)
         call(worker, 1)
         assert codes(worker) == ["E.NEXT.INVALID"]
@@ -377,8 +354,7 @@ class TestRefusals:
         call(worker, 0, "b")
         assert codes(worker) == ["E.NEXT.LIMIT"]
 
-    def test_a_cancelled_run_takes_no_calls(self) -> None:
-        rig = Rig()
+    def test_a_cancelled_run_takes_no_calls(self, rig: Rig) -> None:
         raw = RawWorker(rig)
         rig.submit(wrapped(1))
         [dispatch] = raw.of(business.Dispatch)
@@ -387,8 +363,7 @@ class TestRefusals:
         [answer] = raw.of(business.NextResponse)
         assert answer.error.code == "E.NEXT.CANCELLED"
 
-    def test_a_call_of_an_unknown_task_is_passed_over(self) -> None:
-        rig = Rig()
+    def test_a_call_of_an_unknown_task_is_passed_over(self, rig: Rig) -> None:
         raw = RawWorker(rig)
         rig.submit(wrapped(1))
         rig.new_facts()
@@ -398,8 +373,7 @@ class TestRefusals:
         assert CallOpened not in rig.new_kinds()
         assert raw.of(business.NextResponse) == []
 
-    def test_a_call_of_another_worker_is_foreign(self) -> None:
-        rig = Rig()
+    def test_a_call_of_another_worker_is_foreign(self, rig: Rig) -> None:
         raw = RawWorker(rig)
         rig.submit(wrapped(1))
         other = RawWorker(rig, "w2")
@@ -410,8 +384,7 @@ class TestRefusals:
 
 
 class TestLending:
-    def test_a_chain_of_three_completes_with_one_slot(self) -> None:
-        rig = Rig()
+    def test_a_chain_of_three_completes_with_one_slot(self, rig: Rig) -> None:
         worker = rig.worker(slots=1)
         rig.submit(wrapped(2))
         call(worker)
@@ -423,8 +396,7 @@ class TestLending:
         [entry] = rig.engine.view.workers
         assert entry.used == 0
 
-    def test_a_slot_that_was_lent_is_taken_again(self) -> None:
-        rig = Rig()
+    def test_a_slot_that_was_lent_is_taken_again(self, rig: Rig) -> None:
         worker = called(rig, slots=1)
         worker.finish(1)
         rig.submit(make_plan(1), "run2")
@@ -451,8 +423,7 @@ class TestLending:
         assert rig.active() == []
         assert len(rig.engine.view.keys) == 0
 
-    def test_two_calls_of_one_caller_do_not_share_its_key(self) -> None:
-        rig = Rig()
+    def test_two_calls_of_one_caller_do_not_share_its_key(self, rig: Rig) -> None:
         worker = rig.worker()
         key = {"concurrency_key": "printer"}
         rig.submit(wrapped(1, n0=key, n1=key))
@@ -462,8 +433,7 @@ class TestLending:
         worker.finish(1)
         assert len(worker.started) == 3
 
-    def test_lent_keys_and_slots_are_the_same_after_a_restart(self) -> None:
-        rig = Rig()
+    def test_lent_keys_and_slots_are_the_same_after_a_restart(self, rig: Rig) -> None:
         worker = rig.worker(slots=1)
         key = {"concurrency_key": "printer"}
         rig.submit(wrapped(1, n0=key, n1=key))
@@ -478,8 +448,7 @@ class TestLending:
 
 
 class TestTheEndOfACaller:
-    def test_its_call_is_stopped_on_its_worker_before_it_is_tried_again(self) -> None:
-        rig = Rig()
+    def test_its_call_is_stopped_on_its_worker_before_it_is_tried_again(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(wrapped(1, n1=retrying()))
         call(worker)
@@ -492,8 +461,7 @@ class TestTheEndOfACaller:
         rig.wait(2.0)
         assert worker.tasks()[2] == ("run1.0", 2)
 
-    def test_a_restarted_scheduler_queues_it_only_when_its_call_has_ended(self) -> None:
-        rig = Rig()
+    def test_a_restarted_scheduler_queues_it_only_when_its_call_has_ended(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(wrapped(1, n1=retrying()))
         call(worker)
@@ -505,8 +473,7 @@ class TestTheEndOfACaller:
         rig.wait(2.0)
         assert worker.tasks()[2] == ("run1.0", 2)
 
-    def test_a_crashed_worker_takes_its_chain_with_it_and_all_is_done_again(self) -> None:
-        rig = Rig()
+    def test_a_crashed_worker_takes_its_chain_with_it_and_all_is_done_again(self, rig: Rig) -> None:
         worker = called(rig)
         worker.crash()
         rig.wait(1.0)
@@ -518,8 +485,7 @@ class TestTheEndOfACaller:
         worker.finish(2)
         assert rig.active() == []
 
-    def test_nothing_of_its_calls_stays_in_memory(self) -> None:
-        rig = Rig()
+    def test_nothing_of_its_calls_stays_in_memory(self, rig: Rig) -> None:
         worker = called(rig)
         assert rig.engine.view.runs.calls == [worker.started[1].task_id]
         worker.finish(1)
@@ -565,8 +531,7 @@ class TestRebuilds:
         assert not rig.task(1).is_terminal
 
     @pytest.mark.parametrize("first", ["call", "maker"])
-    def test_the_attempt_is_made_again_when_both_have_ended(self, first: str) -> None:
-        rig = Rig()
+    def test_the_attempt_is_made_again_when_both_have_ended(self, first: str, rig: Rig) -> None:
         worker = self.lost(rig)
 
         def end_call() -> None:
@@ -585,8 +550,7 @@ class TestRebuilds:
         worker.finish(4)
         assert rig.active() == []
 
-    def test_a_scheduler_that_starts_anew_waits_for_both_too(self) -> None:
-        rig = Rig()
+    def test_a_scheduler_that_starts_anew_waits_for_both_too(self, rig: Rig) -> None:
         worker = self.lost(rig)
         worker.finish(3, value=None)
         rig.restart()

@@ -38,13 +38,12 @@ def test_the_earliest_of_some_times_is_the_first_that_is_there(
 
 
 class TestCommitThenSpeak:
-    def test_a_lease_is_committed_before_its_frame_leaves(self) -> None:
+    def test_a_lease_is_committed_before_its_frame_leaves(self, rig: Rig) -> None:
         """
         submit → decided: accepted, started, leased
                  nothing is on the wire, nobody is answered
         commit → the answer, and the dispatch
         """
-        rig = Rig()
         worker = rig.worker()
         rig.commits = False
         rig.submit(make_plan(1))
@@ -58,8 +57,7 @@ class TestCommitThenSpeak:
         assert worker.tasks() == [("run1.0", 1)]
         assert [answer.run_id for answer in rig.replies] == ["run1"]
 
-    def test_a_report_is_acknowledged_when_it_is_committed(self) -> None:
-        rig = Rig()
+    def test_a_report_is_acknowledged_when_it_is_committed(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(make_plan(1))
         rig.wait(0.1)
@@ -72,8 +70,7 @@ class TestCommitThenSpeak:
         rig.wait(1.0)
         assert worker.live.attempts.is_empty
 
-    def test_heartbeats_are_answered_while_a_commit_takes_its_time(self) -> None:
-        rig = Rig()
+    def test_heartbeats_are_answered_while_a_commit_takes_its_time(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(make_plan(1))
         rig.wait(0.1)
@@ -84,8 +81,7 @@ class TestCommitThenSpeak:
         assert rig.connections == 1
         assert rig.counted("lease expired") == 0
 
-    def test_what_is_decided_during_a_commit_is_in_the_next_batch(self) -> None:
-        rig = Rig()
+    def test_what_is_decided_during_a_commit_is_in_the_next_batch(self, rig: Rig) -> None:
         rig.commits = False
         rig.submit(make_plan(1), "run1")
         rig.submit(make_plan(1), "run2")
@@ -96,18 +92,16 @@ class TestCommitThenSpeak:
         assert rig.pending is not None
         assert "run2" in {one.run_id for one in rig.pending.facts}
 
-    def test_with_nothing_to_commit_there_is_no_batch(self) -> None:
-        rig = Rig()
+    def test_with_nothing_to_commit_there_is_no_batch(self, rig: Rig) -> None:
         assert rig.engine.take_batch(rig.now, rig.at) is None
         assert Batch().is_empty
 
-    def test_a_dispatch_whose_lease_was_lost_during_the_commit_is_not_sent(self) -> None:
+    def test_a_dispatch_whose_lease_was_lost_during_the_commit_is_not_sent(self, rig: Rig) -> None:
         """
         leased to boot 1, the commit is under way
         its session ends, it registers anew without the attempt → lost
         commit done → the frame must not leave: the attempt is over
         """
-        rig = Rig()
         RawWorker(rig)
         rig.commits = False
         rig.submit(make_plan(1))
@@ -121,8 +115,7 @@ class TestCommitThenSpeak:
         rig.wait(0.5)
         assert [one.attempt for one in raw.of(business.Dispatch)] == [2]
 
-    def test_a_dispatch_whose_session_ended_during_the_commit_never_left(self) -> None:
-        rig = Rig()
+    def test_a_dispatch_whose_session_ended_during_the_commit_never_left(self, rig: Rig) -> None:
         RawWorker(rig)
         rig.commits = False
         rig.submit(make_plan(1))
@@ -137,16 +130,14 @@ class TestCommitThenSpeak:
         rig.wait(0.5)
         assert [one.attempt for one in raw.of(business.Dispatch)] == [2]
 
-    def test_a_dispatch_that_no_frame_can_carry_fails_its_task(self) -> None:
-        rig = Rig()
+    def test_a_dispatch_that_no_frame_can_carry_fails_its_task(self, rig: Rig) -> None:
         rig.worker()
         large = b'{"v":"' + b"x" * limits.MAX_FRAME_BYTES + b'"}'
         rig.submit(make_plan(1, nodes={0: {"parameters": large}}))
         [failed] = [fact for fact in rig.facts() if isinstance(fact, TaskFailed)]
         assert failed.error.code == "E.DISPATCH.INVALID"
 
-    def test_a_stop_whose_session_ended_during_the_commit_is_owed(self) -> None:
-        rig = Rig()
+    def test_a_stop_whose_session_ended_during_the_commit_is_owed(self, rig: Rig) -> None:
         raw = RawWorker(rig)
         rig.submit(make_plan(1))
         raw.take()
@@ -160,10 +151,9 @@ class TestCommitThenSpeak:
         assert rig.frames(business.CANCEL) == []
 
     def test_a_stop_of_an_attempt_that_ended_during_the_commit_is_sent_and_not_waited_for(
-        self,
+        self, rig: Rig
     ) -> None:
         """The cancel crosses the report: the worker finds nothing to stop, nobody waits for its ack."""
-        rig = Rig()
         raw = RawWorker(rig)
         rig.submit(make_plan(1))
         raw.take()
@@ -233,8 +223,7 @@ class TestOwnership:
 
 
 class TestInputs:
-    def test_a_bad_frame_ends_its_connection_and_not_the_session(self) -> None:
-        rig = Rig()
+    def test_a_bad_frame_ends_its_connection_and_not_the_session(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(make_plan(1))
         bad = codec.BadFrame(limits.CLOSE_PROTOCOL_ERROR, "not JSON")
@@ -247,8 +236,7 @@ class TestInputs:
         worker.finish()
         assert rig.active() == []
 
-    def test_who_came_and_who_was_let_in_is_handed_up_with_the_batch(self) -> None:
-        rig = Rig()
+    def test_who_came_and_who_was_let_in_is_handed_up_with_the_batch(self, rig: Rig) -> None:
         worker = rig.worker()
         kinds = [type(fact).__name__ for fact in rig.fleet]
         assert sorted(kinds) == ["Audited", "Audited", "WorkerBound", "WorkerRegistered"]
@@ -256,8 +244,7 @@ class TestInputs:
         rig.wait(20.0)
         assert [one.worker_id for one in rig.recorded(WorkerLost)] == [worker.worker_id]
 
-    def test_a_fact_names_the_frame_or_command_that_it_was_decided_for(self) -> None:
-        rig = Rig()
+    def test_a_fact_names_the_frame_or_command_that_it_was_decided_for(self, rig: Rig) -> None:
         raw = RawWorker(rig)
         rig.submit(make_plan(1))
         raw.take()
@@ -268,8 +255,7 @@ class TestInputs:
         assert causes["TaskSucceeded"].startswith(raw.conn)
         assert causes["TaskLeased"] is None, "placing is nobody's command"
 
-    def test_time_does_not_go_back(self) -> None:
-        rig = Rig()
+    def test_time_does_not_go_back(self, rig: Rig) -> None:
         with pytest.raises(AssertionError, match="does not go back"):
             rig.engine.tick(rig.now - 1.0, rig.at)
 

@@ -27,8 +27,7 @@ def forget(rig: Rig, worker_id: str = "w1") -> bool:
     return len(rig.recorded(WorkerForgotten)) > before
 
 
-def test_a_worker_that_is_away_is_forgotten_with_all_that_it_held() -> None:
-    rig = Rig()
+def test_a_worker_that_is_away_is_forgotten_with_all_that_it_held(rig: Rig) -> None:
     worker = rig.worker("w1")
     view = rig.engine.view
     view.resources.put(
@@ -65,8 +64,7 @@ def test_a_worker_that_is_away_is_forgotten_with_all_that_it_held() -> None:
     view.resources.check()
 
 
-def test_a_drain_is_forgotten_with_its_worker() -> None:
-    rig = Rig()
+def test_a_drain_is_forgotten_with_its_worker(rig: Rig) -> None:
     rig.engine.restore_worker(TENANT, "w1", DrainIntent("upgrade"))
     assert forget(rig)
     rig.worker("w1")
@@ -74,8 +72,7 @@ def test_a_drain_is_forgotten_with_its_worker() -> None:
     assert worker is not None and worker.drain is None and worker.is_reachable
 
 
-def test_one_that_comes_back_after_all_is_a_new_one_and_works() -> None:
-    rig = Rig()
+def test_one_that_comes_back_after_all_is_a_new_one_and_works(rig: Rig) -> None:
     worker = rig.worker("w1")
     worker.crash()
     rig.wait(LOST_S)
@@ -91,31 +88,27 @@ def test_one_that_comes_back_after_all_is_a_new_one_and_works() -> None:
     assert rig.active() == []
 
 
-def test_one_that_only_shook_hands_is_forgotten_too() -> None:
-    rig = Rig()
+def test_one_that_only_shook_hands_is_forgotten_too(rig: Rig) -> None:
     rig.engine.gateway.bind(TENANT, "w9", "somebody")
     assert forget(rig, "w9")
     assert rig.fleet == [WorkerForgotten(TENANT, rig.at, "w9")]
 
 
-def test_one_that_is_there_is_kept() -> None:
-    rig = Rig()
+def test_one_that_is_there_is_kept(rig: Rig) -> None:
     rig.worker("w1")
     assert not forget(rig)
     assert rig.engine.view.workers.find(TENANT, "w1") is not None
 
 
-def test_one_that_is_coming_in_is_kept() -> None:
+def test_one_that_is_coming_in_is_kept(rig: Rig) -> None:
     """Its connection has its identity before its register has arrived."""
-    rig = Rig()
     raw = RawWorker(rig)
     rig.engine.view.workers.apply(WorkerLeft(TENANT, rig.at, "w1"))
     assert not forget(rig)
     assert raw is not None
 
 
-def test_one_whose_attempt_may_still_run_is_kept() -> None:
-    rig = Rig()
+def test_one_whose_attempt_may_still_run_is_kept(rig: Rig) -> None:
     worker = rig.worker("w1")
     rig.submit(make_plan(1))
     rig.wait(0.1)
@@ -125,8 +118,7 @@ def test_one_whose_attempt_may_still_run_is_kept() -> None:
     assert len(rig.engine.view.leases) == 1
 
 
-def test_that_a_worker_is_there_can_be_written_down() -> None:
-    rig = Rig()
+def test_that_a_worker_is_there_can_be_written_down(rig: Rig) -> None:
     rig.worker("w1")
     rig.fleet.clear()
     rig.execute(ForgetWorker(tenant=TENANT, worker_id="w1", is_stale=False))

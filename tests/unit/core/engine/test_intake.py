@@ -27,8 +27,7 @@ def refusal(rig: Rig) -> errors.AstraflowError:
 
 
 class TestSubmit:
-    def test_a_run_is_stored_with_its_plan_and_then_answered(self) -> None:
-        rig = Rig()
+    def test_a_run_is_stored_with_its_plan_and_then_answered(self, rig: Rig) -> None:
         plan = make_plan(1)
         inputs = msgspec.Raw(b'{"x":1}')
         rig.submit(plan, inputs=inputs, idempotency_key="k", fingerprint="f")
@@ -37,37 +36,32 @@ class TestSubmit:
         assert rig.plans == {"run1": plan}
         assert rig.replies == [ReplyToCaller("run1", "run1")]
 
-    def test_a_repeated_submission_is_answered_with_the_run_that_it_made(self) -> None:
-        rig = Rig()
+    def test_a_repeated_submission_is_answered_with_the_run_that_it_made(self, rig: Rig) -> None:
         rig.submit(make_plan(1), idempotency_key="k", fingerprint="f")
         rig.submit(make_plan(1), "run2", idempotency_key="k", fingerprint="f")
         assert rig.replies[-1] == ReplyToCaller("run2", "run1")
         assert [run.run_id for run in rig.engine.view.runs] == ["run1"]
         assert rig.counted("submission deduplicated") == 1
 
-    def test_a_repeated_submission_is_answered_after_the_run_has_ended(self) -> None:
-        rig = Rig()
+    def test_a_repeated_submission_is_answered_after_the_run_has_ended(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(make_plan(1), idempotency_key="k", fingerprint="f")
         worker.finish()
         rig.submit(make_plan(1), "run2", idempotency_key="k", fingerprint="f")
         assert rig.replies[-1] == ReplyToCaller("run2", "run1")
 
-    def test_the_key_of_a_run_before_the_restart_is_still_good(self) -> None:
-        rig = Rig()
+    def test_the_key_of_a_run_before_the_restart_is_still_good(self, rig: Rig) -> None:
         rig.engine.remember_submission("acme", "k", "f", "run0")
         rig.submit(make_plan(1), idempotency_key="k", fingerprint="f")
         assert rig.replies == [ReplyToCaller("run1", "run0")]
 
-    def test_a_key_with_another_body_is_a_conflict(self) -> None:
-        rig = Rig()
+    def test_a_key_with_another_body_is_a_conflict(self, rig: Rig) -> None:
         rig.submit(make_plan(1), idempotency_key="k", fingerprint="f")
         rig.submit(make_plan(1), "run2", idempotency_key="k", fingerprint="g")
         assert refusal(rig).code is errors.RUN_IDEMPOTENCY_CONFLICT
         assert [run.run_id for run in rig.engine.view.runs] == ["run1"]
 
-    def test_the_same_key_of_another_tenant_is_another_key(self) -> None:
-        rig = Rig()
+    def test_the_same_key_of_another_tenant_is_another_key(self, rig: Rig) -> None:
         rig.submit(make_plan(1), idempotency_key="k", fingerprint="f")
         rig.submit(make_plan(1), "run2", "other", idempotency_key="k", fingerprint="g")
         assert rig.replies[-1] == ReplyToCaller("run2", "run2")
@@ -81,14 +75,12 @@ class TestSubmit:
         rig.submit(make_plan(2), "run2", idempotency_key="k")  # the key was not used up
         assert rig.replies[-1] == ReplyToCaller("run2", "run2")
 
-    def test_a_plan_that_cannot_be_carried_out_is_refused(self) -> None:
-        rig = Rig()
+    def test_a_plan_that_cannot_be_carried_out_is_refused(self, rig: Rig) -> None:
         rig.submit(make_plan(1, features=frozenset({Feature.MAP})))
         assert refusal(rig).code is errors.WORKFLOW_UNSUPPORTED
         assert rig.facts() == []
 
-    def test_a_rerun_takes_over_what_it_keeps(self) -> None:
-        rig = Rig()
+    def test_a_rerun_takes_over_what_it_keeps(self, rig: Rig) -> None:
         worker = rig.worker()
         kept = {0: (msgspec.Raw(b'{"v":1}'), ())}
         rig.submit(make_plan(2, [(0, 1)]), "run2", rerun_of="run1", kept=kept)
@@ -97,8 +89,7 @@ class TestSubmit:
 
 
 class TestCancel:
-    def test_a_cancelled_run_starts_nothing_more_and_stops_what_runs(self) -> None:
-        rig = Rig()
+    def test_a_cancelled_run_starts_nothing_more_and_stops_what_runs(self, rig: Rig) -> None:
         worker = rig.worker(slots=1)
         rig.submit(make_plan(2))
         rig.new_facts()
@@ -113,8 +104,7 @@ class TestCancel:
         assert rig.new_facts()[-2:] == [TaskCancelled(0, 0, 1), RunFinished(0, "cancelled")]
         assert worker.tasks() == [("run1.0", 1)]
 
-    def test_the_caller_may_choose_the_grace(self) -> None:
-        rig = Rig()
+    def test_the_caller_may_choose_the_grace(self, rig: Rig) -> None:
         rig.worker()
         rig.submit(make_plan(1))
         rig.cancel(grace_ms=0)
@@ -126,14 +116,12 @@ class TestCancel:
             0,
         )
 
-    def test_a_run_without_started_tasks_ends_at_once(self) -> None:
-        rig = Rig()
+    def test_a_run_without_started_tasks_ends_at_once(self, rig: Rig) -> None:
         rig.submit(make_plan(2))
         rig.cancel()
         assert rig.new_facts()[-1] == RunFinished(0, "cancelled")
 
-    def test_a_second_cancel_is_answered_and_changes_nothing(self) -> None:
-        rig = Rig()
+    def test_a_second_cancel_is_answered_and_changes_nothing(self, rig: Rig) -> None:
         rig.worker()
         rig.submit(make_plan(1))
         rig.cancel()
@@ -142,8 +130,7 @@ class TestCancel:
         assert not any(isinstance(fact, CancelRequested) for fact in rig.new_facts())
         assert rig.replies[-1] == ReplyToCaller("cancel run1", "run1")
 
-    def test_an_unknown_run_and_that_of_another_tenant_look_the_same(self) -> None:
-        rig = Rig()
+    def test_an_unknown_run_and_that_of_another_tenant_look_the_same(self, rig: Rig) -> None:
         rig.submit(make_plan(1))
         rig.cancel("run9")
         unknown = refusal(rig)

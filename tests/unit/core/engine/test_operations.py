@@ -47,8 +47,7 @@ def status(rig: Rig) -> str:
 
 
 class TestDrain:
-    def test_a_drained_worker_is_told_and_gets_nothing_new(self) -> None:
-        rig = Rig()
+    def test_a_drained_worker_is_told_and_gets_nothing_new(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(chain(2))
         drain(rig, reason="upgrade", deadline_s=60.0)
@@ -58,8 +57,7 @@ class TestDrain:
         rig.wait(3.0)
         assert len(worker.started) == 1
 
-    def test_a_worker_that_comes_back_is_told_again(self) -> None:
-        rig = Rig()
+    def test_a_worker_that_comes_back_is_told_again(self, rig: Rig) -> None:
         worker = rig.worker()
         drain(rig)
         worker.crash()
@@ -67,16 +65,14 @@ class TestDrain:
         rig.wait(3.0)
         assert len(drains_told(rig)) == 2
 
-    def test_a_stored_wish_is_told_when_the_worker_first_comes(self) -> None:
-        rig = Rig()
+    def test_a_stored_wish_is_told_when_the_worker_first_comes(self, rig: Rig) -> None:
         rig.engine.restore_worker(TENANT, "w1", DrainIntent("kept"))
         worker = rig.worker()
         rig.submit(chain(1))
         assert drains_told(rig) == [control.ControlDrain("kept", None)]
         assert worker.started == []
 
-    def test_undraining_lets_the_next_boot_work(self) -> None:
-        rig = Rig()
+    def test_undraining_lets_the_next_boot_work(self, rig: Rig) -> None:
         worker = rig.worker()
         drain(rig)
         worker.crash()
@@ -86,8 +82,7 @@ class TestDrain:
         rig.wait(3.0)
         assert len(worker.started) == 1
 
-    def test_a_worker_that_has_drained_is_offline_at_once(self) -> None:
-        rig = Rig()
+    def test_a_worker_that_has_drained_is_offline_at_once(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(chain(2))
         drain(rig)
@@ -97,8 +92,7 @@ class TestDrain:
         assert worker.agent is None
         assert status(rig) == "offline"
 
-    def test_undraining_a_worker_that_has_ended_leaves_it_offline(self) -> None:
-        rig = Rig()
+    def test_undraining_a_worker_that_has_ended_leaves_it_offline(self, rig: Rig) -> None:
         worker = rig.worker()
         drain(rig)
         assert worker.agent is None
@@ -111,8 +105,7 @@ class TestDrain:
         rig.wait(3.0)
         assert len(worker.started) == 1
 
-    def test_a_draining_worker_that_holds_something_keeps_its_session(self) -> None:
-        rig = Rig()
+    def test_a_draining_worker_that_holds_something_keeps_its_session(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(chain(1))
         drain(rig)
@@ -123,15 +116,13 @@ class TestDrain:
         assert rig.active() == []
         assert isinstance(rig.facts()[-1], RunFinished)
 
-    def test_undraining_what_is_not_drained_changes_nothing(self) -> None:
-        rig = Rig()
+    def test_undraining_what_is_not_drained_changes_nothing(self, rig: Rig) -> None:
         rig.worker()
         rig.fleet.clear()
         rig.execute(UNDRAIN)
         assert [type(one).__name__ for one in rig.fleet] == ["Audited"]
 
-    def test_a_drain_whose_session_has_just_ended_is_owed(self) -> None:
-        rig = Rig()
+    def test_a_drain_whose_session_has_just_ended_is_owed(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.commits = False
         rig.engine.execute(DRAIN, rig.now, rig.at)
@@ -157,8 +148,7 @@ class TestDrain:
 
 
 class TestRebind:
-    def test_rebinding_a_run_forgets_where_it_went(self) -> None:
-        rig = Rig()
+    def test_rebinding_a_run_forgets_where_it_went(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(chain(2))
         assert rig.engine.view.placing.bindings == {"run1": {"pkg": "w1"}}
@@ -166,8 +156,7 @@ class TestRebind:
         assert rig.engine.view.placing.bindings == {}
         assert worker.held() == [("run1.0", 1)]
 
-    def test_with_a_restart_what_runs_is_stopped_and_begins_anew(self) -> None:
-        rig = Rig()
+    def test_with_a_restart_what_runs_is_stopped_and_begins_anew(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(make_plan(3, [(0, 1), (0, 2)]))
         worker.finish()
@@ -181,8 +170,7 @@ class TestRebind:
         rig.wait(6.0)
         assert {attempt for _, attempt in worker.held()} == {2}
 
-    def test_rebinding_a_run_lets_its_affinity_go(self) -> None:
-        rig = Rig()
+    def test_rebinding_a_run_lets_its_affinity_go(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(affine("k"))
         worker.finish()
@@ -191,8 +179,7 @@ class TestRebind:
         rig.engine.execute(RebindRun(tenant=TENANT, run_id="run2"), rig.now, rig.at)
         assert rig.engine.view.affinity.keys_of(TENANT, "w1") == []
 
-    def test_rebinding_a_worker_forgets_all_that_is_tied_to_it(self) -> None:
-        rig = Rig()
+    def test_rebinding_a_worker_forgets_all_that_is_tied_to_it(self, rig: Rig) -> None:
         rig.worker()
         rig.submit(affine("k"))
         rig.submit(chain(1), "other", tenant="globex")
@@ -201,7 +188,6 @@ class TestRebind:
         assert rig.engine.view.placing.bindings == {"other": {"pkg": "w1"}}
         assert rig.engine.view.affinity.keys_of(TENANT, "w1") == []
 
-    def test_an_ended_run_is_not_found(self) -> None:
-        rig = Rig()
+    def test_an_ended_run_is_not_found(self, rig: Rig) -> None:
         with pytest.raises(errors.NotFound):
             rig.engine.execute(RebindRun(tenant=TENANT, run_id="run9"), rig.now, rig.at)

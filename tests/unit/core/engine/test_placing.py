@@ -37,14 +37,12 @@ def waits(rig: Rig) -> list[WaitReason]:
 
 
 class TestLease:
-    def test_a_placed_task_is_leased_to_the_incarnation_of_its_worker(self) -> None:
-        rig = Rig()
+    def test_a_placed_task_is_leased_to_the_incarnation_of_its_worker(self, rig: Rig) -> None:
         rig.worker()
         rig.submit(make_plan(1))
         assert rig.new_facts()[1:] == [RunStarted(0), TaskLeased(0, 0, 1, "w1", 1, 30_000)]
 
-    def test_the_dispatch_carries_all_that_the_worker_needs(self) -> None:
-        rig = Rig()
+    def test_the_dispatch_carries_all_that_the_worker_needs(self, rig: Rig) -> None:
         worker = rig.worker()
         node = {
             "timeout_s": 7.5,
@@ -76,16 +74,14 @@ class TestLease:
         kinds = [type(one.fact) for one in rig.pending.facts]
         assert kinds == [TaskSucceeded, TaskLeased]
 
-    def test_a_run_stays_with_the_worker_it_used_for_the_package(self) -> None:
-        rig = Rig()
+    def test_a_run_stays_with_the_worker_it_used_for_the_package(self, rig: Rig) -> None:
         first, second = rig.worker("w1"), rig.worker("w2")
         rig.submit(make_plan(3, [(0, 1), (1, 2)]))
         for worker in (first, first, first):
             worker.finish()
         assert (len(first.started), len(second.started)) == (3, 0)
 
-    def test_tasks_are_placed_by_priority_when_slots_are_few(self) -> None:
-        rig = Rig()
+    def test_tasks_are_placed_by_priority_when_slots_are_few(self, rig: Rig) -> None:
         worker = rig.worker(slots=1)
         rig.submit(make_plan(4, nodes={2: {"priority": 5}, 3: {"priority": 9}}))
         for _ in range(3):
@@ -94,8 +90,7 @@ class TestLease:
 
 
 class TestFairShare:
-    def test_a_small_run_is_done_long_before_the_large_one_that_came_first(self) -> None:
-        rig = Rig()
+    def test_a_small_run_is_done_long_before_the_large_one_that_came_first(self, rig: Rig) -> None:
         worker = rig.worker(slots=2)
         rig.submit(make_plan(1000), "big")
         rig.submit(make_plan(3), "small")
@@ -135,8 +130,7 @@ class TestBudget:
         assert not rig.engine.view.placing.has_more
         assert len(rig.engine.view.queue.sleeping_demands()) == 100
 
-    def test_a_scheduler_that_may_not_speak_asks_for_no_turn(self) -> None:
-        rig = Rig()
+    def test_a_scheduler_that_may_not_speak_asks_for_no_turn(self, rig: Rig) -> None:
         rig.engine.view.placing.has_more = True
         rig.engine.ownership.ttl_s = 1.0
         rig.now += 100.0
@@ -145,8 +139,7 @@ class TestBudget:
 
 
 class TestWhatIsLookedAt:
-    def test_labels_that_nobody_has_are_not_looked_at_when_a_slot_is_free(self) -> None:
-        rig = Rig()
+    def test_labels_that_nobody_has_are_not_looked_at_when_a_slot_is_free(self, rig: Rig) -> None:
         worker = rig.worker("w1", slots=1)
         nodes = {1: {"worker_labels": (("zone", "eu"),)}}
         rig.submit(make_plan(2, nodes=nodes))
@@ -170,8 +163,7 @@ class TestWhatIsLookedAt:
 
 
 class TestKeys:
-    def test_a_key_is_held_by_one_attempt_across_all_workers(self) -> None:
-        rig = Rig()
+    def test_a_key_is_held_by_one_attempt_across_all_workers(self, rig: Rig) -> None:
         workers = [rig.worker("w1", slots=1), rig.worker("w2", slots=1)]
         node = {"concurrency_key": "printer"}
         rig.submit(make_plan(1, nodes={0: node}), "run1")
@@ -183,8 +175,7 @@ class TestKeys:
         started = [task for worker in workers for task in worker.tasks()]
         assert sorted(started) == [("run1.0", 1), ("run2.0", 1)]
 
-    def test_a_key_is_free_again_when_its_attempt_was_refused(self) -> None:
-        rig = Rig()
+    def test_a_key_is_free_again_when_its_attempt_was_refused(self, rig: Rig) -> None:
         raw = RawWorker(rig)
         node = {"concurrency_key": "printer"}
         rig.submit(make_plan(2, nodes={0: node, 1: node}))
@@ -193,8 +184,7 @@ class TestKeys:
 
 
 class TestAffinity:
-    def test_sticky_work_follows_its_key_and_waits_for_its_worker(self) -> None:
-        rig = Rig()
+    def test_sticky_work_follows_its_key_and_waits_for_its_worker(self, rig: Rig) -> None:
         first, second = rig.worker("w1", slots=1), rig.worker("w2", slots=1)
         rig.submit(make_plan(1, nodes={0: STICKY}), "run1")
         rig.submit(make_plan(1, nodes={0: STICKY}), "run2")
@@ -219,8 +209,7 @@ class TestAffinity:
         assert rig.counted("affinity expired") == 1
         assert second.tasks() == [("run2.0", 1)]
 
-    def test_a_worker_that_dies_with_sticky_work_delays_it_by_the_grace(self) -> None:
-        rig = Rig()
+    def test_a_worker_that_dies_with_sticky_work_delays_it_by_the_grace(self, rig: Rig) -> None:
         first, second = rig.worker("w1", slots=1), rig.worker("w2", slots=1)
         rig.submit(make_plan(1, nodes={0: STICKY}), "run1")
         first.crash()
@@ -232,8 +221,7 @@ class TestAffinity:
         assert sorted(second.tasks()) == [("run1.0", 2), ("run2.0", 1)]
         assert len(rig.engine.view.affinity) == 1
 
-    def test_sticky_work_that_says_so_fails_with_its_worker(self) -> None:
-        rig = Rig()
+    def test_sticky_work_that_says_so_fails_with_its_worker(self, rig: Rig) -> None:
         first, second = rig.worker("w1", slots=1), rig.worker("w2", slots=1)
         node = {**STICKY, "on_resource_lost": "fail"}
         rig.submit(make_plan(1, nodes={0: node}), "run1")
@@ -249,9 +237,8 @@ class TestAffinity:
 
     @pytest.mark.parametrize("policy", ["fail", "rebuild", None])
     def test_a_worker_that_starts_anew_has_its_keys_without_what_was_behind_them(
-        self, policy: str | None
+        self, policy: str | None, rig: Rig
     ) -> None:
-        rig = Rig()
         worker = rig.worker("w1", slots=1)
         node = {**STICKY, "on_resource_lost": policy}
         rig.submit(make_plan(1, nodes={0: node}), "run1")
@@ -266,8 +253,7 @@ class TestAffinity:
             worker.finish()
             assert sorted(worker.tasks()[1:]) == [("run1.0", 2), ("run2.0", 1)]
 
-    def test_a_link_that_breaks_for_a_moment_loses_no_key(self) -> None:
-        rig = Rig()
+    def test_a_link_that_breaks_for_a_moment_loses_no_key(self, rig: Rig) -> None:
         worker = rig.worker("w1", slots=1)
         node = {**STICKY, "on_resource_lost": "fail"}
         rig.submit(make_plan(1, nodes={0: node}), "run1")
@@ -303,15 +289,13 @@ class TestAffinity:
 
 
 class TestPins:
-    def test_a_task_goes_to_the_worker_that_holds_its_resource(self) -> None:
-        rig = Rig()
+    def test_a_task_goes_to_the_worker_that_holds_its_resource(self, rig: Rig) -> None:
         rig.worker("w1")
         second = rig.worker("w2")
         rig.submit(make_plan(1, nodes={0: pinned("w2")}))
         assert second.tasks() == [("run1.0", 1)]
 
-    def test_a_reference_that_came_with_a_result_pins_what_is_downstream(self) -> None:
-        rig = Rig()
+    def test_a_reference_that_came_with_a_result_pins_what_is_downstream(self, rig: Rig) -> None:
         first, second = rig.worker("w1", slots=1), rig.worker("w2", slots=1)
         rig.submit(make_plan(2, [(0, 1)], reads=True))
         first.finish(value={"resourceRef": {"resourceId": "r1", "workerId": "w2"}})
@@ -319,8 +303,7 @@ class TestPins:
         [ref] = second.started[0].resource_refs
         assert ref == business.RequiredResource("r1", "w2", "resource")
 
-    def test_resources_of_two_workers_that_came_with_results_fail_the_task(self) -> None:
-        rig = Rig()
+    def test_resources_of_two_workers_that_came_with_results_fail_the_task(self, rig: Rig) -> None:
         first = rig.worker("w1")
         rig.submit(make_plan(2, [(0, 1)], reads=True))
         first.finish(value=[_ref("w1"), _ref("w2")])
@@ -430,9 +413,8 @@ class TestWaiting:
         ids=["package", "runtime"],
     )
     def test_a_task_without_a_place_says_why_and_says_it_once(
-        self, node: dict[str, Any], reason: WaitReason
+        self, node: dict[str, Any], reason: WaitReason, rig: Rig
     ) -> None:
-        rig = Rig()
         rig.worker()
         rig.submit(make_plan(1, nodes={0: node}))
         rig.wait(1.1)
@@ -446,8 +428,7 @@ class TestWaiting:
         rig.wait(1.1)
         assert waits(rig) == [WaitReason("resource", "worker gone is away")]
 
-    def test_a_new_reason_is_said(self) -> None:
-        rig = Rig()
+    def test_a_new_reason_is_said(self, rig: Rig) -> None:
         rig.submit(make_plan(1))
         rig.wait(1.1)
         assert waits(rig) == [WaitReason("worker", "no worker is online")]
@@ -455,8 +436,7 @@ class TestWaiting:
         rig.wait(1.1)
         assert waits(rig) == [WaitReason("package", "no worker online offers pkg 1.0")]
 
-    def test_waiting_for_a_slot_or_a_key_is_normal_and_is_not_said(self) -> None:
-        rig = Rig()
+    def test_waiting_for_a_slot_or_a_key_is_normal_and_is_not_said(self, rig: Rig) -> None:
         rig.worker(slots=1)
         node = {"concurrency_key": "printer"}
         rig.submit(make_plan(2), "run1")
@@ -476,9 +456,8 @@ class TestWaiting:
             said.append(len(waits(rig)))
         assert said == [1, 2, 1]
 
-    def test_a_task_that_could_be_placed_in_the_meantime_says_nothing(self) -> None:
+    def test_a_task_that_could_be_placed_in_the_meantime_says_nothing(self, rig: Rig) -> None:
         """Its class sleeps until somebody wakes it; asked why, it finds a place and waits for a slot."""
-        rig = Rig()
         raw = RawWorker(rig, slots=1)
         rig.submit(make_plan(2))
         entry = rig.engine.view.workers.find("acme", "w1")
@@ -492,23 +471,20 @@ class TestWaiting:
 
 
 class TestWaking:
-    def test_a_worker_with_the_package_wakes_what_waited_for_it(self) -> None:
-        rig = Rig()
+    def test_a_worker_with_the_package_wakes_what_waited_for_it(self, rig: Rig) -> None:
         rig.worker("w1", packages={"other": "1.0"})
         rig.submit(make_plan(1))
         rig.wait(3.0)
         assert rig.worker("w2").tasks() == [("run1.0", 1)]
 
-    def test_a_free_slot_wakes_what_waited_for_one(self) -> None:
-        rig = Rig()
+    def test_a_free_slot_wakes_what_waited_for_one(self, rig: Rig) -> None:
         worker = rig.worker(slots=1)
         rig.submit(make_plan(3))
         worker.finish()
         worker.fail()
         assert worker.tasks() == [("run1.0", 1), ("run1.1", 1), ("run1.2", 1)]
 
-    def test_tasks_of_a_cancelled_run_are_dropped_when_they_are_met(self) -> None:
-        rig = Rig()
+    def test_tasks_of_a_cancelled_run_are_dropped_when_they_are_met(self, rig: Rig) -> None:
         worker = rig.worker(slots=1)
         rig.submit(make_plan(3))
         rig.cancel()
@@ -530,8 +506,7 @@ class TestWaking:
         assert worker.tasks() == [("run0.0", 1), ("run1.0", 1), ("run2.0", 1)]
         assert len(rig.engine.view.queue) == 0
 
-    def test_sticky_work_whose_key_nobody_has_is_woken_by_any_worker(self) -> None:
-        rig = Rig()
+    def test_sticky_work_whose_key_nobody_has_is_woken_by_any_worker(self, rig: Rig) -> None:
         rig.submit(make_plan(1, nodes={0: STICKY}))
         rig.wait(2.0)
         assert rig.worker().tasks() == [("run1.0", 1)]

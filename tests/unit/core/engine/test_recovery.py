@@ -21,8 +21,7 @@ from tests.unit.core.engine.rig import RawWorker, Rig
 from tests.unit.plans import make_plan, retrying
 
 
-def test_a_ready_task_is_placed_after_the_restart() -> None:
-    rig = Rig()
+def test_a_ready_task_is_placed_after_the_restart(rig: Rig) -> None:
     rig.submit(make_plan(2, [(0, 1)]))
     rig.restart()
     worker = rig.worker()
@@ -32,7 +31,7 @@ def test_a_ready_task_is_placed_after_the_restart() -> None:
     assert rig.facts()[-1] == RunFinished(rig.at, "succeeded")
 
 
-def test_a_running_attempt_goes_on_and_its_report_counts() -> None:
+def test_a_running_attempt_goes_on_and_its_report_counts(rig: Rig) -> None:
     """
     worker                            scheduler
     runs run1.0 #1                    dies, starts again with an empty memory
@@ -40,7 +39,6 @@ def test_a_running_attempt_goes_on_and_its_report_counts() -> None:
     register (inflight #1)  ─────▶    rebound
     result                  ─────▶    succeeded, by attempt 1
     """
-    rig = Rig()
     worker = rig.worker()
     rig.submit(make_plan(2, [(0, 1)], reads=True))
     rig.wait(0.1)
@@ -54,8 +52,7 @@ def test_a_running_attempt_goes_on_and_its_report_counts() -> None:
     assert rig.facts()[-1] == RunFinished(rig.at, "succeeded")
 
 
-def test_a_leased_attempt_is_not_withdrawn_by_an_owner_that_did_not_send_it() -> None:
-    rig = Rig()
+def test_a_leased_attempt_is_not_withdrawn_by_an_owner_that_did_not_send_it(rig: Rig) -> None:
     RawWorker(rig)
     rig.submit(make_plan(1))
     rig.new_facts()
@@ -66,9 +63,8 @@ def test_a_leased_attempt_is_not_withdrawn_by_an_owner_that_did_not_send_it() ->
     assert rig.new_facts() == [AttemptStarted(0, 0, 1)]
 
 
-def test_a_restored_lease_counts_as_taken() -> None:
+def test_a_restored_lease_counts_as_taken(rig: Rig) -> None:
     """Nobody is waited for to acknowledge it: it is not shown as such, and its worker's loss does not give it away."""
-    rig = Rig()
     RawWorker(rig)
     rig.submit(make_plan(1))
     rig.restart()
@@ -80,8 +76,7 @@ def test_a_restored_lease_counts_as_taken() -> None:
     assert list(rig.engine.view.leases) == [lease]
 
 
-def test_every_stored_lease_runs_for_its_full_length_from_the_restart_on() -> None:
-    rig = Rig()
+def test_every_stored_lease_runs_for_its_full_length_from_the_restart_on(rig: Rig) -> None:
     worker = rig.worker()
     rig.submit(make_plan(1))
     rig.wait(25.0)
@@ -97,8 +92,7 @@ def test_every_stored_lease_runs_for_its_full_length_from_the_restart_on() -> No
     assert rig.now >= restarted_at + 30.0
 
 
-def test_a_lost_attempt_waits_for_its_delay_again() -> None:
-    rig = Rig()
+def test_a_lost_attempt_waits_for_its_delay_again(rig: Rig) -> None:
     worker = rig.worker()
     rig.submit(make_plan(1))
     rig.wait(0.1)
@@ -113,8 +107,7 @@ def test_a_lost_attempt_waits_for_its_delay_again() -> None:
     assert other.tasks() == [("run1.0", 2)]
 
 
-def test_a_failed_attempt_waits_for_its_back_off_again() -> None:
-    rig = Rig()
+def test_a_failed_attempt_waits_for_its_back_off_again(rig: Rig) -> None:
     worker = rig.worker()
     rig.submit(make_plan(1, nodes={0: retrying()}))
     worker.fail()
@@ -147,8 +140,7 @@ def test_a_stop_is_asked_for_again_and_is_overdue_at_its_time() -> None:
     assert finished == RunFinished(0, "cancelled")
 
 
-def test_timeouts_and_deadlines_count_from_the_restart_on() -> None:
-    rig = Rig()
+def test_timeouts_and_deadlines_count_from_the_restart_on(rig: Rig) -> None:
     RawWorker(rig)
     rig.submit(make_plan(1, nodes={0: {"timeout_s": 8.0}}), deadline_s=20.0)
     rig.restart()
@@ -165,8 +157,7 @@ def test_timeouts_and_deadlines_count_from_the_restart_on() -> None:
     assert kinds[0] is CancelRequested
 
 
-def test_keys_and_affinities_of_held_attempts_are_held_again() -> None:
-    rig = Rig()
+def test_keys_and_affinities_of_held_attempts_are_held_again(rig: Rig) -> None:
     rig.worker("w1")
     node = {"concurrency_key": "k", "affinity": AffinityHint("a", "sticky")}
     rig.submit(make_plan(2, nodes={0: node, 1: node}))
@@ -183,12 +174,11 @@ def test_keys_and_affinities_of_held_attempts_are_held_again() -> None:
     assert rig.workers["acme/w1"].tasks() == [("run1.0", 1), ("run1.1", 1)]
 
 
-def test_a_batch_that_was_not_committed_never_happened() -> None:
+def test_a_batch_that_was_not_committed_never_happened(rig: Rig) -> None:
     """
     result → decided, and the commit fails: nobody was told, the worker still holds its report
     restart from the store → the report comes again and is committed once
     """
-    rig = Rig()
     worker = rig.worker()
     rig.submit(make_plan(1))
     rig.wait(0.1)
@@ -204,8 +194,7 @@ def test_a_batch_that_was_not_committed_never_happened() -> None:
     assert worker.live.attempts.is_empty
 
 
-def test_numbers_of_events_go_on_after_the_restart() -> None:
-    rig = Rig()
+def test_numbers_of_events_go_on_after_the_restart(rig: Rig) -> None:
     worker = rig.worker()
     rig.submit(make_plan(1))
     rig.wait(0.1)
@@ -216,8 +205,7 @@ def test_numbers_of_events_go_on_after_the_restart() -> None:
     assert firsts == [1, 2, 3, 4, 5, 7]
 
 
-def test_only_active_runs_are_restored() -> None:
-    rig = Rig()
+def test_only_active_runs_are_restored(rig: Rig) -> None:
     worker = rig.worker()
     rig.submit(make_plan(1))
     worker.finish()

@@ -75,8 +75,7 @@ def opened(policy: str | None = None, **settings: Any) -> tuple[Rig, Worker, Wor
 
 
 class TestTold:
-    def test_what_a_worker_tells_of_a_resource_is_kept(self) -> None:
-        rig = Rig()
+    def test_what_a_worker_tells_of_a_resource_is_kept(self, rig: Rig) -> None:
         worker = rig.worker("w1")
         rig.submit(make_plan(1))
         event = ready(
@@ -96,14 +95,12 @@ class TestTold:
         assert [one.record for one in rig.recorded(ResourceRegistered)] == [kept]
         rig.engine.check()
 
-    def test_a_worker_of_another_make_may_tell_less(self) -> None:
-        rig = Rig()
+    def test_a_worker_of_another_make_may_tell_less(self, rig: Rig) -> None:
         worker = rig.worker("w1")
         tell(worker, business.ResourceEvent("r1", "ready"))
         assert (record(rig).type, record(rig).expires_at) == ("resource", None)
 
-    def test_touched_moves_its_end_and_evicting_its_state(self) -> None:
-        rig = Rig()
+    def test_touched_moves_its_end_and_evicting_its_state(self, rig: Rig) -> None:
         worker = rig.worker("w1")
         rig.submit(make_plan(1))
         tell(worker, ready())
@@ -112,8 +109,7 @@ class TestTold:
         tell(worker, business.ResourceEvent("r1", "evicting"))
         assert record(rig).state == "evicting"
 
-    def test_an_id_that_was_registered_again_is_another_resource(self) -> None:
-        rig = Rig()
+    def test_an_id_that_was_registered_again_is_another_resource(self, rig: Rig) -> None:
         worker = rig.worker("w1")
         rig.submit(make_plan(1))
         tell(worker, ready(created_at="2026-01-15T10:00:00Z"))
@@ -125,8 +121,7 @@ class TestTold:
         rig.engine.check()
 
     @pytest.mark.parametrize("state", ["evicted", "released"])
-    def test_what_is_gone_is_no_longer_found(self, state: Any) -> None:
-        rig = Rig()
+    def test_what_is_gone_is_no_longer_found(self, state: Any, rig: Rig) -> None:
         worker = rig.worker("w1")
         rig.submit(make_plan(1))
         tell(worker, ready())
@@ -136,8 +131,7 @@ class TestTold:
         tell(worker, business.ResourceEvent("r1", state))
         assert len(rig.engine.view.resources) == 0
 
-    def test_an_artifact_in_a_result_is_a_resource_that_outlives_its_run(self) -> None:
-        rig = Rig()
+    def test_an_artifact_in_a_result_is_a_resource_that_outlives_its_run(self, rig: Rig) -> None:
         worker = rig.worker("w1")
         rig.submit(make_plan(1))
         artifact = business.ResultArtifact("r1", "w1", "file", 12, "2026-01-15T11:00:00Z")
@@ -148,8 +142,7 @@ class TestTold:
         assert (kept.run_id, kept.node_id) == ("run1", "n0")
         assert len(rig.engine.view.resources) == 1
 
-    def test_a_new_boot_has_nothing_in_memory_whether_it_says_so_or_not(self) -> None:
-        rig = Rig()
+    def test_a_new_boot_has_nothing_in_memory_whether_it_says_so_or_not(self, rig: Rig) -> None:
         worker = rig.worker("w1")
         rig.submit(make_plan(1))
         tell(worker, ready("page", package=PAGE))
@@ -179,8 +172,7 @@ class TestTold:
             rig.wait(1.0)
             assert (view.resources.find(TENANT, "r1", "w1") is kept) == is_there
 
-    def test_the_boot_of_a_stored_worker_is_known_before_it_registers(self) -> None:
-        rig = Rig()
+    def test_the_boot_of_a_stored_worker_is_known_before_it_registers(self, rig: Rig) -> None:
         rig.engine.restore_worker(TENANT, "w9", None, 4)
         found = rig.engine.view.workers.find(TENANT, "w9")
         assert found is not None
@@ -237,8 +229,7 @@ class TestLost:
         worker.finish(status="FAILED", error=error)
         assert worker.tasks()[-1] == ("run1.0", 2)
 
-    def test_with_fail_it_is_the_end_of_the_task(self) -> None:
-        rig = Rig()
+    def test_with_fail_it_is_the_end_of_the_task(self, rig: Rig) -> None:
         worker = rig.worker("w1")
         rig.submit(make_plan(2, [(0, 1)], reads=True))
         worker.finish(value=ref("w1"))
@@ -265,8 +256,7 @@ class TestLost:
 
 
 class TestPlaced:
-    def test_a_reference_without_a_worker_goes_where_the_resource_is(self) -> None:
-        rig = Rig()
+    def test_a_reference_without_a_worker_goes_where_the_resource_is(self, rig: Rig) -> None:
         rig.worker("w1", slots=1)
         second = rig.worker("w2", slots=1)
         rig.submit(make_plan(1), "filler")
@@ -276,8 +266,7 @@ class TestPlaced:
         assert second.tasks()[-1] == ("run1.0", 1)
         assert second.started[-1].resource_refs == (business.RequiredResource("r1", "w2", "page"),)
 
-    def test_a_submission_whose_resources_are_on_two_workers_is_refused(self) -> None:
-        rig = Rig()
+    def test_a_submission_whose_resources_are_on_two_workers_is_refused(self, rig: Rig) -> None:
         rig.worker("w1")
         refs = (ResourceRefValue("a", "w1"), ResourceRefValue("b", "w2"))
         rig.submit(make_plan(1, nodes={0: {"resource_refs": refs}}))
@@ -297,8 +286,7 @@ class TestPlaced:
         assert isinstance(error, errors.Unavailable)
         assert error.code.http == 503
 
-    def test_references_to_one_worker_that_is_there_are_fine(self) -> None:
-        rig = Rig()
+    def test_references_to_one_worker_that_is_there_are_fine(self, rig: Rig) -> None:
         rig.worker("w1")
         check_refs(rig.engine.view, TENANT, [ResourceRefValue("a", "w1"), ResourceRefValue("b")])
 
@@ -313,21 +301,18 @@ class TestCleanup:
         cleanups = asked(worker, business.ResourceCleanup)
         assert cleanups == [business.ResourceCleanup("run1", None, "its run has ended")]
 
-    def test_a_run_that_left_nothing_is_nobodys_concern(self) -> None:
-        rig = Rig()
+    def test_a_run_that_left_nothing_is_nobodys_concern(self, rig: Rig) -> None:
         worker = rig.worker("w1")
         rig.submit(make_plan(1))
         worker.finish()
         assert asked(worker, business.ResourceCleanup) == []
 
-    def test_what_is_told_after_the_run_has_ended_is_cleaned_up_too(self) -> None:
-        rig = Rig()
+    def test_what_is_told_after_the_run_has_ended_is_cleaned_up_too(self, rig: Rig) -> None:
         worker = rig.worker("w1")
         tell(worker, ready(run_id="run-long-over"))
         assert asked(worker, business.ResourceCleanup)[0].scope == "run-long-over"
 
-    def test_a_worker_that_was_away_is_told_when_it_is_back(self) -> None:
-        rig = Rig()
+    def test_a_worker_that_was_away_is_told_when_it_is_back(self, rig: Rig) -> None:
         worker = rig.worker("w1")
         rig.submit(make_plan(1))
         tell(worker, ready())
@@ -350,8 +335,7 @@ class TestCleanup:
         asked_for = [one.resource_id for one in asked(worker, business.ResourceCleanup)]
         assert asked_for == [None, "r1"]
 
-    def test_what_only_a_refused_result_lists_is_closed(self) -> None:
-        rig = Rig()
+    def test_what_only_a_refused_result_lists_is_closed(self, rig: Rig) -> None:
         worker = rig.worker("w1")
         rig.submit(make_plan(1))
         tell(worker, ready())
@@ -370,8 +354,7 @@ class TestCleanup:
         close_unlisted(rig.engine.view, TENANT, "w1", [business.ResultArtifact("r1", "w1", "page")])
         assert record(rig).state == "ready"
 
-    def test_artifacts_and_sessions_stay(self) -> None:
-        rig = Rig()
+    def test_artifacts_and_sessions_stay(self, rig: Rig) -> None:
         worker = rig.worker("w1")
         tell(worker, ready("kept", scope="session:a", run_id=None))
         worker.crash()
@@ -381,8 +364,7 @@ class TestCleanup:
 
 
 class TestAsked:
-    def test_closing_tells_its_worker_and_again_when_it_was_away(self) -> None:
-        rig = Rig()
+    def test_closing_tells_its_worker_and_again_when_it_was_away(self, rig: Rig) -> None:
         worker = rig.worker("w1")
         tell(worker, ready(scope="session:a", run_id=None))
         worker.crash()
@@ -395,16 +377,14 @@ class TestAsked:
         rig.wait(1.0)
         assert [one.resource_id for one in asked(worker, business.ResourceCleanup)] == ["r1"]
 
-    def test_closing_one_of_a_worker_that_is_there_is_told_at_once(self) -> None:
-        rig = Rig()
+    def test_closing_one_of_a_worker_that_is_there_is_told_at_once(self, rig: Rig) -> None:
         worker = rig.worker("w1")
         tell(worker, ready(scope="session:a", run_id=None))
         rig.execute(CloseResource(**R1, by="ann"))
         rig.wait(0.1)
         assert asked(worker, business.ResourceCleanup)[0].reason == "closed by ann"
 
-    def test_prolonging_tells_its_worker(self) -> None:
-        rig = Rig()
+    def test_prolonging_tells_its_worker(self, rig: Rig) -> None:
         worker = rig.worker("w1")
         tell(worker, ready(scope="session:a", run_id=None))
         rig.execute(ExtendResource(**R1, expires_at=5_000))
@@ -414,8 +394,7 @@ class TestAsked:
         ]
         assert record(rig).expires_at == 5_000
 
-    def test_an_export_goes_to_its_worker_and_its_copy_is_noted(self) -> None:
-        rig = Rig()
+    def test_an_export_goes_to_its_worker_and_its_copy_is_noted(self, rig: Rig) -> None:
         worker = rig.worker("w1")
         tell(worker, ready(scope="session:a", run_id=None))
         rig.execute(ExportResource(**R1))
@@ -424,15 +403,13 @@ class TestAsked:
         rig.execute(copied("artifacts/r1"))
         assert record(rig).blob == "artifacts/r1"
 
-    def test_what_lives_in_memory_has_no_bytes_to_export(self) -> None:
-        rig = Rig()
+    def test_what_lives_in_memory_has_no_bytes_to_export(self, rig: Rig) -> None:
         worker = rig.worker("w1")
         tell(worker, ready(scope="session:a", run_id=None, package=PAGE))
         with pytest.raises(errors.Conflict):
             rig.execute(ExportResource(**R1))
 
-    def test_a_worker_that_is_away_can_neither_prolong_nor_export(self) -> None:
-        rig = Rig()
+    def test_a_worker_that_is_away_can_neither_prolong_nor_export(self, rig: Rig) -> None:
         rig.worker("w1")
         kept = ResourceRecord(
             tenant=TENANT, worker_id="w9", resource_id="r9", scope="session:a", created_at=0

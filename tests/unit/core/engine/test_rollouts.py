@@ -133,8 +133,7 @@ class TestWaves:
         rig.wait(1.5)
         assert [one.error for one in rig.recorded(RolloutFailed)] == ["was yanked: text 2.0"]
 
-    def test_a_stored_rollout_goes_on(self) -> None:
-        rig = Rig()
+    def test_a_stored_rollout_goes_on(self, rig: Rig) -> None:
         rig.engine.restore_version(PublishedVersion(TENANT, "text", "2.0", "ab" * 32))
         rig.engine.restore_version(ActiveVersionRecord(TENANT, "text", "1.0", None, 0))
         rig.engine.restore_rollout(rollout(waves=(100,), soak_seconds=0.0))
@@ -142,8 +141,7 @@ class TestWaves:
         rig.wait(3.0)
         assert active(rig) == "2.0"
 
-    def test_without_its_version_a_stored_rollout_fails(self) -> None:
-        rig = Rig()
+    def test_without_its_version_a_stored_rollout_fails(self, rig: Rig) -> None:
         rig.engine.restore_rollout(rollout())
         rig.wait(1.5)
         assert [one.error for one in rig.recorded(RolloutFailed)] == [
@@ -161,8 +159,7 @@ class TestWaves:
 
 
 class TestRefusals:
-    def test_what_is_not_published_or_yanked_is_refused(self) -> None:
-        rig = Rig()
+    def test_what_is_not_published_or_yanked_is_refused(self, rig: Rig) -> None:
         with pytest.raises(errors.NotFound):
             start(rig)
         rig.engine.publish(PublishedVersion(TENANT, "text", "2.0", "ab" * 32, is_yanked=True))

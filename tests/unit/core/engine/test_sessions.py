@@ -75,8 +75,7 @@ class TestOffers:
 
 
 class TestFirstRegister:
-    def test_what_is_in_the_inventory_is_rebound(self) -> None:
-        rig = Rig()
+    def test_what_is_in_the_inventory_is_rebound(self, rig: Rig) -> None:
         worker = running(rig)
         end_session(rig)
         rig.wait(3.0)
@@ -87,8 +86,7 @@ class TestFirstRegister:
         assert rig.new_facts()[-1] == RunFinished(0, "succeeded")
         assert worker.tasks() == [("run1.0", 1)]
 
-    def test_rebinding_is_the_start_of_an_attempt_whose_ack_was_lost(self) -> None:
-        rig = Rig()
+    def test_rebinding_is_the_start_of_an_attempt_whose_ack_was_lost(self, rig: Rig) -> None:
         raw = RawWorker(rig)
         rig.submit(make_plan(1))
         rig.new_facts()
@@ -97,8 +95,7 @@ class TestFirstRegister:
         RawWorker(rig, inflight=(AttemptRef("run1.0", 1),))
         assert rig.new_facts() == [AttemptStarted(0, 0, 1)]
 
-    def test_what_is_not_in_the_inventory_is_lost_at_once(self) -> None:
-        rig = Rig()
+    def test_what_is_not_in_the_inventory_is_lost_at_once(self, rig: Rig) -> None:
         RawWorker(rig)
         rig.submit(make_plan(1))
         rig.new_facts()
@@ -109,8 +106,7 @@ class TestFirstRegister:
         assert lost.cause == "its worker registered without it"
         assert isinstance(rig.task().state, Lost)
 
-    def test_a_held_result_is_rebound_and_its_report_counts(self) -> None:
-        rig = Rig()
+    def test_a_held_result_is_rebound_and_its_report_counts(self, rig: Rig) -> None:
         worker = running(rig)
         worker.is_heard = False
         worker.finish()
@@ -131,13 +127,12 @@ class TestFirstRegister:
         [lost] = [fact for fact in rig.new_facts() if isinstance(fact, AttemptLost)]
         assert lost.cause == "its worker registered without it"
 
-    def test_a_displaced_incarnation_keeps_its_leases_until_they_end(self) -> None:
+    def test_a_displaced_incarnation_keeps_its_leases_until_they_end(self, rig: Rig) -> None:
         """
         boot 1: runs run1.0 #1, its session is alive
         boot 2: takes the identity over and registers without it: two processes may be running
         lease end: only now is attempt 2 issued
         """
-        rig = Rig()
         worker = running(rig)
         granted_until = next(iter(rig.engine.view.leases)).until
         worker.conn = None  # the old process goes on, and so does its connection
@@ -151,9 +146,8 @@ class TestFirstRegister:
         assert isinstance(lost, AttemptLost)
         assert lost.cause == "its lease ended"
 
-    def test_a_boot_beside_a_live_one_loses_nothing_at_once(self) -> None:
+    def test_a_boot_beside_a_live_one_loses_nothing_at_once(self, rig: Rig) -> None:
         """The same, frame by frame: the first connection is open when the second boot registers without the attempt."""
-        rig = Rig()
         first = RawWorker(rig)
         rig.submit(make_plan(1))
         first.take()
@@ -167,9 +161,8 @@ class TestFirstRegister:
         assert isinstance(lost, AttemptLost)
         assert lost.cause == "its lease ended"
 
-    def test_what_a_restarted_worker_had_is_lost_as_soon_as_it_registers(self) -> None:
+    def test_what_a_restarted_worker_had_is_lost_as_soon_as_it_registers(self, rig: Rig) -> None:
         """P11: its connection is gone, and its next boot has killed what it left behind."""
-        rig = Rig()
         worker = running(rig)
         worker.crash()
         worker.boot()
@@ -178,16 +171,14 @@ class TestFirstRegister:
         assert isinstance(lost, AttemptLost)
         assert lost.cause == "its worker registered without it"
 
-    def test_what_is_no_longer_current_is_cancelled(self) -> None:
-        rig = Rig()
+    def test_what_is_no_longer_current_is_cancelled(self, rig: Rig) -> None:
         raw = RawWorker(rig, inflight=(AttemptRef("run9.0", 3), AttemptRef("nonsense", 1)))
         assert raw.of(business.ExecCancel) == [
             business.ExecCancel("run9", "run9.0", 3, "not current", 0),
             business.ExecCancel("nonsense", "nonsense", 1, "not current", 0),
         ]
 
-    def test_an_attempt_that_belongs_to_another_worker_is_cancelled(self) -> None:
-        rig = Rig()
+    def test_an_attempt_that_belongs_to_another_worker_is_cancelled(self, rig: Rig) -> None:
         running(rig)
         liar = RawWorker(rig, "w2", inflight=(AttemptRef("run1.0", 1),))
         assert liar.of(business.ExecCancel) == [
@@ -196,9 +187,8 @@ class TestFirstRegister:
         [lease] = rig.engine.view.leases
         assert lease.worker_id == "w1"
 
-    def test_a_stop_is_asked_for_again_in_the_new_session(self) -> None:
+    def test_a_stop_is_asked_for_again_in_the_new_session(self, rig: Rig) -> None:
         """PROTOCOL §5.7: "nothing S→W lives only in a window"."""
-        rig = Rig()
         worker = running(rig)
         worker.hears = False
         rig.cancel(grace_ms=20_000)
@@ -241,8 +231,7 @@ class TestFirstRegister:
 
 
 class TestLaterRegister:
-    def test_it_replaces_what_the_worker_offers_and_loses_nothing(self) -> None:
-        rig = Rig()
+    def test_it_replaces_what_the_worker_offers_and_loses_nothing(self, rig: Rig) -> None:
         raw = RawWorker(rig)
         rig.submit(make_plan(1))
         rig.submit(make_plan(1, nodes={0: {"package_name": "new"}}), "run2")
@@ -253,8 +242,7 @@ class TestLaterRegister:
         assert [one.task_id for one in raw.of(business.Dispatch)] == ["run1.0", "run2.0"]
         assert len(rig.engine.view.leases) == 2
 
-    def test_it_does_not_lift_a_drain(self) -> None:
-        rig = Rig()
+    def test_it_does_not_lift_a_drain(self, rig: Rig) -> None:
         raw = RawWorker(rig)
         raw.heartbeat(draining=True)
         raw.register()
@@ -265,8 +253,7 @@ class TestLaterRegister:
 
 
 class TestHeartbeats:
-    def test_a_heartbeat_renews_what_it_names_and_nothing_else(self) -> None:
-        rig = Rig()
+    def test_a_heartbeat_renews_what_it_names_and_nothing_else(self, rig: Rig) -> None:
         raw = RawWorker(rig)
         rig.submit(make_plan(2))
         raw.take()
@@ -277,8 +264,7 @@ class TestHeartbeats:
         assert until["run1.0"] == rig.now + 30.0
         assert until["run1.1"] == 130.0
 
-    def test_what_it_names_and_does_not_hold_is_answered_with_stop(self) -> None:
-        rig = Rig()
+    def test_what_it_names_and_does_not_hold_is_answered_with_stop(self, rig: Rig) -> None:
         raw = RawWorker(rig)
         rig.submit(make_plan(1))
         rig.wait(1.0)
@@ -303,10 +289,9 @@ class TestHeartbeats:
         ],
     )
     def test_a_worker_short_of_memory_or_disk_gets_nothing_new_until_it_has_room(
-        self, pressed: Metrics, between: Metrics, relieved: Metrics
+        self, pressed: Metrics, between: Metrics, relieved: Metrics, rig: Rig
     ) -> None:
         """The mark that lifts it is lower than the one that sets it: it does not flap in between."""
-        rig = Rig()
         raw = RawWorker(rig)
         raw.heartbeat(metrics=between)
         assert rig.counted("worker pressed") == 0
@@ -320,8 +305,7 @@ class TestHeartbeats:
         assert len(raw.of(business.Dispatch)) == 1
         assert rig.counted("worker relieved") == 1
 
-    def test_a_draining_worker_gets_nothing_until_it_stops_draining(self) -> None:
-        rig = Rig()
+    def test_a_draining_worker_gets_nothing_until_it_stops_draining(self, rig: Rig) -> None:
         raw = RawWorker(rig)
         raw.heartbeat(draining=True)
         rig.submit(make_plan(1))
@@ -329,8 +313,7 @@ class TestHeartbeats:
         raw.heartbeat(draining=False)
         assert len(raw.of(business.Dispatch)) == 1
 
-    def test_the_lease_of_a_dispatch_counts_from_the_newest_heartbeat(self) -> None:
-        rig = Rig()
+    def test_the_lease_of_a_dispatch_counts_from_the_newest_heartbeat(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.wait(20.0)
         rig.submit(make_plan(1))
@@ -351,9 +334,8 @@ class TestHeartbeats:
 
 
 class TestProofs:
-    def test_a_heartbeat_from_before_the_cancel_was_taken_proves_nothing(self) -> None:
+    def test_a_heartbeat_from_before_the_cancel_was_taken_proves_nothing(self, rig: Rig) -> None:
         """The worker made its list of attempts before it took the cancel, and the frames crossed."""
-        rig = Rig()
         raw = RawWorker(rig)
         rig.submit(make_plan(1))
         raw.take()
@@ -372,8 +354,7 @@ class TestProofs:
 
 
 class TestSilence:
-    def test_after_two_missed_heartbeats_nothing_new_is_sent(self) -> None:
-        rig = Rig()
+    def test_after_two_missed_heartbeats_nothing_new_is_sent(self, rig: Rig) -> None:
         worker = rig.worker()
         worker.is_heard = False
         rig.wait(9.9)
@@ -388,8 +369,7 @@ class TestSilence:
         assert worker.tasks() == [("run1.0", 1)]
         assert len([one for one in worker.sent if one.type == control.REGISTER]) == 1
 
-    def test_a_degraded_worker_is_online_again_at_its_next_heartbeat(self) -> None:
-        rig = Rig()
+    def test_a_degraded_worker_is_online_again_at_its_next_heartbeat(self, rig: Rig) -> None:
         raw = RawWorker(rig)
         rig.wait(10.1)
         entry = rig.engine.view.workers.find("acme", "w1")
@@ -398,8 +378,7 @@ class TestSilence:
         raw.heartbeat()
         assert (before, entry.status) == ("degraded", "online")
 
-    def test_after_three_the_session_ends_and_no_lease_does(self) -> None:
-        rig = Rig()
+    def test_after_three_the_session_ends_and_no_lease_does(self, rig: Rig) -> None:
         worker = running(rig)
         worker.crash()
         rig.wait(15.1)
@@ -409,8 +388,7 @@ class TestSilence:
         assert len(rig.engine.view.leases) == 1
         assert rig.new_facts() == []
 
-    def test_a_session_that_is_ended_otherwise_is_offline(self) -> None:
-        rig = Rig()
+    def test_a_session_that_is_ended_otherwise_is_offline(self, rig: Rig) -> None:
         worker = rig.worker()
         worker.is_online = False
         end_session(rig)
@@ -432,16 +410,14 @@ class TestSilence:
 
 
 class TestAcks:
-    def test_the_ack_of_a_dispatch_is_the_start_of_its_attempt(self) -> None:
-        rig = Rig()
+    def test_the_ack_of_a_dispatch_is_the_start_of_its_attempt(self, rig: Rig) -> None:
         raw = RawWorker(rig)
         rig.submit(make_plan(1))
         rig.new_facts()
         raw.take()
         assert rig.new_facts() == [AttemptStarted(0, 0, 1)]
 
-    def test_the_ack_of_a_frame_whose_attempt_is_over_changes_nothing(self) -> None:
-        rig = Rig()
+    def test_the_ack_of_a_frame_whose_attempt_is_over_changes_nothing(self, rig: Rig) -> None:
         raw = RawWorker(rig)
         rig.submit(make_plan(1))
         raw.result("run1.0")
@@ -450,8 +426,7 @@ class TestAcks:
         assert rig.new_facts() == []
 
 
-def test_the_worker_of_another_tenant_with_the_same_id_is_another_worker() -> None:
-    rig = Rig()
+def test_the_worker_of_another_tenant_with_the_same_id_is_another_worker(rig: Rig) -> None:
     one = rig.worker("w1", slots=1)
     two = rig.worker("w1", tenant="other", slots=1)
     rig.submit(make_plan(1))
@@ -463,8 +438,7 @@ def test_the_worker_of_another_tenant_with_the_same_id_is_another_worker() -> No
     assert any(isinstance(fact, TaskFailed) for fact in rig.facts("run2"))
 
 
-def test_a_session_opens_only_when_what_its_register_came_to_is_committed() -> None:
-    rig = Rig()
+def test_a_session_opens_only_when_what_its_register_came_to_is_committed(rig: Rig) -> None:
     RawWorker(rig)
     rig.submit(make_plan(1))
     end_session(rig)

@@ -46,8 +46,7 @@ def keep(rig: Rig, raw: RawWorker, seconds: float, *named: tuple[str, int]) -> N
 
 
 class TestLeases:
-    def test_an_attempt_is_lost_when_its_lease_ends_and_is_issued_elsewhere(self) -> None:
-        rig = Rig()
+    def test_an_attempt_is_lost_when_its_lease_ends_and_is_issued_elsewhere(self, rig: Rig) -> None:
         worker = rig.worker("w1")
         rig.submit(make_plan(1))
         rig.wait(0.1)
@@ -73,13 +72,12 @@ class TestLeases:
         rig.wait(0.2)
         assert rig.new_kinds() == [AttemptLost]
 
-    def test_after_its_own_stall_the_scheduler_listens_before_it_expires(self) -> None:
+    def test_after_its_own_stall_the_scheduler_listens_before_it_expires(self, rig: Rig) -> None:
         """
         scheduler: asleep from t=126 to t=134; the lease ended at t=130
         worker:    its heartbeat is waiting to be read
         t=134: tick → listens; the heartbeat is read → the lease goes on
         """
-        rig = Rig()
         raw = dispatched(rig)
         keep(rig, raw, 26.0)
         rig.turn(8.0)
@@ -104,8 +102,7 @@ class TestLeases:
 
 
 class TestWithdraw:
-    def test_a_dispatch_that_is_not_acknowledged_in_time_is_withdrawn(self) -> None:
-        rig = Rig()
+    def test_a_dispatch_that_is_not_acknowledged_in_time_is_withdrawn(self, rig: Rig) -> None:
         raw = dispatched(rig, taken=False)
         rig.wait(4.9)
         assert rig.new_facts() == []
@@ -115,27 +112,24 @@ class TestWithdraw:
             business.ExecCancel("run1", "run1.0", 1, "withdraw", 0)
         ]
 
-    def test_one_that_was_acknowledged_is_not(self) -> None:
-        rig = Rig()
+    def test_one_that_was_acknowledged_is_not(self, rig: Rig) -> None:
         raw = dispatched(rig)
         keep(rig, raw, 12.0, ("run1.0", 1))
         assert rig.new_facts() == []
         assert raw.of(business.ExecCancel) == []
 
-    def test_one_whose_attempt_is_over_is_not(self) -> None:
-        rig = Rig()
+    def test_one_whose_attempt_is_over_is_not(self, rig: Rig) -> None:
         raw = dispatched(rig, taken=False)
         raw.result("run1.0")
         rig.new_facts()
         rig.wait(6.0)
         assert rig.new_facts() == []
 
-    def test_one_whose_commit_took_too_long_is_withdrawn_before_it_is_sent(self) -> None:
+    def test_one_whose_commit_took_too_long_is_withdrawn_before_it_is_sent(self, rig: Rig) -> None:
         """
         leased, and the commit takes 6 s: at 5 s the attempt is withdrawn
         commit done → the dispatch leaves, the cancel right behind it
         """
-        rig = Rig()
         raw = RawWorker(rig)
         rig.commits = False
         rig.submit(make_plan(1))
@@ -251,8 +245,7 @@ class TestWithdraw:
 
 
 class TestCancel:
-    def test_a_worker_that_confirms_ends_the_run(self) -> None:
-        rig = Rig()
+    def test_a_worker_that_confirms_ends_the_run(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(make_plan(1))
         rig.cancel(grace_ms=2000)
@@ -260,8 +253,7 @@ class TestCancel:
         worker.finish(status="CANCELLED")
         assert rig.new_facts()[-2:] == [TaskCancelled(0, 0, 1), RunFinished(0, "cancelled")]
 
-    def test_a_stop_that_nobody_confirms_is_ended_without_the_workers_word(self) -> None:
-        rig = Rig()
+    def test_a_stop_that_nobody_confirms_is_ended_without_the_workers_word(self, rig: Rig) -> None:
         raw = dispatched(rig)
         rig.cancel(grace_ms=2000)
         keep(rig, raw, 16.9, ("run1.0", 1))
@@ -279,8 +271,7 @@ class TestCancel:
         assert finished == RunFinished(0, "cancelled")
         assert raw.heartbeat(("run1.0", 1)).stop == (AttemptRef("run1.0", 1),)
 
-    def test_a_stop_that_was_confirmed_in_time_is_not_overdue(self) -> None:
-        rig = Rig()
+    def test_a_stop_that_was_confirmed_in_time_is_not_overdue(self, rig: Rig) -> None:
         raw = dispatched(rig)
         rig.cancel(grace_ms=0)
         raw.result("run1.0", status="CANCELLED")
@@ -288,8 +279,7 @@ class TestCancel:
         keep(rig, raw, 20.0)
         assert rig.new_facts() == []
 
-    def test_a_lease_that_ends_during_a_cancel_cancels_without_confirmation(self) -> None:
-        rig = Rig()
+    def test_a_lease_that_ends_during_a_cancel_cancels_without_confirmation(self, rig: Rig) -> None:
         dispatched(rig)
         rig.cancel()
         rig.new_facts()
@@ -301,8 +291,7 @@ class TestCancel:
             RunFinished(0, "cancelled"),
         ]
 
-    def test_a_worker_without_a_session_is_told_when_it_is_back(self) -> None:
-        rig = Rig()
+    def test_a_worker_without_a_session_is_told_when_it_is_back(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(make_plan(1))
         rig.wait(0.1)
@@ -377,8 +366,7 @@ class TestTimeouts:
 
 
 class TestDeadline:
-    def test_a_run_that_does_not_end_by_its_deadline_fails(self) -> None:
-        rig = Rig()
+    def test_a_run_that_does_not_end_by_its_deadline_fails(self, rig: Rig) -> None:
         worker = rig.worker(slots=1)
         rig.submit(make_plan(2), deadline_s=10.0)
         rig.wait(9.9)
@@ -396,8 +384,7 @@ class TestDeadline:
         assert finished.error is not None
         assert finished.error.code == errors.TIMEOUT.code
 
-    def test_the_deadline_of_a_run_that_has_ended_does_nothing(self) -> None:
-        rig = Rig()
+    def test_the_deadline_of_a_run_that_has_ended_does_nothing(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(make_plan(1), deadline_s=10.0)
         worker.finish()
@@ -407,8 +394,7 @@ class TestDeadline:
 
 
 class TestLinks:
-    def test_a_worker_whose_connection_is_gone_gets_nothing_new(self) -> None:
-        rig = Rig()
+    def test_a_worker_whose_connection_is_gone_gets_nothing_new(self, rig: Rig) -> None:
         first, second = rig.worker("w1"), rig.worker("w2")
         first.crash()
         for number in range(4):
@@ -428,8 +414,7 @@ class TestLinks:
         assert sorted(second.tasks()) == [("run1.1", 2), ("run1.2", 2)]
         assert rig.task(0).is_held
 
-    def test_a_dispatch_whose_link_is_lost_before_its_commit_goes_to_others(self) -> None:
-        rig = Rig()
+    def test_a_dispatch_whose_link_is_lost_before_its_commit_goes_to_others(self, rig: Rig) -> None:
         first = rig.worker("w1")
         rig.commits = False
         rig.submit(make_plan(1))
@@ -440,8 +425,7 @@ class TestLinks:
         rig.wait(1.0)
         assert second.tasks() == [("run1.0", 2)]
 
-    def test_a_session_that_is_resumed_has_work_again(self) -> None:
-        rig = Rig()
+    def test_a_session_that_is_resumed_has_work_again(self, rig: Rig) -> None:
         worker = rig.worker("w1")
         worker.cut()
         entry = rig.engine.view.workers.find("acme", "w1")

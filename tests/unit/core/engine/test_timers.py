@@ -65,8 +65,7 @@ class TestOwners:
         assert len(timers) == 0
 
 
-def test_an_engine_keeps_no_timer_of_an_attempt_or_a_run_that_has_ended() -> None:
-    rig = Rig()
+def test_an_engine_keeps_no_timer_of_an_attempt_or_a_run_that_has_ended(rig: Rig) -> None:
     worker = rig.worker()
     for number in range(20):
         run_id = f"run{number}"

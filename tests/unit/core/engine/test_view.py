@@ -21,8 +21,7 @@ class TestTaskIds:
     def test_other_ids_name_nothing(self, task_id: str) -> None:
         assert split_task_id(task_id) is None
 
-    def test_a_task_is_found_by_its_own_tenant_only(self) -> None:
-        rig = Rig()
+    def test_a_task_is_found_by_its_own_tenant_only(self, rig: Rig) -> None:
         rig.submit(make_plan(2))
         view = rig.engine.view
         assert view.runs.find_task("acme", "run1.1") == (rig.run_of(), 1)
@@ -37,8 +36,7 @@ def test_what_tasks_sleep_on_is_named_by_tenant() -> None:
     assert package_key("acme", "w1") != worker_key("acme", "w1")
 
 
-def test_the_events_of_a_run_are_numbered_without_gaps_over_all_batches() -> None:
-    rig = Rig()
+def test_the_events_of_a_run_are_numbered_without_gaps_over_all_batches(rig: Rig) -> None:
     worker = rig.worker()
     rig.submit(make_plan(3, [(0, 1), (1, 2)], nodes={0: retrying()}))
     worker.fail()
@@ -70,9 +68,8 @@ def test_nothing_of_a_finished_run_stays_in_memory() -> None:
     assert rig.replies[-1].run_id == "run2"
 
 
-def test_a_frame_of_an_attempt_that_is_over_is_not_waited_for() -> None:
+def test_a_frame_of_an_attempt_that_is_over_is_not_waited_for(rig: Rig) -> None:
     """A dispatch and a cancel are on the way, unacknowledged, when the report comes."""
-    rig = Rig()
     worker = rig.worker()
     rig.submit(make_plan(1))
     rig.cancel()

@@ -22,22 +22,19 @@ def reason(rig: Rig, task: int = 0, run_id: str = "run1") -> Reason | None:
     return Reasons(rig.engine.view).of(rig.run_of(run_id), task)
 
 
-def test_a_task_that_does_not_wait_has_no_reason() -> None:
-    rig = Rig()
+def test_a_task_that_does_not_wait_has_no_reason(rig: Rig) -> None:
     rig.worker()
     rig.submit(make_plan(2, [(0, 1)]))
     assert [reason(rig, task) for task in (0, 1)] == [None, None]
 
 
-def test_a_task_that_no_table_knows_has_no_reason() -> None:
-    rig = Rig()
+def test_a_task_that_no_table_knows_has_no_reason(rig: Rig) -> None:
     rig.submit(make_plan(1))
     rig.engine.view.queue.forget("run1", 0)
     assert reason(rig) is None
 
 
-def test_a_task_without_a_slot_says_who_is_busy_and_stores_nothing() -> None:
-    rig = Rig()
+def test_a_task_without_a_slot_says_who_is_busy_and_stores_nothing(rig: Rig) -> None:
     rig.worker(slots=1)
     rig.submit(make_plan(3))
     rig.wait(3.0)
@@ -45,8 +42,7 @@ def test_a_task_without_a_slot_says_who_is_busy_and_stores_nothing() -> None:
     assert not any(isinstance(fact, TaskWaiting) for fact in rig.facts())
 
 
-def test_a_task_that_has_a_place_and_was_not_placed_yet_waits_for_its_turn() -> None:
-    rig = Rig()
+def test_a_task_that_has_a_place_and_was_not_placed_yet_waits_for_its_turn(rig: Rig) -> None:
     rig.worker(slots=1)
     rig.submit(make_plan(1))
     rig.submit(make_plan(1), "run2")
@@ -58,8 +54,7 @@ def test_a_task_that_has_a_place_and_was_not_placed_yet_waits_for_its_turn() -> 
 
 
 class TestKeys:
-    def test_a_taken_key_is_told_with_the_node_that_has_it(self) -> None:
-        rig = Rig()
+    def test_a_taken_key_is_told_with_the_node_that_has_it(self, rig: Rig) -> None:
         rig.worker(slots=4)
         nodes = {0: KEYED, 1: KEYED}
         rig.submit(make_plan(2, nodes=nodes))
@@ -69,21 +64,18 @@ class TestKeys:
         said = "node n0 of run run1 has the concurrency key printer"
         assert reason(rig, 0, "run2") == Reason("key", said, held_by=("run1", "n0"))
 
-    def test_a_holder_that_is_not_known_is_not_named(self) -> None:
-        rig = Rig()
+    def test_a_holder_that_is_not_known_is_not_named(self, rig: Rig) -> None:
         rig.submit(make_plan(1, nodes={0: KEYED}))
         rig.engine.view.keys.take("acme", "printer", "another.0")
         assert reason(rig) == Reason("key", "the concurrency key printer is in use")
 
-    def test_a_free_key_is_no_reason(self) -> None:
-        rig = Rig()
+    def test_a_free_key_is_no_reason(self, rig: Rig) -> None:
         rig.submit(make_plan(1, nodes={0: KEYED}))
         assert reason(rig) == Reason("worker", "no worker is online")
 
 
 class TestNextTry:
-    def test_a_retry_says_when(self) -> None:
-        rig = Rig()
+    def test_a_retry_says_when(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(make_plan(1, nodes={0: retrying(3)}))
         worker.fail()
@@ -91,8 +83,7 @@ class TestNextTry:
         rig.wait(1.1)
         assert reason(rig) is None
 
-    def test_a_refused_dispatch_says_when_it_is_tried_again(self) -> None:
-        rig = Rig()
+    def test_a_refused_dispatch_says_when_it_is_tried_again(self, rig: Rig) -> None:
         raw = RawWorker(rig)
         rig.submit(make_plan(1))
         raw.refuse("run1.0")
@@ -102,8 +93,7 @@ class TestNextTry:
         assert found.until is not None
         assert rig.now < found.until <= rig.now + 0.2
 
-    def test_a_refusal_that_does_not_count_is_told_without_a_number(self) -> None:
-        rig = Rig()
+    def test_a_refusal_that_does_not_count_is_told_without_a_number(self, rig: Rig) -> None:
         raw = RawWorker(rig)
         rig.submit(make_plan(1))
         raw.refuse("run1.0", code="E.CMD.CONCURRENCY_VIOLATION")
@@ -111,8 +101,7 @@ class TestNextTry:
         assert found is not None
         assert (found.kind, found.detail) == ("dispatch", "no worker took it")
 
-    def test_a_lost_attempt_says_when_the_next_one_is_made(self) -> None:
-        rig = Rig()
+    def test_a_lost_attempt_says_when_the_next_one_is_made(self, rig: Rig) -> None:
         worker = rig.worker()
         rig.submit(make_plan(1))
         worker.crash()
@@ -125,8 +114,7 @@ class TestNextTry:
         assert found.until is not None
         assert found.until > rig.now
 
-    def test_after_its_delay_a_task_waits_for_what_all_wait_for(self) -> None:
-        rig = Rig()
+    def test_after_its_delay_a_task_waits_for_what_all_wait_for(self, rig: Rig) -> None:
         worker = rig.worker(slots=1)
         rig.submit(make_plan(1, nodes={0: retrying(3)}))
         rig.submit(make_plan(1), "run2")
@@ -136,8 +124,7 @@ class TestNextTry:
 
 
 class TestAway:
-    def test_a_resource_of_a_lost_worker_says_until_when_it_is_waited_for(self) -> None:
-        rig = Rig()
+    def test_a_resource_of_a_lost_worker_says_until_when_it_is_waited_for(self, rig: Rig) -> None:
         worker = rig.worker("w1", slots=1)
         rig.worker("w2")
         rig.submit(make_plan(1), "run0")
@@ -152,8 +139,7 @@ class TestAway:
         assert found.until is not None
         assert heard + 30.0 <= found.until <= rig.now + 30.0
 
-    def test_a_sticky_key_of_a_lost_worker_says_until_when_it_binds(self) -> None:
-        rig = Rig()
+    def test_a_sticky_key_of_a_lost_worker_says_until_when_it_binds(self, rig: Rig) -> None:
         worker = rig.worker("w1", slots=1)
         rig.worker("w2")
         node = {"affinity": AffinityHint("model", "sticky")}
@@ -166,8 +152,7 @@ class TestAway:
         assert found.until is not None
         assert rig.now < found.until <= rig.now + 30.0
 
-    def test_a_worker_that_drains_is_no_matter_of_time(self) -> None:
-        rig = Rig()
+    def test_a_worker_that_drains_is_no_matter_of_time(self, rig: Rig) -> None:
         worker = rig.worker("w1", slots=1)
         node = {"affinity": AffinityHint("model", "sticky")}
         rig.submit(make_plan(2, nodes={0: node, 1: node}))
@@ -175,16 +160,14 @@ class TestAway:
         rig.wait(6.0)
         assert reason(rig, 1) == Reason("affinity", "worker w1 is draining")
 
-    def test_a_label_that_nobody_has_is_named(self) -> None:
-        rig = Rig()
+    def test_a_label_that_nobody_has_is_named(self, rig: Rig) -> None:
         rig.worker("w1")
         rig.submit(make_plan(1, nodes={0: {"worker_labels": (("zone", "eu"),)}}))
         assert reason(rig) == Reason("worker", "no worker with pkg 1.0 has the label zone=eu")
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_task_whose_calls_are_being_ended_says_so(count: int) -> None:
-    rig = Rig()
+def test_a_task_whose_calls_are_being_ended_says_so(count: int, rig: Rig) -> None:
     worker = rig.worker(slots=4)
     rig.submit(wrapped(1, n1=retrying(3)))
     for number in range(count):

@@ -140,6 +140,11 @@ class Door:
 # --- the opening ---
 
 
+@pytest.fixture
+def door() -> Door:
+    return Door()
+
+
 @pytest.mark.parametrize(
     ("frame_type", "payload"),
     [
@@ -168,8 +173,7 @@ def test_business_before_the_session_is_open_ends_it_without_effect() -> None:
         assert not door.of(Delivered)
 
 
-def test_a_handshake_that_is_not_finished_in_time_is_closed() -> None:
-    door = Door()
+def test_a_handshake_that_is_not_finished_in_time_is_closed(door: Door) -> None:
     door.open(1)
     door.greet(2)
     door.enter(3, worker="w-3")
@@ -182,15 +186,13 @@ def test_a_handshake_that_is_not_finished_in_time_is_closed() -> None:
     assert 1008 not in door.answers(3)
 
 
-def test_an_unknown_protocol_is_told_which_are_known() -> None:
-    door = Door()
+def test_an_unknown_protocol_is_told_which_are_known(door: Door) -> None:
     door.greet(1, protocol=3)
     assert door.denied(1, errors.SESSION_DENIED).reason == "protocols supported: 2"
 
 
 @pytest.mark.parametrize("token", ["bad", "foreign"])
-def test_a_bad_token_and_one_of_another_tenant_look_the_same(token: str) -> None:
-    door = Door()
+def test_a_bad_token_and_one_of_another_tenant_look_the_same(token: str, door: Door) -> None:
     door.doors.known["foreign"] = Principal("subject-9", "other", "worker")
     door.greet(1, token=token)
     assert door.denied(1, errors.AUTH_INVALID_TOKEN).reason == errors.AUTH_INVALID_TOKEN.says
@@ -199,16 +201,14 @@ def test_a_bad_token_and_one_of_another_tenant_look_the_same(token: str) -> None
     assert (audited.action, audited.code) == ("login", "E.AUTH.INVALID_TOKEN")
 
 
-def test_the_sender_must_be_the_worker_of_the_handshake() -> None:
-    door = Door()
+def test_the_sender_must_be_the_worker_of_the_handshake(door: Door) -> None:
     for conn, more in enumerate([{"worker": "w-2"}, {"role": "scheduler"}]):
         door.open(conn)
         door.feed(conn, control.HANDSHAKE, handshake(), **more)
         door.denied(conn, errors.SESSION_DENIED)
 
 
-def test_a_handshake_that_cannot_be_read_is_answered_and_closed() -> None:
-    door = Door()
+def test_a_handshake_that_cannot_be_read_is_answered_and_closed(door: Door) -> None:
     door.open(1)
     wrong = Unreadable(errors.PROTOCOL_BAD_PAYLOAD, "/payload/worker", "missing")
     door.feed(1, control.HANDSHAKE, wrong)
@@ -216,8 +216,7 @@ def test_a_handshake_that_cannot_be_read_is_answered_and_closed() -> None:
     door.denied(1, errors.SESSION_DENIED)
 
 
-def test_an_identity_belongs_to_the_first_subject() -> None:
-    door = Door()
+def test_an_identity_belongs_to_the_first_subject(door: Door) -> None:
     door.doors.known["other"] = Principal("subject-2", TENANT, "worker")
     door.greet(1)
     assert door.of(IdentityBound) == [IdentityBound("", TENANT, WORKER, "subject-1")]
@@ -226,15 +225,13 @@ def test_an_identity_belongs_to_the_first_subject() -> None:
     assert len(door.of(IdentityBound)) == 1
 
 
-def test_an_identity_can_be_bound_again_after_a_restart() -> None:
-    door = Door()
+def test_an_identity_can_be_bound_again_after_a_restart(door: Door) -> None:
     door.gateway.bind(TENANT, WORKER, "subject-2")
     door.greet(1)
     door.denied(1, errors.SESSION_DENIED)
 
 
-def test_a_repeated_handshake_or_register_is_answered_again() -> None:
-    door = Door()
+def test_a_repeated_handshake_or_register_is_answered_again(door: Door) -> None:
     greeting = door.greet(1)
     door.again(1, greeting)
     assert door.answers(1) == [control.ControlAck(greeting.id)] * 2
@@ -251,8 +248,7 @@ def test_a_repeated_handshake_or_register_is_answered_again() -> None:
     assert len(door.of(RegisterArrived)) == 1
 
 
-def test_a_register_that_cannot_be_read_is_refused_and_may_be_sent_better() -> None:
-    door = Door()
+def test_a_register_that_cannot_be_read_is_refused_and_may_be_sent_better(door: Door) -> None:
     door.greet(1)
     door.feed(1, control.REGISTER, Unreadable(errors.PROTOCOL_BAD_PAYLOAD, "/payload", "no"))
     assert isinstance(door.answers(1)[-1], control.ControlError)
@@ -260,8 +256,7 @@ def test_a_register_that_cannot_be_read_is_refused_and_may_be_sent_better() -> N
     assert len(door.of(RegisterArrived)) == 1
 
 
-def test_a_second_register_before_the_accept_ends_the_session() -> None:
-    door = Door()
+def test_a_second_register_before_the_accept_ends_the_session(door: Door) -> None:
     door.greet(1)
     sent = door.feed(1, control.REGISTER, register())
     door.again(1, sent)
@@ -282,8 +277,7 @@ def test_a_second_handshake_or_a_heartbeat_before_the_accept_is_denied(kind: str
     assert len(door.of(SessionEnded)) == 1
 
 
-def test_a_lower_incarnation_than_the_last_is_denied() -> None:
-    door = Door()
+def test_a_lower_incarnation_than_the_last_is_denied(door: Door) -> None:
     door.enter(1, incarnation=3)
     door.greet(2, incarnation=2)
     assert "new id" in door.denied(2, errors.SESSION_DENIED).reason
@@ -293,8 +287,7 @@ def test_a_lower_incarnation_than_the_last_is_denied() -> None:
     door.denied(4, errors.SESSION_DENIED)
 
 
-def test_an_ack_without_recv_window_is_taken_and_keeps_the_window() -> None:
-    door = Door()
+def test_an_ack_without_recv_window_is_taken_and_keeps_the_window(door: Door) -> None:
     session_id = door.enter(1)
     for _ in range(3):
         door.gateway.send(session_id, business.CANCEL, cancel(), None, door.now)
@@ -336,8 +329,7 @@ def test_lies_about_capacity_are_cut_down() -> None:
     assert arrived.register.capabilities.concurrency.max_parallel == 16
 
 
-def test_a_session_that_lost_its_connection_before_the_accept_never_was() -> None:
-    door = Door()
+def test_a_session_that_lost_its_connection_before_the_accept_never_was(door: Door) -> None:
     door.greet(1)
     door.feed(1, control.REGISTER, register())
     arrived = door.last(RegisterArrived)
@@ -350,8 +342,7 @@ def test_a_session_that_lost_its_connection_before_the_accept_never_was() -> Non
     assert not door.gateway.accept(arrived.session_id, door.now, door.wall)
 
 
-def test_a_register_can_be_denied() -> None:
-    door = Door()
+def test_a_register_can_be_denied(door: Door) -> None:
     door.greet(1)
     door.feed(1, control.REGISTER, register())
     arrived = door.last(RegisterArrived)
@@ -389,8 +380,7 @@ def test_a_gateway_that_may_not_speak_opens_nothing_and_answers_nothing() -> Non
 # --- taking over ---
 
 
-def test_a_second_connection_takes_over_and_the_first_is_told() -> None:
-    door = Door()
+def test_a_second_connection_takes_over_and_the_first_is_told(door: Door) -> None:
     old = door.enter(1)
     new = door.enter(2)
     door.denied(1, errors.SESSION_STALE_BINDING, 1000)
@@ -405,8 +395,7 @@ def test_a_second_connection_takes_over_and_the_first_is_told() -> None:
     assert not door.of(HeartbeatArrived)
 
 
-def test_another_incarnation_that_displaces_a_live_session_is_marked() -> None:
-    door = Door()
+def test_another_incarnation_that_displaces_a_live_session_is_marked(door: Door) -> None:
     door.enter(1)
     door.enter(2, incarnation=2)
     arrived = door.last(RegisterArrived)
@@ -414,8 +403,7 @@ def test_another_incarnation_that_displaces_a_live_session_is_marked() -> None:
     assert (arrived.incarnation, arrived.previous_incarnation, arrived.displaced) == (2, 1, True)
 
 
-def test_another_incarnation_after_the_old_session_ended_displaces_nothing() -> None:
-    door = Door()
+def test_another_incarnation_after_the_old_session_ended_displaces_nothing(door: Door) -> None:
     old = door.enter(1)
     door.gateway.end(old, errors.SESSION_UNKNOWN, door.now)
     door.enter(2, incarnation=2)
@@ -424,8 +412,7 @@ def test_another_incarnation_after_the_old_session_ended_displaces_nothing() -> 
     assert (arrived.previous_incarnation, arrived.displaced) == (1, False)
 
 
-def test_a_newcomer_before_the_accept_ends_the_session_that_was_opening() -> None:
-    door = Door()
+def test_a_newcomer_before_the_accept_ends_the_session_that_was_opening(door: Door) -> None:
     door.greet(1)
     door.feed(1, control.REGISTER, register())
     door.greet(2)
@@ -433,8 +420,7 @@ def test_a_newcomer_before_the_accept_ends_the_session_that_was_opening() -> Non
     assert len(door.of(SessionEnded)) == 1
 
 
-def test_a_handshake_that_leads_nowhere_leaves_the_old_session_resumable() -> None:
-    door = Door()
+def test_a_handshake_that_leads_nowhere_leaves_the_old_session_resumable(door: Door) -> None:
     old = door.enter(1)
     token = door.token(1)
     door.greet(2)
@@ -443,8 +429,7 @@ def test_a_handshake_that_leads_nowhere_leaves_the_old_session_resumable() -> No
     assert isinstance(door.answers(3)[0], control.SessionAccept)
 
 
-def test_flapping_is_refused_with_a_time_to_wait() -> None:
-    door = Door()
+def test_flapping_is_refused_with_a_time_to_wait(door: Door) -> None:
     for conn in range(limits.FLAP_MAX_TAKEOVERS + 1):
         door.enter(conn)
     door.greet(50)
@@ -459,8 +444,7 @@ def test_flapping_is_refused_with_a_time_to_wait() -> None:
 # --- resuming ---
 
 
-def test_a_resume_carries_on_with_what_each_side_has() -> None:
-    door = Door()
+def test_a_resume_carries_on_with_what_each_side_has(door: Door) -> None:
     session_id = door.enter(1)
     token = door.token(1)
     door.feed(1, business.RESULT, result(), seq=0, corr="task-1")
@@ -478,8 +462,7 @@ def test_a_resume_carries_on_with_what_each_side_has() -> None:
     assert cancel() not in door.answers(2)
 
 
-def test_a_resume_sends_again_what_was_not_acknowledged() -> None:
-    door = Door()
+def test_a_resume_sends_again_what_was_not_acknowledged(door: Door) -> None:
     session_id = door.enter(1)
     token = door.token(1)
     door.gateway.send(session_id, business.CANCEL, cancel(), "task-1", door.now)
@@ -491,8 +474,7 @@ def test_a_resume_sends_again_what_was_not_acknowledged() -> None:
     assert not door.of(SessionEnded)
 
 
-def test_a_repeated_resume_is_answered_again() -> None:
-    door = Door()
+def test_a_repeated_resume_is_answered_again(door: Door) -> None:
     session_id = door.enter(1)
     door.resume(2, session_id, door.token(1))
     door.feed(2, control.RESUME, control.Resume(session_id, door.token(2)))
@@ -507,8 +489,7 @@ def test_an_unknown_session_is_refused_as_unknown() -> None:
     other.denied(1, errors.SESSION_UNKNOWN)
 
 
-def test_a_session_that_is_not_open_yet_cannot_be_resumed() -> None:
-    door = Door()
+def test_a_session_that_is_not_open_yet_cannot_be_resumed(door: Door) -> None:
     door.greet(1)
     door.feed(1, control.REGISTER, register())
     session_id = door.last(RegisterArrived).session_id
@@ -541,15 +522,13 @@ def test_a_session_token_must_fit_the_session_and_the_sender(
     assert door.of(HeartbeatArrived), "the session it was after is untouched"
 
 
-def test_no_two_tokens_of_a_session_are_equal() -> None:
-    door = Door()
+def test_no_two_tokens_of_a_session_are_equal(door: Door) -> None:
     session_id = door.enter(1)
     door.resume(2, session_id, door.token(1))
     assert door.token(1) != door.token(2), "both were made in one second"
 
 
-def test_a_replaced_token_is_good_for_30_s_after_its_successor_was_used() -> None:
-    door = Door()
+def test_a_replaced_token_is_good_for_30_s_after_its_successor_was_used(door: Door) -> None:
     session_id = door.enter(1)
     first = door.token(1)
     door.resume(2, session_id, first)
@@ -571,8 +550,7 @@ def test_a_replaced_token_is_good_for_30_s_after_its_successor_was_used() -> Non
     assert door.token(8), "the one that was used stays good, and the session was not touched"
 
 
-def test_a_session_that_resumes_without_end_keeps_few_uses() -> None:
-    door = Door()
+def test_a_session_that_resumes_without_end_keeps_few_uses(door: Door) -> None:
     session_id = door.enter(1)
     first = door.token(1)
     for conn in range(2, 2 + limits.TOKEN_USES_KEPT + 2):
@@ -581,8 +559,7 @@ def test_a_session_that_resumes_without_end_keeps_few_uses() -> None:
     door.denied(1000, errors.AUTH_INVALID_TOKEN)
 
 
-def test_a_credential_that_was_revoked_cannot_resume() -> None:
-    door = Door()
+def test_a_credential_that_was_revoked_cannot_resume(door: Door) -> None:
     session_id = door.enter(1)
     token = door.token(1)
     door.gateway.closed(1, door.now)
@@ -614,8 +591,7 @@ def test_a_frame_of_somebody_else_ends_the_session(more: dict[str, str]) -> None
 # --- liveness ---
 
 
-def test_missed_heartbeats_warn_degrade_and_end_the_session() -> None:
-    door = Door()
+def test_missed_heartbeats_warn_degrade_and_end_the_session(door: Door) -> None:
     session_id = door.enter(1)
     door.tick(4.9)
     assert not door.of(Missed)
@@ -633,8 +609,7 @@ def test_missed_heartbeats_warn_degrade_and_end_the_session() -> None:
     assert door.gateway.deadline() is None or door.gateway.deadline() != door.now
 
 
-def test_a_heartbeat_starts_the_count_anew() -> None:
-    door = Door()
+def test_a_heartbeat_starts_the_count_anew(door: Door) -> None:
     session_id = door.enter(1)
     door.tick(7.0)
     door.feed(1, control.HEARTBEAT, control.Heartbeat())
@@ -644,8 +619,7 @@ def test_a_heartbeat_starts_the_count_anew() -> None:
     assert door.of(Missed)[-1] == Missed(session_id, TENANT, WORKER, 1)
 
 
-def test_a_session_outlives_its_connection_until_it_is_lost() -> None:
-    door = Door()
+def test_a_session_outlives_its_connection_until_it_is_lost(door: Door) -> None:
     session_id = door.enter(1)
     door.gateway.closed(1, door.now)
     door.tick(14.0)
@@ -657,9 +631,8 @@ def test_a_session_outlives_its_connection_until_it_is_lost() -> None:
     assert door.gateway.session_of(TENANT, WORKER) is None
 
 
-def test_a_heartbeat_says_what_the_worker_had_taken() -> None:
+def test_a_heartbeat_says_what_the_worker_had_taken(door: Door) -> None:
     """One that carries no ack was made after what the worker acked before it."""
-    door = Door()
     session_id = door.enter(1)
     door.gateway.send(session_id, business.CANCEL, cancel(), None, door.now)
     door.feed(1, control.HEARTBEAT, control.Heartbeat())
@@ -671,8 +644,7 @@ def test_a_heartbeat_says_what_the_worker_had_taken() -> None:
     assert isinstance(door.events[-3], Acked), "the ack comes before the heartbeat that carries it"
 
 
-def test_an_answer_carries_what_to_stop_and_the_window() -> None:
-    door = Door()
+def test_an_answer_carries_what_to_stop_and_the_window(door: Door) -> None:
     session_id = door.enter(1)
     beat = door.feed(1, control.HEARTBEAT, control.Heartbeat())
     stop = (AttemptRef("task-1", 1),)
@@ -682,8 +654,7 @@ def test_an_answer_carries_what_to_stop_and_the_window() -> None:
     assert not door.gateway.answer_heartbeat("gone", beat.id, (), door.now)
 
 
-def test_a_flood_of_heartbeats_is_abuse() -> None:
-    door = Door()
+def test_a_flood_of_heartbeats_is_abuse(door: Door) -> None:
     door.enter(1)
     for _ in range(limits.REFUSALS_MAX + 1):
         door.feed(1, control.HEARTBEAT, control.Heartbeat())
@@ -691,8 +662,7 @@ def test_a_flood_of_heartbeats_is_abuse() -> None:
     door.denied(1, errors.SESSION_DENIED)
 
 
-def test_heartbeats_that_waited_for_a_scheduler_that_stood_still_are_no_flood() -> None:
-    door = Door()
+def test_heartbeats_that_waited_for_a_scheduler_that_stood_still_are_no_flood(door: Door) -> None:
     door.enter(1)
     door.now += 4.0
     for _ in range(4 * limits.REFUSALS_MAX):
@@ -704,8 +674,7 @@ def test_heartbeats_that_waited_for_a_scheduler_that_stood_still_are_no_flood() 
 # --- frames of an open session ---
 
 
-def test_frames_are_handed_up_in_order_and_acknowledged_when_committed() -> None:
-    door = Door()
+def test_frames_are_handed_up_in_order_and_acknowledged_when_committed(door: Door) -> None:
     session_id = door.enter(1)
     door.feed(1, business.RESULT, result(2), seq=1, corr="task-2")
     assert not door.of(Delivered)
@@ -723,8 +692,7 @@ def test_frames_are_handed_up_in_order_and_acknowledged_when_committed() -> None
     assert not door.gateway.committed("gone", 1)
 
 
-def test_an_acknowledgement_that_was_asked_for_comes_with_the_commit() -> None:
-    door = Door()
+def test_an_acknowledgement_that_was_asked_for_comes_with_the_commit(door: Door) -> None:
     session_id = door.enter(1)
     frame = door.feed(1, business.RESULT, result(), seq=0, ack=AckInfo(True))
     assert control.WindowAck(frame.id, 0, "0", 256) not in door.answers(1)
@@ -738,8 +706,7 @@ def test_an_acknowledgement_that_was_asked_for_comes_with_the_commit() -> None:
     assert door.gateway._table.sessions[session_id].duplex._asked == {}
 
 
-def test_a_frame_resent_in_a_new_session_is_not_handled_again_once_committed() -> None:
-    door = Door()
+def test_a_frame_resent_in_a_new_session_is_not_handled_again_once_committed(door: Door) -> None:
     session_id = door.enter(1)
     committed = door.feed(1, business.RESULT, result(1), seq=0, corr="task-1")
     pending = door.feed(1, business.RESULT, result(2), seq=1, corr="task-2")
@@ -771,8 +738,7 @@ def test_unsequenced_frames_with_a_seq_and_sequenced_without_are_bad() -> None:
         assert not door.of(SessionEnded)
 
 
-def test_a_bad_frame_ends_the_connection_and_nothing_else() -> None:
-    door = Door()
+def test_a_bad_frame_ends_the_connection_and_nothing_else(door: Door) -> None:
     session_id = door.enter(1)
     door.enter(2, worker="w-2")
     door.gateway.bad_frame(1, BadFrame(1009, "too large"), door.now)
@@ -788,8 +754,7 @@ def test_a_bad_frame_ends_the_connection_and_nothing_else() -> None:
     door.denied(3, errors.PROTOCOL_BAD_FRAME, 1002)
 
 
-def test_a_payload_that_cannot_be_read_is_refused_and_its_seq_is_the_engines() -> None:
-    door = Door()
+def test_a_payload_that_cannot_be_read_is_refused_and_its_seq_is_the_engines(door: Door) -> None:
     session_id = door.enter(1)
     wrong = Unreadable(errors.PROTOCOL_BAD_PAYLOAD, "/payload/status", "no", "task-1", 1)
     frame = door.feed(1, business.RESULT, wrong, seq=0)
@@ -803,8 +768,7 @@ def test_a_payload_that_cannot_be_read_is_refused_and_its_seq_is_the_engines() -
     assert len(door.of(Delivered)) == 1
 
 
-def test_a_frame_for_workers_is_refused() -> None:
-    door = Door()
+def test_a_frame_for_workers_is_refused(door: Door) -> None:
     door.enter(1)
     door.feed(1, business.CANCEL, cancel(), seq=0)
     door.feed(1, control.DRAIN, control.ControlDrain(), seq=1)
@@ -812,8 +776,7 @@ def test_a_frame_for_workers_is_refused() -> None:
     assert [each.unreadable.code for each in refused] == [errors.CMD_UNKNOWN] * 2
 
 
-def test_ten_refusals_in_ten_seconds_end_the_session() -> None:
-    door = Door()
+def test_ten_refusals_in_ten_seconds_end_the_session(door: Door) -> None:
     door.enter(1)
     wrong = Unreadable(errors.CMD_UNKNOWN, "/type", "unknown")
     for seq in range(limits.REFUSALS_MAX - 1):
@@ -827,8 +790,7 @@ def test_ten_refusals_in_ten_seconds_end_the_session() -> None:
     assert len(door.of(SessionEnded)) == 1
 
 
-def test_abuse_in_a_burst_of_buffered_frames_ends_it_once() -> None:
-    door = Door()
+def test_abuse_in_a_burst_of_buffered_frames_ends_it_once(door: Door) -> None:
     door.enter(1)
     wrong = Unreadable(errors.CMD_UNKNOWN, "/type", "unknown")
     for seq in range(limits.REFUSALS_MAX + 5, -1, -1):
@@ -837,8 +799,7 @@ def test_abuse_in_a_burst_of_buffered_frames_ends_it_once() -> None:
     assert len([each for each in door.answers(1) if isinstance(each, control.Reset)]) == 1
 
 
-def test_vendor_frames_are_acknowledged_and_dropped() -> None:
-    door = Door()
+def test_vendor_frames_are_acknowledged_and_dropped(door: Door) -> None:
     door.enter(1)
     door.feed(1, "ext.other.x", None, seq=0)
     door.feed(1, "ext.acme.x", None, seq=1)
@@ -848,8 +809,7 @@ def test_vendor_frames_are_acknowledged_and_dropped() -> None:
     assert door.answers(1)[-1] == control.WindowAck(None, 1, "0", 256)
 
 
-def test_unknown_control_frames_are_acknowledged_if_asked_and_dropped() -> None:
-    door = Door()
+def test_unknown_control_frames_are_acknowledged_if_asked_and_dropped(door: Door) -> None:
     door.enter(1)
     unknown = Unreadable(errors.CMD_UNKNOWN, "/type", "unknown")
     before = len(door.out)
@@ -863,8 +823,7 @@ def test_unknown_control_frames_are_acknowledged_if_asked_and_dropped() -> None:
     assert not door.of(FrameRefused)
 
 
-def test_a_control_payload_that_cannot_be_read_is_answered_but_an_error_never() -> None:
-    door = Door()
+def test_a_control_payload_that_cannot_be_read_is_answered_but_an_error_never(door: Door) -> None:
     door.enter(1)
     wrong = Unreadable(errors.PROTOCOL_BAD_PAYLOAD, "/payload", "no")
     door.feed(1, control.HEARTBEAT, wrong)
@@ -877,8 +836,7 @@ def test_a_control_payload_that_cannot_be_read_is_answered_but_an_error_never() 
     ]
 
 
-def test_an_error_of_the_worker_is_handed_up() -> None:
-    door = Door()
+def test_an_error_of_the_worker_is_handed_up(door: Door) -> None:
     session_id = door.enter(1)
     door.feed(1, control.ERROR, control.ControlError("f-1", "E.CMD.UNKNOWN", "no", "/type"))
     assert door.of(PeerError) == [
@@ -886,16 +844,14 @@ def test_an_error_of_the_worker_is_handed_up() -> None:
     ]
 
 
-def test_a_reset_of_the_worker_closes_the_connection_and_keeps_the_session() -> None:
-    door = Door()
+def test_a_reset_of_the_worker_closes_the_connection_and_keeps_the_session(door: Door) -> None:
     session_id = door.enter(1)
     door.feed(1, control.RESET, control.Reset("E.PROTOCOL.BAD_FRAME"))
     assert door.answers(1)[-1] == 1000
     assert door.gateway.session_of(TENANT, WORKER) == session_id
 
 
-def test_window_acks_come_alone_or_ride_along() -> None:
-    door = Door()
+def test_window_acks_come_alone_or_ride_along(door: Door) -> None:
     session_id = door.enter(1)
     sent = [
         door.gateway.send(session_id, business.CANCEL, cancel(n), None, door.now) for n in range(3)
@@ -910,8 +866,7 @@ def test_window_acks_come_alone_or_ride_along() -> None:
     ]
 
 
-def test_a_new_bearer_token_is_checked_and_kept() -> None:
-    door = Door()
+def test_a_new_bearer_token_is_checked_and_kept(door: Door) -> None:
     session_id = door.enter(1)
     door.doors.known["newer"] = door.doors.known.pop(GOOD_TOKEN)
     frame = door.feed(1, control.HANDSHAKE, handshake("newer"))
@@ -921,8 +876,7 @@ def test_a_new_bearer_token_is_checked_and_kept() -> None:
     assert isinstance(door.answers(2)[0], control.SessionAccept)
 
 
-def test_a_bad_new_bearer_token_ends_the_session() -> None:
-    door = Door()
+def test_a_bad_new_bearer_token_ends_the_session(door: Door) -> None:
     door.enter(1)
     door.feed(1, control.HANDSHAKE, handshake("bad"))
     door.denied(1, errors.AUTH_INVALID_TOKEN)
@@ -932,8 +886,7 @@ def test_a_bad_new_bearer_token_ends_the_session() -> None:
 # --- sending ---
 
 
-def test_sending_needs_an_open_session() -> None:
-    door = Door()
+def test_sending_needs_an_open_session(door: Door) -> None:
     door.greet(1)
     door.feed(1, control.REGISTER, register())
     session_id = door.last(RegisterArrived).session_id
@@ -951,8 +904,7 @@ def test_a_full_queue_pushes_back() -> None:
         door.gateway.send(session_id, business.CANCEL, object(), None, door.now)
 
 
-def test_what_the_worker_would_refuse_is_not_sent() -> None:
-    door = Door()
+def test_what_the_worker_would_refuse_is_not_sent(door: Door) -> None:
     session_id = door.enter(1)
     with pytest.raises(errors.LocalProtocolError):
         door.gateway.send(session_id, business.CANCEL, {"task_id": 1}, None, door.now)
@@ -979,8 +931,7 @@ def test_a_full_queue_is_let_into_the_window_before_a_frame_is_refused() -> None
         door.gateway.send(session_id, business.CANCEL, cancel(), None, door.now)
 
 
-def test_a_frame_for_a_worker_that_is_away_can_be_withdrawn() -> None:
-    door = Door()
+def test_a_frame_for_a_worker_that_is_away_can_be_withdrawn(door: Door) -> None:
     session_id = door.enter(1)
     door.gateway.closed(1, door.now)
     frame_id = door.gateway.send(session_id, business.CANCEL, cancel(), None, door.now)
@@ -1004,8 +955,7 @@ def test_a_worker_that_does_not_acknowledge_loses_its_connection_not_its_session
 # --- ends ---
 
 
-def test_ending_a_session_tells_its_worker() -> None:
-    door = Door()
+def test_ending_a_session_tells_its_worker(door: Door) -> None:
     session_id = door.enter(1)
     assert door.gateway.end(session_id, errors.SESSION_MOVED, door.now)
     door.drain()
@@ -1035,8 +985,7 @@ def test_a_session_can_be_ended_with_a_time_to_wait() -> None:
     assert pair.connect_at == pytest.approx(pair.now + 7.5)
 
 
-def test_revoking_ends_sessions_and_connections_of_a_subject_only() -> None:
-    door = Door()
+def test_revoking_ends_sessions_and_connections_of_a_subject_only(door: Door) -> None:
     door.doors.known["other"] = Principal("subject-2", TENANT, "worker")
     door.enter(1)
     door.enter(2, worker="w-2", token="other")
@@ -1052,8 +1001,7 @@ def test_revoking_ends_sessions_and_connections_of_a_subject_only() -> None:
     assert len(door.of(SessionEnded)) == 2
 
 
-def test_closing_all_keeps_the_sessions() -> None:
-    door = Door()
+def test_closing_all_keeps_the_sessions(door: Door) -> None:
     session_id = door.enter(1)
     door.open(2)
     door.gateway.close_all()
@@ -1062,8 +1010,7 @@ def test_closing_all_keeps_the_sessions() -> None:
     assert door.gateway.session_of(TENANT, WORKER) == session_id
 
 
-def test_a_token_is_renewed_before_it_expires() -> None:
-    door = Door()
+def test_a_token_is_renewed_before_it_expires(door: Door) -> None:
     session_id = door.enter(1)
     first = door.token(1)
     for _ in range(800):
@@ -1075,8 +1022,7 @@ def test_a_token_is_renewed_before_it_expires() -> None:
     assert (accept.resumed, accept.session_id) == (False, session_id)
 
 
-def test_a_short_token_is_renewed_at_half_of_its_life() -> None:
-    door = Door()
+def test_a_short_token_is_renewed_at_half_of_its_life(door: Door) -> None:
     door.tokens.life_s = 8.0
     door.enter(1)
     first = door.token(1)
@@ -1086,8 +1032,7 @@ def test_a_short_token_is_renewed_at_half_of_its_life() -> None:
     assert door.token(1) != first
 
 
-def test_a_renewal_checks_the_credential_again() -> None:
-    door = Door()
+def test_a_renewal_checks_the_credential_again(door: Door) -> None:
     door.tokens.life_s = 8.0
     door.enter(1)
     del door.doors.known[GOOD_TOKEN]
@@ -1098,8 +1043,7 @@ def test_a_renewal_checks_the_credential_again() -> None:
     assert not ended.lost
 
 
-def test_timers_of_what_is_gone_do_nothing() -> None:
-    door = Door()
+def test_timers_of_what_is_gone_do_nothing(door: Door) -> None:
     door.enter(1)
     door.enter(2)
     door.open(3)
@@ -1124,9 +1068,8 @@ def test_busy_sessions_do_not_pile_up_timers() -> None:
 
 
 def test_a_session_that_failed_inside_is_given_up_with_all_that_it_was_about_to_tell(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, door: Door
 ) -> None:
-    door = Door()
     session_id = door.enter(1)
     other = door.enter(2, worker="w-2")
     deliver = OpenSessions._deliver
@@ -1148,8 +1091,7 @@ def test_a_session_that_failed_inside_is_given_up_with_all_that_it_was_about_to_
     assert door.gateway.counters["sessions_abandoned"] == 1
 
 
-def test_a_connection_that_failed_before_it_had_a_session_is_closed() -> None:
-    door = Door()
+def test_a_connection_that_failed_before_it_had_a_session_is_closed(door: Door) -> None:
     door.greet(1)
     door.gateway.abandon(1, door.now)
     door.drain()

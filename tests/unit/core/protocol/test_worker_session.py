@@ -74,6 +74,11 @@ def wait_of(pair: SessionPair) -> float:
 # --- opening ---
 
 
+@pytest.fixture
+def pair() -> SessionPair:
+    return opened()
+
+
 def test_a_worker_asks_for_a_connection_at_once() -> None:
     pair = SessionPair()
     assert pair.worker_events == [Connect(0.0, None)]
@@ -81,8 +86,7 @@ def test_a_worker_asks_for_a_connection_at_once() -> None:
     assert pair.worker.deadline() is None
 
 
-def test_the_opening_follows_the_example_exchange() -> None:
-    pair = opened()
+def test_the_opening_follows_the_example_exchange(pair: SessionPair) -> None:
     assert [frame.type for frame in pair.frames_seen] == [
         control.HANDSHAKE,
         control.ACK,
@@ -98,8 +102,7 @@ def test_the_opening_follows_the_example_exchange() -> None:
     assert ready == SessionReady(False, pair.session_id, 30.0, 5.0, limits.MAX_FRAME_BYTES)
 
 
-def test_the_handshake_says_who_boots() -> None:
-    pair = opened()
+def test_the_handshake_says_who_boots(pair: SessionPair) -> None:
     handshake = pair.sent(control.HANDSHAKE)[0].payload
     assert isinstance(handshake, control.Handshake)
     assert handshake.protocol == 2
@@ -154,8 +157,7 @@ def test_a_connection_that_is_never_reported_is_asked_for_again() -> None:
     assert wait_of(pair) > 0
 
 
-def test_a_second_report_of_a_connection_changes_nothing() -> None:
-    pair = opened()
+def test_a_second_report_of_a_connection_changes_nothing(pair: SessionPair) -> None:
     pair.worker.connected(pair.now)
     assert pair.worker.is_ready
     assert pair.worker.counters["unexpected_connections"] == 1
@@ -172,8 +174,7 @@ def test_a_connection_during_backoff_is_welcome() -> None:
 # --- resuming ---
 
 
-def test_a_cut_link_is_resumed_and_nothing_is_lost_or_repeated() -> None:
-    pair = opened()
+def test_a_cut_link_is_resumed_and_nothing_is_lost_or_repeated(pair: SessionPair) -> None:
     session_id = pair.session_id
     pair.sends(1)
     pair.cut()
@@ -187,8 +188,7 @@ def test_a_cut_link_is_resumed_and_nothing_is_lost_or_repeated() -> None:
     assert readies == [False, True]
 
 
-def test_results_acknowledged_by_the_resume_itself_are_told() -> None:
-    pair = opened()
+def test_results_acknowledged_by_the_resume_itself_are_told(pair: SessionPair) -> None:
     frame_id = pair.sends(1)
     frame = pair.to_gateway.pop()
     assert pair.conn is not None
@@ -216,8 +216,7 @@ def test_what_was_delivered_but_not_taken_is_not_delivered_twice_in_a_session() 
     assert [each.ack_seq for each in acked] == [0]
 
 
-def test_an_unknown_session_begins_anew_at_once_and_the_windows_are_gone() -> None:
-    pair = opened()
+def test_an_unknown_session_begins_anew_at_once_and_the_windows_are_gone(pair: SessionPair) -> None:
     pair.sends(1)
     pair.cut()
     pair.gateway = SessionPair().gateway
@@ -296,8 +295,7 @@ def test_what_replaces_a_frame_has_its_id_and_seq_and_is_then_the_one_that_is_re
     assert [frame is first for frame in pair.to_gateway if frame.id == frame_id] == [True]
 
 
-def test_a_refused_session_token_on_resume_means_a_handshake_at_once() -> None:
-    pair = opened()
+def test_a_refused_session_token_on_resume_means_a_handshake_at_once(pair: SessionPair) -> None:
     pair.cut()
     pair.tokens.verify = lambda token, wall: errors.AUTH_INVALID_TOKEN  # type: ignore[method-assign]
     pair.wait(1.0)
@@ -305,8 +303,7 @@ def test_a_refused_session_token_on_resume_means_a_handshake_at_once() -> None:
     assert SessionLost("E.AUTH.INVALID_TOKEN") in pair.worker_events
 
 
-def test_an_accept_of_another_session_is_ignored() -> None:
-    pair = opened()
+def test_an_accept_of_another_session_is_ignored(pair: SessionPair) -> None:
     token = token_of(pair)
     accept = control.SessionAccept(
         "other", "token", "2026-01-01T00:00:00Z", False, "w-1", 4, 4096, 5000, 30000
@@ -328,8 +325,7 @@ def test_the_smaller_window_counts() -> None:
 # --- resets ---
 
 
-def test_a_take_over_kills_the_work_and_ends_it() -> None:
-    pair = opened()
+def test_a_take_over_kills_the_work_and_ends_it(pair: SessionPair) -> None:
     reset(pair, errors.SESSION_STALE_BINDING)
     assert state_of(pair) is SessionState.CLOSED
     kinds = [type(event) for event in pair.worker_events[-3:]]
@@ -370,8 +366,7 @@ def test_retry_after_is_honoured() -> None:
     assert told.again_at - pair.now == pytest.approx(12.0)
 
 
-def test_a_moved_tenant_is_followed_and_a_dead_address_forgotten() -> None:
-    pair = opened()
+def test_a_moved_tenant_is_followed_and_a_dead_address_forgotten(pair: SessionPair) -> None:
     reset(pair, errors.SESSION_MOVED, location="ws://other")
     assert (wait_of(pair), pair.location) == (0.0, "ws://other")
     pair.pass_time(0.1)
@@ -380,8 +375,7 @@ def test_a_moved_tenant_is_followed_and_a_dead_address_forgotten() -> None:
     assert pair.location is None
 
 
-def test_the_confirmation_of_a_close_does_not_delay_the_next_try() -> None:
-    pair = opened()
+def test_the_confirmation_of_a_close_does_not_delay_the_next_try(pair: SessionPair) -> None:
     reset(pair, errors.SESSION_MOVED, location="ws://other")
     connects = len(pair.of(Connect))
     pair.worker.disconnected(pair.now + 1.0)
@@ -416,8 +410,7 @@ def test_a_try_that_fails_at_about_its_time_always_leads_to_another(
     assert worker.state is SessionState.HANDSHAKING
 
 
-def test_a_close_that_is_confirmed_late_does_not_forget_where_to_go() -> None:
-    pair = opened()
+def test_a_close_that_is_confirmed_late_does_not_forget_where_to_go(pair: SessionPair) -> None:
     pair.worker.feed(
         from_scheduler(control.RESET, control.Reset("E.SESSION.MOVED", location="ws://other")),
         pair.now,
@@ -454,8 +447,7 @@ def test_a_bad_frame_of_ours_keeps_the_session_and_the_second_time_names_the_cul
     assert delivered[0].envelope.id == frame_id
 
 
-def test_a_close_for_size_is_a_strike_too() -> None:
-    pair = opened()
+def test_a_close_for_size_is_a_strike_too(pair: SessionPair) -> None:
     pair.sends(1)
     pair.worker.disconnected(pair.now, limits.CLOSE_TOO_BIG)
     pair._settle()
@@ -465,8 +457,7 @@ def test_a_close_for_size_is_a_strike_too() -> None:
     assert len(pair.of(Poisoned)) == 1
 
 
-def test_nothing_unacknowledged_is_not_poisonous() -> None:
-    pair = opened()
+def test_nothing_unacknowledged_is_not_poisonous(pair: SessionPair) -> None:
     for _ in range(3):
         pair.worker.disconnected(pair.now, limits.CLOSE_TOO_BIG)
         pair.worker.connected(pair.now)
@@ -487,8 +478,7 @@ def test_a_bad_frame_of_the_scheduler_closes_the_link_and_keeps_the_session() ->
     assert pair.worker.counters["bad_frames"] == 1
 
 
-def test_a_sequenced_frame_without_seq_is_a_bad_frame() -> None:
-    pair = opened()
+def test_a_sequenced_frame_without_seq_is_a_bad_frame(pair: SessionPair) -> None:
     feed(pair, business.CANCEL, cancel())
     assert Disconnect(1002) in pair.worker_events
 
@@ -496,8 +486,7 @@ def test_a_sequenced_frame_without_seq_is_a_bad_frame() -> None:
 # --- heartbeats ---
 
 
-def test_heartbeats_keep_coming_and_carry_what_was_taken() -> None:
-    pair = opened()
+def test_heartbeats_keep_coming_and_carry_what_was_taken(pair: SessionPair) -> None:
     pair.dispatches(1)
     pair.wait(20.0)
     beats = pair.sent(control.HEARTBEAT)
@@ -523,8 +512,7 @@ def test_an_unanswered_heartbeat_closes_the_link_and_the_session_is_resumed() ->
     assert pair.worker.is_ready
 
 
-def test_an_answer_names_its_send_time_and_what_to_stop() -> None:
-    pair = opened()
+def test_an_answer_names_its_send_time_and_what_to_stop(pair: SessionPair) -> None:
     pair.wait(4.9)
     event = [each for each in pair.worker_events if isinstance(each, HeartbeatAnswered)][-1]
     assert pair.worker.sent_at(event.frame_id) == event.sent_at
@@ -538,8 +526,7 @@ def test_an_answer_names_its_send_time_and_what_to_stop() -> None:
     assert len(answers) == 1
 
 
-def test_registers_have_send_times_too() -> None:
-    pair = opened()
+def test_registers_have_send_times_too(pair: SessionPair) -> None:
     frame_id = pair.sent(control.REGISTER)[0].id
     assert pair.worker.sent_at(frame_id) == 100.0
     assert pair.worker.sent_at("never") is None
@@ -555,8 +542,7 @@ def test_without_a_link_a_heartbeat_and_a_register_go_nowhere() -> None:
     assert pair.worker.take_frames() == []
 
 
-def test_a_later_register_replaces_what_the_worker_offers() -> None:
-    pair = opened()
+def test_a_later_register_replaces_what_the_worker_offers(pair: SessionPair) -> None:
     pair.worker.register(register(slots=9), pair.now)
     pair.run()
     arrived = [each for each in pair.gateway_events if isinstance(each, events.RegisterArrived)]
@@ -576,8 +562,7 @@ def test_there_is_no_sending_without_a_session() -> None:
     assert caught.value.code is errors.SESSION_UNKNOWN
 
 
-def test_a_result_that_the_receiver_would_refuse_is_not_queued() -> None:
-    pair = opened()
+def test_a_result_that_the_receiver_would_refuse_is_not_queued(pair: SessionPair) -> None:
     with pytest.raises(errors.LocalProtocolError):
         pair.worker.send(business.RESULT, {"task_id": "t"}, None, pair.now)
 
@@ -594,8 +579,7 @@ def test_a_session_without_bytes_does_not_check_them() -> None:
         pair.worker.send("ext.acme.x", object(), None, pair.now)
 
 
-def test_feedback_waits_behind_results_unless_it_is_the_last() -> None:
-    pair = opened()
+def test_feedback_waits_behind_results_unless_it_is_the_last(pair: SessionPair) -> None:
     pair.cut()
     feedback = business.Feedback("run-1", "task-1", 1)
     pair.worker.send(business.FEEDBACK, feedback, "feedback", pair.now)
@@ -605,8 +589,7 @@ def test_feedback_waits_behind_results_unless_it_is_the_last() -> None:
     assert pair.delivered() == ["last chunks", "task-1", "feedback"]
 
 
-def test_the_last_chunks_of_an_attempt_go_before_its_result() -> None:
-    pair = opened()
+def test_the_last_chunks_of_an_attempt_go_before_its_result(pair: SessionPair) -> None:
     for task in ("task-1", "task-2"):
         feedback = business.Feedback("run-1", task, 1)
         pair.worker.send(business.FEEDBACK, feedback, task, pair.now)
@@ -632,8 +615,7 @@ def test_feedback_never_takes_the_last_place_of_a_result() -> None:
     assert pair.delivered() == ["task-1", "task-1"]
 
 
-def test_a_frame_that_cannot_be_used_is_refused_and_its_seq_consumed() -> None:
-    pair = opened()
+def test_a_frame_that_cannot_be_used_is_refused_and_its_seq_consumed(pair: SessionPair) -> None:
     wrong = Unreadable(errors.PROTOCOL_BAD_PAYLOAD, "/payload/attempt", "no", "task-1", None)
     frame = feed(pair, business.CANCEL, wrong, seq=0)
     assert pair.worker_events[-1] == CommandRefused(frame, wrong)
@@ -645,24 +627,21 @@ def test_a_frame_that_cannot_be_used_is_refused_and_its_seq_consumed() -> None:
     assert pair.received() == ["task-2"]
 
 
-def test_a_frame_of_the_wrong_direction_is_refused() -> None:
-    pair = opened()
+def test_a_frame_of_the_wrong_direction_is_refused(pair: SessionPair) -> None:
     feed(pair, business.RESULT, result(), seq=0)
     refused = pair.worker_events[-1]
     assert isinstance(refused, CommandRefused)
     assert refused.unreadable.code is errors.CMD_UNKNOWN
 
 
-def test_vendor_frames_are_acknowledged_counted_and_dropped() -> None:
-    pair = opened()
+def test_vendor_frames_are_acknowledged_counted_and_dropped(pair: SessionPair) -> None:
     feed(pair, "ext.acme.x", object(), seq=0, ack=AckInfo(True))
     assert pair.worker.counters["ext_dropped"] == 1
     answers = [each.payload for each in pair.to_gateway if each.type == control.ACK]
     assert any(isinstance(each, control.ControlAck) and each.for_ for each in answers)
 
 
-def test_unknown_control_frames_are_acknowledged_if_asked_and_dropped() -> None:
-    pair = opened()
+def test_unknown_control_frames_are_acknowledged_if_asked_and_dropped(pair: SessionPair) -> None:
     unknown = Unreadable(errors.CMD_UNKNOWN, "/type", "unknown")
     feed(pair, "control.new", unknown)
     assert pair.to_gateway == []
@@ -681,14 +660,12 @@ def test_a_control_payload_that_does_not_fit_is_answered_but_an_error_never() ->
     assert len(pair.of(CommandRefused)) == 2
 
 
-def test_an_error_of_the_scheduler_is_handed_up() -> None:
-    pair = opened()
+def test_an_error_of_the_scheduler_is_handed_up(pair: SessionPair) -> None:
     feed(pair, control.ERROR, control.ControlError("f-1", "E.CMD.UNKNOWN", "no"))
     assert pair.worker_events[-1] == FrameRejected("f-1", "E.CMD.UNKNOWN", "no", None)
 
 
-def test_frames_of_others_are_ignored() -> None:
-    pair = opened()
+def test_frames_of_others_are_ignored(pair: SessionPair) -> None:
     sender = Sender("worker", "sched-1")
     pair.worker.feed(Envelope(control.RESET, IDS.new(), "", TENANT, sender, None), pair.now)
     other = Envelope(control.RESET, IDS.new(), "", "else", Sender("scheduler", "s"), None)
@@ -724,8 +701,7 @@ def test_what_was_taken_in_a_former_session_is_nothing() -> None:
     assert pair.worker.counters["taken_late"] == 3
 
 
-def test_a_silent_peer_breaks_the_link_after_six_transmissions() -> None:
-    pair = opened()
+def test_a_silent_peer_breaks_the_link_after_six_transmissions(pair: SessionPair) -> None:
     pair.beats = False
     pair.sends(1)
     pair.to_gateway.clear()
@@ -741,8 +717,7 @@ def test_a_silent_peer_breaks_the_link_after_six_transmissions() -> None:
 # --- fence, drain, rotation ---
 
 
-def test_a_worker_that_fenced_itself_registers_anew() -> None:
-    pair = opened()
+def test_a_worker_that_fenced_itself_registers_anew(pair: SessionPair) -> None:
     pair.sends(1)
     pair.worker.fenced(pair.now)
     pair._settle()
@@ -755,8 +730,7 @@ def test_a_worker_that_fenced_itself_registers_anew() -> None:
     assert [(each.first, each.displaced) for each in arrived] == [(True, False), (True, False)]
 
 
-def test_a_worker_that_fences_itself_while_offline_does_not_resume() -> None:
-    pair = opened()
+def test_a_worker_that_fences_itself_while_offline_does_not_resume(pair: SessionPair) -> None:
     pair.cut()
     pair.worker.fenced(pair.now)
     pair.wait(1.0)
@@ -764,8 +738,7 @@ def test_a_worker_that_fences_itself_while_offline_does_not_resume() -> None:
     assert pair.worker.is_ready
 
 
-def test_a_drain_of_the_scheduler_is_handed_up_in_order() -> None:
-    pair = opened()
+def test_a_drain_of_the_scheduler_is_handed_up_in_order(pair: SessionPair) -> None:
     pair.dispatches(1)
     pair.gateway.drain(pair.session_id, "maintenance", pair.now, 2.5)
     pair.run()
@@ -776,15 +749,13 @@ def test_a_drain_of_the_scheduler_is_handed_up_in_order() -> None:
     assert state_of(pair) is SessionState.DRAINING
 
 
-def test_a_drain_without_deadline_has_none() -> None:
-    pair = opened()
+def test_a_drain_without_deadline_has_none(pair: SessionPair) -> None:
     pair.gateway.drain(pair.session_id, "", pair.now)
     pair.run()
     assert DrainAsked(0, "", None) in pair.worker_events
 
 
-def test_a_drained_worker_closes_when_all_is_acknowledged() -> None:
-    pair = opened()
+def test_a_drained_worker_closes_when_all_is_acknowledged(pair: SessionPair) -> None:
     beats = len(pair.sent(control.HEARTBEAT))
     pair.worker.start_drain(pair.now)
     pair.run()
@@ -801,8 +772,7 @@ def test_a_drained_worker_closes_when_all_is_acknowledged() -> None:
     assert pair.conn is None
 
 
-def test_a_finished_worker_acknowledges_what_it_took_last() -> None:
-    pair = opened()
+def test_a_finished_worker_acknowledges_what_it_took_last(pair: SessionPair) -> None:
     pair.dispatches(1)
     pair.worker.feed(pair.to_worker.pop(), pair.now)
     pair._settle()
@@ -812,8 +782,7 @@ def test_a_finished_worker_acknowledges_what_it_took_last() -> None:
     assert state_of(pair) is SessionState.CLOSED
 
 
-def test_a_finished_worker_whose_link_breaks_delivers_first() -> None:
-    pair = opened()
+def test_a_finished_worker_whose_link_breaks_delivers_first(pair: SessionPair) -> None:
     pair.cut()
     pair.sends(1)
     pair.worker.start_drain(pair.now)
@@ -829,8 +798,7 @@ def test_a_finished_worker_without_a_session_ends_at_once() -> None:
     assert state_of(pair) is SessionState.CLOSED
 
 
-def test_a_finished_worker_that_loses_its_link_with_nothing_to_say_ends() -> None:
-    pair = opened()
+def test_a_finished_worker_that_loses_its_link_with_nothing_to_say_ends(pair: SessionPair) -> None:
     pair.commits = False
     pair.sends(1)
     pair.run()
@@ -839,8 +807,7 @@ def test_a_finished_worker_that_loses_its_link_with_nothing_to_say_ends() -> Non
     assert state_of(pair) is SessionState.CLOSED
 
 
-def test_a_new_credential_is_presented_in_the_open_session() -> None:
-    pair = opened()
+def test_a_new_credential_is_presented_in_the_open_session(pair: SessionPair) -> None:
     pair.doors.known["newer"] = pair.doors.known["good"]
     pair.worker.rotate(Credential("token", "newer"), pair.now)
     pair.run()
@@ -873,8 +840,7 @@ def test_a_renewed_token_changes_nothing_else() -> None:
 # --- time ---
 
 
-def test_deadlines_alone_keep_a_session_alive_and_wake_nobody_in_vain() -> None:
-    pair = opened()
+def test_deadlines_alone_keep_a_session_alive_and_wake_nobody_in_vain(pair: SessionPair) -> None:
     wakes = pair.sleep(600.0)
     assert pair.worker.is_ready
     assert pair.gateway.counters == {}
@@ -883,8 +849,7 @@ def test_deadlines_alone_keep_a_session_alive_and_wake_nobody_in_vain() -> None:
     assert wakes <= 4 * beats
 
 
-def test_deadlines_alone_bring_a_cut_link_back_and_deliver_what_waits() -> None:
-    pair = opened()
+def test_deadlines_alone_bring_a_cut_link_back_and_deliver_what_waits(pair: SessionPair) -> None:
     pair.sleep(7.0)
     pair.cut()
     for number in range(5):
@@ -897,9 +862,8 @@ def test_deadlines_alone_bring_a_cut_link_back_and_deliver_what_waits() -> None:
     assert sum(len(event.frame_ids) for event in acked) == 5
 
 
-def test_deadlines_alone_replace_a_half_open_link_before_the_fence() -> None:
+def test_deadlines_alone_replace_a_half_open_link_before_the_fence(pair: SessionPair) -> None:
     """The worker's frames go nowhere, and nobody tells it."""
-    pair = opened()
     conn = pair.conn
     assert conn is not None
     pair.gateway.closed(conn, pair.now)
