@@ -35,6 +35,8 @@ def _manifest(name: str, version: str) -> dict[str, Any]:
         "schemaVersion": "1.0.0",
         "adapters": [{**adapter, "capabilities": types}],
         "nodes": [{"type": one} for one in types],
+        # Two ways to run attempts: in one host, and each in a host of its own, which keeps no objects.
+        "isolation": "attempt" if (name, version) == NEXT else "package",
     }
 
 

@@ -114,6 +114,8 @@ def draw(seed: int) -> Config:
     resources, packages, rollouts = (rng.random() < 0.25, rng.random() < 0.15, rng.random() < 0.15)
     copies, removals = resources and rng.random() < 0.5, rng.random() < 0.5
     gone = rng.random() < 0.3
+    if rng.random() < 0.4:
+        faults += ("drain",)
     if not resources and not packages and not rollouts:
         return plain
     drawn = plain.with_(

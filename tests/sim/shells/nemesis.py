@@ -37,6 +37,7 @@ class Nemesis:
             ("evict", 4.0, self._evict),
             ("host_crash", 5.0, self._crash_host),
             ("blobs", 8.0, self._lose_blobs),
+            ("drain", 8.0, self._drain),
         )
         tasks = [
             group.create_task(self._again(mean, act), name=f"nemesis: {fault}")
@@ -134,6 +135,12 @@ class Nemesis:
 
     def _crash_host(self) -> None:
         self._keeper().crash_host()
+
+    def _drain(self) -> None:
+        """SIGTERM: it finishes what runs, ends in order, and is started anew on the same disk."""
+        link = self._keeper().link
+        if link is not None:
+            link.drain(5.0)
 
     def _lose_blobs(self) -> None:
         self.site.shelf.out_until = self.world.now + self.world.rng.random() * 5
