@@ -13,6 +13,7 @@ import uvloop
 from astraflow.clock import SystemClock
 from astraflow.core.protocol import business
 from astraflow.worker.hosts import HostPool, PoolSettings, core_package
+from astraflow.worker.resources import LocalResourceRegistry, RegistryBroker
 from benchmarks.figures import Figure
 from benchmarks.usage import cpu_s
 
@@ -27,12 +28,16 @@ class _Load:
     def __init__(self, folder: Path) -> None:
         self._clock = SystemClock()
         spec = core_package()
+        self.registry = LocalResourceRegistry(
+            folder, folder / "data", worker_id="worker", clock=self._clock
+        )
         self.pool = HostPool(
             folder=folder,
             clock=self._clock,
             settings=PoolSettings(),
             packages=lambda name, version: spec,
             events=self,
+            broker=RegistryBroker(self.registry, "worker"),
         )
         self._number = 0
         self._left = self._open = 0
@@ -96,6 +101,7 @@ async def _measure(folder: Path) -> list[Figure]:
     trip_us = await load.run(ROUND_TRIPS, 1) / ROUND_TRIPS * 1e6
     held = sum(_pss_mib(pids[name]) for name in ("host_pid", "guard_pid"))
     await load.pool.close()
+    load.registry.close()
     return [
         Figure("64 in flight: CPU of the worker per attempt", worker_us, "µs", 25),
         Figure("64 in flight: CPU of the host per attempt", host_us, "µs", 25),

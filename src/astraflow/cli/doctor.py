@@ -29,6 +29,7 @@ from astraflow.core import errors
 from astraflow.core.protocol import business
 from astraflow.worker.hosts import HostPool, PoolSettings, core_package
 from astraflow.worker.hosts.builtin import host_program
+from astraflow.worker.resources import LocalResourceRegistry, RegistryBroker
 
 OLDEST_PYTHON: Final = (3, 11)
 FREE_BYTES: Final = 1024**3
@@ -145,12 +146,15 @@ async def _start_host() -> float:
     clock, core, listener = SystemClock(), core_package(), _DoctorListener()
     started_at = clock.now()
     with tempfile.TemporaryDirectory(prefix="astra-doctor-") as folder:
+        place = Path(folder)
+        registry = LocalResourceRegistry(place, place, worker_id="doctor", clock=clock)
         pool = HostPool(
-            folder=Path(folder),
+            folder=place,
             clock=clock,
             settings=PoolSettings(),
             packages=lambda name, version: core,
             events=listener,
+            broker=RegistryBroker(registry, "doctor"),
         )
         dispatch = business.Dispatch(
             "doctor",
@@ -169,6 +173,7 @@ async def _start_host() -> float:
                 result = await listener.result
         finally:
             await pool.close()
+            registry.close()
     if result.error is not None:
         raise errors.Unavailable(errors.RUNNER_CRASHED, result.error.message)
     return clock.now() - started_at

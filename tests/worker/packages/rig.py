@@ -20,6 +20,7 @@ from astraflow.core.protocol.wire import Wire
 from astraflow.packages import build_archive
 from astraflow.worker.hosts import HostPool, PoolSettings, core_package
 from astraflow.worker.packages import InstallSettings, PackageInstaller, PackageInventory
+from astraflow.worker.resources import LocalResourceRegistry, RegistryBroker
 from tests.packages.archives import HANDLERS, manifest
 
 WAIT_S = 30.0
@@ -81,6 +82,9 @@ class Rig:
         hosts = PoolSettings(start_timeout_s=given.pop("start_timeout_s", 30.0))
         settings = InstallSettings(origin=lambda: server.origin, **given)
         self.inventory = PackageInventory(folder, core_package(), settings.memory_limit_bytes)
+        self.registry = LocalResourceRegistry(
+            folder, folder / "data", worker_id=hosts.worker_id, clock=clock
+        )
         woken = asyncio.Event()
         self.pool = HostPool(
             folder=folder,
@@ -88,6 +92,7 @@ class Rig:
             settings=hosts,
             packages=self.inventory.spec,
             events=self,
+            broker=RegistryBroker(self.registry, hosts.worker_id),
             changed=woken.set,
         )
         self.packages = PackageInstaller(
@@ -205,6 +210,7 @@ async def worker(
             running.cancel()
     finally:
         await rig.pool.close()
+        rig.registry.close()
 
 
 def package(folder: Path, code: str = HANDLERS, **fields: Any) -> bytes:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -21,6 +20,7 @@ from astraflow.chaos import POINTS, VARIABLE
 from astraflow.core.protocol import business
 from tests.processes.process import ROOT
 from tests.worker.packages.rig import Server, details, left_in_staging, package, served, worker
+from tests.worker.packages.worker_program import FILE_BYTES
 
 INSTALLING = [point for point in POINTS if point.startswith("package-")][:7]
 REMOVING = [point for point in POINTS if point.startswith("package-")][7:]
@@ -32,19 +32,20 @@ def start(
     requests: Sequence[business.PkgInstall | business.PkgUninstall],
     *,
     point: str | None = None,
-    limit: Callable[[], None] | None = None,
+    file_bytes: int | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start a worker and give it these orders."""
     env = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
     if point is not None:
         env[VARIABLE] = point
+    if file_bytes is not None:
+        env[FILE_BYTES] = str(file_bytes)
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.worker.packages.worker_program", str(folder), server.origin],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd=ROOT,
         env=env,
-        preexec_fn=limit,
     )
     assert process.stdin is not None
     for request in requests:
@@ -59,11 +60,13 @@ async def boot(
     requests: Sequence[business.PkgInstall | business.PkgUninstall],
     *,
     point: str | None = None,
-    limit: Callable[[], None] | None = None,
+    file_bytes: int | None = None,
     ends: int = 1,
 ) -> tuple[int, list[str]]:
     """Run a worker with these orders until it is killed, or has told that many ends. Its code and its lines."""
-    process = await asyncio.to_thread(start, folder, server, requests, point=point, limit=limit)
+    process = await asyncio.to_thread(
+        start, folder, server, requests, point=point, file_bytes=file_bytes
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     with process, process.stdin as orders:
@@ -158,10 +161,6 @@ async def test_an_install_that_kills_its_worker_each_time_is_given_up(tmp_path: 
             assert (await rig.install(package(tmp_path))).status == "installed"
 
 
-def _small_files() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
-
-
 async def test_a_full_disk_fails_the_install_and_touches_nothing_else(tmp_path: Path) -> None:
     """No file may grow beyond 200 kB: the disk is full in the middle of unpacking."""
 
@@ -171,7 +170,7 @@ async def test_a_full_disk_fails_the_install_and_touches_nothing_else(tmp_path: 
             await rig.install(package(tmp_path, version="0.9"), "0.9")
             large = package(tmp_path, files={"large.txt": "0123456789" * 100_000})
             request = rig.publish(large)
-        code, lines = await boot(folder, server, [request], limit=_small_files)
+        code, lines = await boot(folder, server, [request], file_bytes=200_000)
         assert code == 0
         assert lines[-1].startswith("1.0.0 failed ")
         assert "E.PKG.INSTALL_FAILED" in lines[-1]
@@ -181,10 +180,6 @@ async def test_a_full_disk_fails_the_install_and_touches_nothing_else(tmp_path: 
             assert rig.offered() == [("demo", "0.9")]
             assert await rig.outcome("t1", "0.9", text="still") == {"text": "still"}
             assert (await rig.install(large)).status == "installed"
-
-
-def _tiny_files() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16))
 
 
 async def test_an_order_that_cannot_be_remembered_is_refused_and_the_worker_lives(
@@ -198,7 +193,7 @@ async def test_an_order_that_cannot_be_remembered_is_refused_and_the_worker_live
         asked = len(server.asked)
         orders: list[business.PkgInstall | business.PkgUninstall] = [install]
         orders.append(business.PkgUninstall("demo", "0.9"))
-        code, lines = await boot(folder, server, orders, limit=_tiny_files, ends=2)
+        code, lines = await boot(folder, server, orders, file_bytes=16, ends=2)
         assert code == 0
         assert [line.split()[:2] for line in lines] == [["1.0.0", "failed"], ["0.9", "failed"]]
         assert all("written down" in line for line in lines)

@@ -1,12 +1,14 @@
 """One boot of a worker that installs: `worker_program.py FOLDER ORIGIN ORDERS`, where orders are JSON lines on stdin.
 
-It prints each event as a line, and ends when stdin does. `ASTRA_CHAOS_POINT` kills it at its point.
+It prints each event as a line, and ends when stdin does. `ASTRA_CHAOS_POINT` kills it at its point; with `FILE_BYTES`
+it can write no larger files from its start on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import sys
 import threading
 from pathlib import Path
@@ -16,6 +18,7 @@ import msgspec
 from astraflow.core.protocol import business
 from tests.worker.packages.rig import Rig, Server, worker
 
+FILE_BYTES = "FILE_BYTES"
 Request = business.PkgInstall | business.PkgUninstall
 
 
@@ -33,6 +36,9 @@ async def main() -> None:
     threading.Thread(target=read, daemon=True).start()
     async with worker(Path(sys.argv[1]), server, os.environ, hooks=("*",)) as rig:
         _print_events(rig)
+        if FILE_BYTES in os.environ:
+            most = int(os.environ[FILE_BYTES])
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
         while line := await lines.get():
             given = msgspec.json.decode(line)
             if "url" in given:

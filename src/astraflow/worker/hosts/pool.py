@@ -20,7 +20,6 @@ from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.protocol import business
 from astraflow.worker.hosts import frames
-from astraflow.worker.hosts.attempt_resources import AttemptResources
 from astraflow.worker.hosts.disk import DiskWatch
 from astraflow.worker.hosts.exit_outcomes import HostDeath, failed, outcome_of
 from astraflow.worker.hosts.feedback_buffer import FeedbackBuffer
@@ -72,22 +71,20 @@ class HostPool:
         settings: PoolSettings,
         packages: Callable[[str, str], HostSpec | None],
         events: HostEvents,
-        broker: RegistryBroker | None = None,
+        broker: RegistryBroker,
         changed: Callable[[], None] = _nothing,
         observe_duration: Callable[[int, str], None] = _nothing_observed,
     ) -> None:
-        """Without a `broker`, attempts cannot make or lease resources.
-
-        `changed` is called when an attempt or a host has ended: packages that are to be removed wait for it.
+        """`changed` is called when an attempt or a host has ended: packages that are to be removed wait for it.
         `observe_duration` gets the milliseconds and the node type of every attempt that has ended.
         """
         self._clock = clock
         self._settings = settings
         self._events = events
         self._running: dict[AttemptKey, HostedAttempt] = {}
-        self._resources = AttemptResources(broker)
+        self._broker = broker
         self._scratch = Scratch(folder)
-        self._disk = DiskWatch(clock, settings.disk_bytes, self._resources.count_scratch)
+        self._disk = DiskWatch(clock, settings.disk_bytes, self._broker.count_scratch)
         self._fleet = Fleet(self, folder, clock, settings, packages, self._refuse)
         self._teller = FeedbackBuffer(settings, clock, events.feedback)
         self._look_timer: asyncio.TimerHandle | None = None
@@ -105,7 +102,7 @@ class HostPool:
         running = HostedAttempt(dispatch, fence_at, self._clock.now())
         assert running.key not in self._running, "an attempt is started once"
         self._running[running.key] = running
-        if self._resources.lease_for(running):
+        if self._broker.lease_for(running):
             self._fleet.place(running)
         else:
             self._later(self._end_unleased, running)
@@ -239,7 +236,7 @@ class HostPool:
         if running.is_killed:
             return  # Rule 4: it is gone when its host is, which is on its way
         host.remove(running)
-        outcome = self._resources.judged(running, outcome)
+        outcome = self._broker.judged(running, outcome)
         dispatch = running.dispatch
         result = business.Result(
             dispatch.run_id,
@@ -291,11 +288,11 @@ class HostPool:
         frame: frames.HostRegister | frames.HostLease | frames.HostUse,
     ) -> None:
         """An attempt makes, wants or changes a resource."""
-        self._resources.on_frame(host, running, frame)
+        self._broker.on_frame(host, running, frame)
 
     def on_closed(self, host: Host, closed: frames.HostClosed) -> None:
         """An object that the host kept is closed."""
-        self._resources.closed(host, closed)
+        self._broker.closed(host, closed)
 
     def on_strange(self, what: str) -> None:
         """Something came that should not have."""
@@ -304,7 +301,7 @@ class HostPool:
     def on_death(self, host: Host, death: HostDeath) -> None:
         """It is dead, and everything it has said has been told."""
         self._fleet.dead(host, death.is_failed_start)
-        self._resources.host_gone(host)
+        self._broker.host_gone(host)
         left = list(host.attempts.values())
         for running in left:
             self._end(running, outcome_of(running, death, len(left) == 1))
@@ -324,7 +321,7 @@ class HostPool:
         if running.grace_timer is not None:
             running.grace_timer.cancel()
         self._teller.finish(running)
-        self._resources.ended(running)
+        self._broker.ended(running)
         if running.folder is not None:
             self._scratch.discard(running.folder)
         if result is None:

@@ -1,4 +1,11 @@
-"""The resource broker: the registry as hosts and their attempts use it."""
+"""The resource broker: the registry as hosts and their attempts use it.
+
+Rule 1: the resources of a dispatch are leased before its host gets the attempt. If a lease is refused, the attempt
+        fails with the code of the registry and its handler does not start.
+Rule 2: a handler does not wait for the registry. Its registrations and changes are checked here, in order; the first
+        refusal becomes the failure of the attempt, at the latest when its result arrives.
+Rule 3: all leases of an attempt are released when it ends.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +17,8 @@ import msgspec
 from astraflow.core import errors
 from astraflow.core.protocol import business
 from astraflow.worker.hosts import frames
-from astraflow.worker.hosts.attempt_resources import LeasedAtStart
 from astraflow.worker.hosts.host import Host
+from astraflow.worker.hosts.hosted_attempt import HostedAttempt
 from astraflow.worker.resources.files import StoredFile
 from astraflow.worker.resources.registry import LocalResourceRegistry
 from astraflow.worker.resources.resource import Lessee, LocalResource, Maker, invalid, refused
@@ -19,38 +26,110 @@ from astraflow.worker.resources.terms import Terms
 
 _log: Final = logging.getLogger(__name__)
 
+_PASSING: Final = frozenset(
+    {
+        errors.RESOURCE_LOST,
+        errors.RESOURCE_EXPIRED,
+        errors.RESOURCE_BUSY,
+        errors.RESOURCE_QUOTA,
+        errors.STORE_UNAVAILABLE,
+    }
+)
+"""Refusals that are the machine's or the time's doing; the others are mistakes in what was asked for."""
+
 
 class RegistryBroker:
-    """Translates frames of attempts and hosts into calls of the registry.
-
-    All methods but the last four raise AstraflowError to refuse.
-    """
+    """Translates what attempts and hosts say into calls of the registry, and its refusals into failures."""
 
     def __init__(self, registry: LocalResourceRegistry, worker_id: str) -> None:
         self._registry = registry
         self._worker_id = worker_id
 
-    def lease_for(self, dispatch: business.Dispatch) -> LeasedAtStart:
-        """Lease all that a dispatch refers to, or nothing."""
+    # -- what attempts do -------------------------------------------------------------------
+
+    def lease_for(self, running: HostedAttempt) -> bool:
+        """Lease all that the attempt refers to, or nothing; False if it must not start."""
+        if running.dispatch.resource_refs:
+            try:
+                self._lease_all(running)
+            except errors.AstraflowError as problem:
+                self._registry.release_attempt(Lessee.of(running.dispatch))
+                running.refusal = _failure(problem)
+        return running.refusal is None
+
+    def on_frame(
+        self,
+        host: Host,
+        running: HostedAttempt,
+        frame: frames.HostRegister | frames.HostLease | frames.HostUse,
+    ) -> None:
+        if isinstance(frame, frames.HostLease):
+            self._answer_lease(host, running, frame)
+            return
+        try:
+            if isinstance(frame, frames.HostRegister):
+                self._register(running.dispatch, host, frame)
+            else:
+                self._use(running.dispatch, frame)
+        except errors.AstraflowError as problem:
+            running.refusal = running.refusal or _failure(problem)
+            if isinstance(frame, frames.HostRegister) and frame.kind == "memory":
+                host.close_object(frame.token)
+
+    def judged(self, running: HostedAttempt, outcome: frames.HostResult) -> frames.HostResult:
+        """The outcome with its artifacts as the registry knows them, or the failure that the registry makes of it."""
+        if outcome.status not in ("SUCCEEDED", "SKIPPED"):
+            return outcome
+        if running.refusal is None and outcome.artifacts:
+            try:
+                listed = self._artifacts(running.dispatch, outcome.artifacts)
+                return msgspec.structs.replace(outcome, artifacts=listed)
+            except errors.AstraflowError as problem:
+                running.refusal = _failure(problem)
+        if running.refusal is None:
+            return outcome
+        return frames.HostResult(outcome.task_id, outcome.attempt, "FAILED", error=running.refusal)
+
+    def ended(self, running: HostedAttempt) -> None:
+        """Give back what the attempt leases."""
+        self._registry.release_attempt(Lessee.of(running.dispatch))
+
+    # -- what hosts tell --------------------------------------------------------------------
+
+    def closed(self, host: Host, closed: frames.HostClosed) -> None:
+        """A host has closed an object."""
+        if closed.error is not None:
+            _log.warning("close of an object of %s failed: %s", host.spec.name, closed.error)
+        if self._registry.memory.holder_of(closed.token) is host:
+            self._registry.closed(closed.token)
+
+    def host_gone(self, host: Host) -> None:
+        """A host is dead, and what it held with it."""
+        self._registry.host_gone(host)
+
+    def count_scratch(self, size_bytes: int) -> None:
+        """What attempts and hosts have written and not registered takes that much room."""
+        self._registry.scratch_bytes = size_bytes
+
+    # -- inside: AstraflowError is a refusal -------------------------------------------------
+
+    def _lease_all(self, running: HostedAttempt) -> None:
+        dispatch = running.dispatch
         lessee = Lessee.of(dispatch)
         handles: dict[str, frames.Handle] = {}
         host: Host | None = None
-        try:
-            for ref in dispatch.resource_refs:
-                resource = self._resource_of(ref, lessee)
-                if ref.resource_id in handles:
-                    continue
-                self._registry.lease(ref.resource_id, lessee)
-                holder = self._holder_of(resource, dispatch)
-                if holder is not None and host not in (None, holder):
-                    message = "the objects that the node needs are in different hosts"
-                    raise refused(errors.RESOURCE_CONFLICT, message, ref.resource_id)
-                host = holder or host
-                handles[ref.resource_id] = self._handle(resource)
-        except errors.AstraflowError:
-            self._registry.release_attempt(lessee)
-            raise
-        return LeasedAtStart(tuple(handles.values()), host)
+        for ref in dispatch.resource_refs:
+            resource = self._resource_of(ref, lessee)
+            if ref.resource_id in handles:
+                continue
+            self._registry.lease(ref.resource_id, lessee)
+            holder = self._holder_of(resource, dispatch)
+            if holder is not None and host not in (None, holder):
+                message = "the objects that the node needs are in different hosts"
+                raise refused(errors.RESOURCE_CONFLICT, message, ref.resource_id)
+            host = holder or host
+            handles[ref.resource_id] = self._handle(resource)
+        running.leased, running.pinned = tuple(handles.values()), host
 
     def _resource_of(self, ref: business.RequiredResource, lessee: Lessee) -> LocalResource:
         if ref.worker_id != self._worker_id:
@@ -84,8 +163,9 @@ class RegistryBroker:
             raise refused(errors.RESOURCE_LOST, message, resource.resource_id)
         return holder
 
-    def register(self, dispatch: business.Dispatch, host: Host, frame: frames.HostRegister) -> None:
-        """An attempt has made something."""
+    def _register(
+        self, dispatch: business.Dispatch, host: Host, frame: frames.HostRegister
+    ) -> None:
         maker = Maker(Lessee.of(dispatch), dispatch.node_id, dispatch.package)
         terms = Terms(
             scope=frame.scope,
@@ -118,8 +198,18 @@ class RegistryBroker:
             shares=frame.shares,
         )
 
-    def lease(self, dispatch: business.Dispatch, host: Host, resource_id: str) -> frames.Handle:
+    def _answer_lease(self, host: Host, running: HostedAttempt, frame: frames.HostLease) -> None:
         """A running attempt wants something more."""
+        handle: frames.Handle | None = None
+        error: business.AttemptError | None = None
+        try:
+            handle = self._lease(running.dispatch, host, frame.resource_id)
+        except errors.AstraflowError as problem:
+            error = _failure(problem)
+        answer = frames.HostLeased(frame.task_id, frame.attempt, frame.request_id, handle, error)
+        host.send(frames.encode(answer))
+
+    def _lease(self, dispatch: business.Dispatch, host: Host, resource_id: str) -> frames.Handle:
         lessee = Lessee.of(dispatch)
         resource = self._registry.get(resource_id, lessee.run_id)
         holder = self._holder_of(resource, dispatch)
@@ -128,8 +218,7 @@ class RegistryBroker:
             raise refused(errors.RESOURCE_CONFLICT, message, resource_id)
         return self._handle(self._registry.lease(resource_id, lessee))
 
-    def use(self, dispatch: business.Dispatch, frame: frames.HostUse) -> None:
-        """Touch, release, evict."""
+    def _use(self, dispatch: business.Dispatch, frame: frames.HostUse) -> None:
         lessee = Lessee.of(dispatch)
         if frame.action == "gc":
             self._registry.gc()
@@ -145,35 +234,15 @@ class RegistryBroker:
         else:
             self._registry.evict(frame.resource_id, frame.reason, lessee)
 
-    def artifacts(
+    def _artifacts(
         self, dispatch: business.Dispatch, artifacts: tuple[business.ResultArtifact, ...]
     ) -> tuple[business.ResultArtifact, ...]:
-        """A result lists these: as the registry knows them."""
         return tuple(
             one
             if one.inline or one.worker_id != self._worker_id
             else self._registry.mark_listed(one.resource_id, dispatch.run_id).artifact()
             for one in artifacts
         )
-
-    def ended(self, dispatch: business.Dispatch) -> None:
-        """Give back what the attempt leases."""
-        self._registry.release_attempt(Lessee.of(dispatch))
-
-    def closed(self, host: Host, token: str, error: str | None) -> None:
-        """A host has closed an object."""
-        if error is not None:
-            _log.warning("close of an object of %s failed: %s", host.spec.name, error)
-        if self._registry.memory.holder_of(token) is host:
-            self._registry.closed(token)
-
-    def host_gone(self, host: Host) -> None:
-        """A host is dead, and what it held with it."""
-        self._registry.host_gone(host)
-
-    def count_scratch(self, size_bytes: int) -> None:
-        """What attempts and hosts have written and not registered takes that much room."""
-        self._registry.scratch_bytes = size_bytes
 
     def _handle(self, resource: LocalResource) -> frames.Handle:
         path = None
@@ -195,6 +264,17 @@ class RegistryBroker:
             resource.run_id,
             resource.node_id,
         )
+
+
+def _failure(problem: errors.AstraflowError) -> business.AttemptError:
+    """What the registry refused, as the failure of an attempt."""
+    code = problem.code
+    return business.AttemptError(
+        code.code,
+        "INFRASTRUCTURE" if code in _PASSING else "CONFIGURATION",
+        problem.message,
+        code.retryable,
+    )
 
 
 def _metadata(frame: frames.HostRegister) -> dict[str, object]:
