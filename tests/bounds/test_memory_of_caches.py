@@ -24,6 +24,7 @@ from astraflow.scheduler.ended_runs import EndedRuns
 from astraflow.scheduler.plans import Plans
 from astraflow.store.memory import MemoryStore
 from astraflow.store.rows import FactSegment, PlanRow, RunRow
+from tests.definitions import node, workflow
 from tests.unit.plans import AT, make_plan, start
 
 MIB = 1024**2
@@ -46,16 +47,9 @@ async def taken(work: Callable[[], Awaitable[None]]) -> int:
 def definition(nodes: int, size: int) -> bytes:
     """One that nobody has sent before."""
     value = uuid.uuid4().hex * (size // 32)
-    return json.dumps(
-        {
-            "id": str(uuid.uuid4()),
-            "nodes": [
-                {"id": str(uuid.uuid4()), "type": "core.echo", "parameters": {"value": value}}
-                for _ in range(nodes)
-            ],
-            "edges": [],
-        }
-    ).encode()
+    parameters = {"value": value}
+    made = workflow(*(node("core.echo", parameters=parameters) for _ in range(nodes)))
+    return json.dumps(made).encode()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 from tests.chaos import checkers
 from tests.chaos.supervisor import SHORT
 from tests.chaos.truth import read_truth
-from tests.chaos.workload import python_node, run_of
+from tests.chaos.workload import python_node
+from tests.definitions import workflow
 from tests.processes.rest import Rest
 from tests.processes.system import running
 from tests.processes.waiting import until
@@ -37,7 +38,7 @@ def rest(tmp_path: Path) -> Iterator[Rest]:
 
 
 def _submit(rest: Rest, *nodes: dict[str, Any]) -> str:
-    return rest.submit(run_of(list(nodes), [])["workflow"])
+    return rest.submit(workflow(*nodes))
 
 
 def _once(node: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,8 @@ import pytest
 from tests.chaos import checkers
 from tests.chaos.supervisor import Supervisor, supervised
 from tests.chaos.truth import read_truth
-from tests.chaos.workload import Api, Told, python_node, run_of
+from tests.chaos.workload import Api, Told, python_node
+from tests.definitions import workflow
 from tests.processes.waiting import until_seen
 
 WORKERS, SLOTS = 4, 250
@@ -43,7 +44,7 @@ def _ended(truth: Path) -> int:
 
 async def _kill_in_flight(supervisor: Supervisor, api: Api, truth: Path) -> None:
     nodes = [python_node(truth, f"k{at}", "still", seconds=WORK_S) for at in range(NODES)]
-    answer = await api.ask("POST", "/api/v1/runs", json=run_of(nodes, []))
+    answer = await api.ask("POST", "/api/v1/runs", json={"workflow": workflow(*nodes)})
     keys = {node["id"]: node["parameters"]["inputs"]["key"] for node in nodes}
     told = Told(answer.json()["runId"], time.monotonic_ns(), keys)
     async with asyncio.TaskGroup() as group:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.chaos.workload import run_of
+from tests.definitions import node, workflow
 from tests.processes.postgres import PostgresProcess, postgres_process
 from tests.processes.rest import Rest
 from tests.processes.system import running
@@ -20,7 +19,7 @@ from tests.processes.waiting import until
 
 ASKED_S = 30.0
 """For one answer. The bound of the scheduler is far below; one that hangs fails by this one."""
-BODY = run_of([{"id": str(uuid.uuid4()), "type": "core.noop"}], [])
+BODY = {"workflow": workflow(node("core.noop"))}
 
 
 @contextmanager

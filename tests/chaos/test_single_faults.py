@@ -13,13 +13,14 @@ import pytest
 from tests.chaos.checkers import check_database
 from tests.chaos.supervisor import SHORT
 from tests.chaos.truth import read_truth
-from tests.chaos.workload import python_node, run_of
+from tests.chaos.workload import python_node
+from tests.definitions import node, workflow
 from tests.processes.process import ASTRA
 from tests.processes.rest import Rest
 from tests.processes.system import System, running
 from tests.processes.waiting import until
 
-NOOP = run_of([{"id": "6f0d2a52-58f3-4b1c-9a5b-0c1d2e3f4a5b", "type": "core.noop"}], [])
+NOOP = workflow(node("core.noop"))
 
 
 @pytest.fixture
@@ -37,8 +38,8 @@ def _fill(rest: Rest, filler: str = "") -> tuple[list[str], int]:
     accepted: list[str] = []
     while True:
         # Each has a definition of its own: one that is known is not stored again.
-        node = {**NOOP["workflow"]["nodes"][0], "metadata": {"filler": f"{len(accepted)}{filler}"}}
-        body = run_of([node], [])
+        filled = node("core.noop", metadata={"filler": f"{len(accepted)}{filler}"})
+        body = {"workflow": workflow(filled)}
         answer = rest.http.post("/api/v1/runs", json=body)
         if answer.status_code != 202:
             return accepted, answer.status_code
@@ -75,7 +76,7 @@ def test_a_full_disk_is_answered_with_503_and_loses_nothing(system: System) -> N
     print(f"full after {len(accepted)} runs, then {status}")
     assert accepted and status == 503
     (disk / "ballast").unlink()
-    assert system.rest.ask("POST", "/api/v1/runs", json=NOOP).status_code == 202
+    assert system.rest.ask("POST", "/api/v1/runs", json={"workflow": NOOP}).status_code == 202
     _are_there(system.rest, accepted)
     assert _damage_in(disk) == []
     assert system.scheduler.end() == 0, system.scheduler.said()
@@ -98,14 +99,14 @@ mount -t tmpfs -o size=8m tmpfs "$0" && cp -r "$0.before/." "$0" && mkdir -p "$0
 def test_a_worker_starts_on_a_disk_that_its_last_boot_has_filled(tmp_path: Path) -> None:
     with running(tmp_path, 1, environ=SHORT) as system:
         (worker,) = system.workers.values()
-        assert system.rest.run(NOOP["workflow"])["status"] == "succeeded"
+        assert system.rest.run(NOOP)["status"] == "succeeded"
         worker.end()
         disk = worker.folder / "kept"
         disk.rename(f"{disk}.before")
         disk.mkdir()
         worker.command = (*UNSHARE, FULL_OF_LEFT_OVERS, str(disk), *ASTRA)
         worker.start()
-        assert system.rest.run(NOOP["workflow"])["status"] == "succeeded"
+        assert system.rest.run(NOOP)["status"] == "succeeded"
         assert worker.is_alive(), worker.said()
 
 
@@ -188,8 +189,7 @@ def test_a_jump_of_the_wall_clock_moves_no_lease(tmp_path: Path, seconds: int) -
     truth = tmp_path / "truth"
     truth.mkdir()
     with running(tmp_path, 1, environ={**SHORT, **preload}) as system:
-        body = run_of([python_node(truth, "k", "slow", seconds=4.0)], [])
-        run_id = system.rest.submit(body["workflow"])
+        run_id = system.rest.submit(workflow(python_node(truth, "k", "slow", seconds=4.0)))
         until(lambda: (truth / "k").exists(), "the attempt")
         jump.write_text(str(seconds))
         view = system.rest.finished(run_id)

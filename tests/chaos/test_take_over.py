@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import signal
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.chaos.workload import run_of
+from tests.definitions import node, workflow
 from tests.processes.postgres import postgres_server
 from tests.processes.process import Process
 from tests.processes.rest import Rest
@@ -69,9 +68,8 @@ def system(tmp_path: Path) -> Iterator[System]:
 
 
 def _submit(rest: Rest, code: str, **inputs: Any) -> str:
-    parameters = {"code": code, "inputs": inputs}
-    node = {"id": str(uuid.uuid4()), "type": "core.python", "parameters": parameters}
-    answer = rest.ask("POST", "/api/v1/runs", json=run_of([node], []))
+    python = node("core.python", parameters={"code": code, "inputs": inputs})
+    answer = rest.ask("POST", "/api/v1/runs", json={"workflow": workflow(python)})
     assert answer.status_code == 202, answer.text
     return str(answer.json()["runId"])
 
@@ -144,7 +142,7 @@ def _wakes_up_without_a_right(pair: Pair) -> None:
     pair.owner.send(signal.SIGCONT)
     assert pair.asked(pair.standby).ask("GET", "/readyz").status_code == 200
     pair.owner.until_said(STANDBY)
-    answer = pair.asked(pair.owner).http.post("/api/v1/runs", json=run_of([], []))
+    answer = pair.asked(pair.owner).http.post("/api/v1/runs", json={"workflow": workflow()})
     assert answer.status_code == 503
 
 

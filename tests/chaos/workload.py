@@ -21,9 +21,10 @@ import httpx
 import msgspec
 
 from tests.chaos.truth import SCRIPT
+from tests.definitions import link, node, workflow
 from tests.processes.rest import TOKEN
 
-__all__ = ["TERMINAL", "Api", "Told", "Workload", "python_node", "run_of"]
+__all__ = ["TERMINAL", "Api", "Told", "Workload", "python_node"]
 
 TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
 RETRY_S = 0.1
@@ -145,22 +146,8 @@ def python_node(folder: Path, key: str, act: str = "ok", **inputs: Any) -> dict[
         "code": SCRIPT,
         "inputs": {"folder": str(folder), "key": key, "act": act, **inputs},
     }
-    node = {"id": str(uuid.uuid4()), "type": "core.python", "parameters": parameters}
-    return {**node, "retry": {"maxAttempts": 3, "backoff": {"initialSeconds": 0.1, "factor": 1}}}
-
-
-def run_of(nodes: list[dict[str, Any]], edges: list[tuple[int, int]]) -> dict[str, Any]:
-    """The body of a submission; edges by the places of nodes."""
-    return {
-        "workflow": {
-            "id": str(uuid.uuid4()),
-            "nodes": nodes,
-            "edges": [
-                {"source": {"node": nodes[a]["id"]}, "target": {"node": nodes[b]["id"]}}
-                for a, b in edges
-            ],
-        }
-    }
+    retry = {"maxAttempts": 3, "backoff": {"initialSeconds": 0.1, "factor": 1}}
+    return node("core.python", parameters=parameters, retry=retry)
 
 
 class Workload:
@@ -238,12 +225,13 @@ class Workload:
             for node in nodes
             if node["type"] == "core.python"
         }
-        return run_of(nodes, edges), keys
+        edges_of = [link(nodes[a], nodes[b]) for a, b in edges]
+        return {"workflow": workflow(*nodes, edges=edges_of)}, keys
 
     def _draw_node(self) -> dict[str, Any]:
         rng = self._rng
         if rng.random() < 0.15:
-            return {"id": str(uuid.uuid4()), "type": "core.noop", "parameters": {"a": 1}}
+            return node("core.noop", parameters={"a": 1})
         (act,) = rng.choices(list(WEIGHTS), list(WEIGHTS.values()))
         seconds = {"slow": rng.uniform(0.2, 2.0), "stubborn": rng.uniform(0.5, 4.0)}.get(
             act, rng.choice((0.0, 0.0, 0.2, 0.5))
@@ -255,8 +243,8 @@ class Workload:
 def _slim(view: dict[str, Any], *, is_last: bool) -> dict[str, Any]:
     """What is compared later; results only of the last view, they are large."""
     view["taken_ns"] = time.monotonic_ns()
-    for node in view["nodes"]:
-        result = node.pop("result", None)
+    for shown in view["nodes"]:
+        result = shown.pop("result", None)
         if is_last and isinstance(result, dict):
-            node["result_of"] = (result.get("key"), result.get("attempt"))
+            shown["result_of"] = (result.get("key"), result.get("attempt"))
     return view

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests import definitions
+from tests.definitions import link, workflow
 from tests.processes.system import System, running
 
 
@@ -22,27 +24,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
 
 
 def node(name: str, **parameters: Any) -> dict[str, Any]:
-    return {
-        "id": str(uuid.uuid4()),
-        "type": f"embeddings.{name}",
-        "label": name,
-        "parameters": parameters,
-    }
-
-
-def workflow(nodes: list[dict[str, Any]], *edges: tuple[int, int]) -> dict[str, Any]:
-    """Each edge hands the model on."""
-    return {
-        "id": str(uuid.uuid4()),
-        "nodes": nodes,
-        "edges": [
-            {
-                "source": {"node": nodes[one]["id"], "port": "model"},
-                "target": {"node": nodes[other]["id"], "port": "model"},
-            }
-            for one, other in edges
-        ],
-    }
+    return definitions.node(f"embeddings.{name}", name, parameters=parameters)
 
 
 def test_texts_that_mean_the_same_are_near_and_others_are_not(site: System) -> None:
@@ -55,7 +37,7 @@ def test_texts_that_mean_the_same_are_near_and_others_are_not(site: System) -> N
             "The weather in Rome is sunny.",
         ],
     )
-    run = site.rest.run(workflow([rank]))
+    run = site.rest.run(workflow(rank))
     assert run["status"] == "succeeded", run
     ranking = run["nodes"][0]["result"]["ranking"]
     assert ranking[0]["text"] == "I forgot my password and cannot log in."
@@ -64,7 +46,7 @@ def test_texts_that_mean_the_same_are_near_and_others_are_not(site: System) -> N
 
 
 def test_a_vector_has_384_numbers_and_length_one(site: System) -> None:
-    run = site.rest.run(workflow([node("embed", texts=["a", "b" * 5000])]))
+    run = site.rest.run(workflow(node("embed", texts=["a", "b" * 5000])))
     result = run["nodes"][0]["result"]
     assert (result["dimension"], result["count"]) == (384, 2)
     for vector in result["vectors"]:
@@ -74,8 +56,8 @@ def test_a_vector_has_384_numbers_and_length_one(site: System) -> None:
 
 def test_every_node_that_gets_the_model_comes_to_the_worker_that_loaded_it(site: System) -> None:
     nodes = [node("load"), *(node("embed", texts=f"text {n}") for n in range(6))]
-    edges = [(0, number) for number in range(1, 7)]
-    run = site.rest.run(workflow(nodes, *edges))
+    edges = [link(nodes[0], one, "model") for one in nodes[1:]]
+    run = site.rest.run(workflow(*nodes, edges=edges))
     assert run["status"] == "succeeded", run
     assert len({one["workerId"] for one in run["nodes"]}) == 1
     assert all(one["result"]["loadSeconds"] == 0 for one in run["nodes"][1:])
@@ -83,13 +65,13 @@ def test_every_node_that_gets_the_model_comes_to_the_worker_that_loaded_it(site:
 
 def test_a_model_of_a_session_is_used_by_the_next_run(site: System) -> None:
     session = f"test-{uuid.uuid4().hex[:8]}"
-    loading = site.rest.run(workflow([node("load", session=session)]))
+    loading = site.rest.run(workflow(node("load", session=session)))
     model = loading["nodes"][0]["result"]["model"]
-    reading = site.rest.run(workflow([node("embed", texts="again", model=model)]))
+    reading = site.rest.run(workflow(node("embed", texts="again", model=model)))
     assert reading["status"] == "succeeded", reading
     assert reading["nodes"][0]["workerId"] == loading["nodes"][0]["workerId"]
 
 
 def test_what_is_no_text_is_refused_by_name(site: System) -> None:
-    run = site.rest.run(workflow([node("embed", texts=[1, 2])]))
+    run = site.rest.run(workflow(node("embed", texts=[1, 2])))
     assert "texts must be" in run["nodes"][0]["error"]["message"]

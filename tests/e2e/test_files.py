@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 
+from tests.definitions import link, node, workflow
 from tests.e2e.pages import serving
 from tests.processes.system import System, running
 from tests.processes.waiting import until
@@ -16,27 +17,22 @@ from tests.processes.waiting import until
 TEXT = "kept for later\n" * 1000
 
 
-def workflow(url: str | None = None, **file: Any) -> dict[str, Any]:
+def made_and_read(url: str | None = None, **file: Any) -> dict[str, Any]:
     """A node makes a file, one reads it; with `url`, a gate between the two that the test opens."""
-    make, gate, read = (str(uuid.uuid4()) for _ in range(3))
-    nodes: list[dict[str, Any]] = [
-        {"id": make, "type": "core.file", "label": "make", "parameters": {"name": "a.txt", **file}},
-        {"id": read, "type": "core.read_file", "label": "read"},
-    ]
-    edges = [{"source": {"node": make, "port": "file"}, "target": {"node": read, "port": "file"}}]
-    if url is not None:
-        given = {"url": f"{url}gate", "timeoutSeconds": 60}
-        nodes.append({"id": gate, "type": "core.http", "label": "gate", "parameters": given})
-        edges.append({"source": {"node": make}, "target": {"node": gate}})
-        edges.append({"source": {"node": gate}, "target": {"node": read}})
-    return {"id": str(uuid.uuid4()), "nodes": nodes, "edges": edges}
+    make = node("core.file", "make", parameters={"name": "a.txt", **file})
+    read = node("core.read_file", "read")
+    if url is None:
+        return workflow(make, read, edges=[link(make, read, "file")])
+    gate = node("core.http", "gate", parameters={"url": f"{url}gate", "timeoutSeconds": 60})
+    edges = [link(make, read, "file"), link(make, gate), link(gate, read)]
+    return workflow(make, read, gate, edges=edges)
 
 
 def test_a_file_is_read_where_it_was_made_and_downloaded_by_link_and_by_range(
     tmp_path: Path,
 ) -> None:
     with running(tmp_path, 2) as site:
-        run = site.rest.run(workflow(text=TEXT))
+        run = site.rest.run(made_and_read(text=TEXT))
         made, read = run["nodes"]
         assert made["workerId"] == read["workerId"]
         assert read["result"]["sha256"] == hashlib.sha256(TEXT.encode()).hexdigest()
@@ -56,7 +52,7 @@ def test_a_reference_of_an_earlier_run_is_pinned_and_refused_when_it_cannot_be_h
     tmp_path: Path,
 ) -> None:
     with running(tmp_path, 2) as site:
-        run = site.rest.run(workflow(text=TEXT))
+        run = site.rest.run(made_and_read(text=TEXT))
         file = run["nodes"][0]["result"]["file"]
         owner = run["nodes"][0]["workerId"]
         node = {"id": str(uuid.uuid4()), "type": "core.read_file", "parameters": {"file": file}}
@@ -77,7 +73,7 @@ def test_a_reference_of_an_earlier_run_is_pinned_and_refused_when_it_cannot_be_h
 
 def test_a_durable_file_is_read_on_another_worker_when_its_own_is_killed(tmp_path: Path) -> None:
     with serving() as pages, running(tmp_path, 2) as site:
-        run_id = site.rest.submit(workflow(pages.url, text=TEXT, durable=True))
+        run_id = site.rest.submit(made_and_read(pages.url, text=TEXT, durable=True))
         until(lambda: "/gate" in pages.paths(), "the run waits at the gate")
         made = site.rest.nodes(run_id)["make"]
         resource_id = made["artifacts"][0]["resourceId"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.definitions import node, workflow
 from tests.e2e.model_server import ModelServer, serving_model
 from tests.processes.system import System, running
 
@@ -28,8 +28,7 @@ def model() -> Iterator[ModelServer]:
 
 def chat(model: ModelServer, **parameters: Any) -> dict[str, Any]:
     given = {"model": "tiny", "prompt": "Greet me", "baseUrl": model.url, **parameters}
-    node = {"id": str(uuid.uuid4()), "type": "llm.chat", "label": "chat", "parameters": given}
-    return {"id": str(uuid.uuid4()), "nodes": [node], "edges": []}
+    return workflow(node("llm.chat", "chat", parameters=given))
 
 
 def events(site: System, run_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -126,7 +125,7 @@ def test_a_package_of_the_installation_runs_where_signatures_are_required(
 ) -> None:
     policy = {"ASTRA_SCHEDULER_PACKAGE_POLICY": "require", "ASTRA_WORKER_PACKAGE_POLICY": "require"}
     model.open()
-    with running(tmp_path, 1, **policy) as site:
+    with running(tmp_path, 1, environ=policy) as site:
         run = site.rest.run(chat(model))
     assert run["status"] == "succeeded", run
     assert run["nodes"][0]["result"]["text"] == "Hello, world!"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import textwrap
-import uuid
 from pathlib import Path
 from typing import Any
 
+from tests.definitions import node, workflow
+from tests.packages.archives import write_adapter
 from tests.processes.system import running
 from tests.processes.waiting import until
 
@@ -25,54 +24,20 @@ ADAPTER = """
 """
 
 
-def write_package(folder: Path) -> Path:
-    (folder / "gated_nodes").mkdir(parents=True)
-    (folder / "gated_nodes" / "__init__.py").write_text(textwrap.dedent(ADAPTER))
-    adapter = {
-        "name": "gated",
-        "runtime": "python",
-        "entrypoint": "gated_nodes:Adapter",
-        "capabilities": ["gated.wait"],
-    }
-    manifest = {
-        "name": "gated",
-        "version": "1.0.0",
-        "schemaVersion": "1.0.0",
-        "adapters": [adapter],
-        "nodes": [
-            {
-                "type": "gated.wait",
-                "runtimes": {"python": {"handler": "wait"}},
-                "schema": {
-                    "parameters": {"type": "object", "properties": {"gate": {"type": "string"}}}
-                },
-            }
-        ],
-    }
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    return folder
+GATE = {"parameters": {"type": "object", "properties": {"gate": {"type": "string"}}}}
 
 
-def workflow(gate: Path) -> dict[str, Any]:
-    nodes = [
-        {
-            "id": str(uuid.uuid4()),
-            "type": "gated.wait",
-            "label": f"n{number}",
-            "package": {"name": "gated", "version": "1.0.0"},
-            "parameters": {"gate": str(gate)},
-        }
-        for number in range(TASKS)
-    ]
-    return {"id": str(uuid.uuid4()), "nodes": nodes, "edges": []}
+def gated(gate: Path) -> dict[str, Any]:
+    given = {"package": {"name": "gated", "version": "1.0.0"}, "parameters": {"gate": str(gate)}}
+    return workflow(*(node("gated.wait", f"n{number}", **given) for number in range(TASKS)))
 
 
 def test_tasks_that_wait_for_a_slot_bring_their_package_to_idle_workers(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     slots = {"ASTRA_WORKER_CONCURRENCY_MAX_PARALLEL": "2"}
     with running(tmp_path / "site", 3, environ=slots) as site:
-        site.rest.publish(write_package(tmp_path / "gated"))
-        run_id = site.rest.submit(workflow(gate))
+        site.rest.publish(write_adapter(tmp_path / "gated", "gated", "wait", ADAPTER, schema=GATE))
+        run_id = site.rest.submit(gated(gate))
 
         def used() -> set[str]:
             nodes = site.rest.nodes(run_id).values()

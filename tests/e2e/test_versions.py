@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import textwrap
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.definitions import node, workflow
+from tests.packages.archives import write_adapter
 from tests.processes.system import System, running
 from tests.processes.waiting import until
 
@@ -31,46 +30,24 @@ BROKEN = """
 
 def write_package(folder: Path, version: str, code: str | None = None) -> Path:
     """The source of package `clash` in one version."""
-    code = textwrap.dedent(code if code is not None else ADAPTER % version)
-    (folder / "clash_nodes").mkdir(parents=True)
-    (folder / "clash_nodes" / "__init__.py").write_text(code)
-    manifest = {
-        "name": "clash",
-        "version": version,
-        "schemaVersion": "1.0.0",
-        "adapters": [
-            {
-                "name": "clash",
-                "runtime": "python",
-                "entrypoint": "clash_nodes:Adapter",
-                "capabilities": ["clash.version"],
-            }
-        ],
-        "python": {"dependencies": [f"six=={SIX.get(version, '1.16.0')}"], "closed": True},
-        "nodes": [{"type": "clash.version", "runtimes": {"python": {"handler": "version"}}}],
-    }
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    return folder
+    python = {"dependencies": [f"six=={SIX.get(version, '1.16.0')}"], "closed": True}
+    code = ADAPTER % version if code is None else code
+    more = {"version": version, "python": python}
+    return write_adapter(folder, "clash", "version", code, manifest=more)
 
 
-def workflow(*versions: str | None) -> dict[str, Any]:
+def clashing(*versions: str | None) -> dict[str, Any]:
     """A node for each version; None names none."""
-    nodes = []
-    for number, version in enumerate(versions):
-        package = {"name": "clash"} if version is None else {"name": "clash", "version": version}
-        nodes.append(
-            {
-                "id": str(uuid.uuid4()),
-                "type": "clash.version",
-                "label": f"n{number}",
-                "package": package,
-            }
-        )
-    return {"id": str(uuid.uuid4()), "nodes": nodes, "edges": []}
+    wanted = [{} if one is None else {"version": one} for one in versions]
+    made = [
+        node("clash.version", f"n{n}", package={"name": "clash", **one})
+        for n, one in enumerate(wanted)
+    ]
+    return workflow(*made)
 
 
 def results(site: System, *versions: str | None) -> list[dict[str, Any]]:
-    run = site.rest.run(workflow(*versions))
+    run = site.rest.run(clashing(*versions))
     assert run["status"] == "succeeded", run
     return [node["result"] for node in run["nodes"]]
 
@@ -156,7 +133,7 @@ def test_a_version_that_cannot_be_loaded_stops_at_its_first_wave(
 def test_a_yanked_version_is_not_chosen_and_not_accepted(site: System, tmp_path: Path) -> None:
     site.rest.publish(write_package(tmp_path / "next", "4.0.0"))
     site.rest.post("packages/clash/4.0.0/yank", {"reason": "leaks"}, wanted=200)
-    refused = site.rest.http.post("/api/v1/runs", json={"workflow": workflow("4.0.0")})
+    refused = site.rest.http.post("/api/v1/runs", json={"workflow": clashing("4.0.0")})
     assert refused.status_code == 422
     assert "E.PKG.YANKED" in refused.text
 

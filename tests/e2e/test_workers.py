@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.definitions import node, workflow
 from tests.processes.system import System, running
 from tests.processes.waiting import until
 
@@ -16,8 +16,7 @@ RUNS = 20
 
 
 def noop() -> dict[str, Any]:
-    node = {"id": str(uuid.uuid4()), "type": "core.noop", "label": "n", "parameters": {}}
-    return {"id": str(uuid.uuid4()), "nodes": [node], "edges": []}
+    return workflow(node("core.noop", "n"))
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ from astraflow.core.protocol.wire import AttemptRef, Envelope, Unreadable
 from astraflow.core.protocol.worker_session import WorkerSession
 from astraflow.core.security.keys import KeyRing
 from astraflow.core.security.tokens import SessionTokens
+from tests.unit.core.protocol.pair import CountedIds
 
 __all__ = ["conversation", "run_gateway", "run_worker_session"]
 
@@ -58,17 +59,6 @@ SECONDS: Final = 25
 CUT_AT: Final = 7
 DRAIN_AT: Final = 4
 RING: Final = KeyRing({"k1": b"0123456789abcdef0123456789abcdef"}, "k1")
-
-
-class CountedIds:
-    """ULIDs that count, from a number of their own for each side."""
-
-    def __init__(self, side: int) -> None:
-        self._next = side * 10**12
-
-    def new(self) -> str:
-        self._next += 1
-        return f"{self._next:026}"
 
 
 class End:
@@ -148,7 +138,7 @@ class WorkerEnd(End):
 
     def __init__(self) -> None:
         super().__init__()
-        self.session = WorkerSession(IDENTITY, CREDENTIAL, ids=CountedIds(1), rng=Random(1))
+        self.session = WorkerSession(IDENTITY, CREDENTIAL, ids=CountedIds("1"), rng=Random(1))
         self.session.connected(self.now)
         self.serve()
 
@@ -211,7 +201,7 @@ class GatewayEnd(End):
         super().__init__()
         self.gateway = Gateway(
             scheduler_id="s-1",
-            ids=CountedIds(2),
+            ids=CountedIds("2"),
             rng=Random(2),
             settings=events.GatewaySettings(),
             authenticate=_authenticate,

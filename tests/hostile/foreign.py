@@ -9,6 +9,7 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+from tests.definitions import node, workflow
 from tests.processes.rest import TOKEN
 from tests.rawsocket import CLOSE, TEXT, RawSocket, frame, hello, masked, new_id, upgrade_request
 
@@ -19,12 +20,8 @@ NODE = "3f2b6d1e-7c0a-4d65-9a54-0d5f6a1c2b3e"
 
 def echo(value: Any = "x") -> dict[str, Any]:
     """A workflow of one node."""
-    return {
-        "id": "6b1f7e52-0c1d-4f7a-8a9e-2d3c4b5a6f70",
-        "metadata": {"name": "one"},
-        "nodes": [{"id": NODE, "type": "core.echo", "parameters": {"value": value}}],
-        "edges": [],
-    }
+    known = "6b1f7e52-0c1d-4f7a-8a9e-2d3c4b5a6f70"
+    return workflow({**node("core.echo", parameters={"value": value}), "id": NODE}) | {"id": known}
 
 
 def succeed(dispatch: dict[str, Any]) -> dict[str, Any]:

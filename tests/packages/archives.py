@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import struct
+import textwrap
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 STORED, DEFLATED = 0, 8
+NONE: Mapping[str, Any] = MappingProxyType({})
 HANDLERS = """\
 from astraflow_sdk import node
 
@@ -108,11 +112,39 @@ def deflated(content: bytes) -> bytes:
     return packer.compress(content) + packer.flush()
 
 
-def write_folder(folder: Path, document: dict[str, Any] | None = None, **files: str) -> Path:
-    """A package as its author has it."""
-    (folder / "demo_nodes").mkdir(parents=True)
-    (folder / "manifest.json").write_text(json.dumps(document or manifest()))
-    (folder / "demo_nodes" / "__init__.py").write_text(HANDLERS)
-    for name, text in files.items():
+def write_folder(
+    folder: Path, document: dict[str, Any] | None = None, files: Mapping[str, str] = NONE
+) -> Path:
+    """A package as its author has it. `files`: more of them, or others, by their paths."""
+    document = document or manifest()
+    written = {"manifest.json": json.dumps(document), "demo_nodes/__init__.py": HANDLERS, **files}
+    for name, text in written.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
+    return folder
+
+
+def write_adapter(
+    folder: Path,
+    name: str,
+    method: str,
+    code: str,
+    *,
+    manifest: Mapping[str, Any] = NONE,
+    **node: Any,
+) -> Path:
+    """A package with one node, which is a method of the class `Adapter` in its code."""
+    kind, module = f"{name}.{method}", f"{name}_nodes"
+    adapter = {"name": name, "runtime": "python", "entrypoint": f"{module}:Adapter"}
+    document = {
+        "name": name,
+        "version": "1.0.0",
+        "schemaVersion": "1.0.0",
+        "adapters": [{**adapter, "capabilities": [kind]}],
+        "nodes": [{"type": kind, "runtimes": {"python": {"handler": method}}, **node}],
+        **manifest,
+    }
+    (folder / module).mkdir(parents=True)
+    (folder / module / "__init__.py").write_text(textwrap.dedent(code))
+    (folder / "manifest.json").write_text(json.dumps(document))
     return folder

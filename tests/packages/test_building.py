@@ -15,8 +15,8 @@ from tests.packages.archives import manifest, write_folder
 
 
 def test_the_same_folder_gives_the_same_bytes_wherever_and_whenever(tmp_path: Path) -> None:
-    first = build_archive(write_folder(tmp_path / "one", note="x"), tmp_path / "out1")
-    other = write_folder(tmp_path / "two", note="x")
+    first = build_archive(write_folder(tmp_path / "one", files={"note": "x"}), tmp_path / "out1")
+    other = write_folder(tmp_path / "two", files={"note": "x"})
     os.utime(other / "note", (1, 1))
     (other / "note").chmod(0o664)
     second = build_archive(other, tmp_path / "out2")
@@ -27,7 +27,7 @@ def test_the_same_folder_gives_the_same_bytes_wherever_and_whenever(tmp_path: Pa
 
 
 def test_what_should_stay_at_home_is_left_out(tmp_path: Path) -> None:
-    folder = write_folder(tmp_path / "p", README="x")
+    folder = write_folder(tmp_path / "p", files={"README": "x"})
     for name in (
         ".git/config",
         ".env",

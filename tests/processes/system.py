@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tests.processes.process import ASTRA, Process, free_port, marked
 from tests.processes.rest import TOKEN, Rest
@@ -15,6 +15,7 @@ from tests.processes.waiting import WAIT_S, until
 
 __all__ = ["System", "running"]
 
+NONE: Mapping[str, str] = MappingProxyType({})
 SECRET = "a secret for tests, long enough to sign"
 FoundT = TypeVar("FoundT")
 
@@ -38,7 +39,7 @@ class System:
         heartbeat_ms: int | None = 500,
         database_url: str | None = None,
         command: tuple[str, ...] = ASTRA,
-        environ: Mapping[str, str] = MappingProxyType({}),
+        environ: Mapping[str, str] = NONE,
     ) -> None:
         self.folder = folder
         self.database_url = database_url
@@ -151,16 +152,30 @@ def _tracebacks(said: str) -> list[str]:
 
 
 @contextmanager
-def running(folder: Path, workers: int = 0, **more: Any) -> Iterator[System]:
+def running(
+    folder: Path,
+    workers: int = 0,
+    *,
+    heartbeat_ms: int | None = 500,
+    database_url: str | None = None,
+    command: tuple[str, ...] = ASTRA,
+    environ: Mapping[str, str] = NONE,
+) -> Iterator[System]:
     """A scheduler that is ready and workers that are online; stopped at the end."""
-    system = System(folder, **more)
+    system = System(
+        folder,
+        heartbeat_ms=heartbeat_ms,
+        database_url=database_url,
+        command=command,
+        environ=environ,
+    )
     try:
         system.start()
         for number in range(workers):
             system.new_worker(f"worker-{number + 1}").start()
         system.until(lambda: len(system.rest.online()) == workers, "all workers online")
         yield system
-        assert "command" in more or not _tracebacks(system.scheduler.said())
+        assert command is not ASTRA or not _tracebacks(system.scheduler.said())
         system.stop()
     finally:
         system.close()

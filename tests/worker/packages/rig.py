@@ -21,7 +21,7 @@ from astraflow.packages import build_archive
 from astraflow.worker.hosts import HostPool, PoolSettings, core_package
 from astraflow.worker.packages import InstallSettings, PackageInstaller, PackageInventory
 from astraflow.worker.resources import LocalResourceRegistry, RegistryBroker
-from tests.packages.archives import HANDLERS, manifest
+from tests.packages.archives import HANDLERS, manifest, write_folder
 
 WAIT_S = 30.0
 """For what must happen; it is never waited out unless something is broken."""
@@ -215,17 +215,9 @@ async def worker(
 
 def package(folder: Path, code: str = HANDLERS, **fields: Any) -> bytes:
     """The archive of a small package; `files` are more of its files."""
-    files = fields.pop("files", {})
-    document = manifest(**fields)
+    files = {"demo_nodes/__init__.py": code, **fields.pop("files", {})}
     folder = folder / f"src-{len(list(folder.glob('src-*')))}"
-    for name, text in {
-        "manifest.json": json.dumps(document),
-        "demo_nodes/__init__.py": code,
-        **files,
-    }.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    write_folder(folder, manifest(**fields), files)
     return build_archive(folder, folder / "dist").path.read_bytes()
 
 

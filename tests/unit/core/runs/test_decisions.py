@@ -73,6 +73,11 @@ def leased(plan: Any = None, **fields: Any) -> RunRecord:
     return run
 
 
+@pytest.fixture
+def run() -> RunRecord:
+    return leased()
+
+
 def user_error(**fields: Any) -> TaskFailure:
     return TaskFailure("E.RUNNER.FAILURE", "USER_CODE", "boom", **fields)
 
@@ -135,8 +140,7 @@ class TestStart:
 
 
 class TestProgress:
-    def test_feedback_of_the_current_attempt_is_recorded(self) -> None:
-        run = leased()
+    def test_feedback_of_the_current_attempt_is_recorded(self, run: RunRecord) -> None:
         chunks = (Chunk("log", 0, "hello"),)
         decision = give(run, Start(0, 1, "w1"), Progress(0, 1, "w1", 0.5, "half", None, chunks))
         assert decision.facts == [AttemptProgressed(AT, 0, 1, 0.5, "half", None, chunks)]
@@ -146,13 +150,11 @@ class TestProgress:
         decision = give(leased(), Progress(0, 1, "w1", 0.5))
         assert decision.facts == [AttemptStarted(AT, 0, 1), AttemptProgressed(AT, 0, 1, 0.5)]
 
-    def test_feedback_keeps_what_it_does_not_mention(self) -> None:
-        run = leased()
+    def test_feedback_keeps_what_it_does_not_mention(self, run: RunRecord) -> None:
         give(run, Progress(0, 1, "w1", 0.5, "half"), Progress(0, 1, "w1", dropped=3))
         assert (run.tasks[0].progress, run.tasks[0].message) == (0.5, "half")
 
-    def test_late_feedback_is_dropped(self) -> None:
-        run = leased()
+    def test_late_feedback_is_dropped(self, run: RunRecord) -> None:
         give(run, Lose(0, 1, "gone"))
         assert give(run, Progress(0, 1, "w1", 0.5)).ignored == "late feedback"
 
@@ -197,8 +199,7 @@ class TestReport:
         decision = give(run, Report(0, 1, "w1", "FAILED", error=user_error()))
         assert decision.ignored == "late report"
 
-    def test_nothing_happens_to_a_run_that_has_ended(self) -> None:
-        run = leased()
+    def test_nothing_happens_to_a_run_that_has_ended(self, run: RunRecord) -> None:
         give(run, Report(0, 1, "w1", "SUCCEEDED"))
         decision = decide(run, Cancel("me", 0), AT, Random(1))
         assert (decision.facts, decision.ignored) == ([], "run is terminal")
@@ -219,8 +220,7 @@ class TestFailure:
         assert decision.run.status == "failed"
         assert decision.run.error == user_error()
 
-    def test_a_failure_without_an_error_is_a_failure_of_user_code(self) -> None:
-        run = leased()
+    def test_a_failure_without_an_error_is_a_failure_of_user_code(self, run: RunRecord) -> None:
         give(run, Report(0, 1, "w1", "FAILED"))
         state = run.tasks[0].state
         assert isinstance(state, Failed)
@@ -285,13 +285,11 @@ class TestLoss:
         assert type(decision.run.tasks[0].state) is Lost
         assert [type(effect) for effect in decision.consequences] == [AttemptOver, EnqueueTask]
 
-    def test_an_attempt_that_is_over_cannot_be_lost(self) -> None:
-        run = leased()
+    def test_an_attempt_that_is_over_cannot_be_lost(self, run: RunRecord) -> None:
         give(run, Lose(0, 1, "lease ended"))
         assert give(run, Lose(0, 1, "lease ended")).ignored == "attempt is over"
 
-    def test_the_loss_budget_ends_the_task(self) -> None:
-        run = leased()
+    def test_the_loss_budget_ends_the_task(self, run: RunRecord) -> None:
         for attempt in range(1, LOSS_BUDGET):
             give(run, Lose(0, attempt, "gone"), LEASE)
         decision = give(run, Lose(0, LOSS_BUDGET, "gone"))
@@ -316,35 +314,30 @@ class TestLoss:
 
 
 class TestRefusal:
-    def test_a_refusal_is_a_dispatch_try(self) -> None:
-        run = leased()
+    def test_a_refusal_is_a_dispatch_try(self, run: RunRecord) -> None:
         decision = give(run, Refuse(0, 1, "w1", errors.DISPATCH_STALE.code))
         assert kinds(decision) == [AttemptRefused]
         assert run.tasks[0].tries == 1
 
-    def test_five_tries_in_a_row_end_the_task(self) -> None:
-        run = leased()
+    def test_five_tries_in_a_row_end_the_task(self, run: RunRecord) -> None:
         for attempt in range(1, DISPATCH_TRIES):
             give(run, Refuse(0, attempt, "w1", errors.DISPATCH_STALE.code), LEASE)
         give(run, Refuse(0, DISPATCH_TRIES, "w1", errors.DISPATCH_STALE.code))
         assert run.error is not None
         assert run.error.code == errors.DISPATCH_UNAVAILABLE.code
 
-    def test_an_attempt_that_was_taken_begins_the_count_anew(self) -> None:
-        run = leased()
+    def test_an_attempt_that_was_taken_begins_the_count_anew(self, run: RunRecord) -> None:
         give(run, Refuse(0, 1, "w1", errors.DISPATCH_STALE.code), LEASE, Start(0, 2, "w1"))
         assert run.tasks[0].tries == 0
 
     @pytest.mark.parametrize(
         "code", [errors.DISPATCH_DRAINING.code, errors.CMD_CONCURRENCY_VIOLATION.code]
     )
-    def test_draining_and_busy_keys_wait_without_counting(self, code: str) -> None:
-        run = leased()
+    def test_draining_and_busy_keys_wait_without_counting(self, code: str, run: RunRecord) -> None:
         give(run, Refuse(0, 1, "w1", code))
         assert run.tasks[0].tries == 0
 
-    def test_a_refusal_that_cannot_be_mended_fails_at_once(self) -> None:
-        run = leased()
+    def test_a_refusal_that_cannot_be_mended_fails_at_once(self, run: RunRecord) -> None:
         give(run, Refuse(0, 1, "w1", errors.RESOURCE_MISSING.code, "no such resource"))
         assert run.error is not None
         assert run.error.code == errors.RESOURCE_MISSING.code
@@ -352,8 +345,7 @@ class TestRefusal:
     def test_an_unknown_code_is_tried_again(self) -> None:
         assert kinds(give(leased(), Refuse(0, 1, "w1", "X.CUSTOM"))) == [AttemptRefused]
 
-    def test_a_late_refusal_is_ignored(self) -> None:
-        run = leased()
+    def test_a_late_refusal_is_ignored(self, run: RunRecord) -> None:
         give(run, Lose(0, 1, "gone"))
         decision = give(run, Refuse(0, 1, "w1", errors.DISPATCH_STALE.code))
         assert decision.ignored == "late refusal"
@@ -370,8 +362,7 @@ class TestWithdraw:
         decision = give(leased(), Start(0, 1, "w1"), Withdraw(0, 1))
         assert decision.ignored == "attempt was taken or is over"
 
-    def test_proof_makes_it_a_dispatch_try(self) -> None:
-        run = leased()
+    def test_proof_makes_it_a_dispatch_try(self, run: RunRecord) -> None:
         give(run, Withdraw(0, 1), Lose(0, 1, "lease ended"))
         assert (run.tasks[0].tries, run.tasks[0].losses) == (1, 0)
 
@@ -398,8 +389,7 @@ class TestTimeout:
         decision = give(leased(), TimeOut(0, 1, 500), TimeOut(0, 1, 500))
         assert decision.ignored == "attempt is over or already stopping"
 
-    def test_being_stopped_by_a_timeout_is_a_failure_of_that_category(self) -> None:
-        run = leased()
+    def test_being_stopped_by_a_timeout_is_a_failure_of_that_category(self, run: RunRecord) -> None:
         give(run, TimeOut(0, 1, 500), Report(0, 1, "w1", "CANCELLED"))
         assert run.error is not None
         assert run.error.category == "TIMEOUT"
@@ -408,8 +398,7 @@ class TestTimeout:
         run = leased(make_plan(1, nodes={0: retrying(2)}))
         assert kinds(give(run, TimeOut(0, 1, 500), Lose(0, 1, "gone"))) == [AttemptFailed]
 
-    def test_overdue_without_another_attempt_it_ends_unconfirmed(self) -> None:
-        run = leased()
+    def test_overdue_without_another_attempt_it_ends_unconfirmed(self, run: RunRecord) -> None:
         give(run, TimeOut(0, 1, 500), StopOverdue(0, 1))
         state = run.tasks[0].state
         assert isinstance(state, Failed)
@@ -446,8 +435,7 @@ class TestCancel:
         assert run.status == "cancelled"
         assert run.tasks[0].state == Cancelled(True)
 
-    def test_a_second_cancel_changes_nothing(self) -> None:
-        run = leased()
+    def test_a_second_cancel_changes_nothing(self, run: RunRecord) -> None:
         give(run, Cancel("me", 500))
         assert give(run, Cancel("me", 500)).ignored == "cancel already requested"
 
@@ -457,13 +445,11 @@ class TestCancel:
         assert run.status == "cancelled"
         assert type(run.tasks[0].state) is Failed
 
-    def test_a_task_lost_after_a_cancel_is_cancelled_unconfirmed(self) -> None:
-        run = leased()
+    def test_a_task_lost_after_a_cancel_is_cancelled_unconfirmed(self, run: RunRecord) -> None:
         give(run, Cancel("me", 500), Lose(0, 1, "gone"))
         assert run.tasks[0].state == Cancelled(False)
 
-    def test_a_task_refused_after_a_cancel_is_cancelled(self) -> None:
-        run = leased()
+    def test_a_task_refused_after_a_cancel_is_cancelled(self, run: RunRecord) -> None:
         give(run, Cancel("me", 500), Refuse(0, 1, "w1", errors.DISPATCH_STALE.code))
         assert run.tasks[0].state == Cancelled(True)
 
@@ -475,14 +461,12 @@ class TestCancel:
         assert (state.error.code, state.confirmed) == (errors.CANCEL_TIMEOUT.code, False)
         assert run.status == "cancelled"
 
-    def test_a_result_that_came_first_is_kept_in_the_cancelled_run(self) -> None:
-        run = leased()
+    def test_a_result_that_came_first_is_kept_in_the_cancelled_run(self, run: RunRecord) -> None:
         give(run, Cancel("me", 500), Report(0, 1, "w1", "SUCCEEDED"))
         assert run.status == "cancelled"
         assert run.tasks[0].result is not None
 
-    def test_a_deadline_ends_the_run_as_failed(self) -> None:
-        run = leased()
+    def test_a_deadline_ends_the_run_as_failed(self, run: RunRecord) -> None:
         give(run, Cancel("", 500, "deadline"), Report(0, 1, "w1", "CANCELLED"))
         assert run.status == "failed"
         assert run.error is not None
