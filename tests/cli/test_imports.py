@@ -1,0 +1,31 @@
+"""What a command loads: a person waits for it each time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.processes.process import clean_environment
+
+LOADED = """
+import sys
+sys.argv = ["astra", "runs", "list"]
+from astraflow.cli.main import main
+try:
+    main()
+except SystemExit:
+    pass
+heavy = {"uvicorn", "pydantic", "rich", "asyncio", "astraflow.core.engine", "astraflow.store"}
+print(*sorted(heavy & set(sys.modules)))
+"""
+
+
+def test_a_command_that_asks_a_server_loads_none_of_a_server() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED],
+        env=clean_environment(ASTRA_SERVER="http://127.0.0.1:9"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.strip() == "", done
