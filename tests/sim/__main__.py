@@ -84,7 +84,9 @@ def run_seeds(tier: str, first: int, count: int, jobs: int) -> int:
     for outcome in failures[:10]:
         report(tier, outcome)
     is_enough = count >= ENOUGH[tier]
-    unseen = (missing_in_shells if tier == "C" else missing)(seen) if is_enough else []
+    unseen: list[str] = []
+    if is_enough:
+        unseen = missing_in_shells(seen, count) if tier == "C" else missing(seen)
     rate = count / cpu * 60
     print(
         f"tier {tier}, {count} seeds from {first}: {len(failures)} violations, {executions} executions, "

@@ -103,7 +103,7 @@ class Operator:
             version=version,
             waves=rng.choice(((100,), (50, 100))),
             soak_seconds=rng.choice((0.0, 2.0)),
-            max_failed_percent=rng.choice((10.0, 100.0)),
+            max_failed_percent=rng.choice((0.0, 10.0, 100.0)),
         )
         rollout = await self._scheduler.packages.roll_out(tenant, name, request, WHO)
         if rollout.rollout_id not in self.site.mirror.rollouts:
