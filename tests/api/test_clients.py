@@ -52,6 +52,14 @@ async def test_both_clients_have_the_same_requests() -> None:
                 assert methods(kind).keys() >= {"list", "iterate", "get"}
 
 
+def test_help_shows_the_name_the_parameters_and_the_text_of_a_request() -> None:
+    with client.Client(URL, "token") as now:
+        cancel = now.runs.cancel
+    assert cancel.__name__ == "cancel"
+    assert str(inspect.signature(cancel)) == "(run_id: 'str')"
+    assert now.runs.list.__doc__ == "One page, newest first."
+
+
 def test_every_name_of_the_client_is_there() -> None:
     for name in client.__all__:
         assert getattr(client, name).__name__ == name

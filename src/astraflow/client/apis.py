@@ -7,7 +7,7 @@ once, `AsyncClient` with an awaitable.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from functools import wraps
+from inspect import Signature, signature
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from astraflow.client import requests
@@ -38,16 +38,24 @@ class _Method(Generic[P, Now, Later]):
     def __init__(self, make: Callable[P, Any], via: str) -> None:
         self._make = make
         self._via = via
+        self._name = via
+        # What `make` returns is the request; what the method returns depends on the client.
+        self._signature = signature(make).replace(return_annotation=Signature.empty)
+
+    def __set_name__(self, _: type, name: str) -> None:
+        self._name = name
 
     @overload
     def __get__(self, api: _Api[Client], _: Any) -> Callable[P, Now]: ...
     @overload
     def __get__(self, api: _Api[AsyncClient], _: Any) -> Callable[P, Later]: ...
     def __get__(self, api: Any, _: Any) -> Callable[P, Any]:
-        @wraps(self._make)
         def call(*args: P.args, **named: P.kwargs) -> Any:
             return getattr(api.client, self._via)(self._make(*args, **named))
 
+        call.__name__ = call.__qualname__ = self._name
+        call.__doc__ = self._make.__doc__
+        call.__signature__ = self._signature  # type: ignore[attr-defined]
         return call
 
 
