@@ -32,6 +32,7 @@ from astraflow.core.protocol.scheduler_session import SchedulerSession
 from astraflow.core.protocol.send_window import SendWindow
 from astraflow.core.protocol.session_opening import SessionOpener
 from astraflow.core.protocol.worker_events import SessionSettings
+from astraflow.core.protocol.worker_session import WorkerSession
 from astraflow.core.runs import calls, decisions, transitions
 from astraflow.core.runs.commands import Refuse, Start
 from astraflow.core.runs.states import Leased, Lost, Running, Stopping
@@ -223,10 +224,10 @@ def resumehole() -> AbstractContextManager[None]:
 def fenceresume() -> AbstractContextManager[None]:
     """A worker that fenced itself resumes, and any heartbeat renews all (against R8, R5)."""
 
-    def broken(self: Agent, now: float) -> None:
+    def broken(self: WorkerSession, now: float) -> None:
         return None
 
-    return _replaced(patch.object(Agent, "_fence_session", broken), _renew_all())
+    return _replaced(patch.object(WorkerSession, "fenced", broken), _renew_all())
 
 
 def ackreissue() -> AbstractContextManager[None]:
