@@ -11,8 +11,8 @@ import logging
 import os
 import signal
 import socket as sockets
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -137,7 +137,8 @@ async def _work(
     watch_resources(metrics, resources.metrics)
     try:
         async with serve_metrics(metrics, settings.metrics_host, settings.metrics_port):
-            with _Signals(runner, settings), _Parent(runner, parent):
+            drain_s = float(settings.drain_timeout_seconds)
+            with _signals(runner, drain_s), _parent(runner, parent):
                 ended = await _keep(runner, fetcher, installer, resources)
     finally:
         await pool.close()
@@ -264,55 +265,47 @@ def _session(settings: WorkerSettings, folder: DataFolder, ids: Ulids) -> Worker
     )
 
 
-class _Signals:
-    """SIGTERM and SIGINT of this process, while the agent runs."""
+@contextmanager
+def _signals(runner: AgentRunner, drain_s: float) -> Iterator[None]:
+    """Drain on the first SIGTERM or SIGINT of this process, and end on the second."""
+    loop = asyncio.get_running_loop()
+    timers: list[asyncio.TimerHandle] = []
 
-    def __init__(self, runner: AgentRunner, settings: WorkerSettings) -> None:
-        self._runner = runner
-        self._deadline_s = float(settings.drain_timeout_seconds)
-        self._loop = asyncio.get_running_loop()
-        self._asked = 0
-        self._timer: asyncio.TimerHandle | None = None
-
-    def __enter__(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            self._loop.add_signal_handler(number, self._on_signal)
-
-    def __exit__(self, *_: object) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            self._loop.remove_signal_handler(number)
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _on_signal(self) -> None:
-        self._asked += 1
-        if self._asked > 1:
-            self._runner.end(1, "second signal")
+    def on_signal() -> None:
+        if timers:
+            runner.end(1, "second signal")
             return
-        _log.info("draining, timeout %g s", self._deadline_s)
-        self._runner.drain(self._deadline_s)
-        self._timer = self._loop.call_later(
-            self._deadline_s + DRAIN_OVERRUN_S, self._runner.end, 1, "drain timeout"
-        )
+        _log.info("draining, timeout %g s", drain_s)
+        runner.drain(drain_s)
+        overrun = drain_s + DRAIN_OVERRUN_S
+        timers.append(loop.call_later(overrun, runner.end, 1, "drain timeout"))
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+        for timer in timers:
+            timer.cancel()
 
 
-class _Parent:
-    """The process that started this one, while the agent runs."""
+@contextmanager
+def _parent(runner: AgentRunner, pipe: int | None) -> Iterator[None]:
+    """End when the process that started this one, and holds the other end of the pipe, has exited."""
+    if pipe is None:
+        yield
+        return
+    loop = asyncio.get_running_loop()
 
-    def __init__(self, runner: AgentRunner, pipe: int | None) -> None:
-        self._runner = runner
-        self._pipe = pipe
-        self._loop = asyncio.get_running_loop()
-
-    def __enter__(self) -> None:
-        if self._pipe is not None:
-            self._loop.add_reader(self._pipe, self._on_readable, self._pipe)
-
-    def __exit__(self, *_: object) -> None:
-        if self._pipe is not None:
-            self._loop.remove_reader(self._pipe)
-
-    def _on_readable(self, pipe: int) -> None:
+    def on_readable() -> None:
         if not os.read(pipe, 4096):
-            self._loop.remove_reader(pipe)
-            self._runner.end(1, "the parent process has exited")
+            loop.remove_reader(pipe)
+            runner.end(1, "the parent process has exited")
+
+    loop.add_reader(pipe, on_readable)
+    try:
+        yield
+    finally:
+        loop.remove_reader(pipe)
