@@ -57,9 +57,6 @@ class Database(Reader, Protocol):
     async def claim(self, owner: str) -> Claim | None:
         """Take the right to write with a new, higher epoch; None while another's claim is good."""
 
-    async def owner(self) -> str:
-        """Who claimed last; empty if nobody has."""
-
     async def renew(self, claim: Claim) -> bool:
         """Prolong the claim; False if a higher epoch has been claimed."""
 

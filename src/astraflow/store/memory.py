@@ -48,15 +48,12 @@ class MemoryDatabase:
     async def claim(self, owner: str) -> Claim | None:
         check_values(owner)
         is_held = self._clock is not None and self._clock.now() < self.until
-        if is_held and owner != await self.owner():
+        ((holder,),) = await self.rows("owner", shard=SHARD)
+        if is_held and owner != holder:
             return None
         claim = Claim(owner, self.writer.claim(SHARD, owner), self.ttl_s, SHARD)
         await self.renew(claim)
         return claim
-
-    async def owner(self) -> str:
-        ((owner,),) = await self.rows("owner", shard=SHARD)
-        return str(owner)
 
     async def renew(self, claim: Claim) -> bool:
         if not self._is_newest(claim):

@@ -74,10 +74,6 @@ class PostgresDatabase:
         await self.shard.close()
         await disconnect(None, pool)
 
-    async def owner(self) -> str:
-        ((owner,),) = await self.rows("owner", shard=SHARD)
-        return str(owner)
-
     async def rows(self, name: str, /, **values: object) -> list[RawRow]:
         check_values(*values.values())
         if self.pool is None:

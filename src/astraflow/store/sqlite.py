@@ -116,10 +116,6 @@ class SqliteDatabase:
         epoch = await self.writes.call(lambda writer: writer.claim(SHARD, owner))
         return Claim(owner, epoch, None, SHARD)
 
-    async def owner(self) -> str:
-        ((owner,),) = await self.rows("owner", shard=SHARD)
-        return str(owner)
-
     async def renew(self, claim: Claim) -> bool:
         epoch, _ = await self.writes.call(lambda writer: writer.shard(claim.shard))
         return epoch == claim.epoch

@@ -62,7 +62,6 @@ class Store:
         self.open = database.open
         self.close = database.close
         self.claim = database.claim
-        self.owner = database.owner
         self.renew = database.renew
         self.release = database.release
         self.commit = database.commit
@@ -109,3 +108,8 @@ class Store:
         sweeper = Sweeper(database)
         self.sweep = sweeper.sweep
         self.usage = sweeper.usage
+
+    async def owner(self, shard: int = 0) -> str:
+        """Who claimed last; empty if nobody has."""
+        ((owner,),) = await self.database.rows("owner", shard=shard)
+        return str(owner)
