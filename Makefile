@@ -66,7 +66,7 @@ check: setup ## lint, format, types, layers, generated pages
 	$(PY) -m pytest -q tests/tidy
 
 unit: setup ## the unit tests alone
-	$(PY) -m pytest -q -n 2 tests/unit
+	$(PY) -m pytest -q tests/unit
 
 coverage: setup ## unit tests with branch coverage: at least 95 % of each core package
 	$(BIN)/coverage run -m pytest -q tests/unit
