@@ -279,6 +279,16 @@ def runs_a_loop(source: Source) -> list[str]:
     return [f"runs a coroutine with {name}" for name in calls if name == "asyncio.run"]
 
 
+def starts_the_product(source: Source) -> list[str]:
+    """Schedulers, workers and commands are started by `tests/processes`, which leaves none behind."""
+    if not source.name.startswith("tests/") or source.name.startswith("tests/processes/"):
+        return []
+    lists = [node for node in ast.walk(source.tree) if isinstance(node, ast.List | ast.Tuple)]
+    words = [[one.value for one in node.elts if isinstance(one, ast.Constant)] for node in lists]
+    commands = [" ".join([*map(str, one), ""]) for one in words]
+    return [f"starts a process: {one}" for one in commands if one.startswith("-m astraflow ")]
+
+
 RULES: list[Rule] = [
     module_too_long,
     function_too_long,
@@ -297,6 +307,7 @@ RULES: list[Rule] = [
     lacks_exports,
     unknown_code,
     runs_a_loop,
+    starts_the_product,
 ]
 
 

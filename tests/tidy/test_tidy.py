@@ -46,6 +46,7 @@ OFFENDERS: list[tuple[Rule, str, str]] = [
     (rules.unknown_code, PRODUCT, "x = 'E.AUTH'\n"),
     (rules.unknown_code, "docs/x.md", "answered with `E.NO_SUCH_THING`.\n"),
     (rules.runs_a_loop, TEST, "def test_x():\n    asyncio.run(main())\n"),
+    (rules.starts_the_product, TEST, "run([sys.executable, '-m', 'astraflow', 'worker'])\n"),
 ]
 INNOCENT: list[tuple[Rule, str, str]] = [
     (rules.module_too_long, PRODUCT, "x = 1\n" * 600),
