@@ -125,15 +125,24 @@ class Nemesis:
         await self._signal_hosts("guard", lambda host: host.guard_pid)
 
     async def _signal_hosts(self, kind: str, pid_of: Callable[[proc.Host], int]) -> None:
-        worker = self._any_worker()
-        hosts = proc.hosts_of(worker.folder / "kept")
+        if (found := self._any_host()) is None:
+            return
+        worker, host = found
+        self.supervisor.note(f"kill -9 {kind} {pid_of(host)} of {worker.name}")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid_of(host), signal.SIGKILL)
+        self._ended(kind, frozenset({host.host_pid}))
+
+    def _any_host(self) -> tuple[Process, proc.Host] | None:
+        """One that lives, of this run, so that it is ours to end."""
         alive = self.supervisor.system.family()
-        for host in hosts[:1]:
-            if pid_of(host) in alive:  # of this run, so it is ours to end
-                self.supervisor.note(f"kill -9 {kind} {pid_of(host)} of {worker.name}")
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid_of(host), signal.SIGKILL)
-                self._ended(kind, frozenset({host.host_pid}))
+        found = [
+            (worker, host)
+            for worker in self.supervisor.workers
+            for host in proc.hosts_of(worker.folder / "kept")
+            if {host.guard_pid, host.host_pid} <= alive.keys()
+        ]
+        return self.rng.choice(found) if found else None
 
     # -- freezes ----------------------------------------------------------------------------
 
@@ -151,12 +160,9 @@ class Nemesis:
             await self.supervisor.freeze(self.supervisor.scheduler, seconds)
 
     async def freeze_host(self) -> None:
-        worker = self._any_worker()
-        alive = self.supervisor.system.family()
-        hosts = [one for one in proc.hosts_of(worker.folder / "kept") if one.host_pid in alive]
-        if not hosts:
+        if (found := self._any_host()) is None:
             return
-        pid = self.rng.choice(hosts).host_pid
+        worker, (_, pid) = found
         seconds = self.rng.choice((0.5, BEYOND_LEASE_S))
         self.supervisor.note(f"freeze host {pid} of {worker.name} for {seconds:.1f} s")
         with contextlib.suppress(ProcessLookupError):

@@ -20,7 +20,7 @@ class Host(NamedTuple):
 def hosts_of(worker_folder: Path) -> list[Host]:
     """The hosts that a worker has written down as loaded."""
     found = []
-    for path in sorted((worker_folder / "hosts" / "hosts").glob("*.json")):
+    for path in sorted((worker_folder / "hosts").glob("*.json")):
         try:
             record = json.loads(path.read_text())
         except (OSError, ValueError):

@@ -14,6 +14,7 @@ async def _script(nemesis: Nemesis) -> None:
     for fault in ("kill host", "kill worker", "cut", "kill guard"):
         await nemesis.until_working()
         await nemesis.do(fault)
+    assert {"host", "worker", "guard"} <= {kill.kind for kill in nemesis.kills}
     await nemesis.until_working()
     await supervisor.freeze(supervisor.workers[0], BEYOND_LEASE_S)
     died = await nemesis.kill_scheduler_at(*((point, 8) for point in POINTS))
