@@ -22,6 +22,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from astraflow.core.ids import RunId, TaskId
 from astraflow.core.protocol import business, codec, limits
 from astraflow.core.protocol.frame_table import FRAME_TYPES
 from astraflow.core.protocol.wire import AckInfo, Envelope, Sender
@@ -74,8 +75,8 @@ def _dispatch() -> bytes:
         b'{"url":"https://example.com","method":"GET","retries":3,"timeout":2.5,"follow":1}'
     )
     payload = business.Dispatch(
-        "01J8ZQ5T9GQ4X7V2N3M1K0HRVN",
-        "01J8ZQ5T9GQ4X7V2N3M1K0HTSK",
+        RunId("01J8ZQ5T9GQ4X7V2N3M1K0HRVN"),
+        TaskId("01J8ZQ5T9GQ4X7V2N3M1K0HTSK"),
         2,
         0,
         "fetch",

@@ -11,6 +11,7 @@ import msgspec
 import uvloop
 
 from astraflow.clock import SystemClock
+from astraflow.core.ids import RunId, TaskId
 from astraflow.core.protocol import business
 from astraflow.worker.hosts import HostPool, PoolSettings, core_package
 from astraflow.worker.resources import LocalResourceRegistry, RegistryBroker
@@ -65,8 +66,8 @@ class _Load:
         self._left -= 1
         self._open += 1
         dispatch = business.Dispatch(
-            "01J8ZQ5T9GQ4X7V2N3M1K0HABC",
-            f"task-{self._number}",
+            RunId("01J8ZQ5T9GQ4X7V2N3M1K0HABC"),
+            TaskId(f"task-{self._number}"),
             1,
             0,
             "node",

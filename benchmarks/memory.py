@@ -13,6 +13,7 @@ from astraflow.core.engine.placing import place
 from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.engine.view import View
 from astraflow.core.fleet.workers import Offer, WorkerDrainChanged, WorkerRegistered
+from astraflow.core.ids import RunId, SessionId
 from astraflow.core.runs import accept
 from astraflow.core.runs.facts import RunAccepted
 from astraflow.core.workflow import StaticCatalog, core_manifest, decode_definition, plan_workflow
@@ -42,12 +43,14 @@ def view_with(tasks: int, slots: int) -> View:
     view = View(EngineSettings(), Random(1), 0.0)
     packages = {"core": frozenset({core_manifest().version})}
     offer = Offer(max(1, slots), packages, frozenset({"python"}))
-    worker = view.workers.apply(WorkerRegistered("acme", AT, "w1", "session", 1, True, offer))
+    worker = view.workers.apply(
+        WorkerRegistered("acme", AT, "w1", SessionId("session"), 1, True, offer)
+    )
     worker.since = "2026-01-15T10:00:00.000Z"
     if not slots:
         view.workers.apply(WorkerDrainChanged("acme", AT, "w1", is_draining=True))
     plan = plan_workflow(decode_definition(document("alone", tasks)), catalog)
-    decision = accept(plan, RunAccepted(AT, RUN_ID, "acme", plan.workflow_id), view.rng)
+    decision = accept(plan, RunAccepted(AT, RunId(RUN_ID), "acme", plan.workflow_id), view.rng)
     view.runs.add(decision.run)
     view.apply(decision)
     place(view)

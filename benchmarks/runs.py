@@ -7,6 +7,7 @@ from random import Random
 
 import msgspec
 
+from astraflow.core.ids import RunId
 from astraflow.core.runs import RunRecord, accept, decide
 from astraflow.core.runs.commands import LeaseTask, OutcomeStatus, Report, Start
 from astraflow.core.runs.facts import RunAccepted, TaskFailure, encode_fact
@@ -34,7 +35,7 @@ def planned(**fields: object) -> Plan:
 def live(plan: Plan, failures: int, stored: list[bytes] | None = None) -> RunRecord:
     """A run from its acceptance to its end; each task fails so many times before it succeeds."""
     rng = Random(1)
-    decision = accept(plan, RunAccepted(AT, "01J8ZQ5T9GQ4X7V2N3M1K0HABC", "acme", "wf"), rng)
+    decision = accept(plan, RunAccepted(AT, RunId("01J8ZQ5T9GQ4X7V2N3M1K0HABC"), "acme", "wf"), rng)
     run = decision.run
     for task in range(len(plan.nodes)):
         for attempt in range(1, failures + 2):

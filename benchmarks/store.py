@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from astraflow.core.ids import RunId
 from astraflow.store.rows import Changes, FactSegment, PlanRow, RunRow
 from astraflow.store.sqlite import SqliteStore
 from astraflow.store.sqlite_file import connect_writer
@@ -41,7 +42,7 @@ class Segments:
         first = self._last + 1
         self._last += count
         return [
-            FactSegment(f"01J8ZQ5T9GQ4X7V2N3M1K0H{number % RUNS:03}", number, number, BODY)
+            FactSegment(RunId(f"01J8ZQ5T9GQ4X7V2N3M1K0H{number % RUNS:03}"), number, number, BODY)
             for number in range(first, first + count)
         ]
 
@@ -51,7 +52,7 @@ def first_rows() -> Changes:
     changes.plans.append(PlanRow("plan", b"{}", b"{}"))
     changes.runs += [
         RunRow(
-            run_id=f"01J8ZQ5T9GQ4X7V2N3M1K0H{number:03}",
+            run_id=RunId(f"01J8ZQ5T9GQ4X7V2N3M1K0H{number:03}"),
             tenant="default",
             workflow_id="flow",
             plan_id="plan",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from astraflow.core.ids import SessionId
 from astraflow.core.security.bearer import ApiTokens, TokenRecord, digest_of
 from astraflow.core.security.keys import KeyRing
 from astraflow.core.security.policy import Role
@@ -21,7 +22,7 @@ def figures() -> list[Figure]:
 def operations() -> dict[str, Callable[[], object]]:
     tokens = SessionTokens(KeyRing({"k1": b"0123456789abcdef0123456789abcdef"}, "k1"))
     token, _ = tokens.mint(
-        "01J8ZQ5T9GQ4X7V2N3M1K0HABC", "w-1", "acme", "01J8ZQ5T9GQ4X7V2N3M1K0HABC.1", NOW
+        SessionId("01J8ZQ5T9GQ4X7V2N3M1K0HABC"), "w-1", "acme", "01J8ZQ5T9GQ4X7V2N3M1K0HABC.1", NOW
     )
     records = [
         TokenRecord(digest_of(f"token {number}"), "acme", "ann", Role.VIEWER)
@@ -29,7 +30,7 @@ def operations() -> dict[str, Callable[[], object]]:
     ]
     bearers = ApiTokens(records)
     return {
-        "mint a session token": partial(tokens.mint, "s", "w", "acme", "t", NOW),
+        "mint a session token": partial(tokens.mint, SessionId("s"), "w", "acme", "t", NOW),
         "verify a session token": partial(tokens.verify, token, NOW),
         "verify one of 1,000 bearer tokens": partial(bearers.verify, "token 500", NOW),
         "refuse an unknown bearer token": partial(bearers.verify, "no such token", NOW),

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from astraflow.core.ids import RunId
 from astraflow.core.runs.commands import LeaseTask, Report, Start
 from astraflow.core.runs.decisions import decide
 from astraflow.core.runs.facts import encode_fact
@@ -93,12 +94,12 @@ class RunsOfOneSize:
         return self.plan
 
     async def read_segments(self, run_id: str, after: int, max_bytes: int = 0) -> list[FactSegment]:
-        return [] if after else [FactSegment(run_id, 1, self.last, self.body)]
+        return [] if after else [FactSegment(RunId(run_id), 1, self.last, self.body)]
 
 
 def row(number: int) -> RunRow:
     return RunRow(
-        run_id=f"run{number}", tenant="acme", workflow_id="wf", plan_id="plan", created_at=AT
+        run_id=RunId(f"run{number}"), tenant="acme", workflow_id="wf", plan_id="plan", created_at=AT
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 from astraflow.core.dispatch.demand import Demand
 from astraflow.core.dispatch.flows import Entry
 from astraflow.core.dispatch.queue import ReadyQueue
+from astraflow.core.ids import RunId
 
 SLOTS = 64
 LOOKS = 80
@@ -38,7 +39,7 @@ def push(queue: ReadyQueue, kind: str, number: int) -> None:
         demand = wanted(sticky=f"w{number % 7}")
     elif kind == "labels":
         demand = wanted(labels=(("host", f"h{number}"),))
-    queue.push(run_id, number, demand, lock=lock)
+    queue.push(RunId(run_id), number, demand, lock=lock)
 
 
 class Workers:

@@ -9,6 +9,7 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
+from astraflow.core.ids import RunId
 from astraflow.core.workflow import core_manifest
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.ended_runs import EndedRuns
@@ -211,7 +212,7 @@ async def check_store(url: str, told: Iterable[Told]) -> list[str]:
         ended_runs = EndedRuns(store, Plans(store, Catalogs([core_manifest()])))
         found = [f"{row.run_id} is active in the store" for row in await store.active_runs()]
         for one in told:
-            row = await store.find_run("default", one.run_id)
+            row = await store.find_run("default", RunId(one.run_id))
             if row is None:
                 found.append(f"{one.run_id} is not in the store")
                 continue

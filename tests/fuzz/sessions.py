@@ -22,6 +22,7 @@ from typing import Final
 from msgspec import Raw
 
 from astraflow.core import errors
+from astraflow.core.ids import RunId, SessionId, TaskId
 from astraflow.core.protocol import business, codec, control, events
 from astraflow.core.protocol import worker_events as worker
 from astraflow.core.protocol.gateway import Gateway
@@ -45,8 +46,8 @@ IDENTITY: Final = worker.WorkerIdentity(TENANT, "w-1", 1, "one", "0.1.0", "host"
 CREDENTIAL: Final = worker.Credential("token", "good")
 REGISTER: Final = control.Register(control.Capabilities(control.Concurrency(4)))
 DISPATCH: Final = business.Dispatch(
-    run_id="r",
-    task_id="t",
+    run_id=RunId("r"),
+    task_id=TaskId("t"),
     attempt=1,
     failures=0,
     node_id="n",
@@ -179,7 +180,7 @@ class WorkerEnd(End):
             session.taken(event.seq)
             session.finished(self.now)
         elif isinstance(event, worker.Poisoned):
-            failure = business.ExecError("r", "t", 1, "E.RESULT.INVALID")
+            failure = business.ExecError(RunId("r"), TaskId("t"), 1, "E.RESULT.INVALID")
             session.replace(event.frame_id, business.EXEC_ERROR, failure, "t")
         elif isinstance(event, worker.CommandDelivered):
             session.taken(event.seq)
@@ -249,7 +250,7 @@ class GatewayEnd(End):
         if isinstance(event, events.RegisterArrived):
             gateway.accept(event.session_id, self.now, WALL + self.now)
         elif isinstance(event, events.HeartbeatArrived):
-            stop = (AttemptRef("t", 1),) if event.heartbeat.attempts else ()
+            stop = (AttemptRef(TaskId("t"), 1),) if event.heartbeat.attempts else ()
             gateway.answer_heartbeat(event.session_id, event.frame_id, stop, self.now)
             self._act(event.session_id)
         elif isinstance(event, events.Delivered | events.FrameRefused) and event.seq is not None:
@@ -260,9 +261,9 @@ class GatewayEnd(End):
         self._heartbeats += 1
         with suppress(errors.Unavailable):  # documented: no session, or a full queue
             if self._heartbeats == DRAIN_AT:
-                self.gateway.drain(session_id, "enough", self.now)
+                self.gateway.drain(SessionId(session_id), "enough", self.now)
             elif self._heartbeats < DRAIN_AT:
-                self.gateway.send(session_id, business.DISPATCH, DISPATCH, "t", self.now)
+                self.gateway.send(SessionId(session_id), business.DISPATCH, DISPATCH, "t", self.now)
 
 
 def run_worker_session(raw: bytes) -> None:

@@ -14,6 +14,7 @@ import msgspec
 
 from astraflow.core import errors
 from astraflow.core.engine.commands import NoteCopy
+from astraflow.core.ids import RunId
 from astraflow.core.protocol import business, control
 from tests.sim.edges import edge_json, edge_time
 
@@ -180,7 +181,7 @@ class Keeping:
             size_bytes=2**53 if one.is_memory else 1,
             type="thing",
             scope=one.scope,
-            run_id=one.run_id,
+            run_id=RunId(one.run_id),
             node_id=one.node_id,
             package=_MEMORY_OF if one.is_memory else None,
             expires_at=edge_time(one.resource_id, state),

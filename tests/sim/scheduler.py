@@ -27,6 +27,7 @@ from astraflow.core.fleet.resources import GONE
 from astraflow.core.fleet.rollouts import RolloutRecord
 from astraflow.core.fleet.versions import EVERY_TENANT, ActiveVersionRecord, PublishedVersion
 from astraflow.core.fleet.workers import WorkerRegistered
+from astraflow.core.ids import RunId
 from astraflow.core.protocol.codec import BadFrame
 from astraflow.core.protocol.events import Conn, GatewaySettings, SendFrame
 from astraflow.core.protocol.wire import Envelope
@@ -156,7 +157,7 @@ class SchedulerProcess:
         for run in self.store.active():
             self.engine.restore(run.plan, run.bare_facts(), now, at)
         for (tenant, key), (fingerprint, run_id) in self.store.submissions.items():
-            self.engine.remember_submission(tenant, key, fingerprint, run_id)
+            self.engine.remember_submission(tenant, key, fingerprint, RunId(run_id))
         self._serve()
 
     def _restore_fleet(self, engine: Engine, at: int) -> None:

@@ -14,7 +14,7 @@ from astraflow.core import errors
 from astraflow.core.contract.events import Event, NodeState, RunStatusChange
 from astraflow.core.engine.commands import CancelRun, SubmitRun
 from astraflow.core.engine.effects import ReplyToCaller
-from astraflow.core.ids import NodeId
+from astraflow.core.ids import NodeId, RunId
 from astraflow.core.runs.facts import CallOpened
 from astraflow.core.runs.projections import events_of
 from astraflow.core.workflow.plan import (
@@ -202,7 +202,7 @@ class Client:
         request = SubmitRun(
             lambda answer: self._answered(answer, number, done),
             self.config.tenant_of(number),
-            self.world.new_id(),
+            RunId(self.world.new_id()),
             plan,
             idempotency_key=f"key-{number}",
             fingerprint=f"print-{number}",
@@ -244,7 +244,7 @@ class Client:
             else:
                 self.checkers.told_cancelled(run_id)
 
-        scheduler.cancel(CancelRun(answered, self.config.tenant_of(number), run_id))
+        scheduler.cancel(CancelRun(answered, self.config.tenant_of(number), RunId(run_id)))
         self._pry(scheduler, run_id, number)
 
     def _pry(self, scheduler: SchedulerProcess, run_id: str, number: int) -> None:
@@ -257,7 +257,7 @@ class Client:
             if answer.run_id is not None or code is not errors.RUN_NOT_FOUND:
                 raise Violation("I22", f"a stranger was told of {run_id}: {answer}")
 
-        scheduler.cancel(CancelRun(answered, self.config.tenant_of(number + 1), run_id))
+        scheduler.cancel(CancelRun(answered, self.config.tenant_of(number + 1), RunId(run_id)))
 
 
 class Reader:

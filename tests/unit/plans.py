@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from astraflow.core.ids import NodeId
+from astraflow.core.ids import NodeId, RunId
 from astraflow.core.runs.accept import accept
 from astraflow.core.runs.decisions import Decision
 from astraflow.core.runs.facts import RunAccepted
@@ -72,7 +72,7 @@ def retrying(attempts: int = 3, **fields: Any) -> dict[str, Any]:
 
 
 def accepted(**fields: Any) -> RunAccepted:
-    return RunAccepted(AT, "run1", "acme", "wf", **fields)
+    return RunAccepted(AT, RunId("run1"), "acme", "wf", **fields)
 
 
 def start(plan: Plan, **fields: Any) -> Decision:

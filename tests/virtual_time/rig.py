@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from astraflow.core.errors import StoreError
+from astraflow.core.ids import RunId
 from astraflow.scheduler.runs import Submission
 from astraflow.scheduler.service import Scheduler
 from astraflow.store.rows import Changes
@@ -96,12 +97,12 @@ class Rig:
         raise AssertionError("it did not come about")
 
     async def status(self, run_id: str) -> Any:
-        return (await self.scheduler.reader.view_run(TENANT, run_id)).status
+        return (await self.scheduler.reader.view_run(TENANT, RunId(run_id))).status
 
     async def events(self, run_id: str, after: int = 0) -> list[int]:
         """The numbers of all events to the end of the run, or of the stream."""
         numbers: list[int] = []
-        async for batch in self.scheduler.reader.follow_run(TENANT, run_id, after):
+        async for batch in self.scheduler.reader.follow_run(TENANT, RunId(run_id), after):
             numbers += [event.id for event in batch]
         return numbers
 

@@ -9,6 +9,7 @@ import pytest
 
 from astraflow.core import errors
 from astraflow.core.errors import StoreError
+from astraflow.core.ids import RunId
 from astraflow.scheduler import feed as feeds
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.current import Current
@@ -50,7 +51,7 @@ def test_heartbeats_are_answered_while_a_commit_hangs() -> None:
         assert len(hosts.running) == 1, "it was fenced, though its scheduler lives"
         rig.let_go()
         await rig.until(scheduler.is_ready)
-        await scheduler.runs.cancel(TENANT, run_id, "somebody")
+        await scheduler.runs.cancel(TENANT, RunId(run_id), "somebody")
         await rig.until(lambda: not hosts.running)
 
     with_rig(test)
@@ -62,9 +63,11 @@ def test_a_view_waits_until_what_it_shows_is_durable() -> None:
         await rig.until(lambda: rig.site.checkers.attempts.executions == 1)
         await rig.until(lambda: rig.site.mirror.rows[run_id].status == "running")
         rig.hold()
-        cancelling = asyncio.create_task(rig.scheduler.runs.cancel(TENANT, run_id, "somebody"))
+        cancelling = asyncio.create_task(
+            rig.scheduler.runs.cancel(TENANT, RunId(run_id), "somebody")
+        )
         await asyncio.sleep(0)
-        looking = asyncio.create_task(rig.scheduler.reader.view_run(TENANT, run_id))
+        looking = asyncio.create_task(rig.scheduler.reader.view_run(TENANT, RunId(run_id)))
         await asyncio.sleep(STORE_TIMEOUT_S - 1.0)
         assert not looking.done()
         rig.let_go()
@@ -87,7 +90,7 @@ def test_a_failing_store_makes_the_scheduler_unready_and_then_ready_again() -> N
         await rig.until(lambda: not scheduler.is_ready())
         assert "the store failed" in (scheduler.problem() or "")
         with pytest.raises(errors.Unavailable):
-            await scheduler.reader.view_run(TENANT, run_id)
+            await scheduler.reader.view_run(TENANT, RunId(run_id))
         seen = await following  # it was let go
         rig.fault = None
         await rig.until(scheduler.is_ready)
@@ -151,7 +154,7 @@ def test_a_slow_follower_reads_the_store_again_without_a_gap(
     async def test(rig: Rig) -> None:
         run_id = await rig.submit("ok", "ok", "ok", "ok")
         seen: list[int] = []
-        async for batch in rig.scheduler.reader.follow_run(TENANT, run_id, 0):
+        async for batch in rig.scheduler.reader.follow_run(TENANT, RunId(run_id), 0):
             seen += [event.id for event in batch]
             await asyncio.sleep(3.0)
         assert seen == list(range(1, rig.site.mirror.runs[run_id].last_event + 1))
@@ -166,7 +169,7 @@ def test_a_follower_that_comes_when_nothing_serves_is_let_go() -> None:
         feed = Feed(rig.site.disk.store)
         feed.end()
         last = rig.site.mirror.runs[run_id].last_event
-        assert [pages async for pages in feed.segments(run_id, last)] == []
+        assert [pages async for pages in feed.segments(RunId(run_id), last)] == []
         assert [events async for events in feed.events(TENANT, 10**6)] == []
         assert feed.followers == 0
 

@@ -8,13 +8,14 @@ import pytest
 
 from astraflow.core import errors
 from astraflow.core.agent.held_attempts import HeldAttempts
+from astraflow.core.ids import RunId, TaskId
 from astraflow.core.protocol import business, control, limits
 from astraflow.observe.metrics import WorkerMetrics
 from astraflow.worker.hosts import HostStats
 from astraflow.worker.metrics import count_heartbeat, serve_metrics, watch_attempts
 
 DISPATCH = business.Dispatch(
-    "run", "run.0", 1, 0, "node", "core.noop", business.PackageId("core", "1.0.0"),
+    RunId("run"), TaskId("run.0"), 1, 0, "node", "core.noop", business.PackageId("core", "1.0.0"),
     msgspec.Raw(b"{}"), business.LeaseGrant(30_000, "since"),
 )  # fmt: skip
 

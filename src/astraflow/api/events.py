@@ -35,6 +35,7 @@ from astraflow.core.contract.events import (
     StreamReset,
 )
 from astraflow.core.errors import AstraflowError, Refused, Unavailable
+from astraflow.core.ids import RunId
 from astraflow.core.security.policy import READ
 from astraflow.core.timestamps import iso
 from astraflow.observe.metrics import Gauge
@@ -134,10 +135,10 @@ class EventEndpoints(Endpoints):
             raise Unavailable(errors.OVERLOADED, "too many event streams are open")
         if not request.query.run_id:
             return await self._open_tenant(request.tenant, after)
-        return await self._open_run(request, request.query.run_id, after)
+        return await self._open_run(request, RunId(request.query.run_id), after)
 
     async def _open_run(
-        self, request: Request[FollowEvents], run_id: str, after: int | None
+        self, request: Request[FollowEvents], run_id: RunId, after: int | None
     ) -> AsgiApp:
         tenant = request.tenant
         last, is_over = await self._scheduler.reader.last_event(tenant, run_id)
@@ -150,7 +151,7 @@ class EventEndpoints(Endpoints):
         events = self._scheduler.reader.follow_run(tenant, run_id, after or 0)
         return self._stream(tenant, _encoded(events, event_bytes), first)
 
-    async def _snapshot(self, tenant: str, run_id: str) -> tuple[bytes, int]:
+    async def _snapshot(self, tenant: str, run_id: RunId) -> tuple[bytes, int]:
         """The run as it is, and the number after which its events continue."""
         view = bounded(await self._scheduler.reader.view_run(tenant, run_id))
         # Of an ended run the terminal event follows, so that the client has a number to reconnect with.

@@ -25,6 +25,7 @@ from astraflow.core.contract.resources import (
     Uploaded,
 )
 from astraflow.core.errors import NotFound, Refused
+from astraflow.core.ids import RunId
 from astraflow.core.security.policy import OPERATE, READ, READ_OR_SIGNED, SIGNED
 from astraflow.core.timestamps import iso
 from astraflow.scheduler.copies import Copies, Copy
@@ -57,7 +58,7 @@ class ResourceEndpoints(Endpoints):
             tenant,
             limit=query.count + 1,
             before=self._cursors.read("resources", tenant, query.cursor, tuple[int, str, str]),
-            run_id=query.run_id,
+            run_id=None if query.run_id is None else RunId(query.run_id),
             worker_id=query.worker_id,
             type=query.type,
             state=query.state,

@@ -36,6 +36,7 @@ from astraflow.core.contract.runs import (
 )
 from astraflow.core.contract.workflows import Definition
 from astraflow.core.errors import Refused
+from astraflow.core.ids import RunId
 from astraflow.core.runs.facts import TaskFailure
 from astraflow.core.runs.history import attempts_of, log_lines, timeline_of
 from astraflow.core.runs.projections import error_view
@@ -136,7 +137,7 @@ class RunEndpoints(Endpoints):
         replies=Run,
     )
     async def show(self, request: Request[ShowRun]) -> AsgiApp:
-        reader, run_id = self._scheduler.reader, request.params["runId"]
+        reader, run_id = self._scheduler.reader, RunId(request.params["runId"])
         if not request.query.nodes:
             return json_response(await reader.view_head(request.tenant, run_id))
         return json_response(bounded(await reader.view_run(request.tenant, run_id)))
@@ -145,7 +146,7 @@ class RunEndpoints(Endpoints):
            "show a node of a run, with its whole result, its attempts and its history", tag="runs",
            replies=NodeDetail)  # fmt: skip
     async def show_node(self, request: Request[NoQuery]) -> AsgiApp:
-        run_id, node_id = request.params["runId"], request.params["nodeId"]
+        run_id, node_id = RunId(request.params["runId"]), request.params["nodeId"]
         node = await self._scheduler.reader.view_node(request.tenant, run_id, node_id)
         numbered = await self._scheduler.reader.node_facts(request.tenant, run_id, node_id)
         facts = [one.fact for one in numbered]
@@ -159,7 +160,9 @@ class RunEndpoints(Endpoints):
            replies=Definition)  # fmt: skip
     async def show_definition(self, request: Request[NoQuery]) -> AsgiApp:
         return Response(
-            await self._scheduler.reader.get_definition(request.tenant, request.params["runId"])
+            await self._scheduler.reader.get_definition(
+                request.tenant, RunId(request.params["runId"])
+            )
         )
 
     @route(
@@ -174,7 +177,7 @@ class RunEndpoints(Endpoints):
         replies=LogPage,
     )
     async def list_logs(self, request: Request[ListLogs]) -> AsgiApp:
-        run_id, tenant = request.params["runId"], request.tenant
+        run_id, tenant = RunId(request.params["runId"]), request.tenant
         place = f"logs {run_id}"
         after = self._cursors.read(place, tenant, request.query.cursor, int) or 0
         last, _ = await self._scheduler.reader.last_event(tenant, run_id)
@@ -191,7 +194,7 @@ class RunEndpoints(Endpoints):
             return lines, after
         reached, limit = after, request.query.count
         following = self._scheduler.reader.follow_run(
-            request.tenant, request.params["runId"], after
+            request.tenant, RunId(request.params["runId"]), after
         )
         async with aclosing(following) as batches:
             async for events in batches:
@@ -208,7 +211,7 @@ class RunEndpoints(Endpoints):
            "list the artifacts that the results of a run refer to", tag="runs",
            replies=ArtifactPage)  # fmt: skip
     async def list_artifacts(self, request: Request[NoQuery]) -> AsgiApp:
-        view = await self._scheduler.reader.view_run(request.tenant, request.params["runId"])
+        view = await self._scheduler.reader.view_run(request.tenant, RunId(request.params["runId"]))
         return json_response(ArtifactPage(items=view.artifacts, next_cursor=None))
 
     @route(
@@ -223,7 +226,7 @@ class RunEndpoints(Endpoints):
         replies=Run,
     )
     async def cancel(self, request: Request[NoQuery]) -> AsgiApp:
-        run_id = request.params["runId"]
+        run_id = RunId(request.params["runId"])
         await request.optional_body()
         await self._scheduler.runs.cancel(request.tenant, run_id, request.subject)
         return json_response(bounded(await self._scheduler.reader.view_run(request.tenant, run_id)))
@@ -252,7 +255,7 @@ class RunEndpoints(Endpoints):
         replies={202: Reply("It is stored.", Rebound)},
     )
     async def rebind(self, request: Request[NoQuery]) -> AsgiApp:
-        run_id = request.params["runId"]
+        run_id = RunId(request.params["runId"])
         body = await request.optional_body()
         wanted = decode_json(body, _rebind_request) if body else RebindRequest()
         await self._scheduler.runs.rebind(

@@ -29,6 +29,7 @@ from picows import (
     ws_create_server,
 )
 
+from astraflow.core.ids import RunId, TaskId
 from astraflow.core.protocol import business
 from astraflow.core.protocol.websocket import text_head
 from astraflow.core.protocol.wire import Envelope, Sender
@@ -36,7 +37,7 @@ from astraflow.core.runs.facts import AttemptStarted, TaskLeased, TaskSucceeded,
 
 IN_FLIGHT = 64
 AT = 1_800_000_000_000
-RUN = "01J8ZQ5T9GQ4X7V2N3M1K0HABC"
+RUN = RunId("01J8ZQ5T9GQ4X7V2N3M1K0HABC")
 TS = "2026-01-15T10:00:00.000Z"
 
 
@@ -155,7 +156,7 @@ def _envelope(kind: str, role: str, task_id: str, payload: object) -> Envelope:
 
 def _dispatch(task_id: str) -> Envelope:
     dispatch = business.Dispatch(
-        RUN, task_id, 1, 0, "2b2c3fcb-9c18-4ca2-9b5a-8ad4deb1f164", "core.noop",
+        RUN, TaskId(task_id), 1, 0, "2b2c3fcb-9c18-4ca2-9b5a-8ad4deb1f164", "core.noop",
         business.PackageId("core", "1.0.0"), msgspec.Raw(b"{}"), business.LeaseGrant(30_000, RUN),
     )  # fmt: skip
     return _envelope(business.DISPATCH, "scheduler", task_id, dispatch)

@@ -26,6 +26,7 @@ from astraflow.client.blocking import Client
 from astraflow.clock import SystemClock
 from astraflow.config import SchedulerSettings, load_scheduler, load_worker
 from astraflow.core import errors
+from astraflow.core.ids import RunId, TaskId
 from astraflow.core.protocol import business
 from astraflow.worker.hosts import HostPool, PoolSettings, core_package
 from astraflow.worker.hosts.builtin import host_program
@@ -157,8 +158,8 @@ async def _start_host() -> float:
             broker=RegistryBroker(registry, "doctor"),
         )
         dispatch = business.Dispatch(
-            "doctor",
-            "doctor",
+            RunId("doctor"),
+            TaskId("doctor"),
             1,
             0,
             "doctor",

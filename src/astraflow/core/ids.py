@@ -3,6 +3,9 @@
 Ids are strings that are unique for all time, so that a frame, a run or an attempt seen again is
 known to be the same one. The core never makes them from a clock or a random source of its own: it
 is given an `IdSource`, so that a simulated world repeats itself exactly.
+
+Those that a scheduler makes have a type each, so that one is not taken for another. The names of tenants, workers and
+packages come from outside and are plain strings.
 """
 
 from __future__ import annotations
@@ -13,11 +16,9 @@ from typing import NewType, Protocol
 RunId = NewType("RunId", str)
 NodeId = NewType("NodeId", str)
 TaskId = NewType("TaskId", str)
-TenantId = NewType("TenantId", str)
-WorkerId = NewType("WorkerId", str)
-"""A worker's *instance id*: kept in its data folder, the same after every boot."""
 SessionId = NewType("SessionId", str)
-FrameId = NewType("FrameId", str)
+NO_SESSION = SessionId("")
+"""Of what happens before a session is open."""
 
 
 class IdSource(Protocol):

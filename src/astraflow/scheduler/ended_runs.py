@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from astraflow.core.engine.batch import NumberedFact
+from astraflow.core.ids import RunId
 from astraflow.core.runs.facts import CallOpened, Fact, decode_fact, width
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.transitions import replay
@@ -44,11 +45,11 @@ class EndedRuns:
         self._plans = plans
         self._cache: ByteCache[str, RunRecord] = ByteCache(CACHE_BYTES, LARGEST_BYTES)
 
-    async def facts(self, run_id: str) -> list[Fact]:
+    async def facts(self, run_id: RunId) -> list[Fact]:
         """All facts of a run, in order."""
         return (await self._facts(run_id))[0]
 
-    async def _facts(self, run_id: str) -> tuple[list[Fact], int]:
+    async def _facts(self, run_id: RunId) -> tuple[list[Fact], int]:
         """The same, and their bytes."""
         facts: list[Fact] = []
         after = size = 0
@@ -72,7 +73,7 @@ class EndedRuns:
             self._cache.put(row.run_id, run, size)
         return run
 
-    async def calls(self, run_id: str) -> dict[int, CallOpened]:
+    async def calls(self, run_id: RunId) -> dict[int, CallOpened]:
         """The calls of middlewares in a run, by task: later events name them."""
         facts = await self.facts(run_id)
         return {fact.task: fact for fact in facts if isinstance(fact, CallOpened)}

@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from astraflow.core.ids import RunId
 from astraflow.store.rows import FactSegment, TenantEvent
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ class Feed:
                 listener.is_over = True
                 listener.wake.set()
 
-    async def segments(self, run_id: str, after: int) -> AsyncGenerator[list[FactSegment], None]:
+    async def segments(self, run_id: RunId, after: int) -> AsyncGenerator[list[FactSegment], None]:
         """Segments of a run beyond event `after`, in order, as they are committed. Endless: the caller
         knows the last event of a run when it sees it. Ends early only when serving ends."""
         with self._subscribed(run_id) as subscription:
@@ -179,7 +180,7 @@ class Feed:
                     yield fresh
 
     @contextmanager
-    def _subscribed(self, run_id: str) -> Iterator[Subscription]:
+    def _subscribed(self, run_id: RunId) -> Iterator[Subscription]:
         subscription = Subscription()
         subscription.is_over = self._is_over
         self._runs.setdefault(run_id, []).append(subscription)

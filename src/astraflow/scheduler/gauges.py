@@ -10,6 +10,7 @@ from astraflow.core.engine.batch import Batch
 from astraflow.core.engine.queries import Queries
 from astraflow.core.fleet.installs import PackageReported
 from astraflow.core.fleet.workers import HeartbeatMissed
+from astraflow.core.ids import RunId
 from astraflow.core.runs.facts import (
     AttemptFailed,
     AttemptLost,
@@ -98,7 +99,7 @@ class SchedulerGauge:
         self._waiting.clear()
         self._tenants.clear()
 
-    def _leased(self, run_id: str, fact: TaskLeased) -> None:
+    def _leased(self, run_id: RunId, fact: TaskLeased) -> None:
         queries = self._queries()
         run = None if queries is None else queries.run(run_id)
         if run is None:
@@ -112,7 +113,7 @@ class SchedulerGauge:
             if reason:
                 self._metrics.task_wait.observe((fact.at - since) / 1000, reason)
 
-    def _ended(self, run_id: str, fact: TaskFact) -> None:
+    def _ended(self, run_id: RunId, fact: TaskFact) -> None:
         known = self._out.pop((run_id, fact.task), None)
         self._waiting.pop((run_id, fact.task), None)
         reason = _REASONS.get(type(fact))

@@ -8,6 +8,7 @@ from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.engine.commands import CloseResource, ExportResource, ExtendResource
 from astraflow.core.fleet.resources import GONE
+from astraflow.core.ids import RunId
 from astraflow.scheduler.blob_services import BlobServices
 from astraflow.scheduler.copies import with_current_copy
 from astraflow.scheduler.current import Current
@@ -35,7 +36,7 @@ class Resources:
         *,
         limit: int,
         before: tuple[int, str, str] | None = None,
-        run_id: str | None = None,
+        run_id: RunId | None = None,
         worker_id: str | None = None,
         type: str | None = None,
         state: str | None = None,

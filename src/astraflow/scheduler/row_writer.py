@@ -31,6 +31,7 @@ from astraflow.core.fleet.workers import (
     WorkerRegistered,
     WorkerState,
 )
+from astraflow.core.ids import RunId
 from astraflow.core.runs.facts import (
     CancelRequested,
     Fact,
@@ -93,7 +94,7 @@ class RowWriter:
     def changes_of(self, batch: Batch) -> Changes:
         """The rows of one batch."""
         changes = Changes()
-        by_run: dict[str, list[NumberedFact]] = {}
+        by_run: dict[RunId, list[NumberedFact]] = {}
         for numbered in batch.facts:
             facts = by_run.get(numbered.run_id)
             if facts is None:
@@ -128,7 +129,7 @@ class RowWriter:
 
     # -- runs -------------------------------------------------------------------------------
 
-    def _write_segments(self, changes: Changes, run_id: str, facts: list[NumberedFact]) -> None:
+    def _write_segments(self, changes: Changes, run_id: RunId, facts: list[NumberedFact]) -> None:
         lines: list[bytes] = []
         size = 0
         first = facts[0].first
@@ -145,7 +146,7 @@ class RowWriter:
         changes.segments.append(FactSegment(run_id, first, last, b"\n".join(lines)))
 
     def _write_run(
-        self, changes: Changes, run_id: str, fact: Fact, submitted: dict[str, SubmitRun]
+        self, changes: Changes, run_id: RunId, fact: Fact, submitted: dict[str, SubmitRun]
     ) -> RunChange | None:
         """Of several changes of one run in a transaction the last has it all."""
         error: TaskFailure | None = None

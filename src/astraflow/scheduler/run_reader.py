@@ -16,7 +16,7 @@ from astraflow.core.contract.runs import KeyHolder, Node, Run, RunWithoutNodes, 
 from astraflow.core.contract.words import RunStatus
 from astraflow.core.engine.batch import NumberedFact
 from astraflow.core.engine.wait_reasons import Reason
-from astraflow.core.ids import NodeId
+from astraflow.core.ids import NodeId, RunId
 from astraflow.core.runs.facts import CallOpened, CancelRequested, RunFinished
 from astraflow.core.runs.projections import events_of, shown_task, view_head, view_node, view_run
 from astraflow.core.runs.run import RunRecord
@@ -50,7 +50,7 @@ class RunReader:
         self._feed = feed
         self._clock = clock
 
-    async def view_run(self, tenant: str, run_id: str) -> Run:
+    async def view_run(self, tenant: str, run_id: RunId) -> Run:
         """A run as clients see it. Raises: NotFound."""
         run = await self._find_run(tenant, run_id)
         waits = self._waits(run, range(len(run.plan.nodes)))
@@ -58,14 +58,14 @@ class RunReader:
         await self._durable(run)
         return view
 
-    async def view_head(self, tenant: str, run_id: str) -> RunWithoutNodes:
+    async def view_head(self, tenant: str, run_id: RunId) -> RunWithoutNodes:
         """A run without its nodes. Raises: NotFound."""
         run = await self._find_run(tenant, run_id)
         view = view_head(run)
         await self._durable(run)
         return view
 
-    async def view_node(self, tenant: str, run_id: str, node_id: str) -> Node:
+    async def view_node(self, tenant: str, run_id: RunId, node_id: str) -> Node:
         """One node with its whole result. Raises: NotFound."""
         run = await self._find_run(tenant, run_id)
         place = _place_of(run, node_id)
@@ -83,10 +83,10 @@ class RunReader:
         reasons = self._current.engine.ask.reasons(run, list(by_task))
         return {by_task[task]: view_reason(one, now, wall_ms) for task, one in reasons.items()}
 
-    def _active(self, run_id: str) -> RunRecord | None:
+    def _active(self, run_id: RunId) -> RunRecord | None:
         return self._current.engine.ask.run(run_id)
 
-    async def _find_run(self, tenant: str, run_id: str) -> RunRecord:
+    async def _find_run(self, tenant: str, run_id: RunId) -> RunRecord:
         active = self._active(run_id)
         if active is not None and active.tenant == tenant:
             return active
@@ -107,7 +107,7 @@ class RunReader:
         """Rule 2. An ended run was read from the store, or ended in a batch that is on its way."""
         await self._current.writer.barrier()
 
-    async def get_row(self, tenant: str, run_id: str) -> RunRow:
+    async def get_row(self, tenant: str, run_id: RunId) -> RunRow:
         """Raises: NotFound."""
         row = await self._store.find_run(tenant, run_id)
         if row is None:
@@ -127,7 +127,7 @@ class RunReader:
             tenant, limit=limit, before=before, status=status, workflow_id=workflow_id
         )
 
-    async def get_definition(self, tenant: str, run_id: str) -> bytes:
+    async def get_definition(self, tenant: str, run_id: RunId) -> bytes:
         row = await self.get_row(tenant, run_id)
         plan = await self._store.find_plan(row.plan_id)
         assert plan is not None, "the plan of a run is kept as long as the run"
@@ -135,7 +135,7 @@ class RunReader:
 
     # -- events -----------------------------------------------------------------------------
 
-    async def last_event(self, tenant: str, run_id: str) -> tuple[int, bool]:
+    async def last_event(self, tenant: str, run_id: RunId) -> tuple[int, bool]:
         """The number of the last event, and whether it is the last there will ever be."""
         run = await self._find_run(tenant, run_id)
         last, is_over = run.last_event, run.is_terminal
@@ -143,7 +143,7 @@ class RunReader:
         return last, is_over
 
     async def follow_run(
-        self, tenant: str, run_id: str, after: int
+        self, tenant: str, run_id: RunId, after: int
     ) -> AsyncGenerator[list[Event], None]:
         """Events beyond `after`, in batches, to the end of the run."""
         row = await self.get_row(tenant, run_id)
@@ -169,7 +169,7 @@ class RunReader:
                     return
 
     async def read_facts(
-        self, tenant: str, run_id: str, after: int, limit: int
+        self, tenant: str, run_id: RunId, after: int, limit: int
     ) -> list[NumberedFact]:
         """Facts whose first event is beyond `after`, in order, `limit` at the most."""
         await self.get_row(tenant, run_id)
@@ -182,7 +182,7 @@ class RunReader:
             after = segments[-1].last
         return found[:limit]
 
-    async def node_facts(self, tenant: str, run_id: str, node_id: str) -> list[NumberedFact]:
+    async def node_facts(self, tenant: str, run_id: RunId, node_id: str) -> list[NumberedFact]:
         """The facts about one node, in order: its task's, those of the calls in its chain, and cancels of the run.
 
         Raises: NotFound.

@@ -9,7 +9,7 @@ from astraflow.core import errors
 from astraflow.core.contract.words import RunStatus
 from astraflow.core.engine.commands import CancelRun, KeepAudit, RebindRun, SubmitRun
 from astraflow.core.engine.engine import Engine
-from astraflow.core.ids import IdSource
+from astraflow.core.ids import IdSource, RunId
 from astraflow.core.workflow import check_inputs
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.plans import Plans
@@ -36,7 +36,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
 class SubmittedRun(msgspec.Struct, frozen=True):
     """The run that a submission has made, now or before."""
 
-    run_id: str
+    run_id: RunId
     status: RunStatus
     created_at: int
     is_new: bool
@@ -84,7 +84,7 @@ class Runs:
                 errors.STORE_FULL, "the store has reached retention_bytes; active runs go on"
             )
         await self._recall(serving.engine, submission.tenant, submission.idempotency_key)
-        run_id = self._ids.new()
+        run_id = RunId(self._ids.new())
         made, at = await serving.writer.submit(
             lambda token: SubmitRun(
                 token,
@@ -117,7 +117,7 @@ class Runs:
             if age_s < self._remember_s:
                 engine.remember_submission(tenant, key, used.fingerprint, used.run_id, age_s)
 
-    async def _accepted_before(self, tenant: str, run_id: str) -> SubmittedRun:
+    async def _accepted_before(self, tenant: str, run_id: RunId) -> SubmittedRun:
         """The run that the same key has made before (P3)."""
         row = await with_store_timeout(self._store.find_run(tenant, run_id))
         if row is None:
@@ -136,7 +136,7 @@ class Runs:
         row = await with_store_timeout(self._workflows.get(tenant, workflow_id, submission.version))
         return row.definition, row.version
 
-    async def cancel(self, tenant: str, run_id: str, by: str) -> None:
+    async def cancel(self, tenant: str, run_id: RunId, by: str) -> None:
         """Ask a run to stop. Fine if it is being or was cancelled.
 
         Raises:
@@ -152,7 +152,7 @@ class Runs:
                 raise _ended(row) from None
         writer.execute(KeepAudit(tenant=tenant, by=by, what="cancel", corr=run_id))
 
-    async def rebind(self, tenant: str, run_id: str, *, restart: bool, by: str) -> None:
+    async def rebind(self, tenant: str, run_id: RunId, *, restart: bool, by: str) -> None:
         """Forget where the run's tasks went before; with `restart`, running attempts are restarted.
 
         Raises:

@@ -26,6 +26,7 @@ from astraflow.core import errors
 from astraflow.core.engine.batch import Batch
 from astraflow.core.engine.commands import CancelRun, OperatorCommand, SubmitRun
 from astraflow.core.engine.engine import Engine, InputFailed, SessionFailed
+from astraflow.core.ids import RunId
 from astraflow.core.protocol import limits
 from astraflow.core.protocol.codec import BadFrame, decode
 from astraflow.core.protocol.wire import Envelope, Unreadable
@@ -128,7 +129,7 @@ class Writer:
         self._committing_since: float | None = None
         self._is_speaking = False
         self._asked: dict[
-            asyncio.Future[str], None
+            asyncio.Future[RunId], None
         ] = {}  # in order: a simulated world is repeatable
         self._barriers: list[asyncio.Future[None]] = []
         self._passing: list[asyncio.Future[None]] = []  # those of the turn under way
@@ -227,19 +228,19 @@ class Writer:
         self._failure = self._failure or EngineFailed(is_known=is_known)
         self._is_over = True
 
-    async def submit(self, request: Callable[[object], SubmitRun]) -> tuple[str, int]:
+    async def submit(self, request: Callable[[object], SubmitRun]) -> tuple[RunId, int]:
         """Accept a run; returns its id and when it was accepted, once that is durable (P1)."""
         at = self._clock.wall_ms()
         return await self._ask(self.engine.submit, request, at), at
 
-    async def cancel(self, request: Callable[[object], CancelRun]) -> str:
+    async def cancel(self, request: Callable[[object], CancelRun]) -> RunId:
         return await self._ask(self.engine.cancel, request, self._clock.wall_ms())
 
-    async def _ask(self, method: Any, request: Callable[[object], Any], at: int) -> str:
+    async def _ask(self, method: Any, request: Callable[[object], Any], at: int) -> RunId:
         self._check_serving()
         if self.silent_s() > STALL_TIMEOUT_S:
             raise refusal("the store does not answer; the request was not accepted")
-        answer: asyncio.Future[str] = self._loop.create_future()
+        answer: asyncio.Future[RunId] = self._loop.create_future()
         self._asked[answer] = None
         answer.add_done_callback(self._asked.pop)
         try:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from astraflow.core.ids import RunId
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -46,7 +48,7 @@ class Span(NamedTuple):
 class Finished(NamedTuple):
     """A run that may be removed."""
 
-    run_id: str
+    run_id: RunId
     plan_id: str
     finished_at: int
     size: int

@@ -15,6 +15,7 @@ from typing import ClassVar, Literal
 import msgspec
 
 from astraflow.core.contract.words import RunStatus
+from astraflow.core.ids import RunId
 
 ENDED_RESOURCES = frozenset({"evicted", "released"})
 ENDED_INTENTS = frozenset({"installed", "failed", "removed"})
@@ -39,7 +40,7 @@ class RunRow(Row, frozen=True, gc=False, kw_only=True):
     table = "runs"
     primary_key = ("run_id",)
 
-    run_id: str
+    run_id: RunId
     tenant: str
     workflow_id: str
     workflow_version: int | None = None
@@ -64,7 +65,7 @@ class RunChange(Row, frozen=True, gc=False):
     primary_key = ("run_id",)
     mode = "change"
 
-    run_id: str
+    run_id: RunId
     status: RunStatus
     cancel_requested: bool
     started_at: int | None
@@ -90,7 +91,7 @@ class FactSegment(Row, frozen=True, gc=False):
     table = "fact_segments"
     primary_key = ("run_id", "last")
 
-    run_id: str
+    run_id: RunId
     first: int
     last: int
     body: bytes
@@ -106,7 +107,7 @@ class SubmissionRow(Row, frozen=True, gc=False):
     tenant: str
     key: str
     fingerprint: str | None
-    run_id: str
+    run_id: RunId
     created_at: int
 
 
@@ -266,7 +267,7 @@ class ResourceRow(Row, frozen=True, gc=False, kw_only=True):
     state: Literal["ready", "evicting", "evicted", "released"]
     scope: str = ""
     """The run or the session that it belongs to."""
-    run_id: str | None = None
+    run_id: RunId | None = None
     node_id: str | None = None
     package: str = ""
     """`name version` of the package that holds it in memory; empty for a file."""

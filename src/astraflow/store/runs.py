@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from astraflow.core.ids import RunId
 from astraflow.store.content import MAX_INTEGER
 from astraflow.store.database import all_rows, first_row
 from astraflow.store.rows import FactSegment, PlanRow, RunRow, SubmissionRow
@@ -37,7 +38,7 @@ class StoredRuns:
     async def active_runs(self) -> list[RunRow]:
         return await all_rows(self._database, RunRow, "active_runs")
 
-    async def find_run(self, tenant: str, run_id: str) -> RunRow | None:
+    async def find_run(self, tenant: str, run_id: RunId) -> RunRow | None:
         return await first_row(self._database, RunRow, "find_run", tenant=tenant, run_id=run_id)
 
     async def list_runs(
@@ -67,7 +68,7 @@ class StoredRuns:
         return await first_row(self._database, PlanRow, "find_plan", plan_id=plan_id)
 
     async def read_segments(
-        self, run_id: str, after: int = 0, max_bytes: int = 4 * 1024**2
+        self, run_id: RunId, after: int = 0, max_bytes: int = 4 * 1024**2
     ) -> list[FactSegment]:
         """Segments whose last event is beyond `after`, in order, at least one if there is any.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from astraflow.core.ids import RunId
 from astraflow.store.content import MAX_INTEGER
 from astraflow.store.database import all_rows
 from astraflow.store.rows import AffinityRow, InstallIntentRow, ResourceRow, WorkerRow
@@ -35,7 +36,7 @@ class StoredWorkers:
         *,
         limit: int | None = None,
         before: tuple[int, str, str] | None = None,
-        run_id: str | None = None,
+        run_id: RunId | None = None,
         worker_id: str | None = None,
         type: str | None = None,
         state: str | None = None,

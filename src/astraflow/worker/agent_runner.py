@@ -24,6 +24,7 @@ from astraflow.core.agent.actions import (
     StartAttempt,
 )
 from astraflow.core.agent.agent import Agent
+from astraflow.core.ids import TaskId
 from astraflow.core.protocol import business
 from astraflow.core.protocol.codec import BadFrame, decode, encode
 from astraflow.core.protocol.limits import CLOSE_NORMAL
@@ -65,8 +66,8 @@ class Hosts(Protocol):
     """Where attempts run. The runner is told how they end."""
 
     def start(self, dispatch: business.Dispatch, fence_at: float) -> None: ...
-    def cancel(self, task_id: str, attempt: int, grace_s: float, reason: str) -> None: ...
-    def kill(self, task_id: str, attempt: int) -> None: ...
+    def cancel(self, task_id: TaskId, attempt: int, grace_s: float, reason: str) -> None: ...
+    def kill(self, task_id: TaskId, attempt: int) -> None: ...
     def answer(self, response: business.NextResponse) -> None: ...
     def refence(self, fences: Mapping[tuple[str, int], float]) -> None: ...
 
@@ -171,7 +172,7 @@ class AgentRunner:
         self.agent.finished(result, self._clock.now())
         self._wake()
 
-    def gone(self, task_id: str, attempt: int) -> None:
+    def gone(self, task_id: TaskId, attempt: int) -> None:
         self.agent.gone(task_id, attempt, self._clock.now())
         self._wake()
 

@@ -6,6 +6,7 @@ import pytest
 
 from astraflow.core import errors
 from astraflow.core.errors import StoreError
+from astraflow.core.ids import RunId
 from tests.conformance.store.backends import Backend
 from tests.conformance.store.samples import (
     PLAN,
@@ -74,13 +75,13 @@ async def test_the_limits_themselves_are_stored(backend: Backend) -> None:
 async def test_what_cannot_be_stored_cannot_be_asked_for(backend: Backend, text: str) -> None:
     async with backend.opened() as store:
         for question in (
-            store.find_run("default", text),
-            store.find_run(text, "run"),
+            store.find_run("default", RunId(text)),
+            store.find_run(text, RunId("run")),
             store.list_runs("default", limit=1, before=(1, text)),
             store.list_runs("default", limit=1, workflow_id=text),
             store.find_plan(text),
-            store.read_segments(text),
-            store.read_segments("run", after=BEYOND),
+            store.read_segments(RunId(text)),
+            store.read_segments(RunId("run"), after=BEYOND),
             store.submissions(BEYOND),
             store.find_workflow("default", text),
             store.list_workflows(text, limit=1),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from astraflow.core.ids import RunId
 from astraflow.store.rows import SubmissionRow
 from tests.conformance.store.backends import Backend
 from tests.conformance.store.samples import (
@@ -16,9 +17,9 @@ from tests.conformance.store.samples import (
 
 async def test_what_is_not_there_is_not_found(backend: Backend) -> None:
     async with backend.opened() as store:
-        assert await store.find_run("default", "run-0001") is None
+        assert await store.find_run("default", RunId("run-0001")) is None
         assert await store.find_plan("plan-1") is None
-        assert await store.read_segments("run-0001") == []
+        assert await store.read_segments(RunId("run-0001")) == []
         assert await store.active_runs() == []
         assert await store.list_runs("default", limit=10) == []
         assert await store.submissions(0) == []
@@ -129,9 +130,9 @@ async def test_keys_are_listed_from_a_time_on(backend: Backend) -> None:
                 run(2),
             ],
         )
-        third = SubmissionRow("default", "c", "f", "run-0003", 1_003)
+        third = SubmissionRow("default", "c", "f", RunId("run-0003"), 1_003)
         assert await desk.store.submissions(0) == [
-            SubmissionRow("default", "a", None, "run-0001", 1_001),
+            SubmissionRow("default", "a", None, RunId("run-0001"), 1_001),
             third,
         ]
         assert await desk.store.submissions(1_003) == [third]

@@ -7,6 +7,7 @@ import pytest
 
 from astraflow.core import errors
 from astraflow.core.errors import Conflict, StoreError
+from astraflow.core.ids import RunId
 from astraflow.store.rows import ActiveRow, AffinityRow, RolloutRow
 from astraflow.store.store import Retention
 from tests.conformance.store.backends import Backend
@@ -142,8 +143,8 @@ async def test_resources_are_listed_newest_first_page_by_page_and_by_what_they_a
         assert first == [rows[4], rows[2]]
         place = (first[-1].created_at, first[-1].worker_id, first[-1].resource_id)
         assert await ask("default", limit=9, before=place) == [rows[1], rows[0]]
-        assert await ask("default", limit=9, run_id="run-1") == [rows[1], rows[0]]
-        assert await ask("default", limit=9, run_id="run-1", type="file") == [rows[0]]
+        assert await ask("default", limit=9, run_id=RunId("run-1")) == [rows[1], rows[0]]
+        assert await ask("default", limit=9, run_id=RunId("run-1"), type="file") == [rows[0]]
         assert await ask("default", limit=9, worker_id="w-2") == [rows[4], rows[1]]
         assert await ask("default", limit=9, type="tensor", state="ready") == [rows[4], rows[1]]
         assert await ask("default", limit=9, state="evicted") == [rows[2]]

@@ -12,6 +12,7 @@ from astraflow.core import errors
 from astraflow.core.contract.events import Event
 from astraflow.core.contract.runs import Node
 from astraflow.core.contract.words import TERMINAL
+from astraflow.core.ids import RunId
 from astraflow.core.runs.projections import view_node, view_run
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.transitions import replay
@@ -98,7 +99,9 @@ class Client:
     async def _cancel(self, tenant: str, run_id: str) -> None:
         await asyncio.sleep(self.world.rng.random() * 8)
         try:
-            await self.ask(lambda scheduler: scheduler.runs.cancel(tenant, run_id, "somebody"))
+            await self.ask(
+                lambda scheduler: scheduler.runs.cancel(tenant, RunId(run_id), "somebody")
+            )
         except errors.Conflict:
             self.world.sometimes("cancel met a finished run")
         else:
@@ -111,7 +114,9 @@ class Client:
         while True:
             await asyncio.sleep(self.world.delay(2.0))
             before = self.last_seen.get(run_id, 0)
-            shown = await self.ask(lambda scheduler: scheduler.reader.view_run(tenant, run_id))
+            shown = await self.ask(
+                lambda scheduler: scheduler.reader.view_run(tenant, RunId(run_id))
+            )
             folded = self._check_shown(run_id, before, shown.last_event)
             if _stored_run(shown) != _stored_run(view_run(folded)):
                 raise Violation("I20", f"{run_id} is shown as its facts are not")
@@ -122,7 +127,7 @@ class Client:
     async def _read_node(self, tenant: str, run_id: str) -> None:
         place = self.world.rng.randrange(self.site.config.tasks)
         shown = await self.ask(
-            lambda scheduler: scheduler.reader.view_node(tenant, run_id, node_uid(place))
+            lambda scheduler: scheduler.reader.view_node(tenant, RunId(run_id), node_uid(place))
         )
         facts = self.site.mirror.runs[run_id].facts
         run = self.site.mirror.runs[run_id]
@@ -149,7 +154,7 @@ class Client:
         last, is_over = 0, False
         while not is_over:
             try:
-                stream = self.site.front().reader.follow_run(tenant, run_id, last)
+                stream = self.site.front().reader.follow_run(tenant, RunId(run_id), last)
                 async with aclosing(stream) as batches:
                     async for events in batches:
                         last, is_over = self._take(run_id, last, events)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from astraflow.core.ids import TaskId
 from astraflow.core.protocol import business
 from tests.sim.edges import edge, edge_json, edge_time
 
@@ -187,7 +188,7 @@ class FakeHosts:
         host = self.running.get((task_id, attempt))
         if host is not None:
             self._end(host)
-        self.link.gone(task_id, attempt)
+        self.link.gone(TaskId(task_id), attempt)
 
     def _end(self, host: _Host) -> None:
         if not host.is_alive:

@@ -17,6 +17,7 @@ from astraflow.config import WorkerSettings
 from astraflow.core import errors
 from astraflow.core.agent.agent import RegisterOffer
 from astraflow.core.agent.held_attempts import HeldAttempts
+from astraflow.core.ids import TaskId
 from astraflow.core.protocol import business, control
 from astraflow.worker.addresses import Schedulers
 from astraflow.worker.agent_runner import AgentRunner
@@ -214,10 +215,10 @@ class _WatchedHosts:
         self._hosts.start(dispatch, fence_at)
 
     def cancel(self, task_id: str, attempt: int, grace_s: float, reason: str) -> None:
-        self._hosts.cancel(task_id, attempt, grace_s, reason)
+        self._hosts.cancel(TaskId(task_id), attempt, grace_s, reason)
 
     def kill(self, task_id: str, attempt: int) -> None:
-        self._hosts.kill(task_id, attempt)
+        self._hosts.kill(TaskId(task_id), attempt)
 
     def answer(self, response: business.NextResponse) -> None:
         self._hosts.answer(response)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
+from astraflow.core.ids import RunId
 from astraflow.scheduler import feed as feeds
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.row_writer import RowWriter
@@ -86,10 +87,10 @@ def subscribelate() -> AbstractContextManager[Any]:
     """A follower reads the store first and subscribes afterwards."""
 
     async def broken(self: Feed, run_id: str, after: int) -> AsyncGenerator[Any, None]:
-        while stored := await self._store.read_segments(run_id, after, feeds.READ_BYTES):
+        while stored := await self._store.read_segments(RunId(run_id), after, feeds.READ_BYTES):
             after = stored[-1].last
             yield stored
-        with self._subscribed(run_id) as subscription:
+        with self._subscribed(RunId(run_id)) as subscription:
             while not subscription.is_over:
                 fresh = [page for page in await subscription.take() if page.last > after]
                 if fresh:

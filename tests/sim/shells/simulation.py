@@ -16,6 +16,7 @@ from unittest.mock import patch
 import httpx
 
 from astraflow.core.engine.commands import ForgetWorker
+from astraflow.core.ids import RunId
 from astraflow.scheduler import serving
 from astraflow.scheduler.row_writer import RowWriter
 from astraflow.worker.hosts import host, probe
@@ -205,15 +206,15 @@ class Simulation:
             difference = site.mirror.rows[run_id].differs(row)
             if difference is not None:
                 raise Violation("I20", f"the row of {run_id}: {difference}")
-        for run_id in site.checkers.accepted:
-            if run_id not in rows:
-                raise Violation("I7", f"run {run_id} was acknowledged and is gone")
-        for run_id, stored in site.mirror.runs.items():
-            pages = drive(store.read_segments(run_id, max_bytes=MAX_BYTES))
+        for accepted in site.checkers.accepted:
+            if accepted not in rows:
+                raise Violation("I7", f"run {accepted} was acknowledged and is gone")
+        for stored_id, stored in site.mirror.runs.items():
+            pages = drive(store.read_segments(RunId(stored_id), max_bytes=MAX_BYTES))
             if [page.first for page in pages[1:]] != [page.last + 1 for page in pages[:-1]]:
-                raise Violation("I20", f"the pages of {run_id} have gaps")
+                raise Violation("I20", f"the pages of {stored_id} have gaps")
             if pages[-1].last != stored.last_event:
-                raise Violation("I20", f"the pages of {run_id} end early")
+                raise Violation("I20", f"the pages of {stored_id} end early")
 
 
 def simulate_shells(

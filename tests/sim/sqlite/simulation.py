@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 
+from astraflow.core.ids import RunId
 from astraflow.scheduler.ended_runs import facts_of
 from astraflow.scheduler.feed import Feed
 from tests.sim.config import Config, draw
@@ -59,7 +60,7 @@ class Followers:
         return None
 
     async def _follow(self, feed: Feed, run_id: str) -> None:
-        async with aclosing(feed.segments(run_id, self.last.get(run_id, 0))) as batches:
+        async with aclosing(feed.segments(RunId(run_id), self.last.get(run_id, 0))) as batches:
             async for pages in batches:
                 for page in pages:
                     last = self.last.get(run_id, 0)
@@ -109,13 +110,13 @@ class SqliteSimulation(Simulation):
             raise Violation("I20", "the streams of tenants do not end where they should")
         for run_id, stored in store.runs.items():
             tenant = self.checkers.state.tenant_of(run_id)
-            row = drive(sqlite.find_run(tenant, run_id))
+            row = drive(sqlite.find_run(tenant, RunId(run_id)))
             if row is None:
                 raise Violation("I7", f"{run_id} has no row")
             difference = store.mirror.rows[run_id].differs(row)
             if difference is not None:
                 raise Violation("I20", f"the row of {run_id}: {difference}")
-            pages = drive(sqlite.read_segments(run_id, 0, 1 << 40))
+            pages = drive(sqlite.read_segments(RunId(run_id), 0, 1 << 40))
             read = [(one.first, one.fact) for page in pages for one in facts_of(page)]
             if read != [(one.first, one.fact) for one in stored.facts]:
                 raise Violation("I20", f"the segments of {run_id} are not its facts")

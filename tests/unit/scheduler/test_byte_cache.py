@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 
+from astraflow.core.ids import RunId
 from astraflow.core.workflow import core_manifest
 from astraflow.scheduler import feed
 from astraflow.scheduler.byte_cache import ByteCache
@@ -55,7 +56,7 @@ async def test_an_equal_definition_is_planned_once() -> None:
 def test_a_follower_that_does_not_read_costs_a_bound_in_bytes() -> None:
     subscription = Subscription()
     for number in range(1, 1_000):
-        subscription.put(FactSegment("run", number, number, b"x" * 100_000))
+        subscription.put(FactSegment(RunId("run"), number, number, b"x" * 100_000))
         assert sum(len(page.body) for page in subscription._buffer) <= feed.BUFFER_BYTES
     assert subscription.has_overflown
 

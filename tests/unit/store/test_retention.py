@@ -3,6 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from astraflow.core.ids import RunId
 from astraflow.store.retention import PIECE_BYTES, PIECE_RUNS, Finished, cutoff_ms, pick
 from astraflow.store.store import Retention
 
@@ -11,7 +12,9 @@ FOREVER = Retention(finished_runs_s=None, finished_runs=None, max_bytes=None)
 
 
 def runs(*sizes: int) -> list[Finished]:
-    return [Finished(f"r{at}", "p", NOW - 10_000 + at, size) for at, size in enumerate(sizes)]
+    return [
+        Finished(RunId(f"r{at}"), "p", NOW - 10_000 + at, size) for at, size in enumerate(sizes)
+    ]
 
 
 def test_without_limits_nothing_is_picked() -> None:

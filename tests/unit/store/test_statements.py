@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 import astraflow.store
+from astraflow.core.ids import RunId
 from astraflow.store import rows
 from astraflow.store.postgres_commit import CommitStatements
 from astraflow.store.rows import Changes, ResourceRow, Row, RunChange, RunRow, submissions_of
@@ -124,9 +125,16 @@ def test_the_commit_of_postgresql_has_an_array_for_each_column() -> None:
     commits = CommitStatements()
     commit = commits.of_all
     run = RunRow(
-        run_id="r", tenant="t", workflow_id="w", plan_id="p", created_at=1, idempotency_key="k"
+        run_id=RunId("r"),
+        tenant="t",
+        workflow_id="w",
+        plan_id="p",
+        created_at=1,
+        idempotency_key="k",
     )
-    changes = Changes(runs=[run], run_changes=[RunChange("r", "running", False, 2, None, None)])
+    changes = Changes(
+        runs=[run], run_changes=[RunChange(RunId("r"), "running", False, 2, None, None)]
+    )
     changes.workers_gone.append(("t", "w-1"))
     given = dict(
         zip(commit.names, commit.arguments(Claim("one", 7, 8.0), 3, 9, changes), strict=True)

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from astraflow.clock import SystemClock
+from astraflow.core.ids import RunId, TaskId
 from astraflow.core.protocol import business
 from astraflow.worker.hosts import HostPool, HostSpec, PoolSettings, core_package
 from astraflow.worker.resources import LocalResourceRegistry, RegistryBroker, ResourceLimits
@@ -103,8 +104,8 @@ class Stage:
         **fields: Any,
     ) -> None:
         dispatch = business.Dispatch(
-            run,
-            task,
+            RunId(run),
+            TaskId(task),
             attempt,
             failures,
             "node-1",

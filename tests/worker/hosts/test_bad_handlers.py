@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from astraflow.core.ids import TaskId
 from tests.worker.hosts.stage import NASTY, error_of, is_alive, staged, value_of, wait_until_dead
 
 SMALL = msgspec.structs.replace(NASTY, memory_limit_bytes=150 * 1024 * 1024)
@@ -187,7 +188,7 @@ async def test_a_daemon_that_left_the_group_dies_with_its_host(tmp_path: Path) -
         await stage.up()
         pid = int(pid_file.read_text())
         assert is_alive(pid)
-        stage.pool.kill("t1", 1)
+        stage.pool.kill(TaskId("t1"), 1)
         await stage.until(lambda: stage.goners == [("t1", 1)])
         assert not is_alive(pid), "gone means that nothing is left"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from astraflow.core.ids import TaskId
 from tests.worker.hosts.stage import Stage, error_of, is_alive, staged, value_of, wait_until_dead
 
 
@@ -118,7 +119,7 @@ class TestProcesses:
             await stage.up()
             pids = _started(stage)
             assert all(map(is_alive, pids))
-            stage.pool.cancel("t1", 1, 30.0, "not wanted")
+            stage.pool.cancel(TaskId("t1"), 1, 30.0, "not wanted")
             assert (await stage.outcome("t1")).status == "CANCELLED"
             for pid in pids:
                 wait_until_dead(pid)

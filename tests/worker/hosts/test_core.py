@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from astraflow.core.ids import TaskId
 from astraflow.core.workflow.core_manifest import core_manifest
 from astraflow.worker.hosts import core_package
 from tests.worker.hosts.stage import error_of, staged, value_of
@@ -133,7 +134,7 @@ async def test_an_async_script_can_be_cancelled(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
         stage.start("core.python", {"code": code})
         await stage.up()
-        stage.pool.cancel("t1", 1, 60, "cancel")
+        stage.pool.cancel(TaskId("t1"), 1, 60, "cancel")
         assert (await stage.outcome()).status == "CANCELLED"
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from astraflow.core.ids import TaskId
 from astraflow.worker.hosts import kill_orphans
 from astraflow.worker.hosts.orphans import HostRecord, record_host
 from astraflow.worker.hosts.procfs import start_time
@@ -77,7 +78,7 @@ async def test_a_guard_that_does_not_answer_is_killed_with_all_below_it(tmp_path
         await stage.up()
         (record,) = stage.records()
         os.kill(record["guard_pid"], signal.SIGSTOP)
-        stage.pool.kill("t1", 1)
+        stage.pool.kill(TaskId("t1"), 1)
         await stage.until(lambda: stage.goners)
         for pid in (record["host_pid"], int(pid_file.read_text())):
             wait_until_dead(pid)
@@ -190,7 +191,7 @@ async def test_a_kill_is_done_when_it_is_told(tmp_path: Path, node_type: str) ->
         stage.start(node_type, {"started": str(started)})
         await stage.until_ready()
         (record,) = stage.records()
-        stage.pool.kill("t1", 1)
+        stage.pool.kill(TaskId("t1"), 1)
         await stage.until(lambda: stage.goners)
         assert stage.goners == [("t1", 1)]
         assert not is_alive(record["host_pid"])

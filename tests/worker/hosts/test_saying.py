@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from astraflow.core.ids import TaskId
 from astraflow.core.protocol import business
 from astraflow.worker.hosts import process
 from tests.worker.hosts.stage import Stage, error_of, staged, value_of
@@ -181,7 +182,7 @@ class TestNext:
         async with staged(tmp_path) as stage:
             stage.start("nasty.thread_middleware", chain_index=0)
             await stage.until(lambda: stage.calls)
-            stage.pool.cancel("t1", 1, 60, "cancel")
+            stage.pool.cancel(TaskId("t1"), 1, 60, "cancel")
             assert (await stage.outcome()).status == "CANCELLED"
             await self._answer(stage)
             assert stage.pool.counters == {"answer that nobody waits for": 1}

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from astraflow.core.ids import TaskId
 from astraflow.core.protocol import business
 from astraflow.worker.hosts import HostSpec
 from tests.worker.hosts.stage import NASTY, error_of, staged, value_of
@@ -23,7 +24,7 @@ async def test_an_attempt_that_ends_when_asked_is_cancelled_and_its_host_lives_o
     async with staged(tmp_path) as stage:
         stage.start(node_type, {"seconds": 600})
         await stage.until_ready()
-        stage.pool.cancel("t1", 1, GRACE_S, "cancel")
+        stage.pool.cancel(TaskId("t1"), 1, GRACE_S, "cancel")
         result = await stage.outcome()
         assert (result.status, result.error) == ("CANCELLED", None)
         assert stage.pool.stats().died_total == 0
@@ -35,7 +36,7 @@ async def test_an_attempt_that_goes_on_is_killed_after_its_grace_and_says_so(
     async with staged(tmp_path, min_grace_s=0.0) as stage:
         stage.start("nasty.swallows_cancel")
         await stage.up()
-        stage.pool.cancel("t1", 1, 0.05, "cancel")
+        stage.pool.cancel(TaskId("t1"), 1, 0.05, "cancel")
         error = error_of(await stage.outcome())
         assert (error.code, error.category) == ("CANCEL_TIMEOUT", "CANCELLED")
         assert stage.pool.stats().hosts == 0
@@ -47,7 +48,7 @@ async def test_an_attempt_that_was_promised_no_grace_is_simply_stopped(tmp_path:
     async with staged(tmp_path, min_grace_s=0.05) as stage:
         stage.start("nasty.swallows_cancel")
         await stage.up()
-        stage.pool.cancel("t1", 1, 0, "timeout")
+        stage.pool.cancel(TaskId("t1"), 1, 0, "timeout")
         assert (await stage.outcome()).status == "CANCELLED"
 
 
@@ -57,7 +58,7 @@ async def test_a_host_whose_loop_is_blocked_is_killed_after_the_grace(tmp_path: 
     async with staged(tmp_path) as stage:
         stage.start("nasty.blocks_the_loop", {"started": str(started)})
         await stage.until_exists(started)
-        stage.pool.cancel("t1", 1, 0.05, "cancel")
+        stage.pool.cancel(TaskId("t1"), 1, 0.05, "cancel")
         assert error_of(await stage.outcome()).code == "CANCEL_TIMEOUT"
 
 
@@ -68,7 +69,7 @@ async def test_the_kill_of_one_attempt_is_the_loss_of_the_others_in_its_host(
         stage.start("nasty.swallows_cancel")
         stage.start("nasty.waits", task="neighbour")
         await stage.up()
-        stage.pool.cancel("t1", 1, 0.01, "cancel")
+        stage.pool.cancel(TaskId("t1"), 1, 0.01, "cancel")
         assert error_of(await stage.outcome()).code == "CANCEL_TIMEOUT"
         lost = error_of(await stage.outcome("neighbour"))
         assert (lost.code, lost.category) == ("E.TASK.HOST_LOST", "INFRASTRUCTURE")
@@ -82,7 +83,7 @@ async def test_an_attempt_without_grace_is_asked_first_so_that_its_host_lives_on
         stage.start("nasty.waits", task="neighbour")
         await stage.up()
         await stage.up("neighbour")
-        stage.pool.cancel("t1", 1, 0, "timeout")
+        stage.pool.cancel(TaskId("t1"), 1, 0, "timeout")
         assert (await stage.outcome()).status == "CANCELLED"
         assert stage.pool.stats().attempts == 1
 
@@ -187,8 +188,8 @@ async def test_an_attempt_that_waits_for_a_host_can_be_cancelled_and_killed(tmp_
     async with staged(tmp_path, ISOLATED, max_hosts=1) as stage:
         for task in ("running", "cancelled", "killed"):
             stage.start("nasty.waits", task=task)
-        stage.pool.cancel("cancelled", 1, GRACE_S, "cancel")
-        stage.pool.kill("killed", 1)
+        stage.pool.cancel(TaskId("cancelled"), 1, GRACE_S, "cancel")
+        stage.pool.kill(TaskId("killed"), 1)
         assert (await stage.outcome("cancelled")).status == "CANCELLED"
         await stage.until(lambda: stage.goners == [("killed", 1)])
         assert stage.pool.stats().waiting == 0
@@ -205,10 +206,10 @@ async def test_an_attempt_whose_host_is_not_ready_is_never_started(
         stage.start("nasty.blocks_the_loop", {"started": str(began)})
         assert stage.pool.stats().starting == 1
         if how == "cancel":
-            stage.pool.cancel("t1", 1, GRACE_S, "cancel")
+            stage.pool.cancel(TaskId("t1"), 1, GRACE_S, "cancel")
             assert (await stage.outcome()).status == "CANCELLED"
         else:
-            stage.pool.kill("t1", 1)
+            stage.pool.kill(TaskId("t1"), 1)
             await stage.until(lambda: stage.goners == [("t1", 1)])
         if spec is NASTY:
             assert stage.pool.stats().starting == 1, "its end was told before it could begin"
@@ -222,7 +223,7 @@ async def test_an_attempt_whose_host_is_not_ready_is_never_started(
 
 async def test_the_kill_of_an_attempt_that_is_not_there_is_told_as_done(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
-        stage.pool.kill("nobody", 3)
+        stage.pool.kill(TaskId("nobody"), 3)
         await stage.until(lambda: stage.goners == [("nobody", 3)])
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
+from astraflow.core.ids import TaskId
 from tests.worker.hosts.stage import staged
 
 uvloop.new_event_loop().close()  # the first one leaves a pipe of the whole process open
@@ -52,14 +53,14 @@ def test_every_attempt_of_a_storm_ends_once_and_nothing_is_left(
                 stage.start(node_type, given, task=task, attempt=attempt, fence_s=fence_s)
                 await asyncio.sleep(0)
                 if rng.random() < 0.1:
-                    stage.pool.kill(task, attempt)
+                    stage.pool.kill(TaskId(task), attempt)
                     killed.add((task, attempt))
                 else:
                     # Those that would end by themselves may do so before they are asked.
                     asyncio.get_running_loop().call_later(
                         rng.random() * 0.5,
                         stage.pool.cancel,
-                        task,
+                        TaskId(task),
                         attempt,
                         rng.random() * 0.2,
                         "x",

@@ -15,6 +15,7 @@ import msgspec
 
 from astraflow.chaos import reached_from
 from astraflow.clock import SystemClock
+from astraflow.core.ids import RunId, TaskId
 from astraflow.core.protocol import business
 from astraflow.core.protocol.wire import Wire
 from astraflow.packages import build_archive
@@ -176,8 +177,8 @@ class Rig:
 
     def start(self, task: str, version: str = "1.0.0", **parameters: Any) -> None:
         dispatch = business.Dispatch(
-            "run-1",
-            task,
+            RunId("run-1"),
+            TaskId(task),
             1,
             0,
             "node-1",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from astraflow.core import errors
+from astraflow.core.ids import RunId, TaskId
 from astraflow.core.protocol import business
 from astraflow.worker.resources import (
     Lessee,
@@ -128,7 +129,7 @@ class Bench:
 
 
 def lessee(run: str = "run-1", task: str = "t-1", attempt: int = 1) -> Lessee:
-    return Lessee(run, task, attempt)
+    return Lessee(RunId(run), TaskId(task), attempt)
 
 
 def maker(run: str = "run-1", task: str = "t-1", attempt: int = 1) -> Maker:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from astraflow.core.ids import RunId, TaskId
 from astraflow.core.protocol import business
 from astraflow.worker.resources.copies import CopyFetcher
 from tests.worker.resources.bench import WORKER, Bench, take_in
@@ -109,8 +110,8 @@ class Scene:
 def dispatch(metadata: object) -> business.Dispatch:
     raw = msgspec.Raw(msgspec.json.encode(metadata))
     return business.Dispatch(
-        run_id="run1",
-        task_id="run1.1",
+        run_id=RunId("run1"),
+        task_id=TaskId("run1.1"),
         attempt=1,
         failures=0,
         node_id="n1",
@@ -190,11 +191,11 @@ async def test_an_attempt_that_is_cancelled_while_it_fetches_ends_cancelled(tmp_
         scene.fetcher.start(dispatch(copy()), 7.0)
         async with asyncio.timeout(WAIT_S):
             await source.asked.wait()
-        scene.fetcher.cancel("run1.1", 1, 5.0, "user")
+        scene.fetcher.cancel(TaskId("run1.1"), 1, 5.0, "user")
         assert scene.ends == [], "nobody is told from inside a call"
         await scene.something()
         assert [one.status for one in scene.ends] == ["CANCELLED"]
-        scene.fetcher.cancel("run1.1", 1, 5.0, "user")
+        scene.fetcher.cancel(TaskId("run1.1"), 1, 5.0, "user")
         assert scene.calls == [("cancel", "run1.1", 1, 5.0, "user")]
 
 
@@ -204,8 +205,8 @@ async def test_an_attempt_that_is_killed_while_it_fetches_is_gone(tmp_path: Path
         scene.fetcher.start(dispatch(copy()), 7.0)
         async with asyncio.timeout(WAIT_S):
             await source.asked.wait()
-        scene.fetcher.kill("run1.1", 1)
+        scene.fetcher.kill(TaskId("run1.1"), 1)
         await scene.something()
         assert scene.ends == [("run1.1", 1)]
-        scene.fetcher.kill("run1.2", 1)
+        scene.fetcher.kill(TaskId("run1.2"), 1)
         assert scene.calls == [("kill", "run1.2", 1)]

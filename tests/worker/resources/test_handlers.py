@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from astraflow.core.ids import TaskId
 from astraflow.core.protocol import business
 from astraflow.worker.hosts import HostSpec
 from astraflow.worker.resources import ResourceLimits
@@ -229,7 +230,7 @@ class TestFiles:
             stage.registry.evict("run-1/a")
             assert [event.state for event in stage.events][-1:] == ["evicting"]
             assert path.exists()
-            stage.pool.cancel("t2", 1, 60, "enough")
+            stage.pool.cancel(TaskId("t2"), 1, 60, "enough")
             await stage.outcome("t2")
             assert [event.state for event in stage.events][-1:] == ["released"]
             assert not path.exists()
@@ -378,7 +379,7 @@ class TestFolders:
             stage.start("keeping.fill", {"size": 10})
             await stage.up()
             assert [one.name for one in (tmp_path / "data").rglob("fill")] == ["fill"]
-            stage.pool.kill("t1", 1)
+            stage.pool.kill(TaskId("t1"), 1)
             await stage.until(lambda: stage.goners)
             await stage._until_seen(lambda: not list((tmp_path / "data").rglob("fill")))
 

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from astraflow.core import errors
+from astraflow.core.ids import RunId
 from astraflow.worker.resources import Lessee, Terms
 from astraflow.worker.resources.files import StoredFile
 from tests.worker.resources.bench import Bench, FakeHolder, code_of, lessee, maker, take_in
@@ -201,7 +202,7 @@ class TestLeasing:
         assert refusal(lambda: bench.registry.lease("a", other)) == "E.RESOURCE.DENIED"
         assert refusal(lambda: bench.registry.touch("a", other)) == "E.RESOURCE.DENIED"
         assert refusal(lambda: bench.registry.evict("a", lessee=other)) == "E.RESOURCE.DENIED"
-        bench.registry.mark_listed("a", "run-1")
+        bench.registry.mark_listed("a", RunId("run-1"))
         assert bench.registry.lease("a", other).in_use_count == 2
         assert refusal(lambda: bench.registry.evict("a", lessee=other)) == "E.RESOURCE.DENIED"
 
@@ -288,7 +289,7 @@ class TestGoing:
         bench.file("unlisted")
         bench.object("object")
         bench.file("other", scope="session:s")
-        bench.registry.mark_listed("listed", "run-1")
+        bench.registry.mark_listed("listed", RunId("run-1"))
         bench.end()
         bench.registry.release_scope("run-1")
         bench.registry.closed(bench.host.asked[0])
@@ -309,7 +310,7 @@ class TestGoing:
         for name in ("listed", "used", "unused"):
             bench.file(name, b"x" * 10)
             bench.clock.turn(1)
-        bench.registry.mark_listed("listed", "run-1")
+        bench.registry.mark_listed("listed", RunId("run-1"))
         bench.registry.lease("used", lessee(task="t-2"))
         bench.end()
         bench.registry.release("used", lessee(task="t-2"))
@@ -320,8 +321,8 @@ class TestGoing:
         assert ("used", "evicted") in bench.states()
         bench.end()
         bench.clock.turn(1)
-        bench.registry.mark_listed("new", "run-1")
-        bench.registry.mark_listed("newer", "run-1")
+        bench.registry.mark_listed("new", RunId("run-1"))
+        bench.registry.mark_listed("newer", RunId("run-1"))
         bench.file("newest", b"x" * 10)
         assert ("listed", "evicted") in bench.states()
 
@@ -360,7 +361,7 @@ class TestGoing:
         for number in range(10):
             bench.file(f"{number}", b"x" * 10)
             bench.clock.turn(1)
-        bench.registry.mark_listed("0", "run-1")
+        bench.registry.mark_listed("0", RunId("run-1"))
         bench.end()
         bench.registry.gc()
         assert sorted(one.resource_id for one in bench.registry.list()) == [
@@ -467,7 +468,7 @@ class TestRestart:
     def test_complete_files_survive_and_objects_are_told_evicted(self, bench: Bench) -> None:
         bench.file("file", b"kept")
         bench.object("model")
-        bench.registry.mark_listed("file", "run-1")
+        bench.registry.mark_listed("file", RunId("run-1"))
         bench.restart()
         assert sorted(bench.states()) == [("file", "ready"), ("model", "evicted")]
         kept = bench.registry.lease("file", lessee("run-2"))

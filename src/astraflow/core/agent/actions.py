@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from astraflow.core.ids import TaskId
 from astraflow.core.protocol.business import Dispatch, NextResponse
 from astraflow.core.protocol.wire import Envelope
 from astraflow.core.protocol.worker_events import Connect, Disconnect, SessionRefused
@@ -25,7 +26,7 @@ class StartAttempt(_Action, frozen=True):
 class InterruptAttempt(_Action, frozen=True):
     """Ask the attempt to end, and kill it after the grace. Then call `finished`."""
 
-    task_id: str
+    task_id: TaskId
     attempt: int
     grace_s: float
     reason: str
@@ -34,7 +35,7 @@ class InterruptAttempt(_Action, frozen=True):
 class KillAttempt(_Action, frozen=True):
     """SIGKILL the host's process group, without grace. Then call `gone`."""
 
-    task_id: str
+    task_id: TaskId
     attempt: int
     reason: str
 

@@ -25,6 +25,7 @@ from astraflow.core.agent.actions import (
 )
 from astraflow.core.agent.held_attempts import HeldAttempt, HeldAttempts
 from astraflow.core.agent.notices import Notices
+from astraflow.core.ids import TaskId
 from astraflow.core.protocol import business, control
 from astraflow.core.protocol.send_window import QueueFull
 from astraflow.core.protocol.session_states import SessionState
@@ -137,7 +138,7 @@ class Agent:
             self._send_report(held, now)
         self._take_events(now)
 
-    def gone(self, task_id: str, attempt: int, now: float) -> None:
+    def gone(self, task_id: TaskId, attempt: int, now: float) -> None:
         """A killed attempt is dead: its process group is gone."""
         self._guard(now)
         held = self.attempts.find(task_id, attempt)

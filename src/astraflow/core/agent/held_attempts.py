@@ -18,6 +18,7 @@ from math import inf
 from typing import Final, Literal
 
 from astraflow.core import errors
+from astraflow.core.ids import TaskId
 from astraflow.core.protocol.business import Dispatch, ExecError, NextRequest, Result
 from astraflow.core.protocol.limits import FENCE_RATIO
 from astraflow.core.protocol.wire import AttemptRef
@@ -42,7 +43,7 @@ class HeldAttempt:
         timeout_ms = dispatch.constraints.timeout_ms
         self.timeout_at = now + timeout_ms / 1000 if timeout_ms is not None else None
         self.calls: dict[str, NextRequest] = {}  # what it called and waits for
-        self.lent_key_by: str | None = None  # the task whose key this one uses meanwhile
+        self.lent_key_by: TaskId | None = None  # the task whose key this one uses meanwhile
         self.report: Result | ExecError | None = None
         self.is_queued = False  # whether the session has the report in its window or queue
         self.frame_id: str | None = None  # of the frame that carries the report, in any session
@@ -68,10 +69,10 @@ class HeldAttempts:
         self.max_parallel = max_parallel
         self.is_draining = False
         self.renewals = 0  # answered heartbeats so far: each may have moved fences
-        self._held: dict[str, HeldAttempt] = {}
-        self._reports: dict[tuple[str, int], HeldAttempt] = {}
-        self._highest: OrderedDict[str, int] = OrderedDict()
-        self._keys: dict[str, str] = {}
+        self._held: dict[TaskId, HeldAttempt] = {}
+        self._reports: dict[tuple[TaskId, int], HeldAttempt] = {}
+        self._highest: OrderedDict[TaskId, int] = OrderedDict()
+        self._keys: dict[str, TaskId] = {}
         # No fence and no timeout is earlier than this; it may be too early, never too late. Looking at every
         # attempt for every frame would cost the square of what a worker holds.
         self.check_at = inf
@@ -126,13 +127,13 @@ class HeldAttempts:
         holder = self._keys.get(key)
         return holder is not None and not self._held[holder].calls
 
-    def refuse_later(self, task_id: str, attempt: int) -> None:
+    def refuse_later(self, task_id: TaskId, attempt: int) -> None:
         """A cancel came for an attempt that is not here: should its dispatch still come, refuse it."""
         self._remember(task_id, attempt)
 
     # -- looking ----------------------------------------------------------------------------
 
-    def find(self, task_id: str, attempt: int) -> HeldAttempt | None:
+    def find(self, task_id: TaskId, attempt: int) -> HeldAttempt | None:
         held = self._held.get(task_id)
         if held is not None and held.attempt == attempt:
             return held
@@ -221,7 +222,7 @@ class HeldAttempts:
         else:
             del self._keys[key]
 
-    def _remember(self, task_id: str, attempt: int) -> None:
+    def _remember(self, task_id: TaskId, attempt: int) -> None:
         self._highest[task_id] = max(attempt, self._highest.get(task_id, 0))
         self._highest.move_to_end(task_id)
         if len(self._highest) > REMEMBERED_TASKS:

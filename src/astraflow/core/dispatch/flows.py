@@ -7,6 +7,7 @@ from typing import Any
 
 from astraflow.core.dispatch.demand import Demand
 from astraflow.core.dispatch.ranking import RankNode
+from astraflow.core.ids import RunId
 from astraflow.core.workflow.plan import AffinityHint
 
 Lock = tuple[str, str | None]
@@ -30,7 +31,7 @@ class Entry:
 
     def __init__(
         self,
-        run_id: str,
+        run_id: RunId,
         task: int,
         demand: Demand,
         priority: int,
@@ -72,7 +73,7 @@ class RunFlow(RankNode):
 
     __slots__ = ("run_id", "tag", "tenant", "waiting", "watch", "watched")
 
-    def __init__(self, run_id: str, tenant: TenantFlow) -> None:
+    def __init__(self, run_id: RunId, tenant: TenantFlow) -> None:
         super().__init__()
         self.run_id = run_id
         self.tenant = tenant
@@ -93,7 +94,7 @@ class Pool(RankNode):
         self.demand = demand
         self.lock = lock  # the key that it is of; None: of the demand itself
         self.locks: dict[Lock, Pool] = {}  # of a demand: its keys
-        self.members: dict[str, Any] = {}  # by run: shares, or lines if it is of a key
+        self.members: dict[RunId, Any] = {}  # by run: shares, or lines if it is of a key
         self.until: Hashable | None = None  # what it sleeps on
         self.guard: Any = None  # the member that is shown, before all that are hidden
 

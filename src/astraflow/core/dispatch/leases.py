@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush, heapreplace
 
+from astraflow.core.ids import RunId, SessionId, TaskId
+
 
 class AttemptLease:
     """The claim of one worker on one attempt."""
@@ -40,9 +42,9 @@ class AttemptLease:
     def __init__(
         self,
         tenant: str,
-        run_id: str,
+        run_id: RunId,
         task: int,
-        task_id: str,
+        task_id: TaskId,
         attempt: int,
         worker_id: str,
         ttl_s: float,
@@ -57,7 +59,7 @@ class AttemptLease:
         self.ttl_s = ttl_s
         self.until = now + ttl_s
         self.is_over = False  # for those who still hold it when it has ended
-        self.session_id: str | None = None  # the session that its dispatch went out on
+        self.session_id: SessionId | None = None  # the session that its dispatch went out on
         self.frame_id: str | None = None
         self.is_taken = False
         self.is_lent = False  # it waits for its calls, and its slot is free meanwhile
@@ -72,9 +74,9 @@ class LeaseTable:
     """All leases that are not over, by task, by worker and by when they end."""
 
     def __init__(self) -> None:
-        self._leases: dict[str, AttemptLease] = {}
-        self._by_worker: dict[tuple[str, str], dict[str, AttemptLease]] = {}
-        self._ends: list[tuple[float, str, int]] = []
+        self._leases: dict[TaskId, AttemptLease] = {}
+        self._by_worker: dict[tuple[str, str], dict[TaskId, AttemptLease]] = {}
+        self._ends: list[tuple[float, TaskId, int]] = []
 
     def __len__(self) -> int:
         return len(self._leases)
@@ -88,7 +90,7 @@ class LeaseTable:
         self._by_worker.setdefault((lease.tenant, lease.worker_id), {})[lease.task_id] = lease
         heappush(self._ends, (lease.until, lease.task_id, lease.attempt))
 
-    def find(self, task_id: str, attempt: int) -> AttemptLease | None:
+    def find(self, task_id: TaskId, attempt: int) -> AttemptLease | None:
         lease = self._leases.get(task_id)
         return lease if lease is not None and lease.attempt == attempt else None
 
@@ -96,8 +98,8 @@ class LeaseTable:
         return list(self._by_worker.get((tenant, worker_id), {}).values())
 
     def renew(
-        self, tenant: str, worker_id: str, named: Iterable[tuple[str, int]], now: float
-    ) -> list[tuple[str, int]]:
+        self, tenant: str, worker_id: str, named: Iterable[tuple[TaskId, int]], now: float
+    ) -> list[tuple[TaskId, int]]:
         """Renew what a heartbeat names; returns what it names but does not hold: it is to be stopped."""
         held = self._by_worker.get((tenant, worker_id), {})
         stop = []
@@ -109,7 +111,7 @@ class LeaseTable:
                 lease.until = max(lease.until, now + lease.ttl_s)
         return stop
 
-    def end(self, task_id: str, attempt: int) -> AttemptLease | None:
+    def end(self, task_id: TaskId, attempt: int) -> AttemptLease | None:
         """The attempt is over; returns its lease if there was one."""
         lease = self.find(task_id, attempt)
         if lease is None:

@@ -26,6 +26,7 @@ import msgspec
 from astraflow.core.dispatch.demand import Demand
 from astraflow.core.dispatch.flows import Entry, Line, Lock, Pool, RunFlow, Share, TenantFlow
 from astraflow.core.dispatch.ranking import Rank, RankNode
+from astraflow.core.ids import RunId
 from astraflow.core.workflow.plan import AffinityHint
 
 
@@ -35,12 +36,12 @@ class ReadyQueue:
     def __init__(self) -> None:
         self._order = RankNode()
         self._tenants: dict[str, TenantFlow] = {}
-        self._runs: dict[str, RunFlow] = {}
+        self._runs: dict[RunId, RunFlow] = {}
         self._pools: dict[Demand, Pool] = {}
         self._asleep: dict[Hashable, dict[Pool, None]] = {}
         self._delayed: list[tuple[float, int, Entry]] = []
-        self._entries: dict[tuple[str, int], Entry] = {}
-        self._sticky: dict[tuple[str, str], dict[tuple[str, int], None]] = {}
+        self._entries: dict[tuple[RunId, int], Entry] = {}
+        self._sticky: dict[tuple[str, str], dict[tuple[RunId, int], None]] = {}
         self._next_ticket = 0
         self._now_tenant = 0.0
         self.looks = 0
@@ -53,7 +54,7 @@ class ReadyQueue:
 
     def push(
         self,
-        run_id: str,
+        run_id: RunId,
         task: int,
         demand: Demand,
         *,
@@ -75,7 +76,7 @@ class ReadyQueue:
             entry.ready_at = ready_at
             heappush(self._delayed, (ready_at, entry.ticket, entry))
 
-    def forget(self, run_id: str, task: int) -> None:
+    def forget(self, run_id: RunId, task: int) -> None:
         """The task needs no place any more."""
         entry = self._entries.pop((run_id, task), None)
         if entry is not None and entry.affinity is not None and entry.affinity.mode == "sticky":
@@ -84,7 +85,7 @@ class ReadyQueue:
             if not self._sticky[name]:
                 del self._sticky[name]
 
-    def set_demand(self, run_id: str, task: int, **changes: str | None) -> None:
+    def set_demand(self, run_id: RunId, task: int, **changes: str | None) -> None:
         """A queued task has another demand than it was queued with; a delay that it has is kept."""
         entry = self._entries[run_id, task]
         demand = msgspec.structs.replace(entry.demand, **changes)
@@ -192,7 +193,7 @@ class ReadyQueue:
 
     def first_of_runs(self, demand: Demand) -> list[Entry]:
         """The first waiting task of each run with a demand: those that speak for the others."""
-        first: dict[str, tuple[int, int, Entry]] = {}
+        first: dict[RunId, tuple[int, int, Entry]] = {}
         for line in self._lines_of(demand):
             # The last one stays: with it the line would have to be taken out.
             while len(line.heap) > 1 and not self._is_live(line.heap[0][2]):
@@ -213,12 +214,12 @@ class ReadyQueue:
         entries = [item[2] for line in lines for item in line.heap if self._is_live(item[2])]
         return sorted(entries, key=lambda entry: entry.ticket)
 
-    def sticky_to(self, tenant: str, key: str) -> list[tuple[str, int]]:
+    def sticky_to(self, tenant: str, key: str) -> list[tuple[RunId, int]]:
         """The run and place of every queued task that must go where its affinity key is, also of those with a
         delay."""
         return list(self._sticky.get((tenant, key), ()))
 
-    def find(self, run_id: str, task: int) -> Entry | None:
+    def find(self, run_id: RunId, task: int) -> Entry | None:
         """The entry of a task, if it is queued."""
         return self._entries.get((run_id, task))
 
@@ -422,7 +423,7 @@ class ReadyQueue:
 
     def check(self) -> None:
         """Assert that counts and indexes agree."""
-        waiting: dict[str, int] = {}
+        waiting: dict[RunId, int] = {}
         for demand, pool in self._pools.items():
             for one in (pool, *pool.locks.values()):
                 assert one.members, f"an empty pool was kept: {demand}"

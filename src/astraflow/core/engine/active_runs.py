@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from astraflow.core.ids import RunId, TaskId
 from astraflow.core.runs.run import RunRecord
 
 
-def split_task_id(task_id: str) -> tuple[str, int] | None:
+def split_task_id(task_id: TaskId) -> tuple[RunId, int] | None:
     """The run and the place of a task, or None if it is not one of our ids."""
     run_id, _, number = task_id.rpartition(".")
     if not run_id or not number.isascii() or not number.isdecimal() or len(number) > 9:
         return None
-    return run_id, int(number)
+    return RunId(run_id), int(number)
 
 
 class ActiveRuns:
     """By run id. `tasks` counts the nodes of all of them."""
 
     def __init__(self) -> None:
-        self._runs: dict[str, RunRecord] = {}
-        self._calls: dict[str, tuple[str, int]] = {}  # the ids of calls → run, task
+        self._runs: dict[RunId, RunRecord] = {}
+        self._calls: dict[TaskId, tuple[RunId, int]] = {}  # the ids of calls → run, task
         self.tasks = 0
 
     def __len__(self) -> int:
@@ -32,10 +33,10 @@ class ActiveRuns:
     def __contains__(self, run_id: object) -> bool:
         return run_id in self._runs
 
-    def __getitem__(self, run_id: str) -> RunRecord:
+    def __getitem__(self, run_id: RunId) -> RunRecord:
         return self._runs[run_id]
 
-    def get(self, run_id: str) -> RunRecord | None:
+    def get(self, run_id: RunId) -> RunRecord | None:
         return self._runs.get(run_id)
 
     def add(self, run: RunRecord) -> None:
@@ -49,19 +50,19 @@ class ActiveRuns:
             if task.call is not None:
                 del self._calls[task.call.call_id]
 
-    def add_call(self, call_id: str, run: RunRecord, task: int) -> None:
+    def add_call(self, call_id: TaskId, run: RunRecord, task: int) -> None:
         self._calls[call_id] = (run.run_id, task)
 
-    def find_call(self, call_id: str) -> tuple[RunRecord, int] | None:
+    def find_call(self, call_id: TaskId) -> tuple[RunRecord, int] | None:
         place = self._calls.get(call_id)
         return None if place is None else (self._runs[place[0]], place[1])
 
     @property
-    def calls(self) -> list[str]:
+    def calls(self) -> list[TaskId]:
         """The ids of the calls of active runs."""
         return list(self._calls)
 
-    def find_task(self, tenant: str, task_id: str) -> tuple[RunRecord, int] | None:
+    def find_task(self, tenant: str, task_id: TaskId) -> tuple[RunRecord, int] | None:
         """An active task of this tenant. Another tenant's looks the same as none (P15)."""
         place = self._calls.get(task_id) or split_task_id(task_id)
         run = self._runs.get(place[0]) if place is not None else None

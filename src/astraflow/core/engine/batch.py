@@ -7,13 +7,14 @@ import msgspec
 from astraflow.core.engine.commands import SubmitRun
 from astraflow.core.engine.effects import Effect
 from astraflow.core.fleet.facts import FleetFact
+from astraflow.core.ids import RunId
 from astraflow.core.runs.facts import Fact
 
 
 class NumberedFact(msgspec.Struct, frozen=True, gc=False):
     """A fact with the number of its first event: 1, 2, … without gaps over the life of a run."""
 
-    run_id: str
+    run_id: RunId
     first: int
     fact: Fact
     cause: str | None = None

@@ -9,6 +9,7 @@ import msgspec
 from astraflow.core import errors
 from astraflow.core.categories import Category
 from astraflow.core.engine.effects import SendNextResponse
+from astraflow.core.ids import TaskId
 from astraflow.core.protocol import business
 from astraflow.core.runs.calls import has_timed_out
 from astraflow.core.runs.consequences import LendSlot, RefuseCall
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from astraflow.core.engine.view import View
 
 
-def lenders_of(run: RunRecord, task: int) -> list[str]:
+def lenders_of(run: RunRecord, task: int) -> list[TaskId]:
     """The ids of the tasks that wait for this one: those it was called by, directly or not."""
     found = []
     call = run.tasks[task].call

@@ -13,6 +13,7 @@ import msgspec
 from astraflow.core.fleet.resources import ResourceKey
 from astraflow.core.fleet.rollouts import RolloutRecord
 from astraflow.core.fleet.workers import DrainIntent
+from astraflow.core.ids import RunId
 from astraflow.core.runs.accept import ReusedResults
 from astraflow.core.workflow.plan import Plan
 
@@ -25,7 +26,7 @@ class SubmitRun(msgspec.Struct, frozen=True):
 
     token: object
     tenant: str
-    run_id: str
+    run_id: RunId
     plan: Plan
     inputs: msgspec.Raw = msgspec.Raw(b"{}")
     idempotency_key: str | None = None
@@ -45,7 +46,7 @@ class CancelRun(msgspec.Struct, frozen=True):
 
     token: object
     tenant: str
-    run_id: str
+    run_id: RunId
     by: str = ""
     grace_ms: int | None = None
 
@@ -74,7 +75,7 @@ class RebindRun(OperatorCommand, frozen=True, kw_only=True):
     """Drop what binds the run to workers; with `restart`, running attempts are restarted."""
 
     action: ClassVar[str] = "rebind"
-    run_id: str
+    run_id: RunId
     restart: bool = False
 
 

@@ -12,6 +12,7 @@ from astraflow.core.errors import AstraflowError
 from astraflow.core.fleet.resources import ResourceKey, ResourceRecord
 from astraflow.core.fleet.versions import ActiveVersionRecord, PublishedVersion
 from astraflow.core.fleet.workers import DrainIntent
+from astraflow.core.ids import RunId, SessionId
 from astraflow.core.protocol.business import Dispatch, ExecCancel, NextResponse
 from astraflow.core.protocol.wire import Wire
 
@@ -31,7 +32,7 @@ class SendDispatch(_Effect, frozen=True):
     """
 
     dispatch: Dispatch
-    session_id: str
+    session_id: SessionId
     copies: tuple[ResourceRecord | None, ...] = ()
 
 
@@ -39,21 +40,21 @@ class SendStop(_Effect, frozen=True):
     """Ask a worker to stop an attempt."""
 
     cancel: ExecCancel
-    session_id: str
+    session_id: SessionId
 
 
 class SendNextResponse(_Effect, frozen=True):
     """Answer a call of a middleware."""
 
     response: NextResponse
-    session_id: str
+    session_id: SessionId
 
 
 class AskWorker(_Effect, frozen=True):
     """Ask a worker for something about packages or resources. What asks for it is stored: after a new session it is
     asked for again."""
 
-    session_id: str
+    session_id: SessionId
     frame_type: str
     payload: Wire
 
@@ -61,7 +62,7 @@ class AskWorker(_Effect, frozen=True):
 class SendInstall(_Effect, frozen=True):
     """Have a worker of a tenant install a version. The shell adds the URL of the archive."""
 
-    session_id: str
+    session_id: SessionId
     tenant: str
     package: PublishedVersion
     url: str = ""
@@ -70,7 +71,7 @@ class SendInstall(_Effect, frozen=True):
 class SendExport(_Effect, frozen=True):
     """Have a worker upload the bytes of a resource. The shell adds the URL to upload to."""
 
-    session_id: str
+    session_id: SessionId
     resource: ResourceKey
     url: str = ""
 
@@ -78,20 +79,20 @@ class SendExport(_Effect, frozen=True):
 class SendDrain(_Effect, frozen=True):
     """Tell a worker to drain."""
 
-    session_id: str
+    session_id: SessionId
     intent: DrainIntent
 
 
 class AcceptSession(_Effect, frozen=True):
     """The register is reconciled and stored: open the session."""
 
-    session_id: str
+    session_id: SessionId
 
 
 class CommitFrame(_Effect, frozen=True):
     """What this frame carried is durable: its acknowledgement may cover it (R1)."""
 
-    session_id: str
+    session_id: SessionId
     seq: int
 
 
@@ -102,7 +103,7 @@ class ReplyToCaller(_Effect, frozen=True):
     """Answer a caller of the API."""
 
     token: object
-    run_id: str | None
+    run_id: RunId | None
     error: AstraflowError | None = None
 
 

@@ -99,6 +99,7 @@ from astraflow.core.fleet.resources import ResourceRecord
 from astraflow.core.fleet.rollouts import RolloutRecord
 from astraflow.core.fleet.versions import ActiveVersionRecord, PublishedVersion
 from astraflow.core.fleet.workers import DrainIntent, WorkerBound
+from astraflow.core.ids import RunId
 from astraflow.core.protocol.events import (
     Acked,
     CloseConnection,
@@ -193,7 +194,7 @@ class Engine:
         self._fail_unplaceable()
 
     def remember_submission(
-        self, tenant: str, key: str, fingerprint: str | None, run_id: str, age_s: float = 0.0
+        self, tenant: str, key: str, fingerprint: str | None, run_id: RunId, age_s: float = 0.0
     ) -> None:
         """An idempotency key that is still good, of an active or a finished run."""
         now = self.view.now

@@ -8,6 +8,7 @@ from astraflow.core.engine.effects import ReplyToCaller
 from astraflow.core.engine.resources import check_refs
 from astraflow.core.engine.timers import DeadlineDue
 from astraflow.core.engine.view import View
+from astraflow.core.ids import RunId
 from astraflow.core.runs.accept import accept
 from astraflow.core.runs.commands import Cancel
 from astraflow.core.runs.facts import RunAccepted
@@ -23,7 +24,7 @@ def submit_run(view: View, request: SubmitRun) -> None:
     view.batch.effects.append(ReplyToCaller(request.token, run_id))
 
 
-def _submit(view: View, request: SubmitRun) -> str:
+def _submit(view: View, request: SubmitRun) -> RunId:
     key = request.idempotency_key
     if key is not None:
         known = view.submissions.find(request.tenant, key, request.fingerprint, view.now)

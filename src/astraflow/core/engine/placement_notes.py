@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from astraflow.core.dispatch.demand import Demand
+from astraflow.core.ids import RunId
 from astraflow.core.runs.facts import TaskFailure
 from astraflow.core.runs.run import RunRecord
 
@@ -22,16 +23,16 @@ class PlacementNotes:
 
     # -- bindings: a preference only -----------------------------------------------------------
 
-    def bind(self, run_id: str, package: str, worker_id: str) -> None:
+    def bind(self, run_id: RunId, package: str, worker_id: str) -> None:
         self._bindings.setdefault(run_id, {})[package] = worker_id
 
-    def binding(self, run_id: str, package: str) -> str | None:
+    def binding(self, run_id: RunId, package: str) -> str | None:
         return self._bindings.get(run_id, {}).get(package)
 
-    def unbind_run(self, run_id: str) -> None:
+    def unbind_run(self, run_id: RunId) -> None:
         self._bindings.pop(run_id, None)
 
-    def forget_run(self, run_id: str) -> None:
+    def forget_run(self, run_id: RunId) -> None:
         self.unbind_run(run_id)
         self.unpinned.discard(run_id)
 

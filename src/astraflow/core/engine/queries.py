@@ -9,6 +9,7 @@ from astraflow.core.engine.view import View
 from astraflow.core.engine.wait_reasons import Reason, Reasons
 from astraflow.core.fleet.installs import InstallIntent
 from astraflow.core.fleet.workers import WorkerEntry
+from astraflow.core.ids import RunId
 from astraflow.core.runs.run import RunRecord
 
 
@@ -22,7 +23,7 @@ class Queries:
 
     # -- runs -------------------------------------------------------------------------------
 
-    def run(self, run_id: str) -> RunRecord | None:
+    def run(self, run_id: RunId) -> RunRecord | None:
         """An active run."""
         return self._view.runs.get(run_id)
 

@@ -19,6 +19,7 @@ from astraflow.core.engine.resources import (
 )
 from astraflow.core.engine.view import View
 from astraflow.core.fleet.workers import WorkerDrainChanged
+from astraflow.core.ids import RunId, TaskId
 from astraflow.core.protocol import business
 from astraflow.core.protocol.events import Delivered, FrameRefused
 from astraflow.core.runs.commands import Call, Progress, Refuse, Report
@@ -74,7 +75,7 @@ def on_refused(view: View, event: FrameRefused) -> None:
 
 
 def _find(
-    view: View, event: Delivered | FrameRefused, task_id: str, run_id: str | None = None
+    view: View, event: Delivered | FrameRefused, task_id: TaskId, run_id: RunId | None = None
 ) -> tuple[RunRecord, int] | None:
     """The task that a report is about, if it was given to this worker. "A report for a task not leased to that worker,
     of another tenant, or unknown: acked, no effect, audited, the same answer for all three" (PROTOCOL §5.9)."""

@@ -31,6 +31,7 @@ from astraflow.core.fleet.resources import (
     ResourceUpdated,
 )
 from astraflow.core.fleet.workers import WorkerEntry
+from astraflow.core.ids import SessionId
 from astraflow.core.protocol import business
 from astraflow.core.runs.commands import Fail, Rebuild
 from astraflow.core.runs.facts import TaskFailure
@@ -371,7 +372,7 @@ def _get(view: View, key: ResourceKey) -> ResourceRecord:
     return record
 
 
-def _session_of(view: View, record: ResourceRecord) -> str:
+def _session_of(view: View, record: ResourceRecord) -> SessionId:
     worker = view.workers.find(record.tenant, record.worker_id)
     if worker is None or worker.session_id is None:
         raise errors.Unavailable(

@@ -24,6 +24,7 @@ from astraflow.core.engine.effects import (
 )
 from astraflow.core.engine.timeouts import take_back_unsent
 from astraflow.core.engine.view import View
+from astraflow.core.ids import SessionId
 from astraflow.core.protocol import business
 from astraflow.core.protocol.gateway import Gateway
 from astraflow.core.runs.commands import Refuse
@@ -44,7 +45,7 @@ class Sending:
         effects, self._for_shell = self._for_shell, []
         return effects
 
-    def take_unsent(self, session_id: str) -> list[_Unsent]:
+    def take_unsent(self, session_id: SessionId) -> list[_Unsent]:
         """What could not be sent on a session whose queue was full."""
         return self._unsent.pop(session_id, [])
 

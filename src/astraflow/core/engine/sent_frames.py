@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections import deque
 
 from astraflow.core.dispatch import AttemptLease
+from astraflow.core.ids import TaskId
 
 
 class SentFrames:
     """Which attempt a frame is about, and until when a dispatch may be acknowledged (monotonic)."""
 
     def __init__(self) -> None:
-        self._attempts: dict[str, tuple[str, int]] = {}
+        self._attempts: dict[str, tuple[TaskId, int]] = {}
         self._unacked: deque[tuple[float, AttemptLease]] = deque()
 
     def __len__(self) -> int:
         return len(self._attempts)
 
-    def note(self, frame_id: str, task_id: str, attempt: int) -> None:
+    def note(self, frame_id: str, task_id: TaskId, attempt: int) -> None:
         self._attempts[frame_id] = (task_id, attempt)
 
-    def take(self, frame_id: str) -> tuple[str, int] | None:
+    def take(self, frame_id: str) -> tuple[TaskId, int] | None:
         """The attempt of a frame that was acknowledged; it is not waited for any more."""
         return self._attempts.pop(frame_id, None)
 

@@ -36,6 +36,7 @@ from astraflow.core.fleet.workers import (
     WorkerRecovered,
     WorkerRegistered,
 )
+from astraflow.core.ids import RunId, TaskId
 from astraflow.core.protocol import business, control
 from astraflow.core.protocol.events import (
     Acked,
@@ -138,8 +139,8 @@ def _is_of(lease: AttemptLease, event: RegisterArrived) -> bool:
     return lease.tenant == event.tenant and lease.worker_id == event.worker
 
 
-def _run_of(task_id: str) -> str:
-    return task_id.rpartition(".")[0] or task_id
+def _run_of(task_id: TaskId) -> RunId:
+    return RunId(task_id.rpartition(".")[0] or task_id)
 
 
 def _rebind(view: View, worker: WorkerEntry, lease: AttemptLease) -> None:
@@ -209,7 +210,7 @@ def _is_pressed(view: View, worker: WorkerEntry, metrics: control.HeartbeatMetri
     return metrics.mem_pct >= mark.mem_pct or metrics.disk_pct >= mark.disk_pct
 
 
-def _take_as_proof(view: View, event: HeartbeatArrived, named: list[tuple[str, int]]) -> None:
+def _take_as_proof(view: View, event: HeartbeatArrived, named: list[tuple[TaskId, int]]) -> None:
     # Built only when it is needed: most workers have nothing to stop most of the time.
     candidates = [
         lease

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from astraflow.core import errors
+from astraflow.core.ids import RunId
 
 MAX_BYTES: Final = 32 * 1024**2
 KEY_BYTES: Final = 600
@@ -24,7 +25,7 @@ class Submissions:
     def __init__(self, keep_s: float, max_bytes: int = MAX_BYTES) -> None:
         self._keep_s = keep_s
         self._max_bytes = max_bytes
-        self._known: dict[_Place, tuple[str | None, str, float]] = {}
+        self._known: dict[_Place, tuple[str | None, RunId, float]] = {}
         self._missing_until = float("-inf")
         self.bytes = 0
 
@@ -36,7 +37,7 @@ class Submissions:
         tenant: str,
         key: str,
         fingerprint: str | None,
-        run_id: str,
+        run_id: RunId,
         now: float,
         age_s: float = 0.0,
     ) -> None:
@@ -56,7 +57,7 @@ class Submissions:
         """Whether the key may have been used within its time although it is not here."""
         return now < self._missing_until and (tenant, key) not in self._known
 
-    def find(self, tenant: str, key: str, fingerprint: str | None, now: float) -> str | None:
+    def find(self, tenant: str, key: str, fingerprint: str | None, now: float) -> RunId | None:
         """The run that this submission has made already, if it has.
 
         Raises:

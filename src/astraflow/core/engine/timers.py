@@ -14,6 +14,7 @@ import msgspec
 
 from astraflow.core.dispatch.demand import Demand
 from astraflow.core.fleet.installs import InstallKey
+from astraflow.core.ids import RunId, TaskId
 
 
 class _Timer(msgspec.Struct, frozen=True):
@@ -35,7 +36,7 @@ class OwnedTimer(_Timer, frozen=True):
 class AttemptTimer(OwnedTimer, frozen=True):
     """The base of those of attempts."""
 
-    task_id: str
+    task_id: TaskId
     attempt: int
 
     @property
@@ -54,7 +55,7 @@ class StopDue(AttemptTimer, frozen=True):
 class CallDue(OwnedTimer, frozen=True):
     """A call of a middleware should have ended by now, whatever its attempts."""
 
-    task_id: str
+    task_id: TaskId
 
     @property
     def owner(self) -> Owner:
@@ -64,7 +65,7 @@ class CallDue(OwnedTimer, frozen=True):
 class DeadlineDue(OwnedTimer, frozen=True):
     """A run should have ended by now."""
 
-    run_id: str
+    run_id: RunId
 
     @property
     def owner(self) -> Owner:

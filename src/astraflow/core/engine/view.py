@@ -33,6 +33,7 @@ from astraflow.core.fleet.resources import ResourceFact, ResourceRecord, Resourc
 from astraflow.core.fleet.rollouts import RolloutFact, RolloutRecord, RolloutTable
 from astraflow.core.fleet.versions import ActiveVersionRecord, VersionActivated, VersionTable
 from astraflow.core.fleet.workers import WorkerEntry, WorkerFact, WorkerTable
+from astraflow.core.ids import NO_SESSION, SessionId, TaskId
 from astraflow.core.protocol.business import RESOURCE_CLEANUP, ResourceCleanup
 from astraflow.core.protocol.business import ExecCancel as CancelFrame
 from astraflow.core.protocol.wire import Wire
@@ -147,7 +148,7 @@ class View:
         corr: str | None = None,
         code: str | None = None,
         worker_id: str = "",
-        session_id: str = "",
+        session_id: SessionId = NO_SESSION,
     ) -> None:
         """Keep who did what, with the facts of the same batch (PROTOCOL §6); `code`: why it was refused."""
         self.record_note(Audited(tenant, self.at, who, action, corr, code, worker_id, session_id))
@@ -262,7 +263,7 @@ class View:
         holders = self.resources.holders(tenant, ref.resource_id)
         return next((one for one in holders if one.blob is not None), None)
 
-    def send(self, session_id: str, frame_type: str, payload: Wire) -> None:
+    def send(self, session_id: SessionId, frame_type: str, payload: Wire) -> None:
         """Ask a worker for something, after the commit."""
         self.batch.effects.append(AskWorker(session_id, frame_type, payload))
 
@@ -357,7 +358,7 @@ class View:
         overdue = self.now + effect.grace_ms / 1000 + self.settings.stop_overdue_s
         self.timers.set(overdue, StopDue(task_id, effect.attempt))
 
-    def owe_stop(self, run: RunRecord, task_id: str, effect: StopAttempt) -> None:
+    def owe_stop(self, run: RunRecord, task_id: TaskId, effect: StopAttempt) -> None:
         """Send the cancel on the session that the worker has now. One without a session is told when it
         comes back: "nothing S→W lives only in a window" (PROTOCOL §5.7)."""
         worker = self.workers.find(run.tenant, effect.worker)

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from astraflow.core.errors import INTERNAL, Bug
+from astraflow.core.ids import NO_SESSION, SessionId
 
 
 class FleetFact(msgspec.Struct, frozen=True):
@@ -25,7 +26,7 @@ class Audited(FleetFact, frozen=True):
     corr: str | None = None
     code: str | None = None
     worker_id: str = ""
-    session_id: str = ""
+    session_id: SessionId = NO_SESSION
 
 
 class NoTransition(Bug):

@@ -13,6 +13,7 @@ from typing import Final, Literal
 import msgspec
 
 from astraflow.core.fleet.facts import ABSENT, FleetFact, Table, find_move, rows
+from astraflow.core.ids import RunId
 
 ResourceKey = tuple[str, str, str]
 """Tenant, worker id, resource id."""
@@ -30,7 +31,7 @@ class ResourceRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     state: ResourceState = "ready"
     scope: str = ""
     """The run or the session that it belongs to."""
-    run_id: str | None = None
+    run_id: RunId | None = None
     node_id: str | None = None
     package: str = ""
     """`name version` of the package whose host keeps it in memory; empty for a file."""

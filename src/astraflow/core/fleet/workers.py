@@ -15,6 +15,7 @@ from typing import Final, Literal
 import msgspec
 
 from astraflow.core.fleet.facts import ABSENT, FleetFact, Table, find_move, rows
+from astraflow.core.ids import SessionId
 
 ANY_RUNTIME: Final = "runtime.any"
 """The feature of a worker that runs whatever runtime its packages bring."""
@@ -70,7 +71,7 @@ class WorkerBound(WorkerFact, frozen=True):
 class WorkerRegistered(WorkerFact, frozen=True):
     """A worker has opened a session (`is_first`), or told anew what it offers."""
 
-    session_id: str
+    session_id: SessionId
     incarnation: int
     is_first: bool
     offer: Offer
@@ -188,7 +189,7 @@ class WorkerEntry:
     def __init__(self, tenant: str, worker_id: str) -> None:
         self.tenant = tenant
         self.worker_id = worker_id
-        self.session_id: str | None = None
+        self.session_id: SessionId | None = None
         self.incarnation = 0
         self.offer = Offer(0, {})
         self.status: Literal["online", "degraded", "lost", "offline"] = "offline"

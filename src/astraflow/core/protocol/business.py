@@ -20,6 +20,8 @@ from astraflow.core.protocol.wire import (
     Count,
     FrameType,
     Name,
+    RunName,
+    TaskName,
     Text,
     Time,
     Wire,
@@ -93,8 +95,8 @@ class DispatchAffinity(Wire, frozen=True):
 class OfAttempt(Wire, frozen=True):
     """The base of the frames about one attempt of a task."""
 
-    run_id: Name
-    task_id: Name
+    run_id: RunName
+    task_id: TaskName
     attempt: Attempt
 
 
@@ -282,7 +284,7 @@ class ResourceEvent(Wire, frozen=True):
     expires_at: Time | None = None
     type: Name | None = None
     scope: Name | None = None
-    run_id: Name | None = None
+    run_id: RunName | None = None
     node_id: Name | None = None
     package: PackageId | None = None
     """Whose host holds it in memory; none for a file."""

@@ -26,6 +26,7 @@ import msgspec
 from msgspec import Raw
 
 from astraflow.core import errors
+from astraflow.core.ids import TaskId
 from astraflow.core.protocol import business, limits, scan
 from astraflow.core.protocol.frame_table import FRAME_TYPES
 from astraflow.core.protocol.shapes import Shape, known_only, shape_of
@@ -375,7 +376,7 @@ def _unreadable(code: errors.Code, pointer: str, message: str, value: object) ->
     if isinstance(value, dict):
         named, number = value.get("task_id"), value.get("attempt")
         if isinstance(named, str) and 0 < len(named) <= limits.NAME_CHARS:
-            task_id = named
+            task_id = TaskId(named)
         if type(number) is int and 0 < number <= limits.INT_MAX:
             attempt = number
     return Unreadable(code, pointer, message, task_id, attempt)

@@ -20,6 +20,7 @@ from astraflow.core.protocol.wire import (
     InstanceId,
     Int,
     Name,
+    SessionName,
     Text,
     Time,
     Wire,
@@ -124,7 +125,7 @@ class SessionLimits(Wire, frozen=True, omit_defaults=False):
 class SessionAccept(Wire, frozen=True, omit_defaults=False):
     """The session is open. With the current `session_id` and `resumed` false it is a new token."""
 
-    session_id: Name
+    session_id: SessionName
     session_token: Token
     expires_at: Time
     resumed: bool
@@ -143,7 +144,7 @@ class SessionAccept(Wire, frozen=True, omit_defaults=False):
 class Resume(Wire, frozen=True, omit_defaults=False):
     """`last_seen_seq` is the sender's `ack_seq`, committed, and nothing else (PROTOCOL §2)."""
 
-    session_id: Name
+    session_id: SessionName
     session_token: Token
     last_seen_seq: Count | None = None
 

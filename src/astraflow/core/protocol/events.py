@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from astraflow.core.ids import SessionId
 from astraflow.core.protocol import limits
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class ResumeTokens(Protocol):
     """Signs and verifies the tokens with which sessions are resumed."""
 
     def mint(
-        self, session_id: str, worker_id: str, tenant: str, token_id: str, wall: float
+        self, session_id: SessionId, worker_id: str, tenant: str, token_id: str, wall: float
     ) -> tuple[str, float]: ...
 
     def verify(self, token: str, wall: float) -> ResumeClaims | Code: ...
@@ -105,7 +106,7 @@ class CloseConnection(msgspec.Struct, frozen=True):
 class _GatewayEvent(msgspec.Struct, frozen=True):
     """The base of all events."""
 
-    session_id: str
+    session_id: SessionId
     tenant: str
     worker: str
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from astraflow.core import errors
+from astraflow.core.ids import SessionId
 from astraflow.core.protocol import codec, control, limits
 from astraflow.core.protocol.admission import Admission, Identity
 from astraflow.core.protocol.connection_table import ConnectionTable, PeerConnection
@@ -128,7 +129,7 @@ class Gateway:
             return
         self._pump.set_timer(now + self._settings.handshake_timeout_s, connection)
 
-    def is_connected(self, session_id: str) -> bool:
+    def is_connected(self, session_id: SessionId) -> bool:
         """Whether a session has a connection: without one, what is sent waits until it is resumed."""
         session = self._table.sessions.get(session_id)
         return session is not None and session.conn is not None
@@ -214,7 +215,7 @@ class Gateway:
         self._admission.forget(identity)
         return True
 
-    def accept(self, session_id: str, now: float, wall: float) -> bool:
+    def accept(self, session_id: SessionId, now: float, wall: float) -> bool:
         """The register of this session is committed: acknowledge it, and open the session.
 
         False if the session is gone, or this gateway may not speak; then nothing is sent.
@@ -235,7 +236,7 @@ class Gateway:
         return True
 
     def answer_heartbeat(
-        self, session_id: str, frame_id: str, stop: tuple[AttemptRef, ...], now: float
+        self, session_id: SessionId, frame_id: str, stop: tuple[AttemptRef, ...], now: float
     ) -> bool:
         """Answer a heartbeat; `stop` names attempts that the worker must kill at once.
 
@@ -251,7 +252,7 @@ class Gateway:
         return True
 
     def send(
-        self, session_id: str, frame_type: str, payload: object, corr: str | None, now: float
+        self, session_id: SessionId, frame_type: str, payload: object, corr: str | None, now: float
     ) -> str:
         """Queue a frame for a worker, connected or not. Returns its id.
 
@@ -276,12 +277,12 @@ class Gateway:
         self._pump.wake(session)
         return frame.id
 
-    def withdraw(self, session_id: str, frame_id: str) -> bool:
+    def withdraw(self, session_id: SessionId, frame_id: str) -> bool:
         """Take a frame back; True proves that it never reached a socket."""
         session = self._table.sessions.get(session_id)
         return session is not None and session.duplex.sending.withdraw(frame_id)
 
-    def committed(self, session_id: str, seq: int) -> bool:
+    def committed(self, session_id: SessionId, seq: int) -> bool:
         """The effect of *this one* delivered or refused frame is committed: it may be acked (R1).
 
         Call it for each; `ack_seq` passes what is whole. False if the session is over.
@@ -294,7 +295,7 @@ class Gateway:
         return True
 
     def drain(
-        self, session_id: str, reason: str, now: float, deadline_s: float | None = None
+        self, session_id: SessionId, reason: str, now: float, deadline_s: float | None = None
     ) -> str:
         """Ask a worker to take nothing new. Returns the frame's id. Raises: as `send`."""
         deadline_ms = None if deadline_s is None else int(deadline_s * 1000)
@@ -304,7 +305,7 @@ class Gateway:
 
     def end(
         self,
-        session_id: str,
+        session_id: SessionId,
         code: errors.Code,
         now: float,
         reason: str = "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from astraflow.core.ids import NO_SESSION, SessionId
 from astraflow.core.protocol.events import CloseConnection, GatewayEvent, SendFrame, SessionAudited
 from astraflow.core.protocol.frames import FrameMaker
 from astraflow.core.protocol.wire import Sender
@@ -35,7 +36,7 @@ class GatewayOutbox:
         events, self.events = self.events, []
         return events
 
-    def drop_events_of(self, session_id: str) -> None:
+    def drop_events_of(self, session_id: SessionId) -> None:
         self.events = [event for event in self.events if event.session_id != session_id]
 
     def maker_for(self, tenant: str) -> FrameMaker:
@@ -64,7 +65,7 @@ class GatewayOutbox:
         session, principal = connection.session, connection.principal
         self.events.append(
             SessionAudited(
-                "" if session is None else session.session_id,
+                NO_SESSION if session is None else session.session_id,
                 connection.tenant,
                 connection.worker,
                 action,

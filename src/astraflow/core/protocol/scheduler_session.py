@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from astraflow.core.ids import SessionId
 from astraflow.core.protocol import limits
 from astraflow.core.protocol.duplex import Duplex
 
@@ -31,7 +32,7 @@ class IssuedTokens:
 
     __slots__ = ("_first_good", "_made", "_session_id", "_uses")
 
-    def __init__(self, session_id: str) -> None:
+    def __init__(self, session_id: SessionId) -> None:
         self._session_id = session_id
         self._made = 0
         self._first_good = 0
@@ -61,7 +62,7 @@ class SchedulerSession:
 
     def __init__(
         self,
-        session_id: str,
+        session_id: SessionId,
         conn: Conn,
         principal: Principal,
         handshake: Handshake,

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from astraflow.core import errors
+from astraflow.core.ids import NO_SESSION, SessionId
 from astraflow.core.protocol import control, limits
 from astraflow.core.protocol.admission import Admission, Denial, Identity
 from astraflow.core.protocol.events import (
@@ -120,7 +121,7 @@ class SessionOpener:
         self._table.hold(connection, identity, principal, handshake)
         connection.greeting_id = envelope.id
         if not is_known:
-            self._outbox.events.append(IdentityBound("", *identity, principal.subject))
+            self._outbox.events.append(IdentityBound(NO_SESSION, *identity, principal.subject))
         self._outbox.audit(connection, "login", None, envelope.id)
         self._outbox.put_new(connection, control.ACK, control.ControlAck(envelope.id))
 
@@ -226,7 +227,7 @@ class SessionOpener:
         identity = connection.identity
         old = self._table.by_identity.get(identity)
         session = SchedulerSession(
-            self._ids.new(),
+            SessionId(self._ids.new()),
             connection.conn,
             principal,
             handshake,

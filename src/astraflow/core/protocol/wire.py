@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import msgspec
 from msgspec import Meta, Raw
 
+from astraflow.core.ids import RunId, SessionId, TaskId
 from astraflow.core.protocol import limits
 from astraflow.core.timestamps import parse_iso
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 Name = Annotated[str, Meta(min_length=1, max_length=limits.NAME_CHARS)]
 """An id, name, version or code."""
+RunName = Annotated[RunId, Meta(min_length=1, max_length=limits.NAME_CHARS)]
+TaskName = Annotated[TaskId, Meta(min_length=1, max_length=limits.NAME_CHARS)]
+SessionName = Annotated[SessionId, Meta(min_length=1, max_length=limits.NAME_CHARS)]
 Text = Annotated[str, Meta(max_length=limits.TEXT_CHARS)]
 """A reason, message or stack."""
 Time = Name
@@ -129,7 +133,7 @@ class Envelope(Wire, frozen=True):
 class AttemptRef(Wire, frozen=True):
     """One attempt of one task."""
 
-    task_id: Name
+    task_id: TaskName
     attempt: Annotated[int, Meta(ge=1, le=limits.INT_MAX)]
 
 
@@ -143,7 +147,7 @@ class Unreadable(msgspec.Struct, frozen=True):
     code: Code
     pointer: str
     message: str
-    task_id: str | None = None
+    task_id: TaskId | None = None
     attempt: int | None = None
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from astraflow.core.ids import SessionId
 from astraflow.core.protocol import limits
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class SessionReady(_WorkerEvent, frozen=True):
     """Frames flow. If not `resumed`, it is a new session: send all held results again (R3)."""
 
     resumed: bool
-    session_id: str
+    session_id: SessionId
     lease_ttl_s: float
     heartbeat_interval_s: float
     max_frame_bytes: int

@@ -29,6 +29,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from astraflow.core import errors
+from astraflow.core.ids import SessionId
 from astraflow.core.protocol import business, codec, control, limits
 from astraflow.core.protocol.duplex import NoSession, SeenFrames
 from astraflow.core.protocol.frames import FrameMaker
@@ -282,7 +283,7 @@ class WorkerSession:
         session = self._session
         return session is not None and session.replace(frame_id, frame_type, payload, corr)
 
-    def taken(self, seq: int, session_id: str | None = None) -> None:
+    def taken(self, seq: int, session_id: SessionId | None = None) -> None:
         """A delivered command was taken: its ack may go out (R1).
 
         Who takes commands later than in the step that delivered them must say of which session

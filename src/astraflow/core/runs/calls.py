@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from astraflow.core import errors
-from astraflow.core.ids import uuid5
+from astraflow.core.ids import TaskId, uuid5
 from astraflow.core.runs.commands import Call
 from astraflow.core.runs.consequences import AnswerCall, EnqueueTask, LendSlot, RefuseCall
 from astraflow.core.runs.facts import CallOpened, TaskCancelled
@@ -71,7 +71,7 @@ def open_call(decision: Decision, command: Call) -> None:
         CallOpened(
             decision.at,
             len(run.tasks),
-            call_id,
+            TaskId(call_id),
             command.task,
             command.attempt,
             command.request_id,

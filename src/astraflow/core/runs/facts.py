@@ -18,6 +18,7 @@ import msgspec
 
 from astraflow.core.categories import Category
 from astraflow.core.contract.words import RunStatus, WaitKind
+from astraflow.core.ids import RunId, TaskId
 
 StopWhy = Literal["withdraw", "cancel", "timeout", "rebind"]
 """Why a worker was asked to stop an attempt: it is what decides what its end means."""
@@ -76,7 +77,7 @@ class Fact(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="fact"):
 class RunAccepted(Fact, frozen=True, tag="run.accepted"):
     """The run exists from here on: its submission may be answered with 2xx (P1)."""
 
-    run_id: str
+    run_id: RunId
     tenant: str
     workflow_id: str
     inputs: msgspec.Raw = msgspec.Raw(b"{}")
@@ -113,7 +114,7 @@ class TaskFact(Fact, frozen=True):
 class CallOpened(TaskFact, frozen=True, tag="call.opened"):
     """A middleware called the rest of its chain: `task` is a new task, the last of the run (PROTOCOL §10)."""
 
-    call_id: str
+    call_id: TaskId
     parent: int
     parent_attempt: int
     request_id: str

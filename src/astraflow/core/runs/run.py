@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from astraflow.core.contract.words import RunStatus
+from astraflow.core.ids import TaskId
 from astraflow.core.runs.facts import (
     ArtifactRef,
     CallOpened,
@@ -168,10 +169,10 @@ class RunRecord:
                 self.open_tasks -= 1
                 self.ready.remove(index)
 
-    def task_id(self, task: int) -> str:
+    def task_id(self, task: int) -> TaskId:
         """The id of a task on the wire; a call has one that follows from its request (PROTOCOL §10)."""
         call = self.tasks[task].call
-        return f"{self.run_id}.{task}" if call is None else call.call_id
+        return TaskId(f"{self.run_id}.{task}") if call is None else call.call_id
 
     def host_of(self, task: int) -> int:
         """The place in the plan that a task belongs to: for a call, its host's."""

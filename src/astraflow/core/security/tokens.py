@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from astraflow.core import errors
+from astraflow.core.ids import SessionId
 
 if TYPE_CHECKING:
     from astraflow.core.security.keys import KeyRing
@@ -67,7 +68,7 @@ class SessionTokens:
         self._ttl_s = ttl_s
 
     def mint(
-        self, session_id: str, worker_id: str, tenant: str, token_id: str, wall: float
+        self, session_id: SessionId, worker_id: str, tenant: str, token_id: str, wall: float
     ) -> tuple[str, int]:
         """Return a token and the second in which it expires."""
         claims = SessionClaims(session_id, worker_id, tenant, int(wall) + self._ttl_s, token_id)

@@ -11,9 +11,10 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta, Raw
 
+from astraflow.core.ids import TaskId
 from astraflow.core.protocol import business, limits
 from astraflow.core.protocol.business import AttemptError, FeedbackChunk, ResultArtifact
-from astraflow.core.protocol.wire import EMPTY_OBJECT, NULL, Count, Name, Text
+from astraflow.core.protocol.wire import EMPTY_OBJECT, NULL, Count, Name, TaskName, Text
 
 FRAME_BYTES: Final = 8 * 1024 * 1024
 """The largest frame, either way: a result of four MiB with all that comes with it."""
@@ -52,7 +53,7 @@ class Handle(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class _ToAttempt(_Frame, frozen=True):
-    task_id: str
+    task_id: TaskId
     attempt: int
 
 
@@ -114,7 +115,7 @@ Artifacts = Annotated[tuple[ResultArtifact, ...], Meta(max_length=limits.MAX_ART
 
 
 class _OfAttempt(_Frame, frozen=True):
-    task_id: Name
+    task_id: TaskName
     attempt: Attempt
 
 
@@ -224,7 +225,7 @@ FromHost = (
 class About(msgspec.Struct, frozen=True):
     """The part of a frame that names its attempt."""
 
-    task_id: str
+    task_id: TaskId
     attempt: int
     type: str
     request_id: str = ""

@@ -18,6 +18,7 @@ import msgspec
 
 from astraflow.clock import Clock
 from astraflow.core import errors
+from astraflow.core.ids import TaskId
 from astraflow.core.protocol import business
 from astraflow.worker.hosts import frames
 from astraflow.worker.hosts.disk import DiskWatch
@@ -109,7 +110,7 @@ class HostPool:
         if self._look_timer is None:
             self._look_later()
 
-    def cancel(self, task_id: str, attempt: int, grace_s: float, reason: str) -> None:
+    def cancel(self, task_id: TaskId, attempt: int, grace_s: float, reason: str) -> None:
         """Ask an attempt to end, and kill its host after the grace if it has not."""
         running = self._running.get((task_id, attempt))
         if running is None or running.grace_s is not None or running.is_killed:
@@ -124,7 +125,7 @@ class HostPool:
         loop = asyncio.get_running_loop()
         running.grace_timer = loop.call_later(wait_s, self._on_grace_over, running)
 
-    def kill(self, task_id: str, attempt: int) -> None:
+    def kill(self, task_id: TaskId, attempt: int) -> None:
         """Kill an attempt's host at once; `gone` follows when it is dead."""
         running = self._running.get((task_id, attempt))
         if running is None:

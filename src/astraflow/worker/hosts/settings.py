@@ -7,6 +7,7 @@ from typing import Final, Literal, Protocol
 
 import msgspec
 
+from astraflow.core.ids import TaskId
 from astraflow.core.protocol import business
 
 MIB: Final = 1024 * 1024
@@ -77,7 +78,7 @@ class HostEvents(Protocol):
     def finished(self, result: business.Result) -> None:
         """An attempt has ended and this is its outcome. Once per attempt, unless `gone` is called."""
 
-    def gone(self, task_id: str, attempt: int) -> None:
+    def gone(self, task_id: TaskId, attempt: int) -> None:
         """An attempt that `kill` was called for is dead: nothing of it is left."""
 
     def feedback(self, feedback: business.Feedback) -> None:

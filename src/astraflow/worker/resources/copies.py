@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from astraflow.core import errors
+from astraflow.core.ids import TaskId
 from astraflow.core.protocol import business
 from astraflow.worker.addresses import Origin, absolute_url
 from astraflow.worker.resources.resource import Lessee, Maker, invalid
@@ -76,11 +77,11 @@ class CopyFetcher:
         task = self._group.create_task(self._fetch(dispatch, missing))
         self._fetching[key] = (dispatch, task)
 
-    def cancel(self, task_id: str, attempt: int, grace_s: float, reason: str) -> None:
+    def cancel(self, task_id: TaskId, attempt: int, grace_s: float, reason: str) -> None:
         if not self._stop(task_id, attempt, self._cancelled):
             self._hosts.cancel(task_id, attempt, grace_s, reason)
 
-    def kill(self, task_id: str, attempt: int) -> None:
+    def kill(self, task_id: TaskId, attempt: int) -> None:
         if not self._stop(task_id, attempt, self._gone):
             self._hosts.kill(task_id, attempt)
 
@@ -166,7 +167,9 @@ class CopyFetcher:
         )
         self._registry.mark_listed(ref.resource_id, dispatch.run_id)
 
-    def _stop(self, task_id: str, attempt: int, tell: Callable[[business.Dispatch], None]) -> bool:
+    def _stop(
+        self, task_id: TaskId, attempt: int, tell: Callable[[business.Dispatch], None]
+    ) -> bool:
         """End the fetch of an attempt that is not wanted any more; False if there is none."""
         fetching = self._fetching.pop((task_id, attempt), None)
         if fetching is None:

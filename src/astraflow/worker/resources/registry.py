@@ -21,6 +21,7 @@ from typing import Final
 
 from astraflow.clock import Clock
 from astraflow.core import errors
+from astraflow.core.ids import RunId
 from astraflow.core.protocol import business, control
 from astraflow.worker.resources.files import RESOURCES, STRAY_S, FileBackend, FileState, StoredFile
 from astraflow.worker.resources.index import ResourceIndex
@@ -206,7 +207,7 @@ class LocalResourceRegistry:
         """As it is, or as it was when it went, if that is remembered."""
         return self._index.find(resource_id)
 
-    def get(self, resource_id: str, run_id: str | None) -> LocalResource:
+    def get(self, resource_id: str, run_id: RunId | None) -> LocalResource:
         """A resource that attempts of the run may use.
 
         Raises:
@@ -304,7 +305,7 @@ class LocalResourceRegistry:
             if scope in (None, one.scope) and type in (None, one.type)
         ]
 
-    def mark_listed(self, resource_id: str, run_id: str) -> LocalResource:
+    def mark_listed(self, resource_id: str, run_id: RunId) -> LocalResource:
         """A result returns it as an artifact.
 
         Raises:

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from astraflow.core import errors
+from astraflow.core.ids import RunId, TaskId
 from astraflow.core.protocol import business
 from astraflow.core.protocol.limits import NAME_CHARS
 from astraflow.core.protocol.wire import is_resource_id
@@ -31,8 +32,8 @@ _TYPE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]{0,63}")
 class Lessee(NamedTuple):
     """The holder of a lease: an attempt, or the worker itself, which has no run and may lease everything."""
 
-    run_id: str | None
-    task_id: str
+    run_id: RunId | None
+    task_id: TaskId
     attempt: int
 
     @classmethod
@@ -40,7 +41,7 @@ class Lessee(NamedTuple):
         return cls(dispatch.run_id, dispatch.task_id, dispatch.attempt)
 
 
-WORKER: Final = Lessee(None, "", 0)
+WORKER: Final = Lessee(None, TaskId(""), 0)
 
 
 class Maker(msgspec.Struct, frozen=True):
@@ -63,7 +64,7 @@ class LocalResource(msgspec.Struct, kw_only=True):
     kind: Kind
     worker_id: str
     scope: str
-    run_id: str | None = None
+    run_id: RunId | None = None
     node_id: str | None = None
     package: business.PackageId | None = None
     state: State = "ready"
@@ -97,13 +98,13 @@ class LocalResource(msgspec.Struct, kw_only=True):
     def is_session(self) -> bool:
         return self.scope.startswith(SESSION_PREFIX)
 
-    def may_use(self, run_id: str | None) -> bool:
+    def may_use(self, run_id: RunId | None) -> bool:
         """Attempts of its run may; anybody of the tenant may use what is of a session, or listed as an artifact."""
         return (
             run_id is None or run_id in (self.run_id, self.scope) or self.is_session or self.listed
         )
 
-    def may_replace(self, run_id: str | None) -> bool:
+    def may_replace(self, run_id: RunId | None) -> bool:
         return run_id is None or run_id in (self.run_id, self.scope) or self.is_session
 
     def told_metadata(self) -> msgspec.Raw:

@@ -16,6 +16,7 @@ from astraflow.core import errors
 from astraflow.core.agent.actions import Action, Exit, StartAttempt
 from astraflow.core.agent.agent import Agent, RegisterOffer
 from astraflow.core.agent.held_attempts import HeldAttempts
+from astraflow.core.ids import RunId, SessionId, TaskId
 from astraflow.core.protocol import business, control
 from astraflow.core.protocol.events import (
     Delivered,
@@ -45,8 +46,8 @@ def dispatch_of(
     """A dispatch of one node; the lease is 30 s, so its fence is 18 s after `since`."""
     timeout_ms = fields.pop("timeout_ms", None)
     return business.Dispatch(
-        "run1",
-        f"run1.{number}",
+        RunId("run1"),
+        TaskId(f"run1.{number}"),
         attempt,
         0,
         "n",
@@ -109,7 +110,7 @@ class Desk:
     # -- what a test does ---------------------------------------------------------------------
 
     def send(self, frame_type: str, payload: object, corr: str | None = None) -> None:
-        self.gateway.send(self.session_id, frame_type, payload, corr, self.now)
+        self.gateway.send(SessionId(self.session_id), frame_type, payload, corr, self.now)
         self.run()
 
     def dispatch(self, number: int = 1, attempt: int = 1, **fields: Any) -> None:
@@ -119,7 +120,9 @@ class Desk:
         self.send(business.DISPATCH, made, made.task_id)
 
     def cancel(self, number: int = 1, attempt: int = 1, grace_ms: int = 2000) -> None:
-        frame = business.ExecCancel("run1", f"run1.{number}", attempt, "cancel", grace_ms)
+        frame = business.ExecCancel(
+            RunId("run1"), TaskId(f"run1.{number}"), attempt, "cancel", grace_ms
+        )
         self.send(business.CANCEL, frame, frame.task_id)
 
     def finish(
@@ -129,7 +132,7 @@ class Desk:
         self.run()
 
     def gone(self, number: int = 1, attempt: int = 1) -> None:
-        self.agent.gone(f"run1.{number}", attempt, self.now)
+        self.agent.gone(TaskId(f"run1.{number}"), attempt, self.now)
         self.run()
 
     def cut(self) -> None:
@@ -142,7 +145,7 @@ class Desk:
 
     def lose_session(self) -> None:
         """A scheduler that does not know the session any more."""
-        self.gateway.end(self.session_id, errors.SESSION_UNKNOWN, self.now)
+        self.gateway.end(SessionId(self.session_id), errors.SESSION_UNKNOWN, self.now)
         self.run()
 
     def run(self) -> None:

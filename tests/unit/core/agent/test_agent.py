@@ -14,6 +14,7 @@ from astraflow.core.agent.actions import (
     KillAttempt,
     StartAttempt,
 )
+from astraflow.core.ids import RunId, SessionId, TaskId
 from astraflow.core.protocol import business, codec, control, limits
 from astraflow.core.protocol.events import Delivered, HeartbeatArrived, RegisterArrived
 from astraflow.core.protocol.send_window import QueueFull
@@ -43,7 +44,7 @@ class TestDispatch:
         desk.finish(1)
         assert results(desk) == [("run1.1", 1, "SUCCEEDED")]
         assert desk.reports() == [("run1.1", 1)]
-        desk.gateway.committed(desk.session_id, 0)
+        desk.gateway.committed(SessionId(desk.session_id), 0)
         desk.wait(0.1)
         assert desk.reports() == []
 
@@ -61,7 +62,7 @@ class TestDispatch:
         assert desk.started() == [("run1.1", 1)]
         assert results(desk) == [("run1.1", 1, "SUCCEEDED")] * 2
         for seq in (0, 1):
-            desk.gateway.committed(desk.session_id, seq)
+            desk.gateway.committed(SessionId(desk.session_id), seq)
         desk.wait(0.1)
         assert desk.reports() == []
 
@@ -110,7 +111,7 @@ class TestFence:
         desk.wait(17.9)
         assert desk.take_actions() == []
         desk.wait(0.2)
-        assert desk.take_actions() == [KillAttempt("run1.1", 1, "fence")]
+        assert desk.take_actions() == [KillAttempt(TaskId("run1.1"), 1, "fence")]
         assert desk.agent.counters["self-fenced"] == 1
         desk.gone(1)
         assert desk.agent.attempts.is_empty
@@ -128,7 +129,7 @@ class TestFence:
         sent_at = desk.now
         desk.wait(2.0)
         arrived = [one for one in desk.events if isinstance(one, HeartbeatArrived)][-1]
-        desk.gateway.answer_heartbeat(desk.session_id, arrived.frame_id, (), desk.now)
+        desk.gateway.answer_heartbeat(SessionId(desk.session_id), arrived.frame_id, (), desk.now)
         desk.run()
         [held] = desk.agent.attempts.working()
         assert held.fence_at == pytest.approx(sent_at + 18.0, abs=0.06)
@@ -160,7 +161,7 @@ class TestFence:
         answer = control.ControlAck(desk.since)
         sender = Sender("scheduler", "sched-1")
         desk.agent.feed(Envelope(control.ACK, "late", "", TENANT, sender, answer), desk.now)
-        assert KillAttempt("run1.1", 1, "fence") in desk.agent.take_actions()
+        assert KillAttempt(TaskId("run1.1"), 1, "fence") in desk.agent.take_actions()
 
     def test_a_worker_that_fenced_registers_only_when_all_it_killed_is_dead(self) -> None:
         desk = Desk()
@@ -204,9 +205,13 @@ class TestStops:
         desk.dispatch(1)
         desk.dispatch(2)
         desk.take_actions()
-        desk.stop = (AttemptRef("run1.1", 1), AttemptRef("run1.2", 9), AttemptRef("run1.7", 1))
+        desk.stop = (
+            AttemptRef(TaskId("run1.1"), 1),
+            AttemptRef(TaskId("run1.2"), 9),
+            AttemptRef(TaskId("run1.7"), 1),
+        )
         desk.wait(6.0)
-        assert desk.take_actions() == [KillAttempt("run1.1", 1, "no longer leased")]
+        assert desk.take_actions() == [KillAttempt(TaskId("run1.1"), 1, "no longer leased")]
         desk.gone(1)
         assert desk.held() == [("run1.2", 1)]
         assert desk.agent.session.is_ready  # a stop is not a fence: the session goes on
@@ -216,7 +221,7 @@ class TestStops:
         desk.take_actions()
         desk.cancel(1, grace_ms=2500)
         desk.cancel(1, grace_ms=2500)
-        assert desk.take_actions() == [InterruptAttempt("run1.1", 1, 2.5, "cancel")]
+        assert desk.take_actions() == [InterruptAttempt(TaskId("run1.1"), 1, 2.5, "cancel")]
         desk.finish(1, status="CANCELLED")
         assert results(desk) == [("run1.1", 1, "CANCELLED")]
 
@@ -244,7 +249,7 @@ class TestStops:
         desk.wait(2.9)
         assert desk.take_actions() == []
         desk.wait(0.2)
-        assert desk.take_actions() == [InterruptAttempt("run1.1", 1, 0.0, "timeout")]
+        assert desk.take_actions() == [InterruptAttempt(TaskId("run1.1"), 1, 0.0, "timeout")]
         desk.finish(1, status="CANCELLED")
         [result] = desk.delivered(business.Result)
         assert (result.status, result.error.code) == ("FAILED", "E.RUNNER.TIMEOUT")
@@ -275,7 +280,7 @@ class TestHosts:
 
     def test_feedback_of_a_running_attempt_is_sent(self, desk: Desk) -> None:
         desk.dispatch(1)
-        feedback = business.Feedback("run1", "run1.1", 1, progress=0.5)
+        feedback = business.Feedback(RunId("run1"), TaskId("run1.1"), 1, progress=0.5)
         desk.agent.feedback(feedback, desk.now)
         desk.run()
         assert desk.delivered(business.Feedback) == [feedback]
@@ -284,13 +289,13 @@ class TestHosts:
         desk.commits = False
         desk.dispatch(1)
         desk.finish(1)
-        desk.agent.feedback(business.Feedback("run1", "run1.1", 1), desk.now)
-        desk.agent.feedback(business.Feedback("run1", "run1.7", 1), desk.now)
+        desk.agent.feedback(business.Feedback(RunId("run1"), TaskId("run1.1"), 1), desk.now)
+        desk.agent.feedback(business.Feedback(RunId("run1"), TaskId("run1.7"), 1), desk.now)
         desk.dispatch(2)
         desk.is_online = False
         desk.lose_session()
         assert desk.warnings[-1].code == "E.SESSION.UNKNOWN"
-        desk.agent.feedback(business.Feedback("run1", "run1.2", 1), desk.now)
+        desk.agent.feedback(business.Feedback(RunId("run1"), TaskId("run1.2"), 1), desk.now)
         assert desk.agent.counters == {"feedback dropped": 3}
         assert desk.delivered(business.Feedback) == []
 
@@ -321,9 +326,9 @@ class TestReports:
         desk.finish(1)
         desk.lose_session()
         desk.wait(5.0)
-        assert desk.registers()[-1].held_results == (AttemptRef("run1.1", 1),)
+        assert desk.registers()[-1].held_results == (AttemptRef(TaskId("run1.1"), 1),)
         assert results(desk) == [("run1.1", 1, "SUCCEEDED")] * 2
-        desk.gateway.committed(desk.session_id, 0)
+        desk.gateway.committed(SessionId(desk.session_id), 0)
         desk.wait(1.0)
         assert desk.agent.attempts.is_empty
 
@@ -345,8 +350,8 @@ class TestReports:
         desk.lose_session()
         desk.wait(3.0)
         register = desk.registers()[-1]
-        assert register.inflight == (AttemptRef("run1.2", 1),)
-        assert register.held_results == (AttemptRef("run1.1", 1),)
+        assert register.inflight == (AttemptRef(TaskId("run1.2"), 1),)
+        assert register.held_results == (AttemptRef(TaskId("run1.1"), 1),)
 
     def test_a_resumed_session_does_not_send_reports_twice(self, desk: Desk) -> None:
         desk.commits = False
@@ -396,7 +401,9 @@ class TestReports:
     def test_poisoned_feedback_is_counted_and_replaces_nothing(self, desk: Desk) -> None:
         desk.dispatch(1)
         desk.unread = {business.FEEDBACK}
-        desk.agent.feedback(business.Feedback("run1", "run1.1", 1, progress=0.5), desk.now)
+        desk.agent.feedback(
+            business.Feedback(RunId("run1"), TaskId("run1.1"), 1, progress=0.5), desk.now
+        )
         _close_twice(desk)
         assert desk.agent.counters == {"poisoned frame": 1}
         assert desk.held() == [("run1.1", 1)]
@@ -434,7 +441,10 @@ class TestSessions:
         desk.dispatch(2)
         desk.finish(2)
         desk.wait(6.0)
-        assert desk.heartbeats()[-1].attempts == (AttemptRef("run1.1", 1), AttemptRef("run1.2", 1))
+        assert desk.heartbeats()[-1].attempts == (
+            AttemptRef(TaskId("run1.1"), 1),
+            AttemptRef(TaskId("run1.2"), 1),
+        )
 
     def test_a_worker_that_holds_attempts_stays_away_for_two_seconds_at_most(self) -> None:
         desk = Desk()
@@ -451,7 +461,7 @@ class TestSessions:
         """Another process with this identity connects; this one does not fight back."""
         desk.dispatch(1)
         desk.dispatch(2)
-        desk.stop = (AttemptRef("run1.2", 1),)
+        desk.stop = (AttemptRef(TaskId("run1.2"), 1),)
         desk.wait(5.0)
         desk.take_actions()
         desk.gateway.opened(99, desk.now)
@@ -459,7 +469,7 @@ class TestSessions:
         desk.gateway.feed(99, greeting, desk.now, desk.wall)
         desk.run()
         assert desk.take_actions() == [
-            KillAttempt("run1.1", 1, "superseded"),
+            KillAttempt(TaskId("run1.1"), 1, "superseded"),
             Exit(1, "another process has this worker's identity"),
         ]
         assert desk.agent.session.state is SessionState.CLOSED
@@ -531,7 +541,7 @@ class TestDrain:
         desk.finish(1)
         desk.wait(1.0)
         assert desk.exit is None
-        desk.gateway.committed(desk.session_id, 0)
+        desk.gateway.committed(SessionId(desk.session_id), 0)
         desk.wait(1.0)
         assert desk.exit == Exit(0, "drained")
 
@@ -548,8 +558,8 @@ class TestDrain:
             for one in desk.events
             if isinstance(one, Delivered) and isinstance(one.envelope.payload, business.Result)
         ]
-        desk.gateway.committed(desk.session_id, 1 - seq)
-        desk.gateway.committed(desk.session_id, seq)
+        desk.gateway.committed(SessionId(desk.session_id), 1 - seq)
+        desk.gateway.committed(SessionId(desk.session_id), seq)
         desk.wait(1.0)
         assert desk.exit == Exit(0, "drained")
 
@@ -560,7 +570,7 @@ class TestDrain:
         desk.agent.drain(desk.now)
         desk.run()
         assert desk.exit is None
-        desk.gateway.committed(desk.session_id, 0)
+        desk.gateway.committed(SessionId(desk.session_id), 0)
         desk.wait(1.0)
         assert desk.exit == Exit(0, "drained")
 
@@ -573,7 +583,7 @@ class TestDrain:
         desk.wait(3.9)
         assert desk.take_actions() == []
         desk.wait(0.2)
-        assert desk.take_actions() == [InterruptAttempt("run1.1", 1, 0.0, "drain")]
+        assert desk.take_actions() == [InterruptAttempt(TaskId("run1.1"), 1, 0.0, "drain")]
         desk.finish(1, status="CANCELLED")
         [result] = desk.delivered(business.Result)
         assert (result.status, result.error.code) == ("FAILED", "E.TASK.DRAINED")
@@ -582,11 +592,11 @@ class TestDrain:
     def test_a_scheduler_can_ask_for_a_drain_with_a_deadline(self, desk: Desk) -> None:
         desk.dispatch(1)
         desk.take_actions()
-        desk.gateway.drain(desk.session_id, "upgrade", desk.now, 4.0)
+        desk.gateway.drain(SessionId(desk.session_id), "upgrade", desk.now, 4.0)
         desk.run()
         assert desk.agent.session.state is SessionState.DRAINING
         desk.wait(4.1)
-        assert desk.take_actions() == [InterruptAttempt("run1.1", 1, 0.0, "drain")]
+        assert desk.take_actions() == [InterruptAttempt(TaskId("run1.1"), 1, 0.0, "drain")]
         desk.finish(1, status="CANCELLED")
         desk.wait(1.0)
         assert desk.exit == Exit(0, "drained")
@@ -613,10 +623,12 @@ def _close_twice(desk: Desk) -> None:
 
 class TestCalls:
     def request(self, request_id: str = "a", attempt: int = 1) -> business.NextRequest:
-        return business.NextRequest("run1", "run1.1", attempt, request_id, 0)
+        return business.NextRequest(RunId("run1"), TaskId("run1.1"), attempt, request_id, 0)
 
     def response(self, request_id: str = "a", attempt: int = 1) -> business.NextResponse:
-        return business.NextResponse("run1", "run1.1", attempt, request_id, msgspec.Raw(b"7"))
+        return business.NextResponse(
+            RunId("run1"), TaskId("run1.1"), attempt, request_id, msgspec.Raw(b"7")
+        )
 
     def calling(self, *request_ids: str) -> Desk:
         """A desk whose agent runs an attempt that has made these calls."""
@@ -710,7 +722,7 @@ class TestCalls:
             desk.is_online = False
             desk.lose_session()
         large = msgspec.Raw(b'"' + b"x" * limits.MAX_FRAME_BYTES + b'"')
-        request = business.NextRequest("run1", "run1.1", 1, "b", 0, large)
+        request = business.NextRequest(RunId("run1"), TaskId("run1.1"), 1, "b", 0, large)
         desk.agent.call(request, desk.now)
         desk.is_online = True
         desk.wait(10.0)
@@ -737,7 +749,7 @@ class TestAFullQueue:
         with monkeypatch.context() as patch:
             patch.setattr(WorkerSession, "send", self.refuse)
             for number in (1, 2):
-                request = business.NextRequest("run1", f"run1.{number}", 1, "a", 0)
+                request = business.NextRequest(RunId("run1"), TaskId(f"run1.{number}"), 1, "a", 0)
                 desk.agent.call(request, desk.now)
         desk.cancel(2)  # it does not wait for an answer any more
         assert desk.delivered(business.NextRequest) == []
@@ -753,7 +765,9 @@ class TestAFullQueue:
         desk.dispatch(2)
         with monkeypatch.context() as patch:
             patch.setattr(WorkerSession, "send", self.refuse)
-            desk.agent.call(business.NextRequest("run1", "run1.1", 1, "a", 0), desk.now)
+            desk.agent.call(
+                business.NextRequest(RunId("run1"), TaskId("run1.1"), 1, "a", 0), desk.now
+            )
         desk.lose_session()
         desk.wait(5.0)
         desk.finish(2)
@@ -777,7 +791,7 @@ class TestAFullQueue:
         desk.dispatch(1)
         with monkeypatch.context() as patch:
             patch.setattr(WorkerSession, "send", self.refuse)
-            desk.agent.feedback(business.Feedback("run1", "run1.1", 1), desk.now)
+            desk.agent.feedback(business.Feedback(RunId("run1"), TaskId("run1.1"), 1), desk.now)
         desk.run()
         assert desk.delivered(business.Feedback) == []
         assert desk.agent.counters == {"feedback dropped": 1}

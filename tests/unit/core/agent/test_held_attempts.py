@@ -9,6 +9,7 @@ import pytest
 from astraflow.core import errors
 from astraflow.core.agent import held_attempts as module
 from astraflow.core.agent.held_attempts import HeldAttempt, HeldAttempts
+from astraflow.core.ids import RunId, TaskId
 from astraflow.core.protocol.business import Dispatch, NextRequest
 from astraflow.core.protocol.wire import AttemptRef
 from tests.unit.core.agent.desk import dispatch_of, result_of
@@ -39,7 +40,7 @@ class TestTaking:
         held = taken(attempts, dispatch_of(1, timeout_ms=5000), 10.0)
         assert attempts.working() == [held]
         assert (held.fence_at, held.timeout_at, held.phase) == (28.0, 15.0, "running")
-        assert held.ref == AttemptRef("run1.1", 1)
+        assert held.ref == AttemptRef(TaskId("run1.1"), 1)
 
     def test_a_held_attempt_is_known_and_not_taken_again(self, attempts: HeldAttempts) -> None:
         taken(attempts, dispatch_of(1))
@@ -88,7 +89,7 @@ class TestTaking:
         assert attempts.offer(dispatch_of(3), 0.0, 0.0) == errors.DISPATCH_OVERLOADED.code
 
     def test_an_attempt_whose_cancel_came_first_is_refused(self, attempts: HeldAttempts) -> None:
-        attempts.refuse_later("run1.1", 2)
+        attempts.refuse_later(TaskId("run1.1"), 2)
         assert attempts.offer(dispatch_of(1, 2), 0.0, 0.0) == errors.DISPATCH_STALE.code
         assert isinstance(attempts.offer(dispatch_of(1, 3), 0.0, 0.0), HeldAttempt)
 
@@ -98,7 +99,7 @@ class TestTaking:
         monkeypatch.setattr(module, "REMEMBERED_TASKS", 2)
         attempts = HeldAttempts(4)
         for number in (1, 2, 1, 3):
-            attempts.refuse_later(f"run1.{number}", 1)
+            attempts.refuse_later(TaskId(f"run1.{number}"), 1)
         assert isinstance(attempts.offer(dispatch_of(2), 0.0, 0.0), HeldAttempt)
         assert attempts.offer(dispatch_of(3), 0.0, 0.0) == errors.DISPATCH_STALE.code
 
@@ -107,7 +108,9 @@ class TestFences:
     def test_an_answered_heartbeat_moves_the_fence_of_what_it_named(self) -> None:
         attempts = HeldAttempts(4)
         one, two = taken(attempts, dispatch_of(1)), taken(attempts, dispatch_of(2))
-        attempts.answered((one.ref, AttemptRef("run1.2", 9), AttemptRef("run1.7", 1)), 10.0)
+        attempts.answered(
+            (one.ref, AttemptRef(TaskId("run1.2"), 9), AttemptRef(TaskId("run1.7"), 1)), 10.0
+        )
         assert (one.fence_at, two.fence_at) == (28.0, 18.0)
 
     def test_an_older_answer_does_not_move_a_fence_back(self, attempts: HeldAttempts) -> None:
@@ -162,7 +165,7 @@ class TestReports:
         other = done(attempts, 2, "frame-2")
         assert attempts.working() == []
         assert attempts.reports() == [held, other]
-        assert attempts.find("run1.1", 1) is held
+        assert attempts.find(TaskId("run1.1"), 1) is held
         attempts.committed(["frame-1", "frame-9"])
         assert attempts.reports() == [other]
         assert not attempts.is_empty
@@ -172,7 +175,10 @@ class TestReports:
     def test_heartbeats_name_what_runs_and_what_is_held(self, attempts: HeldAttempts) -> None:
         done(attempts, 1)
         taken(attempts, dispatch_of(2))
-        assert attempts.named() == (AttemptRef("run1.2", 1), AttemptRef("run1.1", 1))
+        assert attempts.named() == (
+            AttemptRef(TaskId("run1.2"), 1),
+            AttemptRef(TaskId("run1.1"), 1),
+        )
 
     def test_an_attempt_has_one_report(self, attempts: HeldAttempts) -> None:
         held = done(attempts)
@@ -185,7 +191,7 @@ class TestReports:
         attempts.drop(taken(attempts, dispatch_of(1, **fields)))
         attempts.check()
         assert attempts.is_empty
-        assert attempts.find("run1.1", 1) is None
+        assert attempts.find(TaskId("run1.1"), 1) is None
 
 
 class TestLending:
@@ -195,7 +201,7 @@ class TestLending:
         return taken(attempts, dispatch_of(number, concurrency_key="printer"))
 
     def waits(self, held: HeldAttempt) -> HeldAttempt:
-        held.calls["a"] = NextRequest("run1", held.task_id, 1, "a", 0)
+        held.calls["a"] = NextRequest(RunId("run1"), held.task_id, 1, "a", 0)
         return held
 
     def is_busy(self, attempts: HeldAttempts, number: int = 8) -> bool:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from astraflow.core.dispatch.leases import AttemptLease, LeaseTable
+from astraflow.core.ids import RunId, TaskId
 
 
 def lease(task: int = 0, attempt: int = 1, worker: str = "w1", now: float = 0.0) -> AttemptLease:
-    return AttemptLease("acme", "run1", task, f"run1.{task}", attempt, worker, 30.0, now)
+    return AttemptLease(
+        "acme", RunId("run1"), task, TaskId(f"run1.{task}"), attempt, worker, 30.0, now
+    )
 
 
 def table(*leases: AttemptLease) -> LeaseTable:
@@ -22,9 +25,9 @@ def table(*leases: AttemptLease) -> LeaseTable:
 def test_a_lease_is_found_by_its_task_and_attempt_only() -> None:
     one = lease(attempt=2)
     leases = table(one)
-    assert leases.find("run1.0", 2) is one
-    assert leases.find("run1.0", 1) is None
-    assert leases.find("run1.1", 2) is None
+    assert leases.find(TaskId("run1.0"), 2) is one
+    assert leases.find(TaskId("run1.0"), 1) is None
+    assert leases.find(TaskId("run1.1"), 2) is None
     assert list(leases) == [one]
 
 
@@ -45,19 +48,24 @@ class TestRenew:
     def test_a_named_attempt_is_renewed(self) -> None:
         one = lease()
         leases = table(one)
-        assert leases.renew("acme", "w1", [("run1.0", 1)], 10.0) == []
+        assert leases.renew("acme", "w1", [(TaskId("run1.0"), 1)], 10.0) == []
         assert one.until == 40.0
 
     def test_an_attempt_that_is_not_named_is_not_renewed(self) -> None:
         one, two = lease(0), lease(1)
         leases = table(one, two)
-        leases.renew("acme", "w1", [("run1.0", 1)], 10.0)
+        leases.renew("acme", "w1", [(TaskId("run1.0"), 1)], 10.0)
         assert (one.until, two.until) == (40.0, 30.0)
 
     def test_what_is_named_and_not_held_is_to_be_stopped(self) -> None:
         one, elsewhere = lease(0, attempt=2), lease(1, worker="w2")
         leases = table(one, elsewhere)
-        named = [("run1.0", 1), ("run1.1", 1), ("run9.9", 1), ("run1.0", 2)]
+        named = [
+            (TaskId("run1.0"), 1),
+            (TaskId("run1.1"), 1),
+            (TaskId("run9.9"), 1),
+            (TaskId("run1.0"), 2),
+        ]
         assert leases.renew("acme", "w1", named, 10.0) == named[:3]
         assert elsewhere.until == 30.0
 
@@ -65,13 +73,13 @@ class TestRenew:
         one = lease()
         one.is_revoked = True
         leases = table(one)
-        assert leases.renew("acme", "w1", [("run1.0", 1)], 10.0) == [("run1.0", 1)]
+        assert leases.renew("acme", "w1", [(TaskId("run1.0"), 1)], 10.0) == [(TaskId("run1.0"), 1)]
         assert one.until == 30.0
 
     def test_a_renewal_never_makes_a_lease_shorter(self) -> None:
         one = lease(now=100.0)
         leases = table(one)
-        leases.renew("acme", "w1", [("run1.0", 1)], 50.0)
+        leases.renew("acme", "w1", [(TaskId("run1.0"), 1)], 50.0)
         assert one.until == 130.0
 
 
@@ -79,17 +87,17 @@ class TestEnd:
     def test_an_ended_lease_is_gone_from_everywhere(self) -> None:
         one, two = lease(0), lease(1)
         leases = table(one, two)
-        assert leases.end("run1.0", 1) is one
+        assert leases.end(TaskId("run1.0"), 1) is one
         leases.check()
         assert leases.of_worker("acme", "w1") == [two]
-        assert leases.end("run1.1", 1) is two
+        assert leases.end(TaskId("run1.1"), 1) is two
         leases.check()
         assert len(leases) == 0
         assert leases.of_worker("acme", "w1") == []
 
     def test_ending_another_attempt_ends_nothing(self) -> None:
         leases = table(lease(attempt=2))
-        assert leases.end("run1.0", 1) is None
+        assert leases.end(TaskId("run1.0"), 1) is None
         assert len(leases) == 1
 
 
@@ -100,15 +108,15 @@ class TestExpiry:
         assert leases.deadline() == 30.0
         assert leases.expired(29.9) == []
         assert leases.expired(30.0) == [one]
-        assert leases.find("run1.0", 1) is one
-        leases.end("run1.0", 1)
+        assert leases.find(TaskId("run1.0"), 1) is one
+        leases.end(TaskId("run1.0"), 1)
         leases.check()
         assert leases.deadline() == 35.0
 
     def test_a_renewed_lease_is_looked_at_again_when_it_ends(self) -> None:
         one = lease()
         leases = table(one)
-        leases.renew("acme", "w1", [("run1.0", 1)], 20.0)
+        leases.renew("acme", "w1", [(TaskId("run1.0"), 1)], 20.0)
         assert leases.expired(30.0) == []
         leases.check()
         assert leases.deadline() == 50.0
@@ -116,7 +124,7 @@ class TestExpiry:
 
     def test_the_end_of_a_former_attempt_does_not_touch_the_next(self) -> None:
         leases = table(lease(attempt=1))
-        leases.end("run1.0", 1)
+        leases.end(TaskId("run1.0"), 1)
         two = lease(attempt=2, now=10.0)
         leases.grant(two)
         assert leases.expired(30.0) == []

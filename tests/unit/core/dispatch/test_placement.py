@@ -24,6 +24,7 @@ from astraflow.core.fleet.workers import (
     WorkerRegistered,
     WorkerTable,
 )
+from astraflow.core.ids import SessionId
 from astraflow.core.runs.facts import WaitReason
 from tests.tables import each_row
 
@@ -47,7 +48,7 @@ class Pool:
         tenant = fields.pop("tenant", "acme")
         return self.table.apply(
             WorkerRegistered(
-                tenant, 0, name, f"s-{name}", 1, True, Offer(slots, packages, **fields)
+                tenant, 0, name, SessionId(f"s-{name}"), 1, True, Offer(slots, packages, **fields)
             )
         )
 

@@ -9,6 +9,7 @@ import pytest
 from astraflow.core.dispatch.demand import Demand
 from astraflow.core.dispatch.flows import Entry
 from astraflow.core.dispatch.queue import ReadyQueue
+from astraflow.core.ids import RunId
 
 
 def demand(tenant: str = "acme", **fields: Any) -> Demand:
@@ -17,7 +18,7 @@ def demand(tenant: str = "acme", **fields: Any) -> Demand:
 
 def push(queue: ReadyQueue, run: str, task: int, tenant: str = "acme", **fields: Any) -> None:
     wanted = fields.pop("demand", None) or demand(tenant)
-    queue.push(run, task, wanted, **fields)
+    queue.push(RunId(run), task, wanted, **fields)
     queue.check()
 
 
@@ -74,7 +75,7 @@ class TestFairShare:
     def test_a_small_run_is_not_delayed_by_a_large_one(self, queue: ReadyQueue) -> None:
         """1,000 tasks of `big` are queued first; `small` then gets every second turn."""
         for task in range(1000):
-            queue.push("big", task, demand())
+            queue.push(RunId("big"), task, demand())
         for task in range(3):
             push(queue, "small", task)
         served = serve(queue, 7)
@@ -84,27 +85,27 @@ class TestFairShare:
     def test_a_run_that_comes_late_gets_its_share_and_no_credit_for_the_past(self) -> None:
         queue = ReadyQueue()
         for task in range(100):
-            queue.push("old", task, demand())
+            queue.push(RunId("old"), task, demand())
         serve(queue, 50)
         for task in range(100):
-            queue.push("new", task, demand())
+            queue.push(RunId("new"), task, demand())
         served = [run for run, _ in serve(queue, 20)]
         assert abs(served.count("new") - served.count("old")) <= 2
 
     def test_two_tenants_share_evenly_however_many_runs_each_has(self, queue: ReadyQueue) -> None:
         for number in range(10):
             for task in range(10):
-                queue.push(f"a{number}", task, demand())
+                queue.push(RunId(f"a{number}"), task, demand())
         for task in range(20):
-            queue.push("b", task, demand("other"))
+            queue.push(RunId("b"), task, demand("other"))
         served = [run for run, _ in serve(queue, 40)]
         assert served.count("b") == 20
 
     def test_a_tenant_with_twice_the_weight_gets_twice_the_share(self, queue: ReadyQueue) -> None:
         queue.set_weight("acme", 2.0)
         for task in range(100):
-            queue.push("a", task, demand())
-            queue.push("b", task, demand("other"))
+            queue.push(RunId("a"), task, demand())
+            queue.push(RunId("b"), task, demand("other"))
         served = [run for run, _ in serve(queue, 30)]
         assert served.count("a") == 20
 
@@ -181,7 +182,7 @@ class TestSleeping:
             ("r1", 0),
             ("r2", 2),
         ]
-        queue.forget("r1", 0)
+        queue.forget(RunId("r1"), 0)
         assert [(one.run_id, one.task) for one in queue.first_of_runs(demand())] == [
             ("r1", 1),
             ("r2", 2),
@@ -192,7 +193,7 @@ class TestSleeping:
         push(queue, "r2", 0)
         push(queue, "r1", 0, priority=9)
         push(queue, "r1", 1)
-        queue.forget("r1", 1)
+        queue.forget(RunId("r1"), 1)
         waiting = queue.waiting_with(demand())
         assert [(one.run_id, one.task) for one in waiting] == [("r2", 0), ("r1", 0)]
         assert queue.waiting_with(demand(package="other")) == []
@@ -202,11 +203,11 @@ class TestTickets:
     def test_a_forgotten_task_is_not_served(self, queue: ReadyQueue) -> None:
         push(queue, "r1", 0)
         push(queue, "r1", 1)
-        queue.forget("r1", 0)
+        queue.forget(RunId("r1"), 0)
         queue.check()
         assert len(queue) == 1
         assert serve(queue) == [("r1", 1)]
-        queue.forget("r1", 7)
+        queue.forget(RunId("r1"), 7)
 
     def test_queueing_again_replaces_the_ticket(self, queue: ReadyQueue) -> None:
         push(queue, "r1", 0)
@@ -228,7 +229,7 @@ class TestTickets:
         queue = ReadyQueue()
         push(queue, "r1", 0)
         queue.sleep(first(queue), "a place")
-        queue.forget("r1", 0)
+        queue.forget(RunId("r1"), 0)
         queue.wake("a place")
         assert queue.next() is None
         queue.check()
@@ -239,7 +240,7 @@ class TestTickets:
         queue = ReadyQueue()
         push(queue, "r1", 0)
         entry = first(queue)
-        queue.forget("r1", 0)
+        queue.forget(RunId("r1"), 0)
         queue.drop(entry)
         queue.check()
         assert queue.next() is None
@@ -272,10 +273,10 @@ class TestDelays:
         push(queue, "r1", 0, ready_at=5.0)
         push(queue, "r1", 0, ready_at=8.0)
         push(queue, "r1", 1, ready_at=6.0)
-        queue.forget("r1", 1)
+        queue.forget(RunId("r1"), 1)
         assert queue.deadline() == 8.0
         push(queue, "r1", 2, ready_at=9.0)
-        queue.forget("r1", 2)
+        queue.forget(RunId("r1"), 2)
         queue.advance(20.0)
         queue.check()
         assert serve(queue) == [("r1", 0)]
@@ -286,10 +287,10 @@ def test_a_task_behind_one_that_needs_no_place_any_more_is_among_the_sleepers() 
     push(queue, "run1", 0)
     push(queue, "run1", 1)
     queue.sleep(first(queue), "package")
-    queue.forget("run1", 0)
+    queue.forget(RunId("run1"), 0)
     assert [entry.task for entry in queue.first_of_runs(demand())] == [1]
     queue.check()
-    queue.forget("run1", 1)
+    queue.forget(RunId("run1"), 1)
     assert queue.first_of_runs(demand()) == []
     assert queue.first_of_runs(demand("nobody")) == []
     queue.check()

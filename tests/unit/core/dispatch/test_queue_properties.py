@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from astraflow.core.dispatch.demand import Demand
 from astraflow.core.dispatch.flows import Entry, Lock
 from astraflow.core.dispatch.queue import ReadyQueue
+from astraflow.core.ids import RunId
 
 RUNS = {"a1": "acme", "a2": "acme", "a3": "acme", "b1": "other", "b2": "other"}
 PACKAGES = ("pkg", "tool")
@@ -68,7 +69,7 @@ class QueueMachine(RuleBasedStateMachine):
             and one.locked not in self.taken
         }
 
-    def tags_of(self, run_id: str) -> tuple[float, float]:
+    def tags_of(self, run_id: RunId) -> tuple[float, float]:
         tenant = self.queue._tenants[RUNS[run_id]]
         return tenant.tag, self.queue._runs[run_id].tag
 
@@ -77,7 +78,7 @@ class QueueMachine(RuleBasedStateMachine):
         ready = self.ready()
         chosen = ready[entry.run_id, entry.task]
         assert chosen.demand == entry.demand
-        least = min(self.tags_of(run_id) for run_id, _ in ready)
+        least = min(self.tags_of(RunId(run_id)) for run_id, _ in ready)
         assert self.tags_of(entry.run_id) == least
         rivals = [
             (-one.priority, one.order)
@@ -109,7 +110,7 @@ class QueueMachine(RuleBasedStateMachine):
     ) -> None:
         demand = Demand(RUNS[run], package, "1.0", "t.node")
         ready_at = None if delay is None else self.now + delay
-        self.queue.push(run, task, demand, priority=priority, ready_at=ready_at, lock=lock)
+        self.queue.push(RunId(run), task, demand, priority=priority, ready_at=ready_at, lock=lock)
         self.pushed += 1
         self.waiting[run, task] = Waiting(self.pushed, demand, priority, ready_at, lock)
 
@@ -118,7 +119,7 @@ class QueueMachine(RuleBasedStateMachine):
         was = self.waiting.get((run, task))
         if was is None:
             return
-        self.queue.set_demand(run, task, sticky=worker)
+        self.queue.set_demand(RunId(run), task, sticky=worker)
         demand = msgspec.structs.replace(was.demand, sticky=worker)
         if was.ready_at is None and demand != was.demand:
             self.pushed += 1
@@ -127,7 +128,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(run=runs, task=tasks)
     def forget(self, run: str, task: int) -> None:
-        self.queue.forget(run, task)
+        self.queue.forget(RunId(run), task)
         self.waiting.pop((run, task), None)
 
     @rule()

@@ -35,6 +35,7 @@ from astraflow.core.engine.engine import Engine
 from astraflow.core.engine.ownership import Ownership
 from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.fleet.facts import FleetFact
+from astraflow.core.ids import RunId, TaskId
 from astraflow.core.protocol import business, control
 from astraflow.core.protocol.events import GatewaySettings, Principal, SendFrame
 from astraflow.core.protocol.gateway import Gateway
@@ -291,7 +292,7 @@ class RawWorker:
         metrics: control.HeartbeatMetrics | None = None,
     ) -> control.ControlAck:
         """Sends a heartbeat that names these attempts and says what was taken; its answer."""
-        attempts = tuple(AttemptRef(*one) for one in named)
+        attempts = tuple(AttemptRef(TaskId(task_id), attempt) for task_id, attempt in named)
         ack = AckInfo(True, self.taken, self._arrived(), 256)
         measured = metrics or control.HeartbeatMetrics()
         heartbeat = control.Heartbeat(True, draining, attempts, measured)
@@ -325,7 +326,7 @@ class RawWorker:
 
     def refuse(self, task_id: str, attempt: int = 1, code: str = "E.DISPATCH.STALE") -> None:
         run_id = task_id.rpartition(".")[0]
-        refusal = business.ExecError(run_id, task_id, attempt, code, "no")
+        refusal = business.ExecError(RunId(run_id), TaskId(task_id), attempt, code, "no")
         self.send(business.EXEC_ERROR, refusal, task_id)
 
     def of(self, kind: type) -> list[Any]:
@@ -438,11 +439,13 @@ class Rig:
         return worker
 
     def submit(self, plan: Plan, run_id: str = "run1", tenant: str = TENANT, **fields: Any) -> None:
-        self.engine.submit(SubmitRun(run_id, tenant, run_id, plan, **fields), self.now, self.at)
+        self.engine.submit(
+            SubmitRun(run_id, tenant, RunId(run_id), plan, **fields), self.now, self.at
+        )
         self.run()
 
     def cancel(self, run_id: str = "run1", tenant: str = TENANT, **fields: Any) -> None:
-        request = CancelRun(f"cancel {run_id}", tenant, run_id, **fields)
+        request = CancelRun(f"cancel {run_id}", tenant, RunId(run_id), **fields)
         self.engine.cancel(request, self.now, self.at)
         self.run()
 
@@ -515,7 +518,7 @@ class Rig:
         return [run_id for run_id in self.plans if run_id not in finished]
 
     def run_of(self, run_id: str = "run1") -> RunRecord:
-        return self.engine.view.runs[run_id]
+        return self.engine.view.runs[RunId(run_id)]
 
     def task(self, index: int = 0, run_id: str = "run1") -> Task:
         return self.run_of(run_id).tasks[index]

@@ -10,6 +10,7 @@ import pytest
 from astraflow.core import errors
 from astraflow.core.agent.actions import ForwardAnswer, InterruptAttempt
 from astraflow.core.engine.calls import lenders_of
+from astraflow.core.ids import RunId, SessionId, TaskId
 from astraflow.core.protocol import business
 from astraflow.core.protocol.codec import Unsendable
 from astraflow.core.protocol.send_window import QueueFull
@@ -206,7 +207,7 @@ class TestAnswers:
         def refuse(session_id: str, frame_type: str, payload: Any, *rest: Any) -> str:
             if frame_type == business.NEXT_RESPONSE and payload.error is None:
                 raise Unsendable(errors.RESULT_TOO_LARGE, "too large")
-            return send(session_id, frame_type, payload, *rest)
+            return send(SessionId(session_id), frame_type, payload, *rest)
 
         monkeypatch.setattr(rig.engine.gateway, "send", refuse)
         worker.finish(1, value=7)
@@ -223,7 +224,7 @@ class TestAnswers:
             if frame_type == business.NEXT_RESPONSE and full:
                 full.clear()
                 raise QueueFull(1)
-            return send(session_id, frame_type, *rest)
+            return send(SessionId(session_id), frame_type, *rest)
 
         monkeypatch.setattr(rig.engine.gateway, "send", refuse)
         worker.finish(1, value=7)
@@ -275,7 +276,9 @@ class TestAnswers:
     def test_what_ends_while_there_is_no_session_is_answered_in_the_next(self, rig: Rig) -> None:
         worker = called(rig)
         rig.engine.gateway.end(
-            rig.engine.gateway.session_of("acme", "w1") or "", errors.SESSION_UNKNOWN, rig.now
+            SessionId(rig.engine.gateway.session_of("acme", "w1") or ""),
+            errors.SESSION_UNKNOWN,
+            rig.now,
         )
         worker.is_online = False
         rig.run()
@@ -367,7 +370,7 @@ class TestRefusals:
         raw = RawWorker(rig)
         rig.submit(wrapped(1))
         rig.new_facts()
-        made = business.NextRequest("run9", "run9.0", 1, "a", 0)
+        made = business.NextRequest(RunId("run9"), TaskId("run9.0"), 1, "a", 0)
         raw.send(business.NEXT_REQUEST, made, "run9.0")
         assert rig.counted("foreign report") == 1
         assert CallOpened not in rig.new_kinds()

@@ -8,6 +8,7 @@ from astraflow.core import errors
 from astraflow.core.engine.batch import Batch
 from astraflow.core.engine.engine import earliest
 from astraflow.core.fleet.workers import WorkerLost
+from astraflow.core.ids import SessionId
 from astraflow.core.protocol import business, codec, control, limits
 from astraflow.core.runs.facts import (
     AttemptLost,
@@ -24,7 +25,7 @@ from tests.unit.plans import make_plan
 def end_session(rig: Rig) -> None:
     session_id = rig.engine.gateway.session_of("acme", "w1")
     assert session_id is not None
-    rig.engine.gateway.end(session_id, errors.SESSION_UNKNOWN, rig.now)
+    rig.engine.gateway.end(SessionId(session_id), errors.SESSION_UNKNOWN, rig.now)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import msgspec
 
 from astraflow.core import errors
 from astraflow.core.engine.effects import ReplyToCaller
+from astraflow.core.ids import RunId
 from astraflow.core.protocol import business
 from astraflow.core.runs.facts import (
     CancelRequested,
@@ -31,15 +32,15 @@ class TestSubmit:
         plan = make_plan(1)
         inputs = msgspec.Raw(b'{"x":1}')
         rig.submit(plan, inputs=inputs, idempotency_key="k", fingerprint="f")
-        accepted = RunAccepted(0, "run1", "acme", "wf", inputs, "k", "f")
+        accepted = RunAccepted(0, RunId("run1"), "acme", "wf", inputs, "k", "f")
         assert rig.new_facts()[0] == accepted
         assert rig.plans == {"run1": plan}
-        assert rig.replies == [ReplyToCaller("run1", "run1")]
+        assert rig.replies == [ReplyToCaller("run1", RunId("run1"))]
 
     def test_a_repeated_submission_is_answered_with_the_run_that_it_made(self, rig: Rig) -> None:
         rig.submit(make_plan(1), idempotency_key="k", fingerprint="f")
         rig.submit(make_plan(1), "run2", idempotency_key="k", fingerprint="f")
-        assert rig.replies[-1] == ReplyToCaller("run2", "run1")
+        assert rig.replies[-1] == ReplyToCaller("run2", RunId("run1"))
         assert [run.run_id for run in rig.engine.view.runs] == ["run1"]
         assert rig.counted("submission deduplicated") == 1
 
@@ -48,12 +49,12 @@ class TestSubmit:
         rig.submit(make_plan(1), idempotency_key="k", fingerprint="f")
         worker.finish()
         rig.submit(make_plan(1), "run2", idempotency_key="k", fingerprint="f")
-        assert rig.replies[-1] == ReplyToCaller("run2", "run1")
+        assert rig.replies[-1] == ReplyToCaller("run2", RunId("run1"))
 
     def test_the_key_of_a_run_before_the_restart_is_still_good(self, rig: Rig) -> None:
-        rig.engine.remember_submission("acme", "k", "f", "run0")
+        rig.engine.remember_submission("acme", "k", "f", RunId("run0"))
         rig.submit(make_plan(1), idempotency_key="k", fingerprint="f")
-        assert rig.replies == [ReplyToCaller("run1", "run0")]
+        assert rig.replies == [ReplyToCaller("run1", RunId("run0"))]
 
     def test_a_key_with_another_body_is_a_conflict(self, rig: Rig) -> None:
         rig.submit(make_plan(1), idempotency_key="k", fingerprint="f")
@@ -64,7 +65,7 @@ class TestSubmit:
     def test_the_same_key_of_another_tenant_is_another_key(self, rig: Rig) -> None:
         rig.submit(make_plan(1), idempotency_key="k", fingerprint="f")
         rig.submit(make_plan(1), "run2", "other", idempotency_key="k", fingerprint="g")
-        assert rig.replies[-1] == ReplyToCaller("run2", "run2")
+        assert rig.replies[-1] == ReplyToCaller("run2", RunId("run2"))
 
     def test_too_many_active_tasks_are_refused(self) -> None:
         rig = Rig(max_active_tasks=5)
@@ -73,7 +74,7 @@ class TestSubmit:
         assert refusal(rig).code is errors.OVERLOADED
         assert isinstance(refusal(rig), errors.Unavailable)
         rig.submit(make_plan(2), "run2", idempotency_key="k")  # the key was not used up
-        assert rig.replies[-1] == ReplyToCaller("run2", "run2")
+        assert rig.replies[-1] == ReplyToCaller("run2", RunId("run2"))
 
     def test_a_plan_that_cannot_be_carried_out_is_refused(self, rig: Rig) -> None:
         rig.submit(make_plan(1, features=frozenset({Feature.MAP})))
@@ -99,7 +100,7 @@ class TestCancel:
             StopRequested(0, 0, 1, "cancel", 30_000),
             TaskCancelled(0, 1, 0),
         ]
-        assert rig.replies[-1] == ReplyToCaller("cancel run1", "run1")
+        assert rig.replies[-1] == ReplyToCaller("cancel run1", RunId("run1"))
         worker.finish(status="CANCELLED")
         assert rig.new_facts()[-2:] == [TaskCancelled(0, 0, 1), RunFinished(0, "cancelled")]
         assert worker.tasks() == [("run1.0", 1)]
@@ -128,7 +129,7 @@ class TestCancel:
         rig.new_facts()
         rig.cancel()
         assert not any(isinstance(fact, CancelRequested) for fact in rig.new_facts())
-        assert rig.replies[-1] == ReplyToCaller("cancel run1", "run1")
+        assert rig.replies[-1] == ReplyToCaller("cancel run1", RunId("run1"))
 
     def test_an_unknown_run_and_that_of_another_tenant_look_the_same(self, rig: Rig) -> None:
         rig.submit(make_plan(1))

@@ -11,6 +11,7 @@ from astraflow.core.engine.commands import (
     UndrainWorker,
 )
 from astraflow.core.fleet.workers import DrainIntent, WorkerDrainRequested
+from astraflow.core.ids import RunId
 from astraflow.core.protocol import business, control
 from astraflow.core.runs.facts import AttemptLost, RunFinished, StopRequested
 from astraflow.core.workflow.plan import AffinityHint, Plan
@@ -152,7 +153,7 @@ class TestRebind:
         worker = rig.worker()
         rig.submit(chain(2))
         assert rig.engine.view.placing.bindings == {"run1": {"pkg": "w1"}}
-        rig.engine.execute(RebindRun(tenant=TENANT, run_id="run1"), rig.now, rig.at)
+        rig.engine.execute(RebindRun(tenant=TENANT, run_id=RunId("run1")), rig.now, rig.at)
         assert rig.engine.view.placing.bindings == {}
         assert worker.held() == [("run1.0", 1)]
 
@@ -160,7 +161,7 @@ class TestRebind:
         worker = rig.worker()
         rig.submit(make_plan(3, [(0, 1), (0, 2)]))
         worker.finish()
-        rig.execute(RebindRun(tenant=TENANT, run_id="run1", restart=True))
+        rig.execute(RebindRun(tenant=TENANT, run_id=RunId("run1"), restart=True))
         stops = [fact for fact in rig.facts() if isinstance(fact, StopRequested)]
         assert [fact.why for fact in stops] == ["rebind"] * len(worker.held())
         for number in range(1, len(worker.started)):
@@ -176,18 +177,18 @@ class TestRebind:
         worker.finish()
         assert rig.engine.view.affinity.keys_of(TENANT, "w1") == ["k"]
         rig.submit(affine("k"), "run2")
-        rig.engine.execute(RebindRun(tenant=TENANT, run_id="run2"), rig.now, rig.at)
+        rig.engine.execute(RebindRun(tenant=TENANT, run_id=RunId("run2")), rig.now, rig.at)
         assert rig.engine.view.affinity.keys_of(TENANT, "w1") == []
 
     def test_rebinding_a_worker_forgets_all_that_is_tied_to_it(self, rig: Rig) -> None:
         rig.worker()
         rig.submit(affine("k"))
         rig.submit(chain(1), "other", tenant="globex")
-        rig.engine.view.placing.bind("other", "pkg", "w1")  # the same name in another tenant
+        rig.engine.view.placing.bind(RunId("other"), "pkg", "w1")  # the same name in another tenant
         rig.execute(REBIND)
         assert rig.engine.view.placing.bindings == {"other": {"pkg": "w1"}}
         assert rig.engine.view.affinity.keys_of(TENANT, "w1") == []
 
     def test_an_ended_run_is_not_found(self, rig: Rig) -> None:
         with pytest.raises(errors.NotFound):
-            rig.engine.execute(RebindRun(tenant=TENANT, run_id="run9"), rig.now, rig.at)
+            rig.engine.execute(RebindRun(tenant=TENANT, run_id=RunId("run9")), rig.now, rig.at)

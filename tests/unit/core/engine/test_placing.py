@@ -9,6 +9,7 @@ import pytest
 
 from astraflow.core.engine import placing
 from astraflow.core.engine.commands import SubmitRun
+from astraflow.core.ids import RunId
 from astraflow.core.protocol import business
 from astraflow.core.runs.facts import (
     RunFinished,
@@ -110,7 +111,7 @@ class TestBudget:
         rig = Rig()
         rig.worker(slots=25)
         engine = rig.engine
-        engine.submit(SubmitRun(None, "acme", "run1", make_plan(25)), rig.now, rig.at)
+        engine.submit(SubmitRun(None, "acme", RunId("run1"), make_plan(25)), rig.now, rig.at)
         leased = []
         while (batch := engine.take_batch(rig.now, rig.at)) is not None:
             leased.append(sum(isinstance(one.fact, TaskLeased) for one in batch.facts))

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from astraflow.core.agent.actions import InterruptAttempt
+from astraflow.core.ids import TaskId
 from astraflow.core.protocol.wire import AttemptRef
 from astraflow.core.runs.facts import (
     AttemptLost,
@@ -59,7 +60,7 @@ def test_a_leased_attempt_is_not_withdrawn_by_an_owner_that_did_not_send_it(rig:
     rig.restart()
     rig.wait(6.0)
     assert rig.new_facts() == []
-    RawWorker(rig, inflight=(AttemptRef("run1.0", 1),))
+    RawWorker(rig, inflight=(AttemptRef(TaskId("run1.0"), 1),))
     assert rig.new_facts() == [AttemptStarted(0, 0, 1)]
 
 
@@ -130,7 +131,7 @@ def test_a_stop_is_asked_for_again_and_is_overdue_at_its_time() -> None:
     rig.restart()
     rig.new_facts()
     rig.wait(3.0)
-    assert worker.of(InterruptAttempt) == [InterruptAttempt("run1.0", 1, 4.0, "cancel")]
+    assert worker.of(InterruptAttempt) == [InterruptAttempt(TaskId("run1.0"), 1, 4.0, "cancel")]
     rig.wait(5.9)
     assert rig.new_facts() == []
     rig.wait(0.2)
@@ -144,7 +145,7 @@ def test_timeouts_and_deadlines_count_from_the_restart_on(rig: Rig) -> None:
     RawWorker(rig)
     rig.submit(make_plan(1, nodes={0: {"timeout_s": 8.0}}), deadline_s=20.0)
     rig.restart()
-    raw = RawWorker(rig, inflight=(AttemptRef("run1.0", 1),))
+    raw = RawWorker(rig, inflight=(AttemptRef(TaskId("run1.0"), 1),))
     rig.new_facts()
     for _ in range(4):
         rig.wait(3.3)

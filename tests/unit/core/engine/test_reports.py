@@ -9,6 +9,7 @@ from astraflow.core import errors
 from astraflow.core.engine.effects import CommitFrame
 from astraflow.core.engine.reports import on_delivered
 from astraflow.core.fleet.facts import Audited
+from astraflow.core.ids import RunId, SessionId, TaskId
 from astraflow.core.protocol import business, control
 from astraflow.core.protocol.events import Delivered
 from astraflow.core.protocol.wire import Unreadable
@@ -86,7 +87,9 @@ class TestResults:
     @pytest.mark.parametrize("task_id", ["run9.0", "run1.9", "nonsense"])
     def test_a_report_of_an_unknown_task_is_acknowledged_and_counted(self, task_id: str) -> None:
         rig, raw = leased()
-        raw.send(business.RESULT, business.Result("x", task_id, 1, "SUCCEEDED"), task_id)
+        raw.send(
+            business.RESULT, business.Result(RunId("x"), TaskId(task_id), 1, "SUCCEEDED"), task_id
+        )
         assert rig.new_facts() == []
         assert rig.counted("foreign report") == 1
         assert acked_through(raw) == 0
@@ -111,7 +114,7 @@ class TestResults:
 
     def test_a_report_that_names_another_run_has_no_effect(self) -> None:
         rig, raw = leased()
-        made = business.Result("run2", "run1.0", 1, "FAILED")
+        made = business.Result(RunId("run2"), TaskId("run1.0"), 1, "FAILED")
         raw.send(business.RESULT, made, "run1.0")
         assert rig.new_facts() == []
         assert rig.counted("foreign report") == 1
@@ -171,7 +174,9 @@ class TestFeedback:
             business.FeedbackChunk("log", 0, "hello"),
             business.FeedbackChunk("image", 1, None, "QUJD", "image/png"),
         )
-        feedback = business.Feedback("run1", "run1.0", 1, "load", 0.5, "half", chunks, dropped=2)
+        feedback = business.Feedback(
+            RunId("run1"), TaskId("run1.0"), 1, "load", 0.5, "half", chunks, dropped=2
+        )
         raw.send(business.FEEDBACK, feedback, "run1.0")
         expected = (Chunk("log", 0, "hello"), Chunk("image", 1, None, "QUJD", "image/png"))
         assert rig.new_facts() == [AttemptProgressed(0, 0, 1, 0.5, "half", "load", expected, 2)]
@@ -179,7 +184,7 @@ class TestFeedback:
 
     def test_feedback_of_an_unknown_task_is_acknowledged_and_counted(self) -> None:
         rig, raw = leased()
-        raw.send(business.FEEDBACK, business.Feedback("run9", "run9.0", 1), "run9.0")
+        raw.send(business.FEEDBACK, business.Feedback(RunId("run9"), TaskId("run9.0"), 1), "run9.0")
         assert rig.new_facts() == []
         assert rig.counted("foreign report") == 1
         assert acked_through(raw) == 0
@@ -218,7 +223,7 @@ class TestRefusals:
 class TestUnreadable:
     def test_the_attempt_that_an_unreadable_frame_names_fails(self) -> None:
         rig, raw = leased(nodes={0: retrying()})
-        bad = Unreadable(errors.PROTOCOL_BAD_PAYLOAD, "/status", "is unknown", "run1.0", 1)
+        bad = Unreadable(errors.PROTOCOL_BAD_PAYLOAD, "/status", "is unknown", TaskId("run1.0"), 1)
         raw.send(business.RESULT, bad, "run1.0")
         failed = rig.new_facts()[0]
         assert isinstance(failed, TaskFailed)
@@ -229,7 +234,7 @@ class TestUnreadable:
 
     def test_a_bad_feedback_costs_the_attempt_nothing(self) -> None:
         rig, raw = leased()
-        bad = Unreadable(errors.PROTOCOL_BAD_PAYLOAD, "/progress", "too large", "run1.0", 1)
+        bad = Unreadable(errors.PROTOCOL_BAD_PAYLOAD, "/progress", "too large", TaskId("run1.0"), 1)
         raw.send(business.FEEDBACK, bad, "run1.0")
         assert rig.new_facts() == []
         assert rig.counted("refused: biz.exec.feedback") == 1
@@ -239,7 +244,7 @@ class TestUnreadable:
         "named", [(None, None), ("run1.0", None), ("run9.0", 1)], ids=["nothing", "task", "unknown"]
     )
     def test_one_that_names_no_attempt_is_only_acknowledged(
-        self, named: tuple[str | None, int | None]
+        self, named: tuple[TaskId | None, int | None]
     ) -> None:
         rig, raw = leased()
         bad = Unreadable(errors.PROTOCOL_BAD_PAYLOAD, "", "is not an object", *named)
@@ -258,6 +263,6 @@ def test_a_frame_that_nobody_handles_is_acknowledged_and_counted() -> None:
     rig, _ = leased()
     envelope = rig.carried[-1]
     frame = msgspec.structs.replace(envelope, type="ext.acme.hello", payload=msgspec.Raw(b"{}"))
-    on_delivered(rig.engine.view, Delivered("session", "acme", "w1", 7, frame))
+    on_delivered(rig.engine.view, Delivered(SessionId("session"), "acme", "w1", 7, frame))
     assert rig.counted("not handled: ext.acme.hello") == 1
-    assert rig.engine.view.batch.effects[-1] == CommitFrame("session", 7)
+    assert rig.engine.view.batch.effects[-1] == CommitFrame(SessionId("session"), 7)

@@ -13,6 +13,7 @@ from astraflow.core.engine.sessions import (
     on_session_ended,
 )
 from astraflow.core.fleet.workers import Offer
+from astraflow.core.ids import RunId, SessionId, TaskId
 from astraflow.core.protocol import business, control
 from astraflow.core.protocol.control import HeartbeatMetrics as Metrics
 from astraflow.core.protocol.events import HeartbeatArrived, Missed, SessionEnded
@@ -34,7 +35,7 @@ def end_session(rig: Rig, worker_id: str = "w1") -> None:
     """The gateway drops the session; the worker is told that it is unknown."""
     session_id = rig.engine.gateway.session_of("acme", worker_id)
     assert session_id is not None
-    rig.engine.gateway.end(session_id, errors.SESSION_UNKNOWN, rig.now)
+    rig.engine.gateway.end(SessionId(session_id), errors.SESSION_UNKNOWN, rig.now)
     rig.engine.tick(rig.now, rig.at)
     rig.run()
 
@@ -92,7 +93,7 @@ class TestFirstRegister:
         rig.new_facts()
         end_session(rig)
         assert raw.inbox == []
-        RawWorker(rig, inflight=(AttemptRef("run1.0", 1),))
+        RawWorker(rig, inflight=(AttemptRef(TaskId("run1.0"), 1),))
         assert rig.new_facts() == [AttemptStarted(0, 0, 1)]
 
     def test_what_is_not_in_the_inventory_is_lost_at_once(self, rig: Rig) -> None:
@@ -172,17 +173,19 @@ class TestFirstRegister:
         assert lost.cause == "its worker registered without it"
 
     def test_what_is_no_longer_current_is_cancelled(self, rig: Rig) -> None:
-        raw = RawWorker(rig, inflight=(AttemptRef("run9.0", 3), AttemptRef("nonsense", 1)))
+        raw = RawWorker(
+            rig, inflight=(AttemptRef(TaskId("run9.0"), 3), AttemptRef(TaskId("nonsense"), 1))
+        )
         assert raw.of(business.ExecCancel) == [
-            business.ExecCancel("run9", "run9.0", 3, "not current", 0),
-            business.ExecCancel("nonsense", "nonsense", 1, "not current", 0),
+            business.ExecCancel(RunId("run9"), TaskId("run9.0"), 3, "not current", 0),
+            business.ExecCancel(RunId("nonsense"), TaskId("nonsense"), 1, "not current", 0),
         ]
 
     def test_an_attempt_that_belongs_to_another_worker_is_cancelled(self, rig: Rig) -> None:
         running(rig)
-        liar = RawWorker(rig, "w2", inflight=(AttemptRef("run1.0", 1),))
+        liar = RawWorker(rig, "w2", inflight=(AttemptRef(TaskId("run1.0"), 1),))
         assert liar.of(business.ExecCancel) == [
-            business.ExecCancel("run1", "run1.0", 1, "not current", 0)
+            business.ExecCancel(RunId("run1"), TaskId("run1.0"), 1, "not current", 0)
         ]
         [lease] = rig.engine.view.leases
         assert lease.worker_id == "w1"
@@ -196,7 +199,9 @@ class TestFirstRegister:
         end_session(rig)
         assert worker.of(InterruptAttempt) == []
         rig.wait(3.0)
-        assert worker.of(InterruptAttempt) == [InterruptAttempt("run1.0", 1, 20.0, "cancel")]
+        assert worker.of(InterruptAttempt) == [
+            InterruptAttempt(TaskId("run1.0"), 1, 20.0, "cancel")
+        ]
         assert isinstance(rig.task().state, Stopping)
 
     def test_a_stop_that_was_taken_in_an_old_session_proves_nothing_in_the_new_one(self) -> None:
@@ -211,7 +216,7 @@ class TestFirstRegister:
         first.take()
         rig.cancel("run2", grace_ms=20_000)
         end_session(rig)
-        held = (AttemptRef("run1.0", 1), AttemptRef("run2.0", 1))
+        held = (AttemptRef(TaskId("run1.0"), 1), AttemptRef(TaskId("run2.0"), 1))
         second = RawWorker(rig, inflight=held, slots=8)
         second.take()  # the cancel of run2 is frame 0 of this session
         [stopped] = [one for one in rig.engine.view.leases if one.stop_taken_seq is not None]
@@ -261,15 +266,15 @@ class TestHeartbeats:
             rig.wait(4.0)
             assert raw.heartbeat(("run1.0", 1)).stop == ()
         until = {lease.task_id: lease.until for lease in rig.engine.view.leases}
-        assert until["run1.0"] == rig.now + 30.0
-        assert until["run1.1"] == 130.0
+        assert until[TaskId("run1.0")] == rig.now + 30.0
+        assert until[TaskId("run1.1")] == 130.0
 
     def test_what_it_names_and_does_not_hold_is_answered_with_stop(self, rig: Rig) -> None:
         raw = RawWorker(rig)
         rig.submit(make_plan(1))
         rig.wait(1.0)
         answer = raw.heartbeat(("run1.0", 1), ("run1.0", 7), ("run9.0", 1))
-        assert answer.stop == (AttemptRef("run1.0", 7), AttemptRef("run9.0", 1))
+        assert answer.stop == (AttemptRef(TaskId("run1.0"), 7), AttemptRef(TaskId("run9.0"), 1))
 
     def test_a_worker_kills_what_was_ended_without_its_word(self) -> None:
         rig = Rig(stop_overdue_s=1.0)
@@ -278,7 +283,7 @@ class TestHeartbeats:
         rig.wait(1.1)
         assert rig.active() == []
         rig.wait(6.0)
-        assert worker.of(KillAttempt) == [KillAttempt("run1.0", 1, "no longer leased")]
+        assert worker.of(KillAttempt) == [KillAttempt(TaskId("run1.0"), 1, "no longer leased")]
         assert worker.held() == []
 
     @pytest.mark.parametrize(
@@ -325,9 +330,13 @@ class TestHeartbeats:
         RawWorker(rig)
         rig.submit(make_plan(1))
         rig.turn(1.0)
-        named = control.Heartbeat(attempts=(AttemptRef("run1.0", 1), AttemptRef("run9.9", 1)))
+        named = control.Heartbeat(
+            attempts=(AttemptRef(TaskId("run1.0"), 1), AttemptRef(TaskId("run9.9"), 1))
+        )
         for session_id, worker_id in (("former", "w1"), ("s1", "unknown")):
-            event = HeartbeatArrived(session_id, "acme", worker_id, named, "frame", rig.now, None)
+            event = HeartbeatArrived(
+                SessionId(session_id), "acme", worker_id, named, "frame", rig.now, None
+            )
             assert on_heartbeat(rig.engine.view, event) == ()
         [lease] = rig.engine.view.leases
         assert lease.until == 130.0
@@ -401,8 +410,10 @@ class TestSilence:
         rig.worker()
         view = rig.engine.view
         for worker_id in ("w1", "unknown"):
-            on_missed(view, Missed("former", "acme", worker_id, 2))
-            on_session_ended(view, SessionEnded("former", "acme", worker_id, "E.X", True))
+            on_missed(view, Missed(SessionId("former"), "acme", worker_id, 2))
+            on_session_ended(
+                view, SessionEnded(SessionId("former"), "acme", worker_id, "E.X", True)
+            )
         entry = view.workers.find("acme", "w1")
         assert entry is not None
         assert entry.status == "online"

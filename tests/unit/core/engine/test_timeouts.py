@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from astraflow.core import errors
 from astraflow.core.agent.actions import InterruptAttempt, KillAttempt
+from astraflow.core.ids import RunId, SessionId, TaskId
 from astraflow.core.protocol import business
 from astraflow.core.protocol.wire import AttemptRef
 from astraflow.core.runs.facts import (
@@ -109,7 +110,7 @@ class TestWithdraw:
         rig.wait(0.2)
         assert rig.new_facts() == [StopRequested(0, 0, 1, "withdraw", 0)]
         assert raw.of(business.ExecCancel) == [
-            business.ExecCancel("run1", "run1.0", 1, "withdraw", 0)
+            business.ExecCancel(RunId("run1"), TaskId("run1.0"), 1, "withdraw", 0)
         ]
 
     def test_one_that_was_acknowledged_is_not(self, rig: Rig) -> None:
@@ -188,7 +189,7 @@ class TestWithdraw:
         rig, _ = self.withdrawn()
         session_id = rig.engine.gateway.session_of("acme", "w1")
         assert session_id is not None
-        rig.engine.gateway.end(session_id, errors.SESSION_UNKNOWN, rig.now)
+        rig.engine.gateway.end(SessionId(session_id), errors.SESSION_UNKNOWN, rig.now)
         RawWorker(rig)
         assert self.codes(rig) == ["E.DISPATCH.WITHDRAWN"]
 
@@ -196,8 +197,8 @@ class TestWithdraw:
         rig, _ = self.withdrawn()
         session_id = rig.engine.gateway.session_of("acme", "w1")
         assert session_id is not None
-        rig.engine.gateway.end(session_id, errors.SESSION_UNKNOWN, rig.now)
-        raw = RawWorker(rig, inflight=(AttemptRef("run1.0", 1),))
+        rig.engine.gateway.end(SessionId(session_id), errors.SESSION_UNKNOWN, rig.now)
+        raw = RawWorker(rig, inflight=(AttemptRef(TaskId("run1.0"), 1),))
         assert rig.new_facts() == []
         assert [one.reason for one in raw.of(business.ExecCancel)] == ["withdraw"]
 
@@ -249,7 +250,7 @@ class TestCancel:
         worker = rig.worker()
         rig.submit(make_plan(1))
         rig.cancel(grace_ms=2000)
-        assert worker.of(InterruptAttempt) == [InterruptAttempt("run1.0", 1, 2.0, "cancel")]
+        assert worker.of(InterruptAttempt) == [InterruptAttempt(TaskId("run1.0"), 1, 2.0, "cancel")]
         worker.finish(status="CANCELLED")
         assert rig.new_facts()[-2:] == [TaskCancelled(0, 0, 1), RunFinished(0, "cancelled")]
 
@@ -269,7 +270,7 @@ class TestCancel:
         assert failed.error.code == errors.CANCEL_TIMEOUT.code
         assert not failed.confirmed
         assert finished == RunFinished(0, "cancelled")
-        assert raw.heartbeat(("run1.0", 1)).stop == (AttemptRef("run1.0", 1),)
+        assert raw.heartbeat(("run1.0", 1)).stop == (AttemptRef(TaskId("run1.0"), 1),)
 
     def test_a_stop_that_was_confirmed_in_time_is_not_overdue(self, rig: Rig) -> None:
         raw = dispatched(rig)
@@ -298,14 +299,14 @@ class TestCancel:
         session_id = rig.engine.gateway.session_of("acme", "w1")
         assert session_id is not None
         worker.is_online = False
-        rig.engine.gateway.end(session_id, errors.SESSION_UNKNOWN, rig.now)
+        rig.engine.gateway.end(SessionId(session_id), errors.SESSION_UNKNOWN, rig.now)
         rig.engine.tick(rig.now, rig.at)
         rig.run()
         rig.cancel(grace_ms=1000)
         assert rig.frames(business.CANCEL) == []
         worker.is_online = True
         rig.wait(3.0)
-        assert worker.of(InterruptAttempt) == [InterruptAttempt("run1.0", 1, 1.0, "cancel")]
+        assert worker.of(InterruptAttempt) == [InterruptAttempt(TaskId("run1.0"), 1, 1.0, "cancel")]
 
 
 class TestTimeouts:
@@ -315,7 +316,9 @@ class TestTimeouts:
         rig.submit(make_plan(1, nodes={0: {"timeout_s": 10.0}}))
         assert worker.started[0].constraints.timeout_ms == 10_000
         rig.wait(10.1)
-        assert worker.of(InterruptAttempt) == [InterruptAttempt("run1.0", 1, 0.0, "timeout")]
+        assert worker.of(InterruptAttempt) == [
+            InterruptAttempt(TaskId("run1.0"), 1, 0.0, "timeout")
+        ]
         worker.finish(status="CANCELLED")
         failed = rig.new_facts()[-2]
         assert failed == TaskFailed(0, 0, 1, TIMEOUT)
@@ -346,7 +349,7 @@ class TestTimeouts:
         keep(rig, raw, 16.1, ("run1.0", 1))
         rig.new_facts()
         assert rig.counted("a new attempt needs proof that this one has ended") == 1
-        assert raw.heartbeat(("run1.0", 1)).stop == (AttemptRef("run1.0", 1),)
+        assert raw.heartbeat(("run1.0", 1)).stop == (AttemptRef(TaskId("run1.0"), 1),)
         [lease] = rig.engine.view.leases
         left = lease.until - rig.now
         keep(rig, raw, left - 0.1, ("run1.0", 1))
@@ -362,7 +365,7 @@ class TestTimeouts:
         worker = rig.worker()
         rig.submit(make_plan(1, nodes={0: retrying(timeout_s=10.0)}))
         rig.wait(18.0)
-        assert worker.of(KillAttempt) == [KillAttempt("run1.0", 1, "no longer leased")]
+        assert worker.of(KillAttempt) == [KillAttempt(TaskId("run1.0"), 1, "no longer leased")]
 
 
 class TestDeadline:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from astraflow.core.engine.active_runs import split_task_id
 from astraflow.core.engine.view import package_key, worker_key
+from astraflow.core.ids import TaskId
 from astraflow.core.runs.facts import TaskFailed, TaskSkipped, width
 from astraflow.core.workflow.plan import AffinityHint
 from tests.tables import each_row
@@ -13,22 +14,22 @@ from tests.unit.plans import make_plan, retrying
 
 class TestTaskIds:
     def test_an_id_names_the_run_and_the_place_of_the_task(self) -> None:
-        assert split_task_id("run.with.dots.7") == ("run.with.dots", 7)
+        assert split_task_id(TaskId("run.with.dots.7")) == ("run.with.dots", 7)
 
     @each_row(
         "task_id", ["", "run1", ".7", "run1.", "run1.x", "run1.-1", "run1.1234567890", "run1.٣"]
     )
     def test_other_ids_name_nothing(self, task_id: str) -> None:
-        assert split_task_id(task_id) is None
+        assert split_task_id(TaskId(task_id)) is None
 
     def test_a_task_is_found_by_its_own_tenant_only(self, rig: Rig) -> None:
         rig.submit(make_plan(2))
         view = rig.engine.view
-        assert view.runs.find_task("acme", "run1.1") == (rig.run_of(), 1)
-        assert view.runs.find_task("other", "run1.1") is None
-        assert view.runs.find_task("acme", "run1.2") is None
-        assert view.runs.find_task("acme", "run2.0") is None
-        assert view.runs.find_task("acme", "nonsense") is None
+        assert view.runs.find_task("acme", TaskId("run1.1")) == (rig.run_of(), 1)
+        assert view.runs.find_task("other", TaskId("run1.1")) is None
+        assert view.runs.find_task("acme", TaskId("run1.2")) is None
+        assert view.runs.find_task("acme", TaskId("run2.0")) is None
+        assert view.runs.find_task("acme", TaskId("nonsense")) is None
 
 
 def test_what_tasks_sleep_on_is_named_by_tenant() -> None:

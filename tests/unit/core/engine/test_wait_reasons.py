@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from astraflow.core.engine.wait_reasons import Reason, Reasons
+from astraflow.core.ids import RunId, TaskId
 from astraflow.core.protocol import business
 from astraflow.core.runs.facts import TaskWaiting
 from astraflow.core.runs.states import Lost
@@ -30,7 +31,7 @@ def test_a_task_that_does_not_wait_has_no_reason(rig: Rig) -> None:
 
 def test_a_task_that_no_table_knows_has_no_reason(rig: Rig) -> None:
     rig.submit(make_plan(1))
-    rig.engine.view.queue.forget("run1", 0)
+    rig.engine.view.queue.forget(RunId("run1"), 0)
     assert reason(rig) is None
 
 
@@ -66,7 +67,7 @@ class TestKeys:
 
     def test_a_holder_that_is_not_known_is_not_named(self, rig: Rig) -> None:
         rig.submit(make_plan(1, nodes={0: KEYED}))
-        rig.engine.view.keys.take("acme", "printer", "another.0")
+        rig.engine.view.keys.take("acme", "printer", TaskId("another.0"))
         assert reason(rig) == Reason("key", "the concurrency key printer is in use")
 
     def test_a_free_key_is_no_reason(self, rig: Rig) -> None:

@@ -22,6 +22,7 @@ from astraflow.core.fleet.workers import (
     WorkerRegistered,
     WorkerTable,
 )
+from astraflow.core.ids import SessionId
 
 PKG = {"pkg": frozenset({"1.0"})}
 
@@ -40,7 +41,9 @@ def register(
     is_first: bool = True,
 ) -> WorkerEntry:
     return workers.apply(
-        WorkerRegistered("acme", 0, worker_id, session_id, incarnation, is_first, offered)
+        WorkerRegistered(
+            "acme", 0, worker_id, SessionId(session_id), incarnation, is_first, offered
+        )
     )
 
 

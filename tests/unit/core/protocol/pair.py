@@ -11,6 +11,7 @@ import random
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from astraflow.core import errors
+from astraflow.core.ids import RunId, SessionId, TaskId
 from astraflow.core.protocol import business, control, worker_events
 from astraflow.core.protocol import events as gateway_events
 from astraflow.core.protocol.events import GatewaySettings, Principal
@@ -90,11 +91,11 @@ def register(*inflight: AttemptRef, slots: int = 4) -> control.Register:
 
 
 def result(number: int = 1, attempt: int = 1) -> business.Result:
-    return business.Result("run-1", f"task-{number}", attempt, "SUCCEEDED")
+    return business.Result(RunId("run-1"), TaskId(f"task-{number}"), attempt, "SUCCEEDED")
 
 
 def cancel(number: int = 1) -> business.ExecCancel:
-    return business.ExecCancel("run-1", f"task-{number}", 1)
+    return business.ExecCancel(RunId("run-1"), TaskId(f"task-{number}"), 1)
 
 
 def frame_of_worker(
@@ -261,13 +262,13 @@ class SessionPair:
     def dispatches(self, number: int) -> str:
         """The scheduler sends a command."""
         frame_id = self.gateway.send(
-            self.session_id, business.CANCEL, cancel(number), f"task-{number}", self.now
+            SessionId(self.session_id), business.CANCEL, cancel(number), f"task-{number}", self.now
         )
         self._settle()
         return frame_id
 
     def commit(self, seq: int) -> None:
-        self.gateway.committed(self.session_id, seq)
+        self.gateway.committed(SessionId(self.session_id), seq)
         self._settle()
 
     def delivered(self) -> list[str]:
@@ -355,7 +356,7 @@ class SessionPair:
 
     def _commit(self, session_id: str, seq: int | None) -> None:
         if seq is not None:
-            self.gateway.committed(session_id, seq)
+            self.gateway.committed(SessionId(session_id), seq)
 
     def _take_output(self) -> bool:
         output = self.gateway.take_output()

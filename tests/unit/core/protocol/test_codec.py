@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from astraflow.core import errors
+from astraflow.core.ids import RunId, TaskId
 from astraflow.core.protocol import business, control, limits
 from astraflow.core.protocol.codec import BadFrame, Unsendable, check_outgoing, decode, encode
 from astraflow.core.protocol.wire import AckInfo, Envelope, Sender, Unreadable, Wire
@@ -18,8 +19,8 @@ ULID = "01J8ZK2Q3W4E5R6T7Y8V9A0BCD"
 UUID = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
 TS = "2026-01-15T10:00:00.000Z"
 DISPATCH = business.Dispatch(
-    "run-1",
-    UUID,
+    RunId("run-1"),
+    TaskId(UUID),
     1,
     0,
     "node-1",
@@ -29,18 +30,25 @@ DISPATCH = business.Dispatch(
     business.LeaseGrant(30_000, ULID),
     business.Constraints(30_000),
 )
-RESULT = business.Result("run-1", UUID, 1, "SUCCEEDED", Raw(b'{"ok":true}'))
+RESULT = business.Result(RunId("run-1"), TaskId(UUID), 1, "SUCCEEDED", Raw(b'{"ok":true}'))
 PAYLOADS: list[tuple[str, Wire]] = [
     (business.DISPATCH, DISPATCH),
     (business.RESULT, RESULT),
-    (business.CANCEL, business.ExecCancel("run-1", UUID, 1, "because", 100)),
+    (business.CANCEL, business.ExecCancel(RunId("run-1"), TaskId(UUID), 1, "because", 100)),
     (
         business.FEEDBACK,
         business.Feedback(
-            "r", "t", 1, progress=0.5, chunks=(business.FeedbackChunk("log", 0, "line\n"),)
+            RunId("r"),
+            TaskId("t"),
+            1,
+            progress=0.5,
+            chunks=(business.FeedbackChunk("log", 0, "line\n"),),
         ),
     ),
-    (business.NEXT_REQUEST, business.NextRequest("r", "t", 1, "q", 0, Raw(b'{"payload":1}'))),
+    (
+        business.NEXT_REQUEST,
+        business.NextRequest(RunId("r"), TaskId("t"), 1, "q", 0, Raw(b'{"payload":1}')),
+    ),
     (control.HEARTBEAT, control.Heartbeat()),
     (control.ACK, control.ControlAck(ULID, 5, "a", 256)),
     (control.DRAIN, control.ControlDrain("maintenance", 5)),
@@ -337,7 +345,7 @@ def test_a_key_may_stand_in_two_objects(value: object) -> None:
 
 
 def test_a_result_with_a_key_twice_is_not_sent() -> None:
-    short = business.Result("r", "r.0", 1, "SUCCEEDED", Raw(b'{"1":1,"1":2}'))
+    short = business.Result(RunId("r"), TaskId("r.0"), 1, "SUCCEEDED", Raw(b'{"1":1,"1":2}'))
     for bad in (short, msgspec.structs.replace(short, duration_ms=5, metrics={"a": 1.0})):
         with pytest.raises(Unsendable) as caught:
             check_outgoing(business.RESULT, bad)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from astraflow.core import errors
+from astraflow.core.ids import SessionId, TaskId
 from astraflow.core.protocol import business, control, limits
 from astraflow.core.protocol.codec import BadFrame
 from astraflow.core.protocol.duplex import NoSession
@@ -99,7 +100,7 @@ class Door:
 
     def resume(self, conn: int, session_id: str, token: str, **more: object) -> None:
         self.open(conn)
-        self.feed(conn, control.RESUME, control.Resume(session_id, token), **more)
+        self.feed(conn, control.RESUME, control.Resume(SessionId(session_id), token), **more)
 
     def tick(self, seconds: float) -> None:
         self.now += seconds
@@ -219,7 +220,7 @@ def test_a_handshake_that_cannot_be_read_is_answered_and_closed(door: Door) -> N
 def test_an_identity_belongs_to_the_first_subject(door: Door) -> None:
     door.doors.known["other"] = Principal("subject-2", TENANT, "worker")
     door.greet(1)
-    assert door.of(IdentityBound) == [IdentityBound("", TENANT, WORKER, "subject-1")]
+    assert door.of(IdentityBound) == [IdentityBound(SessionId(""), TENANT, WORKER, "subject-1")]
     door.greet(2, token="other")
     door.denied(2, errors.SESSION_DENIED)
     assert len(door.of(IdentityBound)) == 1
@@ -290,7 +291,7 @@ def test_a_lower_incarnation_than_the_last_is_denied(door: Door) -> None:
 def test_an_ack_without_recv_window_is_taken_and_keeps_the_window(door: Door) -> None:
     session_id = door.enter(1)
     for _ in range(3):
-        door.gateway.send(session_id, business.CANCEL, cancel(), None, door.now)
+        door.gateway.send(SessionId(session_id), business.CANCEL, cancel(), None, door.now)
     door.drain()
     door.feed(1, control.ACK, control.ControlAck(ack_seq=0))
     door.feed(1, control.HEARTBEAT, control.Heartbeat(), ack=AckInfo(seq=1))
@@ -304,7 +305,7 @@ def test_the_accept_says_what_the_worker_must_know() -> None:
     acked, accept = door.answers(1)[-2:]
     assert isinstance(acked, control.ControlAck)
     assert accept == control.SessionAccept(
-        session_id,
+        SessionId(session_id),
         f"{session_id}|{WORKER}|{TENANT}|{door.wall + 3600}|{session_id}.1",
         "2027-01-15T09:00:00Z",
         False,
@@ -369,8 +370,8 @@ def test_a_gateway_that_may_not_speak_opens_nothing_and_answers_nothing() -> Non
     beat = door.feed(1, control.HEARTBEAT, control.Heartbeat())
     may[0] = False
     before = len(door.out)
-    assert not door.gateway.answer_heartbeat(session_id, beat.id, (), door.now)
-    assert not door.gateway.accept(session_id, door.now, door.wall)
+    assert not door.gateway.answer_heartbeat(SessionId(session_id), beat.id, (), door.now)
+    assert not door.gateway.accept(SessionId(session_id), door.now, door.wall)
     door.greet(2, worker="w-2")
     door.resume(3, session_id, token)
     assert len(door.out) == before
@@ -385,7 +386,7 @@ def test_a_second_connection_takes_over_and_the_first_is_told(door: Door) -> Non
     new = door.enter(2)
     door.denied(1, errors.SESSION_STALE_BINDING, 1000)
     assert door.of(SessionEnded) == [
-        SessionEnded(old, TENANT, WORKER, "E.SESSION.STALE_BINDING", False)
+        SessionEnded(SessionId(old), TENANT, WORKER, "E.SESSION.STALE_BINDING", False)
     ]
     assert door.gateway.session_of(TENANT, WORKER) == new
     arrived = door.last(RegisterArrived)
@@ -405,7 +406,7 @@ def test_another_incarnation_that_displaces_a_live_session_is_marked(door: Door)
 
 def test_another_incarnation_after_the_old_session_ended_displaces_nothing(door: Door) -> None:
     old = door.enter(1)
-    door.gateway.end(old, errors.SESSION_UNKNOWN, door.now)
+    door.gateway.end(SessionId(old), errors.SESSION_UNKNOWN, door.now)
     door.enter(2, incarnation=2)
     arrived = door.last(RegisterArrived)
     assert isinstance(arrived, RegisterArrived)
@@ -448,24 +449,26 @@ def test_a_resume_carries_on_with_what_each_side_has(door: Door) -> None:
     session_id = door.enter(1)
     token = door.token(1)
     door.feed(1, business.RESULT, result(), seq=0, corr="task-1")
-    door.gateway.committed(session_id, 0)
-    frame_id = door.gateway.send(session_id, business.CANCEL, cancel(), "task-1", door.now)
+    door.gateway.committed(SessionId(session_id), 0)
+    frame_id = door.gateway.send(
+        SessionId(session_id), business.CANCEL, cancel(), "task-1", door.now
+    )
     door.drain()
     door.gateway.closed(1, door.now)
     door.drain()
     door.open(2)
-    door.feed(2, control.RESUME, control.Resume(session_id, token, 0))
+    door.feed(2, control.RESUME, control.Resume(SessionId(session_id), token, 0))
     accept = door.answers(2)[0]
     assert isinstance(accept, control.SessionAccept)
     assert (accept.resumed, accept.session_id, accept.last_seen_seq) == (True, session_id, 0)
-    assert door.of(Acked) == [Acked(session_id, TENANT, WORKER, (frame_id,), 0)]
+    assert door.of(Acked) == [Acked(SessionId(session_id), TENANT, WORKER, (frame_id,), 0)]
     assert cancel() not in door.answers(2)
 
 
 def test_a_resume_sends_again_what_was_not_acknowledged(door: Door) -> None:
     session_id = door.enter(1)
     token = door.token(1)
-    door.gateway.send(session_id, business.CANCEL, cancel(), "task-1", door.now)
+    door.gateway.send(SessionId(session_id), business.CANCEL, cancel(), "task-1", door.now)
     door.drain()
     assert door.answers(1)[-1] == cancel()
     door.resume(2, session_id, token)
@@ -477,7 +480,7 @@ def test_a_resume_sends_again_what_was_not_acknowledged(door: Door) -> None:
 def test_a_repeated_resume_is_answered_again(door: Door) -> None:
     session_id = door.enter(1)
     door.resume(2, session_id, door.token(1))
-    door.feed(2, control.RESUME, control.Resume(session_id, door.token(2)))
+    door.feed(2, control.RESUME, control.Resume(SessionId(session_id), door.token(2)))
     accepts = [each for each in door.answers(2) if isinstance(each, control.SessionAccept)]
     assert [each.resumed for each in accepts] == [True, True]
 
@@ -598,12 +601,12 @@ def test_missed_heartbeats_warn_degrade_and_end_the_session(door: Door) -> None:
     door.tick(0.1)
     door.tick(5.0)
     assert door.of(Missed) == [
-        Missed(session_id, TENANT, WORKER, 1),
-        Missed(session_id, TENANT, WORKER, 2),
+        Missed(SessionId(session_id), TENANT, WORKER, 1),
+        Missed(SessionId(session_id), TENANT, WORKER, 2),
     ]
     door.tick(5.0)
     assert door.of(SessionEnded) == [
-        SessionEnded(session_id, TENANT, WORKER, "E.SESSION.UNKNOWN", True)
+        SessionEnded(SessionId(session_id), TENANT, WORKER, "E.SESSION.UNKNOWN", True)
     ]
     door.denied(1, errors.SESSION_UNKNOWN)
     assert door.gateway.deadline() is None or door.gateway.deadline() != door.now
@@ -616,7 +619,7 @@ def test_a_heartbeat_starts_the_count_anew(door: Door) -> None:
     door.tick(4.9)
     assert len(door.of(Missed)) == 1
     door.tick(0.2)
-    assert door.of(Missed)[-1] == Missed(session_id, TENANT, WORKER, 1)
+    assert door.of(Missed)[-1] == Missed(SessionId(session_id), TENANT, WORKER, 1)
 
 
 def test_a_session_outlives_its_connection_until_it_is_lost(door: Door) -> None:
@@ -634,7 +637,7 @@ def test_a_session_outlives_its_connection_until_it_is_lost(door: Door) -> None:
 def test_a_heartbeat_says_what_the_worker_had_taken(door: Door) -> None:
     """One that carries no ack was made after what the worker acked before it."""
     session_id = door.enter(1)
-    door.gateway.send(session_id, business.CANCEL, cancel(), None, door.now)
+    door.gateway.send(SessionId(session_id), business.CANCEL, cancel(), None, door.now)
     door.feed(1, control.HEARTBEAT, control.Heartbeat())
     door.feed(1, control.HEARTBEAT, control.Heartbeat(), ack=AckInfo(True, None, "0", 256))
     door.feed(1, control.HEARTBEAT, control.Heartbeat(), ack=AckInfo(True, 0, "0", 256))
@@ -647,11 +650,11 @@ def test_a_heartbeat_says_what_the_worker_had_taken(door: Door) -> None:
 def test_an_answer_carries_what_to_stop_and_the_window(door: Door) -> None:
     session_id = door.enter(1)
     beat = door.feed(1, control.HEARTBEAT, control.Heartbeat())
-    stop = (AttemptRef("task-1", 1),)
-    assert door.gateway.answer_heartbeat(session_id, beat.id, stop, door.now)
+    stop = (AttemptRef(TaskId("task-1"), 1),)
+    assert door.gateway.answer_heartbeat(SessionId(session_id), beat.id, stop, door.now)
     door.drain()
     assert door.answers(1)[-1] == control.WindowAck(beat.id, None, "0", 256, stop)
-    assert not door.gateway.answer_heartbeat("gone", beat.id, (), door.now)
+    assert not door.gateway.answer_heartbeat(SessionId("gone"), beat.id, (), door.now)
 
 
 def test_a_flood_of_heartbeats_is_abuse(door: Door) -> None:
@@ -684,19 +687,19 @@ def test_frames_are_handed_up_in_order_and_acknowledged_when_committed(door: Doo
     door.tick(1.0)
     ack = door.answers(1)[-1]
     assert ack == control.WindowAck(None, None, "3", 256)
-    assert door.gateway.committed(session_id, 0)
-    assert door.gateway.committed(session_id, 1)
+    assert door.gateway.committed(SessionId(session_id), 0)
+    assert door.gateway.committed(SessionId(session_id), 1)
     door.drain()
     door.tick(0.02)
     assert door.answers(1)[-1] == control.WindowAck(None, 1, "0", 256)
-    assert not door.gateway.committed("gone", 1)
+    assert not door.gateway.committed(SessionId("gone"), 1)
 
 
 def test_an_acknowledgement_that_was_asked_for_comes_with_the_commit(door: Door) -> None:
     session_id = door.enter(1)
     frame = door.feed(1, business.RESULT, result(), seq=0, ack=AckInfo(True))
     assert control.WindowAck(frame.id, 0, "0", 256) not in door.answers(1)
-    door.gateway.committed(session_id, 0)
+    door.gateway.committed(SessionId(session_id), 0)
     door.drain()
     assert door.answers(1)[-1] == control.WindowAck(frame.id, 0, "0", 256)
     door.again(1, frame)
@@ -710,7 +713,7 @@ def test_a_frame_resent_in_a_new_session_is_not_handled_again_once_committed(doo
     session_id = door.enter(1)
     committed = door.feed(1, business.RESULT, result(1), seq=0, corr="task-1")
     pending = door.feed(1, business.RESULT, result(2), seq=1, corr="task-2")
-    door.gateway.committed(session_id, 0)
+    door.gateway.committed(SessionId(session_id), 0)
     door.enter(2)
     door.again(2, committed)
     door.again(2, pending)
@@ -756,10 +759,10 @@ def test_a_bad_frame_ends_the_connection_and_nothing_else(door: Door) -> None:
 
 def test_a_payload_that_cannot_be_read_is_refused_and_its_seq_is_the_engines(door: Door) -> None:
     session_id = door.enter(1)
-    wrong = Unreadable(errors.PROTOCOL_BAD_PAYLOAD, "/payload/status", "no", "task-1", 1)
+    wrong = Unreadable(errors.PROTOCOL_BAD_PAYLOAD, "/payload/status", "no", TaskId("task-1"), 1)
     frame = door.feed(1, business.RESULT, wrong, seq=0)
     assert door.of(FrameRefused) == [
-        FrameRefused(session_id, TENANT, WORKER, 0, business.RESULT, wrong)
+        FrameRefused(SessionId(session_id), TENANT, WORKER, 0, business.RESULT, wrong)
     ]
     assert control.ControlError(
         frame.id, "E.PROTOCOL.BAD_PAYLOAD", "no", "/payload/status"
@@ -840,7 +843,7 @@ def test_an_error_of_the_worker_is_handed_up(door: Door) -> None:
     session_id = door.enter(1)
     door.feed(1, control.ERROR, control.ControlError("f-1", "E.CMD.UNKNOWN", "no", "/type"))
     assert door.of(PeerError) == [
-        PeerError(session_id, TENANT, WORKER, "f-1", "E.CMD.UNKNOWN", "no", "/type")
+        PeerError(SessionId(session_id), TENANT, WORKER, "f-1", "E.CMD.UNKNOWN", "no", "/type")
     ]
 
 
@@ -854,15 +857,16 @@ def test_a_reset_of_the_worker_closes_the_connection_and_keeps_the_session(door:
 def test_window_acks_come_alone_or_ride_along(door: Door) -> None:
     session_id = door.enter(1)
     sent = [
-        door.gateway.send(session_id, business.CANCEL, cancel(n), None, door.now) for n in range(3)
+        door.gateway.send(SessionId(session_id), business.CANCEL, cancel(n), None, door.now)
+        for n in range(3)
     ]
     door.drain()
     door.feed(1, control.ACK, control.WindowAck(None, 0, "0", 256))
     door.feed(1, business.RESULT, result(), seq=0, ack=AckInfo(False, 2, "0", 256))
     door.feed(1, control.ACK, control.ControlAck("something"))
     assert door.of(Acked) == [
-        Acked(session_id, TENANT, WORKER, (sent[0],), 0),
-        Acked(session_id, TENANT, WORKER, (sent[1], sent[2]), 2),
+        Acked(SessionId(session_id), TENANT, WORKER, (sent[0],), 0),
+        Acked(SessionId(session_id), TENANT, WORKER, (sent[1], sent[2]), 2),
     ]
 
 
@@ -890,7 +894,7 @@ def test_sending_needs_an_open_session(door: Door) -> None:
     door.greet(1)
     door.feed(1, control.REGISTER, register())
     session_id = door.last(RegisterArrived).session_id
-    for each in (session_id, "gone"):
+    for each in (session_id, SessionId("gone")):
         with pytest.raises(NoSession):
             door.gateway.send(each, business.CANCEL, cancel(), None, door.now)
 
@@ -899,51 +903,52 @@ def test_a_full_queue_pushes_back() -> None:
     door = Door(GatewaySettings(window=1, queue_limit=1, checks_outgoing=False))
     session_id = door.enter(1)
     for _ in range(2):
-        door.gateway.send(session_id, business.CANCEL, object(), None, door.now)
+        door.gateway.send(SessionId(session_id), business.CANCEL, object(), None, door.now)
     with pytest.raises(QueueFull):
-        door.gateway.send(session_id, business.CANCEL, object(), None, door.now)
+        door.gateway.send(SessionId(session_id), business.CANCEL, object(), None, door.now)
 
 
 def test_what_the_worker_would_refuse_is_not_sent(door: Door) -> None:
     session_id = door.enter(1)
     with pytest.raises(errors.LocalProtocolError):
-        door.gateway.send(session_id, business.CANCEL, {"task_id": 1}, None, door.now)
+        door.gateway.send(SessionId(session_id), business.CANCEL, {"task_id": 1}, None, door.now)
 
 
 def test_only_a_frame_that_never_reached_the_socket_can_be_withdrawn() -> None:
     door = Door(GatewaySettings(window=1))
     session_id = door.enter(1)
     out, waiting = (
-        door.gateway.send(session_id, business.CANCEL, cancel(), None, door.now) for _ in range(2)
+        door.gateway.send(SessionId(session_id), business.CANCEL, cancel(), None, door.now)
+        for _ in range(2)
     )
     door.drain()
-    assert not door.gateway.withdraw(session_id, out)
-    assert door.gateway.withdraw(session_id, waiting)
-    assert not door.gateway.withdraw("gone", waiting)
+    assert not door.gateway.withdraw(SessionId(session_id), out)
+    assert door.gateway.withdraw(SessionId(session_id), waiting)
+    assert not door.gateway.withdraw(SessionId("gone"), waiting)
 
 
 def test_a_full_queue_is_let_into_the_window_before_a_frame_is_refused() -> None:
     door = Door(GatewaySettings(window=2, queue_limit=1))
     session_id = door.enter(1)
     for _ in range(3):  # two in the window, one in the queue, though nothing was taken in between
-        door.gateway.send(session_id, business.CANCEL, cancel(), None, door.now)
+        door.gateway.send(SessionId(session_id), business.CANCEL, cancel(), None, door.now)
     with pytest.raises(QueueFull):
-        door.gateway.send(session_id, business.CANCEL, cancel(), None, door.now)
+        door.gateway.send(SessionId(session_id), business.CANCEL, cancel(), None, door.now)
 
 
 def test_a_frame_for_a_worker_that_is_away_can_be_withdrawn(door: Door) -> None:
     session_id = door.enter(1)
     door.gateway.closed(1, door.now)
-    frame_id = door.gateway.send(session_id, business.CANCEL, cancel(), None, door.now)
+    frame_id = door.gateway.send(SessionId(session_id), business.CANCEL, cancel(), None, door.now)
     door.drain()
     assert cancel() not in door.answers(1)
-    assert door.gateway.withdraw(session_id, frame_id)
+    assert door.gateway.withdraw(SessionId(session_id), frame_id)
 
 
 def test_a_worker_that_does_not_acknowledge_loses_its_connection_not_its_session() -> None:
     door = Door(GatewaySettings(heartbeat_interval_s=60.0))
     session_id = door.enter(1)
-    door.gateway.send(session_id, business.CANCEL, cancel(), None, door.now)
+    door.gateway.send(SessionId(session_id), business.CANCEL, cancel(), None, door.now)
     for _ in range(150):
         door.tick(0.1)
     assert door.answers(1)[-1] == 1000
@@ -957,17 +962,20 @@ def test_a_worker_that_does_not_acknowledge_loses_its_connection_not_its_session
 
 def test_ending_a_session_tells_its_worker(door: Door) -> None:
     session_id = door.enter(1)
-    assert door.gateway.end(session_id, errors.SESSION_MOVED, door.now)
+    assert door.gateway.end(SessionId(session_id), errors.SESSION_MOVED, door.now)
     door.drain()
     door.denied(1, errors.SESSION_MOVED)
-    assert not door.gateway.end(session_id, errors.SESSION_MOVED, door.now)
+    assert not door.gateway.end(SessionId(session_id), errors.SESSION_MOVED, door.now)
 
 
 def test_a_session_that_moved_is_opened_again_where_the_scheduler_said() -> None:
     pair = SessionPair()
     pair.open()
     moved = pair.gateway.end(
-        pair.session_id, errors.SESSION_MOVED, pair.now, location="wss://owner.example/ws/worker"
+        SessionId(pair.session_id),
+        errors.SESSION_MOVED,
+        pair.now,
+        location="wss://owner.example/ws/worker",
     )
     pair.run()
     assert moved
@@ -980,7 +988,7 @@ def test_a_session_that_moved_is_opened_again_where_the_scheduler_said() -> None
 def test_a_session_can_be_ended_with_a_time_to_wait() -> None:
     pair = SessionPair()
     pair.open()
-    pair.gateway.end(pair.session_id, errors.OVERLOADED, pair.now, retry_after_s=7.5)
+    pair.gateway.end(SessionId(pair.session_id), errors.OVERLOADED, pair.now, retry_after_s=7.5)
     pair.run()
     assert pair.connect_at == pytest.approx(pair.now + 7.5)
 

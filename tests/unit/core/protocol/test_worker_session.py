@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from astraflow.core import errors
+from astraflow.core.ids import RunId, SessionId, TaskId
 from astraflow.core.protocol import business, control, events, limits
 from astraflow.core.protocol.codec import BadFrame
 from astraflow.core.protocol.duplex import NoSession
@@ -99,7 +100,9 @@ def test_the_opening_follows_the_example_exchange(pair: SessionPair) -> None:
     kinds = [type(event) for event in pair.worker_events]
     assert kinds == [Connect, RegisterWanted, SessionReady, HeartbeatDue, HeartbeatAnswered]
     ready = pair.worker_events[2]
-    assert ready == SessionReady(False, pair.session_id, 30.0, 5.0, limits.MAX_FRAME_BYTES)
+    assert ready == SessionReady(
+        False, SessionId(pair.session_id), 30.0, 5.0, limits.MAX_FRAME_BYTES
+    )
 
 
 def test_the_handshake_says_who_boots(pair: SessionPair) -> None:
@@ -285,7 +288,7 @@ def test_what_replaces_a_frame_has_its_id_and_seq_and_is_then_the_one_that_is_re
     pair.run()
     frame_id = pair.sends(1)
     pair.to_gateway.clear()
-    failed = business.Result("run-1", "task-1", 1, "FAILED")
+    failed = business.Result(RunId("run-1"), TaskId("task-1"), 1, "FAILED")
     assert pair.worker.replace(frame_id, business.RESULT, failed, "task-1")
     pair.pass_time(0.3)
     (first,) = [frame for frame in pair.to_gateway if frame.id == frame_id]
@@ -306,7 +309,7 @@ def test_a_refused_session_token_on_resume_means_a_handshake_at_once(pair: Sessi
 def test_an_accept_of_another_session_is_ignored(pair: SessionPair) -> None:
     token = token_of(pair)
     accept = control.SessionAccept(
-        "other", "token", "2026-01-01T00:00:00Z", False, "w-1", 4, 4096, 5000, 30000
+        SessionId("other"), "token", "2026-01-01T00:00:00Z", False, "w-1", 4, 4096, 5000, 30000
     )
     feed(pair, control.SESSION_ACCEPT, accept)
     assert pair.worker.counters["unexpected_frames"] == 1
@@ -438,7 +441,7 @@ def test_a_bad_frame_of_ours_keeps_the_session_and_the_second_time_names_the_cul
         pair._settle()
         pair.to_gateway.clear()
     assert pair.of(Poisoned) == [Poisoned(frame_id)]
-    failed = business.Result("run-1", "task-1", 1, "FAILED")
+    failed = business.Result(RunId("run-1"), TaskId("task-1"), 1, "FAILED")
     assert pair.worker.replace(frame_id, business.RESULT, failed, "task-1")
     pair.wait(2.0)
     assert pair.session_id == session_id
@@ -516,7 +519,7 @@ def test_an_answer_names_its_send_time_and_what_to_stop(pair: SessionPair) -> No
     pair.wait(4.9)
     event = [each for each in pair.worker_events if isinstance(each, HeartbeatAnswered)][-1]
     assert pair.worker.sent_at(event.frame_id) == event.sent_at
-    stop = (AttemptRef("task-1", 1),)
+    stop = (AttemptRef(TaskId("task-1"), 1),)
     pair.beats = False
     frame_id = pair.worker.heartbeat(control.Heartbeat(), pair.now)
     feed(pair, control.ACK, control.ControlAck(frame_id, stop=stop))
@@ -581,7 +584,7 @@ def test_a_session_without_bytes_does_not_check_them() -> None:
 
 def test_feedback_waits_behind_results_unless_it_is_the_last(pair: SessionPair) -> None:
     pair.cut()
-    feedback = business.Feedback("run-1", "task-1", 1)
+    feedback = business.Feedback(RunId("run-1"), TaskId("task-1"), 1)
     pair.worker.send(business.FEEDBACK, feedback, "feedback", pair.now)
     pair.worker.send(business.FEEDBACK, feedback, "last chunks", pair.now, feedback=False)
     pair.sends(1)
@@ -591,9 +594,9 @@ def test_feedback_waits_behind_results_unless_it_is_the_last(pair: SessionPair) 
 
 def test_the_last_chunks_of_an_attempt_go_before_its_result(pair: SessionPair) -> None:
     for task in ("task-1", "task-2"):
-        feedback = business.Feedback("run-1", task, 1)
+        feedback = business.Feedback(RunId("run-1"), TaskId(task), 1)
         pair.worker.send(business.FEEDBACK, feedback, task, pair.now)
-    result = business.Result("run-1", "task-1", 1, "SUCCEEDED")
+    result = business.Result(RunId("run-1"), TaskId("task-1"), 1, "SUCCEEDED")
     pair.worker.send(business.RESULT, result, "task-1", pair.now)
     sent = [(frame.type, frame.corr) for frame in pair.worker.take_frames()]
     assert sent == [
@@ -606,17 +609,22 @@ def test_the_last_chunks_of_an_attempt_go_before_its_result(pair: SessionPair) -
 def test_feedback_never_takes_the_last_place_of_a_result() -> None:
     pair = opened(worker_settings=SessionSettings(queue_limit=1))
     pair.cut()
-    feedback = business.Feedback("run-1", "task-1", 1)
+    feedback = business.Feedback(RunId("run-1"), TaskId("task-1"), 1)
     pair.worker.send(business.FEEDBACK, feedback, "task-1", pair.now)
     pair.worker.send(
-        business.RESULT, business.Result("run-1", "task-1", 1, "SUCCEEDED"), "task-1", pair.now
+        business.RESULT,
+        business.Result(RunId("run-1"), TaskId("task-1"), 1, "SUCCEEDED"),
+        "task-1",
+        pair.now,
     )
     pair.wait(1.0)
     assert pair.delivered() == ["task-1", "task-1"]
 
 
 def test_a_frame_that_cannot_be_used_is_refused_and_its_seq_consumed(pair: SessionPair) -> None:
-    wrong = Unreadable(errors.PROTOCOL_BAD_PAYLOAD, "/payload/attempt", "no", "task-1", None)
+    wrong = Unreadable(
+        errors.PROTOCOL_BAD_PAYLOAD, "/payload/attempt", "no", TaskId("task-1"), None
+    )
     frame = feed(pair, business.CANCEL, wrong, seq=0)
     assert pair.worker_events[-1] == CommandRefused(frame, wrong)
     answer = next(each.payload for each in pair.to_gateway if each.type == control.ERROR)
@@ -695,9 +703,9 @@ def test_what_was_taken_in_a_former_session_is_nothing() -> None:
     pair.takes = False
     pair.dispatches(1)
     pair.run()
-    pair.worker.taken(0, "a former session")
+    pair.worker.taken(0, SessionId("a former session"))
     assert pair.worker.counters["taken_late"] == 3
-    pair.worker.taken(0, pair.session_id)
+    pair.worker.taken(0, SessionId(pair.session_id))
     assert pair.worker.counters["taken_late"] == 3
 
 
@@ -740,7 +748,7 @@ def test_a_worker_that_fences_itself_while_offline_does_not_resume(pair: Session
 
 def test_a_drain_of_the_scheduler_is_handed_up_in_order(pair: SessionPair) -> None:
     pair.dispatches(1)
-    pair.gateway.drain(pair.session_id, "maintenance", pair.now, 2.5)
+    pair.gateway.drain(SessionId(pair.session_id), "maintenance", pair.now, 2.5)
     pair.run()
     assert DrainAsked(1, "maintenance", 2.5) in pair.worker_events
     assert state_of(pair) is SessionState.DRAINING
@@ -750,7 +758,7 @@ def test_a_drain_of_the_scheduler_is_handed_up_in_order(pair: SessionPair) -> No
 
 
 def test_a_drain_without_deadline_has_none(pair: SessionPair) -> None:
-    pair.gateway.drain(pair.session_id, "", pair.now)
+    pair.gateway.drain(SessionId(pair.session_id), "", pair.now)
     pair.run()
     assert DrainAsked(0, "", None) in pair.worker_events
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from astraflow.core.ids import RunId, TaskId
 from astraflow.core.runs.facts import (
     AnyFact,
     ArtifactRef,
@@ -59,12 +60,12 @@ RESULT = msgspec.Raw(b'{"v":1}')
 
 FULL_FACTS: tuple[AnyFact, ...] = (
     RunAccepted(
-        AT, "run1", "acme", "wf", msgspec.Raw(b'{"a":1}'), "key", "fingerprint", 60.0, "run0"
+        AT, RunId("run1"), "acme", "wf", msgspec.Raw(b'{"a":1}'), "key", "fingerprint", 60.0, "run0"
     ),
     RunStarted(AT),
     CancelRequested(AT, "ann", "deadline"),
     RunFinished(AT, "failed", ERROR),
-    CallOpened(AT, 1, "call1", 0, 1, "req1", None, msgspec.Raw(b'{"p":1}'), 900),
+    CallOpened(AT, 1, TaskId("call1"), 0, 1, "req1", None, msgspec.Raw(b'{"p":1}'), 900),
     TaskWaiting(AT, 0, WaitReason("package", "pkg 1.0")),
     TaskLeased(AT, 0, 1, "w1", 3, 30_000),
     AttemptStarted(AT, 0, 1),

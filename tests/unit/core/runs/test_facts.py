@@ -7,6 +7,7 @@ from typing import get_args
 import msgspec
 import pytest
 
+from astraflow.core.ids import RunId
 from astraflow.core.runs.facts import (
     AnyFact,
     ArtifactRef,
@@ -121,7 +122,7 @@ def test_what_has_its_default_is_not_stored() -> None:
 
 def test_a_fact_with_only_what_is_required_is_read_with_defaults() -> None:
     raw = b'{"fact":"run.accepted","at":1,"run_id":"r","tenant":"t","workflow_id":"w"}'
-    assert decode_fact(raw) == RunAccepted(1, "r", "t", "w")
+    assert decode_fact(raw) == RunAccepted(1, RunId("r"), "t", "w")
 
 
 def test_a_field_of_a_later_release_is_passed_over() -> None:

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from astraflow.core import errors
+from astraflow.core.ids import TaskId
 from astraflow.core.runs import projections, states
 from astraflow.core.runs.commands import (
     Call,
@@ -123,7 +124,7 @@ EXACTLY: list[tuple[Fact, list[tuple[str, dict[str, Any]]]]] = [
     (RunFinished(AT, "succeeded"), [run_status("succeeded")]),
     (RunFinished(AT, "failed", ERROR), [run_status("failed", error=SHOWN_ERROR)]),
     (
-        CallOpened(AT, 1, "call1", 0, 1, "req1", None),
+        CallOpened(AT, 1, TaskId("call1"), 0, 1, "req1", None),
         [state("ready", 0, hostNodeId="n0", chainIndex=None, callId="call1")],
     ),
     (

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from astraflow.core.errors import Bug
+from astraflow.core.ids import TaskId
 from astraflow.core.runs import states
 from astraflow.core.runs.commands import LeaseTask, Lose, Report, Start
 from astraflow.core.runs.decisions import decide
@@ -118,7 +119,7 @@ class TestCalls:
     def test_an_opened_call_is_one_more_task_that_is_ready(self) -> None:
         run, _ = run_in(Leased)
         assert CallOpened not in LEADS_TO
-        fold(run, CallOpened(AT, 2, "call1", 0, 1, "req1", None))
+        fold(run, CallOpened(AT, 2, TaskId("call1"), 0, 1, "req1", None))
         assert (len(run.tasks), run.open_tasks, run.tasks[0].open_calls) == (3, 3, 1)
         assert (run.ready, run.calls) == ([0, 2], {(0, 1, "req1"): 2})
         assert (run.tasks[2].state, run.tasks[2].node) == (states.READY, run.plan.nodes[0])
@@ -126,7 +127,7 @@ class TestCalls:
     def test_calls_are_numbered_in_the_order_in_which_they_are_opened(self) -> None:
         run, _ = run_in(Leased)
         with pytest.raises(AssertionError, match="in the order in which they are opened"):
-            fold(run, CallOpened(AT, 3, "call1", 0, 1, "req1", None))
+            fold(run, CallOpened(AT, 3, TaskId("call1"), 0, 1, "req1", None))
 
 
 def test_a_story_keeps_only_the_last_facts() -> None:

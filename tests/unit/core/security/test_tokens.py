@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from astraflow.core import errors
+from astraflow.core.ids import SessionId
 from astraflow.core.security.keys import KeyRing
 from astraflow.core.security.tokens import (
     LEEWAY_S,
@@ -25,7 +26,7 @@ NOW = 1_800_000_000.5
 
 
 def test_a_session_token_opens_its_session() -> None:
-    token, expires_at = SessionTokens(RING, 600).mint("s1", "w1", "acme", "s1.1", NOW)
+    token, expires_at = SessionTokens(RING, 600).mint(SessionId("s1"), "w1", "acme", "s1.1", NOW)
     assert expires_at == 1_800_000_600
     claims = SessionTokens(RING).verify(token, NOW)
     assert claims == SessionClaims("s1", "w1", "acme", expires_at, "s1.1")
@@ -61,7 +62,9 @@ def test_each_task_token_opens_exactly_its_own_cell() -> None:
 
 
 def test_an_expired_token_counts_for_the_leeway_and_no_longer() -> None:
-    session_token, expires_at = SessionTokens(RING, 600).mint("s1", "w1", "acme", "s1.1", NOW)
+    session_token, expires_at = SessionTokens(RING, 600).mint(
+        SessionId("s1"), "w1", "acme", "s1.1", NOW
+    )
     task_token, _ = TaskTokens(RING, 600).mint(
         tenant="acme", workspace="default", run="r1", task="t1", attempt=1, wall=NOW
     )
@@ -74,13 +77,13 @@ def test_an_expired_token_counts_for_the_leeway_and_no_longer() -> None:
 
 
 def test_a_wall_clock_that_jumps_back_opens_nothing_more() -> None:
-    token, _ = SessionTokens(RING, 600).mint("s1", "w1", "acme", "s1.1", NOW)
+    token, _ = SessionTokens(RING, 600).mint(SessionId("s1"), "w1", "acme", "s1.1", NOW)
     assert isinstance(SessionTokens(RING).verify(token, NOW - 86_400), SessionClaims)
     assert SessionTokens(OTHER_RING).verify(token, NOW - 86_400) is errors.AUTH_INVALID_TOKEN
 
 
 def test_a_foreign_signature_is_refused() -> None:
-    session_token, _ = SessionTokens(OTHER_RING).mint("s1", "w1", "acme", "s1.1", NOW)
+    session_token, _ = SessionTokens(OTHER_RING).mint(SessionId("s1"), "w1", "acme", "s1.1", NOW)
     task_token, _ = TaskTokens(OTHER_RING).mint(
         tenant="acme", workspace="default", run="r1", task="t1", attempt=1, wall=NOW
     )
@@ -89,7 +92,7 @@ def test_a_foreign_signature_is_refused() -> None:
 
 
 def test_one_kind_of_token_cannot_be_used_as_the_other() -> None:
-    session_token, _ = SessionTokens(RING).mint("s1", "w1", "acme", "s1.1", NOW)
+    session_token, _ = SessionTokens(RING).mint(SessionId("s1"), "w1", "acme", "s1.1", NOW)
     task_token, _ = TaskTokens(RING).mint(
         tenant="acme", workspace="default", run="r1", task="t1", attempt=1, wall=NOW
     )
@@ -104,7 +107,7 @@ def test_signed_nonsense_is_refused(body: bytes) -> None:
 
 
 def test_a_token_is_renewed_at_half_of_its_life() -> None:
-    _, expires_at = SessionTokens(RING, 600).mint("s1", "w1", "acme", "s1.1", NOW)
+    _, expires_at = SessionTokens(RING, 600).mint(SessionId("s1"), "w1", "acme", "s1.1", NOW)
     for tokens in (SessionTokens(RING, 600), TaskTokens(RING, 600)):
         assert not tokens.needs_renewal(expires_at, NOW)
         assert not tokens.needs_renewal(expires_at, expires_at - 301)

@@ -8,6 +8,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
+from astraflow.core.ids import RunId, TaskId
 from astraflow.core.protocol import business
 from astraflow.worker.hosts.exit_outcomes import Cause, HostDeath, outcome_of
 from astraflow.worker.hosts.hosted_attempt import HostedAttempt
@@ -18,7 +19,11 @@ def running(grace_s: float | None = None, **fields: bool) -> HostedAttempt:
     package = business.PackageId("p", "1")
     lease = business.LeaseGrant(1, "hb")
     one = HostedAttempt(
-        business.Dispatch("r", "t", 2, 0, "n", "p.x", package, msgspec.Raw(b"{}"), lease), 0.0, 0.0
+        business.Dispatch(
+            RunId("r"), TaskId("t"), 2, 0, "n", "p.x", package, msgspec.Raw(b"{}"), lease
+        ),
+        0.0,
+        0.0,
     )
     one.grace_s = grace_s
     for name, value in fields.items():

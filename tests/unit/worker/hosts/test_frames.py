@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from astraflow.core.ids import TaskId
 from astraflow.worker.hosts import frames
 from tests.tables import each_row
 
@@ -54,5 +55,5 @@ def test_json_that_is_no_frame_may_still_tell_whose_it_is() -> None:
     raw = b'{"type":"result","task_id":"t","attempt":3,"status":"PERHAPS"}'
     with pytest.raises(msgspec.ValidationError):
         frames.decode(raw)
-    assert frames.about(raw) == frames.About("t", 3, "result")
+    assert frames.about(raw) == frames.About(TaskId("t"), 3, "result")
     assert frames.about(b"[1]") is None

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from astraflow.core.ids import RunId, TaskId
 from astraflow.core.protocol import business
 from astraflow.worker.hosts import PoolSettings, frames
 from astraflow.worker.hosts.hosted_attempt import (
@@ -20,8 +21,8 @@ from astraflow.worker.hosts.rate_limit import RateLimit
 
 PARAMETERS = msgspec.Raw(b'{"a": 1}')
 DISPATCH = business.Dispatch(
-    "r",
-    "t",
+    RunId("r"),
+    TaskId("t"),
     2,
     1,
     "n",
@@ -37,7 +38,7 @@ def pending(**settings: Any) -> PendingFeedback:
 
 
 def said(*chunks: business.FeedbackChunk, **fields: Any) -> frames.HostFeedback:
-    return frames.HostFeedback("t", 2, chunks=chunks, **fields)
+    return frames.HostFeedback(TaskId("t"), 2, chunks=chunks, **fields)
 
 
 def chunk(text: str, index: int = 0, channel: str = "llm") -> business.FeedbackChunk:
@@ -69,7 +70,7 @@ class TestPendingFeedback:
         feedback.add(said(chunk("a"), progress=0.1, message="m", stage="s"), 0.0)
         feedback.add(said(chunk("b", 1), progress=0.2), 0.0)
         assert feedback.take(DISPATCH) == business.Feedback(
-            "r", "t", 2, "s", 0.2, "m", (chunk("a"), chunk("b", 1))
+            RunId("r"), TaskId("t"), 2, "s", 0.2, "m", (chunk("a"), chunk("b", 1))
         )
         assert feedback.take(DISPATCH) is None
 
