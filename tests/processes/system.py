@@ -13,7 +13,7 @@ from tests.processes.process import ASTRA, Process, free_port, marked
 from tests.processes.rest import TOKEN, Rest
 from tests.processes.waiting import WAIT_S, until
 
-__all__ = ["System", "running"]
+__all__ = ["System", "port_of", "running"]
 
 NONE: Mapping[str, str] = MappingProxyType({})
 SECRET = "a secret for tests, long enough to sign"

@@ -77,8 +77,7 @@ class TestDispatches:
             rig.run_of().task_id(task) for task in (0, 3, 4)
         ]
 
-    def test_a_dispatch_without_a_chain_names_no_host(self, rig: Rig) -> None:
-        worker = rig.worker()
+    def test_a_dispatch_without_a_chain_names_no_host(self, rig: Rig, worker: Worker) -> None:
         rig.submit(make_plan(1))
         [only] = worker.started
         assert (only.host_node_id, only.middleware_chain, only.chain_index) == (None, (), None)
@@ -134,8 +133,7 @@ class TestTimeouts:
         rig.wait(1.1)
         assert codes(worker) == ["E.NEXT.TIMEOUT"]
 
-    def test_a_call_that_ended_in_time_is_left_alone(self, rig: Rig) -> None:
-        worker = rig.worker()
+    def test_a_call_that_ended_in_time_is_left_alone(self, rig: Rig, worker: Worker) -> None:
         rig.submit(wrapped(1))
         call(worker, timeout_ms=4000)
         worker.finish(1, value=7)
@@ -187,8 +185,7 @@ class TestAnswers:
         rig.run()
         assert len(answers(worker)) == 1
 
-    def test_a_call_acts_only_after_its_commit(self, rig: Rig) -> None:
-        worker = rig.worker()
+    def test_a_call_acts_only_after_its_commit(self, rig: Rig, worker: Worker) -> None:
         rig.submit(wrapped(1))
         rig.commits = False
         call(worker)
@@ -357,8 +354,7 @@ class TestRefusals:
         call(worker, 0, "b")
         assert codes(worker) == ["E.NEXT.LIMIT"]
 
-    def test_a_cancelled_run_takes_no_calls(self, rig: Rig) -> None:
-        raw = RawWorker(rig)
+    def test_a_cancelled_run_takes_no_calls(self, rig: Rig, raw: RawWorker) -> None:
         rig.submit(wrapped(1))
         [dispatch] = raw.of(business.Dispatch)
         rig.cancel()
@@ -366,8 +362,7 @@ class TestRefusals:
         [answer] = raw.of(business.NextResponse)
         assert answer.error.code == "E.NEXT.CANCELLED"
 
-    def test_a_call_of_an_unknown_task_is_passed_over(self, rig: Rig) -> None:
-        raw = RawWorker(rig)
+    def test_a_call_of_an_unknown_task_is_passed_over(self, rig: Rig, raw: RawWorker) -> None:
         rig.submit(wrapped(1))
         rig.new_facts()
         made = business.NextRequest(RunId("run9"), TaskId("run9.0"), 1, "a", 0)
@@ -376,8 +371,7 @@ class TestRefusals:
         assert CallOpened not in rig.new_kinds()
         assert raw.of(business.NextResponse) == []
 
-    def test_a_call_of_another_worker_is_foreign(self, rig: Rig) -> None:
-        raw = RawWorker(rig)
+    def test_a_call_of_another_worker_is_foreign(self, rig: Rig, raw: RawWorker) -> None:
         rig.submit(wrapped(1))
         other = RawWorker(rig, "w2")
         [dispatch] = raw.of(business.Dispatch)
@@ -426,8 +420,7 @@ class TestLending:
         assert rig.active() == []
         assert len(rig.engine.view.keys) == 0
 
-    def test_two_calls_of_one_caller_do_not_share_its_key(self, rig: Rig) -> None:
-        worker = rig.worker()
+    def test_two_calls_of_one_caller_do_not_share_its_key(self, rig: Rig, worker: Worker) -> None:
         key = {"concurrency_key": "printer"}
         rig.submit(wrapped(1, n0=key, n1=key))
         call(worker, 0, "a")

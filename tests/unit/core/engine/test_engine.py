@@ -18,7 +18,7 @@ from astraflow.core.runs.facts import (
     TaskFailed,
     TaskLeased,
 )
-from tests.unit.core.engine.rig import RawWorker, Rig
+from tests.unit.core.engine.rig import RawWorker, Rig, Worker
 from tests.unit.plans import make_plan
 
 
@@ -39,13 +39,12 @@ def test_the_earliest_of_some_times_is_the_first_that_is_there(
 
 
 class TestCommitThenSpeak:
-    def test_a_lease_is_committed_before_its_frame_leaves(self, rig: Rig) -> None:
+    def test_a_lease_is_committed_before_its_frame_leaves(self, rig: Rig, worker: Worker) -> None:
         """
         submit → decided: accepted, started, leased
                  nothing is on the wire, nobody is answered
         commit → the answer, and the dispatch
         """
-        worker = rig.worker()
         rig.commits = False
         rig.submit(make_plan(1))
         assert rig.pending is not None
@@ -58,8 +57,7 @@ class TestCommitThenSpeak:
         assert worker.tasks() == [("run1.0", 1)]
         assert [answer.run_id for answer in rig.replies] == ["run1"]
 
-    def test_a_report_is_acknowledged_when_it_is_committed(self, rig: Rig) -> None:
-        worker = rig.worker()
+    def test_a_report_is_acknowledged_when_it_is_committed(self, rig: Rig, worker: Worker) -> None:
         rig.submit(make_plan(1))
         rig.wait(0.1)
         rig.commits = False
@@ -152,10 +150,9 @@ class TestCommitThenSpeak:
         assert rig.frames(business.CANCEL) == []
 
     def test_a_stop_of_an_attempt_that_ended_during_the_commit_is_sent_and_not_waited_for(
-        self, rig: Rig
+        self, rig: Rig, raw: RawWorker
     ) -> None:
         """The cancel crosses the report: the worker finds nothing to stop, nobody waits for its ack."""
-        raw = RawWorker(rig)
         rig.submit(make_plan(1))
         raw.take()
         rig.commits = False

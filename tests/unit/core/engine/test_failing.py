@@ -29,9 +29,8 @@ def test_an_engine_that_fails_at_a_frame_names_it(monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_engine_that_fails_at_anything_else_names_the_worker(
-    monkeypatch: pytest.MonkeyPatch, rig: Rig
+    monkeypatch: pytest.MonkeyPatch, rig: Rig, raw: RawWorker
 ) -> None:
-    raw = RawWorker(rig)
     monkeypatch.setattr(module, "on_heartbeat", fail)
     with pytest.raises(InputFailed) as caught:
         raw.heartbeat()
@@ -39,9 +38,8 @@ def test_an_engine_that_fails_at_anything_else_names_the_worker(
 
 
 def test_a_session_that_fails_is_given_up_and_the_engine_goes_on(
-    monkeypatch: pytest.MonkeyPatch, rig: Rig
+    monkeypatch: pytest.MonkeyPatch, rig: Rig, raw: RawWorker
 ) -> None:
-    raw = RawWorker(rig)
     with monkeypatch.context() as patch:
         patch.setattr(OpenSessions, "_deliver", fail)
         with pytest.raises(SessionFailed):

@@ -100,9 +100,8 @@ def test_one_that_is_there_is_kept(rig: Rig) -> None:
     assert rig.engine.view.workers.find(TENANT, "w1") is not None
 
 
-def test_one_that_is_coming_in_is_kept(rig: Rig) -> None:
+def test_one_that_is_coming_in_is_kept(rig: Rig, raw: RawWorker) -> None:
     """Its connection has its identity before its register has arrived."""
-    raw = RawWorker(rig)
     rig.engine.view.workers.apply(WorkerLeft(TENANT, rig.at, "w1"))
     assert not forget(rig)
     assert raw is not None

@@ -17,7 +17,7 @@ from astraflow.core.runs.facts import (
     TaskReused,
 )
 from astraflow.core.workflow.plan import Feature
-from tests.unit.core.engine.rig import Rig
+from tests.unit.core.engine.rig import Rig, Worker
 from tests.unit.plans import make_plan
 
 
@@ -81,8 +81,7 @@ class TestSubmit:
         assert refusal(rig).code is errors.WORKFLOW_UNSUPPORTED
         assert rig.facts() == []
 
-    def test_a_rerun_takes_over_what_it_keeps(self, rig: Rig) -> None:
-        worker = rig.worker()
+    def test_a_rerun_takes_over_what_it_keeps(self, rig: Rig, worker: Worker) -> None:
         kept = {0: (msgspec.Raw(b'{"v":1}'), ())}
         rig.submit(make_plan(2, [(0, 1)]), "run2", rerun_of="run1", kept=kept)
         assert rig.new_facts()[1] == TaskReused(0, 0, "run1", msgspec.Raw(b'{"v":1}'))

@@ -15,7 +15,7 @@ from astraflow.core.ids import RunId
 from astraflow.core.protocol import business, control
 from astraflow.core.runs.facts import AttemptLost, RunFinished, StopRequested
 from astraflow.core.workflow.plan import AffinityHint, Plan
-from tests.unit.core.engine.rig import TENANT, Rig
+from tests.unit.core.engine.rig import TENANT, Rig, Worker
 from tests.unit.plans import make_plan
 
 
@@ -48,8 +48,7 @@ def status(rig: Rig) -> str:
 
 
 class TestDrain:
-    def test_a_drained_worker_is_told_and_gets_nothing_new(self, rig: Rig) -> None:
-        worker = rig.worker()
+    def test_a_drained_worker_is_told_and_gets_nothing_new(self, rig: Rig, worker: Worker) -> None:
         rig.submit(chain(2))
         drain(rig, reason="upgrade", deadline_s=60.0)
         assert drains_told(rig) == [control.ControlDrain("upgrade", 60_000)]
@@ -58,8 +57,7 @@ class TestDrain:
         rig.wait(3.0)
         assert len(worker.started) == 1
 
-    def test_a_worker_that_comes_back_is_told_again(self, rig: Rig) -> None:
-        worker = rig.worker()
+    def test_a_worker_that_comes_back_is_told_again(self, rig: Rig, worker: Worker) -> None:
         drain(rig)
         worker.crash()
         worker.boot()
@@ -73,8 +71,7 @@ class TestDrain:
         assert drains_told(rig) == [control.ControlDrain("kept", None)]
         assert worker.started == []
 
-    def test_undraining_lets_the_next_boot_work(self, rig: Rig) -> None:
-        worker = rig.worker()
+    def test_undraining_lets_the_next_boot_work(self, rig: Rig, worker: Worker) -> None:
         drain(rig)
         worker.crash()
         rig.engine.execute(UNDRAIN, rig.now, rig.at)
@@ -83,8 +80,7 @@ class TestDrain:
         rig.wait(3.0)
         assert len(worker.started) == 1
 
-    def test_a_worker_that_has_drained_is_offline_at_once(self, rig: Rig) -> None:
-        worker = rig.worker()
+    def test_a_worker_that_has_drained_is_offline_at_once(self, rig: Rig, worker: Worker) -> None:
         rig.submit(chain(2))
         drain(rig)
         assert status(rig) == "draining"
@@ -123,8 +119,7 @@ class TestDrain:
         rig.execute(UNDRAIN)
         assert [type(one).__name__ for one in rig.fleet] == ["Audited"]
 
-    def test_a_drain_whose_session_has_just_ended_is_owed(self, rig: Rig) -> None:
-        worker = rig.worker()
+    def test_a_drain_whose_session_has_just_ended_is_owed(self, rig: Rig, worker: Worker) -> None:
         rig.commits = False
         rig.engine.execute(DRAIN, rig.now, rig.at)
         batch = rig.engine.take_batch(rig.now, rig.at)
@@ -149,8 +144,7 @@ class TestDrain:
 
 
 class TestRebind:
-    def test_rebinding_a_run_forgets_where_it_went(self, rig: Rig) -> None:
-        worker = rig.worker()
+    def test_rebinding_a_run_forgets_where_it_went(self, rig: Rig, worker: Worker) -> None:
         rig.submit(chain(2))
         assert rig.engine.view.placing.bindings == {"run1": {"pkg": "w1"}}
         rig.engine.execute(RebindRun(tenant=TENANT, run_id=RunId("run1")), rig.now, rig.at)
@@ -171,8 +165,7 @@ class TestRebind:
         rig.wait(6.0)
         assert {attempt for _, attempt in worker.held()} == {2}
 
-    def test_rebinding_a_run_lets_its_affinity_go(self, rig: Rig) -> None:
-        worker = rig.worker()
+    def test_rebinding_a_run_lets_its_affinity_go(self, rig: Rig, worker: Worker) -> None:
         rig.submit(affine("k"))
         worker.finish()
         assert rig.engine.view.affinity.keys_of(TENANT, "w1") == ["k"]

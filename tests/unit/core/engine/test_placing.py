@@ -22,7 +22,7 @@ from astraflow.core.runs.facts import (
     WaitReason,
 )
 from astraflow.core.workflow.plan import AffinityHint, ResourceRefValue
-from tests.unit.core.engine.rig import RawWorker, Rig
+from tests.unit.core.engine.rig import RawWorker, Rig, Worker
 from tests.unit.plans import make_plan
 
 STICKY = {"affinity": AffinityHint("model", "sticky")}
@@ -43,8 +43,7 @@ class TestLease:
         rig.submit(make_plan(1))
         assert rig.new_facts()[1:] == [RunStarted(0), TaskLeased(0, 0, 1, "w1", 1, 30_000)]
 
-    def test_the_dispatch_carries_all_that_the_worker_needs(self, rig: Rig) -> None:
-        worker = rig.worker()
+    def test_the_dispatch_carries_all_that_the_worker_needs(self, rig: Rig, worker: Worker) -> None:
         node = {
             "timeout_s": 7.5,
             "concurrency_key": "printer",

@@ -18,7 +18,7 @@ from astraflow.core.runs.facts import (
     TaskSucceeded,
 )
 from astraflow.core.workflow.plan import AffinityHint
-from tests.unit.core.engine.rig import RawWorker, Rig
+from tests.unit.core.engine.rig import RawWorker, Rig, Worker
 from tests.unit.plans import make_plan, retrying
 
 
@@ -32,7 +32,7 @@ def test_a_ready_task_is_placed_after_the_restart(rig: Rig) -> None:
     assert rig.facts()[-1] == RunFinished(rig.at, "succeeded")
 
 
-def test_a_running_attempt_goes_on_and_its_report_counts(rig: Rig) -> None:
+def test_a_running_attempt_goes_on_and_its_report_counts(rig: Rig, worker: Worker) -> None:
     """
     worker                            scheduler
     runs run1.0 #1                    dies, starts again with an empty memory
@@ -40,7 +40,6 @@ def test_a_running_attempt_goes_on_and_its_report_counts(rig: Rig) -> None:
     register (inflight #1)  ─────▶    rebound
     result                  ─────▶    succeeded, by attempt 1
     """
-    worker = rig.worker()
     rig.submit(make_plan(2, [(0, 1)], reads=True))
     rig.wait(0.1)
     rig.restart()
@@ -93,8 +92,7 @@ def test_every_stored_lease_runs_for_its_full_length_from_the_restart_on(rig: Ri
     assert rig.now >= restarted_at + 30.0
 
 
-def test_a_lost_attempt_waits_for_its_delay_again(rig: Rig) -> None:
-    worker = rig.worker()
+def test_a_lost_attempt_waits_for_its_delay_again(rig: Rig, worker: Worker) -> None:
     rig.submit(make_plan(1))
     rig.wait(0.1)
     worker.crash()
@@ -108,8 +106,7 @@ def test_a_lost_attempt_waits_for_its_delay_again(rig: Rig) -> None:
     assert other.tasks() == [("run1.0", 2)]
 
 
-def test_a_failed_attempt_waits_for_its_back_off_again(rig: Rig) -> None:
-    worker = rig.worker()
+def test_a_failed_attempt_waits_for_its_back_off_again(rig: Rig, worker: Worker) -> None:
     rig.submit(make_plan(1, nodes={0: retrying()}))
     worker.fail()
     rig.restart()
@@ -175,12 +172,11 @@ def test_keys_and_affinities_of_held_attempts_are_held_again(rig: Rig) -> None:
     assert rig.workers["acme/w1"].tasks() == [("run1.0", 1), ("run1.1", 1)]
 
 
-def test_a_batch_that_was_not_committed_never_happened(rig: Rig) -> None:
+def test_a_batch_that_was_not_committed_never_happened(rig: Rig, worker: Worker) -> None:
     """
     result → decided, and the commit fails: nobody was told, the worker still holds its report
     restart from the store → the report comes again and is committed once
     """
-    worker = rig.worker()
     rig.submit(make_plan(1))
     rig.wait(0.1)
     rig.commits = False
@@ -195,8 +191,7 @@ def test_a_batch_that_was_not_committed_never_happened(rig: Rig) -> None:
     assert worker.live.attempts.is_empty
 
 
-def test_numbers_of_events_go_on_after_the_restart(rig: Rig) -> None:
-    worker = rig.worker()
+def test_numbers_of_events_go_on_after_the_restart(rig: Rig, worker: Worker) -> None:
     rig.submit(make_plan(1))
     rig.wait(0.1)
     rig.restart()
@@ -206,8 +201,7 @@ def test_numbers_of_events_go_on_after_the_restart(rig: Rig) -> None:
     assert firsts == [1, 2, 3, 4, 5, 7]
 
 
-def test_only_active_runs_are_restored(rig: Rig) -> None:
-    worker = rig.worker()
+def test_only_active_runs_are_restored(rig: Rig, worker: Worker) -> None:
     rig.submit(make_plan(1))
     worker.finish()
     with pytest.raises(AssertionError, match="only active runs"):

@@ -247,8 +247,7 @@ class TestLaterRegister:
         assert [one.task_id for one in raw.of(business.Dispatch)] == ["run1.0", "run2.0"]
         assert len(rig.engine.view.leases) == 2
 
-    def test_it_does_not_lift_a_drain(self, rig: Rig) -> None:
-        raw = RawWorker(rig)
+    def test_it_does_not_lift_a_drain(self, rig: Rig, raw: RawWorker) -> None:
         raw.heartbeat(draining=True)
         raw.register()
         rig.submit(make_plan(1))
@@ -294,10 +293,9 @@ class TestHeartbeats:
         ],
     )
     def test_a_worker_short_of_memory_or_disk_gets_nothing_new_until_it_has_room(
-        self, pressed: Metrics, between: Metrics, relieved: Metrics, rig: Rig
+        self, pressed: Metrics, between: Metrics, relieved: Metrics, rig: Rig, raw: RawWorker
     ) -> None:
         """The mark that lifts it is lower than the one that sets it: it does not flap in between."""
-        raw = RawWorker(rig)
         raw.heartbeat(metrics=between)
         assert rig.counted("worker pressed") == 0
         raw.heartbeat(metrics=pressed)
@@ -397,8 +395,7 @@ class TestSilence:
         assert len(rig.engine.view.leases) == 1
         assert rig.new_facts() == []
 
-    def test_a_session_that_is_ended_otherwise_is_offline(self, rig: Rig) -> None:
-        worker = rig.worker()
+    def test_a_session_that_is_ended_otherwise_is_offline(self, rig: Rig, worker: Worker) -> None:
         worker.is_online = False
         end_session(rig)
         entry = rig.engine.view.workers.find("acme", "w1")

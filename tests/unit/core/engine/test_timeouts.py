@@ -22,7 +22,7 @@ from astraflow.core.runs.facts import (
     TaskSucceeded,
 )
 from astraflow.core.runs.states import Stopping
-from tests.unit.core.engine.rig import RawWorker, Rig
+from tests.unit.core.engine.rig import RawWorker, Rig, Worker
 from tests.unit.plans import make_plan, retrying
 
 TIMEOUT = TaskFailure("E.RUNNER.TIMEOUT", "TIMEOUT", "the attempt ran longer than allowed")
@@ -246,8 +246,7 @@ class TestWithdraw:
 
 
 class TestCancel:
-    def test_a_worker_that_confirms_ends_the_run(self, rig: Rig) -> None:
-        worker = rig.worker()
+    def test_a_worker_that_confirms_ends_the_run(self, rig: Rig, worker: Worker) -> None:
         rig.submit(make_plan(1))
         rig.cancel(grace_ms=2000)
         assert worker.of(InterruptAttempt) == [InterruptAttempt(TaskId("run1.0"), 1, 2.0, "cancel")]

@@ -8,7 +8,7 @@ from astraflow.core.ids import TaskId
 from astraflow.core.runs.facts import TaskFailed, TaskSkipped, width
 from astraflow.core.workflow.plan import AffinityHint
 from tests.tables import each_row
-from tests.unit.core.engine.rig import Rig
+from tests.unit.core.engine.rig import Rig, Worker
 from tests.unit.plans import make_plan, retrying
 
 
@@ -69,9 +69,8 @@ def test_nothing_of_a_finished_run_stays_in_memory() -> None:
     assert rig.replies[-1].run_id == "run2"
 
 
-def test_a_frame_of_an_attempt_that_is_over_is_not_waited_for(rig: Rig) -> None:
+def test_a_frame_of_an_attempt_that_is_over_is_not_waited_for(rig: Rig, worker: Worker) -> None:
     """A dispatch and a cancel are on the way, unacknowledged, when the report comes."""
-    worker = rig.worker()
     rig.submit(make_plan(1))
     rig.cancel()
     assert len(rig.engine.view.sent) == 2

@@ -12,7 +12,7 @@ from astraflow.core.protocol import business
 from astraflow.core.runs.facts import TaskWaiting
 from astraflow.core.runs.states import Lost
 from astraflow.core.workflow.plan import AffinityHint, ResourceRefValue
-from tests.unit.core.engine.rig import RawWorker, Rig
+from tests.unit.core.engine.rig import RawWorker, Rig, Worker
 from tests.unit.core.engine.test_calls import call
 from tests.unit.plans import make_plan, retrying, wrapped
 
@@ -76,16 +76,14 @@ class TestKeys:
 
 
 class TestNextTry:
-    def test_a_retry_says_when(self, rig: Rig) -> None:
-        worker = rig.worker()
+    def test_a_retry_says_when(self, rig: Rig, worker: Worker) -> None:
         rig.submit(make_plan(1, nodes={0: retrying(3)}))
         worker.fail()
         assert reason(rig) == Reason("retry", "attempt 1 failed; failure 1 of 3", rig.now + 1.0)
         rig.wait(1.1)
         assert reason(rig) is None
 
-    def test_a_refused_dispatch_says_when_it_is_tried_again(self, rig: Rig) -> None:
-        raw = RawWorker(rig)
+    def test_a_refused_dispatch_says_when_it_is_tried_again(self, rig: Rig, raw: RawWorker) -> None:
         rig.submit(make_plan(1))
         raw.refuse("run1.0")
         found = reason(rig)
@@ -102,8 +100,7 @@ class TestNextTry:
         assert found is not None
         assert (found.kind, found.detail) == ("dispatch", "no worker took it")
 
-    def test_a_lost_attempt_says_when_the_next_one_is_made(self, rig: Rig) -> None:
-        worker = rig.worker()
+    def test_a_lost_attempt_says_when_the_next_one_is_made(self, rig: Rig, worker: Worker) -> None:
         rig.submit(make_plan(1))
         worker.crash()
         worker.boot()

@@ -146,6 +146,12 @@ def door() -> Door:
     return Door()
 
 
+@pytest.fixture
+def session_id(door: Door) -> str:
+    """Of the worker of connection 1."""
+    return door.enter(1)
+
+
 @pytest.mark.parametrize(
     ("frame_type", "payload"),
     [
@@ -445,8 +451,7 @@ def test_flapping_is_refused_with_a_time_to_wait(door: Door) -> None:
 # --- resuming ---
 
 
-def test_a_resume_carries_on_with_what_each_side_has(door: Door) -> None:
-    session_id = door.enter(1)
+def test_a_resume_carries_on_with_what_each_side_has(door: Door, session_id: str) -> None:
     token = door.token(1)
     door.feed(1, business.RESULT, result(), seq=0, corr="task-1")
     door.gateway.committed(SessionId(session_id), 0)
@@ -465,8 +470,7 @@ def test_a_resume_carries_on_with_what_each_side_has(door: Door) -> None:
     assert cancel() not in door.answers(2)
 
 
-def test_a_resume_sends_again_what_was_not_acknowledged(door: Door) -> None:
-    session_id = door.enter(1)
+def test_a_resume_sends_again_what_was_not_acknowledged(door: Door, session_id: str) -> None:
     token = door.token(1)
     door.gateway.send(SessionId(session_id), business.CANCEL, cancel(), "task-1", door.now)
     door.drain()
@@ -477,8 +481,7 @@ def test_a_resume_sends_again_what_was_not_acknowledged(door: Door) -> None:
     assert not door.of(SessionEnded)
 
 
-def test_a_repeated_resume_is_answered_again(door: Door) -> None:
-    session_id = door.enter(1)
+def test_a_repeated_resume_is_answered_again(door: Door, session_id: str) -> None:
     door.resume(2, session_id, door.token(1))
     door.feed(2, control.RESUME, control.Resume(SessionId(session_id), door.token(2)))
     accepts = [each for each in door.answers(2) if isinstance(each, control.SessionAccept)]
@@ -525,8 +528,7 @@ def test_a_session_token_must_fit_the_session_and_the_sender(
     assert door.of(HeartbeatArrived), "the session it was after is untouched"
 
 
-def test_no_two_tokens_of_a_session_are_equal(door: Door) -> None:
-    session_id = door.enter(1)
+def test_no_two_tokens_of_a_session_are_equal(door: Door, session_id: str) -> None:
     door.resume(2, session_id, door.token(1))
     assert door.token(1) != door.token(2), "both were made in one second"
 
@@ -553,8 +555,7 @@ def test_a_replaced_token_is_good_for_30_s_after_its_successor_was_used(door: Do
     assert door.token(8), "the one that was used stays good, and the session was not touched"
 
 
-def test_a_session_that_resumes_without_end_keeps_few_uses(door: Door) -> None:
-    session_id = door.enter(1)
+def test_a_session_that_resumes_without_end_keeps_few_uses(door: Door, session_id: str) -> None:
     first = door.token(1)
     for conn in range(2, 2 + limits.TOKEN_USES_KEPT + 2):
         door.resume(conn, session_id, door.token(conn - 1))
@@ -562,8 +563,7 @@ def test_a_session_that_resumes_without_end_keeps_few_uses(door: Door) -> None:
     door.denied(1000, errors.AUTH_INVALID_TOKEN)
 
 
-def test_a_credential_that_was_revoked_cannot_resume(door: Door) -> None:
-    session_id = door.enter(1)
+def test_a_credential_that_was_revoked_cannot_resume(door: Door, session_id: str) -> None:
     token = door.token(1)
     door.gateway.closed(1, door.now)
     del door.doors.known[GOOD_TOKEN]
@@ -594,8 +594,7 @@ def test_a_frame_of_somebody_else_ends_the_session(more: dict[str, str]) -> None
 # --- liveness ---
 
 
-def test_missed_heartbeats_warn_degrade_and_end_the_session(door: Door) -> None:
-    session_id = door.enter(1)
+def test_missed_heartbeats_warn_degrade_and_end_the_session(door: Door, session_id: str) -> None:
     door.tick(4.9)
     assert not door.of(Missed)
     door.tick(0.1)
@@ -612,8 +611,7 @@ def test_missed_heartbeats_warn_degrade_and_end_the_session(door: Door) -> None:
     assert door.gateway.deadline() is None or door.gateway.deadline() != door.now
 
 
-def test_a_heartbeat_starts_the_count_anew(door: Door) -> None:
-    session_id = door.enter(1)
+def test_a_heartbeat_starts_the_count_anew(door: Door, session_id: str) -> None:
     door.tick(7.0)
     door.feed(1, control.HEARTBEAT, control.Heartbeat())
     door.tick(4.9)
@@ -622,8 +620,7 @@ def test_a_heartbeat_starts_the_count_anew(door: Door) -> None:
     assert door.of(Missed)[-1] == Missed(SessionId(session_id), TENANT, WORKER, 1)
 
 
-def test_a_session_outlives_its_connection_until_it_is_lost(door: Door) -> None:
-    session_id = door.enter(1)
+def test_a_session_outlives_its_connection_until_it_is_lost(door: Door, session_id: str) -> None:
     door.gateway.closed(1, door.now)
     door.tick(14.0)
     assert door.gateway.session_of(TENANT, WORKER) == session_id
@@ -634,9 +631,8 @@ def test_a_session_outlives_its_connection_until_it_is_lost(door: Door) -> None:
     assert door.gateway.session_of(TENANT, WORKER) is None
 
 
-def test_a_heartbeat_says_what_the_worker_had_taken(door: Door) -> None:
+def test_a_heartbeat_says_what_the_worker_had_taken(door: Door, session_id: str) -> None:
     """One that carries no ack was made after what the worker acked before it."""
-    session_id = door.enter(1)
     door.gateway.send(SessionId(session_id), business.CANCEL, cancel(), None, door.now)
     door.feed(1, control.HEARTBEAT, control.Heartbeat())
     door.feed(1, control.HEARTBEAT, control.Heartbeat(), ack=AckInfo(True, None, "0", 256))
@@ -647,8 +643,7 @@ def test_a_heartbeat_says_what_the_worker_had_taken(door: Door) -> None:
     assert isinstance(door.events[-3], Acked), "the ack comes before the heartbeat that carries it"
 
 
-def test_an_answer_carries_what_to_stop_and_the_window(door: Door) -> None:
-    session_id = door.enter(1)
+def test_an_answer_carries_what_to_stop_and_the_window(door: Door, session_id: str) -> None:
     beat = door.feed(1, control.HEARTBEAT, control.Heartbeat())
     stop = (AttemptRef(TaskId("task-1"), 1),)
     assert door.gateway.answer_heartbeat(SessionId(session_id), beat.id, stop, door.now)
@@ -741,8 +736,7 @@ def test_unsequenced_frames_with_a_seq_and_sequenced_without_are_bad() -> None:
         assert not door.of(SessionEnded)
 
 
-def test_a_bad_frame_ends_the_connection_and_nothing_else(door: Door) -> None:
-    session_id = door.enter(1)
+def test_a_bad_frame_ends_the_connection_and_nothing_else(door: Door, session_id: str) -> None:
     door.enter(2, worker="w-2")
     door.gateway.bad_frame(1, BadFrame(1009, "too large"), door.now)
     door.gateway.bad_frame(1, BadFrame(1009, "too large"), door.now)
@@ -839,8 +833,7 @@ def test_a_control_payload_that_cannot_be_read_is_answered_but_an_error_never(do
     ]
 
 
-def test_an_error_of_the_worker_is_handed_up(door: Door) -> None:
-    session_id = door.enter(1)
+def test_an_error_of_the_worker_is_handed_up(door: Door, session_id: str) -> None:
     door.feed(1, control.ERROR, control.ControlError("f-1", "E.CMD.UNKNOWN", "no", "/type"))
     assert door.of(PeerError) == [
         PeerError(SessionId(session_id), TENANT, WORKER, "f-1", "E.CMD.UNKNOWN", "no", "/type")
@@ -854,8 +847,7 @@ def test_a_reset_of_the_worker_closes_the_connection_and_keeps_the_session(door:
     assert door.gateway.session_of(TENANT, WORKER) == session_id
 
 
-def test_window_acks_come_alone_or_ride_along(door: Door) -> None:
-    session_id = door.enter(1)
+def test_window_acks_come_alone_or_ride_along(door: Door, session_id: str) -> None:
     sent = [
         door.gateway.send(SessionId(session_id), business.CANCEL, cancel(n), None, door.now)
         for n in range(3)
@@ -870,8 +862,7 @@ def test_window_acks_come_alone_or_ride_along(door: Door) -> None:
     ]
 
 
-def test_a_new_bearer_token_is_checked_and_kept(door: Door) -> None:
-    session_id = door.enter(1)
+def test_a_new_bearer_token_is_checked_and_kept(door: Door, session_id: str) -> None:
     door.doors.known["newer"] = door.doors.known.pop(GOOD_TOKEN)
     frame = door.feed(1, control.HANDSHAKE, handshake("newer"))
     assert door.answers(1)[-1] == control.ControlAck(frame.id)
@@ -908,8 +899,7 @@ def test_a_full_queue_pushes_back() -> None:
         door.gateway.send(SessionId(session_id), business.CANCEL, object(), None, door.now)
 
 
-def test_what_the_worker_would_refuse_is_not_sent(door: Door) -> None:
-    session_id = door.enter(1)
+def test_what_the_worker_would_refuse_is_not_sent(door: Door, session_id: str) -> None:
     with pytest.raises(errors.LocalProtocolError):
         door.gateway.send(SessionId(session_id), business.CANCEL, {"task_id": 1}, None, door.now)
 
@@ -936,8 +926,7 @@ def test_a_full_queue_is_let_into_the_window_before_a_frame_is_refused() -> None
         door.gateway.send(SessionId(session_id), business.CANCEL, cancel(), None, door.now)
 
 
-def test_a_frame_for_a_worker_that_is_away_can_be_withdrawn(door: Door) -> None:
-    session_id = door.enter(1)
+def test_a_frame_for_a_worker_that_is_away_can_be_withdrawn(door: Door, session_id: str) -> None:
     door.gateway.closed(1, door.now)
     frame_id = door.gateway.send(SessionId(session_id), business.CANCEL, cancel(), None, door.now)
     door.drain()
@@ -960,8 +949,7 @@ def test_a_worker_that_does_not_acknowledge_loses_its_connection_not_its_session
 # --- ends ---
 
 
-def test_ending_a_session_tells_its_worker(door: Door) -> None:
-    session_id = door.enter(1)
+def test_ending_a_session_tells_its_worker(door: Door, session_id: str) -> None:
     assert door.gateway.end(SessionId(session_id), errors.SESSION_MOVED, door.now)
     door.drain()
     door.denied(1, errors.SESSION_MOVED)
@@ -1009,8 +997,7 @@ def test_revoking_ends_sessions_and_connections_of_a_subject_only(door: Door) ->
     assert len(door.of(SessionEnded)) == 2
 
 
-def test_closing_all_keeps_the_sessions(door: Door) -> None:
-    session_id = door.enter(1)
+def test_closing_all_keeps_the_sessions(door: Door, session_id: str) -> None:
     door.open(2)
     door.gateway.close_all()
     door.drain()
@@ -1018,8 +1005,7 @@ def test_closing_all_keeps_the_sessions(door: Door) -> None:
     assert door.gateway.session_of(TENANT, WORKER) == session_id
 
 
-def test_a_token_is_renewed_before_it_expires(door: Door) -> None:
-    session_id = door.enter(1)
+def test_a_token_is_renewed_before_it_expires(door: Door, session_id: str) -> None:
     first = door.token(1)
     for _ in range(800):
         door.tick(4.2)
@@ -1076,9 +1062,8 @@ def test_busy_sessions_do_not_pile_up_timers() -> None:
 
 
 def test_a_session_that_failed_inside_is_given_up_with_all_that_it_was_about_to_tell(
-    monkeypatch: pytest.MonkeyPatch, door: Door
+    monkeypatch: pytest.MonkeyPatch, door: Door, session_id: str
 ) -> None:
-    session_id = door.enter(1)
     other = door.enter(2, worker="w-2")
     deliver = OpenSessions._deliver
 
