@@ -6,6 +6,7 @@ container, call, wait, approval, signal. It is a literal because the core reads 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import msgspec
@@ -55,6 +56,7 @@ _COMPONENTS: Final = {"string": "string", "number": "number", "integer": "number
 _MULTILINE: Final = frozenset({"code", "template", "text", "body"})
 
 
+@cache  # a worker says its digest in every heartbeat
 def core_manifest() -> Manifest:
     """The manifest of package `core`."""
     return decode_manifest(msgspec.json.encode(_document()))
