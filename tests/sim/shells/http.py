@@ -77,9 +77,11 @@ class _Exchange:
 
     async def run(self, process: SchedulerProcess) -> None:
         """Raises: httpx.ReadError, when the server dies before it has answered."""
-        assert process.app is not None and process.scheduler is not None
+        assert process.scheduler is not None
         copies = process.scheduler.blobs.copies
-        answering = self._site.group.create_task(self._answer(process.app), name="an HTTP request")
+        answering = self._site.group.create_task(
+            self._answer(process.app()), name="an HTTP request"
+        )
         process.requests[answering] = None
         answering.add_done_callback(process.requests.pop)
         try:

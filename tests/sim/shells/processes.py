@@ -71,7 +71,7 @@ class SchedulerProcess:
         self.name = name
         self.scheduler: Scheduler | None = None
         self.handle: Handle | None = None
-        self.app: Application | None = None
+        self._app: Application | None = None
         self.requests: dict[asyncio.Task[None], None] = {}
         """What it is just answering."""
         self._task: asyncio.Task[None] | None = None
@@ -113,16 +113,22 @@ class SchedulerProcess:
         catalogs, current = Catalogs([]), Current()
         blobs = self._blob_services(catalogs, current) if config.keeps else None
         self.scheduler = Scheduler(parts, catalogs, current, blobs)
-        if config.keeps:
-            self.app = make_app(
+        self._app = None
+        self._task = site.group.create_task(self.scheduler.run(), name=self.name)
+
+    def app(self) -> Application:
+        """The application of the API, made when it is first asked: most lives of a scheduler need none."""
+        assert self.scheduler is not None
+        if self._app is None:
+            self._app = make_app(
                 self.scheduler,
                 SchedulerSettings(),
                 tokens=ApiTokens(),
                 secret=Secret(_SECRET),
                 metrics=Metrics(),
-                clock=site.clock,
+                clock=self.site.clock,
             )
-        self._task = site.group.create_task(self.scheduler.run(), name=self.name)
+        return self._app
 
     def _blob_services(self, catalogs: Catalogs, current: Current) -> BlobServices:
         site = self.site
