@@ -31,8 +31,9 @@ def facts_of(segment: FactSegment) -> list[NumberedFact]:
     facts: list[NumberedFact] = []
     for line in segment.body.split(b"\n"):
         fact = decode_fact(line)
-        facts.append(NumberedFact(segment.run_id, first, fact))
-        first += width(fact)
+        last = first + width(fact) - 1
+        facts.append(NumberedFact(segment.run_id, first, last, fact))
+        first = last + 1
     assert first == segment.last + 1, f"a segment of {segment.run_id} does not hold what it says"
     return facts
 

@@ -40,7 +40,6 @@ from astraflow.core.runs.facts import (
     RunStarted,
     TaskFailure,
     encode_fact,
-    width,
 )
 from astraflow.scheduler.fleet_rows import write_fleet
 from astraflow.scheduler.refusals import Refusals
@@ -142,8 +141,7 @@ class RowWriter:
                 lines, size, first = [], 0, numbered.first
             lines.append(line)
             size += len(line)
-        last = facts[-1].first + width(facts[-1].fact) - 1
-        changes.segments.append(FactSegment(run_id, first, last, b"\n".join(lines)))
+        changes.segments.append(FactSegment(run_id, first, facts[-1].last, b"\n".join(lines)))
 
     def _write_run(
         self, changes: Changes, run_id: RunId, fact: Fact, submitted: dict[str, SubmitRun]

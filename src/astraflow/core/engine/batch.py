@@ -12,10 +12,11 @@ from astraflow.core.runs.facts import Fact
 
 
 class NumberedFact(msgspec.Struct, frozen=True, gc=False):
-    """A fact with the number of its first event: 1, 2, … without gaps over the life of a run."""
+    """A fact with the numbers of its first and last event: 1, 2, … without gaps over the life of a run."""
 
     run_id: RunId
     first: int
+    last: int
     fact: Fact
     cause: str | None = None
     """The id of the frame or command that it was decided for; None: time has passed, or it was read from the store."""

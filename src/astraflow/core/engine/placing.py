@@ -85,7 +85,9 @@ def _is_elsewhere(view: View, run: RunRecord, entry: Entry) -> bool:
     it; or an upstream task has ended since that a join did not wait for, or that made a resource again, and its
     result names one."""
     demand = entry.demand
-    if demand.pin is None and view.sticky_worker(run.tenant, entry.affinity) != demand.sticky:
+    hint = entry.affinity
+    sticky = None if hint is None else view.sticky_worker(run.tenant, hint)
+    if demand.pin is None and sticky != demand.sticky:
         return True
     may_have_moved = run.takes_back or not run.is_simple or run.run_id in view.placing.unpinned
     return may_have_moved and _needs_more(view, run, entry)
@@ -93,7 +95,7 @@ def _is_elsewhere(view: View, run: RunRecord, entry: Entry) -> bool:
 
 def _may_be_placed(run: RunRecord, task: int) -> bool:
     state = run.tasks[task]
-    return run.cancel is None and state.is_waiting and state.open_calls == 0
+    return run.cancel is None and state.open_calls == 0 and state.is_waiting
 
 
 def _needs_more(view: View, run: RunRecord, entry: Entry) -> bool:

@@ -49,7 +49,7 @@ from astraflow.core.runs.consequences import (
     UnqueueTask,
 )
 from astraflow.core.runs.decisions import Decision, decide
-from astraflow.core.runs.facts import CallOpened, width
+from astraflow.core.runs.facts import CallOpened
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.workflow.plan import AffinityHint, ResourceRefValue
 
@@ -168,9 +168,9 @@ class View:
         run = decision.run
         first = decision.first
         facts = self.batch.facts
-        for fact in decision.facts:
-            facts.append(NumberedFact(run.run_id, first, fact, self.cause))
-            first += width(fact)
+        for fact, last in zip(decision.facts, decision.lasts, strict=True):
+            facts.append(NumberedFact(run.run_id, first, last, fact, self.cause))
+            first = last + 1
             if isinstance(fact, CallOpened):
                 self.runs.add_call(fact.call_id, run, fact.task)
                 self.watch_call(fact)
@@ -218,19 +218,21 @@ class View:
                 self.placing.unplaceable.append((run, task, conflict))
                 return
         node = run.tasks[task].node
+        hint = node.affinity
+        sticky = None if hint is None else self.sticky_worker(run.tenant, hint)
         self.queue.push(
             run.run_id,
             task,
-            demand_of(run, task, refs, self.sticky_worker(run.tenant, node.affinity)),
+            demand_of(run, task, refs, sticky),
             priority=node.priority,
             ready_at=self.now + delay_s if delay_s > 0 else None,
             lock=lock_of(run, task) if node.concurrency_key is not None else None,
-            affinity=node.affinity,
+            affinity=hint,
         )
 
-    def sticky_worker(self, tenant: str, hint: AffinityHint | None) -> str | None:
+    def sticky_worker(self, tenant: str, hint: AffinityHint) -> str | None:
         """The one worker that a task must go to for its affinity key, whoever else could run it."""
-        if hint is None or hint.mode != "sticky":
+        if hint.mode != "sticky":
             return None
         record = self.affinity.lookup(tenant, hint.key)
         return record.worker_id if record is not None else None
@@ -317,8 +319,9 @@ class View:
 
     def end_attempt(self, run: RunRecord, task: int, attempt: int) -> None:
         """Give back what an attempt held."""
+        task_id = run.task_id(task)
         self.queue.forget(run.run_id, task)
-        lease = self.leases.end(run.task_id(task), attempt)
+        lease = self.leases.end(task_id, attempt)
         if lease is None:
             return
         self.timers.end(lease.task_id, attempt)
@@ -345,7 +348,7 @@ class View:
 
     def wake_for(self, worker: WorkerEntry) -> None:
         """The worker may have a place for tasks that had none."""
-        if not worker.is_available:
+        if not self.queue.has_sleepers or not worker.is_available:
             return
         self.queue.wake(worker_key(worker.tenant, worker.worker_id))
         for package in worker.offer.packages:

@@ -97,7 +97,7 @@ UNCOUNTED_REFUSALS: Final = frozenset(
 class Decision:
     """What a command came to. `ignored` names why a report had no effect, if it had none."""
 
-    __slots__ = ("at", "consequences", "facts", "first", "ignored", "rng", "run")
+    __slots__ = ("at", "consequences", "facts", "first", "ignored", "lasts", "rng", "run")
 
     def __init__(self, run: RunRecord, at: int, rng: Random) -> None:
         self.run = run
@@ -105,12 +105,14 @@ class Decision:
         self.rng = rng
         self.first = run.last_event + 1  # the number of the first event of the first fact
         self.facts: list[Fact] = []
+        self.lasts: list[int] = []  # the number of the last event of each fact
         self.consequences: list[Consequence] = []
         self.ignored: str | None = None
 
     def record(self, fact: Fact) -> None:
         fold(self.run, fact)
         self.facts.append(fact)
+        self.lasts.append(self.run.last_event)
 
     def finish_task(self, fact: Fact) -> None:
         """Record a terminal fact and everything that follows from it."""
