@@ -8,6 +8,7 @@ between and is under way has acted on what is gone: when it succeeds, it counts 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from astraflow.core import errors
@@ -80,7 +81,9 @@ def _on_the_way(run: RunRecord, task: int, resource_id: str) -> list[int]:
     upstream = _upstream(run, host)
     made = [index for index in upstream if _names(run, index, resource_id)]
     again = _between(run, made, upstream)
-    for other in sorted({child for index in made for child in run.plan.children[index]}):
+    handed_on = [index for index in _downstream(run, made) if _names(run, index, resource_id)]
+    givers = {*made, *handed_on}
+    for other in sorted({child for index in givers for child in run.plan.children[index]}):
         if other not in again and other != host and not run.tasks[other].is_terminal:
             above = _upstream(run, other)
             again |= _between(run, [index for index in made if index in above], above)
@@ -100,13 +103,22 @@ def _between(run: RunRecord, made: list[int], upstream: set[int]) -> set[int]:
 
 
 def _upstream(run: RunRecord, task: int) -> set[int]:
+    return _reachable(run.plan.parents, [task])
+
+
+def _downstream(run: RunRecord, tasks: list[int]) -> set[int]:
+    return _reachable(run.plan.children, tasks)
+
+
+def _reachable(neighbours: Sequence[Sequence[int]], tasks: list[int]) -> set[int]:
+    """What the tasks lead to, step by step; themselves not included, unless they lead to each other."""
     found: set[int] = set()
-    pending = list(run.plan.parents[task])
+    pending = list(tasks)
     while pending:
-        index = pending.pop()
-        if index not in found:
-            found.add(index)
-            pending.extend(run.plan.parents[index])
+        for index in neighbours[pending.pop()]:
+            if index not in found:
+                found.add(index)
+                pending.append(index)
     return found
 
 

@@ -131,6 +131,21 @@ def test_a_pending_child_counts_its_upstream_anew() -> None:
     assert world.run.status == "succeeded"
 
 
+def test_what_was_done_to_it_for_a_later_user_elsewhere_is_done_again() -> None:
+    """4 will get it from 2, which is not upstream of 1: 2 has acted on the one that is gone."""
+    world = World(5, [(0, 1), (0, 2), (2, 4), (3, 4)])
+    world.succeed(0, SESSION)
+    world.succeed(2, {"value": SESSION})
+    assert makers_of(world.run, 1, "r1") == (0, 2)
+    world.decide(Rebuild(1, "r1", "gone"))
+    assert world.states() == ["Ready", "Pending", "Pending", "Ready", "Pending"]
+    for task in (0, 2, 3):
+        world.succeed(task, SESSION)
+    world.succeed(4)
+    assert makers_of(world.run, 1, "r1") == (0,)
+    world.assert_replays()
+
+
 def test_one_that_only_hands_it_on_runs_again_too() -> None:
     world = World(3, [(0, 1), (1, 2)])
     world.succeed(0, SESSION)
