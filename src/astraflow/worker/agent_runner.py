@@ -202,8 +202,8 @@ class AgentRunner:
     def _flush(self) -> None:
         """Do what the agent wants done, send its frames, and set the timer to its deadline."""
         self._is_woken = False
-        if self._over.done():
-            return
+        if self._hosts is None or self._over.done():
+            return  # a drain may come before `run`, which does then what is wanted
         agent = self.agent
         while actions := agent.take_actions():
             for action in actions:

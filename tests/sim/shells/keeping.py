@@ -19,6 +19,7 @@ from astraflow.core.agent.agent import RegisterOffer
 from astraflow.core.agent.held_attempts import HeldAttempts
 from astraflow.core.ids import TaskId
 from astraflow.core.protocol import business, control
+from astraflow.core.workflow.core_manifest import CORE_PACKAGE
 from astraflow.worker.addresses import Schedulers
 from astraflow.worker.agent_runner import AgentRunner
 from astraflow.worker.hosts import HostPool, PoolSettings, core_package
@@ -346,9 +347,10 @@ class KeepingWorker(WorkerProcess):
         boot = self.current
         if boot is None or boot.woken.is_set() or not boot.woken._waiters:
             return
+        hosts = {(host.spec.name, host.spec.version) for host in boot.pool._fleet.hosts}
+        if any(key not in boot.installer._installed for key in hosts if key[0] != CORE_PACKAGE):
+            return  # it waits for the end of the hosts of a version that it removes
         removal = boot.installer._next_removal()
-        if removal is not None and boot.pool.hosts_of(*removal):
-            return  # it waits for the end of the hosts
         if removal is not None or boot.inventory.queue.first() is not None:
             raise Violation("wake-up", f"the installer of {self.name} sleeps, and has work")
 
