@@ -1,4 +1,4 @@
-"""What the shell around an agent does before it runs."""
+"""The shell around an agent, before it runs."""
 
 from __future__ import annotations
 
@@ -35,4 +35,4 @@ async def test_a_worker_that_is_drained_before_it_runs_ends_when_it_runs() -> No
     hosts: Any = object()
     async with asyncio.timeout(30):
         ended = await runner.run(hosts, lambda envelope: None)
-    assert ended.reason
+    assert (ended.code, ended.reason) == (0, "drained")
