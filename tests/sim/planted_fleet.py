@@ -24,7 +24,7 @@ from astraflow.core.engine import (
 )
 from astraflow.core.fleet.affinity import AffinityTable
 from astraflow.core.fleet.versions import PublishedVersion
-from astraflow.core.runs import calls, decisions
+from astraflow.core.runs import calls, decision
 from astraflow.core.runs.consequences import EnqueueTask
 from astraflow.core.runs.states import READY, Succeeded
 from astraflow.scheduler import fleet_rows
@@ -112,18 +112,18 @@ def rebuildcalls() -> Iterator[None]:
     """What an attempt called is not ended when its resource is made again, nor waited for (against §10)."""
     right = calls.advance_callers
 
-    def broken(decision: Any) -> None:
-        before = len(decision.consequences)
-        right(decision)
-        decision.consequences[before:] = [
+    def broken(made: Any) -> None:
+        before = len(made.consequences)
+        right(made)
+        made.consequences[before:] = [
             one
-            for one in decision.consequences[before:]
-            if not (isinstance(one, EnqueueTask) and decision.run.tasks[one.task].state is READY)
+            for one in made.consequences[before:]
+            if not (isinstance(one, EnqueueTask) and made.run.tasks[one.task].state is READY)
         ]
 
     with (
         patch.object(rebuilding, "end_calls", _nothing),
-        patch.object(decisions, "advance_callers", broken),
+        patch.object(decision, "advance_callers", broken),
     ):
         yield
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from astraflow.core.ids import NodeId, RunId
 from astraflow.core.runs.accept import accept
-from astraflow.core.runs.decisions import Decision
+from astraflow.core.runs.decision import Decision
 from astraflow.core.runs.facts import RunAccepted
 from astraflow.core.workflow.plan import Feature, InEdge, InputEdge, Plan, PlanNode, RetryPolicy
 

@@ -58,7 +58,7 @@ class Gate:
             Forbidden: the role of the credential is not allowed to use the route.
             Refused: with 401.
         """
-        if access.is_public:
+        if access.is_public or access.is_task:
             return None
         if access.is_signed and not any(name == b"authorization" for name, _ in headers):
             return None

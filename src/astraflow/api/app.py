@@ -23,6 +23,7 @@ from astraflow.api.cursors import Cursors
 from astraflow.api.events import EventEndpoints
 from astraflow.api.openapi import describe
 from astraflow.api.package_routes import PackageEndpoints
+from astraflow.api.pool_routes import PoolEndpoints
 from astraflow.api.queries import QueryDecoder
 from astraflow.api.requests import Request
 from astraflow.api.resource_routes import ResourceEndpoints
@@ -31,6 +32,7 @@ from astraflow.api.router import Router
 from astraflow.api.routes import Endpoint, Endpoints, Route, Services, Timing, routes_of
 from astraflow.api.run_routes import RunEndpoints
 from astraflow.api.system_routes import SystemEndpoints, check_ready
+from astraflow.api.task_routes import TaskEndpoints
 from astraflow.api.worker_routes import WorkerEndpoints
 from astraflow.api.workflow_routes import WorkflowEndpoints
 from astraflow.clock import Clock, SystemClock
@@ -51,6 +53,8 @@ ENDPOINTS: Final[tuple[type[Endpoints], ...]] = (
     EventEndpoints,
     WorkflowEndpoints,
     WorkerEndpoints,
+    PoolEndpoints,
+    TaskEndpoints,
     CatalogEndpoints,
     PackageEndpoints,
     ResourceEndpoints,

@@ -215,6 +215,9 @@ TASK_CANCELLED = _final("E.TASK.CANCELLED", 409,
 CANCEL_TIMEOUT = _final("CANCEL_TIMEOUT", 504,
     "a cancelled task did not stop within its grace period",
     "check on the worker whether the work still runs")
+HEARTBEAT_TIMEOUT = _again("HEARTBEAT_TIMEOUT", 504,
+    "an HTTP worker that had started the attempt sent no heartbeat in time",
+    "check on the worker why it stopped; a longer heartbeat timeout of the pool gives it more time")
 TIMEOUT = _again("E.TIMEOUT", 504,
     "it took longer than allowed",
     "raise the timeout, or make the work smaller")
@@ -484,11 +487,50 @@ INTERNAL = _again("E.INTERNAL", 500,
     "something broke inside AstraFlow",
     "report it with the id of the request; nothing was half done")
 
-# --- the tokens of tasks (ADR-023), whose codes have their own form ---
+# --- HTTP worker pools ---
+
+POOL_NOT_FOUND = _final("E.POOL.NOT_FOUND", 404,
+    "there is no such HTTP pool",
+    "list them with: astra pools list")
+POOL_BUSY = _final("E.POOL.BUSY", 409,
+    "the HTTP pool cannot be removed while attempts are under way in it",
+    "pause it, wait until they have ended, and remove it then")
+POOL_INVALID = _final("E.POOL.INVALID", 422,
+    "the settings of the HTTP pool cannot work",
+    "correct the field that the answer names")
+DISPATCH_PUSH_REFUSED = _again("E.DISPATCH.PUSH_REFUSED", 502,
+    "the URL of an HTTP pool refused the task, or could not be reached",
+    "check the URL and the secret of the pool, and the log of its worker")
+
+# --- the callbacks of HTTP workers (ADR-023), whose codes have their own form ---
 
 INVALID_TOKEN = _final("invalid_token", 401,
     "the task token is missing, malformed, expired, or for another task",
     "use the newest token of this attempt")
+INVALID_ARGUMENT = _final("invalid_argument", 400,
+    "the body of the callback is not as the contract says",
+    "correct the field that the answer names")
+PAYLOAD_TOO_LARGE = _final("payload_too_large", 413,
+    "the body of the callback, its output or its message is larger than allowed",
+    "put large output into a store of your own and report a reference to it")
+TASK_NOT_FOUND = _final("task_not_found", 404,
+    "there is no such task, or its run was removed",
+    "stop the work")
+ATTEMPT_MISMATCH = _final("attempt_mismatch", 409,
+    "a newer attempt of the task was issued",
+    "stop the work; what it did counts for nothing")
+TASK_ALREADY_TERMINAL = _final("task_already_terminal", 409,
+    "the attempt has ended, or was cancelled",
+    "stop the work")
+TASK_EXPIRED = _final("task_expired", 410,
+    "the attempt has ended, or its heartbeats did not come in time",
+    "stop the work at once")
+NOT_STARTED = _final("not_started", 409,
+    "the attempt was not reported as started",
+    "send started first")
+ALREADY_STARTED = _final("already_started", 409,
+    "another invocation has started the attempt: it was delivered twice",
+    "stop the work")
 
 # fmt: on
 

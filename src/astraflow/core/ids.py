@@ -11,7 +11,7 @@ packages come from outside and are plain strings.
 from __future__ import annotations
 
 from hashlib import sha1
-from typing import NewType, Protocol
+from typing import Final, NewType, Protocol
 
 RunId = NewType("RunId", str)
 NodeId = NewType("NodeId", str)
@@ -19,6 +19,13 @@ TaskId = NewType("TaskId", str)
 SessionId = NewType("SessionId", str)
 NO_SESSION = SessionId("")
 """Of what happens before a session is open."""
+POOL_PREFIX: Final = "pool/"
+"""The worker id of an HTTP pool begins so. An instance id has no slash, so that no worker can claim to be a pool."""
+
+
+def is_pool(worker_id: str | None) -> bool:
+    """Whether this is the worker id of an HTTP pool."""
+    return worker_id is not None and worker_id.startswith(POOL_PREFIX)
 
 
 class IdSource(Protocol):

@@ -24,6 +24,7 @@ from astraflow.scheduler.blob_services import open_blob_services
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.gauges import SchedulerGauge
+from astraflow.scheduler.pool_services import open_pool_services
 from astraflow.scheduler.service import Scheduler
 from astraflow.scheduler.serving import Parts
 from astraflow.scheduler.writer import Reached, pass_by
@@ -83,6 +84,8 @@ def assemble(
         Refused: a setting about packages or blobs cannot be used.
     """
     engine = msgspec.structs.replace(settings.engine(), keeps_copies=True)
+    rng = rng or Random(os.urandom(32))  # noqa: S311 - jitter only; ids and keys have their own source
+    ring = KeyRing({KEY_ID: secret.reveal().encode()}, KEY_ID)
     current = Current()
     gauge = SchedulerGauge(metrics, current)
     parts = Parts(
@@ -91,7 +94,7 @@ def assemble(
         store=store,
         clock=clock,
         ids=Ulids(clock),
-        rng=rng or Random(os.urandom(32)),  # noqa: S311 - jitter only; ids and keys have their own source
+        rng=rng,
         engine=engine,
         gateway=GatewaySettings(
             inline_bytes=settings.inline_payload_limit_bytes,
@@ -100,10 +103,18 @@ def assemble(
         ),
         retention=settings.retention(),
         authenticate=authenticator(tokens),
-        tokens=SessionTokens(KeyRing({KEY_ID: secret.reveal().encode()}, KEY_ID)),
+        tokens=SessionTokens(ring),
         gauge=gauge,
         reached=reached,
     )
     catalogs = Catalogs([core_manifest()])
     blobs = open_blob_services(settings, store, secret, clock, catalogs, current, origin)
-    return Scheduler(parts, catalogs, current, blobs)
+    pools = open_pool_services(
+        current,
+        ring=ring,
+        secret=secret,
+        clock=clock,
+        rng=rng,
+        base_url=(settings.public_url or origin).rstrip("/"),
+    )
+    return Scheduler(parts, catalogs, current, blobs, pools)

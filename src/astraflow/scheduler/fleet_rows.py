@@ -21,15 +21,19 @@ from astraflow.core.fleet.installs import (
     InstallProblem,
     PackageReported,
 )
+from astraflow.core.fleet.pools import PoolRecord
 from astraflow.core.fleet.resources import GONE, ResourceFact, ResourceKey, ResourceRecord
 from astraflow.core.fleet.rollouts import RolloutFact, RolloutRecord
 from astraflow.core.fleet.versions import ActiveVersionRecord, VersionActivated
+from astraflow.core.fleet.workers import PoolConfigured, PoolRemoved
+from astraflow.core.ids import POOL_PREFIX
 from astraflow.core.timestamps import iso
 from astraflow.store.rows import (
     ActiveRow,
     AffinityRow,
     Changes,
     InstallIntentRow,
+    PoolRow,
     ResourceRow,
     RolloutRow,
 )
@@ -57,6 +61,8 @@ def write_fleet(changes: Changes, fleet: list[FleetChange]) -> Iterator[Told]:
             last["rollout", change.after.rollout_id] = change
         elif isinstance(fact, VersionActivated):
             last["active", fact.tenant, fact.name] = change
+        elif isinstance(fact, PoolConfigured | PoolRemoved):
+            last["pool", fact.tenant, fact.worker_id] = change
         elif isinstance(fact, AffinityAcquired | AffinityReleased):
             last["affinity", fact.tenant, fact.key] = change
     for change in last.values():
@@ -76,6 +82,10 @@ def _write(changes: Changes, change: FleetChange) -> None:
         else:
             assert isinstance(after, InstallIntent)
             changes.intents.append(install_row(after))
+    elif isinstance(fact, PoolConfigured):
+        changes.pools.append(pool_row(fact.pool))
+    elif isinstance(fact, PoolRemoved):
+        changes.pools_gone.append((fact.tenant, fact.worker_id.removeprefix(POOL_PREFIX)))
     elif isinstance(after, RolloutRecord):
         changes.rollouts.append(rollout_row(after))
     elif isinstance(after, ActiveVersionRecord):
@@ -86,6 +96,14 @@ def _write(changes: Changes, change: FleetChange) -> None:
     else:
         assert isinstance(fact, AffinityFact)
         changes.affinities_gone.append((fact.tenant, fact.key))
+
+
+def pool_row(pool: PoolRecord) -> PoolRow:
+    return PoolRow(pool.tenant, pool.name, msgspec.json.encode(pool), pool.updated_at)
+
+
+def pool_of(row: PoolRow) -> PoolRecord:
+    return msgspec.json.decode(row.body, type=PoolRecord)
 
 
 def resource_row(record: ResourceRecord) -> ResourceRow:

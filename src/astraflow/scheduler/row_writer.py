@@ -23,6 +23,8 @@ from astraflow.core.engine.commands import SubmitRun
 from astraflow.core.fleet.facts import Audited
 from astraflow.core.fleet.workers import (
     HeartbeatMissed,
+    PoolConfigured,
+    PoolRemoved,
     WorkerBound,
     WorkerConnectionChanged,
     WorkerFact,
@@ -116,6 +118,8 @@ class RowWriter:
         written: dict[tuple[str, str], WorkerRow] = {}
         for change in fleet:
             fact = change.fact
+            if isinstance(fact, PoolConfigured | PoolRemoved):
+                continue  # `write_fleet` has them: a pool has a row of its own
             if isinstance(fact, WorkerFact):
                 if not isinstance(fact, _UNWRITTEN):
                     assert isinstance(change.after, WorkerState)

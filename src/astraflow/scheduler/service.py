@@ -7,6 +7,7 @@ import asyncio
 from astraflow.core import errors
 from astraflow.core.engine.commands import KeepAudit
 from astraflow.scheduler.blob_services import BlobServices
+from astraflow.scheduler.callbacks import TaskCallbacks
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.connections import Connection
 from astraflow.scheduler.current import Current
@@ -15,6 +16,8 @@ from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.lifecycle import Lifecycle
 from astraflow.scheduler.packages import Packages
 from astraflow.scheduler.plans import Plans
+from astraflow.scheduler.pool_services import PoolServices
+from astraflow.scheduler.pools import Pools
 from astraflow.scheduler.resources import Resources
 from astraflow.scheduler.run_reader import RunReader
 from astraflow.scheduler.runs import Runs
@@ -35,6 +38,7 @@ class Scheduler:
         catalogs: Catalogs,
         current: Current,
         blobs: BlobServices | None = None,
+        pools: PoolServices | None = None,
     ) -> None:
         store, clock, ids = parts.store, parts.clock, parts.ids
         plans = Plans(store, catalogs)
@@ -42,14 +46,17 @@ class Scheduler:
         self._current = current
         self._blobs = blobs
         self._feed = Feed(store)
+        self._pools = pools
+        pushes = None if pools is None else pools.pushes
         self._lifecycle = Lifecycle(
-            parts, current, plans, self._feed, ShellEffects(catalogs, blobs), blobs
+            parts, current, plans, self._feed, ShellEffects(catalogs, blobs, pushes), blobs
         )
         self.catalogs = catalogs
         self.workflows = Workflows(
             store, catalogs, current, clock, parts.retention.workflow_versions
         )
-        self.reader = RunReader(store, current, plans, EndedRuns(store, plans), self._feed, clock)
+        ended = EndedRuns(store, plans)
+        self.reader = RunReader(store, current, plans, ended, self._feed, clock)
         self.runs = Runs(
             store,
             current,
@@ -63,6 +70,11 @@ class Scheduler:
         self.events = TenantEvents(current, self._feed)
         self.workers = Workers(current, ids)
         self.resources = Resources(store, current, clock, blobs)
+        self._callbacks = (
+            None
+            if pools is None
+            else TaskCallbacks(store, current, ended, pools.tokens, pools.pushes, clock)
+        )
         self._packages = (
             None if blobs is None else Packages(store, blobs.repository, current, clock, ids)
         )
@@ -73,7 +85,11 @@ class Scheduler:
         Raises:
             StoreError: the store cannot be used, and waiting will not help.
         """
-        await self._lifecycle.run()
+        try:
+            await self._lifecycle.run()
+        finally:
+            if self._pools is not None:
+                await self._pools.pushes.close()
 
     @property
     def ready(self) -> asyncio.Event:
@@ -106,6 +122,20 @@ class Scheduler:
         if self._packages is None:
             raise errors.Unavailable(errors.STORE_UNAVAILABLE, "there is no blob store")
         return self._packages
+
+    @property
+    def pools(self) -> Pools:
+        """Raises: Unavailable, if this scheduler was made without pool services."""
+        if self._pools is None:
+            raise errors.Unavailable(errors.SCHEDULER_NOT_READY, "there are no HTTP pools")
+        return self._pools.pools
+
+    @property
+    def callbacks(self) -> TaskCallbacks:
+        """Raises: Unavailable, if this scheduler was made without pool services."""
+        if self._callbacks is None:
+            raise errors.Unavailable(errors.SCHEDULER_NOT_READY, "there are no HTTP pools")
+        return self._callbacks
 
     @property
     def blobs(self) -> BlobServices:

@@ -15,8 +15,10 @@ import msgspec
 from astraflow.core import errors
 from astraflow.core.engine.effects import (
     Activated,
+    AnswerCallback,
     CopyFailed,
     Effect,
+    EndPush,
     LearnManifest,
     ReplyToCaller,
     SendDispatch,
@@ -29,6 +31,7 @@ from astraflow.core.workflow import decode_manifest, validate_manifest
 if TYPE_CHECKING:
     from astraflow.scheduler.blob_services import BlobServices
     from astraflow.scheduler.catalogs import Catalogs
+    from astraflow.scheduler.pushes import TaskPushes
 
 _log: Final = logging.getLogger(__name__)
 _SIGNED: Final = frozenset({SendInstall, SendExport})
@@ -37,8 +40,14 @@ _SIGNED: Final = frozenset({SendInstall, SendExport})
 class ShellEffects:
     """Without blob services nothing is published, so that nothing needs a URL."""
 
-    def __init__(self, catalogs: Catalogs, blobs: BlobServices | None = None) -> None:
+    def __init__(
+        self,
+        catalogs: Catalogs,
+        blobs: BlobServices | None = None,
+        pushes: TaskPushes | None = None,
+    ) -> None:
         self._catalogs = catalogs
+        self._pushes = pushes
         self._blobs = blobs
 
     def sign(self, effects: list[Effect]) -> None:
@@ -81,6 +90,14 @@ class ShellEffects:
         elif isinstance(effect, Activated):
             assert self._blobs is not None, "only what is published is activated"
             self._blobs.repository.note_active(effect.active)
+        elif isinstance(effect, AnswerCallback):
+            _answer(effect)
+        elif isinstance(effect, SendDispatch):
+            assert self._pushes is not None, "without pool services there are no pools"
+            self._pushes.push(effect)
+        elif isinstance(effect, EndPush):
+            assert self._pushes is not None, "without pool services there are no pools"
+            self._pushes.end(effect.task_id, effect.attempt)
         else:
             assert_never(effect)
 
@@ -101,6 +118,17 @@ class ShellEffects:
             _log.info(
                 "ignored a worker's manifest of %s: %s", name, ignored, extra={"tenant": tenant}
             )
+
+
+def _answer(effect: AnswerCallback) -> None:
+    future = effect.token
+    assert isinstance(future, asyncio.Future)
+    if future.done():
+        return  # the caller has gone away
+    if isinstance(effect.answer, errors.AstraflowError):
+        future.set_exception(effect.answer)
+    else:
+        future.set_result(effect.answer)
 
 
 def _reply(reply: ReplyToCaller) -> None:

@@ -30,6 +30,7 @@ from astraflow.core.ids import RunId
 from astraflow.core.protocol import limits
 from astraflow.core.protocol.codec import BadFrame, decode
 from astraflow.core.protocol.wire import Envelope, Unreadable
+from astraflow.core.runs.callbacks import Callback, CallbackAnswer
 from astraflow.core.timestamps import iso
 from astraflow.scheduler.connections import Connection, Connections
 from astraflow.scheduler.feed import Feed
@@ -129,7 +130,7 @@ class Writer:
         self._committing_since: float | None = None
         self._is_speaking = False
         self._asked: dict[
-            asyncio.Future[RunId], None
+            asyncio.Future[Any], None
         ] = {}  # in order: a simulated world is repeatable
         self._barriers: list[asyncio.Future[None]] = []
         self._passing: list[asyncio.Future[None]] = []  # those of the turn under way
@@ -236,19 +237,43 @@ class Writer:
     async def cancel(self, request: Callable[[object], CancelRun]) -> RunId:
         return await self._ask(self.engine.cancel, request, self._clock.wall_ms())
 
+    async def callback(self, request: Callable[[object], Callback]) -> CallbackAnswer | None:
+        """Decide a report of an HTTP worker; its answer, once that is durable. None: its run is not active.
+
+        Raises: Conflict, as the contract says; Unavailable.
+        """
+        answer: asyncio.Future[CallbackAnswer] = self._expect_answer()
+        is_active = False
+        try:
+            is_active = self.engine.callback(
+                request(answer), self._clock.now(), self._clock.wall_ms()
+            )
+        except Exception as error:
+            self._fail(error)
+        self._wake()
+        if not is_active and not self._is_over:
+            answer.cancel()
+            return None
+        return await until_durable(answer)
+
     async def _ask(self, method: Any, request: Callable[[object], Any], at: int) -> RunId:
-        self._check_serving()
-        if self.silent_s() > STALL_TIMEOUT_S:
-            raise refusal("the store does not answer; the request was not accepted")
-        answer: asyncio.Future[RunId] = self._loop.create_future()
-        self._asked[answer] = None
-        answer.add_done_callback(self._asked.pop)
+        answer: asyncio.Future[RunId] = self._expect_answer()
         try:
             method(request(answer), self._clock.now(), at)
         except Exception as error:
             self._fail(error)
         self._wake()
         return await until_durable(answer)
+
+    def _expect_answer(self) -> asyncio.Future[Any]:
+        """What a caller waits for; it fails if the engine does. Raises: Unavailable."""
+        self._check_serving()
+        if self.silent_s() > STALL_TIMEOUT_S:
+            raise refusal("the store does not answer; the request was not accepted")
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        self._asked[answer] = None
+        answer.add_done_callback(self._asked.pop)
+        return answer
 
     def execute(self, command: OperatorCommand) -> None:
         """Have the engine decide a command of an operator. Raises: what it is refused with; Unavailable."""

@@ -134,6 +134,19 @@ class WorkerRow(Row, frozen=True, gc=False, kw_only=True):
     """The drain that an operator ordered (`engine.batch.DrainWish` as JSON), until the order is withdrawn."""
 
 
+class PoolRow(Row, frozen=True, gc=False):
+    """An HTTP worker pool, as JSON (`core.fleet.pools.PoolRecord`)."""
+
+    table = "pools"
+    primary_key = ("tenant", "name")
+    mode = "replace"
+
+    tenant: str
+    name: str
+    body: bytes
+    updated_at: int
+
+
 class WorkflowRow(Row, frozen=True, gc=False, kw_only=True):
     """A saved workflow. `version` grows by one at each save; a save names the one it was made from."""
 
@@ -318,6 +331,8 @@ class Changes(msgspec.Struct):
     segments: list[FactSegment] = []
     workers: list[WorkerRow] = []
     workers_gone: list[tuple[str, str]] = []
+    pools: list[PoolRow] = []
+    pools_gone: list[tuple[str, str]] = []
     events: list[TenantEvent] = []
     resources: list[ResourceRow] = []
     resources_gone: list[tuple[str, str, str]] = []

@@ -78,6 +78,7 @@ class Store:
 
         workers = StoredWorkers(database)
         self.workers = workers.workers
+        self.pools = workers.pools
         self.intents = workers.intents
         self.affinities = workers.affinities
         self.resources = workers.resources

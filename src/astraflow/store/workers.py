@@ -1,4 +1,4 @@
-"""Workers, and what belongs to them: install intents, affinities, resources. Commits write them."""
+"""Workers and HTTP pools, and what belongs to them: install intents, affinities, resources. Commits write them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from astraflow.core.ids import RunId
 from astraflow.store.content import MAX_INTEGER
 from astraflow.store.database import all_rows
-from astraflow.store.rows import AffinityRow, InstallIntentRow, ResourceRow, WorkerRow
+from astraflow.store.rows import AffinityRow, InstallIntentRow, PoolRow, ResourceRow, WorkerRow
 
 if TYPE_CHECKING:
     from astraflow.store.database import Database
@@ -23,6 +23,9 @@ class StoredWorkers:
 
     async def workers(self) -> list[WorkerRow]:
         return await all_rows(self._database, WorkerRow, "workers")
+
+    async def pools(self) -> list[PoolRow]:
+        return await all_rows(self._database, PoolRow, "pools")
 
     async def intents(self) -> list[InstallIntentRow]:
         return await all_rows(self._database, InstallIntentRow, "intents")

@@ -21,6 +21,7 @@ MAY_SCAN = {
     "count_tables",
     "schema_writer",
     "workers",
+    "pools",
     "doomed_segments",
     "forget_doomed",
     "event_spans",

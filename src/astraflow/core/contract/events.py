@@ -104,6 +104,10 @@ class NodeState(NodeBody, frozen=True, kw_only=True):
     confirmed: Annotated[
         bool | None, doc("Whether the worker has confirmed the end of the attempt.")
     ] = None
+    cancelled_during_phase: Annotated[
+        str | None, doc("Where a cancelled attempt was when it stopped, as its worker says.")
+    ] = None
+    partial_progress: Annotated[Any, doc("How far a cancelled attempt had come.")] = None
     reused_from: Annotated[str | None, doc("The run whose result was reused.")] = None
     dropped: Annotated[Count, doc("How many pieces of output were dropped before this event.")] = 0
 
@@ -113,6 +117,9 @@ class NodeFailure(NodeBody, frozen=True, kw_only=True):
 
     attempt: Annotated[Count, doc("The attempt that failed.")]
     error: Annotated[TaskError, doc("Why it failed.")]
+    output: Annotated[
+        Any, doc("What the failed attempt returned: evidence, which no other node gets.")
+    ] = None
 
 
 class NodeOutput(NodeBody, frozen=True, kw_only=True):

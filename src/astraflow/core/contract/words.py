@@ -38,3 +38,9 @@ RolloutState = Literal["running", "succeeded", "failed", "rolled_back"]
 
 TERMINAL: Final = frozenset({"succeeded", "failed", "cancelled"})
 """The statuses in which a run stays."""
+
+DispatcherKind = Literal["http", "cloud_tasks", "nats"]
+"""How tasks get to an HTTP pool."""
+
+CallbackOutcome = Literal["SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]
+"""How an HTTP worker says that an attempt ended."""

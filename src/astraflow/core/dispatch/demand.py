@@ -29,6 +29,8 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     """The one worker that holds a resource which the task refers to."""
     sticky: str | None = None
     """The one worker that a sticky affinity key binds the task to."""
+    needs_session: bool = False
+    """It calls the rest of a chain, or uses resources: an HTTP worker can do neither."""
 
     @property
     def only(self) -> str | None:
@@ -105,6 +107,7 @@ def demand_of(
         node.worker_labels,
         pins[0] if pins else None,
         sticky if not pins else None,
+        bool(refs) or node.host is not None,
     )
 
 

@@ -27,6 +27,7 @@ class AttemptLease:
         "is_lent",
         "is_over",
         "is_revoked",
+        "is_stop_told",
         "is_taken",
         "run_id",
         "session_id",
@@ -64,6 +65,7 @@ class AttemptLease:
         self.is_taken = False
         self.is_lent = False  # it waits for its calls, and its slot is free meanwhile
         self.is_revoked = False
+        self.is_stop_told = False  # an HTTP worker was answered that it is to stop
         self.cancel_frame: str | None = None
         # The cancel was taken: a heartbeat made after that, without the attempt, proves that it
         # does not run. The seq says which heartbeats were.
@@ -111,6 +113,17 @@ class LeaseTable:
                 lease.until = max(lease.until, now + lease.ttl_s)
         return stop
 
+    def extend(self, lease: AttemptLease, now: float) -> None:
+        """An HTTP worker has reported: its lease runs on from here, unless it was revoked."""
+        if not lease.is_revoked:
+            lease.until = max(lease.until, now + lease.ttl_s)
+
+    def shorten(self, lease: AttemptLease, ttl_s: float, now: float) -> None:
+        """From here on the lease has this length."""
+        lease.ttl_s = ttl_s
+        lease.until = now + ttl_s
+        heappush(self._ends, (lease.until, lease.task_id, lease.attempt))
+
     def end(self, task_id: TaskId, attempt: int) -> AttemptLease | None:
         """The attempt is over; returns its lease if there was one."""
         lease = self.find(task_id, attempt)
@@ -130,7 +143,7 @@ class LeaseTable:
 
     def expired(self, now: float) -> list[AttemptLease]:
         """The leases that have run out. They stay until `end` is called."""
-        over = []
+        over: dict[TaskId, AttemptLease] = {}  # one that was shortened is watched twice
         while self._ends and self._ends[0][0] <= now:
             _, task_id, attempt = self._ends[0]
             lease = self.find(task_id, attempt)
@@ -140,8 +153,8 @@ class LeaseTable:
                 heapreplace(self._ends, (lease.until, task_id, attempt))
             else:
                 heappop(self._ends)
-                over.append(lease)
-        return over
+                over[task_id] = lease
+        return list(over.values())
 
     def check(self) -> None:
         """Assert that every lease is indexed once and will be looked at when it ends."""

@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from astraflow.core.dispatch.demand import Demand
+from astraflow.core.fleet.pools import ANY_VERSION
 from astraflow.core.fleet.workers import WorkerEntry, WorkerTable
 from astraflow.core.runs.facts import WaitReason
 
@@ -37,7 +38,11 @@ def offers(worker: WorkerEntry, demand: Demand) -> bool:
     """Whether the worker could ever run the task: package, version, runtime, labels."""
     offer = worker.offer
     versions = offer.packages.get(demand.package_name)
-    if versions is None or demand.package_version not in versions:
+    if versions is None:
+        return False
+    if demand.package_version not in versions and ANY_VERSION not in versions:
+        return False
+    if demand.needs_session and worker.pool is not None:
         return False
     if not offer.has_runtime(demand.runtime):
         return False
@@ -94,7 +99,7 @@ def _only(worker_id: str, demand: Demand, workers: WorkerTable) -> WorkerEntry |
 
 
 def _why_away(worker: WorkerEntry | None) -> str:
-    if worker is None or worker.session_id is None:
+    if worker is None or worker.channel is None:
         return "is away"
     return "is draining" if worker.is_draining else f"is {worker.status}"
 
@@ -113,14 +118,15 @@ def _why(demand: Demand, workers: WorkerTable) -> WaitReason:
     known = workers.of_tenant(demand.tenant)
     reachable = [one for one in known if one.is_reachable]
     if not reachable:
-        there = [one for one in known if one.session_id is not None][:NAMED]
+        there = [one for one in known if one.channel is not None][:NAMED]
         named = "; ".join(f"worker {one.worker_id} {_why_away(one)}" for one in there)
         return WaitReason("worker", named or "no worker is online")
     wanted = f"{demand.package_name} {demand.package_version}"
     with_package = [
         one
         for one in reachable
-        if demand.package_version in one.offer.packages.get(demand.package_name, ())
+        if {demand.package_version, ANY_VERSION}
+        & one.offer.packages.get(demand.package_name, frozenset())
     ]
     if not with_package:
         return WaitReason("package", f"no worker online offers {wanted}")
@@ -137,4 +143,5 @@ def _asked(demand: Demand) -> str:
     """The runtime and the labels that it needs, for people."""
     asked = [f"the runtime {demand.runtime}"] if demand.runtime is not None else []
     asked += [f"the label {name}={value}" for name, value in demand.labels]
+    asked += ["a session, which HTTP pools have not"] if demand.needs_session else []
     return " and ".join(asked)

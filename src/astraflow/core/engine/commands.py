@@ -10,10 +10,11 @@ from typing import ClassVar
 
 import msgspec
 
+from astraflow.core.fleet.pools import PoolRecord
 from astraflow.core.fleet.resources import ResourceKey
 from astraflow.core.fleet.rollouts import RolloutRecord
 from astraflow.core.fleet.workers import DrainIntent
-from astraflow.core.ids import RunId
+from astraflow.core.ids import RunId, TaskId
 from astraflow.core.runs.accept import ReusedResults
 from astraflow.core.workflow.plan import Plan
 
@@ -127,6 +128,32 @@ class ForgetWorker(WorkerCommand, frozen=True, kw_only=True):
     """Note that a worker is still there; forget one that is not in use and was not seen for too long (`is_stale`)."""
 
     is_stale: bool = True
+
+
+# -- HTTP pools ----------------------------------------------------------------------------------
+
+
+class ConfigurePool(OperatorCommand, frozen=True, kw_only=True):
+    """Make an HTTP pool, or change it."""
+
+    action: ClassVar[str] = "pool.configure"
+    pool: PoolRecord
+
+
+class RemovePool(OperatorCommand, frozen=True, kw_only=True):
+    """Remove an HTTP pool that holds no attempt."""
+
+    action: ClassVar[str] = "pool.remove"
+    name: str
+
+
+class RefusePush(OperatorCommand, frozen=True, kw_only=True):
+    """Nobody took a push, and it is known that nothing of it runs."""
+
+    task_id: TaskId
+    attempt: int
+    code: str
+    message: str
 
 
 # -- resources -----------------------------------------------------------------------------------

@@ -11,10 +11,11 @@ import msgspec
 from astraflow.core.errors import AstraflowError
 from astraflow.core.fleet.resources import ResourceKey, ResourceRecord
 from astraflow.core.fleet.versions import ActiveVersionRecord, PublishedVersion
-from astraflow.core.fleet.workers import DrainIntent
-from astraflow.core.ids import RunId, SessionId
+from astraflow.core.fleet.workers import Channel, DrainIntent
+from astraflow.core.ids import RunId, SessionId, TaskId
 from astraflow.core.protocol.business import Dispatch, ExecCancel, NextResponse
 from astraflow.core.protocol.wire import Wire
+from astraflow.core.runs.callbacks import CallbackAnswer
 
 
 class _Effect(msgspec.Struct, frozen=True):
@@ -25,15 +26,19 @@ class _Effect(msgspec.Struct, frozen=True):
 
 
 class SendDispatch(_Effect, frozen=True):
-    """Send a leased attempt to its worker, if it is still leased when the commit is done.
+    """Send a leased attempt to its worker, if it is still leased when the commit is done: on its session, or, for an
+    HTTP pool, by the shell.
 
     `copies`: for each of `dispatch.resource_refs` the resource whose copy the worker fetches, if its own worker did not
     come back. The shell adds the URLs.
     """
 
     dispatch: Dispatch
-    session_id: SessionId
+    channel: Channel
     copies: tuple[ResourceRecord | None, ...] = ()
+    workflow_id: str = ""
+    """For an HTTP pool, as is `enqueued_at` (wall clock, milliseconds)."""
+    enqueued_at: int = 0
 
 
 class SendStop(_Effect, frozen=True):
@@ -127,11 +132,26 @@ class Activated(_Effect, frozen=True):
     active: ActiveVersionRecord
 
 
-ShellEffect = ReplyToCaller | LearnManifest | CopyFailed | Activated
+class AnswerCallback(_Effect, frozen=True):
+    """Answer an HTTP worker."""
+
+    token: object
+    answer: CallbackAnswer | AstraflowError
+
+
+class EndPush(_Effect, frozen=True):
+    """An attempt of an HTTP pool is over: what is still sent of it is of no use."""
+
+    task_id: TaskId
+    attempt: int
+
+
+ShellEffect = (
+    ReplyToCaller | LearnManifest | CopyFailed | Activated | AnswerCallback | EndPush | SendDispatch
+)
 """What the shell does, not the sessions."""
 Effect = (
-    SendDispatch
-    | SendStop
+    SendStop
     | SendNextResponse
     | AskWorker
     | SendInstall

@@ -28,10 +28,12 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from astraflow.core import errors
 from astraflow.core.engine.batch import Batch
+from astraflow.core.engine.callbacks import on_callback
 from astraflow.core.engine.commands import (
     ActivateVersion,
     CancelRun,
     CloseResource,
+    ConfigurePool,
     DrainWorker,
     ExportResource,
     ExtendResource,
@@ -41,6 +43,8 @@ from astraflow.core.engine.commands import (
     OperatorCommand,
     RebindRun,
     RebindWorker,
+    RefusePush,
+    RemovePool,
     RequestInstall,
     RequestRemoval,
     RollBack,
@@ -61,6 +65,7 @@ from astraflow.core.engine.operations import (
 )
 from astraflow.core.engine.ownership import Ownership
 from astraflow.core.engine.placing import place, record_wait_reasons
+from astraflow.core.engine.pools import configure_pool, refuse_push, remove_pool
 from astraflow.core.engine.queries import Queries
 from astraflow.core.engine.recovery import restore_run
 from astraflow.core.engine.reports import on_delivered, on_refused
@@ -95,10 +100,11 @@ from astraflow.core.engine.timeouts import (
 )
 from astraflow.core.engine.view import View
 from astraflow.core.fleet.installs import InstallIntent
+from astraflow.core.fleet.pools import PoolRecord
 from astraflow.core.fleet.resources import ResourceRecord
 from astraflow.core.fleet.rollouts import RolloutRecord
 from astraflow.core.fleet.versions import ActiveVersionRecord, PublishedVersion
-from astraflow.core.fleet.workers import DrainIntent, WorkerBound
+from astraflow.core.fleet.workers import DrainIntent, PoolConfigured, WorkerBound
 from astraflow.core.ids import RunId
 from astraflow.core.protocol.events import (
     Acked,
@@ -117,6 +123,7 @@ from astraflow.core.protocol.events import (
 )
 from astraflow.core.protocol.gateway import Gateway
 from astraflow.core.protocol.wire import Envelope
+from astraflow.core.runs.callbacks import Callback
 from astraflow.core.runs.commands import Fail
 from astraflow.core.runs.facts import Fact
 from astraflow.core.workflow.plan import Plan
@@ -127,12 +134,15 @@ if TYPE_CHECKING:
 _COMMANDS: Final[Mapping[type[OperatorCommand], Callable[[View, Any], None]]] = {
     ActivateVersion: activate_version,
     CloseResource: close_resource,
+    ConfigurePool: configure_pool,
     DrainWorker: drain_worker,
     ExportResource: export_resource,
     ExtendResource: extend_resource,
     NoteCopy: note_copy,
     RebindRun: rebind_run,
     RebindWorker: rebind_worker,
+    RefusePush: refuse_push,
+    RemovePool: remove_pool,
     RequestInstall: install_on_worker,
     RequestRemoval: remove_from_worker,
     RollBack: roll_back,
@@ -211,6 +221,13 @@ class Engine:
         self._enter(now, at, request.run_id)
         cancel_run(self.view, request)
         self._fail_unplaceable()
+
+    def callback(self, callback: Callback, now: float, at: int) -> bool:
+        """A report of an HTTP worker; whether its run is active, and the answer an effect."""
+        self._enter(now, at, callback.task_id)
+        is_active = on_callback(self.view, callback)
+        self._fail_unplaceable()
+        return is_active
 
     def opened(self, conn: str, now: float, certificate: object = None) -> None:
         self.gateway.opened(conn, now, certificate)
@@ -307,6 +324,10 @@ class Engine:
         worker = self.view.workers.expect(tenant, worker_id)
         worker.incarnation = incarnation
         worker.drain = drain
+
+    def restore_pool(self, pool: PoolRecord) -> None:
+        """An HTTP pool that is stored. Before the runs: their leases may be of it."""
+        self.view.workers.apply(PoolConfigured(pool.tenant, self.view.at, pool.worker_id, pool))
 
     def restore_resource(self, record: ResourceRecord) -> None:
         """A resource that is stored; the worker that keeps it may come back."""

@@ -263,6 +263,8 @@ def _candidates(view: View, demand: Demand) -> list[WorkerEntry]:
 
 
 def _could_run(worker: WorkerEntry, demand: Demand) -> bool:
+    if worker.pool is not None:
+        return False  # nothing is installed in a pool
     offer = worker.offer
     has_package = worker.has_version(demand.package_name, demand.package_version)
     if not has_package and INSTALLS not in offer.features:

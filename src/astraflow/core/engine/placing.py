@@ -16,6 +16,7 @@ from astraflow.core.engine.packages import install_for, spread, why_no_package
 from astraflow.core.engine.resources import copies_for
 from astraflow.core.engine.timers import PinDue, TimeoutDue
 from astraflow.core.engine.view import View, key_key, offer_key, package_key, worker_key
+from astraflow.core.fleet.pools import PoolRecord
 from astraflow.core.fleet.resources import ResourceRecord
 from astraflow.core.fleet.workers import WorkerEntry
 from astraflow.core.protocol import business
@@ -134,7 +135,9 @@ def _watch_pin(view: View, demand: Demand) -> None:
 
 def _lease(view: View, run: RunRecord, entry: Entry, worker: WorkerEntry) -> None:
     settings = view.settings
-    ttl_ms = int(settings.lease_ttl_s * 1000)
+    pool = worker.pool
+    ttl_s = settings.lease_ttl_s if pool is None else pool.start_timeout_s
+    ttl_ms = int(ttl_s * 1000)
     task = entry.task
     decision = view.decide(run, LeaseTask(task, worker.worker_id, worker.incarnation, ttl_ms))
     assert decision.facts, "a task that may be placed can be leased"
@@ -148,7 +151,7 @@ def _lease(view: View, run: RunRecord, entry: Entry, worker: WorkerEntry) -> Non
         task_id,
         attempt,
         worker.worker_id,
-        settings.lease_ttl_s,
+        ttl_s,
         view.now,
     )
     view.leases.grant(lease)
@@ -158,33 +161,43 @@ def _lease(view: View, run: RunRecord, entry: Entry, worker: WorkerEntry) -> Non
     if node.affinity is not None:
         view.acquire(run.tenant, node.affinity.key, worker.worker_id)
     view.placing.bind(run.run_id, node.package_name, worker.worker_id)
+    if pool is not None:
+        view.batch.effects.append(push_of(view, run, task, pool))
+        return
     if node.timeout_s is not None:
         when = view.now + node.timeout_s + settings.timeout_slack_s
         view.timers.set(when, TimeoutDue(task_id, attempt))
     view.sent.expect_ack(lease, view.now + settings.dispatch_ack_timeout_s)
     assert worker.session_id is not None
+    assert worker.since is not None, "a worker with a session has registered"
     parameters, refs = bind_task(run, task)
     copies: tuple[ResourceRecord | None, ...] = ()
     if refs:
         refs = view.locate(run.tenant, refs)
         copies = copies_for(view, run.tenant, refs)
-    dispatch = _dispatch_frame(run, task, worker, ttl_ms, parameters, refs)
+    grant = business.LeaseGrant(ttl_ms, worker.since)
+    dispatch = _dispatch_frame(run, task, grant, parameters, _wire_refs(refs, worker.worker_id))
     view.batch.effects.append(SendDispatch(dispatch, worker.session_id, copies))
+
+
+def push_of(view: View, run: RunRecord, task: int, pool: PoolRecord) -> SendDispatch:
+    """The push of a leased attempt to its pool. A node in a pool starts late: its timeout counts from its start."""
+    grant = business.LeaseGrant(int(pool.start_timeout_s * 1000), "")
+    dispatch = _dispatch_frame(run, task, grant, bind_task(run, task)[0], ())
+    return SendDispatch(dispatch, pool, (), run.plan.workflow_id, view.at)
 
 
 def _dispatch_frame(
     run: RunRecord,
     task: int,
-    worker: WorkerEntry,
-    ttl_ms: int,
+    grant: business.LeaseGrant,
     parameters: bytes,
-    refs: Sequence[ResourceRefValue],
+    refs: tuple[business.RequiredResource, ...],
 ) -> business.Dispatch:
     node = run.tasks[task].node
     state = run.tasks[task]
     host = node if state.call is None and node.host is None else run.plan.nodes[run.host_of(task)]
     chain = tuple([run.plan.nodes[one].node_id for one in host.middlewares])
-    assert worker.since is not None, "a worker with a session has registered"
     timeout_ms = int(node.timeout_s * 1000) if node.timeout_s is not None else None
     return business.Dispatch(
         run_id=run.run_id,
@@ -195,10 +208,10 @@ def _dispatch_frame(
         node_type=node.type,
         package=business.PackageId(node.package_name, node.package_version),
         parameters=msgspec.Raw(parameters),
-        lease=business.LeaseGrant(ttl_ms, worker.since),
+        lease=grant,
         constraints=business.Constraints(timeout_ms),
         concurrency_key=node.concurrency_key,
-        resource_refs=_wire_refs(refs, worker.worker_id) if refs else (),
+        resource_refs=refs,
         affinity=business.DispatchAffinity(node.affinity.key, node.affinity.mode)
         if node.affinity is not None
         else None,

@@ -8,8 +8,9 @@ from __future__ import annotations
 from astraflow.core.engine.view import View
 from astraflow.core.engine.wait_reasons import Reason, Reasons
 from astraflow.core.fleet.installs import InstallIntent
+from astraflow.core.fleet.pools import PoolRecord
 from astraflow.core.fleet.workers import WorkerEntry
-from astraflow.core.ids import RunId
+from astraflow.core.ids import RunId, TaskId, is_pool
 from astraflow.core.runs.run import RunRecord
 
 
@@ -37,7 +38,10 @@ class Queries:
         """The tasks of an active run whose dispatch no worker has acknowledged, and until when one may (monotonic)."""
         timeout_s = self._view.settings.dispatch_ack_timeout_s
         return [
-            (lease.task, lease.until - lease.ttl_s + timeout_s)
+            (
+                lease.task,
+                lease.until if is_pool(lease.worker_id) else lease.until - lease.ttl_s + timeout_s,
+            )
             for lease in self._view.leases
             if lease.run_id == run.run_id and not lease.is_taken
         ]
@@ -54,6 +58,17 @@ class Queries:
     def installs(self, tenant: str, worker_id: str) -> list[InstallIntent]:
         """What is intended of a worker about packages."""
         return self._view.installs.of_worker(tenant, worker_id)
+
+    def pools(self, tenant: str) -> list[WorkerEntry]:
+        """The HTTP pools of a tenant."""
+        known = self._view.workers.of_tenant(tenant)
+        return [one for one in known if one.pool is not None]
+
+    def pool_of(self, tenant: str, task_id: TaskId, attempt: int) -> PoolRecord | None:
+        """The HTTP pool that an attempt is under way in."""
+        lease = self._view.leases.find(task_id, attempt)
+        worker = None if lease is None else self._view.workers.find(tenant, lease.worker_id)
+        return None if worker is None else worker.pool
 
     # -- numbers ----------------------------------------------------------------------------
 

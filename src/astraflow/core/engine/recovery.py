@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from astraflow.core.dispatch import AttemptLease
+from astraflow.core.engine.callbacks import watch_timeout
 from astraflow.core.engine.calls import lenders_of
+from astraflow.core.engine.placing import push_of
 from astraflow.core.engine.timers import DeadlineDue, StopDue, TimeoutDue
 from astraflow.core.engine.view import View
 from astraflow.core.fleet.affinity import AffinityExpected
+from astraflow.core.fleet.pools import PoolRecord
 from astraflow.core.fleet.workers import WorkerEntry
+from astraflow.core.ids import is_pool
 from astraflow.core.runs.facts import Fact
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Leased, Running, Stopping
@@ -55,6 +59,16 @@ def _restore_key(view: View, worker: WorkerEntry, key: str) -> None:
     view.affinity.begin_use(tenant, key, worker_id)
 
 
+def _restore_push(view: View, run: RunRecord, task: int, pool: PoolRecord) -> None:
+    """Nobody knows whether a push that was not started has left: it is sent again, and run once, because its
+    `dispatchId` is the same. An attempt that was started has one full timeout (PROTOCOL §9)."""
+    state = run.tasks[task].state
+    if isinstance(state, Leased):
+        view.batch.effects.append(push_of(view, run, task, pool))
+    else:
+        watch_timeout(view, run, task)
+
+
 def _restore_lease(
     view: View, run: RunRecord, task: int, state: Leased | Running | Stopping
 ) -> None:
@@ -65,7 +79,7 @@ def _restore_lease(
         run.tenant, run.run_id, task, task_id, state.attempt, state.worker, ttl_s, view.now
     )
     # Nobody here can say whether its frame left: only the worker, or the end of the lease, can.
-    lease.is_taken = True
+    lease.is_taken = not (is_pool(state.worker) and isinstance(state, Leased))
     view.leases.grant(lease)
     worker = view.workers.expect(run.tenant, state.worker)
     lease.is_lent = run.tasks[task].open_calls > 0
@@ -76,7 +90,9 @@ def _restore_lease(
         view.keys.take(run.tenant, node.concurrency_key, task_id, lenders_of(run, task))
     if node.affinity is not None:
         _restore_key(view, worker, node.affinity.key)
-    if isinstance(state, Stopping):
+    if worker.pool is not None:
+        _restore_push(view, run, task, worker.pool)
+    elif isinstance(state, Stopping):
         overdue = view.now + state.grace_ms / 1000 + view.settings.stop_overdue_s
         view.timers.set(overdue, StopDue(task_id, state.attempt))
     elif node.timeout_s is not None:

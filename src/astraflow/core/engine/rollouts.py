@@ -96,6 +96,7 @@ def _standings(view: View, rollout: RolloutRecord) -> list[WorkerStanding]:
         _standing(view, worker, rollout)
         for worker in view.workers.of_tenant(rollout.tenant)
         if worker.is_reachable
+        and worker.pool is None
         and (INSTALLS in worker.offer.features or worker.has_version(rollout.name, rollout.version))
     ]
 

@@ -24,6 +24,7 @@ from astraflow.core.engine.effects import (
 )
 from astraflow.core.engine.timeouts import take_back_unsent
 from astraflow.core.engine.view import View
+from astraflow.core.fleet.pools import PoolRecord
 from astraflow.core.ids import SessionId
 from astraflow.core.protocol import business
 from astraflow.core.protocol.gateway import Gateway
@@ -77,13 +78,16 @@ class Sending:
             self._for_shell.append(effect)
 
     def _send_dispatch(self, effect: SendDispatch, now: float) -> None:
-        dispatch = effect.dispatch
+        dispatch, channel = effect.dispatch, effect.channel
         lease = self._view.leases.find(dispatch.task_id, dispatch.attempt)
         if lease is None:
             return  # it was given up while the commit was under way
+        if isinstance(channel, PoolRecord):
+            self._for_shell.append(effect)
+            return
         try:
             frame_id = self._gateway.send(
-                effect.session_id, business.DISPATCH, dispatch, dispatch.task_id, now
+                channel, business.DISPATCH, dispatch, dispatch.task_id, now
             )
         except errors.AstraflowError as error:
             # No such session any more, or its queue is full: the frame never reached the socket. Or
@@ -95,9 +99,9 @@ class Sending:
             self._view.decide(run, refuse)
             return
         lease.frame_id = frame_id
-        lease.session_id = effect.session_id
+        lease.session_id = channel
         self._view.sent.note(frame_id, dispatch.task_id, dispatch.attempt)
-        if not self._gateway.is_connected(effect.session_id):
+        if not self._gateway.is_connected(channel):
             take_back_unsent(self._view, self._gateway, lease)
 
     def _send_response(self, effect: SendNextResponse, now: float) -> None:

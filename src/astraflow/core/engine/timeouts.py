@@ -28,6 +28,7 @@ from astraflow.core.engine.timers import (
 from astraflow.core.engine.view import View, worker_key
 from astraflow.core.fleet.affinity import AffinityReleased
 from astraflow.core.fleet.workers import WorkerConnectionChanged, WorkerEntry
+from astraflow.core.ids import is_pool
 from astraflow.core.protocol.gateway import Gateway
 from astraflow.core.runs.commands import (
     Cancel,
@@ -44,7 +45,9 @@ def expire_leases(view: View) -> None:
     """Give up the attempts whose leases have run out."""
     for lease in view.leases.expired(view.now):
         view.count("lease expired")
-        view.decide(view.run_of(lease), Lose(lease.task, lease.attempt, "its lease ended"))
+        is_unstarted = is_pool(lease.worker_id) and not lease.is_taken
+        cause = "no worker started it in time" if is_unstarted else "its lease ended"
+        view.decide(view.run_of(lease), Lose(lease.task, lease.attempt, cause))
 
 
 def expire_affinities(view: View) -> None:

@@ -15,7 +15,7 @@ from astraflow.core.dispatch.demand import bind_task, conflict_of, demand_of, lo
 from astraflow.core.engine.active_runs import ActiveRuns
 from astraflow.core.engine.batch import Batch, FleetChange, NumberedFact
 from astraflow.core.engine.calls import answer_call, lend_slot, refuse_call
-from astraflow.core.engine.effects import AskWorker, SendStop
+from astraflow.core.engine.effects import AskWorker, EndPush, SendStop
 from astraflow.core.engine.placement_notes import PlacementNotes
 from astraflow.core.engine.sent_frames import SentFrames
 from astraflow.core.engine.settings import EngineSettings
@@ -33,7 +33,7 @@ from astraflow.core.fleet.resources import ResourceFact, ResourceRecord, Resourc
 from astraflow.core.fleet.rollouts import RolloutFact, RolloutRecord, RolloutTable
 from astraflow.core.fleet.versions import ActiveVersionRecord, VersionActivated, VersionTable
 from astraflow.core.fleet.workers import WorkerEntry, WorkerFact, WorkerTable
-from astraflow.core.ids import NO_SESSION, SessionId, TaskId
+from astraflow.core.ids import NO_SESSION, SessionId, TaskId, is_pool
 from astraflow.core.protocol.business import RESOURCE_CLEANUP, ResourceCleanup
 from astraflow.core.protocol.business import ExecCancel as CancelFrame
 from astraflow.core.protocol.wire import Wire
@@ -48,7 +48,8 @@ from astraflow.core.runs.consequences import (
     StopAttempt,
     UnqueueTask,
 )
-from astraflow.core.runs.decisions import Decision, decide
+from astraflow.core.runs.decision import Decision
+from astraflow.core.runs.decisions import decide
 from astraflow.core.runs.facts import CallOpened
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.workflow.plan import AffinityHint, ResourceRefValue
@@ -326,6 +327,8 @@ class View:
             return
         self.timers.end(lease.task_id, attempt)
         self.sent.forget(lease)
+        if is_pool(lease.worker_id):
+            self.batch.effects.append(EndPush(lease.task_id, attempt))
         node = run.tasks[task].node
         worker = self.workers.find(run.tenant, lease.worker_id)
         assert worker is not None, "a lease names a known worker"
@@ -355,7 +358,10 @@ class View:
             self.queue.wake(package_key(worker.tenant, package))
 
     def stop_attempt(self, run: RunRecord, effect: StopAttempt) -> None:
-        """Ask the worker after the commit, and look again when it should have answered."""
+        """Ask the worker after the commit, and look again when it should have answered. An HTTP worker is told in the
+        answer to its next report, and its grace counts from there."""
+        if is_pool(effect.worker):
+            return
         task_id = run.task_id(effect.task)
         self.owe_stop(run, task_id, effect)
         overdue = self.now + effect.grace_ms / 1000 + self.settings.stop_overdue_s

@@ -85,7 +85,7 @@ class Reasons:
             "only a task that is bound to a worker waits for its return"
         )
         worker = view.workers.find(demand.tenant, demand.sticky)
-        if worker is None or worker.session_id is not None:
+        if worker is None or worker.channel is not None:
             return None
         return view.lost_until(worker, view.settings.affinity_grace_s)
 

@@ -2,9 +2,10 @@
 
 Rule 1: the status is changed by facts alone (TRANSITIONS). What a heartbeat merely measures (load, memory, when it was
         heard) is no fact and is not stored.
-Rule 2: a worker is *available* when it has a session with a connection, is neither degraded nor draining nor short of
-        memory or disk, and has a free slot. The table keeps the available workers per tenant and package, so that
-        finding a place costs nothing for the busy ones.
+Rule 2: a worker is reached by its *channel*: the session that it holds, or the HTTP pool that it is.
+Rule 3: a worker is *available* when it has a channel, with a connection if it is a session, is neither degraded nor
+        draining nor short of memory or disk, and has a free slot. The table keeps the available workers per tenant and
+        package, so that finding a place costs nothing for the busy ones.
 """
 
 from __future__ import annotations
@@ -15,10 +16,14 @@ from typing import Final, Literal
 import msgspec
 
 from astraflow.core.fleet.facts import ABSENT, FleetFact, Table, find_move, rows
+from astraflow.core.fleet.pools import PoolRecord
 from astraflow.core.ids import SessionId
 
 ANY_RUNTIME: Final = "runtime.any"
 """The feature of a worker that runs whatever runtime its packages bring."""
+
+Channel = SessionId | PoolRecord
+"""How a task gets to its worker: on a session, or pushed to an HTTP pool."""
 
 WorkerStatus = Literal["online", "degraded", "draining", "lost", "offline"]
 """As people see it. `draining` is an online worker that gets nothing new: it drains, or is short of memory or disk."""
@@ -145,6 +150,16 @@ class WorkerForgotten(WorkerFact, frozen=True):
     """It is not expected back."""
 
 
+class PoolConfigured(WorkerFact, frozen=True):
+    """An HTTP pool was made or changed."""
+
+    pool: PoolRecord
+
+
+class PoolRemoved(WorkerFact, frozen=True):
+    """An HTTP pool is gone; it held no attempt."""
+
+
 class HeartbeatMissed(WorkerFact, frozen=True):
     """So many of its heartbeats in a row did not come."""
 
@@ -175,6 +190,7 @@ class WorkerEntry:
         "is_draining",
         "is_pressed",
         "offer",
+        "pool",
         "resources",
         "says_draining",
         "session_id",
@@ -190,6 +206,7 @@ class WorkerEntry:
         self.tenant = tenant
         self.worker_id = worker_id
         self.session_id: SessionId | None = None
+        self.pool: PoolRecord | None = None
         self.incarnation = 0
         self.offer = Offer(0, {})
         self.status: Literal["online", "degraded", "lost", "offline"] = "offline"
@@ -220,8 +237,13 @@ class WorkerEntry:
         return WorkerState(self.shown_status, self.drain)
 
     @property
+    def channel(self) -> Channel | None:
+        return self.session_id if self.pool is None else self.pool
+
+    @property
     def is_reachable(self) -> bool:
-        return self.session_id is not None and self.status == "online" and not self.is_draining
+        has_channel = self.session_id is not None or self.pool is not None
+        return has_channel and self.status == "online" and not self.is_draining
 
     @property
     def is_available(self) -> bool:
@@ -230,7 +252,9 @@ class WorkerEntry:
 
     @property
     def load(self) -> float:
-        return self.used / self.offer.max_parallel
+        """The share of its slots that is in use. A pool counts as fuller than any worker that has room: a worker is
+        there and warm, and costs nothing more."""
+        return self.used / self.offer.max_parallel + (self.pool is not None)
 
     def has_version(self, name: str, version: str) -> bool:
         return version in self.offer.packages.get(name, ())
@@ -321,6 +345,23 @@ def _package_changed(worker: WorkerEntry, fact: WorkerPackageChanged) -> None:
     worker.offer = msgspec.structs.replace(worker.offer, packages=packages)
 
 
+def _pool_configured(worker: WorkerEntry, fact: PoolConfigured) -> None:
+    pool = fact.pool
+    packages: dict[str, set[str]] = {}
+    for package in pool.packages:
+        packages.setdefault(package.name, set()).add(package.version)
+    worker.pool = pool
+    worker.status = "online"
+    worker.is_draining = pool.is_paused
+    worker.offer = Offer(
+        pool.max_parallel,
+        {name: frozenset(versions) for name, versions in packages.items()},
+        features=frozenset({ANY_RUNTIME}),
+        labels={"pool": pool.name, **pool.labels},
+        per_node_limits=pool.per_node_limits,
+    )
+
+
 _SERVED: Final = ("online", "degraded")
 _AWAY: Final = ("lost", "offline")
 _ALL: Final = (*_SERVED, *_AWAY)
@@ -342,6 +383,8 @@ TRANSITIONS: Final[Table] = {
     **rows(_ALL, WorkerPackageChanged, _package_changed),
     **rows(_ALL, WorkerSeen, _unchanged),
     **rows(_AWAY, WorkerForgotten, _unchanged, ABSENT),
+    **rows(("online", "offline"), PoolConfigured, _pool_configured, "online"),
+    **rows(("online", "offline"), PoolRemoved, _unchanged, ABSENT),
 }
 
 
@@ -352,7 +395,7 @@ def fold(worker: WorkerEntry, fact: WorkerFact) -> None:
 
 # -- the index -------------------------------------------------------------------------------------
 
-_OFFERS: Final = (WorkerRegistered, WorkerPackageChanged)
+_OFFERS: Final = (WorkerRegistered, WorkerPackageChanged, PoolConfigured)
 """Facts that change the packages that a worker is listed under."""
 
 
@@ -385,7 +428,7 @@ class WorkerTable:
     def apply(self, fact: WorkerFact) -> WorkerEntry:
         """Fold a fact into its worker, and list the worker as it is after it."""
         worker = self.expect(fact.tenant, fact.worker_id)
-        if isinstance(fact, WorkerForgotten):
+        if isinstance(fact, WorkerForgotten | PoolRemoved):
             assert worker.session_id is None and not worker.used, "a worker in use is not forgotten"
             fold(worker, fact)
             self._withdraw(worker)

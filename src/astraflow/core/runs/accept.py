@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from astraflow.core import errors
-from astraflow.core.runs.decisions import Decision, advance
+from astraflow.core.runs.decision import Decision, advance
 from astraflow.core.runs.facts import ArtifactRef, RunAccepted, TaskReused
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.workflow.features import EXECUTED

@@ -25,7 +25,7 @@ from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Stopping
 
 if TYPE_CHECKING:
-    from astraflow.core.runs.decisions import Decision
+    from astraflow.core.runs.decision import Decision
 
 MAX_CALLS: Final = 10_000
 """Calls of one run: a loop that never ends must not fill the memory (P16)."""
@@ -104,7 +104,7 @@ def end_calls(decision: Decision, parent: int) -> None:
 def end_call(decision: Decision, call: int) -> None:
     """Stop a call that has not ended, and all below it."""
     task = decision.run.tasks[call]
-    if not task.is_held:
+    if not task.is_held or decision.take_back(call):
         decision.record(TaskCancelled(decision.at, call, task.attempt))
         end_calls(decision, call)
     elif not (isinstance(task.state, Stopping) and task.state.why == "cancel"):

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from astraflow.core.runs.facts import ArtifactRef, Chunk, TaskFailure, WaitReason
+from astraflow.core.runs.facts import NO_VALUE, ArtifactRef, Chunk, TaskFailure, WaitReason
 
 OutcomeStatus = Literal["SUCCEEDED", "FAILED", "SKIPPED", "CANCELLED"]
 
@@ -59,11 +59,13 @@ class Rebuild(RunCommand, frozen=True):
 
 
 class Start(RunCommand, frozen=True):
-    """The worker has taken the dispatch."""
+    """The worker has taken the dispatch; `by` and `ttl_ms` as in `AttemptStarted`."""
 
     task: int
     attempt: int
     worker: str
+    by: str = ""
+    ttl_ms: int | None = None
 
 
 class Progress(RunCommand, frozen=True):
@@ -92,6 +94,9 @@ class Report(RunCommand, frozen=True):
     error: TaskFailure | None = None
     lost: str | None = None
     """The resource for want of which it failed, if it is to be made again."""
+    phase: str | None = None
+    partial: msgspec.Raw = NO_VALUE
+    """Of a cancelled attempt, as in `TaskCancelled`."""
 
 
 class Refuse(RunCommand, frozen=True):

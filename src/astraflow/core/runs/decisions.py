@@ -17,8 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import msgspec
+
 from astraflow.core import errors
-from astraflow.core.runs.calls import advance_callers, end_call, end_calls, open_call
+from astraflow.core.ids import is_pool
+from astraflow.core.runs.calls import end_call, open_call
 from astraflow.core.runs.commands import (
     Call,
     Cancel,
@@ -40,25 +43,19 @@ from astraflow.core.runs.commands import (
 )
 from astraflow.core.runs.consequences import (
     AttemptOver,
-    Consequence,
-    EnqueueTask,
-    FinishRun,
-    StopAttempt,
 )
+from astraflow.core.runs.decision import Decision, advance
 from astraflow.core.runs.facts import (
+    NO_VALUE,
     AttemptFailed,
     AttemptLost,
     AttemptProgressed,
     AttemptRefused,
     AttemptStarted,
     CancelRequested,
-    Fact,
-    RunFinished,
     RunStarted,
-    StopRequested,
     StopWhy,
     TaskCancelled,
-    TaskFact,
     TaskFailed,
     TaskFailure,
     TaskLeased,
@@ -77,13 +74,11 @@ from astraflow.core.runs.retry import (
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import (
     ATTEMPTED,
-    Failed,
     Leased,
     Lost,
     Running,
     Stopping,
 )
-from astraflow.core.runs.transitions import fold
 
 if TYPE_CHECKING:
     from random import Random
@@ -92,57 +87,6 @@ UNCOUNTED_REFUSALS: Final = frozenset(
     {errors.DISPATCH_DRAINING.code, errors.CMD_CONCURRENCY_VIOLATION.code}
 )
 """PROTOCOL §5.5: "CONCURRENCY_VIOLATION and DRAINING wait without counting"."""
-
-
-class Decision:
-    """What a command came to. `ignored` names why a report had no effect, if it had none."""
-
-    __slots__ = ("at", "consequences", "facts", "first", "ignored", "lasts", "rng", "run")
-
-    def __init__(self, run: RunRecord, at: int, rng: Random) -> None:
-        self.run = run
-        self.at = at
-        self.rng = rng
-        self.first = run.last_event + 1  # the number of the first event of the first fact
-        self.facts: list[Fact] = []
-        self.lasts: list[int] = []  # the number of the last event of each fact
-        self.consequences: list[Consequence] = []
-        self.ignored: str | None = None
-
-    def record(self, fact: Fact) -> None:
-        fold(self.run, fact)
-        self.facts.append(fact)
-        self.lasts.append(self.run.last_event)
-
-    def finish_task(self, fact: Fact) -> None:
-        """Record a terminal fact and everything that follows from it."""
-        self.record(fact)
-        assert isinstance(fact, TaskFact)
-        end_calls(self, fact.task)
-        advance(self)
-
-    def stop(self, index: int, why: StopWhy, grace_ms: int) -> None:
-        """Ask the worker to stop the current attempt of a task."""
-        task = self.run.tasks[index]
-        assert task.worker is not None
-        self.record(StopRequested(self.at, index, task.attempt, why, grace_ms))
-        self.consequences.append(StopAttempt(index, task.attempt, task.worker, why, grace_ms))
-
-    def try_again(self, fact: AttemptFailed | AttemptLost | AttemptRefused) -> None:
-        """Record the end of an attempt and queue the task, once all that the attempt called has ended."""
-        self.record(fact)
-        task = self.run.tasks[fact.task]
-        if task.open_calls:
-            end_calls(self, fact.task)
-        elif task.is_waiting:
-            self.consequences.append(EnqueueTask(fact.task, fact.delay_s))
-        advance(self)
-
-    def is_cancelled(self, index: int) -> bool:
-        """Whether a task gets no further attempt: its run is cancelled, or the call it is."""
-        state = self.run.tasks[index].state
-        is_stopped = isinstance(state, Stopping) and state.why == "cancel"
-        return self.run.cancel is not None or is_stopped
 
 
 def is_current(run: RunRecord, task: int, attempt: int, worker: str) -> bool:
@@ -164,45 +108,6 @@ def decide(run: RunRecord, command: RunCommand, at: int, rng: Random) -> Decisio
     return decision
 
 
-def advance(decision: Decision) -> None:
-    """Skip what can no longer run, queue what now can, and end the run when all has ended."""
-    run = decision.run
-    while run.doomed or run.ready or run.answered:
-        advance_callers(decision)
-        while run.doomed:
-            child, parent = run.doomed.pop()
-            if not run.tasks[child].is_terminal:
-                code = errors.TASK_UPSTREAM_FAILED.code
-                decision.record(TaskSkipped(decision.at, child, code, parent))
-        ready, run.ready = run.ready, []
-        for task in ready:
-            # A disabled host is not run, nor are its middlewares round nothing.
-            if run.tasks[task].node.disabled or run.plan.nodes[run.host_of(task)].disabled:
-                decision.record(TaskSkipped(decision.at, task, errors.TASK_DISABLED.code))
-            elif run.tasks[task].open_calls == 0:  # else the end of the last of them queues it
-                decision.consequences.append(EnqueueTask(task))
-    if run.open_tasks == 0 and not run.is_terminal:
-        _finish_run(decision)
-
-
-def _finish_run(decision: Decision) -> None:
-    run = decision.run
-    error: TaskFailure | None = None
-    if run.cancel is not None and run.cancel.reason == "deadline":
-        error = TaskFailure(errors.TIMEOUT.code, "TIMEOUT", "the run did not end by its deadline")
-        finished = RunFinished(decision.at, "failed", error)
-    elif run.cancel is not None:
-        finished = RunFinished(decision.at, "cancelled")
-    elif run.failed is not None:
-        state = run.tasks[run.failed].state
-        assert isinstance(state, Failed)
-        finished = RunFinished(decision.at, "failed", state.error)
-    else:
-        finished = RunFinished(decision.at, "succeeded")
-    decision.record(finished)
-    decision.consequences.append(FinishRun(finished.status))
-
-
 def _cancel(decision: Decision, command: Cancel) -> None:
     run = decision.run
     if run.cancel is not None:
@@ -212,7 +117,7 @@ def _cancel(decision: Decision, command: Cancel) -> None:
     # What a worker may be running is stopped; all else ends at once. Tasks that become ready or doomed
     # on the way are among those cancelled, so they are not advanced before the end.
     for index, task in enumerate(run.tasks):
-        if task.is_held:
+        if task.is_held and not decision.take_back(index):
             decision.stop(index, "cancel", command.grace_ms)
         elif not task.is_terminal:
             decision.record(TaskCancelled(decision.at, index, task.attempt))
@@ -268,7 +173,9 @@ def _start(decision: Decision, command: Start) -> None:
     ):
         decision.ignored = "attempt is not waiting for its start"
         return
-    decision.record(AttemptStarted(decision.at, command.task, command.attempt))
+    decision.record(
+        AttemptStarted(decision.at, command.task, command.attempt, command.by, command.ttl_ms)
+    )
 
 
 def _progress(decision: Decision, command: Progress) -> None:
@@ -357,7 +264,8 @@ def _report_failed(decision: Decision, command: Report) -> None:
         # It had to be killed. What it was stopped for decides what that means, not how it ended.
         _report_cancelled(decision, command)
     else:
-        _fail_attempt(decision, command.task, error)
+        output = NO_VALUE if bytes(command.result) == b"{}" else command.result
+        _fail_attempt(decision, command.task, error, output=output)
 
 
 def _rebuild(decision: Decision, command: Rebuild) -> None:
@@ -372,27 +280,41 @@ def _why(state: object) -> StopWhy | None:
 def _report_cancelled(decision: Decision, command: Report) -> None:
     why = _why(decision.run.tasks[command.task].state)
     if why == "cancel":
-        decision.finish_task(TaskCancelled(decision.at, command.task, command.attempt))
+        decision.finish_task(
+            TaskCancelled(
+                decision.at, command.task, command.attempt, True, command.phase, command.partial
+            )
+        )
     elif why == "withdraw":
         _refuse_attempt(decision, command.task, errors.DISPATCH_WITHDRAWN.code, "withdrawn")
     elif why == "timeout":
         _fail_attempt(decision, command.task, _timeout_problem())
+    elif is_pool(command.worker):
+        # A worker with a session says so when it drains; one without has no such reason.
+        error = TaskFailure(
+            errors.TASK_CANCELLED.code, "CANCELLED", "the worker cancelled it, nobody had asked for"
+        )
+        _fail_attempt(decision, command.task, error)
     else:
         _lose_attempt(decision, command.task, "stopped by its worker")
 
 
 def _fail_attempt(
-    decision: Decision, index: int, error: TaskFailure, confirmed: bool = True
+    decision: Decision,
+    index: int,
+    error: TaskFailure,
+    confirmed: bool = True,
+    output: msgspec.Raw = NO_VALUE,
 ) -> None:
     run = decision.run
     task = run.tasks[index]
     policy = run.tasks[index].node.retry
     failures = task.failures + 1
     if decision.is_cancelled(index) or not may_retry(error, failures, policy):
-        decision.finish_task(TaskFailed(decision.at, index, task.attempt, error, confirmed))
+        decision.finish_task(TaskFailed(decision.at, index, task.attempt, error, confirmed, output))
         return
     delay_s = retry_delay_s(failures, policy, decision.rng)
-    decision.try_again(AttemptFailed(decision.at, index, task.attempt, error, delay_s))
+    decision.try_again(AttemptFailed(decision.at, index, task.attempt, error, delay_s, output))
 
 
 def _lose_attempt(decision: Decision, index: int, cause: str) -> None:
@@ -485,8 +407,23 @@ def _lose(decision: Decision, command: Lose) -> None:
         )
     elif why == "timeout":
         _fail_attempt(decision, command.task, _timeout_problem(), confirmed=False)
+    elif is_pool(task.worker) and type(task.state) is not Leased and why != "rebind":
+        _fail_silent(decision, command.task)
     else:
         _lose_attempt(decision, command.task, command.cause)
+
+
+def _fail_silent(decision: Decision, index: int) -> None:
+    """PROTOCOL §9: a started attempt whose heartbeats stop "fails with `HEARTBEAT_TIMEOUT`, the retry policy decides
+    about the task"."""
+    code = errors.HEARTBEAT_TIMEOUT
+    error = TaskFailure(code.code, "INFRASTRUCTURE", code.says)
+    task = decision.run.tasks[index]
+    if task.node.idempotency == "none":
+        # Its package says that it must not run again once it may have started.
+        decision.finish_task(TaskFailed(decision.at, index, task.attempt, error, confirmed=False))
+    else:
+        _fail_attempt(decision, index, error, confirmed=False)
 
 
 def _time_out(decision: Decision, command: TimeOut) -> None:
@@ -503,8 +440,10 @@ def _restart(decision: Decision, command: Restart) -> None:
     is_running = isinstance(state, Leased | Running) and state.attempt == command.attempt
     if not is_running:
         decision.ignored = "attempt is over or already stopping"
-        return
-    decision.stop(command.task, "rebind", command.grace_ms)
+    elif decision.take_back(command.task):
+        _lose_attempt(decision, command.task, "rebound before it started")
+    else:
+        decision.stop(command.task, "rebind", command.grace_ms)
 
 
 def _stop_overdue(decision: Decision, command: StopOverdue) -> None:

@@ -42,6 +42,8 @@ class WaitReason(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 NO_METADATA: Final = msgspec.Raw(b"{}")
+NO_VALUE: Final = msgspec.Raw(b"null")
+"""Of a member that was not given."""
 
 
 class Chunk(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -143,6 +145,10 @@ class AttemptStarted(TaskFact, frozen=True, tag="attempt.started"):
     """The worker has taken the dispatch."""
 
     attempt: int
+    by: str = ""
+    """The `workerId` of the HTTP invocation that runs it; empty for a worker with a session."""
+    ttl_ms: int | None = None
+    """How long its lease runs from here on without a heartbeat; None: as before."""
 
 
 class AttemptProgressed(TaskFact, frozen=True, tag="attempt.progressed"):
@@ -188,6 +194,8 @@ class AttemptFailed(TaskFact, frozen=True, tag="attempt.failed"):
     attempt: int
     error: TaskFailure
     delay_s: float
+    output: msgspec.Raw = NO_VALUE
+    """What the failed attempt returned: evidence for people, never given to tasks downstream."""
 
 
 class TaskSucceeded(TaskFact, frozen=True, tag="task.succeeded"):
@@ -227,6 +235,8 @@ class TaskFailed(TaskFact, frozen=True, tag="task.failed"):
     attempt: int
     error: TaskFailure
     confirmed: bool = True
+    output: msgspec.Raw = NO_VALUE
+    """As in `AttemptFailed`."""
 
 
 class TaskSkipped(TaskFact, frozen=True, tag="task.skipped"):
@@ -242,6 +252,9 @@ class TaskCancelled(TaskFact, frozen=True, tag="task.cancelled"):
 
     attempt: int
     confirmed: bool = True
+    phase: str | None = None
+    """Where the attempt was when it stopped, and how far it had come: as its worker says."""
+    partial: msgspec.Raw = NO_VALUE
 
 
 AnyFact = (

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from msgspec import Raw
+
 from astraflow.core.contract.events import (
     ArtifactReady,
     Event,
@@ -26,6 +28,7 @@ from astraflow.core.contract.events import (
 from astraflow.core.contract.runs import Artifact, Node, Run, RunWithoutNodes, TaskError, WaitingFor
 from astraflow.core.contract.words import NodeStatus
 from astraflow.core.runs.facts import (
+    NO_VALUE,
     ArtifactRef,
     AttemptFailed,
     AttemptLost,
@@ -195,7 +198,18 @@ def _state_body(fact: TaskFact, place: _Place) -> NodeState:
         error = TaskError(code=fact.code)
         return NodeState(**place, status="skipped", attempt=fact.attempt, error=error)
     assert isinstance(fact, TaskCancelled), f"not a fact of a task: {fact!r}"
-    return NodeState(**place, status="cancelled", attempt=fact.attempt, confirmed=fact.confirmed)
+    return NodeState(
+        **place,
+        status="cancelled",
+        attempt=fact.attempt,
+        confirmed=fact.confirmed,
+        cancelled_during_phase=fact.phase,
+        partial_progress=_given(fact.partial),
+    )
+
+
+def _given(value: Raw) -> Raw | None:
+    return None if bytes(value) == bytes(NO_VALUE) else value
 
 
 def _failure_bodies(fact: TaskFailed | AttemptFailed, place: _Place) -> _Bodies:
@@ -209,7 +223,10 @@ def _failure_bodies(fact: TaskFailed | AttemptFailed, place: _Place) -> _Bodies:
         confirmed=False if isinstance(fact, TaskFailed) and not fact.confirmed else None,
     )
     return [
-        ("node.error", NodeFailure(**place, attempt=fact.attempt, error=error)),
+        (
+            "node.error",
+            NodeFailure(**place, attempt=fact.attempt, error=error, output=_given(fact.output)),
+        ),
         ("node.state", state),
     ]
 

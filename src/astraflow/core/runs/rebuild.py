@@ -21,7 +21,7 @@ from astraflow.core.runs.states import Succeeded
 from astraflow.core.workflow.plan import find_resource_refs
 
 if TYPE_CHECKING:
-    from astraflow.core.runs.decisions import Decision
+    from astraflow.core.runs.decision import Decision
 
 REBUILDS: Final = 3
 """How often one task has what it needs made again. A resource that is lost more often is lost by being used."""

@@ -34,11 +34,14 @@ class Leased(State, frozen=True):
 
 
 class Running(State, frozen=True):
-    """Taken by its worker. Moved by its report, by silence, by its timeout, or by cancel."""
+    """Taken by its worker. Moved by its report, by silence, by its timeout, or by cancel.
+
+    `by`: the `workerId` of the HTTP invocation that runs it."""
 
     worker: str
     attempt: int
     ttl_ms: int
+    by: str = ""
 
 
 class Stopping(State, frozen=True):
@@ -49,6 +52,7 @@ class Stopping(State, frozen=True):
     ttl_ms: int
     why: StopWhy
     grace_ms: int
+    by: str = ""
 
 
 class Lost(State, frozen=True):

@@ -103,7 +103,8 @@ def _running(task: Task, fact: AttemptStarted) -> State:
     task.tries = 0
     if task.started_at is None:
         task.started_at = fact.at
-    return Running(task.state.worker, fact.attempt, task.state.ttl_ms)
+    ttl_ms = task.state.ttl_ms if fact.ttl_ms is None else fact.ttl_ms
+    return Running(task.state.worker, fact.attempt, ttl_ms, fact.by)
 
 
 def _progressed(task: Task, fact: AttemptProgressed) -> State:
@@ -122,7 +123,8 @@ def _waiting(task: Task, fact: TaskWaiting) -> State:
 def _stopping(task: Task, fact: StopRequested) -> State:
     held = task.state
     assert isinstance(held, Leased | Running | Stopping)
-    return Stopping(held.worker, fact.attempt, held.ttl_ms, fact.why, fact.grace_ms)
+    by = "" if isinstance(held, Leased) else held.by
+    return Stopping(held.worker, fact.attempt, held.ttl_ms, fact.why, fact.grace_ms, by)
 
 
 def _refused(task: Task, fact: AttemptRefused) -> State:

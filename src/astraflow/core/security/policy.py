@@ -32,6 +32,8 @@ class Access:
     roles: frozenset[Role]
     is_public: bool = False
     is_signed: bool = False
+    is_task: bool = False
+    """The token of an attempt opens it, which the endpoint verifies."""
 
     def allows(self, role: Role) -> bool:
         """Whether a credential of this role may take the action."""
@@ -53,6 +55,9 @@ READ_OR_SIGNED: Final = Access(_READ, is_signed=True)
 """Without a credential the signed URL is checked, with one the role."""
 SIGNED: Final = Access(frozenset(), is_signed=True)
 """The signed URL is the only key."""
+
+TASK: Final = Access(frozenset(), is_task=True)
+"""The callbacks of HTTP workers."""
 
 WORKER_SESSION: Final = Access(_ADMIN | {Role.WORKER})
 """Who may open the session of a worker."""

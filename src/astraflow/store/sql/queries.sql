@@ -50,6 +50,9 @@ SELECT {SubmissionRow} FROM submissions WHERE created_at >= :since ORDER BY crea
 -- name: workers
 SELECT {WorkerRow} FROM workers ORDER BY tenant, worker_id
 
+-- name: pools
+SELECT {PoolRow} FROM pools ORDER BY tenant, name
+
 -- name: affinities
 SELECT {AffinityRow} FROM affinities ORDER BY tenant, key
 

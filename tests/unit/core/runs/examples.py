@@ -68,18 +68,18 @@ FULL_FACTS: tuple[AnyFact, ...] = (
     CallOpened(AT, 1, TaskId("call1"), 0, 1, "req1", None, msgspec.Raw(b'{"p":1}'), 900),
     TaskWaiting(AT, 0, WaitReason("package", "pkg 1.0")),
     TaskLeased(AT, 0, 1, "w1", 3, 30_000),
-    AttemptStarted(AT, 0, 1),
+    AttemptStarted(AT, 0, 1, "invocation-7", 90_000),
     AttemptProgressed(AT, 0, 1, 0.5, "half", "load", (Chunk("log", 0, "hello"),), 2),
     StopRequested(AT, 0, 1, "timeout", 500),
     AttemptRefused(AT, 0, 1, "E.DISPATCH.STALE", 0.2, "too late", False),
     AttemptLost(AT, 0, 1, "lease ended", 0.3),
-    AttemptFailed(AT, 0, 1, ERROR, 2.0),
+    AttemptFailed(AT, 0, 1, ERROR, 2.0, RESULT),
     TaskSucceeded(AT, 0, 1, RESULT, (ARTIFACT,), 12),
     TaskReused(AT, 0, "run0", RESULT, (ARTIFACT,)),
     TaskRebuilt(AT, 0, "run1/session", "its worker did not come back", (0,), (1,)),
-    TaskFailed(AT, 0, 1, ERROR, False),
+    TaskFailed(AT, 0, 1, ERROR, False, RESULT),
     TaskSkipped(AT, 0, "E.TASK.UPSTREAM_FAILED", 0, 1),
-    TaskCancelled(AT, 0, 1, False),
+    TaskCancelled(AT, 0, 1, False, "loading", RESULT),
 )
 
 LEASED = TaskLeased(AT, 0, 1, "w1", 1, 30_000)

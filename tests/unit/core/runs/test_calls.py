@@ -33,7 +33,8 @@ from astraflow.core.runs.consequences import (
     RefuseCall,
     StopAttempt,
 )
-from astraflow.core.runs.decisions import Decision, decide
+from astraflow.core.runs.decision import Decision
+from astraflow.core.runs.decisions import decide
 from astraflow.core.runs.facts import (
     AttemptFailed,
     AttemptLost,

@@ -25,7 +25,8 @@ from astraflow.core.runs.commands import (
     Withdraw,
 )
 from astraflow.core.runs.consequences import AttemptOver, EnqueueTask, FinishRun, StopAttempt
-from astraflow.core.runs.decisions import Decision, decide
+from astraflow.core.runs.decision import Decision
+from astraflow.core.runs.decisions import decide
 from astraflow.core.runs.facts import (
     AttemptFailed,
     AttemptLost,

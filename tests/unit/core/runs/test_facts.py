@@ -71,18 +71,18 @@ OPTIONAL = {
     "call.opened": ("payload", "timeout_ms"),
     "task.waiting": (),
     "task.leased": (),
-    "attempt.started": (),
+    "attempt.started": ("by", "ttl_ms"),
     "attempt.progressed": ("progress", "message", "stage", "chunks", "dropped"),
     "attempt.stop_requested": (),
     "attempt.refused": ("message", "counted"),
     "attempt.lost": (),
-    "attempt.failed": (),
+    "attempt.failed": ("output",),
     "task.succeeded": ("result", "artifacts", "duration_ms"),
     "task.reused": ("result", "artifacts"),
     "task.rebuilt": ("stale",),
-    "task.failed": ("confirmed",),
+    "task.failed": ("confirmed", "output"),
     "task.skipped": ("because", "attempt"),
-    "task.cancelled": ("confirmed",),
+    "task.cancelled": ("confirmed", "phase", "partial"),
 }
 """Fields that a stored fact may lack; a newer release may add to them, and to nothing else."""
 

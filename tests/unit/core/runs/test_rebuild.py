@@ -10,7 +10,8 @@ import pytest
 
 from astraflow.core.runs.commands import Cancel, LeaseTask, Lose, Rebuild, Report, RunCommand
 from astraflow.core.runs.consequences import AttemptOver, EnqueueTask, UnqueueTask
-from astraflow.core.runs.decisions import Decision, decide
+from astraflow.core.runs.decision import Decision
+from astraflow.core.runs.decisions import decide
 from astraflow.core.runs.facts import (
     AttemptFailed,
     AttemptLost,

@@ -32,7 +32,8 @@ from astraflow.core.runs.commands import (
     Withdraw,
 )
 from astraflow.core.runs.consequences import EnqueueTask, FinishRun
-from astraflow.core.runs.decisions import Decision, decide
+from astraflow.core.runs.decision import Decision
+from astraflow.core.runs.decisions import decide
 from astraflow.core.runs.facts import (
     Chunk,
     Fact,

@@ -16,6 +16,7 @@ EXPECTED = {
     "READ_OR_SIGNED": {R.ADMIN, R.OPERATOR, R.EDITOR, R.VIEWER},
     "SIGNED": set(),
     "PUBLIC": set(R),
+    "TASK": set(),
     "WORKER_SESSION": {R.ADMIN, R.WORKER},
 }
 ALL = {name: value for name, value in vars(policy).items() if isinstance(value, Access)}
@@ -34,3 +35,4 @@ def test_only_public_needs_nothing_and_only_the_signed_ones_take_a_signed_url() 
     assert [name for name, access in ALL.items() if access.is_public] == ["PUBLIC"]
     signed = {name for name, access in ALL.items() if access.is_signed}
     assert signed == {"READ_OR_SIGNED", "SIGNED"}
+    assert [name for name, access in ALL.items() if access.is_task] == ["TASK"]
