@@ -167,7 +167,6 @@ async def serving(
         app = make_app(
             scheduler,
             made,
-            tokens=make_tokens(),
             secret=Secret("a secret for tests only"),
             metrics=metrics,
             timing=timing,

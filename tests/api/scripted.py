@@ -60,9 +60,10 @@ class Task:
 class ScriptedWorker:
     """One worker with one connection. Frames wait until a test takes them."""
 
-    def __init__(self, port: int, name: str, tenant: str, *, takes: bool) -> None:
+    def __init__(self, port: int, name: str, tenant: str, *, takes: bool, token: str = "") -> None:
         self.name = name
         self.tenant = tenant
+        self._token = token or token_of(Role.WORKER, tenant)
         self._port = port
         self._takes = takes
         self._seq = 0
@@ -71,7 +72,7 @@ class ScriptedWorker:
     async def open(self, offer: dict[str, Any]) -> None:
         self._socket = await RawSocket.open(self._port)
         assert self._socket.status == 101, self._socket.status
-        self.send("control.handshake", hello(self.name, token_of(Role.WORKER, self.tenant)))
+        self.send("control.handshake", hello(self.name, self._token))
         self.send("control.register", offer)
         self._beside = [asyncio.create_task(self._read())]
         await self.next("control.session.accept")
@@ -159,9 +160,10 @@ async def connected(
     packages: tuple[dict[str, str], ...] = (CORE,),
     takes: bool = True,
     features: tuple[str, ...] = (),
+    token: str = "",
 ) -> AsyncIterator[ScriptedWorker]:
     """A worker with an open session. `takes`: it acknowledges what it is sent."""
-    worker = ScriptedWorker(port, name, tenant, takes=takes)
+    worker = ScriptedWorker(port, name, tenant, takes=takes, token=token)
     capabilities = {
         "concurrency": {"max_parallel": slots},
         "runtimes": ["python"],

@@ -4,6 +4,7 @@
    belongs to another tenant is not decided here: it is not found later.
 2. The `Host` of a request must be one of ours: a page of another site whose name was made to resolve to this machine
    must not talk to it (DNS rebinding).
+3. A response that takes long is cut off when its credential is revoked or expires.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import ipaddress
 from collections.abc import Iterable
 from typing import Final
 
-from astraflow.clock import Clock
+from astraflow.api.asgi import AsgiApp, Receive, Scope, Send
+from astraflow.api.responses import DROP, PIECE_BYTES, Response
 from astraflow.config import SchedulerSettings
 from astraflow.core import errors
 from astraflow.core.errors import Code, Refused
-from astraflow.core.security.bearer import ApiTokens, TokenRecord
+from astraflow.core.security.bearer import TokenRecord
 from astraflow.core.security.policy import Access
+from astraflow.scheduler.credentials import Credentials
 
 UNAUTHENTICATED: Final = (
     "send a valid token as Authorization: Bearer <token>, or use a signed URL that has not expired"
@@ -42,9 +45,8 @@ class Forbidden(Refused):
 class Gate:
     """Lets requests in, or raises why not."""
 
-    def __init__(self, tokens: ApiTokens, clock: Clock, settings: SchedulerSettings) -> None:
-        self._tokens = tokens
-        self._clock = clock
+    def __init__(self, credentials: Credentials, settings: SchedulerSettings) -> None:
+        self._credentials = credentials
         self._names = {name.lower() for name in settings.allowed_hosts} | _LOOPBACK_NAMES
         if settings.host not in _ANY:
             self._names.add(settings.host.lower())
@@ -74,10 +76,16 @@ class Gate:
             scheme, _, token = given[0].decode("latin-1").partition(" ")
             token = token.strip()
             if scheme.lower() == "bearer" and token:
-                found = self._tokens.verify(token, self._clock.wall_ms() / 1000)
+                found = self._credentials.known.verify(token, self._credentials.wall)
         if isinstance(found, Code):
             raise Refused(found, UNAUTHENTICATED)
         return found
+
+    def watched(self, bearer: TokenRecord, response: AsgiApp) -> AsgiApp:
+        """A response that ends when the credential does, if it may take long."""
+        if isinstance(response, Response) and len(response.body) <= PIECE_BYTES:
+            return response
+        return _Watched(self._credentials, bearer, response)
 
     def knows_host(self, headers: _Headers) -> bool:
         """Whether the `Host` of a request is one of ours."""
@@ -94,6 +102,26 @@ class Gate:
         except ValueError:
             return False
         return address.is_loopback or self._takes_addresses
+
+
+class _Watched:
+    """A stream or a download, which is cut off when its credential is over. A stream says why."""
+
+    __slots__ = ("_bearer", "_credentials", "_response")
+
+    def __init__(self, credentials: Credentials, bearer: TokenRecord, response: AsgiApp) -> None:
+        self._credentials = credentials
+        self._bearer = bearer
+        self._response = response
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        drop = (scope.get("extensions") or {}).get(DROP)
+        if drop is None:
+            await self._response(scope, receive, send)
+            return
+        last = getattr(self._response, "farewell", b"")
+        with self._credentials.watch(self._bearer, lambda: drop(last)):
+            await self._response(scope, receive, send)
 
 
 def host_name(header: str) -> str | None:

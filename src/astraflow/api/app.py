@@ -33,13 +33,13 @@ from astraflow.api.routes import Endpoint, Endpoints, Route, Services, Timing, r
 from astraflow.api.run_routes import RunEndpoints
 from astraflow.api.system_routes import SystemEndpoints, check_ready
 from astraflow.api.task_routes import TaskEndpoints
+from astraflow.api.token_routes import TokenEndpoints
 from astraflow.api.worker_routes import WorkerEndpoints
 from astraflow.api.workflow_routes import WorkflowEndpoints
 from astraflow.clock import Clock, SystemClock
 from astraflow.config import SchedulerSettings, Secret
 from astraflow.core import errors
 from astraflow.core.errors import AstraflowError, Refused
-from astraflow.core.security.bearer import ApiTokens
 from astraflow.observe.metrics import Metrics
 from astraflow.scheduler.service import Scheduler
 
@@ -58,6 +58,7 @@ ENDPOINTS: Final[tuple[type[Endpoints], ...]] = (
     CatalogEndpoints,
     PackageEndpoints,
     ResourceEndpoints,
+    TokenEndpoints,
     SystemEndpoints,
 )
 ROUTES: Final = tuple(route for endpoints in ENDPOINTS for route in routes_of(endpoints))
@@ -147,7 +148,8 @@ class Application:
                 check_ready(self._scheduler)
             bearer = self._gate.admit(route.access, scope["headers"])
             query = target.query.decode(scope["query_string"])
-            return await target.endpoint(Request(scope, receive, bearer, params, query))
+            response = await target.endpoint(Request(scope, receive, bearer, params, query))
+            return response if bearer is None else self._gate.watched(bearer, response)
         except AstraflowError as error:
             self._note(route, error)
             return problem_response(error)
@@ -183,7 +185,6 @@ def make_app(
     scheduler: Scheduler,
     settings: SchedulerSettings,
     *,
-    tokens: ApiTokens,
     secret: Secret,
     metrics: Metrics,
     clock: Clock | None = None,
@@ -201,4 +202,4 @@ def make_app(
         description=cache(lambda: describe(ROUTES)),
     )
     endpoints = [kind(services) for kind in ENDPOINTS]
-    return Application(endpoints, Gate(tokens, clock, settings), metrics, scheduler)
+    return Application(endpoints, Gate(scheduler.credentials, settings), metrics, scheduler)

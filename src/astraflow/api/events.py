@@ -38,7 +38,7 @@ from astraflow.core.errors import AstraflowError, Refused, Unavailable
 from astraflow.core.ids import RunId
 from astraflow.core.security.policy import READ
 from astraflow.core.timestamps import iso
-from astraflow.observe.metrics import Gauge
+from astraflow.observe.metrics import Gauge, Metrics
 from astraflow.store.rows import TenantEvent
 
 _HEAD: Final = (
@@ -167,16 +167,41 @@ class EventEndpoints(Endpoints):
     def _stream(
         self, tenant: str, pieces: AsyncGenerator[bytes, None], first: bytes = b""
     ) -> AsgiApp:
-        readers = self._metrics.sse_readers
+        return _EventStream(self, self._metrics, self._timing, tenant, pieces, first)
 
-        async def stream(scope: Scope, receive: Receive, send: Send) -> None:
-            with _OpenStream(self, readers, tenant):
-                async with aclosing(pieces):
-                    reader = _StreamClient(scope, receive, send, self._timing)
-                    if not await reader.pump(pieces, first):
-                        self._metrics.sse_dropped.add(tenant)
 
-        return stream
+class _EventStream:
+    """A stream as a response."""
+
+    farewell: Final = b"event: error\ndata: %b\n\n" % encode(
+        StreamEnd(
+            code=errors.AUTH_INVALID_TOKEN.code, message="the credential is not good any more"
+        )
+    )
+    """What it ends with, if its credential ends."""
+
+    def __init__(
+        self,
+        endpoints: EventEndpoints,
+        metrics: Metrics,
+        timing: Timing,
+        tenant: str,
+        pieces: AsyncGenerator[bytes, None],
+        first: bytes,
+    ) -> None:
+        self._endpoints = endpoints
+        self._metrics = metrics
+        self._timing = timing
+        self._tenant = tenant
+        self._pieces = pieces
+        self._first = first
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with _OpenStream(self._endpoints, self._metrics.sse_readers, self._tenant):
+            async with aclosing(self._pieces):
+                reader = _StreamClient(scope, receive, send, self._timing)
+                if not await reader.pump(self._pieces, self._first):
+                    self._metrics.sse_dropped.add(self._tenant)
 
 
 class _OpenStream:

@@ -70,7 +70,7 @@ async def serve(
         origin=_url_origin(sock),
         reached=reached,
     )
-    app = make_app(scheduler, settings, tokens=tokens, secret=secret, metrics=metrics, clock=clock)
+    app = make_app(scheduler, settings, secret=secret, metrics=metrics, clock=clock)
     host, port = sock.getsockname()[:2]
     server = _Server(server_config(app, host, port, sockets=socket_class(scheduler)))
     if stop is not None:

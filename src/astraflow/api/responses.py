@@ -94,8 +94,8 @@ def problem_response(error: AstraflowError, headers: Headers = ()) -> Response:
     extra = list(headers)
     if status == 401:
         extra.append((b"www-authenticate", b"Bearer"))
-    if status == 503:
-        wait = (error.detail or {}).get("retryAfterSeconds", RETRY_AFTER_S)
+    wait = (error.detail or {}).get("retryAfterSeconds", RETRY_AFTER_S if status == 503 else None)
+    if wait is not None:
         extra.append((b"retry-after", str(max(1, int(wait))).encode()))
     body = problem_body(error.code, error.message, error.pointer, error.detail)
     return Response(encode(body), status, PROBLEM, extra)

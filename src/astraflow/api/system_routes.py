@@ -16,7 +16,7 @@ from astraflow.core import errors
 from astraflow.core.contract.base import NoQuery
 from astraflow.core.contract.system import AuditEntry, AuditPage, ListAudit, Me, Status
 from astraflow.core.errors import Unavailable
-from astraflow.core.security.policy import ADMIN, PUBLIC, READ
+from astraflow.core.security.policy import ADMIN, PUBLIC, READ, SELF
 from astraflow.core.timestamps import iso
 from astraflow.scheduler.service import Scheduler
 from astraflow.store.rows import AuditRow
@@ -54,7 +54,7 @@ class SystemEndpoints(Endpoints):
         items = [_entry(number, row) for number, row in page]
         return json_response(AuditPage(items=items, next_cursor=cursor))
 
-    @route("GET", "/api/v1/me", READ, "getMe", "show whose token this is", tag="access",
+    @route("GET", "/api/v1/me", SELF, "getMe", "show whose token this is", tag="access",
            replies=Me)  # fmt: skip
     async def me(self, request: Request[NoQuery]) -> AsgiApp:
         bearer = request.bearer

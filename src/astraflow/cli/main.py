@@ -50,6 +50,7 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = MappingProxyType(
         "resources": CommandEntry(
             "resources", "app", "List, download and close resources of workers."
         ),
+        "tokens": CommandEntry("tokens", "app", "Create, list and revoke API tokens."),
         "config": CommandEntry("config", "app", "Show the settings and their sources."),
         "db": CommandEntry("database", "app", "Inspect, migrate, sweep and check the store."),
         "doctor": CommandEntry("doctor", "doctor", "Check this installation for problems."),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         WaitingFor,
     )
     from astraflow.core.contract.system import Me
+    from astraflow.core.contract.tokens import NewToken, Token
     from astraflow.core.contract.workers import Worker
     from astraflow.core.contract.workflows import Workflow, WorkflowSummary
 
@@ -46,6 +47,7 @@ __all__ = [
     "Event",
     "LogLine",
     "Me",
+    "NewToken",
     "Node",
     "NodeDetail",
     "NodeType",
@@ -60,6 +62,7 @@ __all__ = [
     "RunHandle",
     "RunSummary",
     "TaskError",
+    "Token",
     "WaitingFor",
     "Worker",
     "Workflow",
@@ -84,6 +87,7 @@ _HOMES: Final = {
     ),
     **dict.fromkeys(("ArtifactLink", "Resource"), f"{_CONTRACT}.resources"),
     "Me": f"{_CONTRACT}.system",
+    **dict.fromkeys(("NewToken", "Token"), f"{_CONTRACT}.tokens"),
     "Worker": f"{_CONTRACT}.workers",
     **dict.fromkeys(("Workflow", "WorkflowSummary"), f"{_CONTRACT}.workflows"),
 }

@@ -1,4 +1,4 @@
-"""The requests of a client, by topic: runs, workflows, workers, packages, node types, resources.
+"""The requests of a client, by topic: runs, workflows, workers, packages, node types, resources, access.
 
 A method has the signature and the docstring of the function of `requests` that it is made of. `Client` responds at
 once, `AsyncClient` with an awaitable.
@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from inspect import Signature, signature
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from astraflow.client import requests
+from astraflow.client import access_requests, requests
 from astraflow.client.requests import ApiDownload, ApiRequest, Pages
 
 if TYPE_CHECKING:
@@ -139,3 +139,12 @@ class ResourceApi(_Api[C]):
     close = _call(requests.close_resource)
     share = _call(requests.share_artifact)
     download = _fetch(requests.download_artifact)
+
+
+class TokenApi(_Api[C]):
+    """API tokens."""
+
+    create = _call(access_requests.create_token)
+    list = _call(access_requests.list_tokens)
+    iterate = _list(access_requests.iterate_tokens)
+    revoke = _call(access_requests.revoke_token)

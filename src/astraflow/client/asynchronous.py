@@ -15,6 +15,7 @@ from astraflow.client.apis import (
     PackageApi,
     ResourceApi,
     RunApi,
+    TokenApi,
     WorkerApi,
     WorkflowApi,
 )
@@ -66,6 +67,7 @@ class AsyncClient:
         self.packages = PackageApi(self)
         self.catalog = CatalogApi(self)
         self.resources = ResourceApi(self)
+        self.tokens = TokenApi(self)
 
     async def __aenter__(self) -> AsyncClient:
         return self

@@ -15,6 +15,7 @@ from astraflow.client.apis import (
     PackageApi,
     ResourceApi,
     RunApi,
+    TokenApi,
     WorkerApi,
     WorkflowApi,
 )
@@ -66,6 +67,7 @@ class Client:
         self.packages = PackageApi(self)
         self.catalog = CatalogApi(self)
         self.resources = ResourceApi(self)
+        self.tokens = TokenApi(self)
 
     def __enter__(self) -> Client:
         return self

@@ -128,6 +128,12 @@ AUTH_FORBIDDEN = _final("E.AUTH.FORBIDDEN", 403,
 AUTH_WEAK_CONFIG = _final("E.AUTH.WEAK_CONFIG", 500,
     "the security settings are too weak to start with",
     "set real secrets and lifetimes inside the documented bounds")
+TOKEN_NOT_FOUND = _final("E.TOKEN.NOT_FOUND", 404,
+    "there is no such token, or none that you may see",
+    "list the tokens that you may see")
+TOKEN_NOT_RENEWABLE = _final("E.TOKEN.NOT_RENEWABLE", 409,
+    "the token cannot be renewed",
+    "make a new token")
 
 # --- sessions ---
 

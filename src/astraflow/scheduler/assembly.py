@@ -16,7 +16,7 @@ from astraflow.core.protocol.control import Handshake
 from astraflow.core.protocol.events import Authenticate, GatewaySettings, Principal
 from astraflow.core.security.bearer import ApiTokens, TokenRecord, digest_of
 from astraflow.core.security.keys import KeyRing
-from astraflow.core.security.policy import WORKER_SESSION, Role
+from astraflow.core.security.policy import SITE_TENANT, WORKER_SESSION, Role
 from astraflow.core.security.tokens import SessionTokens
 from astraflow.core.workflow import core_manifest
 from astraflow.observe.metrics import Metrics
@@ -31,7 +31,6 @@ from astraflow.scheduler.writer import Reached, pass_by
 from astraflow.store.store import Store
 from astraflow.ulids import Ulids
 
-FIRST_TENANT: Final = "default"
 FIRST_SUBJECT: Final = "bootstrap"
 KEY_ID: Final = "k1"
 
@@ -43,7 +42,7 @@ def bootstrap_tokens(token: Secret | None, worker_token: Secret | None = None) -
     for secret, role in ((worker_token, Role.WORKER), (token, Role.ADMIN)):
         if secret is not None:
             digest = digest_of(secret.reveal())
-            tokens.put(TokenRecord(digest, FIRST_TENANT, FIRST_SUBJECT, role))
+            tokens.put(TokenRecord(digest, SITE_TENANT, FIRST_SUBJECT, role))
     return tokens
 
 
@@ -61,7 +60,9 @@ def authenticator(tokens: ApiTokens) -> Authenticate:
             return record
         if record.tenant != tenant or not WORKER_SESSION.allows(record.role):
             return errors.AUTH_INVALID_TOKEN
-        return Principal(record.subject, record.tenant, record.role, record.expires_at)
+        return Principal(
+            record.subject, record.tenant, record.role, record.expires_at, record.token_id
+        )
 
     return authenticate
 
@@ -117,4 +118,4 @@ def assemble(
         rng=rng,
         base_url=(settings.public_url or origin).rstrip("/"),
     )
-    return Scheduler(parts, catalogs, current, blobs, pools)
+    return Scheduler(parts, catalogs, current, blobs, pools, tokens)

@@ -16,6 +16,7 @@ from typing import Final
 
 from astraflow.core import errors
 from astraflow.scheduler.blob_services import BlobServices
+from astraflow.scheduler.credentials import Credentials
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.frame_quarantine import FrameQuarantine
@@ -53,6 +54,7 @@ class Lifecycle:
         plans: Plans,
         feed: Feed,
         effects: ShellEffects,
+        credentials: Credentials,
         blobs: BlobServices | None = None,
     ) -> None:
         self._parts = parts
@@ -60,6 +62,7 @@ class Lifecycle:
         self._plans = plans
         self._feed = feed
         self._effects = effects
+        self._credentials = credentials
         self._blobs = blobs
         self._quarantine = FrameQuarantine()
         self._failures = 0
@@ -91,6 +94,7 @@ class Lifecycle:
                 return
             if self._blobs is not None:
                 await self._blobs.begin(claim)
+            await self._credentials.load()
             serving = await open_serving(
                 parts, claim, self._plans, self._feed, self._effects, self._quarantine
             )
@@ -98,7 +102,8 @@ class Lifecycle:
             self._feed.begin()
             self.ready.set()
             try:
-                await serving.run(*([] if self._blobs is None else [self._blobs.tend()]))
+                blobs = [] if self._blobs is None else [self._blobs.tend()]
+                await serving.run(self._credentials.tend(), *blobs)
             finally:
                 self._current.end()
                 if self._blobs is not None:

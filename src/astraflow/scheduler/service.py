@@ -6,10 +6,12 @@ import asyncio
 
 from astraflow.core import errors
 from astraflow.core.engine.commands import KeepAudit
+from astraflow.core.security.bearer import ApiTokens
 from astraflow.scheduler.blob_services import BlobServices
 from astraflow.scheduler.callbacks import TaskCallbacks
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.connections import Connection
+from astraflow.scheduler.credentials import Credentials
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.ended_runs import EndedRuns
 from astraflow.scheduler.feed import Feed
@@ -24,6 +26,7 @@ from astraflow.scheduler.runs import Runs
 from astraflow.scheduler.serving import Parts, Serving
 from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.tenant_events import TenantEvents
+from astraflow.scheduler.tokens import Tokens
 from astraflow.scheduler.workers import Workers
 from astraflow.scheduler.workflows import Workflows
 from astraflow.store.rows import AuditRow
@@ -39,9 +42,14 @@ class Scheduler:
         current: Current,
         blobs: BlobServices | None = None,
         pools: PoolServices | None = None,
+        known: ApiTokens | None = None,
     ) -> None:
         store, clock, ids = parts.store, parts.clock, parts.ids
         plans = Plans(store, catalogs)
+        self.credentials = Credentials(
+            store, current, clock, ApiTokens() if known is None else known
+        )
+        self.tokens = Tokens(store, self.credentials, current, clock, ids)
         self._store = store
         self._current = current
         self._blobs = blobs
@@ -49,7 +57,13 @@ class Scheduler:
         self._pools = pools
         pushes = None if pools is None else pools.pushes
         self._lifecycle = Lifecycle(
-            parts, current, plans, self._feed, ShellEffects(catalogs, blobs, pushes), blobs
+            parts,
+            current,
+            plans,
+            self._feed,
+            ShellEffects(catalogs, blobs, pushes),
+            self.credentials,
+            blobs,
         )
         self.catalogs = catalogs
         self.workflows = Workflows(

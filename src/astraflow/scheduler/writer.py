@@ -29,6 +29,7 @@ from astraflow.core.engine.engine import Engine, InputFailed, SessionFailed
 from astraflow.core.ids import RunId
 from astraflow.core.protocol import limits
 from astraflow.core.protocol.codec import BadFrame, decode
+from astraflow.core.protocol.events import Principal
 from astraflow.core.protocol.wire import Envelope, Unreadable
 from astraflow.core.runs.callbacks import Callback, CallbackAnswer
 from astraflow.core.timestamps import iso
@@ -166,6 +167,10 @@ class Writer:
         """Something that cannot be a frame: binary, or larger than allowed."""
         if conn in self._connections:
             self._let(lambda now, at: self.engine.bad_frame(conn, error, now, at))
+
+    def revoke(self, is_over: Callable[[Principal], bool]) -> None:
+        """End the sessions of workers whose credential is over."""
+        self._let(lambda now, at: self.engine.revoke(is_over, now, at))
 
     def drained(self, conn: str) -> None:
         """There is room again on a connection that had none."""

@@ -31,6 +31,8 @@ INTENT_MS = 7 * 24 * 3600 * 1000
 """An install intent that is settled, when its worker is no longer known."""
 ROLLOUT_MS = 30 * 24 * 3600 * 1000
 """The history of a rollout that has ended."""
+TOKEN_MS = 30 * 24 * 3600 * 1000
+"""A token that has expired or was revoked is listed for so long."""
 
 
 class Span(NamedTuple):

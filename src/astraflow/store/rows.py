@@ -319,6 +319,32 @@ class SiteRow(Row, frozen=True, gc=False):
     value: str
 
 
+class TokenRow(Row, frozen=True, gc=False, kw_only=True):
+    """A bearer text that opens something: an API token, the cookie of a browser session, the code of a login link."""
+
+    table = "tokens"
+    primary_key = ("token_id",)
+
+    token_id: str
+    tenant: str
+    kind: Literal["api", "session", "link"] = "api"
+    digest: bytes
+    """SHA-256 of the text, which is kept nowhere."""
+    subject: str
+    user_name: str | None = None
+    role: str
+    label: str = ""
+    family: str
+    created_at: int
+    created_by: str = ""
+    expires_at: int | None = None
+    idle_ms: int | None = None
+    used_at: int | None = None
+    """Roughly: not every use is written."""
+    revoked_at: int | None = None
+    revoked_by: str = ""
+
+
 class Changes(msgspec.Struct):
     """One transaction's worth of rows, in the order of their references. A store writes all of them or none.
 

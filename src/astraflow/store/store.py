@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from astraflow.store.events import StoredEvents
+from astraflow.store.identity import StoredIdentity
 from astraflow.store.packages import StoredPackages
 from astraflow.store.runs import StoredRuns
 from astraflow.store.sweeper import Sweeper
@@ -100,6 +101,14 @@ class Store:
         self.delete_workflow = workflows.delete_workflow
         self.find_workflow = workflows.find_workflow
         self.list_workflows = workflows.list_workflows
+
+        identity = StoredIdentity(database)
+        self.put_token = identity.put_token
+        self.good_tokens = identity.good_tokens
+        self.list_tokens = identity.list_tokens
+        self.find_token = identity.find_token
+        self.revoke_tokens = identity.revoke_tokens
+        self.touch_tokens = identity.touch_tokens
 
         events = StoredEvents(database)
         self.event_heads = events.event_heads

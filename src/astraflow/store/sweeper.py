@@ -132,6 +132,7 @@ async def _remove_ended(transaction: Transaction, now_ms: int) -> int:
         ("delete_ended_resources", limits_of.RESOURCE_MS),
         ("delete_ended_intents", limits_of.INTENT_MS),
         ("delete_ended_rollouts", limits_of.ROLLOUT_MS),
+        ("delete_ended_tokens", limits_of.TOKEN_MS),
     ):
         removed = await transaction.change(
             query,

@@ -14,7 +14,6 @@ from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.protocol import business, control
 from astraflow.core.protocol.events import GatewaySettings
 from astraflow.core.protocol.worker_events import Credential, SessionSettings, WorkerIdentity
-from astraflow.core.security.bearer import ApiTokens
 from astraflow.core.security.keys import KeyRing
 from astraflow.core.security.tokens import SessionTokens
 from astraflow.observe.metrics import Metrics
@@ -123,7 +122,6 @@ class SchedulerProcess:
             self._app = make_app(
                 self.scheduler,
                 SchedulerSettings(),
-                tokens=ApiTokens(),
                 secret=Secret(_SECRET),
                 metrics=Metrics(),
                 clock=self.site.clock,

@@ -116,6 +116,7 @@ from astraflow.core.protocol.events import (
     IdentityBound,
     Missed,
     PeerError,
+    Principal,
     RegisterArrived,
     SendFrame,
     SessionAudited,
@@ -256,6 +257,12 @@ class Engine:
         self.gateway.abandon(conn, now)
         self.gateway.check()
         self._take_events()
+
+    def revoke(self, is_over: Callable[[Principal], bool], now: float, at: int) -> None:
+        """End the sessions of workers whose credential is over (PROTOCOL §2)."""
+        self._enter(now, at)
+        if self.gateway.revoke(is_over, now):
+            self._take_events()
 
     def bad_frame(self, conn: str, error: errors.AstraflowError, now: float, at: int) -> None:
         """A frame that the codec refused."""

@@ -32,6 +32,8 @@ class Principal:
     tenant: str
     role: str
     expires_at: float | None = None
+    credential: str = ""
+    """The id of the stored token that it was proved with; empty: it is not stored."""
 
 
 Authenticate = Callable[["Handshake", str, object, float], "Principal | Code"]

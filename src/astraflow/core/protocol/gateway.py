@@ -325,8 +325,8 @@ class Gateway:
         self._table.end(session, code, why, location=location, retry_after_s=retry_after_s or 0.0)
         return True
 
-    def revoke(self, subject: str, now: float, tenant: str | None = None) -> int:
-        """End every session and connection of a subject; returns how many there were.
+    def revoke(self, is_over: Callable[[Principal], bool], now: float) -> int:
+        """End every session and connection whose credential is over; returns how many there were.
 
         PROTOCOL §2: "Revoking ends the session object and its connections (`control.reset
         E.AUTH.INVALID_TOKEN`) within a second."
@@ -335,7 +335,7 @@ class Gateway:
         code = errors.AUTH_INVALID_TOKEN
         revoked = 0
         for session in list(self._table.sessions.values()):
-            if _is_of(session.principal, subject, tenant):
+            if is_over(session.principal):
                 revoked += 1
                 if session.conn is not None:
                     self._outbox.audit(
@@ -343,15 +343,7 @@ class Gateway:
                     )
                 self._table.end(session, code, code.says)
         for connection in list(self._table.connections.values()):
-            if _is_of(connection.principal, subject, tenant):
+            if connection.principal is not None and is_over(connection.principal):
                 revoked += 1
                 self._table.reset(connection, code, code.says)
         return revoked
-
-
-def _is_of(principal: Principal | None, subject: str, tenant: str | None) -> bool:
-    return (
-        principal is not None
-        and principal.subject == subject
-        and (tenant is None or principal.tenant == tenant)
-    )

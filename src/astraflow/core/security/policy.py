@@ -4,8 +4,9 @@
    is made from those declarations. The roles in `WORKER_SESSION` may open a worker's session; which frames a peer may
    send there is decided by the session itself.
 2. A role says what one may do, the tenant says to what. What belongs to another tenant is not found, whatever the role.
-3. People have admin, operator, editor or viewer. A worker's credential may open a session and nothing else. An admin's
-   token may open a session too, so that one bootstrap token is enough for a first worker.
+3. People have admin, operator, editor or viewer. A worker's credential may open a session, say whose it is and renew
+   itself, and nothing else. An admin's token may open a session too, so that one bootstrap token is enough for a first
+   worker.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ class Access:
         return role in self.roles
 
 
+SITE_TENANT: Final = "default"
+"""The tenant whose admins are those of the whole site."""
+
 _ADMIN: Final = frozenset({Role.ADMIN})
 _OPERATE: Final = _ADMIN | {Role.OPERATOR}
 _EDIT: Final = _ADMIN | {Role.EDITOR}
@@ -56,8 +60,27 @@ READ_OR_SIGNED: Final = Access(_READ, is_signed=True)
 SIGNED: Final = Access(frozenset(), is_signed=True)
 """The signed URL is the only key."""
 
+OWN: Final = Access(_READ)
+"""What belongs to whoever asks: everybody but a worker has such things."""
+SELF: Final = Access(frozenset(Role))
+"""Every credential, about itself."""
+RENEW: Final = Access(frozenset({Role.WORKER}))
+"""A worker renews its own token."""
 TASK: Final = Access(frozenset(), is_task=True)
 """The callbacks of HTTP workers."""
 
 WORKER_SESSION: Final = Access(_ADMIN | {Role.WORKER})
 """Who may open the session of a worker."""
+
+_GRANTS: Final = {
+    Role.ADMIN: frozenset(Role),
+    Role.OPERATOR: frozenset({Role.OPERATOR, Role.VIEWER}),
+    Role.EDITOR: frozenset({Role.EDITOR, Role.VIEWER}),
+    Role.VIEWER: frozenset({Role.VIEWER}),
+    Role.WORKER: frozenset[Role](),
+}
+
+
+def grants_of(role: Role) -> frozenset[Role]:
+    """The roles that a credential of this role may hand on: those that may do no more than it."""
+    return _GRANTS[role]

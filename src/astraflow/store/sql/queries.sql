@@ -235,3 +235,28 @@ DELETE FROM install_intents WHERE (tenant, worker_id, name, version) IN (
 DELETE FROM rollouts WHERE (tenant, rollout_id) IN (
     SELECT tenant, rollout_id FROM rollouts WHERE updated_at < :cutoff AND state IN ({ENDED_ROLLOUTS}) LIMIT :piece
 )
+
+-- name: good_tokens
+SELECT {TokenRow} FROM tokens WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now) ORDER BY token_id
+
+-- name: list_tokens
+SELECT {TokenRow} FROM tokens
+WHERE tenant = :tenant AND kind <> 'link' AND (created_at, token_id) < (:before_at, :before_id)
+    AND (CAST(:subject AS text) IS NULL OR subject = :subject)
+ORDER BY created_at DESC, token_id DESC LIMIT :limit
+
+-- name: find_token
+SELECT {TokenRow} FROM tokens WHERE tenant = :tenant AND token_id = :token_id
+
+-- name: revoke_tokens
+UPDATE tokens SET revoked_at = :revoked_at, revoked_by = :revoked_by
+WHERE token_id IN (:token_ids[]) AND revoked_at IS NULL
+
+-- name: touch_token
+UPDATE tokens SET used_at = :used_at WHERE token_id = :token_id
+
+-- name: delete_ended_tokens
+DELETE FROM tokens WHERE token_id IN (
+    SELECT token_id FROM tokens
+    WHERE revoked_at < :cutoff OR expires_at < :cutoff LIMIT :piece
+)

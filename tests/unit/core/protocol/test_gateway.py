@@ -981,15 +981,15 @@ def test_a_session_can_be_ended_with_a_time_to_wait() -> None:
     assert pair.connect_at == pytest.approx(pair.now + 7.5)
 
 
-def test_revoking_ends_sessions_and_connections_of_a_subject_only(door: Door) -> None:
+def test_revoking_ends_sessions_and_connections_whose_credential_is_over(door: Door) -> None:
     door.doors.known["other"] = Principal("subject-2", TENANT, "worker")
     door.enter(1)
     door.enter(2, worker="w-2", token="other")
     door.greet(3, worker="w-3")
     door.enter(4, worker="w-4")
     door.gateway.closed(4, door.now)
-    assert door.gateway.revoke("subject-1", door.now, "elsewhere") == 0
-    assert door.gateway.revoke("subject-1", door.now, TENANT) == 3
+    assert door.gateway.revoke(lambda who: who.tenant == "elsewhere", door.now) == 0
+    assert door.gateway.revoke(lambda who: who.subject == "subject-1", door.now) == 3
     door.drain()
     door.denied(1, errors.AUTH_INVALID_TOKEN)
     door.denied(3, errors.AUTH_INVALID_TOKEN)

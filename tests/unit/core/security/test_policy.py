@@ -15,6 +15,9 @@ EXPECTED = {
     "READ": {R.ADMIN, R.OPERATOR, R.EDITOR, R.VIEWER},
     "READ_OR_SIGNED": {R.ADMIN, R.OPERATOR, R.EDITOR, R.VIEWER},
     "SIGNED": set(),
+    "OWN": {R.ADMIN, R.OPERATOR, R.EDITOR, R.VIEWER},
+    "SELF": set(R),
+    "RENEW": {R.WORKER},
     "PUBLIC": set(R),
     "TASK": set(),
     "WORKER_SESSION": {R.ADMIN, R.WORKER},
@@ -36,3 +39,13 @@ def test_only_public_needs_nothing_and_only_the_signed_ones_take_a_signed_url() 
     signed = {name for name, access in ALL.items() if access.is_signed}
     assert signed == {"READ_OR_SIGNED", "SIGNED"}
     assert [name for name, access in ALL.items() if access.is_task] == ["TASK"]
+
+
+def test_nobody_hands_on_more_than_they_have() -> None:
+    routes = [access for access in ALL.values() if not access.is_public]
+    for role in Role:
+        for granted in policy.grants_of(role) - {Role.WORKER}:
+            of_people = [access for access in routes if access != policy.RENEW]
+            assert all(access.allows(role) for access in of_people if access.allows(granted))
+    assert [role for role in Role if Role.WORKER in policy.grants_of(role)] == [Role.ADMIN]
+    assert policy.grants_of(Role.WORKER) == frozenset()
