@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from astraflow.core.security.policy import Role
 from tests.api.rig import OTHER, WAIT_S, WORKFLOW, Rig, problem_of, serving
 from tests.api.scripted import token_of
 from tests.api.test_events import following
+from tests.rawsocket import hello
 
 TOKENS = "/api/v1/tokens"
 
@@ -39,7 +41,9 @@ async def test_a_token_is_made_used_listed_and_revoked() -> None:
         assert made["token"].startswith("astra_")
         assert (made["tenant"], made["subject"], made["role"]) == ("default", "job", "viewer")
         me = await rig.get("/api/v1/me", headers=bearer(made["token"]))
-        assert me.json() == {
+        body = me.json()
+        assert 0 < body.pop("expiresInSeconds") <= 60
+        assert body == {
             "tenant": "default",
             "subject": "job",
             "role": "viewer",
@@ -244,3 +248,59 @@ async def test_the_use_of_a_token_is_written_coarsely(monkeypatch: pytest.Monkey
         assert (await listed(rig))[made["tokenId"]]["lastUsedAt"] is None
         await rig.get("/api/v1/me", headers=bearer(made["token"]))
         await rig.until(TOKENS, lambda page: page["items"][0]["lastUsedAt"] is not None)
+
+
+async def test_a_worker_renews_its_token_until_one_of_them_is_revoked() -> None:
+    async with serving() as rig:
+        first = await create(rig, role="worker", ttlSeconds=60, label="build", subject="builders")
+        answer = await rig.post(f"{TOKENS}/renew", headers=bearer(first["token"]))
+        assert answer.status_code == 201, answer.text
+        second = answer.json()
+        assert (second["subject"], second["role"]) == ("builders", "worker")
+        shown = (await listed(rig))[second["tokenId"]]
+        assert (shown["renewedFrom"], shown["label"]) == (first["tokenId"], "build")
+        async with rig.worker(token=second["token"]) as worker:
+            await rig.client.delete(f"{TOKENS}/{first['tokenId']}")
+            assert (await worker.next("control.reset"))["code"] == "E.AUTH.INVALID_TOKEN"
+        for made in (first, second):
+            again = await rig.post(f"{TOKENS}/renew", headers=bearer(made["token"]))
+            problem_of(again, 401, "E.AUTH.INVALID_TOKEN")
+
+
+async def test_a_session_lives_on_with_the_token_that_was_presented_last() -> None:
+    async with serving() as rig:
+        short = await create(rig, role="worker", ttlSeconds=1, subject="builders")
+        long = await create(rig, role="worker", ttlSeconds=60, subject="builders")
+        async with rig.worker(token=short["token"]) as worker:
+            worker.send("control.handshake", hello("w1", long["token"]))
+            await rig.until(TOKENS, lambda page: await_expiry(page, short["tokenId"]))
+            await rig.submit()
+            await worker.task()
+            await rig.client.delete(f"{TOKENS}/{long['tokenId']}")
+            assert (await worker.next("control.reset"))["code"] == "E.AUTH.INVALID_TOKEN"
+
+
+def await_expiry(page: dict[str, Any], token_id: str) -> bool:
+    (until,) = [one["expiresAt"] for one in page["items"] if one["tokenId"] == token_id]
+    return datetime.fromisoformat(until) < datetime.now(UTC) - timedelta(seconds=1)
+
+
+async def test_what_does_not_expire_and_what_is_no_workers_is_not_renewed() -> None:
+    async with serving() as rig:
+        endless = await create(rig, role="worker", ttlSeconds=None)
+        for text in (endless["token"], token_of(Role.WORKER)):
+            answer = await rig.post(f"{TOKENS}/renew", headers=bearer(text))
+            problem_of(answer, 409, "E.TOKEN.NOT_RENEWABLE")
+        person = await create(rig, role="admin", ttlSeconds=60)
+        answer = await rig.post(f"{TOKENS}/renew", headers=bearer(person["token"]))
+        problem_of(answer, 403, "E.AUTH.FORBIDDEN")
+
+
+async def test_the_family_of_a_token_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("astraflow.scheduler.tokens.MAX_FAMILY", 3)
+    async with serving() as rig:
+        first = await create(rig, role="worker", ttlSeconds=60)
+        for _ in range(2):
+            assert (await rig.post(f"{TOKENS}/renew", headers=bearer(first["token"]))).is_success
+        answer = await rig.post(f"{TOKENS}/renew", headers=bearer(first["token"]))
+        problem_of(answer, 409, "E.TOKEN.NOT_RENEWABLE")

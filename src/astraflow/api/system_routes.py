@@ -58,9 +58,13 @@ class SystemEndpoints(Endpoints):
            replies=Me)  # fmt: skip
     async def me(self, request: Request[NoQuery]) -> AsgiApp:
         bearer = request.bearer
-        expires_at = None if bearer.expires_at is None else iso(int(bearer.expires_at * 1000))
+        until, now = bearer.expires_at, self._services.clock.wall_ms() / 1000
         view = Me(
-            tenant=bearer.tenant, subject=bearer.subject, role=bearer.role, expires_at=expires_at
+            tenant=bearer.tenant,
+            subject=bearer.subject,
+            role=bearer.role,
+            expires_at=None if until is None else iso(int(until * 1000)),
+            expires_in_seconds=None if until is None else max(0, int(until - now)),
         )
         return json_response(view)
 

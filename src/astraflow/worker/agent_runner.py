@@ -29,7 +29,7 @@ from astraflow.core.protocol import business
 from astraflow.core.protocol.codec import BadFrame, decode, encode
 from astraflow.core.protocol.limits import CLOSE_NORMAL
 from astraflow.core.protocol.wire import Envelope, Wire
-from astraflow.core.protocol.worker_events import Connect, Disconnect, SessionRefused
+from astraflow.core.protocol.worker_events import Connect, Credential, Disconnect, SessionRefused
 from astraflow.core.timestamps import iso
 from astraflow.timer import WakeupTimer
 from astraflow.worker.addresses import Schedulers
@@ -127,6 +127,11 @@ class AgentRunner:
         """End now, whatever is held."""
         if not self._over.done():
             self._over.set_result(Exit(code, reason))
+
+    def present(self, token: str) -> None:
+        """Use another token from now on."""
+        self.agent.rotate(Credential("token", token), self._clock.now())
+        self._wake()
 
     # -- what packages and resources tell ---------------------------------------------------
 

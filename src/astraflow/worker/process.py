@@ -46,6 +46,7 @@ from astraflow.worker.resources import ResourceService
 from astraflow.worker.resources.copies import CopyFetcher
 from astraflow.worker.resources.files import empty_trash
 from astraflow.worker.socket import connect
+from astraflow.worker.token_renewal import TokenRenewal, WorkerToken
 
 _log: Final = logging.getLogger(__name__)
 
@@ -106,8 +107,11 @@ async def _work(
     core = msgspec.structs.replace(core_package(), memory_limit_bytes=settings.host_max_mem_bytes)
     inventory = PackageInventory(folder.path, core, settings.host_max_mem_bytes)
     attempts = HeldAttempts(settings.concurrency_max_parallel)
-    agent = _agent(settings, folder, inventory, attempts, resources, metrics, Ulids(clock))
+    given = None if settings.auth_token is None else settings.auth_token.reveal()
+    token = WorkerToken(folder.path, given)
+    agent = _agent(settings, folder, inventory, attempts, resources, metrics, token, Ulids(clock))
     runner = AgentRunner(agent, schedulers, connect, clock)
+    renewal = TokenRenewal(token, schedulers.origin, runner.present)
     pool_settings = _pool_settings(settings, folder, resources)
     packages_woken = asyncio.Event()
     pool = HostPool(
@@ -139,7 +143,7 @@ async def _work(
         async with serve_metrics(metrics, settings.metrics_host, settings.metrics_port):
             drain_s = float(settings.drain_timeout_seconds)
             with _signals(runner, drain_s), _parent(runner, parent):
-                ended = await _keep(runner, fetcher, installer, resources)
+                ended = await _keep(runner, fetcher, installer, resources, renewal)
     finally:
         await pool.close()
     return ended.code
@@ -174,6 +178,7 @@ async def _keep(
     hosts: CopyFetcher,
     installer: PackageInstaller,
     resources: ResourceService,
+    renewal: TokenRenewal | None = None,
 ) -> Exit:
     """Keep the session, install and fetch what is needed meanwhile, and clean up."""
     receivers: dict[type[Any], Callable[[Any], None]] = {
@@ -198,6 +203,8 @@ async def _keep(
             group.create_task(resources.run(runner.tell)),
             group.create_task(hosts.run()),
         ]
+        if renewal is not None:
+            beside.append(group.create_task(renewal.run()))
         ended = await runner.run(hosts, receive)
         for one in beside:
             one.cancel()
@@ -211,6 +218,7 @@ def _agent(
     attempts: HeldAttempts,
     resources: ResourceService,
     metrics: WorkerMetrics,
+    token: WorkerToken,
     ids: Ulids,
 ) -> Agent:
     any_runtime = () if settings.runtime_names else (ANY_RUNTIME,)
@@ -230,7 +238,7 @@ def _agent(
         return told
 
     return Agent(
-        _session(settings, folder, ids),
+        _session(settings, folder, token, ids),
         attempts,
         offer,
         measure,
@@ -238,8 +246,10 @@ def _agent(
     )
 
 
-def _session(settings: WorkerSettings, folder: DataFolder, ids: Ulids) -> WorkerSession:
-    if settings.auth_token is None:
+def _session(
+    settings: WorkerSettings, folder: DataFolder, token: WorkerToken, ids: Ulids
+) -> WorkerSession:
+    if not token.text:
         raise errors.Refused(
             errors.CONFIG_INVALID,
             "The worker has no token: auth_token is not set",
@@ -259,7 +269,7 @@ def _session(settings: WorkerSettings, folder: DataFolder, ids: Ulids) -> Worker
     )
     return WorkerSession(
         identity,
-        Credential("token", settings.auth_token.reveal()),
+        Credential("token", token.text),
         ids=ids,
         rng=Random(os.urandom(32)),  # noqa: S311 - jitter only; ids have their own source
     )

@@ -54,6 +54,8 @@ from astraflow.core.protocol.worker_session import WorkerSession
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from astraflow.core.protocol.worker_events import Credential
+
 TIMEOUT_GRACE_S = 0.0
 DRAIN_GRACE_S = 0.0
 
@@ -186,6 +188,11 @@ class Agent:
         self._guard(now)
         self._start_drain(now, deadline_s)
         self.session.start_drain(now)
+        self._take_events(now)
+
+    def rotate(self, credential: Credential, now: float) -> None:
+        """Use another credential from now on, also in the open session (PROTOCOL §2)."""
+        self.session.rotate(credential, now)
         self._take_events(now)
 
     def deadline(self) -> float | None:

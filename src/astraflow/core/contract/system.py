@@ -23,6 +23,7 @@ class Me(RestObject, frozen=True, kw_only=True):
     subject: Annotated[str, doc("Who holds it.")]
     role: Annotated[Role, doc("What it may do.")]
     expires_at: Annotated[Timestamp | None, doc("Until when it can be used; null is for ever.")]
+    expires_in_seconds: Annotated[Count | None, doc("How long that is from now.")] = None
 
     EXAMPLE: ClassVar[JsonObject] = {
         "tenant": "default",

@@ -20,9 +20,16 @@ from astraflow.core.protocol.events import Delivered, HeartbeatArrived, Register
 from astraflow.core.protocol.send_window import QueueFull
 from astraflow.core.protocol.session_states import SessionState
 from astraflow.core.protocol.wire import AttemptRef, Envelope, Sender, Unreadable
+from astraflow.core.protocol.worker_events import Credential
 from astraflow.core.protocol.worker_session import WorkerSession
 from tests.unit.core.agent.desk import Desk
-from tests.unit.core.protocol.pair import TENANT, CountedIds, frame_of_worker, handshake
+from tests.unit.core.protocol.pair import (
+    GOOD_TOKEN,
+    TENANT,
+    CountedIds,
+    frame_of_worker,
+    handshake,
+)
 
 
 def refusals(desk: Desk) -> list[tuple[str, int, str]]:
@@ -509,6 +516,15 @@ class TestSessions:
         assert desk.agent.deadline() is None
         desk.run()
         assert desk.agent.session.is_ready
+
+    def test_a_new_credential_is_presented_in_the_open_session(self, desk: Desk) -> None:
+        session_id = desk.agent.session.session_id
+        desk.agent.rotate(Credential("token", "renewed"), desk.now)
+        desk.run()  # nobody here knows it: the session is over
+        desk.agent.rotate(Credential("token", GOOD_TOKEN), desk.now)
+        desk.wait(60.0)
+        assert desk.agent.session.is_ready
+        assert desk.agent.session.session_id != session_id
 
 
 class TestDrain:
