@@ -168,7 +168,7 @@ PLANTED: dict[str, Planted] = {
         unknownisdone, ("I7", "I10", "I12", "I20", "I24", "crash"), ("commit",),
         {"commit_fault": 0.05},
     ),
-    "keepsfollowers": Planted(keepsfollowers, ("I24", "left"), ("commit",), {"commit_fault": 0.05}),
+    "keepsfollowers": Planted(keepsfollowers, ("I20", "I24", "left"), ("commit",), {"commit_fault": 0.05}),
     "deaflink": Planted(deaflink, ("wake-up",)),
     "copyearly": Planted(keeping.copyearly, ("I12",), (), {**_COPIES, **_SLOW}),
     "rowbeforeblob": Planted(keeping.rowbeforeblob, ("I20",), (), _COPIES),
