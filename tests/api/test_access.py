@@ -156,7 +156,8 @@ async def test_what_belongs_to_another_tenant_is_not_found() -> None:
 async def test_an_unknown_thing_and_another_tenants_look_the_same() -> None:
     async with serving() as rig:
         run_id = await rig.submit()
-        headers = {"authorization": f"Bearer {token_of(Role.ADMIN, OTHER)}"}
+        token = token_of(Role.ADMIN, OTHER)
+        headers = {"authorization": f"Bearer {token}", "x-request-id": "same"}
         theirs = await rig.get(f"/api/v1/runs/{run_id}", headers=headers)
         absent = await rig.get("/api/v1/runs/run-9999", headers=headers)
         assert theirs.text.replace(run_id, "_") == absent.text.replace("run-9999", "_")

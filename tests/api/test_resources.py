@@ -100,7 +100,7 @@ async def test_of_two_workers_with_one_id_one_must_be_named() -> None:
             assert told["resource_id"] == "r"
         audit = (await rig.get("/api/v1/audit")).json()["items"]
         (row,) = [one for one in audit if one["action"] == "resource.close"]
-        assert (row["who"], row["action"], row["corr"]) == (
+        assert (row["who"], row["action"], row["detail"]["subject"]) == (
             "admin of default", "resource.close", "r",
         )  # fmt: skip
 

@@ -166,11 +166,11 @@ async def test_the_audit_is_read_in_pages_newest_first() -> None:
         page = (await rig.get("/api/v1/audit?limit=3")).json()
         rest = (await rig.get(f"/api/v1/audit?limit=3&cursor={page['nextCursor']}")).json()
         rows = page["items"] + rest["items"]
-        assert [(one["action"], one["corr"]) for one in rows] == [
+        assert [(one["action"], one["detail"]["subject"]) for one in rows] == [
             ("cancel", run_id) for run_id in reversed(runs)
         ]
         assert rows[0]["who"] == "admin of default"
-        assert rows[0]["detail"] == {}
+        assert rows[0]["detail"] == {"subject": runs[-1]}
 
 
 async def test_the_page_of_the_description_needs_nothing_from_elsewhere() -> None:

@@ -2,14 +2,13 @@
 
 A request passes, in this order: its host and its path are checked, the router finds its route, the scheduler must be
 ready, its credential must be allowed to use the route (`access`), its query is decoded, its endpoint is called. An
-error of the catalogue becomes a response with its status. Everything else is logged with a random id and becomes a
-500 that has this id and nothing else.
+error of the catalogue becomes a response with its status. Everything else is logged and becomes a 500 that has the id
+of the request and nothing else.
 """
 
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -27,7 +26,7 @@ from astraflow.api.pool_routes import PoolEndpoints
 from astraflow.api.queries import QueryDecoder
 from astraflow.api.requests import Request
 from astraflow.api.resource_routes import ResourceEndpoints
-from astraflow.api.responses import Response, problem_response
+from astraflow.api.responses import REQUEST_ID, Response, problem_response
 from astraflow.api.router import Router
 from astraflow.api.routes import Endpoint, Endpoints, Route, Services, Timing, routes_of
 from astraflow.api.run_routes import RunEndpoints
@@ -41,6 +40,7 @@ from astraflow.config import SchedulerSettings, Secret
 from astraflow.core import errors
 from astraflow.core.errors import AstraflowError, Refused
 from astraflow.observe.metrics import Metrics
+from astraflow.observe.request_ids import begin_request, current_request_id
 from astraflow.scheduler.service import Scheduler
 
 MAX_PATH_BYTES: Final = 2_048
@@ -98,6 +98,7 @@ class Application:
                 self._router.add(route.method, route.path, target, is_deep=route.is_deep)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[REQUEST_ID] = begin_request(scope["headers"]).encode()
         response = await self._respond(scope, receive)
         await response(scope, receive, send)
 
@@ -168,16 +169,16 @@ class Application:
 
 
 def _failure(scope: Scope, error: Exception) -> Response:
-    """A bug: the client gets an id, the log gets the reason."""
-    number = secrets.token_hex(8)
+    """A bug: the client gets the id of its request, the log gets the reason."""
+    number = current_request_id()
     _log.error(
         "request failed: %s %s",
         scope["method"],
         scope["path"],
         exc_info=error,
-        extra={"id": number, "code": errors.INTERNAL.code},
+        extra={"code": errors.INTERNAL.code},
     )
-    message = f"the reason is in the scheduler's log, at the id: {number}"
+    message = f"the reason is in the scheduler's log, at the request: {number}"
     return problem_response(AstraflowError(errors.INTERNAL, message, detail={"requestId": number}))
 
 

@@ -18,7 +18,14 @@ import msgspec
 
 from astraflow.api.asgi import AsgiApp, Receive, Scope, Send
 from astraflow.api.requests import Request
-from astraflow.api.responses import DROP, STALL_S, Headers, Response, problem_response
+from astraflow.api.responses import (
+    DROP,
+    STALL_S,
+    Headers,
+    Response,
+    problem_response,
+    request_id_header,
+)
 from astraflow.api.routes import Header, Reply
 from astraflow.core import errors
 from astraflow.core.errors import AstraflowError, Refused
@@ -136,6 +143,7 @@ class _Streamed(Response):
         head = [
             (b"cache-control", b"private, no-store"),
             (b"x-content-type-options", b"nosniff"),
+            request_id_header(scope),
             *self.headers,
         ]
         await send({"type": "http.response.start", "status": self.status, "headers": head})

@@ -22,7 +22,13 @@ from msgspec import Raw
 
 from astraflow.api.asgi import AsgiApp, Receive, Scope, Send
 from astraflow.api.requests import Request, as_number
-from astraflow.api.responses import DROP, NO_CONTENT, PIECE_BYTES, encode
+from astraflow.api.responses import (
+    DROP,
+    NO_CONTENT,
+    PIECE_BYTES,
+    encode,
+    request_id_header,
+)
 from astraflow.api.routes import Endpoints, Header, Reply, Services, Timing, route
 from astraflow.api.run_routes import bounded
 from astraflow.core import errors
@@ -227,13 +233,15 @@ class _StreamClient:
     def __init__(self, scope: Scope, receive: Receive, send: Send, timing: Timing) -> None:
         extensions: dict[str, Any] = scope.get("extensions") or {}
         self._drop: Callable[[bytes], None] | None = extensions.get(DROP)
+        self._request_id = request_id_header(scope)
         self._receive = receive
         self._send = send
         self._timing = timing
 
     async def pump(self, pieces: AsyncGenerator[bytes, None], first: bytes) -> bool:
         """Send all pieces. False: the client was disconnected because it did not read."""
-        await self._send({"type": "http.response.start", "status": 200, "headers": [*_HEAD]})
+        head = [*_HEAD, self._request_id]
+        await self._send({"type": "http.response.start", "status": 200, "headers": head})
         async with asyncio.TaskGroup() as group:
             gone = group.create_task(self._wait_until_gone())
             try:

@@ -11,6 +11,7 @@ import msgspec
 from astraflow.api.asgi import Receive, Scope, Send
 from astraflow.core.contract.system import Problem, ProblemItem
 from astraflow.core.errors import AstraflowError, Code
+from astraflow.observe.request_ids import HEADER, current_request_id
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -31,13 +32,21 @@ RETRY_AFTER_S: Final = 1
 MAX_DETAIL_CHARS: Final = 2_048
 """A message may quote what was sent; a response does not send it all back."""
 
-_OURS: Final = frozenset({"type", "title", "detail", "code", "errors", "problems"})
+_OURS: Final = frozenset({"type", "title", "detail", "code", "instance", "errors", "problems"})
 _RENAMED: Final = {"status": "state"}
 """In a problem document `status` is that of HTTP; the status of a run is `state`."""
+
+REQUEST_ID: Final = "astraflow.request_id"
+"""The id of the request in the ASGI scope, as the bytes of a header."""
 
 _ALWAYS: Final = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 
 encode: Final = msgspec.json.Encoder().encode
+
+
+def request_id_header(scope: Scope) -> tuple[bytes, bytes]:
+    """Every response names its request."""
+    return HEADER, scope[REQUEST_ID]
 
 
 class Response:
@@ -54,7 +63,7 @@ class Response:
         self.headers = headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        head: list[tuple[bytes, bytes]] = [*_ALWAYS, *self.headers]
+        head: list[tuple[bytes, bytes]] = [*_ALWAYS, request_id_header(scope), *self.headers]
         if self.status != 204:
             head.append((b"content-type", self.media_type))
             head.append((b"content-length", str(len(self.body)).encode()))
@@ -106,9 +115,16 @@ def problem_body(
     message: str,
     pointer: str | None = None,
     detail: Mapping[str, Any] | None = None,
+    *,
+    request_id: str = "",
 ) -> dict[str, Any]:
-    """What `detail` holds beside its problems becomes members of the document, as RFC 9457 §3.2 allows."""
+    """The document of a problem at the current request, or at the one that is named.
+
+    What `detail` holds beside its problems becomes members of the document, as RFC 9457 §3.2 allows.
+    """
     text = _printable(message)[:MAX_DETAIL_CHARS]
+    # A 401 has one same body for whatever reason (PROTOCOL §9); its header has the id.
+    instance = f"urn:astraflow:request:{request_id or current_request_id()}"
     problems = (detail or {}).get("problems")
     if not problems and pointer is not None:
         problems = [ProblemItem(pointer=pointer, message=text, code=code.code)]
@@ -118,6 +134,7 @@ def problem_body(
         status=code.http,
         detail=text,
         code=code.code,
+        instance=None if code.http == 401 else instance,
         errors=problems or None,
     )
     body: dict[str, Any] = msgspec.to_builtins(document)

@@ -15,6 +15,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from astraflow.api.responses import DROP, PROBLEM, encode, problem_body
 from astraflow.core import errors
 from astraflow.core.errors import Code
+from astraflow.observe.request_ids import new_request_id
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 """Request line and headers; browsers and proxies stay below a quarter of it."""
@@ -95,12 +96,17 @@ class HttpProtocol(HttpToolsProtocol):
     def _refuse(self, code: Code, message: str) -> None:
         if self.transport.is_closing():
             return  # the rest of a request that was refused
-        body = encode(problem_body(code, message))
-        head = (
-            b"HTTP/1.1 %d %b\r\ncontent-type: %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+        request_id = new_request_id()
+        body = encode(problem_body(code, message, request_id=request_id))
+        reason = "Bad Request" if code.http == 400 else "Content Too Large"
+        lines = (
+            f"HTTP/1.1 {code.http} {reason}",
+            f"content-type: {PROBLEM.decode()}",
+            f"content-length: {len(body)}",
+            f"x-request-id: {request_id}",
+            "connection: close",
         )
-        reason = b"Bad Request" if code.http == 400 else b"Content Too Large"
-        self.transport.write(head % (code.http, reason, PROBLEM, len(body)) + body)
+        self.transport.write("\r\n".join((*lines, "", "")).encode() + body)
         self.transport.close()
 
     def _await_head(self) -> None:

@@ -30,6 +30,7 @@ from astraflow.core.protocol.websocket import (
     close_bytes,
     text_head,
 )
+from astraflow.observe.request_ids import request_id_of
 
 if TYPE_CHECKING:
     from astraflow.scheduler.service import Scheduler
@@ -103,7 +104,8 @@ class _WorkerSocket(asyncio.Protocol):
         """The whole request, as uvicorn has read it; the peer sends nothing more before the response."""
         assert self._transport is not None
         line, headers = _headers_of(raw)
-        refusal = self._refusal(line, headers)
+        request_id = b"X-Request-Id: " + request_id_of(headers.items()).encode()
+        refusal = self._refusal(line, headers, request_id)
         if refusal is not None:
             self._is_closing = True
             self._transport.write(refusal)
@@ -115,6 +117,7 @@ class _WorkerSocket(asyncio.Protocol):
             b"Upgrade: websocket",
             b"Connection: Upgrade",
             b"Sec-WebSocket-Accept: " + accept,
+            request_id,
         ]
         offered = headers.get(b"sec-websocket-protocol", b"").split(b",")
         if SUBPROTOCOL in {name.strip() for name in offered}:
@@ -128,17 +131,18 @@ class _WorkerSocket(asyncio.Protocol):
             return
         self._writer = serving.writer
 
-    def _refusal(self, line: bytes, headers: dict[bytes, bytes]) -> bytes | None:
+    def _refusal(self, line: bytes, headers: dict[bytes, bytes], request_id: bytes) -> bytes | None:
         method, _, rest = line.partition(b" ")
         if rest.partition(b" ")[0].partition(b"?")[0] != PATH:
-            return _refuse_upgrade(b"404 Not Found", b"there is no such socket")
+            return _refuse_upgrade(b"404 Not Found", b"there is no such socket", request_id)
         if not self._scheduler.is_ready():
-            return _refuse_upgrade(b"503 Service Unavailable", b"not ready", b"Retry-After: 1")
+            more = (request_id, b"Retry-After: 1")
+            return _refuse_upgrade(b"503 Service Unavailable", b"not ready", *more)
         if headers.get(b"sec-websocket-version") != VERSION:
-            more = b"Sec-WebSocket-Version: " + VERSION
-            return _refuse_upgrade(b"426 Upgrade Required", b"this is version 13", more)
+            more = (request_id, b"Sec-WebSocket-Version: " + VERSION)
+            return _refuse_upgrade(b"426 Upgrade Required", b"this is version 13", *more)
         if method != b"GET" or not _is_key(headers.get(b"sec-websocket-key", b"")):
-            return _refuse_upgrade(b"400 Bad Request", b"this is no WebSocket request")
+            return _refuse_upgrade(b"400 Bad Request", b"this is no WebSocket request", request_id)
         return None
 
     # -- reading ----------------------------------------------------------------------------

@@ -4,6 +4,8 @@ A line has `ts`, `level`, `logger`, `message`, and of `FIELDS` those that were g
 
     log.warning("the lease ended", extra={"tenant": t, "run": r, "task": k, "attempt": 3})
 
+A line that is written while a request is handled has its id, as `request`.
+
 Two nets keep secrets out: what was registered with `Redaction.hide` never appears, wherever it came from, and what
 looks like a credential (`Bearer …`, `astra_…`, a signed token, a password in a URL) is cut even if nobody registered
 it.
@@ -20,6 +22,8 @@ from typing import IO, Any, Final
 
 import msgspec
 
+from astraflow.observe.request_ids import current_request_id
+
 FIELDS: Final = (
     "tenant",
     "sender",
@@ -32,6 +36,7 @@ FIELDS: Final = (
     "task",
     "attempt",
     "worker",
+    "request",
     "pid",
 )
 """In this order, after the message. Any other `extra` is refused nowhere and shown nowhere."""
@@ -92,10 +97,7 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage()[:MAX_MESSAGE_CHARS],
         }
-        for field in FIELDS:
-            value = record.__dict__.get(field)
-            if value is not None:
-                line[field] = value
+        line.update(_fields(record))
         if record.exc_info and record.exc_info[0] is not None:
             line["stack"] = "".join(traceback.format_exception(*record.exc_info))[-MAX_STACK_CHARS:]
         return self._redaction.clean(_as_json(line))
@@ -109,11 +111,7 @@ class TextFormatter(logging.Formatter):
         self._redaction = redaction
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = "".join(
-            f" {field}={value}"
-            for field in FIELDS
-            if (value := record.__dict__.get(field)) is not None
-        )
+        fields = "".join(f" {field}={value}" for field, value in _fields(record).items())
         text = f"{_timestamp(record)[11:23]} {record.levelname.lower():7} {record.getMessage()}{fields}"
         if record.exc_info and record.exc_info[0] is not None:
             text += "\n" + "".join(traceback.format_exception(*record.exc_info)).rstrip()
@@ -137,6 +135,16 @@ def set_up_logging(
     for chatty in ("uvicorn.error", "picows"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     return handler
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    """Those of `FIELDS` that are known. The request is known from the context."""
+    given = record.__dict__
+    fields = {field: given[field] for field in FIELDS if given.get(field) is not None}
+    request_id = current_request_id()
+    if request_id and "request" not in fields:
+        fields["request"] = request_id
+    return fields
 
 
 def _timestamp(record: logging.LogRecord) -> str:

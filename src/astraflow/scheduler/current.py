@@ -73,7 +73,7 @@ class Current:
         """The repository has stored a version, or has yanked it, or taken that back."""
         self.engine.publish(version)
         what = f"{version.name} {version.version}"
-        self.execute(KeepAudit(tenant=version.tenant, by=by, what=action, corr=what))
+        self.execute(KeepAudit(tenant=version.tenant, by=by, what=action, subject=what))
 
     async def note_copy(self, key: ResourceKey, blob: str) -> None:
         """A copy of a resource is in the blob store; when this returns, that is durable.

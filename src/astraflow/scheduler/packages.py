@@ -37,7 +37,11 @@ class Packages:
         row = self.repository.find(tenant, name, version)
         self._current.execute(
             ActivateVersion(
-                tenant=tenant, by=by, corr=f"{name} {row.version}", name=name, version=row.version
+                tenant=tenant,
+                by=by,
+                subject=f"{name} {row.version}",
+                name=name,
+                version=row.version,
             )
         )
         await self._current.writer.barrier()
@@ -71,8 +75,8 @@ class Packages:
             updated_at=at,
             started_by=by,
         )
-        corr = f"{name} {row.version}"
-        self._current.execute(StartRollout(tenant=tenant, by=by, corr=corr, rollout=rollout))
+        subject = f"{name} {row.version}"
+        self._current.execute(StartRollout(tenant=tenant, by=by, subject=subject, rollout=rollout))
         await self._current.writer.barrier()
         return rollout
 
@@ -84,7 +88,7 @@ class Packages:
             Conflict: no version was active before.
         """
         self.repository.versions(tenant, name)
-        self._current.execute(RollBack(tenant=tenant, by=by, corr=name, name=name))
+        self._current.execute(RollBack(tenant=tenant, by=by, subject=name, name=name))
         await self._current.writer.barrier()
         return self.repository.active(tenant, name) or ""
 

@@ -82,7 +82,7 @@ class Resources:
             CloseResource(
                 tenant=tenant,
                 by=by,
-                corr=resource_id,
+                subject=resource_id,
                 worker_id=row.worker_id,
                 resource_id=resource_id,
             )
@@ -101,7 +101,7 @@ class Resources:
             ExtendResource(
                 tenant=tenant,
                 by=by,
-                corr=resource_id,
+                subject=resource_id,
                 worker_id=row.worker_id,
                 resource_id=resource_id,
                 expires_at=self._clock.wall_ms() + int(ttl_s * 1000),
@@ -126,7 +126,7 @@ class Resources:
             ExportResource(
                 tenant=tenant,
                 by=by,
-                corr=resource_id,
+                subject=resource_id,
                 worker_id=row.worker_id,
                 resource_id=resource_id,
             )

@@ -243,7 +243,11 @@ class RowWriter:
             self._tell(changes, fact.tenant, fact.at, f"worker.{after.status}", body)
 
     def _write_audit(self, changes: Changes, fact: Audited) -> None:
-        named = {"worker": fact.worker_id, "session": fact.session_id}
+        named = {
+            "subject": fact.subject,
+            "worker": fact.worker_id,
+            "session": fact.session_id,
+        }
         detail = _encode({name: value for name, value in named.items() if value})
         row = AuditRow(fact.tenant, fact.at, fact.who, fact.action, fact.corr, fact.code, detail)
         is_refusal = fact.code is not None

@@ -150,7 +150,7 @@ class Runs:
             row = await self._reader.get_row(tenant, run_id)
             if row.status != "cancelled":
                 raise _ended(row) from None
-        writer.execute(KeepAudit(tenant=tenant, by=by, what="cancel", corr=run_id))
+        writer.execute(KeepAudit(tenant=tenant, by=by, what="cancel", subject=run_id))
 
     async def rebind(self, tenant: str, run_id: RunId, *, restart: bool, by: str) -> None:
         """Forget where the run's tasks went before; with `restart`, running attempts are restarted.
@@ -159,7 +159,7 @@ class Runs:
             NotFound: no such run.
             Conflict: it has ended.
         """
-        command = RebindRun(tenant=tenant, by=by, corr=run_id, run_id=run_id, restart=restart)
+        command = RebindRun(tenant=tenant, by=by, subject=run_id, run_id=run_id, restart=restart)
         try:
             self._current.execute(command)
         except errors.NotFound:

@@ -109,17 +109,19 @@ def _engine_command(
     if isinstance(command, Drain):
         deadline_s = None if command.deadline_ms is None else command.deadline_ms / 1000
         intent = DrainIntent(command.reason or "", deadline_s)
-        return DrainWorker(tenant=tenant, worker_id=worker_id, by=by, corr=order_id, intent=intent)
+        return DrainWorker(
+            tenant=tenant, worker_id=worker_id, by=by, subject=order_id, intent=intent
+        )
     if isinstance(command, Undrain):
-        return UndrainWorker(tenant=tenant, worker_id=worker_id, by=by, corr=order_id)
+        return UndrainWorker(tenant=tenant, worker_id=worker_id, by=by, subject=order_id)
     if isinstance(command, Rebind):
-        return RebindWorker(tenant=tenant, worker_id=worker_id, by=by, corr=order_id)
+        return RebindWorker(tenant=tenant, worker_id=worker_id, by=by, subject=order_id)
     kind = RequestInstall if isinstance(command, InstallPackage) else RequestRemoval
     return kind(
         tenant=tenant,
         worker_id=worker_id,
         by=by,
-        corr=order_id,
+        subject=order_id,
         name=command.name,
         version=command.version,
     )

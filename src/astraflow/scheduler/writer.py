@@ -14,6 +14,7 @@ that it failed at is remembered (`frame_quarantine.py`).
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -33,6 +34,7 @@ from astraflow.core.protocol.events import Principal
 from astraflow.core.protocol.wire import Envelope, Unreadable
 from astraflow.core.runs.callbacks import Callback, CallbackAnswer
 from astraflow.core.timestamps import iso
+from astraflow.observe.request_ids import current_request_id
 from astraflow.scheduler.connections import Connection, Connections
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.frame_quarantine import FrameQuarantine, Key, key_of
@@ -116,6 +118,8 @@ class Writer:
         self._gauge = gauge
         self._reached = reached
         self._loop = asyncio.get_running_loop()
+        # What is sent is not part of the request that woke the writer.
+        self._context = contextvars.copy_context()
         self._rejections = RejectionLog()
         self._connections = Connections(
             gauge.frames, lambda peer, who: self._rejections.log(peer, who, clock.now())
@@ -283,6 +287,9 @@ class Writer:
     def execute(self, command: OperatorCommand) -> None:
         """Have the engine decide a command of an operator. Raises: what it is refused with; Unavailable."""
         self._check_serving()
+        request_id = current_request_id()
+        if request_id:
+            command = msgspec.structs.replace(command, corr=request_id)
         try:
             self.engine.execute(command, self._clock.now(), self._clock.wall_ms())
         except errors.AstraflowError:
@@ -443,7 +450,7 @@ class Writer:
                 waiting.set_result(None)
         elif not self._is_speaking:
             self._is_speaking = True
-            self._loop.call_soon(self._speak)
+            self._loop.call_soon(self._speak, context=self._context)
 
     async def _wait_for_work(self) -> None:
         if not self._has_work:

@@ -40,7 +40,7 @@ class AuditEntry(RestObject, frozen=True, kw_only=True):
     occurred_at: Annotated[Timestamp, doc("When.")]
     who: Annotated[str, doc("The subject of the token, or the worker.")]
     action: Annotated[str, doc("What was done.")]
-    corr: Annotated[str | None, doc("What it was done to, or the frame that asked for it.")]
+    corr: Annotated[str | None, doc("The id of the request or the frame that asked for it.")]
     code: Annotated[str | None, doc("The error code, if it was refused.")]
     detail: Annotated[Any, doc("More about it.")]
 
@@ -77,6 +77,10 @@ class Problem(RestObject, frozen=True, kw_only=True):
     status: Annotated[int, doc("The HTTP status.", ge=400, le=599)]
     detail: Annotated[str, doc("What happened, to what.")]
     code: Annotated[str, doc("A code of `docs/reference/errors.md`; it never changes its meaning.")]
+    instance: Annotated[
+        str | None,
+        doc("A URN with the id of the request, as in `X-Request-Id`; a 401 has none."),
+    ] = None
     errors: Annotated[list[ProblemItem] | None, doc("Every error in the body, if that is why.")] = (
         None
     )
@@ -87,4 +91,5 @@ class Problem(RestObject, frozen=True, kw_only=True):
         "status": 404,
         "detail": "no such run: 01JCQ6Z0M3V8R6T2XK9D4HB7WN",
         "code": "E.RUN.NOT_FOUND",
+        "instance": "urn:astraflow:request:5f0c6f1e9a3b7d24-1c",
     }

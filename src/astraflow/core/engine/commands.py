@@ -53,12 +53,14 @@ class CancelRun(msgspec.Struct, frozen=True):
 
 
 class OperatorCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """The base of what operators ask for. `by`: who; `corr`: the id of the request."""
+    """The base of what operators ask for. `by`: who; `subject`: what it is about, for the audit log; `corr`: the id of
+    the request."""
 
     action: ClassVar[str] = ""
     """The word for it in the audit log; empty: it is not kept there."""
     tenant: str
     by: str = ""
+    subject: str = ""
     corr: str | None = None
 
 

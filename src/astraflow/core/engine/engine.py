@@ -381,7 +381,10 @@ class Engine:
         self._enter(now, at, command.corr)
         view = self.view
         if isinstance(command, KeepAudit):
-            view.audit(command.tenant, command.by, command.what, command.corr, command.code)
+            view.audit(
+                command.tenant, command.by, command.what, command.corr, command.code,
+                subject=command.subject,
+            )  # fmt: skip
             return
         if isinstance(command, ForgetWorker):
             forget_worker(view, self.gateway, command)
@@ -390,8 +393,9 @@ class Engine:
         if command.action:
             worker_id = getattr(command, "worker_id", "")
             view.audit(
-                command.tenant, command.by, command.action, command.corr, worker_id=worker_id
-            )
+                command.tenant, command.by, command.action, command.corr,
+                worker_id=worker_id, subject=command.subject,
+            )  # fmt: skip
         self._fail_unplaceable()
 
     # -- commit, then speak -----------------------------------------------------------------

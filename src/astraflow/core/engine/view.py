@@ -150,9 +150,13 @@ class View:
         code: str | None = None,
         worker_id: str = "",
         session_id: SessionId = NO_SESSION,
+        subject: str = "",
     ) -> None:
-        """Keep who did what, with the facts of the same batch (PROTOCOL §6); `code`: why it was refused."""
-        self.record_note(Audited(tenant, self.at, who, action, corr, code, worker_id, session_id))
+        """Keep who did what, with the facts of the same batch (PROTOCOL §6); `code`: why it was refused; `subject`:
+        what it was done to."""
+        self.record_note(
+            Audited(tenant, self.at, who, action, corr, code, worker_id, session_id, subject)
+        )
 
     # -- what becomes true of runs ---------------------------------------------------------------
 

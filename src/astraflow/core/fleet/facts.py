@@ -27,6 +27,7 @@ class Audited(FleetFact, frozen=True):
     code: str | None = None
     worker_id: str = ""
     session_id: SessionId = NO_SESSION
+    subject: str = ""
 
 
 class NoTransition(Bug):
