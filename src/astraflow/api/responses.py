@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from astraflow.api.asgi import Receive, Scope, Send
+from astraflow.api.compression import MIN_BYTES, accepts_gzip, compressed
 from astraflow.core.contract.system import Problem, ProblemItem
 from astraflow.core.errors import AstraflowError, Code
 from astraflow.observe.request_ids import HEADER, current_request_id
@@ -66,28 +67,50 @@ class Response:
         head: list[tuple[bytes, bytes]] = [*_ALWAYS, request_id_header(scope), *self.headers]
         if self.status != 204:
             head.append((b"content-type", self.media_type))
-            head.append((b"content-length", str(len(self.body)).encode()))
-        await send({"type": "http.response.start", "status": self.status, "headers": head})
-        if len(self.body) <= PIECE_BYTES:
-            await send({"type": "http.response.body", "body": self.body, "more_body": False})
-        else:
-            await self._send_in_pieces(scope, receive, send)
-
-    async def _send_in_pieces(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """As fast as the client reads; one that reads nothing for too long is disconnected."""
-        for start in range(0, len(self.body), PIECE_BYTES):
-            piece = self.body[start : start + PIECE_BYTES]
-            more = start + PIECE_BYTES < len(self.body)
-            try:
-                async with asyncio.timeout(STALL_S):
-                    await send({"type": "http.response.body", "body": piece, "more_body": more})
-            except TimeoutError:
-                extensions: dict[str, Any] = scope.get("extensions") or {}
-                if DROP in extensions:
-                    extensions[DROP](b"")
-                    while (await receive())["type"] != "http.disconnect":
-                        pass
+        if len(self.body) >= MIN_BYTES and not self._has_validator():
+            head.append((b"vary", b"accept-encoding"))
+            if accepts_gzip(scope):
+                head.append((b"content-encoding", b"gzip"))
+                pieces = compressed(self.body, PIECE_BYTES)
+                await self._send_in_pieces(scope, receive, send, head, pieces)
                 return
+        if self.status != 204:
+            head.append((b"content-length", str(len(self.body)).encode()))
+        if len(self.body) > PIECE_BYTES:
+            await self._send_in_pieces(scope, receive, send, head, self._pieces_of_body())
+            return
+        await send({"type": "http.response.start", "status": self.status, "headers": head})
+        await send({"type": "http.response.body", "body": self.body, "more_body": False})
+
+    def _has_validator(self) -> bool:
+        """An ETag is that of the bytes as they are: compressed ones would need another (RFC 9110 §8.8.3.3)."""
+        return any(name == b"etag" for name, _ in self.headers)
+
+    async def _pieces_of_body(self) -> AsyncIterator[bytes]:
+        for start in range(0, len(self.body), PIECE_BYTES):
+            yield self.body[start : start + PIECE_BYTES]
+
+    async def _send_in_pieces(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        head: Headers,
+        pieces: AsyncIterator[bytes],
+    ) -> None:
+        """As fast as the client reads; one that reads nothing for too long is disconnected."""
+        await send({"type": "http.response.start", "status": self.status, "headers": head})
+        try:
+            async for piece in pieces:
+                async with asyncio.timeout(STALL_S):
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except TimeoutError:
+            extensions: dict[str, Any] = scope.get("extensions") or {}
+            if DROP in extensions:
+                extensions[DROP](b"")
+                while (await receive())["type"] != "http.disconnect":
+                    pass
 
 
 NO_CONTENT: Final = Response(b"", 204)
