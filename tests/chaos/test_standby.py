@@ -1,0 +1,113 @@
+"""A standby on PostgreSQL responds from the start, serves nothing, and takes over. Real processes, a real database."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from astraflow.api.app import ROUTES
+from tests.definitions import node, workflow
+from tests.processes.postgres import PostgresProcess, postgres_process
+from tests.processes.process import Process
+from tests.processes.rest import TOKEN
+from tests.processes.system import System, port_of
+from tests.processes.waiting import until
+
+STANDBY = "standby: waiting for the claim held by "
+UPGRADE = (
+    b"GET /ws/worker HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
+
+
+@pytest.fixture
+def postgres() -> Iterator[PostgresProcess]:
+    with postgres_process() as process:
+        yield process
+
+
+@contextmanager
+def _system(folder: Path, postgres: PostgresProcess) -> Iterator[System]:
+    system = System(folder, database_url=postgres.url)
+    try:
+        yield system
+    finally:
+        system.close()
+
+
+def _ask(scheduler: Process, method: str, path: str) -> httpx.Response:
+    url = f"http://127.0.0.1:{port_of(scheduler)}{path}"
+    return httpx.request(method, url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=10)
+
+
+def _responds(scheduler: Process) -> bool:
+    try:
+        return _ask(scheduler, "GET", "/healthz").status_code == 200
+    except httpx.ConnectError:
+        return False
+
+
+def _upgrade(scheduler: Process) -> bytes:
+    """What a worker's socket is told."""
+    with socket.create_connection(("127.0.0.1", port_of(scheduler)), timeout=10) as sock:
+        sock.sendall(UPGRADE)
+        told = b""
+        while piece := sock.recv(65536):
+            told += piece
+        return told
+
+
+def _listening(scheduler: Process) -> bool:
+    return b"listening on http://" in (scheduler.folder / f"{scheduler.name}.out").read_bytes()
+
+
+@pytest.mark.timeout(180)
+def test_a_standby_says_that_it_waits_until_it_owns_the_store(
+    tmp_path: Path, postgres: PostgresProcess
+) -> None:
+    with _system(tmp_path, postgres) as system:
+        system.start()
+        owner, standby = system.scheduler, system.new_scheduler().start()
+        standby.until_said(STANDBY)
+        assert _ask(standby, "GET", "/healthz").status_code == 200
+        for route in ROUTES:
+            if route.path in ("/healthz", "/metrics"):
+                continue
+            answer = _ask(standby, route.method, route.path.replace("{", "").replace("}", ""))
+            assert answer.status_code == 503, route
+            assert int(answer.headers["retry-after"]) >= 1
+            assert answer.headers["content-type"] == "application/problem+json"
+            assert route.method == "HEAD" or STANDBY in answer.json()["detail"]
+        told = _upgrade(standby)
+        assert told.startswith(b"HTTP/1.1 503 ") and b"Retry-After: 1\r\n" in told
+        assert not _listening(standby)
+
+        system.new_worker("worker", url=f"ws://127.0.0.1:{port_of(standby)}/ws/worker").start()
+        assert owner.stop() == 0
+        system.hand_over(standby)
+        system.until(lambda: system.rest.status("/readyz") == 200, "a take-over")
+        until(lambda: _listening(standby), "the line that says so")
+        view = system.rest.run(workflow(node("core.noop")))
+        assert view["status"] == "succeeded"
+
+
+@pytest.mark.timeout(180)
+def test_a_scheduler_whose_database_does_not_respond_says_so(
+    tmp_path: Path, postgres: PostgresProcess
+) -> None:
+    with _system(tmp_path, postgres) as system:
+        with postgres.frozen():
+            scheduler = system.scheduler.start()
+            until(lambda: _responds(scheduler), "a response")
+            ready = _ask(scheduler, "GET", "/readyz")
+            assert ready.status_code == 503
+            assert ready.json()["code"] == "E.SCHEDULER.NOT_READY"
+            assert _ask(scheduler, "GET", "/api/v1/runs").status_code == 503
+            assert not _listening(scheduler)
+        system.until_ready()
+        until(lambda: _listening(scheduler), "the line that says so")
