@@ -7,14 +7,18 @@ Rule 2: a connection counts for a tenant when its worker is authenticated, not b
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from astraflow.core.protocol import control
 from astraflow.core.protocol.codec import encode
 from astraflow.core.protocol.events import CloseConnection, Conn, PeerRejected, SendFrame
 from astraflow.core.protocol.wire import Envelope
+from astraflow.observe.frame_log import log_frame, logs_frames
+
+_log: Final = logging.getLogger(__name__)
 
 _LETS_IN = frozenset({control.ACK, control.SESSION_ACCEPT})
 """What nobody gets who has not proved who he is."""
@@ -42,10 +46,11 @@ class Connection(Protocol):
 class _Line:
     """One connection and its send queue."""
 
-    __slots__ = ("bytes_in", "bytes_out", "connection", "tenant", "waiting")
+    __slots__ = ("bytes_in", "bytes_out", "connection", "is_logged", "tenant", "waiting")
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, is_logged: bool) -> None:
         self.connection = connection
+        self.is_logged = is_logged
         self.tenant: str | None = None
         self.waiting: deque[Envelope] = deque()
         self.bytes_in = 0
@@ -62,6 +67,8 @@ class _Line:
                 self.tenant = envelope.tenant
                 self.connection.admit()
             raw = encode(envelope, ts)
+            if self.is_logged:
+                log_frame(_log, "sent", envelope)
             room -= len(raw)
             self.bytes_out += len(raw)
             frames.append(raw)
@@ -81,6 +88,7 @@ class Connections:
         self._count = count
         self._on_rejected = on_rejected
         self._opened = 0
+        self._logs_frames = logs_frames(_log)
 
     def __contains__(self, conn: Conn) -> bool:
         return conn in self._lines
@@ -89,11 +97,13 @@ class Connections:
         """Returns the name of the connection."""
         self._opened += 1
         conn = f"c{self._opened}"
-        self._lines[conn] = _Line(connection)
+        self._lines[conn] = _Line(connection, self._logs_frames)
         return conn
 
-    def received(self, conn: Conn, size: int) -> None:
+    def received(self, conn: Conn, envelope: Envelope, size: int) -> None:
         self._lines[conn].bytes_in += size
+        if self._logs_frames:
+            log_frame(_log, "received", envelope)
 
     def forget(self, conn: Conn) -> bool:
         """The socket is closed; False if the connection was forgotten before."""

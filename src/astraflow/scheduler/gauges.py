@@ -26,6 +26,7 @@ from astraflow.core.runs.facts import (
     TaskSucceeded,
     TaskWaiting,
 )
+from astraflow.core.runs.run import RunRecord
 from astraflow.observe.metrics import Metrics
 from astraflow.scheduler.current import Current
 
@@ -47,7 +48,6 @@ class SchedulerGauge:
         # Only of what is out or waits: an entry goes when its attempt ends.
         self._out: dict[_Place, tuple[str, str, int]] = {}  # tenant, node type, leased at
         self._waiting: dict[_Place, tuple[str, int]] = {}  # what for, since when
-        self._tenants: dict[str, str] = {}
         metrics.queue_depth.follow(self._queue_depth)
         metrics.active_tasks.follow(self._active_tasks)
         metrics.sessions.follow(self._sessions)
@@ -61,18 +61,17 @@ class SchedulerGauge:
             fact = numbered.fact
             kind = type(fact)
             if kind is TaskLeased:
-                self._leased(numbered.run_id, fact)  # type: ignore[arg-type]
+                self._leased(numbered.run, fact)  # type: ignore[arg-type]
             elif kind in _ENDS:
                 self._ended(numbered.run_id, fact)  # type: ignore[arg-type]
             elif isinstance(fact, TaskWaiting):
                 since = (fact.waiting_for.kind, fact.at)
                 self._waiting.setdefault((numbered.run_id, fact.task), since)
             elif isinstance(fact, RunAccepted):
-                self._tenants[fact.run_id] = fact.tenant
                 metrics.runs_accepted.add(fact.tenant)
             elif isinstance(fact, RunFinished):
-                tenant = self._tenants.pop(numbered.run_id, "")
-                metrics.runs_finished.add(tenant, fact.status)
+                assert numbered.run is not None
+                metrics.runs_finished.add(numbered.run.tenant, fact.status)
         for change in batch.fleet:
             told = change.fact
             if isinstance(told, HeartbeatMissed):
@@ -97,14 +96,9 @@ class SchedulerGauge:
         """The engine is another one now: what was out under the old one is not known any more."""
         self._out.clear()
         self._waiting.clear()
-        self._tenants.clear()
 
-    def _leased(self, run_id: RunId, fact: TaskLeased) -> None:
-        queries = self._queries()
-        run = None if queries is None else queries.run(run_id)
-        if run is None:
-            return  # it has ended in the same batch
-        place = (run_id, fact.task)
+    def _leased(self, run: RunRecord, fact: TaskLeased) -> None:
+        place = (run.run_id, fact.task)
         node_type = run.tasks[fact.task].node.type
         self._out[place] = (run.tenant, node_type, fact.at)
         self._metrics.dispatches.add(run.tenant, node_type)

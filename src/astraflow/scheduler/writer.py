@@ -35,6 +35,7 @@ from astraflow.core.protocol.wire import Envelope, Unreadable
 from astraflow.core.runs.callbacks import Callback, CallbackAnswer
 from astraflow.core.timestamps import iso
 from astraflow.observe.request_ids import current_request_id
+from astraflow.scheduler.batch_log import BatchLog
 from astraflow.scheduler.connections import Connection, Connections
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.frame_quarantine import FrameQuarantine, Key, key_of
@@ -116,6 +117,7 @@ class Writer:
         self._claim = claim
         self._clock = clock
         self._gauge = gauge
+        self._batch_log = BatchLog()
         self._reached = reached
         self._loop = asyncio.get_running_loop()
         # What is sent is not part of the request that woke the writer.
@@ -161,7 +163,7 @@ class Writer:
         except BadFrame as error:
             self.refuse(conn, error)
         else:
-            self._connections.received(conn, len(raw))
+            self._connections.received(conn, envelope, len(raw))
             if self._quarantine:
                 self._judge(conn, envelope)
             else:
@@ -395,6 +397,7 @@ class Writer:
             self._reached("after-commit")
             self._check_whole()
             self._gauge.committed(self._commit_seconds, batch)
+            self._batch_log.committed(batch)
             self.feed.publish(changes.segments, changes.events)
             _log_workers(changes.events)
         self._effects.sign(batch.effects)

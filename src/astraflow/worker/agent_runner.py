@@ -31,6 +31,7 @@ from astraflow.core.protocol.limits import CLOSE_NORMAL
 from astraflow.core.protocol.wire import Envelope, Wire
 from astraflow.core.protocol.worker_events import Connect, Credential, Disconnect, SessionRefused
 from astraflow.core.timestamps import iso
+from astraflow.observe.frame_log import fields_of, log_frame, logs_frames
 from astraflow.timer import WakeupTimer
 from astraflow.worker.addresses import Schedulers
 from astraflow.worker.socket import Listener, Socket
@@ -60,6 +61,20 @@ def _warn(code: str, reason: str, wait_s: float) -> None:
         max(wait_s, 0.0),
         extra={"code": code},
     )
+
+
+def _log_result(result: business.Result) -> None:
+    error = result.error
+    level = logging.DEBUG if error is None else logging.INFO
+    extra = {
+        "type": business.RESULT,
+        "corr": result.task_id,
+        "code": None if error is None else error.code,
+        "run": result.run_id,
+        "task": result.task_id,
+        "attempt": result.attempt,
+    }
+    _log.log(level, "attempt ended: %s", result.status, extra=extra)
 
 
 class Hosts(Protocol):
@@ -97,6 +112,7 @@ class AgentRunner:
         self._closed_early: tuple[Socket, int | None] | None = None
         self._is_woken = False
         self._renewals = 0
+        self._logs_frames = logs_frames(_log)
         self._timer = WakeupTimer(clock, self._on_timer)
 
     async def run(self, hosts: Hosts, receive: Callable[[Envelope], None]) -> Exit:
@@ -155,6 +171,8 @@ class AgentRunner:
         except BadFrame as error:
             self.agent.bad_frame(error, self._clock.now())
         else:
+            if self._logs_frames:
+                log_frame(_log, "received", envelope)
             self.agent.feed(envelope, self._clock.now())
         self._wake()
 
@@ -174,6 +192,8 @@ class AgentRunner:
     # -- what the hosts tell ----------------------------------------------------------------
 
     def finished(self, result: business.Result) -> None:
+        if self._logs_frames or result.error is not None:
+            _log_result(result)
         self.agent.finished(result, self._clock.now())
         self._wake()
 
@@ -229,7 +249,12 @@ class AgentRunner:
             return
         ts, room, texts = iso(self._clock.wall_ms()), socket.room(), list[bytes]()
         while self._unsent and room > 0:
-            texts.append(encode(self._unsent.popleft(), ts))
+            frame = self._unsent.popleft()
+            if self._logs_frames:
+                log_frame(_log, "sent", frame)
+            elif frame.type == business.EXEC_ERROR:
+                _log.info("dispatch refused", extra=fields_of(frame))
+            texts.append(encode(frame, ts))
             room -= len(texts[-1])
         socket.send(texts)
 

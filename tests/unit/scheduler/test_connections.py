@@ -78,10 +78,10 @@ def test_only_what_lets_somebody_in_admits_and_counts() -> None:
     connections, counts = counted()
     socket = Socket()
     conn = connections.open(socket)
-    connections.received(conn, 77)
+    connections.received(conn, frame(conn).envelope, 77)
     connections.perform([frame(conn, control.RESET)], TS)
     assert (socket.is_admitted, counts) == (False, [])
-    connections.received(conn, 5)
+    connections.received(conn, frame(conn).envelope, 5)
     connections.perform([frame(conn, control.SESSION_ACCEPT)], TS)
     assert socket.is_admitted
     assert [(tenant, size) for tenant, size, _ in counts] == [("acme", 5)]

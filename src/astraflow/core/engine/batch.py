@@ -9,6 +9,7 @@ from astraflow.core.engine.effects import Effect
 from astraflow.core.fleet.facts import FleetFact
 from astraflow.core.ids import RunId
 from astraflow.core.runs.facts import Fact
+from astraflow.core.runs.run import RunRecord
 
 
 class NumberedFact(msgspec.Struct, frozen=True, gc=False):
@@ -20,6 +21,8 @@ class NumberedFact(msgspec.Struct, frozen=True, gc=False):
     fact: Fact
     cause: str | None = None
     """The id of the frame or command that it was decided for; None: time has passed, or it was read from the store."""
+    run: RunRecord | None = None
+    """The run, as it is after the batch; None: the fact was read from the store."""
 
 
 class FleetChange(msgspec.Struct, frozen=True):

@@ -174,7 +174,7 @@ class View:
         first = decision.first
         facts = self.batch.facts
         for fact, last in zip(decision.facts, decision.lasts, strict=True):
-            facts.append(NumberedFact(run.run_id, first, last, fact, self.cause))
+            facts.append(NumberedFact(run.run_id, first, last, fact, self.cause, run))
             first = last + 1
             if isinstance(fact, CallOpened):
                 self.runs.add_call(fact.call_id, run, fact.task)
