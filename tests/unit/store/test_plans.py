@@ -22,6 +22,8 @@ MAY_SCAN = {
     "schema_writer",
     "workers",
     "pools",
+    "good_tokens",
+    "delete_ended_tokens",
     "doomed_segments",
     "forget_doomed",
     "event_spans",
