@@ -43,6 +43,10 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = MappingProxyType(
         "runs": CommandEntry("runs", "app", "List, show, follow and cancel runs."),
         "workflows": CommandEntry("workflows", "app", "List, save, validate and delete workflows."),
         "workers": CommandEntry("workers", "app", "List, drain and rebind workers."),
+        "pools": CommandEntry("pools", "app", "List, create, pause and delete HTTP worker pools."),
+        "serverless": CommandEntry(
+            "serverless", "app", "Run the nodes of a package behind an HTTP worker pool."
+        ),
         "pkg": CommandEntry("pkg", "app", "Create, test, build, sign and publish packages."),
         "packages": CommandEntry(
             "packages", "app", "List, install and roll out published packages."

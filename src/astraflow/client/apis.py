@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from inspect import Signature, signature
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from astraflow.client import access_requests, requests
+from astraflow.client import access_requests, pool_requests, requests
 from astraflow.client.requests import ApiDownload, ApiRequest, Pages
 
 if TYPE_CHECKING:
@@ -103,6 +103,16 @@ class WorkerApi(_Api[C]):
     iterate = _list(requests.iterate_workers)
     get = _call(requests.get_worker)
     command = _call(requests.command_worker)
+
+
+class PoolApi(_Api[C]):
+    """HTTP worker pools."""
+
+    list = _call(pool_requests.list_pools)
+    iterate = _list(pool_requests.iterate_pools)
+    get = _call(pool_requests.get_pool)
+    put = _call(pool_requests.put_pool)
+    delete = _call(pool_requests.delete_pool)
 
 
 class PackageApi(_Api[C]):

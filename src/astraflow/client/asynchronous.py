@@ -13,6 +13,7 @@ from astraflow.client import requests
 from astraflow.client.apis import (
     CatalogApi,
     PackageApi,
+    PoolApi,
     ResourceApi,
     RunApi,
     TokenApi,
@@ -67,6 +68,7 @@ class AsyncClient:
         self.packages = PackageApi(self)
         self.catalog = CatalogApi(self)
         self.resources = ResourceApi(self)
+        self.pools = PoolApi(self)
         self.tokens = TokenApi(self)
 
     async def __aenter__(self) -> AsyncClient:
