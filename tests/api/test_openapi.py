@@ -123,7 +123,7 @@ async def test_real_answers_fit_their_schemas() -> None:
         async with rig.worker() as worker:
             run_id = await rig.submit()
             first, second = await worker.tasks(NODE_A, NODE_B)
-            first.say("a", progress=0.5, message="half", dropped=2)
+            first.say("a", progress=0.5, message="half", dropped=2, metrics={"loss": 0.5})
             artifact = {"resource_id": f"{run_id}/r", "worker_id": "w1", "type": "file"}
             first.succeed(artifacts=[artifact])
             second.fail()

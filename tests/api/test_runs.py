@@ -464,6 +464,54 @@ async def test_logs_are_pages_of_what_nodes_said() -> None:
         assert rig.followers == 0
 
 
+async def test_metrics_and_levels_of_nodes_reach_events_nodes_and_logs() -> None:
+    levels = ["debug", "info", "WARN", "error", "loud", None]
+    async with serving() as rig:
+        async with rig.worker() as worker:
+            run_id = await rig.submit()
+            first, second = await worker.tasks(NODE_A, NODE_B)
+            chunks = [
+                {"channel": "log", "index": index, "text": str(level)}
+                | ({} if level is None else {"metadata": {"level": level, "line": index}})
+                for index, level in enumerate(levels)
+            ]
+            names = {"metrics": {"loss": 0.5, "rows": 3}}
+            worker.tell("biz.exec.feedback", {**first.names, "chunks": chunks, **names})
+            first.say(metrics={"loss": 0.25})
+            first.succeed(metrics={"rows": 4})
+            second.succeed()
+            await rig.status(run_id, "succeeded")
+        node = (await rig.get(f"{RUNS}/{run_id}/nodes/{NODE_A}")).json()
+        assert node["metrics"] == {"loss": 0.25, "rows": 4.0}
+        assert "metrics" not in (await rig.get(f"{RUNS}/{run_id}/nodes/{NODE_B}")).json()
+        events = [
+            json.loads(line[6:])
+            for line in (await rig.get(f"/api/v1/events?runId={run_id}")).text.splitlines()
+            if line.startswith("data: ")
+        ]
+        told = [one["data"] for one in events if one["type"] == "run.metrics"]
+        assert [one["metrics"] for one in told] == [
+            {"loss": 0.5, "rows": 3.0}, {"loss": 0.25}, {"rows": 4.0},
+        ]  # fmt: skip
+        assert {(one["nodeId"], one["attempt"]) for one in told} == {(NODE_A, 1)}
+        pieces = [one["data"] for one in events if one["type"] == "node.result.delta"]
+        assert [one.get("metadata", {}).get("level") for one in pieces] == levels
+        path = f"{RUNS}/{run_id}/logs"
+        wanted: dict[str, list[str | None]] = {
+            "debug": levels,
+            "info": levels[1:],
+            "warning": levels[2:4],
+            "error": ["error"],
+        }
+        for level, shown in wanted.items():
+            page = (await rig.get(f"{path}?level={level}")).json()
+            assert said(page) == [str(one) for one in shown], level
+        page = (await rig.get(f"{path}?level=info&limit=2")).json()
+        rest = (await rig.get(f"{path}?level=info&limit=2&cursor={page['nextCursor']}")).json()
+        assert said(page) + said(rest) == ["info", "WARN", "error", "loud"]
+        problem_of(await rig.get(f"{path}?level=loud"), 400, "E.REQUEST.INVALID")
+
+
 def said(page: dict[str, Any]) -> list[str]:
     return [line["text"] for line in page["items"]]
 

@@ -56,6 +56,9 @@ def test_the_level_of_a_log_line_is_shown(server: Up) -> None:
         one for one in server.astra("runs", "logs", run_id, "--json").lines if one["text"] == "odd"
     ]
     assert odd["metadata"] == {"level": "warning"}
+    for follow in ((), ("--follow",)):
+        shown = server.astra("runs", "logs", run_id, "--level", "warning", *follow).out
+        assert set(shown.splitlines()) == {"N3 | WARNING odd", "N4 | ERROR bad"}
 
 
 def test_output_that_was_dropped_is_mentioned(server: Up) -> None:

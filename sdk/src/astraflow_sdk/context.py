@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import itertools
+import math
 import threading
 from collections import deque
 from collections.abc import Awaitable, Mapping
@@ -27,6 +28,10 @@ FRAME_CHUNKS = 64
 """Pieces in one frame to the worker: with the largest pieces it still is below the limit of a frame."""
 MESSAGE_CHARS = 4096
 """Of a progress message; more is cut."""
+
+METRICS = 256
+"""Names in one frame."""
+METRIC_NAME_CHARS = 256
 
 _FIRST_USE = threading.Lock()
 
@@ -224,6 +229,22 @@ class Context:
         """A line for the log of the run. `level`: debug, info, warning or error."""
         self.emit(str(message), channel="log", metadata={"level": str(level)})
 
+    def metrics(self, values: Mapping[str, float] | None = None, /, **named: float) -> None:
+        """Numbers about the work, as a loss or a rate. Of several of one name in a short time only the last is told.
+
+        Raises:
+            ValueError: a value is no finite number, a name is empty or too long, or there are too many names.
+        """
+        given = {**(values or {}), **named}
+        told = {_metric_name(name): _metric_value(name, value) for name, value in given.items()}
+        known = (self._said or {}).get("metrics", {})
+        merged = {**known, **told}
+        if len(merged) > METRICS:
+            raise ValueError(f"an attempt reports at most {METRICS} metrics at once")
+        if told:
+            self._said = {**(self._said or {}), "metrics": merged}
+            self._tell()
+
     def emit(
         self,
         output: str | bytes,
@@ -320,3 +341,20 @@ class Context:
 
     def take_artifacts(self) -> list[dict[str, Any]]:
         return self._artifacts or []
+
+
+def _metric_name(name: object) -> str:
+    if not isinstance(name, str) or not 0 < len(name) <= METRIC_NAME_CHARS:
+        raise ValueError(f"the name of a metric has 1 to {METRIC_NAME_CHARS} characters: {name!r}")
+    return name
+
+
+def _metric_value(name: str, value: object) -> float:
+    """Also of what can be made a float, as the numbers of numpy."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"the metric {name} is not a finite number: {value!r}")
+    return number

@@ -43,6 +43,8 @@ class Outcome:
     logs: list[tuple[str, str]] = field(default_factory=list)
     """Level and message."""
     progress: list[tuple[float, str | None]] = field(default_factory=list)
+    metrics: dict[str, float] = field(default_factory=dict)
+    """The last value of each."""
     calls: list[Any] = field(default_factory=list)
     """What a middleware passed to `ctx.next`."""
     resources: dict[str, ResourceHandle] = field(default_factory=dict)
@@ -255,6 +257,7 @@ class _Attempt:
                 if "progress" in feedback:
                     said = feedback["progress"], feedback.get("message")
                     self._outcome.progress.append(said)
+                self._outcome.metrics.update(feedback.get("metrics", {}))
                 for chunk in feedback.get("chunks", ()):
                     self._hear(chunk)
 

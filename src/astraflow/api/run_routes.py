@@ -198,7 +198,7 @@ class RunEndpoints(Endpoints):
         )
         async with aclosing(following) as batches:
             async for events in batches:
-                lines.extend(log_lines(events, request.query.node_id))
+                lines.extend(log_lines(events, request.query.node_id, request.query.level))
                 if len(lines) >= limit:
                     lines = lines[:limit]
                     return lines, min(lines[-1].id, last)

@@ -21,6 +21,8 @@ from astraflow.client import requests
 from astraflow.client.blocking import Client
 from astraflow.client.stream import PATIENCE_S
 from astraflow.core import errors
+from astraflow.core.contract.events import Event
+from astraflow.core.contract.log_levels import LogLevel, is_at_least
 from astraflow.core.contract.runs import Run, RunSummary
 
 MOST_TOLD: int = 100
@@ -106,6 +108,9 @@ def cancel(run_id: RunId, yes: Yes = False, as_json: AsJson = False) -> None:
 def logs(
     run_id: RunId,
     node: NodeName = None,
+    level: Annotated[
+        LogLevel | None, typer.Option(help="Least level. Output without one is info")
+    ] = None,
     follows: Annotated[
         bool, typer.Option("--follow", "-f", help="Continue until the run ends")
     ] = False,
@@ -122,16 +127,20 @@ def logs(
         if follows:
             cut = lambda why: note(f"reconnecting: {why}")  # noqa: E731
             for event in client.follow(run_id, patience_s=patience, on_cut=cut):
-                if node_id not in (None, event.body.get("nodeId")):
-                    continue
-                if event.type == "node.result.delta":
-                    output.add({"id": event.id, "occurredAt": event.occurred_at, **event.body})
-                elif event.type == "node.state" and event.body.get("dropped"):
-                    output.add_dropped(event.body["nodeId"], event.body["dropped"])
+                if node_id in (None, event.body.get("nodeId")):
+                    _print_output(event, output, level)
         else:
-            for line in client.runs.logs(run_id, node_id=node_id):
+            for line in client.runs.logs(run_id, node_id=node_id, level=level):
                 output.add(msgspec.to_builtins(line))
         output.end()
+
+
+def _print_output(event: Event, output: NodeOutputPrinter, level: LogLevel | None) -> None:
+    if event.type == "node.result.delta":
+        if level is None or is_at_least(event.body.get("metadata"), level):
+            output.add({"id": event.id, "occurredAt": event.occurred_at, **event.body})
+    elif event.type == "node.state" and event.body.get("dropped"):
+        output.add_dropped(event.body["nodeId"], event.body["dropped"])
 
 
 @app.command()

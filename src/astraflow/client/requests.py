@@ -17,6 +17,7 @@ import msgspec
 
 from astraflow.core import errors
 from astraflow.core.contract.base import Page, Query
+from astraflow.core.contract.log_levels import LogLevel
 from astraflow.core.contract.packages import (
     ActivateRequest,
     ActiveVersion,
@@ -278,12 +279,14 @@ def rebind_run(run_id: str, running: Literal["keep", "restart"] = "keep") -> Api
     )
 
 
-def iterate_logs(run_id: str, *, node_id: str | None = None) -> Pages[LogLine]:
-    """The output of the nodes so far, oldest first."""
+def iterate_logs(
+    run_id: str, *, node_id: str | None = None, level: LogLevel | None = None
+) -> Pages[LogLine]:
+    """The output of the nodes so far, oldest first; with a `level`, what has that or a higher one."""
     path = f"{RUNS}/{_part(run_id)}/logs"
 
     def page(cursor: str | None) -> ApiRequest[Page[LogLine]]:
-        params = _query(ListLogs, node_id=node_id, limit=200, cursor=cursor)
+        params = _query(ListLogs, node_id=node_id, level=level, limit=200, cursor=cursor)
         return ApiRequest("GET", path, _as(LogPage), params)
 
     return Pages(page)

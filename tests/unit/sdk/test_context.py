@@ -47,6 +47,39 @@ def test_of_several_progresses_the_last_is_told_and_the_last_message_kept() -> N
     assert ctx.take_feedback() is None
 
 
+def test_of_several_metrics_of_one_name_the_last_is_told() -> None:
+    ctx = context()
+    ctx.metrics(loss=0.5, rows=10)
+    ctx.progress(0.5)
+    ctx.metrics({"loss": 0.25, "a name with spaces": 1})
+    told = {"loss": 0.25, "rows": 10.0, "a name with spaces": 1.0}
+    assert ctx.take_feedback() == {"progress": 0.5, "metrics": told}
+    ctx.metrics()
+    ctx.metrics({})
+    assert ctx.take_feedback() is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"x": float("nan")},
+        {"x": float("inf")},
+        {"x": "high"},
+        {"x": None},
+        {"x": 10**400},
+        {"": 1.0},
+        {"n" * 257: 1.0},
+        {1: 1.0},
+        {f"m{number}": 1.0 for number in range(257)},
+    ],
+)
+def test_what_is_no_metric_is_refused_and_nothing_is_told(given: dict[str, float]) -> None:
+    ctx = context()
+    with pytest.raises(ValueError, match="metric"):
+        ctx.metrics(given)
+    assert ctx.take_feedback() is None
+
+
 def test_the_host_is_told_once_until_it_has_listened() -> None:
     ctx = context()
     ctx.log("info", "a")

@@ -79,6 +79,24 @@ async def test_progress_of_a_moment_is_told_once_with_the_newest_value(tmp_path:
         assert len(stage.said) < 100
 
 
+async def test_metrics_of_a_moment_are_told_once_with_the_newest_values(tmp_path: Path) -> None:
+    code = (
+        "def main():\n"
+        "    ctx.log('warning', 'odd')\n"
+        "    for n in range(101): ctx.metrics(loss=1 / (n + 1), rows=n)"
+    )
+
+    async with staged(tmp_path) as stage:
+        await stage.outcome_of("core.python", python(code))
+        told: dict[str, float] = {}
+        for one in stage.said:
+            told |= one.metrics
+        assert told == {"loss": 1 / 101, "rows": 100.0}
+        assert len(stage.said) < 100
+        (line,) = [chunk for one in stage.said for chunk in one.chunks]
+        assert (line.channel, bytes(line.metadata)) == ("log", b'{"level":"warning"}')
+
+
 async def test_bytes_travel_as_base64_in_pieces(tmp_path: Path) -> None:
     code = "def main():\n    ctx.emit(b'x' * 100_000, channel='pixels', mime_type='image/raw')"
 

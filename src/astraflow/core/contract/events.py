@@ -134,6 +134,13 @@ class NodeOutput(NodeBody, frozen=True, kw_only=True):
     metadata: Annotated[Any, doc("What the node said about it, as the level of a log line.")] = None
 
 
+class NodeMetrics(NodeBody, frozen=True, kw_only=True):
+    """Numbers that an attempt reports about its work, as a loss or a rate."""
+
+    attempt: Annotated[Count, doc("The attempt that reports them.")]
+    metrics: Annotated[dict[str, float], doc("The last value of each, by name.")]
+
+
 class NodeResult(NodeBody, frozen=True, kw_only=True):
     """The result of a node."""
 
@@ -232,6 +239,7 @@ RUN_EVENTS: Final[dict[str, type[RestObject]]] = {
     "node.state": NodeState,
     "node.error": NodeFailure,
     "node.result.delta": NodeOutput,
+    "run.metrics": NodeMetrics,
     "node.result.snapshot": NodeResult,
     "artifact.ready": ArtifactReady,
 }

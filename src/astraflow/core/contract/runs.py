@@ -24,6 +24,7 @@ from astraflow.core.contract.base import (
     no_items,
     no_text,
 )
+from astraflow.core.contract.log_levels import LogLevel
 from astraflow.core.contract.words import (
     TERMINAL,
     AttemptStatus,
@@ -132,6 +133,9 @@ class Node(RestObject, frozen=True, kw_only=True):
     host_node_id: Annotated[str | None, doc("The node that this middleware is around.")] = None
     chain_index: Annotated[Count | None, doc("The place of this middleware in the chain.")] = None
     calls: Annotated[Count | None, doc("How often the node was called through its chain.")] = None
+    metrics: Annotated[
+        dict[str, float] | None, doc("What the last attempt reports: the last value of each name.")
+    ] = None
 
     EXAMPLE: ClassVar[JsonObject] = {
         "nodeId": "5b2c3fcb-9c18-4ca2-9b5a-8ad4deb1f164",
@@ -342,6 +346,10 @@ class ListLogs(PageQuery, frozen=True, kw_only=True):
     """Which output."""
 
     node_id: Annotated[Id | None, doc("Only output of this node.")] = None
+    level: Annotated[
+        LogLevel | None,
+        doc("Only output of this level or a higher one; what names no level is `info`."),
+    ] = None
 
 
 RunInputs = Annotated[Raw, doc("The inputs of the run, by name.", extra_json_schema=OBJECT)]

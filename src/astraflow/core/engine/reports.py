@@ -111,6 +111,8 @@ def _on_result(view: View, event: Delivered, result: business.Result) -> None:
         view.decide(run, Report(task, result.attempt, worker, "FAILED", error=refusal))
         close_unlisted(view, tenant, worker, result.artifacts)
         return
+    if result.metrics:
+        view.decide(run, Progress(task, result.attempt, worker, metrics=result.metrics))
     decision = view.decide(
         run,
         Report(
@@ -184,6 +186,7 @@ def _on_feedback(view: View, event: Delivered, feedback: business.Feedback) -> N
             feedback.stage,
             chunks,
             feedback.dropped,
+            feedback.metrics,
         ),
     )
 

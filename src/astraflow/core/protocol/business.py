@@ -48,7 +48,8 @@ RESOURCE_EVENT: Final = "biz.resource.event"
 Attempt = Annotated[int, Meta(ge=1, le=limits.INT_MAX)]
 Url = Annotated[str, Meta(min_length=1, max_length=8192)]
 Fraction = Annotated[float, Meta(ge=0, le=1)]
-Gauges = Annotated[dict[Name, float], Meta(max_length=256)]
+MAX_GAUGES: Final = 256
+Gauges = Annotated[dict[Name, float], Meta(max_length=MAX_GAUGES)]
 # Base64 of the largest frame; the frame's own size is the true bound.
 Body = Annotated[str, Meta(max_length=limits.MAX_FRAME_BYTES)]
 

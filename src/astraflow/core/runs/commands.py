@@ -6,6 +6,7 @@ current one is a normal thing, not an error.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -79,6 +80,7 @@ class Progress(RunCommand, frozen=True):
     stage: str | None = None
     chunks: tuple[Chunk, ...] = ()
     dropped: int = 0
+    metrics: Mapping[str, float] = {}
 
 
 class Report(RunCommand, frozen=True):

@@ -197,6 +197,7 @@ def _progress(decision: Decision, command: Progress) -> None:
             command.stage,
             command.chunks,
             command.dropped,
+            command.metrics,
         )
     )
 

@@ -12,6 +12,8 @@ how many is a function of the fact alone (`width`), so that numbers can be given
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, Literal, get_args
 
 import msgspec
@@ -40,6 +42,10 @@ class WaitReason(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: WaitKind
     detail: str = ""
 
+
+NO_METRICS: Final[Mapping[str, float]] = MappingProxyType({})
+MAX_METRICS: Final = 256
+"""Names that a task keeps the values of."""
 
 NO_METADATA: Final = msgspec.Raw(b"{}")
 NO_VALUE: Final = msgspec.Raw(b"null")
@@ -160,6 +166,7 @@ class AttemptProgressed(TaskFact, frozen=True, tag="attempt.progressed"):
     stage: str | None = None
     chunks: tuple[Chunk, ...] = ()
     dropped: int = 0
+    metrics: Mapping[str, float] = {}
 
 
 class StopRequested(TaskFact, frozen=True, tag="attempt.stop_requested"):
@@ -312,4 +319,4 @@ def width(fact: Fact) -> int:
         return 1 + len(fact.again)  # a node.state each
     assert isinstance(fact, AttemptProgressed), f"not a fact: {fact!r}"
     said = fact.progress is not None or fact.message is not None or fact.stage is not None
-    return max(1, int(said or fact.dropped > 0) + len(fact.chunks))
+    return max(1, int(said or fact.dropped > 0) + len(fact.chunks) + bool(fact.metrics))

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from astraflow.core.contract.events import Event, NodeOutput, NodeState
+from astraflow.core.contract.log_levels import LogLevel, is_at_least
 from astraflow.core.contract.runs import Attempt, LogLine, TaskError
 from astraflow.core.runs.facts import (
     AttemptFailed,
@@ -84,13 +85,17 @@ def _changes_of(fact: TaskFact) -> dict[str, Any]:
     return {**end, "finished_at": iso(fact.at)}
 
 
-def log_lines(events: Iterable[Event], node_id: str | None) -> Iterator[LogLine]:
-    """The output among the events of a run: of one node, or of all."""
+def log_lines(
+    events: Iterable[Event], node_id: str | None, level: LogLevel | None = None
+) -> Iterator[LogLine]:
+    """The output among the events of a run: of one node or of all, from a level on or all of it."""
     for event in events:
         body = event.body
         if node_id and getattr(body, "node_id", None) != node_id:
             continue
         if isinstance(body, NodeOutput):
+            if level is not None and not is_at_least(body.metadata, level):
+                continue
             yield LogLine(id=event.id, occurred_at=event.occurred_at, **_fields(body))
         elif isinstance(body, NodeState) and body.dropped:
             yield _gap(event, body)

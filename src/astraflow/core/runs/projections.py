@@ -20,6 +20,7 @@ from astraflow.core.contract.events import (
     EventScope,
     NodeBody,
     NodeFailure,
+    NodeMetrics,
     NodeOutput,
     NodeResult,
     NodeState,
@@ -262,6 +263,9 @@ def _result_bodies(fact: TaskSucceeded | TaskReused, place: _Place) -> _Bodies:
 
 def _progress_bodies(fact: AttemptProgressed, place: _Place) -> _Bodies:
     bodies: _Bodies = [("node.result.delta", _output(fact, chunk, place)) for chunk in fact.chunks]
+    if fact.metrics:
+        told = NodeMetrics(**place, attempt=fact.attempt, metrics=dict(fact.metrics))
+        bodies.append(("run.metrics", told))
     reports = (fact.progress, fact.message, fact.stage)
     if not bodies or fact.dropped or any(one is not None for one in reports):
         state = NodeState(
@@ -347,6 +351,7 @@ def view_node(
         error=_node_error(task.state),
         progress=task.progress,
         message=task.message,
+        metrics=dict(task.metrics) or None,
         started_at=_timestamp(task.started_at),
         finished_at=_timestamp(task.finished_at),
         pending_ack=is_dispatched or ack_deadline is not None,

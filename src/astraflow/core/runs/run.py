@@ -7,7 +7,7 @@ because a scheduler holds a hundred thousand of them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from astraflow.core.contract.words import RunStatus
 from astraflow.core.ids import TaskId
 from astraflow.core.runs.facts import (
+    NO_METRICS,
     ArtifactRef,
     CallOpened,
     CancelRequested,
@@ -56,6 +57,7 @@ class Task:
         "former",
         "losses",
         "message",
+        "metrics",
         "node",
         "open_calls",
         "progress",
@@ -84,6 +86,7 @@ class Task:
         self.delay_s = 0.0
         self.progress: float | None = None
         self.message: str | None = None
+        self.metrics: Mapping[str, float] = NO_METRICS
         self.waiting_for: WaitReason | None = None
         self.started_at: int | None = None
         self.finished_at: int | None = None

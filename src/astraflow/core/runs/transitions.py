@@ -26,6 +26,8 @@ from typing import Any, Final
 
 from astraflow.core.errors import INTERNAL, Bug
 from astraflow.core.runs.facts import (
+    MAX_METRICS,
+    NO_METRICS,
     AttemptFailed,
     AttemptLost,
     AttemptProgressed,
@@ -94,6 +96,7 @@ def _leased(task: Task, fact: TaskLeased) -> State:
     task.waiting_for = None
     task.progress = None
     task.message = None
+    task.metrics = NO_METRICS
     task.delay_s = 0.0
     return Leased(fact.worker, fact.attempt, fact.ttl_ms)
 
@@ -112,7 +115,15 @@ def _progressed(task: Task, fact: AttemptProgressed) -> State:
         task.progress = fact.progress
     if fact.message is not None:
         task.message = fact.message
+    if fact.metrics:
+        task.metrics = _merged(task.metrics, fact.metrics)
     return task.state
+
+
+def _merged(known: Mapping[str, float], told: Mapping[str, float]) -> Mapping[str, float]:
+    """The last value of each. A bounded number of names is kept: the first ones, so that a replay gives the same."""
+    new = [name for name in told if name not in known][: max(0, MAX_METRICS - len(known))]
+    return {name: told.get(name, known.get(name, 0.0)) for name in (*known, *new)}
 
 
 def _waiting(task: Task, fact: TaskWaiting) -> State:

@@ -138,7 +138,7 @@ class HostResult(_OfAttempt, frozen=True, tag="result"):
     status: Literal["SUCCEEDED", "FAILED", "SKIPPED", "CANCELLED"]
     result: Raw = EMPTY_OBJECT
     artifacts: Artifacts = ()
-    metrics: dict[Name, float] = {}
+    metrics: business.Gauges = {}
     error: AttemptError | None = None
 
 
@@ -149,6 +149,7 @@ class HostFeedback(_OfAttempt, frozen=True, tag="feedback"):
     progress: Annotated[float, Meta(ge=0, le=1)] | None = None
     message: Text | None = None
     chunks: Chunks = ()
+    metrics: business.Gauges = {}
     dropped: Count = 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -45,6 +45,7 @@ class PendingFeedback:
         self._progress: float | None = None
         self._message: str | None = None
         self._stage: str | None = None
+        self._metrics: dict[str, float] = {}
 
     @property
     def is_full(self) -> bool:
@@ -59,8 +60,16 @@ class PendingFeedback:
         ):
             if value is not None:
                 setattr(self, name, value)
+        if said.metrics:
+            self._add_metrics(said.metrics)
         for chunk in said.chunks:
             self._add_chunk(chunk, now)
+
+    def _add_metrics(self, told: Mapping[str, float]) -> None:
+        """The last value of each; of new names beyond what fits a frame, none."""
+        for name, value in told.items():
+            if name in self._metrics or len(self._metrics) < business.MAX_GAUGES:
+                self._metrics[name] = value
 
     def add_lines(self, channel: str, lines: list[str], dropped: int, now: float) -> None:
         """Lines that the worker read itself."""
@@ -88,7 +97,7 @@ class PendingFeedback:
     def take(self, dispatch: business.Dispatch) -> business.Feedback | None:
         """What is to be told now, if anything."""
         is_empty = not self._chunks and self._dropped == 0 and self._message is None
-        if is_empty and self._progress is None and self._stage is None:
+        if is_empty and self._progress is None and self._stage is None and not self._metrics:
             return None
         feedback = business.Feedback(
             dispatch.run_id,
@@ -98,7 +107,8 @@ class PendingFeedback:
             self._progress,
             self._message and _masked(self._message, self._secrets),
             tuple(self._chunks),
-            dropped=self._dropped,
+            self._metrics,
+            self._dropped,
         )
         self._clear()
         return feedback

@@ -182,6 +182,17 @@ class TestFeedback:
         assert rig.new_facts() == [AttemptProgressed(0, 0, 1, 0.5, "half", "load", expected, 2)]
         assert acked_through(raw) == 0
 
+    def test_metrics_of_feedback_and_of_a_result_are_recorded(self) -> None:
+        rig, raw = leased()
+        names = (RunId("run1"), TaskId("run1.0"), 1)
+        raw.send(business.FEEDBACK, business.Feedback(*names, metrics={"loss": 0.5}), "run1.0")
+        assert rig.new_facts() == [AttemptProgressed(0, 0, 1, metrics={"loss": 0.5})]
+        last = business.Result(*names, "SUCCEEDED", metrics={"loss": 0.25})
+        raw.send(business.RESULT, last, "run1.0")
+        progressed, succeeded, _ = rig.new_facts()
+        assert progressed == AttemptProgressed(0, 0, 1, metrics={"loss": 0.25})
+        assert isinstance(succeeded, TaskSucceeded)
+
     def test_feedback_of_an_unknown_task_is_acknowledged_and_counted(self) -> None:
         rig, raw = leased()
         raw.send(business.FEEDBACK, business.Feedback(RunId("run9"), TaskId("run9.0"), 1), "run9.0")

@@ -69,7 +69,7 @@ FULL_FACTS: tuple[AnyFact, ...] = (
     TaskWaiting(AT, 0, WaitReason("package", "pkg 1.0")),
     TaskLeased(AT, 0, 1, "w1", 3, 30_000),
     AttemptStarted(AT, 0, 1, "invocation-7", 90_000),
-    AttemptProgressed(AT, 0, 1, 0.5, "half", "load", (Chunk("log", 0, "hello"),), 2),
+    AttemptProgressed(AT, 0, 1, 0.5, "half", "load", (Chunk("log", 0, "hello"),), 2, {"loss": 0.5}),
     StopRequested(AT, 0, 1, "timeout", 500),
     AttemptRefused(AT, 0, 1, "E.DISPATCH.STALE", 0.2, "too late", False),
     AttemptLost(AT, 0, 1, "lease ended", 0.3),

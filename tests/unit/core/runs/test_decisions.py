@@ -28,6 +28,7 @@ from astraflow.core.runs.consequences import AttemptOver, EnqueueTask, FinishRun
 from astraflow.core.runs.decision import Decision
 from astraflow.core.runs.decisions import decide
 from astraflow.core.runs.facts import (
+    MAX_METRICS,
     AttemptFailed,
     AttemptLost,
     AttemptProgressed,
@@ -154,6 +155,28 @@ class TestProgress:
     def test_feedback_keeps_what_it_does_not_mention(self, run: RunRecord) -> None:
         give(run, Progress(0, 1, "w1", 0.5, "half"), Progress(0, 1, "w1", dropped=3))
         assert (run.tasks[0].progress, run.tasks[0].message) == (0.5, "half")
+
+    def test_of_each_metric_the_last_value_is_kept_for_one_attempt(self, run: RunRecord) -> None:
+        give(
+            run,
+            Start(0, 1, "w1"),
+            Progress(0, 1, "w1", metrics={"loss": 0.5, "rows": 1}),
+            Progress(0, 1, "w1", 0.5),
+            Progress(0, 1, "w1", metrics={"loss": 0.25}),
+        )
+        assert run.tasks[0].metrics == {"loss": 0.25, "rows": 1}
+        give(run, Lose(0, 1, "gone"), LeaseTask(0, "w2", 1, 30_000))
+        assert run.tasks[0].metrics == {}
+
+    def test_a_bounded_number_of_metrics_is_kept(self, run: RunRecord) -> None:
+        for first in (0, 200):
+            many = {f"m{number}": 1.0 for number in range(first, first + 200)}
+            give(run, Progress(0, 1, "w1", metrics=many))
+        give(run, Progress(0, 1, "w1", metrics={"m0": 2.0, "new": 1.0}))
+        kept = run.tasks[0].metrics
+        assert len(kept) == MAX_METRICS
+        assert (kept["m0"], kept["m255"]) == (2.0, 1.0)
+        assert "m256" not in kept and "new" not in kept
 
     def test_late_feedback_is_dropped(self, run: RunRecord) -> None:
         give(run, Lose(0, 1, "gone"))

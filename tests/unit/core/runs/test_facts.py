@@ -72,7 +72,7 @@ OPTIONAL = {
     "task.waiting": (),
     "task.leased": (),
     "attempt.started": ("by", "ttl_ms"),
-    "attempt.progressed": ("progress", "message", "stage", "chunks", "dropped"),
+    "attempt.progressed": ("progress", "message", "stage", "chunks", "dropped", "metrics"),
     "attempt.stop_requested": (),
     "attempt.refused": ("message", "counted"),
     "attempt.lost": (),
@@ -173,6 +173,9 @@ def other(resource_id: str) -> ArtifactRef:
         (AttemptProgressed(AT, 0, 1, chunks=(Chunk("log", 0, "a"), Chunk("log", 1, "b"))), 2),
         (AttemptProgressed(AT, 0, 1, 0.0, chunks=(Chunk("log", 0, "a"),)), 2),
         (AttemptProgressed(AT, 0, 1, dropped=3, chunks=(Chunk("log", 0, "a"),)), 2),
+        (AttemptProgressed(AT, 0, 1, metrics={"loss": 0.5}), 1),
+        (AttemptProgressed(AT, 0, 1, 0.5, metrics={"loss": 0.5}), 2),
+        (AttemptProgressed(AT, 0, 1, metrics={"a": 1}, chunks=(Chunk("log", 0, "a"),)), 2),
     ],
 )
 def test_the_width_of_a_fact_is_the_number_of_its_events(fact: Fact, expected: int) -> None:
