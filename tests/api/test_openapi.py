@@ -142,7 +142,7 @@ async def _check_objects(rig: Rig, run_id: str) -> None:
         f"/api/v1/runs/{run_id}/artifacts": "ArtifactPage",
         "/api/v1/workflows": "WorkflowPage",
         "/api/v1/workers": "WorkerPage",
-        "/api/v1/workers/w1": "Worker",
+        "/api/v1/workers/w1": "WorkerDetail",
         "/api/v1/catalog/nodes": "NodeTypePage",
         "/api/v1/catalog/nodes/core.echo": "NodeType",
         "/api/v1/packages": "PackagePage",

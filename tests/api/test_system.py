@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from astraflow.api.app import ROUTES
-from tests.api.rig import problem_of, serving
+from tests.api.rig import NODE_A, NODE_B, problem_of, serving
 from tests.api.test_packages import publish
 from tests.scheduler.packing import pack
 
@@ -27,14 +27,47 @@ async def test_workers_are_listed_and_shown() -> None:
         assert listed == ["w1", "w2", "w3"]
         assert rest["nextCursor"] is None
         shown = (await rig.get(f"{WORKERS}/w1")).json()
-        assert shown == page["items"][0]
+        listed_as = page["items"][0]
+        assert {name: shown[name] for name in listed_as} == listed_as
         assert shown["lastHeartbeatAt"].endswith("Z")
         assert shown["packages"] == [{"name": "core", "version": "1.0.0", "status": "installed"}]
-        assert set(shown) == {
+        assert set(listed_as) == {
             "workerId", "name", "tenant", "status", "version", "hostname", "maxParallel",
             "inflight", "packages", "labels", "lastHeartbeatAt",
         }  # fmt: skip
         problem_of(await rig.get(f"{WORKERS}/w9"), 404, "E.WORKER.NOT_FOUND")
+
+
+async def test_a_worker_is_shown_with_what_it_offers_and_does() -> None:
+    async with serving() as rig:
+        async with rig.worker(features=("gpu",), slots=2) as worker:
+            before = (await rig.get(f"{WORKERS}/w1")).json()
+            assert (before["cpuPct"], before["attempts"]) == (None, [])
+            run_id = await rig.submit()
+            first, second = await worker.tasks(NODE_A, NODE_B)
+            attempts = [{"task_id": first.names["task_id"], "attempt": 1}]
+            metrics = {"cpu_pct": 12.5, "mem_pct": 40, "disk_pct": 99.5, "latency_ms": 2}
+            worker.send("control.heartbeat", {"attempts": attempts, "metrics": metrics})
+            shown = await rig.until(f"{WORKERS}/w1", lambda one: one["cpuPct"] is not None)
+            numbers = [shown[name] for name in ("cpuPct", "memPct", "diskPct", "latencyMs")]
+            assert numbers == [12.5, 40, 99.5, 2]
+            assert (shown["runtimes"], shown["features"]) == (["python"], ["gpu"])
+            assert shown["perNodeLimits"] == {}
+            held = {one["nodeId"]: one for one in shown["attempts"]}
+            assert held.keys() == {NODE_A, NODE_B}
+            assert held[NODE_A] == {
+                "runId": run_id, "taskId": first.names["task_id"], "nodeId": NODE_A,
+                "nodeType": "core.echo", "attempt": 1, "acknowledged": True,
+            }  # fmt: skip
+            handlers = {one["nodeType"]: one for one in shown["handlers"]}
+            assert handlers["core.echo"]["package"] == "core"
+            assert not [one for one in handlers if not one.startswith("core.")]
+            first.succeed()
+            second.succeed()
+            await rig.status(run_id, "succeeded")
+            assert (await rig.get(f"{WORKERS}/w1")).json()["attempts"] == []
+        gone = await rig.until(f"{WORKERS}/w1", lambda one: one["status"] != "online")
+        assert gone["name"] == "w1"
 
 
 async def test_workers_take_orders() -> None:

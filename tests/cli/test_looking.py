@@ -137,6 +137,9 @@ def test_workers_are_listed_drained_and_taken_back(server: Up, finished: str) ->
     assert row.split("\t")[1:5] == ["worker-1", "online", "0/64", "core 1.0.0"]
     shown = server.astra("workers", "show", "worker-1", "--json").json
     assert shown["workerId"] == row.split("\t")[0]
+    table = server.astra("workers", "show", "worker-1").out
+    assert "core.noop" in table and "cpuPct" in table
+    assert 0 <= shown["memPct"] <= 100 and 0 < shown["diskPct"] <= 100
     drained = server.astra("workers", "drain", "worker-1", "--reason", "a test", "--json")
     assert drained.json["type"] == "drain"
     assert server.astra("workers", "undrain", shown["workerId"]).code == 0

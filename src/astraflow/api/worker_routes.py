@@ -15,8 +15,8 @@ from astraflow.core.contract.workers import (
     Command,
     CommandAccepted,
     ListWorkers,
-    Worker,
     WorkerCommand,
+    WorkerDetail,
     WorkerPage,
 )
 from astraflow.core.security.policy import OPERATE, READ
@@ -41,7 +41,7 @@ class WorkerEndpoints(Endpoints):
         return json_response(WorkerPage(items=page, next_cursor=cursor))
 
     @route("GET", f"{WORKERS}/{{id}}", READ, "getWorker", "show a worker", tag="workers",
-           replies=Worker)  # fmt: skip
+           replies=WorkerDetail)  # fmt: skip
     async def show(self, request: Request[NoQuery]) -> AsgiApp:
         return json_response(self._scheduler.workers.get(request.tenant, request.params["id"]))
 

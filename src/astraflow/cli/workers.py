@@ -54,7 +54,7 @@ def _packages(worker: Worker) -> str:
 
 @app.command()
 def show(name: WorkerName, as_json: AsJson = False) -> None:
-    """Show one worker."""
+    """Show one worker: what it offers, how busy its machine is, and what it runs now."""
     with Client() as client:
         worker_id = _find(client, name)
         if as_json:
@@ -63,7 +63,17 @@ def show(name: WorkerName, as_json: AsJson = False) -> None:
         worker = client.workers.get(worker_id)
     import msgspec
 
-    shown = {**msgspec.to_builtins(worker), "packages": _packages(worker)}
+    shown = {
+        **msgspec.to_builtins(worker),
+        "packages": _packages(worker),
+        "runtimes": ", ".join(worker.runtimes),
+        "features": ", ".join(worker.features),
+        "attempts": "\n".join(
+            f"{one.run_id} {one.node_type} {one.node_id} attempt {one.attempt}"
+            for one in worker.attempts
+        ),
+        "handlers": ", ".join(one.node_type for one in worker.handlers),
+    }
     show_table(("what", "value"), list(shown.items()))
 
 

@@ -58,7 +58,13 @@ from astraflow.core.contract.runs import (
     ShowRun,
 )
 from astraflow.core.contract.system import Me, Status
-from astraflow.core.contract.workers import CommandAccepted, ListWorkers, Worker, WorkerPage
+from astraflow.core.contract.workers import (
+    CommandAccepted,
+    ListWorkers,
+    Worker,
+    WorkerDetail,
+    WorkerPage,
+)
 from astraflow.core.contract.workflows import (
     ListWorkflows,
     SaveWorkflow,
@@ -360,8 +366,8 @@ def iterate_workers(*, limit: int | None = None, page_size: int = 200) -> Pages[
     return Pages(lambda cursor: list_workers(limit=page_size, cursor=cursor), limit)
 
 
-def get_worker(worker_id: str) -> ApiRequest[Worker]:
-    return ApiRequest("GET", f"{WORKERS}/{_part(worker_id)}", _as(Worker))
+def get_worker(worker_id: str) -> ApiRequest[WorkerDetail]:
+    return ApiRequest("GET", f"{WORKERS}/{_part(worker_id)}", _as(WorkerDetail))
 
 
 def command_worker(worker_id: str, command: Mapping[str, Any]) -> ApiRequest[str]:

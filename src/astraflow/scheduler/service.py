@@ -82,7 +82,7 @@ class Scheduler:
             remember_s=parts.engine.remember_submissions_s,
         )
         self.events = TenantEvents(current, self._feed)
-        self.workers = Workers(current, ids)
+        self.workers = Workers(current, catalogs, ids)
         self.resources = Resources(store, current, clock, blobs)
         self._callbacks = (
             None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -10,13 +10,17 @@ from astraflow.core import errors
 from astraflow.core.contract.words import WorkerStatus
 from astraflow.core.contract.workers import (
     Drain,
+    Handler,
     InstalledPackage,
     InstallPackage,
     Rebind,
     Undrain,
     Worker,
+    WorkerAttempt,
     WorkerCommand,
+    WorkerDetail,
 )
+from astraflow.core.dispatch.leases import AttemptLease
 from astraflow.core.engine.commands import (
     DrainWorker,
     RebindWorker,
@@ -27,7 +31,9 @@ from astraflow.core.engine.commands import (
 from astraflow.core.engine.commands import WorkerCommand as EngineCommand
 from astraflow.core.fleet.workers import DrainIntent
 from astraflow.core.ids import IdSource
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.timestamps import iso
+from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.current import Current
 from astraflow.store.rows import WorkerRow
 
@@ -37,20 +43,21 @@ _packages: Final = msgspec.json.Decoder(list[InstalledPackage])
 class Workers:
     """Use from the scheduler's loop."""
 
-    def __init__(self, current: Current, ids: IdSource) -> None:
+    def __init__(self, current: Current, catalogs: Catalogs, ids: IdSource) -> None:
         self._current = current
+        self._catalogs = catalogs
         self._ids = ids
 
     def of_tenant(self, tenant: str) -> list[Worker]:
         rows = self._current.writer.rows.workers.values()
         return [self._view(row) for row in rows if row.tenant == tenant]
 
-    def get(self, tenant: str, worker_id: str) -> Worker:
+    def get(self, tenant: str, worker_id: str) -> WorkerDetail:
         """Raises: NotFound."""
         row = self._current.writer.rows.workers.get((tenant, worker_id))
         if row is None:
             raise errors.NotFound(errors.WORKER_NOT_FOUND, f"no such worker: {worker_id[:64]}")
-        return self._view(row)
+        return self._detail(row)
 
     async def command(self, tenant: str, worker_id: str, command: WorkerCommand, by: str) -> str:
         """Order something of a worker; returns the id of the order once it is durable.
@@ -75,10 +82,52 @@ class Workers:
                 )
         return packages
 
+    def _detail(self, row: WorkerRow) -> WorkerDetail:
+        ask = self._current.engine.ask
+        fields = self._fields(row)
+        entry = ask.worker(row.tenant, row.worker_id)
+        offer = None if entry is None else entry.offer
+        measured = None if entry is None or entry.session_id is None else entry.measured
+        return WorkerDetail(
+            **fields,
+            incarnation=row.incarnation,
+            session_id=None if entry is None else entry.session_id,
+            runtimes=[] if offer is None else sorted(offer.runtimes),
+            features=[] if offer is None else sorted(offer.features),
+            per_node_limits={} if offer is None else dict(offer.per_node_limits),
+            cpu_pct=None if measured is None else measured.cpu_pct,
+            mem_pct=None if measured is None else measured.mem_pct,
+            disk_pct=None if measured is None else measured.disk_pct,
+            latency_ms=None if measured is None else measured.latency_ms,
+            attempts=[
+                _attempt(lease, run) for lease, run in ask.attempts(row.tenant, row.worker_id)
+            ],
+            handlers=self._handlers_of(row.tenant, fields["packages"]),
+        )
+
+    def _handlers_of(self, tenant: str, packages: list[InstalledPackage]) -> list[Handler]:
+        installed = {(one.name, one.version) for one in packages if one.status == "installed"}
+        manifests = (known.manifest for known in self._catalogs.known(tenant))
+        return [
+            Handler(
+                node_type=node.type,
+                package=manifest.name,
+                version=manifest.version,
+                runtime=next(iter(node.runtimes), None),
+            )
+            for manifest in manifests
+            if (manifest.name, manifest.version) in installed
+            for node in manifest.body.nodes
+            if node.executed_by == "worker"
+        ]
+
     def _view(self, row: WorkerRow) -> Worker:
+        return Worker(**self._fields(row))
+
+    def _fields(self, row: WorkerRow) -> dict[str, Any]:
         entry = self._current.engine.ask.worker(row.tenant, row.worker_id)
         seen_at = row.seen_at if entry is None else max(entry.heard_at, row.seen_at)
-        return Worker(
+        return dict(
             worker_id=row.worker_id,
             name=row.name,
             tenant=row.tenant,
@@ -96,6 +145,18 @@ class Workers:
             inventory_drift=entry is not None and entry.has_drifted,
             drain_requested=entry is not None and entry.drain is not None,
         )
+
+
+def _attempt(lease: AttemptLease, run: RunRecord) -> WorkerAttempt:
+    node = run.tasks[lease.task].node
+    return WorkerAttempt(
+        run_id=lease.run_id,
+        task_id=lease.task_id,
+        node_id=node.node_id,
+        node_type=node.type,
+        attempt=lease.attempt,
+        acknowledged=lease.is_taken,
+    )
 
 
 def _camel(name: str) -> str:

@@ -71,6 +71,59 @@ class Worker(RestObject, frozen=True, kw_only=True):
     }
 
 
+class WorkerAttempt(RestObject, frozen=True, kw_only=True):
+    """An attempt that a worker has."""
+
+    run_id: Annotated[str, doc("The run.")]
+    task_id: Annotated[str, doc("The task.")]
+    node_id: Annotated[str, doc("The node.")]
+    node_type: Annotated[str, doc("The type of the node.")]
+    attempt: Annotated[Count, doc("Its number.")]
+    acknowledged: Annotated[bool, doc("Whether the worker has acknowledged its dispatch.")]
+
+
+class Handler(RestObject, frozen=True, kw_only=True):
+    """A node type that a worker can execute."""
+
+    node_type: Annotated[str, doc("The type of the node.")]
+    package: Annotated[str, doc("The package that has it.")]
+    version: Annotated[str, doc("The version of the package.")]
+    runtime: Annotated[str | None, doc("The runtime that the package needs.")] = None
+
+
+class WorkerDetail(Worker, frozen=True, kw_only=True):
+    """A worker with what it told of itself and what it does now. Its numbers are those of its last heartbeat."""
+
+    incarnation: Annotated[Count, doc("How often it was started.")]
+    session_id: Annotated[str | None, doc("Its session; null while it has none.")]
+    runtimes: Annotated[list[str], doc("The runtimes that it has.")]
+    features: Annotated[list[str], doc("What else it can do.")]
+    per_node_limits: Annotated[
+        dict[str, Count], doc("How many attempts of a node type it runs at once.")
+    ]
+    cpu_pct: Annotated[float | None, doc("The load of its processors; null before a heartbeat.")]
+    mem_pct: Annotated[float | None, doc("How much of its memory is in use.")]
+    disk_pct: Annotated[float | None, doc("How much of its disk is in use.")]
+    latency_ms: Annotated[float | None, doc("How long its last heartbeat took to be answered.")]
+    attempts: Annotated[list[WorkerAttempt], doc("The attempts that it has.")]
+    handlers: Annotated[list[Handler], doc("What it can execute, with the packages it has.")]
+
+    EXAMPLE: ClassVar[JsonObject] = {
+        **Worker.EXAMPLE,
+        "incarnation": 3,
+        "sessionId": "01JCQ6Z0M3V8R6T2XK9D4HB7WN",
+        "runtimes": ["python"],
+        "features": [],
+        "perNodeLimits": {},
+        "cpuPct": 12.5,
+        "memPct": 40.0,
+        "diskPct": 71.2,
+        "latencyMs": 1.2,
+        "attempts": [],
+        "handlers": [{"nodeType": "core.echo", "package": "core", "version": "1.0.0"}],
+    }
+
+
 class WorkerPage(Page[Worker], frozen=True, kw_only=True):
     """A page of workers, by id."""
 

@@ -5,6 +5,7 @@ A shell that gives something of it out waits for the writer's barrier first.
 
 from __future__ import annotations
 
+from astraflow.core.dispatch.leases import AttemptLease
 from astraflow.core.engine.view import View
 from astraflow.core.engine.wait_reasons import Reason, Reasons
 from astraflow.core.fleet.installs import InstallIntent
@@ -54,6 +55,11 @@ class Queries:
 
     def worker(self, tenant: str, worker_id: str) -> WorkerEntry | None:
         return self._view.workers.find(tenant, worker_id)
+
+    def attempts(self, tenant: str, worker_id: str) -> list[tuple[AttemptLease, RunRecord]]:
+        """The attempts that a worker has, each with its run."""
+        leases = self._view.leases.of_worker(tenant, worker_id)
+        return [(lease, self._view.run_of(lease)) for lease in leases]
 
     def installs(self, tenant: str, worker_id: str) -> list[InstallIntent]:
         """What is intended of a worker about packages."""

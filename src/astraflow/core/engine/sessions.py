@@ -24,6 +24,7 @@ from astraflow.core.engine.view import View
 from astraflow.core.fleet.affinity import AffinityRevived, AffinityStale
 from astraflow.core.fleet.workers import (
     HeartbeatMissed,
+    MeasuredLoad,
     Offer,
     OfferedPackage,
     WorkerDegraded,
@@ -174,7 +175,11 @@ def on_heartbeat(view: View, event: HeartbeatArrived) -> tuple[AttemptRef, ...]:
     if worker is None or worker.session_id != event.session_id:
         return ()
     worker.heard(event.frame_id, view.at, view.now)
-    worker.resources = msgspec.structs.asdict(event.heartbeat.metrics.resource)
+    metrics = event.heartbeat.metrics
+    worker.resources = msgspec.structs.asdict(metrics.resource)
+    worker.measured = MeasuredLoad(
+        metrics.cpu_pct, metrics.mem_pct, metrics.disk_pct, metrics.latency_ms
+    )
     worker.says_draining = event.heartbeat.draining
     was = (worker.is_reachable, worker.is_available)
     _judge(view, worker, event.heartbeat)

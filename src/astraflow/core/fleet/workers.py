@@ -36,6 +36,15 @@ class DrainIntent(msgspec.Struct, frozen=True):
     deadline_s: float | None = None
 
 
+class MeasuredLoad(msgspec.Struct, frozen=True):
+    """How busy the machine of a worker is, as its heartbeats say."""
+
+    cpu_pct: float
+    mem_pct: float
+    disk_pct: float
+    latency_ms: float
+
+
 class OfferedPackage(msgspec.Struct, frozen=True):
     """A package as a worker registered it."""
 
@@ -189,6 +198,7 @@ class WorkerEntry:
         "is_connected",
         "is_draining",
         "is_pressed",
+        "measured",
         "offer",
         "pool",
         "resources",
@@ -222,6 +232,7 @@ class WorkerEntry:
         self.heard_mono: float | None = None  # None: not since this scheduler started
         self.digest = ""  # of its packages, as its heartbeats say since its last register
         self.resources: Mapping[str, float] = {}
+        self.measured: MeasuredLoad | None = None  # by its last heartbeat
         self.used = 0
         self.used_by_type: dict[str, int] = {}
 
