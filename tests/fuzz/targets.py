@@ -26,7 +26,7 @@ from astraflow.core.workflow.planner import plan_workflow
 from astraflow.core.workflow.problems import InvalidDocument
 from astraflow.packages.archive import check_archive, check_contents
 from astraflow.packages.building import build_archive
-from tests.fuzz import sessions
+from tests.fuzz import old_workers, sessions
 
 __all__ = ["TARGETS", "Target", "kept"]
 
@@ -239,6 +239,7 @@ TARGETS: Final[dict[str, Target]] = {
     "websocket": Target(run_websocket, _websocket_seeds),
     "worker_session": Target(sessions.run_worker_session, worker_inputs),
     "gateway": Target(sessions.run_gateway, gateway_inputs),
+    "v1_adapter": Target(old_workers.run_v1_adapter, old_workers.old_conversations),
     "definition": Target(run_definition, definitions),
     "manifest": Target(run_manifest, manifests),
     "archive": Target(run_archive, archives),

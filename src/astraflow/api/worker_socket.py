@@ -8,6 +8,8 @@ Rule 1: only `TURN_FRAMES` frames of one connection are handled in one turn of t
 Rule 2: a peer that does not read is not read either, and is closed after a timeout. Its write buffer has a limit; of
         several pings only the last is answered (RFC 6455 §5.5.3 allows it).
 Rule 3: before the handshake a peer may send little.
+Rule 4: a worker of protocol 1 is translated here (`v1_edge`). The subprotocol says which protocol a worker speaks, or
+        without one its first message (PROTOCOL §2).
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ import hashlib
 import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from astraflow.api.v1_edge import V1Edge
 from astraflow.core import errors
 from astraflow.core.protocol import limits
 from astraflow.core.protocol.codec import BadFrame
+from astraflow.core.protocol.v1.frames import is_v1_opening
 from astraflow.core.protocol.websocket import (
     CLOSE,
     PING,
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
 
 PATH: Final = b"/ws/worker"
 SUBPROTOCOL: Final = b"astraflow.v2"
+SUBPROTOCOL_1: Final = b"astraflow.v1"
 VERSION: Final = b"13"
 
 CLOSE_WAIT_S: Final = 2.0
@@ -66,6 +71,8 @@ class _WorkerSocket(asyncio.Protocol):
         self._is_closing = False
         self._pong: bytes | None = None
         self._unread_timer: asyncio.TimerHandle | None = None
+        self._edge: V1Edge | None = None
+        self._is_v1: bool | None = None  # not known before the first message, without a subprotocol
 
     # -- what asyncio calls -----------------------------------------------------------------
 
@@ -95,6 +102,8 @@ class _WorkerSocket(asyncio.Protocol):
         self._cancel_timer()
         self._is_closing = True
         self._has_backlog = False
+        if self._edge is not None:
+            self._edge.close()
         if self._writer is not None:
             self._writer.closed(self._conn)
 
@@ -120,8 +129,11 @@ class _WorkerSocket(asyncio.Protocol):
             request_id,
         ]
         offered = headers.get(b"sec-websocket-protocol", b"").split(b",")
-        if SUBPROTOCOL in {name.strip() for name in offered}:
-            response.append(b"Sec-WebSocket-Protocol: " + SUBPROTOCOL)
+        for subprotocol in (SUBPROTOCOL, SUBPROTOCOL_1):
+            if subprotocol in {name.strip() for name in offered}:
+                response.append(b"Sec-WebSocket-Protocol: " + subprotocol)
+                self._is_v1 = subprotocol is SUBPROTOCOL_1
+                break
         self._transport.write(b"\r\n".join([*response, b"", b""]))
         self._reader = FrameReader(limits.MAX_FIRST_BYTES, is_masked=True)
         try:
@@ -130,6 +142,8 @@ class _WorkerSocket(asyncio.Protocol):
             self.close(limits.CLOSE_TRY_LATER)
             return
         self._writer = serving.writer
+        if self._is_v1:
+            self._edge = V1Edge(self._writer, self._conn, self._put)
 
     def _refusal(self, line: bytes, headers: dict[bytes, bytes], request_id: bytes) -> bytes | None:
         method, _, rest = line.partition(b" ")
@@ -182,9 +196,19 @@ class _WorkerSocket(asyncio.Protocol):
             return  # it does not count any more
         elif kind == TEXT:
             if self._writer is not None:
-                self._writer.received(self._conn, payload)
+                self._on_text(self._writer, payload)
         elif kind == PING:
             self._pong = payload
+
+    def _on_text(self, writer: Writer, payload: bytes) -> None:
+        if self._is_v1 is None:
+            self._is_v1 = is_v1_opening(payload)
+            if self._is_v1:
+                self._edge = V1Edge(writer, self._conn, self._put)
+        if self._edge is None:
+            writer.received(self._conn, payload)
+        else:
+            self._edge.received(payload)
 
     def _on_close(self) -> None:
         assert self._transport is not None
@@ -227,6 +251,11 @@ class _WorkerSocket(asyncio.Protocol):
     def send(self, frames: list[bytes]) -> None:
         """All in one write: a system call costs more than making a frame."""
         if self._is_closing:
+            return
+        self._put(frames if self._edge is None else self._edge.translate(frames))
+
+    def _put(self, frames: list[bytes]) -> None:
+        if self._is_closing or not frames:
             return
         pieces: list[bytes] = []
         for text in frames:

@@ -248,6 +248,9 @@ RUNNER_LIMIT = _final("E.RUNNER.LIMIT", 500,
 
 # --- results ---
 
+RESULT_SEQ_GAP = _final("E.RESULT.SEQ_GAP", 409,
+    "the result has a number that no dispatch of its run on this connection had",
+    "send the result with the seq of its dispatch; it was not taken")
 RESULT_INVALID = _final("E.RESULT.INVALID", 422,
     "the result cannot be written as a frame",
     "return plain JSON values: no NaN, no lone surrogates, not too deep")

@@ -12,7 +12,9 @@ from astraflow.core.fleet.installs import InstallIntent
 from astraflow.core.fleet.pools import PoolRecord
 from astraflow.core.fleet.workers import WorkerEntry
 from astraflow.core.ids import RunId, TaskId, is_pool
+from astraflow.core.protocol.v1.frames import LeasedAttempt
 from astraflow.core.runs.run import RunRecord
+from astraflow.core.runs.states import Running, Stopping
 
 
 class Queries:
@@ -75,6 +77,16 @@ class Queries:
         lease = self._view.leases.find(task_id, attempt)
         worker = None if lease is None else self._view.workers.find(tenant, lease.worker_id)
         return None if worker is None else worker.pool
+
+    def held_by(self, tenant: str, worker_id: str) -> list[LeasedAttempt]:
+        """The attempts that are leased to a worker and that it has acknowledged."""
+        held: list[LeasedAttempt] = []
+        for lease in self._view.leases.of_worker(tenant, worker_id):
+            task = self._view.run_of(lease).tasks[lease.task]
+            if isinstance(task.state, Running | Stopping):
+                has_timeout = task.node.timeout_s is not None
+                held.append(LeasedAttempt(lease.run_id, lease.task_id, lease.attempt, has_timeout))
+        return held
 
     # -- numbers ----------------------------------------------------------------------------
 

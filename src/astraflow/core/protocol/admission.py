@@ -72,7 +72,7 @@ class Admission:
         if envelope.sender.role != "worker" or envelope.sender.id != worker:
             return Denial(errors.SESSION_DENIED, "the sender is not the worker of the handshake")
         if handshake.protocol not in limits.PROTOCOLS_SUPPORTED:
-            known = ", ".join(str(each) for each in limits.PROTOCOLS_SUPPORTED)
+            known = ", ".join(str(each) for each in limits.PROTOCOLS_SPOKEN)
             return Denial(errors.SESSION_DENIED, f"protocols supported: {known}")
         principal = self.prove(handshake, envelope.tenant, certificate, wall)
         if isinstance(principal, Denial):

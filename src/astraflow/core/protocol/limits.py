@@ -60,6 +60,8 @@ CLOSE_TRY_LATER: Final = 1013
 # --- the opening (PROTOCOL §2) ---
 
 PROTOCOLS_SUPPORTED: Final = (2,)
+# What a peer is told that asks for another: 1 is spoken by an adapter in front of the gateway (PROTOCOL §8).
+PROTOCOLS_SPOKEN: Final = (1, 2)
 # "A handshake not finished in 10 s is closed": a silent peer must not hold a connection.
 HANDSHAKE_TIMEOUT_S: Final = 10.0
 # An opening frame (handshake, resume, register) that is not answered is sent again this often; the

@@ -195,7 +195,7 @@ def test_a_handshake_that_is_not_finished_in_time_is_closed(door: Door) -> None:
 
 def test_an_unknown_protocol_is_told_which_are_known(door: Door) -> None:
     door.greet(1, protocol=3)
-    assert door.denied(1, errors.SESSION_DENIED).reason == "protocols supported: 2"
+    assert door.denied(1, errors.SESSION_DENIED).reason == "protocols supported: 1, 2"
 
 
 @pytest.mark.parametrize("token", ["bad", "foreign"])
