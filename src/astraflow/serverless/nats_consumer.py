@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 import nats
 import nats.errors
 
+from astraflow.scheduler.dispatchers.nats import ensure_stream
+
 if TYPE_CHECKING:
     from astraflow_sdk.serverless import ServerlessWorker
     from nats.aio.msg import Msg
@@ -38,6 +40,7 @@ async def consume(
     """Run tasks until told to stop; what runs then is finished."""
     client = await nats.connect(url, token=token, max_reconnect_attempts=-1)
     try:
+        await ensure_stream(client, stream, subject)
         config = nats.js.api.ConsumerConfig(
             ack_wait=ACK_WAIT_S, max_ack_pending=max_parallel, max_deliver=-1
         )

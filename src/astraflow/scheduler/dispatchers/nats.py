@@ -21,7 +21,7 @@ from astraflow.scheduler.dispatchers.dispatcher import DISPATCH_ID_HEADER, Push,
 if TYPE_CHECKING:
     from nats.aio.client import Client
 
-CONNECT_S: Final = 5.0
+CONNECT_S: Final = 2.0
 PUBLISH_S: Final = 5.0
 DUPLICATE_WINDOW_S: Final = 600.0
 _OPTIONS: Final = frozenset({"subject", "stream", "credentialsFile"})
@@ -82,7 +82,8 @@ class NatsDispatcher:
                 subject_of(push.pool), push.envelope, timeout=PUBLISH_S, headers=headers
             )
         except (nats.errors.Error, nats.js.errors.Error, OSError, TimeoutError) as error:
-            # A message of the same id is dropped by the stream: it is repeated without harm.
+            # A message of the same id is dropped by the stream: it is repeated without harm. The stream may be gone.
+            self._streams.discard(_stream_key(push.pool))
             reason = str(error) or type(error).__name__
             raise PushFailed(f"cannot publish to {push.pool.url}: {reason}") from error
 
@@ -98,40 +99,49 @@ class NatsDispatcher:
         async with self._lock:
             client = self._clients.get(key)
             if client is None or client.is_closed:
-                client = await nats.connect(
-                    push.pool.url,
-                    connect_timeout=int(CONNECT_S),
-                    allow_reconnect=True,
-                    max_reconnect_attempts=-1,
-                    token=push.secret or None,
-                    user_credentials=key[2] or None,
-                    error_cb=_ignore,
-                )
+                # Its own timeout is for one server: it would look for another one for ever.
+                async with asyncio.timeout(CONNECT_S):
+                    client = await nats.connect(
+                        push.pool.url,
+                        allow_reconnect=True,
+                        max_reconnect_attempts=-1,
+                        token=push.secret or None,
+                        user_credentials=key[2] or None,
+                        error_cb=_ignore,
+                    )
                 self._clients[key] = client
             return client
 
     async def _ensure_stream(self, push: Push) -> None:
-        import nats.js.errors
-        from nats.js.api import RetentionPolicy, StorageType, StreamConfig
+        key = _stream_key(push.pool)
+        if key not in self._streams:
+            client = await self._client(push)
+            await ensure_stream(client, stream_of(push.pool), subject_of(push.pool))
+            self._streams.add(key)
 
-        pool = push.pool
-        key = (pool.url, stream_of(pool), subject_of(pool))
-        if key in self._streams:
-            return
-        stream = (await self._client(push)).jetstream()
-        try:
-            await stream.stream_info(stream_of(pool))
-        except nats.js.errors.NotFoundError:
-            await stream.add_stream(
-                StreamConfig(
-                    name=stream_of(pool),
-                    subjects=[subject_of(pool)],
-                    retention=RetentionPolicy.WORK_QUEUE,
-                    storage=StorageType.FILE,
-                    duplicate_window=DUPLICATE_WINDOW_S,
-                )
+
+def _stream_key(pool: PoolRecord) -> tuple[str, str, str]:
+    return pool.url, stream_of(pool), subject_of(pool)
+
+
+async def ensure_stream(client: Client, stream: str, subject: str) -> None:
+    """Make the stream of a pool if it is not there: whoever comes first, scheduler or worker."""
+    import nats.js.errors
+    from nats.js.api import RetentionPolicy, StorageType, StreamConfig
+
+    streams = client.jetstream()
+    try:
+        await streams.stream_info(stream)
+    except nats.js.errors.NotFoundError:
+        await streams.add_stream(
+            StreamConfig(
+                name=stream,
+                subjects=[subject],
+                retention=RetentionPolicy.WORK_QUEUE,
+                storage=StorageType.FILE,
+                duplicate_window=DUPLICATE_WINDOW_S,
             )
-        self._streams.add(key)
+        )
 
 
 async def _ignore(_: Exception) -> None:
