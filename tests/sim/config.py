@@ -10,9 +10,11 @@ from random import Random
 
 from tests.sim.features import mix
 
-__all__ = ["FAULTS", "HOLDING_FAULTS", "TENANTS", "Config", "draw"]
+__all__ = ["FAULTS", "HOLDING_FAULTS", "POOL_SLOTS", "TENANTS", "Config", "draw"]
 
 TENANTS = ("acme", "globex")
+POOL_SLOTS = 4
+"""Attempts that may be under way in an HTTP pool."""
 
 FAULTS = (
     "loss",
@@ -83,6 +85,7 @@ class Config:
     handlers: tuple[str, ...] = ("ok",)
     features: tuple[str, ...] = ()
     gone: bool = False
+    pools: bool = False
 
     def tenant_of(self, number: int) -> str:
         """The tenant of the n-th run or worker."""
@@ -123,6 +126,9 @@ def draw(seed: int) -> Config:
     if drawn.resources and drawn.copies:
         # Another worker of the tenant can fetch a copy.
         drawn = drawn.shrink(workers=max(drawn.workers, 2 * drawn.tenants))
+    fourth = Random(seed * 7919 + 20)
+    if fourth.random() < 0.25 and drawn.tasks <= 7 and drawn.workers <= 4:
+        drawn = drawn.shrink(pools=True)
     is_small = drawn.tasks <= 7 and drawn.workers <= 4
     return mix(drawn, third) if is_small and third.random() < 0.25 else drawn
 

@@ -102,7 +102,8 @@ def decorate(
         changes: dict[str, object] = {}
         if "priorities" in config.features:
             changes["priority"] = rng.randint(-1, 2)
-        if "sticky" in config.features and node.host is None and rng.random() < 0.5:
+        may_stick = node.host is None and not node.worker_labels
+        if "sticky" in config.features and may_stick and rng.random() < 0.5:
             changes["affinity"] = AffinityHint(f"affinity-{rng.randrange(2)}", "sticky")
             changes["on_resource_lost"] = rng.choice(("rebuild", "fail", None))
         if "rebuilds" in config.features and node.host is not None:

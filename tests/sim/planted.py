@@ -37,6 +37,7 @@ from astraflow.core.runs import calls, decisions, transitions
 from astraflow.core.runs.commands import Refuse, Start
 from astraflow.core.runs.states import Leased, Lost, Running, Stopping
 from tests.sim import planted_fleet as held
+from tests.sim import planted_pools as pooled
 from tests.sim import scheduler as sim_scheduler
 from tests.sim import worker as sim_worker
 from tests.sim.config import Config, draw
@@ -374,6 +375,21 @@ _COPYING = {**_KEEPING, "copies": True, "workers": 3, "runs": 6, "fault_phase_s"
 _ROLLING = {"rollouts": True, "removals": False, "tenants": 1, "workers": 3, "crash_every_s": 5.0}
 _INSTALLING = {"packages": True, "rollouts": False, "runs": 4, "tenants": 1, "loss": 0.3}
 
+_POOLED: dict[str, object] = {
+    "pools": True,
+    "runs": 6,
+    "tasks": 6,
+    "handlers": ("ok", "slow", "flaky"),
+    "loss": 0.3,
+    "duplication": 0.3,
+    "delay_s": 0.5,
+    "crash_every_s": 5.0,
+    "resources": False,
+    "packages": False,
+    "rollouts": False,
+}
+"""Worlds of HTTP pools with a bad network."""
+
 PLANTED: dict[str, Planted] = {
     "ackfirst": Planted(ackfirst, ("scheduler_crash", "commit"), ("I12",)),
     "noguard": Planted(noguard, ("partition",), ("I11", "I8", "crash")),
@@ -489,4 +505,14 @@ PLANTED: dict[str, Planted] = {
     ),
     "bootforgets": Planted(held.bootforgets, ("scheduler_crash",), ("I20",), _KEEPING),
     "listedstays": Planted(held.listedstays, ("worker_crash", "cancel"), ("I18",), _KEEPING),
+    "twostarts": Planted(pooled.twostarts, ("duplication",), ("I10", "I17"), _POOLED),
+    "anyattempt": Planted(pooled.anyattempt, ("loss", "delay"), ("I12", "I17", "crash"), _POOLED),
+    "pushfence": Planted(pooled.pushfence, ("loss",), ("I17",), _POOLED),
+    "answerfirst": Planted(
+        pooled.answerfirst,
+        ("scheduler_crash",),
+        ("I12", "I10"),
+        {**_POOLED, "commit_delay_s": 0.05},
+    ),
+    "silentpool": Planted(pooled.silentpool, ("worker_crash",), ("I24",), _POOLED),
 }

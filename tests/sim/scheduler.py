@@ -14,7 +14,9 @@ import msgspec
 from astraflow.core.engine.batch import Batch
 from astraflow.core.engine.commands import CancelRun, OperatorCommand, SubmitRun
 from astraflow.core.engine.effects import (
+    AnswerCallback,
     Effect,
+    EndPush,
     ReplyToCaller,
     SendDispatch,
     SendExport,
@@ -31,12 +33,14 @@ from astraflow.core.ids import RunId
 from astraflow.core.protocol.codec import BadFrame
 from astraflow.core.protocol.events import Conn, GatewaySettings, SendFrame
 from astraflow.core.protocol.wire import Envelope
-from astraflow.scheduler.fleet_rows import install_of, resource_of, write_fleet
+from astraflow.core.runs.callbacks import Callback
+from astraflow.scheduler.fleet_rows import install_of, pool_of, resource_of, write_fleet
 from astraflow.store.rows import Changes, WorkerRow
 from tests.sim.clock import Clock
 from tests.sim.config import Config
 from tests.sim.keeping import EXTRA, NEXT
 from tests.sim.network import Connection, Network
+from tests.sim.pools import Pools
 from tests.sim.store import CommitOutcome, Store
 from tests.sim.wire import SimIds, authenticate, through_codec, tokens_for
 from tests.sim.world import World
@@ -93,6 +97,7 @@ class SchedulerProcess:
         self.is_paused = False
         self.is_dead = True
         self.store_back_at = 0.0  # until then the store does not hear it
+        self.pools: Pools | None = None
         self.life = 0  # grows at every start, stop and crash: what was planned before is void
         self._conns: dict[Conn, Connection] = {}
         self._inbox: list[tuple[str, Any, Any]] = []
@@ -161,6 +166,8 @@ class SchedulerProcess:
         self._serve()
 
     def _restore_fleet(self, engine: Engine, at: int) -> None:
+        for pool in self.store.pools.values():
+            engine.restore_pool(pool_of(pool))
         for row in self.store.resources.values():
             if row.state not in GONE:
                 engine.restore_resource(resource_of(row))
@@ -274,6 +281,9 @@ class SchedulerProcess:
     def cancel(self, request: CancelRun) -> None:
         self._input("cancel", request, None)
 
+    def callback(self, callback: Callback) -> None:
+        self._input("callback", callback, None)
+
     def execute(self, command: OperatorCommand) -> None:
         """Raises: what it is refused with."""
         if self.engine is not None and not self.is_dead and not self.is_paused:
@@ -305,6 +315,10 @@ class SchedulerProcess:
                 engine.closed(one.name, now, at)
         elif kind == "submit":
             engine.submit(one, now, at)
+        elif kind == "callback":
+            if not engine.callback(one, now, at):
+                assert self.pools is not None
+                one.token(self.pools.judge_ended(one))
         else:
             engine.cancel(one, now, at)
 
@@ -421,6 +435,12 @@ class SchedulerProcess:
         for effect in self.engine.take_shell_effects():
             if isinstance(effect, ReplyToCaller):
                 effect.token(effect)  # type: ignore[operator]
+            elif isinstance(effect, AnswerCallback):
+                effect.token(effect.answer)  # type: ignore[operator]
+            elif self.pools is not None and isinstance(effect, SendDispatch):
+                self.pools.push(self, effect)
+            elif self.pools is not None and isinstance(effect, EndPush):
+                self.pools.end(effect.task_id, effect.attempt)
 
     def _schedule_tick(self) -> None:
         if self.engine is None:

@@ -19,6 +19,7 @@ from tests.sim.config import Config, draw
 from tests.sim.nemesis import Nemesis
 from tests.sim.network import Network
 from tests.sim.operator import Operator
+from tests.sim.pools import Pools
 from tests.sim.scheduler import SchedulerProcess
 from tests.sim.store import Store
 from tests.sim.worker import WorkerProcess
@@ -89,6 +90,9 @@ class Simulation:
             for number in range(config.workers)
         ]
         self.client = Client(self.world, config, self.store, self.checkers, self._scheduler)
+        self.pools = Pools(self.world, config, self.store, self.checkers, self._scheduler)
+        for scheduler in self.schedulers:
+            scheduler.pools = self.pools
         self.operator = Operator(self.world, config, self._scheduler)
         self.checkers.rollouts.workers = self.workers
         self.checkers.rollouts.serving = self._scheduler
@@ -119,6 +123,7 @@ class Simulation:
             world.after(world.rng.random(), worker.boot)
         self.client.start()
         self.operator.start()
+        self.pools.start()
         self.reader.read()
         self.nemesis.start()
         world.run_until(config.fault_phase_s, stop=self._check, every=CHECK_EVERY_STEPS)
@@ -166,6 +171,8 @@ class Simulation:
         for scheduler in self.schedulers:
             if scheduler.engine is not None and len(scheduler.engine.view.leases):
                 return f"{scheduler.name} holds leases of ended runs"
+        if self.pools.running:
+            return f"a pool still runs {len(self.pools.running)} attempts"
         for worker in self.workers:
             if worker.hosts:
                 return f"{worker.worker_id} still runs {list(worker.hosts)}"

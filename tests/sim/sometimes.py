@@ -1,4 +1,4 @@
-"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S33)."""
+"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S42)."""
 
 from __future__ import annotations
 
@@ -52,6 +52,15 @@ SOMETIMES: Mapping[str, str] = {
     "S31 a resource was copied": "copy noted",
     "S32 a resource was read from its copy on another worker": "copy fetched",
     "S33 a worker that never came back was forgotten": "worker forgotten",
+    "S34 an HTTP worker started an attempt": "pool attempt started",
+    "S35 a second delivery was refused": "callback: already_started",
+    "S36 a late HTTP worker met a newer attempt": "callback: attempt_mismatch",
+    "S37 an HTTP worker met the end of its attempt": "callback: task_already_terminal",
+    "S38 a heartbeat came too late": "callback: task_expired",
+    "S39 an HTTP worker was told to stop": "pool attempt told to stop",
+    "S40 an HTTP worker fenced itself": "pool attempt fenced",
+    "S41 the machine of an HTTP worker died": "pool machine died",
+    "S42 a push that reached nobody was given back": "push given back",
     "S23 a middleware lost what it used while its call was open": "lost with an open call",
 }
 

@@ -12,6 +12,7 @@ from astraflow.store.rows import (
     AffinityRow,
     Changes,
     InstallIntentRow,
+    PoolRow,
     ResourceRow,
     RolloutRow,
 )
@@ -55,6 +56,7 @@ class KeptRows:
         self.incarnations: dict[tuple[str, str], int] = {}
         self.affinities: dict[tuple[str, str], AffinityRow] = {}
         self.rollouts: dict[str, RolloutRow] = {}
+        self.pools: dict[tuple[str, str], PoolRow] = {}
         self.active_versions: dict[tuple[str, str], ActiveRow] = {}
         self.on_rows: list[object] = []
 
@@ -72,6 +74,8 @@ class KeptRows:
             self.active_versions[active.tenant, active.name] = active
         for affinity in rows.affinities:
             self.affinities[affinity.tenant, affinity.key] = affinity
+        for pool in rows.pools:
+            self.pools[pool.tenant, pool.name] = pool
         for key in rows.affinities_gone:
             self.affinities.pop(key, None)
         for gone in rows.intents_gone:

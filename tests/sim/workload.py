@@ -30,6 +30,7 @@ from astraflow.core.workflow.plan import (
 from tests.sim.config import Config
 from tests.sim.features import decorate
 from tests.sim.keeping import EXTRA
+from tests.sim.pools import LABELS
 from tests.sim.store import Store
 from tests.sim.world import Violation, World
 
@@ -59,6 +60,8 @@ def draw_plan(world: World, config: Config) -> Plan:
         _hand_on(world, config, nodes, parents)
     if config.packages:
         _want_extra(world, nodes)
+    if config.pools:
+        _push_some(world, nodes)
     if config.chains:
         _wrap(world, nodes, parents)
     if config.features:
@@ -109,6 +112,16 @@ def _want_extra(world: World, nodes: list[PlanNode]) -> None:
         if world.rng.random() < 0.4 and not node.resource_refs:
             changed = {"package_name": name, "package_version": version}
             nodes[index] = msgspec.structs.replace(node, **changed)
+
+
+def _push_some(world: World, nodes: list[PlanNode]) -> None:
+    """Some nodes go to the pool of their tenant and nowhere else."""
+    for index, node in enumerate(nodes):
+        uses = any(edge.write == ("use",) for edge in node.inputs)
+        is_plain = not node.resource_refs and not uses and node.affinity is None
+        may_go = is_plain and node.package_name == "sim" and node.type != "sim.make"
+        if may_go and world.rng.random() < 0.6:
+            nodes[index] = msgspec.structs.replace(node, worker_labels=LABELS)
 
 
 def _wrap(world: World, nodes: list[PlanNode], parents: list[tuple[int, ...]]) -> None:

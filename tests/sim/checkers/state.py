@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from astraflow.core.ids import is_pool
 from astraflow.core.runs.decisions import MADE_AGAIN
 from astraflow.core.runs.facts import (
     AttemptFailed,
@@ -30,6 +31,7 @@ from astraflow.core.runs.facts import (
 )
 from astraflow.core.runs.retry import LOSS_BUDGET
 from astraflow.core.workflow.plan import Feature, Plan, PlanNode
+from tests.sim.config import POOL_SLOTS
 from tests.sim.world import Violation
 
 if TYPE_CHECKING:
@@ -270,7 +272,8 @@ class StateChecker:
         self.inputs[name] = {one: fact for one, fact in results.items() if fact is not None}
         worker = (tenant, fact.worker)
         self.held[worker] = self.held.get(worker, 0) + 1
-        if self.held[worker] > self.config.slots:
+        slots = POOL_SLOTS if is_pool(fact.worker) else self.config.slots
+        if self.held[worker] > slots:
             raise Violation("I15", f"{worker} has {self.held[worker]} leases")
 
     def _release(self, run_id: str, task: int, model: TaskModel) -> None:

@@ -30,7 +30,7 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     sticky: str | None = None
     """The one worker that a sticky affinity key binds the task to."""
     needs_session: bool = False
-    """It calls the rest of a chain, or uses resources: an HTTP worker can do neither."""
+    """It calls the rest of a chain, uses resources, or wants to be where it was before: an HTTP worker can do none."""
 
     @property
     def only(self) -> str | None:
@@ -107,7 +107,7 @@ def demand_of(
         node.worker_labels,
         pins[0] if pins else None,
         sticky if not pins else None,
-        bool(refs) or node.host is not None,
+        bool(refs) or node.host is not None or node.affinity is not None,
     )
 
 

@@ -18,6 +18,7 @@ from astraflow.core.fleet.affinity import AffinityExpected
 from astraflow.core.fleet.pools import PoolRecord
 from astraflow.core.fleet.workers import WorkerEntry
 from astraflow.core.ids import is_pool
+from astraflow.core.runs.commands import Restart
 from astraflow.core.runs.facts import Fact
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Leased, Running, Stopping
@@ -63,7 +64,11 @@ def _restore_push(view: View, run: RunRecord, task: int, pool: PoolRecord) -> No
     """Nobody knows whether a push that was not started has left: it is sent again, and run once, because its
     `dispatchId` is the same. An attempt that was started has one full timeout (PROTOCOL §9)."""
     state = run.tasks[task].state
-    if isinstance(state, Leased):
+    is_fixed = run.tasks[task].node.join != "any" and not run.takes_back
+    if isinstance(state, Leased) and not is_fixed:
+        # Upstream may have ended since: it would be pushed again with other inputs. Its start is refused from now on.
+        view.decide(run, Restart(task, state.attempt, 0))
+    elif isinstance(state, Leased):
         view.batch.effects.append(push_of(view, run, task, pool))
     else:
         watch_timeout(view, run, task)
