@@ -75,13 +75,13 @@ class Pools:
                 "its workers could not report: set callbackUrl, or public_url of the scheduler"
             )
             raise errors.Refused(errors.POOL_INVALID, message, pointer="/callbackUrl")
-        self._current.execute(ConfigurePool(tenant=tenant, by=by, corr=name, pool=pool))
+        self._current.execute(ConfigurePool(tenant=tenant, by=by, subject=name, pool=pool))
         await self._current.writer.barrier()
         return self.get(tenant, name)
 
     async def remove(self, tenant: str, name: str, by: str) -> None:
         """Raises: NotFound; Conflict, while attempts are under way in it."""
-        self._current.execute(RemovePool(tenant=tenant, by=by, corr=name, name=name))
+        self._current.execute(RemovePool(tenant=tenant, by=by, subject=name, name=name))
         await self._current.writer.barrier()
 
     def _find(self, tenant: str, name: str) -> WorkerEntry:

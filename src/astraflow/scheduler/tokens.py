@@ -189,7 +189,7 @@ class Tokens:
         return subject
 
     def _audit(self, bearer: TokenRecord, tenant: str, what: str, corr: str) -> None:
-        self._current.execute(KeepAudit(tenant=tenant, by=bearer.subject, what=what, corr=corr))
+        self._current.execute(KeepAudit(tenant=tenant, by=bearer.subject, what=what, subject=corr))
 
 
 def _may_see(bearer: TokenRecord, row: TokenRow) -> bool:

@@ -10,7 +10,6 @@ from astraflow.core import errors
 from astraflow.core.contract.words import WorkerStatus
 from astraflow.core.contract.workers import (
     Drain,
-    Handler,
     InstalledPackage,
     InstallPackage,
     Rebind,
@@ -19,6 +18,7 @@ from astraflow.core.contract.workers import (
     WorkerAttempt,
     WorkerCommand,
     WorkerDetail,
+    WorkerHandler,
 )
 from astraflow.core.dispatch.leases import AttemptLease
 from astraflow.core.engine.commands import (
@@ -105,11 +105,11 @@ class Workers:
             handlers=self._handlers_of(row.tenant, fields["packages"]),
         )
 
-    def _handlers_of(self, tenant: str, packages: list[InstalledPackage]) -> list[Handler]:
+    def _handlers_of(self, tenant: str, packages: list[InstalledPackage]) -> list[WorkerHandler]:
         installed = {(one.name, one.version) for one in packages if one.status == "installed"}
         manifests = (known.manifest for known in self._catalogs.known(tenant))
         return [
-            Handler(
+            WorkerHandler(
                 node_type=node.type,
                 package=manifest.name,
                 version=manifest.version,

@@ -82,7 +82,7 @@ class WorkerAttempt(RestObject, frozen=True, kw_only=True):
     acknowledged: Annotated[bool, doc("Whether the worker has acknowledged its dispatch.")]
 
 
-class Handler(RestObject, frozen=True, kw_only=True):
+class WorkerHandler(RestObject, frozen=True, kw_only=True):
     """A node type that a worker can execute."""
 
     node_type: Annotated[str, doc("The type of the node.")]
@@ -106,7 +106,7 @@ class WorkerDetail(Worker, frozen=True, kw_only=True):
     disk_pct: Annotated[float | None, doc("How much of its disk is in use.")]
     latency_ms: Annotated[float | None, doc("How long its last heartbeat took to be answered.")]
     attempts: Annotated[list[WorkerAttempt], doc("The attempts that it has.")]
-    handlers: Annotated[list[Handler], doc("What it can execute, with the packages it has.")]
+    handlers: Annotated[list[WorkerHandler], doc("What it can execute, with the packages it has.")]
 
     EXAMPLE: ClassVar[JsonObject] = {
         **Worker.EXAMPLE,
