@@ -206,8 +206,9 @@ class _EventStream:
         with _OpenStream(self._endpoints, self._metrics.sse_readers, self._tenant):
             async with aclosing(self._pieces):
                 reader = _StreamClient(scope, receive, send, self._timing)
-                if not await reader.pump(self._pieces, self._first):
-                    self._metrics.sse_dropped.add(self._tenant)
+                was_read = await reader.pump(self._pieces, self._first)
+                # Also if it is 0: a tenant that has streams has a count of those that were dropped.
+                self._metrics.sse_dropped.add(self._tenant, by=0 if was_read else 1)
 
 
 class _OpenStream:

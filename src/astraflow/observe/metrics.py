@@ -60,9 +60,13 @@ class Counter(_Series):
 
     __slots__ = ("_values",)
 
-    def __init__(self, name: str, help: str, labels: Labels = ()) -> None:
+    def __init__(
+        self, name: str, help: str, labels: Labels = (), known: Iterable[str] = ()
+    ) -> None:
+        """`known`: the values of the one label, which are 0 from the start: a rate needs a first sample."""
         super().__init__(name, help, labels)
         self._values: dict[Labels, float] = {} if labels else {(): 0}
+        self._values.update(((value,), 0) for value in known)
 
     def add(self, *key: str, by: float = 1) -> None:
         values = self._values
@@ -193,11 +197,15 @@ class Metrics:
             "astraflow_input_failures_total",
             "sessions and engines that were given up because handling an input failed",
             ("kind",),
+            known=("session", "engine"),
         )
         self.dispatches = Counter(
             "cmd_dispatch_total", "attempts sent to workers", ("tenant", "node_type")
         )
-        self.retries = Counter("cmd_retry_total", "attempts to be tried again", ("reason",))
+        self.retries = Counter(
+            "cmd_retry_total", "attempts to be tried again", ("reason",),
+            known=("failed", "lost", "refused"),
+        )  # fmt: skip
         self.result_latency = Histogram(
             "result_latency_ms", "dispatch to result", _LATENCY_MS, ("tenant", "node_type")
         )
@@ -221,7 +229,12 @@ class Metrics:
             "astraflow_task_wait_seconds", "ready to leased, by what was waited for", _WAITS,
             ("reason",),
         )  # fmt: skip
+        self.ready = Gauge("astraflow_ready", "1 if this scheduler serves, 0 if it does not")
         self.sessions = Gauge("astraflow_sessions", "sessions of workers", tenant)
+        self.workers = Gauge(
+            "astraflow_workers", "workers that are or were connected, by status",
+            ("tenant", "status"),
+        )  # fmt: skip
         self.sse_readers = Gauge("astraflow_sse_readers", "open event streams", tenant)
         self.sse_dropped = Counter(
             "astraflow_sse_dropped_total", "streams ended because nobody read", tenant

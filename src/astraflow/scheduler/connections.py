@@ -133,6 +133,14 @@ class Connections:
             line.send(ts)
             self._tally(line)
 
+    def admitted(self) -> dict[str, int]:
+        """How many connections of authenticated workers are open, by tenant."""
+        counts: dict[str, int] = {}
+        for line in self._lines.values():
+            if line.tenant is not None:
+                counts[line.tenant] = counts.get(line.tenant, 0) + 1
+        return counts
+
     def drained(self, conn: Conn, ts: str) -> None:
         """The socket has room again."""
         line = self._lines.get(conn)

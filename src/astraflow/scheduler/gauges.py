@@ -51,7 +51,9 @@ class SchedulerGauge:
         metrics.queue_depth.follow(self._queue_depth)
         metrics.active_tasks.follow(self._active_tasks)
         metrics.sessions.follow(self._sessions)
-        metrics.connections.follow(self._sessions)
+        metrics.connections.follow(self._connections)
+        metrics.workers.follow(self._workers)
+        metrics.ready.follow(lambda: {(): float(current.problem() is None)})
 
     def committed(self, seconds: float, batch: Batch) -> None:
         metrics = self._metrics
@@ -140,6 +142,15 @@ class SchedulerGauge:
     def _active_tasks(self) -> dict[tuple[str, ...], float]:
         queries = self._queries()
         return {(): 0.0 if queries is None else float(queries.active_tasks())}
+
+    def _connections(self) -> dict[tuple[str, ...], float]:
+        counts = self._current.writer.connected() if self._current.is_serving else {}
+        return {(tenant,): float(count) for tenant, count in counts.items()}
+
+    def _workers(self) -> dict[tuple[str, ...], float]:
+        queries = self._queries()
+        counts = {} if queries is None else queries.workers()
+        return {key: float(count) for key, count in counts.items()}
 
     def _sessions(self) -> dict[tuple[str, ...], float]:
         queries = self._queries()

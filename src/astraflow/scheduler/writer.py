@@ -178,6 +178,10 @@ class Writer:
         """End the sessions of workers whose credential is over."""
         self._let(lambda now, at: self.engine.revoke(is_over, now, at))
 
+    def connected(self) -> dict[str, int]:
+        """Open connections of workers, by tenant."""
+        return self._connections.admitted()
+
     def drained(self, conn: str) -> None:
         """There is room again on a connection that had none."""
         self._connections.drained(conn, iso(self._clock.wall_ms()))

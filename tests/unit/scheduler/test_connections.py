@@ -85,6 +85,9 @@ def test_only_what_lets_somebody_in_admits_and_counts() -> None:
     connections.perform([frame(conn, control.SESSION_ACCEPT)], TS)
     assert socket.is_admitted
     assert [(tenant, size) for tenant, size, _ in counts] == [("acme", 5)]
+    assert connections.admitted() == {"acme": 1}
+    connections.forget(conn)
+    assert connections.admitted() == {}
 
 
 def test_a_close_goes_after_what_was_said_before_it() -> None:

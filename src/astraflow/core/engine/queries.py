@@ -96,6 +96,14 @@ class Queries:
     def active_tasks(self) -> int:
         return self._view.runs.tasks
 
+    def workers(self) -> dict[tuple[str, str], int]:
+        """Workers, by tenant and status."""
+        counts: dict[tuple[str, str], int] = {}
+        for worker in self._view.workers:
+            key = (worker.tenant, worker.shown_status)
+            counts[key] = counts.get(key, 0) + 1
+        return counts
+
     def sessions(self) -> dict[str, int]:
         """Workers with a session, by tenant."""
         counts: dict[str, int] = {}
