@@ -18,7 +18,7 @@ SECONDS ?= 60
 MINUTES ?= 5
 PORT ?= 8080
 
-.PHONY: help setup run test check unit coverage sim sim-shrink shells demo fuzz chaos bench client clients docs lock clean chromium
+.PHONY: help setup run test check unit coverage sim sim-shrink shells demo fuzz chaos bench client clients docs lock clean chromium promtool
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -41,7 +41,7 @@ $(RUN_STAMP): requirements/run.txt pyproject.toml
 run: $(RUN_STAMP) ## start a scheduler and a worker here, and say how to use them (PORT=8080)
 	$(BIN)/astra up --port $(PORT)
 
-test: setup chromium check coverage sim shells ## everything that CI runs
+test: setup chromium promtool check coverage sim shells ## everything that CI runs
 	$(PY) -m pytest -n 2 --ignore tests/unit --ignore tests/tidy
 
 chromium: ## a Chromium for the browser tests: the one that is there, else the package manager's
@@ -53,6 +53,15 @@ chromium: ## a Chromium for the browser tests: the one that is there, else the p
 	  $$as_root apt-get update -qq && $$as_root apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
 	else \
 	  echo "the browser tests need Chromium: install it, or name it in ASTRA_CHROMIUM" >&2; exit 1; \
+	fi
+
+promtool: ## Prometheus' own checker of rules: the one that is there, else the package manager's
+	@command -v promtool >/dev/null && exit 0; \
+	as_root=; test "$$(id -u)" = 0 || as_root="sudo -n"; \
+	if command -v apt-get >/dev/null; then \
+	  $$as_root apt-get update -qq && $$as_root apt-get install -y -qq --no-install-recommends prometheus >/dev/null; \
+	else \
+	  echo "the tests of the alert rules need promtool: install Prometheus" >&2; exit 1; \
 	fi
 
 check: setup ## lint, format, types, layers, generated pages
