@@ -14,15 +14,25 @@ from astraflow.core.contract.base import NoQuery
 from astraflow.core.contract.workers import (
     Command,
     CommandAccepted,
+    HeartbeatAnswer,
     ListWorkers,
+    RegisterWorker,
+    ReportHeartbeat,
     WorkerCommand,
     WorkerDetail,
+    WorkerKnown,
     WorkerPage,
 )
-from astraflow.core.security.policy import OPERATE, READ
+from astraflow.core.protocol.control import Heartbeat, HeartbeatMetrics
+from astraflow.core.security.policy import OPERATE, READ, WORKER_SESSION
+from astraflow.core.timestamps import iso
+from astraflow.scheduler.reported_workers import ReportedWorker
 
 WORKERS: Final = "/api/v1/workers"
+OVER_HTTP: Final = "/api/workers"
 _command: Final = msgspec.json.Decoder(WorkerCommand)
+_register: Final = msgspec.json.Decoder(RegisterWorker)
+_heartbeat: Final = msgspec.json.Decoder(ReportHeartbeat)
 
 
 class WorkerEndpoints(Endpoints):
@@ -64,3 +74,37 @@ class WorkerEndpoints(Endpoints):
         kind = str(type(command).__struct_config__.tag)
         view = CommandAccepted(command_id=command_id, worker_id=worker_id, type=kind)
         return json_response(view, 202)
+
+    @route("POST", f"{OVER_HTTP}/register", WORKER_SESSION, "registerWorker",
+           "make a worker known over HTTP; nothing is dispatched to it", tag="workers",
+           body=RegisterWorker, replies=WorkerKnown)  # fmt: skip
+    async def register(self, request: Request[NoQuery]) -> AsgiApp:
+        said = decode_json(await request.json_body(), _register)
+        header = request.header(b"authorization") or ""
+        worker = ReportedWorker(
+            tenant=request.tenant,
+            worker_id=said.worker_id,
+            token=header.partition(" ")[2].strip(),
+            name=said.name or said.worker_id,
+            version=said.version or "-",
+            hostname=said.hostname or "-",
+            max_parallel=said.max_parallel,
+            packages=[(one.name, one.version) for one in said.packages],
+            labels=said.labels,
+        )
+        await self._scheduler.reported_workers.register(worker)
+        interval_ms = self._services.settings.heartbeat_interval_ms
+        return json_response(
+            WorkerKnown(worker_id=said.worker_id, heartbeat_interval_ms=interval_ms)
+        )
+
+    @route("POST", f"{OVER_HTTP}/heartbeat", WORKER_SESSION, "reportHeartbeat",
+           "tell that a worker that was made known over HTTP lives", tag="workers",
+           body=ReportHeartbeat, replies=HeartbeatAnswer)  # fmt: skip
+    async def heartbeat(self, request: Request[NoQuery]) -> AsgiApp:
+        said = decode_json(await request.json_body(), _heartbeat)
+        metrics = HeartbeatMetrics(said.cpu_pct, said.mem_pct, said.disk_pct)
+        beat = Heartbeat(said.healthy, said.draining, (), metrics)
+        await self._scheduler.reported_workers.heartbeat(request.tenant, said.worker_id, beat)
+        now = iso(self._services.clock.wall_ms())
+        return json_response(HeartbeatAnswer(acknowledged=True, server_time=now))

@@ -20,6 +20,7 @@ from astraflow.scheduler.packages import Packages
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.pool_services import PoolServices
 from astraflow.scheduler.pools import Pools
+from astraflow.scheduler.reported_workers import ReportedWorkers
 from astraflow.scheduler.resources import Resources
 from astraflow.scheduler.run_reader import RunReader
 from astraflow.scheduler.runs import Runs
@@ -83,6 +84,7 @@ class Scheduler:
         )
         self.events = TenantEvents(current, self._feed)
         self.workers = Workers(current, catalogs, ids)
+        self.reported_workers = ReportedWorkers(current, ids, clock)
         self.resources = Resources(store, current, clock, blobs)
         self._callbacks = (
             None

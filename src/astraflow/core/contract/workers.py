@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Final
 
+from msgspec import field
+
 from astraflow.core.contract.base import (
     MAX_ID_CHARS,
     Count,
@@ -196,4 +198,76 @@ class CommandAccepted(RestObject, frozen=True, kw_only=True):
         "commandId": "01JCQ72M8V0R6T2XK9D4HB7WNA",
         "workerId": "01JCQ6YV2E5N3A8P7S1F0GKM4C",
         "type": "drain",
+    }
+
+
+_TEXT = doc("For people.", min_length=1, max_length=MAX_ID_CHARS)
+_WORKER_ID = doc("Its id, which stays when it restarts.", pattern=r"^[A-Za-z0-9._:-]{1,128}\Z")
+
+
+class ReportedPackage(RequestBody, frozen=True, kw_only=True):
+    """A package that a worker says it has."""
+
+    name: Annotated[str, _NAME]
+    version: Annotated[str, _VERSION]
+
+
+class RegisterWorker(RequestBody, frozen=True, kw_only=True):
+    """A worker that is known over HTTP. It is shown with the others, and nothing is dispatched to it."""
+
+    worker_id: Annotated[str, _WORKER_ID]
+    name: Annotated[str, _TEXT] | None = None
+    version: Annotated[str, _TEXT] | None = None
+    hostname: Annotated[str, _TEXT] | None = None
+    max_parallel: Annotated[int, doc("How many attempts it runs at once.", ge=1, le=2**53)] = 1
+    packages: Annotated[list[ReportedPackage], doc("What it has.", max_length=1000)] = field(
+        default_factory=list
+    )
+    labels: Annotated[dict[str, str], doc("Its labels.", max_length=64)] = field(
+        default_factory=dict
+    )
+
+    EXAMPLE: ClassVar[JsonObject] = {
+        "workerId": "box-7",
+        "name": "the box under the desk",
+        "packages": [{"name": "core", "version": "1.0.0"}],
+    }
+
+
+class WorkerKnown(RestObject, frozen=True, kw_only=True):
+    """The worker is known. Silence makes it offline."""
+
+    worker_id: Annotated[str, doc("Its id.")]
+    heartbeat_interval_ms: Annotated[
+        Count, doc("How often to send a heartbeat; after three missed ones register again.")
+    ]
+
+    EXAMPLE: ClassVar[JsonObject] = {"workerId": "box-7", "heartbeatIntervalMs": 5000}
+
+
+_PERCENT = doc("Of the machine, 0 to 100.", ge=0, le=100)
+
+
+class ReportHeartbeat(RequestBody, frozen=True, kw_only=True):
+    """A worker that is known over HTTP lives."""
+
+    worker_id: Annotated[str, _WORKER_ID]
+    healthy: Annotated[bool, doc("Whether it could work.")] = True
+    draining: Annotated[bool, doc("Whether it takes nothing new.")] = False
+    cpu_pct: Annotated[float, doc("The load of its processors.", ge=0)] = 0.0
+    mem_pct: Annotated[float, _PERCENT] = 0.0
+    disk_pct: Annotated[float, _PERCENT] = 0.0
+
+    EXAMPLE: ClassVar[JsonObject] = {"workerId": "box-7", "healthy": True}
+
+
+class HeartbeatAnswer(RestObject, frozen=True, kw_only=True):
+    """The heartbeat counts."""
+
+    acknowledged: Annotated[bool, doc("Always true.")]
+    server_time: Annotated[Timestamp, doc("The scheduler's time.")]
+
+    EXAMPLE: ClassVar[JsonObject] = {
+        "acknowledged": True,
+        "serverTime": "2026-01-15T10:00:00.000Z",
     }
