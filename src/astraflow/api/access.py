@@ -4,22 +4,25 @@
    belongs to another tenant is not decided here: it is not found later.
 2. The `Host` of a request must be one of ours: a page of another site whose name was made to resolve to this machine
    must not talk to it (DNS rebinding).
-3. A response that takes long is cut off when its credential is revoked or expires.
+3. A browser has a cookie instead of a token. What it changes needs the CSRF token of the session, too.
+4. A response that takes long is cut off when its credential is revoked or expires.
 """
 
 from __future__ import annotations
 
+import hmac
 import ipaddress
 from collections.abc import Iterable
 from typing import Final
 
 from astraflow.api.asgi import AsgiApp, Receive, Scope, Send
+from astraflow.api.cookies import CSRF_HEADER, csrf_of, is_same_origin, session_text
 from astraflow.api.responses import DROP, PIECE_BYTES, Response
 from astraflow.config import SchedulerSettings
 from astraflow.core import errors
 from astraflow.core.errors import Code, Refused
-from astraflow.core.security.bearer import TokenRecord
-from astraflow.core.security.policy import Access
+from astraflow.core.security.bearer import CredentialKind, TokenRecord
+from astraflow.core.security.policy import SITE_TENANT, Access, Role
 from astraflow.scheduler.credentials import Credentials
 
 UNAUTHENTICATED: Final = (
@@ -42,18 +45,31 @@ class Forbidden(Refused):
         self.bearer = bearer
 
 
+def acting_tenant(bearer: TokenRecord, wanted: str | None) -> str:
+    """The tenant that an admin acts on: the own one, or for an admin of the site any.
+
+    Raises: Forbidden.
+    """
+    if wanted is None or wanted == bearer.tenant:
+        return bearer.tenant
+    if bearer.role is not Role.ADMIN or bearer.tenant != SITE_TENANT:
+        raise Forbidden(bearer)
+    return wanted
+
+
 class Gate:
     """Lets requests in, or raises why not."""
 
     def __init__(self, credentials: Credentials, settings: SchedulerSettings) -> None:
         self._credentials = credentials
+        self._public_url = settings.public_url
         self._names = {name.lower() for name in settings.allowed_hosts} | _LOOPBACK_NAMES
         if settings.host not in _ANY:
             self._names.add(settings.host.lower())
         # A server that is bound to every address takes every address as its name: an address cannot be rebound.
         self._takes_addresses = not settings.is_loopback
 
-    def admit(self, access: Access, headers: _Headers) -> TokenRecord | None:
+    def admit(self, access: Access, method: str, headers: _Headers) -> TokenRecord | None:
         """The credential of a request; None if its route is public, or a signed URL has to open it.
 
         Raises:
@@ -62,15 +78,33 @@ class Gate:
         """
         if access.is_public or access.is_task:
             return None
-        if access.is_signed and not any(name == b"authorization" for name, _ in headers):
+        given = [value for name, value in headers if name == b"authorization"]
+        session = None if given else session_text(headers)
+        if access.is_signed and not given and session is None:
             return None
-        bearer = self._authenticate(headers)
+        bearer = (
+            self._authenticate(given)
+            if session is None
+            else self._session(session, method, headers)
+        )
         if not access.allows(bearer.role):
             raise Forbidden(bearer)
         return bearer
 
-    def _authenticate(self, headers: _Headers) -> TokenRecord:
-        given = [value for name, value in headers if name == b"authorization"]
+    def _session(self, text: str, method: str, headers: _Headers) -> TokenRecord:
+        """Whose cookie it is. What changes something must come from a page of ours that knows the CSRF token."""
+        wall = self._credentials.wall
+        found = self._credentials.known.verify(text, wall, CredentialKind.SESSION)
+        if isinstance(found, Code):
+            raise Refused(found, UNAUTHENTICATED)
+        if method not in ("GET", "HEAD"):
+            told = [value for name, value in headers if name == CSRF_HEADER]
+            is_told = len(told) == 1 and hmac.compare_digest(told[0], csrf_of(text).encode())
+            if not is_told or not is_same_origin(headers, self._public_url):
+                raise Refused(errors.AUTH_CSRF, errors.AUTH_CSRF.says)
+        return found
+
+    def _authenticate(self, given: list[bytes]) -> TokenRecord:
         found: TokenRecord | Code = errors.AUTH_INVALID_TOKEN
         if len(given) == 1:
             scheme, _, token = given[0].decode("latin-1").partition(" ")

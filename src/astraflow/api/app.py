@@ -20,6 +20,7 @@ from astraflow.api.asgi import AsgiApp, Receive, Scope, Send
 from astraflow.api.catalog_routes import CatalogEndpoints
 from astraflow.api.cursors import Cursors
 from astraflow.api.events import EventEndpoints
+from astraflow.api.login_routes import LoginEndpoints
 from astraflow.api.openapi import describe
 from astraflow.api.package_routes import PackageEndpoints
 from astraflow.api.pool_routes import PoolEndpoints
@@ -33,6 +34,7 @@ from astraflow.api.run_routes import RunEndpoints
 from astraflow.api.system_routes import SystemEndpoints, check_ready
 from astraflow.api.task_routes import TaskEndpoints
 from astraflow.api.token_routes import TokenEndpoints
+from astraflow.api.user_routes import UserEndpoints
 from astraflow.api.worker_routes import WorkerEndpoints
 from astraflow.api.workflow_routes import WorkflowEndpoints
 from astraflow.clock import Clock, SystemClock
@@ -58,7 +60,9 @@ ENDPOINTS: Final[tuple[type[Endpoints], ...]] = (
     CatalogEndpoints,
     PackageEndpoints,
     ResourceEndpoints,
+    LoginEndpoints,
     TokenEndpoints,
+    UserEndpoints,
     SystemEndpoints,
 )
 ROUTES: Final = tuple(route for endpoints in ENDPOINTS for route in routes_of(endpoints))
@@ -147,7 +151,7 @@ class Application:
         try:
             if not target.needs_no_scheduler:
                 check_ready(self._scheduler)
-            bearer = self._gate.admit(route.access, scope["headers"])
+            bearer = self._gate.admit(route.access, route.method, scope["headers"])
             query = target.query.decode(scope["query_string"])
             response = await target.endpoint(Request(scope, receive, bearer, params, query))
             return response if bearer is None else self._gate.watched(bearer, response)

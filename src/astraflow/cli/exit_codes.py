@@ -32,6 +32,7 @@ _WRONG_SETTINGS: Final = frozenset(
         errors.INPUT_UNREADABLE,
         errors.INPUT_UNCONFIRMED,
         errors.AUTH_INVALID_TOKEN,
+        errors.AUTH_BAD_LOGIN,
     }
 )
 

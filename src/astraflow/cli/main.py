@@ -54,6 +54,11 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = MappingProxyType(
         "resources": CommandEntry(
             "resources", "app", "List, download and close resources of workers."
         ),
+        "login": CommandEntry("login", "login", "Log in, and keep a token for this machine."),
+        "logout": CommandEntry("login", "logout", "Revoke the token of `astra login`."),
+        "whoami": CommandEntry("login", "whoami", "Show the server, and whose token is used."),
+        "login-link": CommandEntry("login", "login_link", "Print a link that logs a browser in."),
+        "users": CommandEntry("users", "app", "Create, list, change and delete users."),
         "tokens": CommandEntry("tokens", "app", "Create, list and revoke API tokens."),
         "config": CommandEntry("config", "app", "Show the settings and their sources."),
         "db": CommandEntry("database", "app", "Inspect, migrate, sweep and check the store."),

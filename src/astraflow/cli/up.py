@@ -83,6 +83,7 @@ class _Up:
         self._place = place_of(settings.data_dir)
         self._stop = asyncio.Event()
         self._wanted = asyncio.Event()
+        self._greeting: asyncio.Task[None] | None = None
         self._url = ""
 
     async def run(self, count: int, drain_s: int, config: Path | None) -> None:
@@ -167,9 +168,21 @@ class _Up:
     def _on_ready(self, url: str) -> None:
         self._url = url
         keep_endpoint(self._place, Endpoint(url, self._token.reveal(), os.getpid()))
-        for line in _greeting(url, self._settings):
-            typer.echo(line)
-        sys.stdout.flush()
+        _print([f"listening on {url}", ""])
+        self._greeting = asyncio.create_task(self._greet(url))
+
+    async def _greet(self, url: str) -> None:
+        """Print what to do next, with a login link, which the scheduler makes."""
+        from astraflow.client.access_requests import create_link
+        from astraflow.client.asynchronous import AsyncClient
+
+        link = f"{url}/login"
+        try:
+            async with AsyncClient(url, self._token.reveal()) as client:
+                link = url + (await client.perform(create_link())).path
+        except errors.AstraflowError as error:
+            note(f"no login link: {error.message}")
+        _print(_greeting(url, link, self._settings))
 
 
 def _reachable(host: str) -> str:
@@ -192,13 +205,19 @@ def _program() -> str:
     )
 
 
-def _greeting(url: str, settings: SchedulerSettings) -> list[str]:
+def _print(lines: list[str]) -> None:
+    for line in lines:
+        typer.echo(line)
+    sys.stdout.flush()
+
+
+def _greeting(url: str, link: str, settings: SchedulerSettings) -> list[str]:
     folder = settings.data_dir
     kept = folder / "token"
     bearer = "$ASTRA_TOKEN" if settings.bootstrap_token else f"$(cat {kept})"
     lines = [
-        f"listening on {url}",
-        "",
+        f"  login     {link}",
+        "            works once, for ten minutes; `astra login-link` prints another",
         f"  API       {url}/api/docs",
         f"  data      {folder.absolute()}",
         "",

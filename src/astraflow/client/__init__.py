@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     )
     from astraflow.core.contract.system import Me
     from astraflow.core.contract.tokens import NewToken, Token
+    from astraflow.core.contract.users import User
     from astraflow.core.contract.workers import Worker
     from astraflow.core.contract.workflows import Workflow, WorkflowSummary
 
@@ -63,6 +64,7 @@ __all__ = [
     "RunSummary",
     "TaskError",
     "Token",
+    "User",
     "WaitingFor",
     "Worker",
     "Workflow",
@@ -88,6 +90,7 @@ _HOMES: Final = {
     **dict.fromkeys(("ArtifactLink", "Resource"), f"{_CONTRACT}.resources"),
     "Me": f"{_CONTRACT}.system",
     **dict.fromkeys(("NewToken", "Token"), f"{_CONTRACT}.tokens"),
+    "User": f"{_CONTRACT}.users",
     "Worker": f"{_CONTRACT}.workers",
     **dict.fromkeys(("Workflow", "WorkflowSummary"), f"{_CONTRACT}.workflows"),
 }

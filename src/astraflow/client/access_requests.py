@@ -1,4 +1,4 @@
-"""The requests about who may get in: tokens."""
+"""The requests about who may get in: tokens, users, logins."""
 
 from __future__ import annotations
 
@@ -10,9 +10,22 @@ from msgspec import UNSET
 from astraflow.client.requests import JSON, ApiRequest, Pages, _as, _as_nothing, _part, _query
 from astraflow.core.contract.base import Page
 from astraflow.core.contract.tokens import ListTokens, NewToken, Token, TokenPage, TokenRequest
+from astraflow.core.contract.users import (
+    ListUsers,
+    LoginLink,
+    OfTenant,
+    PersonRole,
+    TokenLoginRequest,
+    User,
+    UserChange,
+    UserPage,
+    UserRequest,
+)
 from astraflow.core.security.policy import Role
 
 TOKENS: Final = "/api/v1/tokens"
+USERS: Final = "/api/v1/users"
+AUTH: Final = "/api/v1/auth"
 
 
 def create_token(
@@ -52,3 +65,74 @@ def iterate_tokens(*, limit: int | None = None, page_size: int = 200) -> Pages[T
 def revoke_token(token_id: str) -> ApiRequest[None]:
     """Revoke a token; what is open under it ends within a second."""
     return ApiRequest("DELETE", f"{TOKENS}/{_part(token_id)}", _as_nothing)
+
+
+# -- users ----------------------------------------------------------------------------------
+
+
+def create_user(
+    name: str, password: str, *, role: PersonRole = "viewer", tenant: str | None = None
+) -> ApiRequest[User]:
+    body = msgspec.json.encode(UserRequest(name=name, password=password, role=role))
+    params = _query(OfTenant, tenant=tenant)
+    return ApiRequest("POST", USERS, _as(User), params, headers=JSON, body=body, again=False)
+
+
+def list_users(
+    *, tenant: str | None = None, limit: int | None = None, cursor: str | None = None
+) -> ApiRequest[Page[User]]:
+    params = _query(ListUsers, tenant=tenant, limit=limit, cursor=cursor)
+    return ApiRequest("GET", USERS, _as(UserPage), params)
+
+
+def iterate_users(*, tenant: str | None = None, page_size: int = 200) -> Pages[User]:
+    return Pages(lambda cursor: list_users(tenant=tenant, limit=page_size, cursor=cursor))
+
+
+def get_user(name: str, *, tenant: str | None = None) -> ApiRequest[User]:
+    return ApiRequest("GET", _user(name), _as(User), _query(OfTenant, tenant=tenant))
+
+
+def change_user(
+    name: str,
+    *,
+    role: PersonRole | None = None,
+    disabled: bool | None = None,
+    password: str | None = None,
+    tenant: str | None = None,
+) -> ApiRequest[User]:
+    """Change a user. What the user loses the right to ends within a second."""
+    body = msgspec.json.encode(UserChange(role=role, disabled=disabled, password=password))
+    params = _query(OfTenant, tenant=tenant)
+    return ApiRequest("PATCH", _user(name), _as(User), params, headers=JSON, body=body)
+
+
+def delete_user(name: str, *, tenant: str | None = None) -> ApiRequest[None]:
+    """Delete a user with all sessions and tokens."""
+    return ApiRequest("DELETE", _user(name), _as_nothing, _query(OfTenant, tenant=tenant))
+
+
+def _user(name: str) -> str:
+    return f"{USERS}/{_part(name)}"
+
+
+# -- logging in -----------------------------------------------------------------------------
+
+
+def log_in(
+    user: str, password: str, *, tenant: str = "default", label: str = ""
+) -> ApiRequest[NewToken]:
+    """A token for this machine."""
+    wanted = TokenLoginRequest(user=user, password=password, tenant=tenant, label=label)
+    body = msgspec.json.encode(wanted)
+    return ApiRequest("POST", f"{AUTH}/token", _as(NewToken), headers=JSON, body=body, again=False)
+
+
+def log_out() -> ApiRequest[None]:
+    """End the token that this is asked with."""
+    return ApiRequest("POST", f"{AUTH}/logout", _as_nothing)
+
+
+def create_link() -> ApiRequest[LoginLink]:
+    """A link that logs in the browser that opens it, once."""
+    return ApiRequest("POST", f"{AUTH}/links", _as(LoginLink), again=False)

@@ -158,3 +158,14 @@ class TokenApi(_Api[C]):
     list = _call(access_requests.list_tokens)
     iterate = _list(access_requests.iterate_tokens)
     revoke = _call(access_requests.revoke_token)
+
+
+class UserApi(_Api[C]):
+    """Users who log in with a password."""
+
+    create = _call(access_requests.create_user)
+    list = _call(access_requests.list_users)
+    iterate = _list(access_requests.iterate_users)
+    get = _call(access_requests.get_user)
+    change = _call(access_requests.change_user)
+    delete = _call(access_requests.delete_user)

@@ -17,6 +17,7 @@ from astraflow.client.apis import (
     ResourceApi,
     RunApi,
     TokenApi,
+    UserApi,
     WorkerApi,
     WorkflowApi,
 )
@@ -70,6 +71,7 @@ class AsyncClient:
         self.resources = ResourceApi(self)
         self.pools = PoolApi(self)
         self.tokens = TokenApi(self)
+        self.users = UserApi(self)
 
     async def __aenter__(self) -> AsyncClient:
         return self

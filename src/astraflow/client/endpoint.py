@@ -3,9 +3,10 @@
 1. `ASTRA_SERVER` and `ASTRA_TOKEN`.
 2. The file that `astra up` keeps in its data folder while it runs: `var/endpoint.json`, or in the folder that
    `ASTRA_SCHEDULER_DATA_DIR` names.
-3. `http://127.0.0.1:8080`.
+3. What `astra login` keeps: the token of the server that is named, else the server that was logged in to last.
+4. `http://127.0.0.1:8080`.
 
-A token from the file goes to the server of the file only: whoever names another server must name its token.
+A token from a file goes to its own server only: whoever names another server must name its token, or log in to it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from astraflow.client.credentials import KeptLogins
 from astraflow.core import errors
 
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
@@ -64,12 +66,24 @@ def _find(url: str | None, token: str | None, environ: Mapping[str, str]) -> End
         return Endpoint(url, token, source=source)
     place = place_of(environ.get("ASTRA_SCHEDULER_DATA_DIR") or _DEFAULT_DATA_DIR)
     kept = read_endpoint(place)
+    logins = KeptLogins(environ)
     if url:
-        is_same = kept is not None and kept.url == url.rstrip("/")
-        return Endpoint(url, kept.token if kept and is_same else "", source=source)
+        if kept is not None and kept.url == url.rstrip("/"):
+            return Endpoint(url, kept.token, source=source)
+        return Endpoint(url, _token_of(logins, url), source=source)
     if kept is not None:
         return Endpoint(kept.url, token or kept.token, kept.pid, str(place))
-    return Endpoint(DEFAULT_URL, token or "")
+    if token:
+        return Endpoint(DEFAULT_URL, token)
+    current = logins.current()
+    if current:
+        return Endpoint(current, _token_of(logins, current), source=str(logins.place))
+    return Endpoint(DEFAULT_URL)
+
+
+def _token_of(logins: KeptLogins, url: str) -> str:
+    known = logins.find(url)
+    return "" if known is None else known.token
 
 
 def read_endpoint(place: Path) -> Endpoint | None:

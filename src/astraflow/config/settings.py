@@ -169,6 +169,12 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     retention_workers_seconds: Annotated[
         _Seconds, _says("Time since it was last seen after which a worker is forgotten")
     ] = int(_RETENTION.workers_s or 0)
+    session_ttl_seconds: Annotated[
+        _Seconds, _says("Time after which a browser must log in again, whatever it did")
+    ] = 7 * 24 * 3_600
+    session_idle_seconds: Annotated[
+        _Seconds, _says("Time without a request after which a browser must log in again")
+    ] = 12 * 3_600
     log_level: Annotated[_LogLevel, _says("Least level that is logged")] = "info"
 
     @property

@@ -128,6 +128,21 @@ AUTH_FORBIDDEN = _final("E.AUTH.FORBIDDEN", 403,
 AUTH_WEAK_CONFIG = _final("E.AUTH.WEAK_CONFIG", 500,
     "the security settings are too weak to start with",
     "set real secrets and lifetimes inside the documented bounds")
+AUTH_BAD_LOGIN = _final("E.AUTH.BAD_LOGIN", 401,
+    "there is no such user, or the password is another, or the user may not log in",
+    "check the name, the tenant and the password")
+AUTH_CSRF = _final("E.AUTH.CSRF", 403,
+    "a request with the cookie of a browser session lacks its CSRF token, or comes from another site",
+    "send the csrfToken of GET /api/v1/auth/session as X-CSRF-Token, from a page of this server")
+AUTH_TOO_MANY = _again("E.AUTH.TOO_MANY", 429,
+    "there were too many attempts to log in",
+    "wait as long as Retry-After says")
+USER_NOT_FOUND = _final("E.USER.NOT_FOUND", 404,
+    "there is no such user, or none that you may see",
+    "list the users of the tenant")
+USER_CONFLICT = _final("E.USER.CONFLICT", 409,
+    "there is a user of this name",
+    "choose another name, or change the user that is there")
 TOKEN_NOT_FOUND = _final("E.TOKEN.NOT_FOUND", 404,
     "there is no such token, or none that you may see",
     "list the tokens that you may see")

@@ -107,6 +107,8 @@ def assemble(
         tokens=SessionTokens(ring),
         gauge=gauge,
         reached=reached,
+        session_ttl_s=settings.session_ttl_seconds,
+        session_idle_s=settings.session_idle_seconds,
     )
     catalogs = Catalogs([core_manifest()])
     blobs = open_blob_services(settings, store, secret, clock, catalogs, current, origin)

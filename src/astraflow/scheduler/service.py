@@ -16,7 +16,9 @@ from astraflow.scheduler.current import Current
 from astraflow.scheduler.ended_runs import EndedRuns
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.lifecycle import Lifecycle
+from astraflow.scheduler.logins import Logins
 from astraflow.scheduler.packages import Packages
+from astraflow.scheduler.passwords import Passwords
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.pool_services import PoolServices
 from astraflow.scheduler.pools import Pools
@@ -28,6 +30,7 @@ from astraflow.scheduler.serving import Parts, Serving
 from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.tenant_events import TenantEvents
 from astraflow.scheduler.tokens import Tokens
+from astraflow.scheduler.users import Users
 from astraflow.scheduler.workers import Workers
 from astraflow.scheduler.workflows import Workflows
 from astraflow.store.rows import AuditRow
@@ -51,6 +54,18 @@ class Scheduler:
             store, current, clock, ApiTokens() if known is None else known
         )
         self.tokens = Tokens(store, self.credentials, current, clock, ids)
+        passwords = Passwords()
+        self.users = Users(store, self.credentials, passwords, current, clock)
+        self.logins = Logins(
+            store,
+            self.credentials,
+            self.tokens,
+            passwords,
+            current,
+            clock,
+            session_ttl_s=parts.session_ttl_s,
+            session_idle_s=parts.session_idle_s,
+        )
         self._store = store
         self._current = current
         self._blobs = blobs

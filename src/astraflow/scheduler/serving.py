@@ -71,6 +71,8 @@ class Parts(msgspec.Struct, frozen=True):
     tokens: ResumeTokens
     gauge: WriterGauge
     reached: Reached
+    session_ttl_s: int = 7 * 24 * 3600
+    session_idle_s: int = 12 * 3600
 
 
 class Serving:

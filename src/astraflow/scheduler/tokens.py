@@ -69,13 +69,12 @@ class Tokens:
         Raises: Refused: the asker may not make this token.
         """
         subject = self._check(bearer, terms)
-        is_own = subject == bearer.subject and terms.tenant == bearer.tenant
         now = self._clock.wall_ms()
         row, text = self.make(
             tenant=terms.tenant,
             role=terms.role,
             subject=subject,
-            user=bearer.user if is_own and terms.role is not Role.WORKER else None,
+            user=await self._user(terms, subject),
             label=terms.label,
             by=bearer.subject,
             expires_at=_expiry(bearer, terms, now),
@@ -172,6 +171,13 @@ class Tokens:
         if await self._credentials.revoke(family, bearer.subject):
             self._audit(bearer, bearer.tenant, "token.revoke", token_id)
 
+    async def _user(self, terms: TokenTerms, subject: str) -> str | None:
+        """The user whom the token stands for, if the subject is one. A worker's stands for no user."""
+        if terms.role is Role.WORKER:
+            return None
+        found = await self._store.find_user(terms.tenant, subject)
+        return None if found is None else found.name
+
     def _check(self, bearer: TokenRecord, terms: TokenTerms) -> str:
         """The subject of the token, if the asker may make it."""
         if terms.role not in grants_of(bearer.role):
@@ -188,8 +194,8 @@ class Tokens:
             raise _forbidden("only an admin makes tokens of another subject")
         return subject
 
-    def _audit(self, bearer: TokenRecord, tenant: str, what: str, corr: str) -> None:
-        self._current.execute(KeepAudit(tenant=tenant, by=bearer.subject, what=what, subject=corr))
+    def _audit(self, bearer: TokenRecord, tenant: str, what: str, about: str) -> None:
+        self._current.execute(KeepAudit(tenant=tenant, by=bearer.subject, what=what, subject=about))
 
 
 def _may_see(bearer: TokenRecord, row: TokenRow) -> bool:

@@ -1,12 +1,14 @@
-"""Who may get in: the bearer tokens."""
+"""Who may get in: users, and bearer tokens."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from astraflow.store.content import check_row, check_values
 from astraflow.store.database import all_rows, first_row
-from astraflow.store.rows import TokenRow
+from astraflow.store.rows import TokenRow, UserRow
 from astraflow.store.runs import FIRST_PAGE
 
 if TYPE_CHECKING:
@@ -79,3 +81,45 @@ class StoredIdentity:
                 await transaction.change("touch_token", token_id=token_id, used_at=used_at)
 
         await self._database.write(claim, touch)
+
+    async def create_user(self, claim: Claim, row: UserRow) -> bool:
+        """False if there is one of this name."""
+        check_row(row)
+
+        async def insert(transaction: Transaction) -> bool:
+            return await transaction.change("create_user", **msgspec.structs.asdict(row)) > 0
+
+        return await self._database.write(claim, insert)
+
+    async def change_user(
+        self, claim: Claim, tenant: str, name: str, **changes: Any
+    ) -> UserRow | None:
+        """Change some fields of a user; None if there is none."""
+        check_values(tenant, name, *changes.values())
+
+        async def change(transaction: Transaction) -> UserRow | None:
+            found = await first_row(transaction, UserRow, "find_user", tenant=tenant, name=name)
+            if found is None:
+                return None
+            changed = msgspec.structs.replace(found, **changes)
+            await transaction.put(changed)
+            return changed
+
+        return await self._database.write(claim, change)
+
+    async def delete_user(self, claim: Claim, tenant: str, name: str) -> bool:
+        check_values(tenant, name)
+
+        async def delete(transaction: Transaction) -> bool:
+            return await transaction.change("delete_user", tenant=tenant, name=name) > 0
+
+        return await self._database.write(claim, delete)
+
+    async def find_user(self, tenant: str, name: str) -> UserRow | None:
+        return await first_row(self._database, UserRow, "find_user", tenant=tenant, name=name)
+
+    async def list_users(self, tenant: str, *, limit: int, after: str = "") -> list[UserRow]:
+        """By name."""
+        return await all_rows(
+            self._database, UserRow, "list_users", tenant=tenant, limit=limit, after=after
+        )

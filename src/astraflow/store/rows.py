@@ -319,6 +319,24 @@ class SiteRow(Row, frozen=True, gc=False):
     value: str
 
 
+class UserRow(Row, frozen=True, gc=False, kw_only=True):
+    """Somebody who logs in with a password."""
+
+    table = "users"
+    primary_key = ("tenant", "name")
+    mode = "replace"
+
+    tenant: str
+    name: str
+    role: str
+    password_hash: str
+    """Of Argon2, with its parameters and its salt."""
+    is_disabled: bool = False
+    created_at: int
+    created_by: str = ""
+    updated_at: int
+
+
 class TokenRow(Row, frozen=True, gc=False, kw_only=True):
     """A bearer text that opens something: an API token, the cookie of a browser session, the code of a login link."""
 

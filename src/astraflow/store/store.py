@@ -109,6 +109,11 @@ class Store:
         self.find_token = identity.find_token
         self.revoke_tokens = identity.revoke_tokens
         self.touch_tokens = identity.touch_tokens
+        self.create_user = identity.create_user
+        self.change_user = identity.change_user
+        self.delete_user = identity.delete_user
+        self.find_user = identity.find_user
+        self.list_users = identity.list_users
 
         events = StoredEvents(database)
         self.event_heads = events.event_heads

@@ -6,7 +6,7 @@ import pytest
 
 from astraflow.core.errors import AstraflowError
 from astraflow.store.retention import TOKEN_MS
-from astraflow.store.rows import TokenRow
+from astraflow.store.rows import TokenRow, UserRow
 from astraflow.store.store import Retention
 from tests.conformance.store.backends import Backend
 
@@ -103,3 +103,44 @@ async def test_tokens_that_ended_long_ago_are_swept(backend: Backend) -> None:
         await desk.store.sweep(desk.claim, Retention(), NOW + TOKEN_MS - 1)
         left = await desk.store.list_tokens("default", limit=10)
         assert [row.token_id for row in left] == ["t4", "t1"]
+
+
+def user(name: str, **fields: Any) -> UserRow:
+    given: dict[str, Any] = {
+        "tenant": "default",
+        "name": name,
+        "role": "viewer",
+        "password_hash": "$argon2id$of " + name,
+        "created_at": NOW,
+        "updated_at": NOW,
+    }
+    return UserRow(**{**given, **fields})
+
+
+async def test_users_are_made_once_found_and_listed_by_name(backend: Backend) -> None:
+    rows = [
+        user("bob"),
+        user("ann", is_disabled=True, created_by="eve"),
+        user("ann", tenant="other"),
+    ]
+    async with backend.desk() as desk:
+        store, claim = desk.store, desk.claim
+        assert [await store.create_user(claim, row) for row in rows] == [True] * 3
+        assert not await store.create_user(claim, user("bob", role="admin"))
+        assert await store.find_user("default", "ann") == rows[1]
+        assert await store.find_user("default", "eve") is None
+        assert await store.list_users("default", limit=9) == [rows[1], rows[0]]
+        assert await store.list_users("default", limit=1, after="ann") == [rows[0]]
+
+
+async def test_some_fields_of_a_user_are_changed(backend: Backend) -> None:
+    async with backend.desk() as desk:
+        store, claim = desk.store, desk.claim
+        await store.create_user(claim, user("ann"))
+        changed = await store.change_user(claim, "default", "ann", role="admin", is_disabled=True)
+        assert changed == user("ann", role="admin", is_disabled=True)
+        assert await store.find_user("default", "ann") == changed
+        assert await store.change_user(claim, "default", "bob", role="admin") is None
+        assert await store.delete_user(claim, "default", "ann")
+        assert not await store.delete_user(claim, "default", "ann")
+        assert await store.find_user("default", "ann") is None

@@ -260,3 +260,17 @@ DELETE FROM tokens WHERE token_id IN (
     SELECT token_id FROM tokens
     WHERE revoked_at < :cutoff OR expires_at < :cutoff LIMIT :piece
 )
+
+-- name: create_user
+INSERT INTO users ({UserRow})
+VALUES (:tenant, :name, :role, :password_hash, :is_disabled, :created_at, :created_by, :updated_at)
+ON CONFLICT (tenant, name) DO NOTHING
+
+-- name: find_user
+SELECT {UserRow} FROM users WHERE tenant = :tenant AND name = :name
+
+-- name: list_users
+SELECT {UserRow} FROM users WHERE tenant = :tenant AND name > :after ORDER BY name LIMIT :limit
+
+-- name: delete_user
+DELETE FROM users WHERE tenant = :tenant AND name = :name
