@@ -290,7 +290,7 @@ def _report_cancelled(decision: Decision, command: Report) -> None:
         _refuse_attempt(decision, command.task, errors.DISPATCH_WITHDRAWN.code, "withdrawn")
     elif why == "timeout":
         _fail_attempt(decision, command.task, _timeout_problem())
-    elif is_pool(command.worker):
+    elif why is None and is_pool(command.worker):
         # A worker with a session says so when it drains; one without has no such reason.
         error = TaskFailure(
             errors.TASK_CANCELLED.code, "CANCELLED", "the worker cancelled it, nobody had asked for"

@@ -37,7 +37,7 @@ def test_the_demand_is_everything_that_decides_where_a_task_can_go() -> None:
     refs = [ResourceRefValue("r0"), ResourceRefValue("r1", "w7")]
     common = ("acme", "pkg", "1.0", "t.node", "python3.11", (("zone", "eu"),))
     assert demand_of(run, 0, refs) == Demand(*common, "w7", needs_session=True)
-    assert demand_of(run, 0, [], "w8") == Demand(*common, None, "w8")
+    assert demand_of(run, 0, [], "w8") == Demand(*common, None, "w8", needs_session=True)
     assert [demand_of(run, 0, refs, "w8").only, demand_of(run, 0, [], "w8").only] == ["w7", "w8"]
     assert demand_of(run, 0, []).only is None
 
