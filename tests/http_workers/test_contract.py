@@ -269,6 +269,14 @@ class TestBodies:
         assert done.status_code == 200
         assert running.ended()["nodes"][0]["result"] == {"a": 1}
 
+    def test_metrics_are_kept(self, make: Make) -> None:
+        running = make()
+        running.task.start()
+        metrics = {"cpuTimeMs": 45_000, "peakMemoryBytes": 2147483648}
+        done = running.task.post("completed", outcome="SUCCEEDED", output={}, metrics=metrics)
+        assert done.status_code == 200
+        assert running.ended()["nodes"][0]["metrics"] == metrics
+
     def test_output_wins_over_result(self, make: Make) -> None:
         running = make()
         running.task.post("completed", outcome="SUCCEEDED", output={"a": 1}, result={"a": 2})

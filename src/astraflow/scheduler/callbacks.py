@@ -106,6 +106,7 @@ class TaskCallbacks:
                 outcome=body.outcome,
                 output=EMPTY if is_absent(body.returned) else body.returned,
                 error=None if body.error is None else _failure(body.error),
+                metrics=body.metrics or {},
                 phase=body.cancelled_during_phase,
                 partial=body.partial_progress,
             )

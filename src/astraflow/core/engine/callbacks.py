@@ -57,6 +57,8 @@ def _decide(view: View, run: RunRecord, task: int, callback: Callback) -> Callba
     assert isinstance(callback, Completed)
     worker = run.tasks[task].worker
     assert worker is not None, "an attempt has a worker"
+    if callback.metrics:
+        view.decide(run, Progress(task, callback.attempt, worker, metrics=callback.metrics))
     view.decide(
         run,
         Report(
@@ -65,7 +67,6 @@ def _decide(view: View, run: RunRecord, task: int, callback: Callback) -> Callba
             worker,
             callback.outcome,
             callback.output,
-            duration_ms=callback.duration_ms,
             error=callback.error,
             phase=callback.phase,
             partial=callback.partial,

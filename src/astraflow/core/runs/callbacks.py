@@ -11,6 +11,7 @@ Rule 2: nothing revives an attempt that is over. The first terminal report wins;
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -65,7 +66,7 @@ class Completed(Callback, frozen=True, kw_only=True):
     outcome: CallbackOutcome
     output: msgspec.Raw = msgspec.Raw(b"{}")
     error: TaskFailure | None = None
-    duration_ms: int | None = None
+    metrics: Mapping[str, float] = {}
     phase: str | None = None
     partial: msgspec.Raw = NO_VALUE
 
