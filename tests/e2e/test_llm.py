@@ -71,6 +71,19 @@ def test_the_key_travels_in_the_header_and_nowhere_else(site: System, model: Mod
     assert "sk-of-a-test" not in json.dumps(model.asked)
 
 
+def test_the_key_may_be_a_secret(site: System, model: ModelServer) -> None:
+    model.open()
+    model.tokens = ["your key is ", "sk-of-a-", "secret", "!"]
+    put = {"value": "sk-of-a-secret", "packages": ["llm"]}
+    assert site.rest.http.put("/api/v1/secrets/openai", json=put).status_code == 200
+    run = site.rest.run(chat(model, apiKey={"secretRef": {"name": "openai"}}))
+    assert run["status"] == "succeeded"
+    assert model.keys == ["Bearer sk-of-a-secret"]
+    assert run["nodes"][0]["result"]["text"] == "your key is ***!"
+    logs = site.rest.get(f"runs/{run['runId']}/logs")
+    assert "sk-of-a-secret" not in json.dumps([run, logs])
+
+
 @pytest.mark.parametrize(
     ("status", "category"),
     [

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from astraflow_sdk.errors import Cancelled, ConfigurationError
 from astraflow_sdk.handles import ResourceHandle
 from astraflow_sdk.resources import ResourceRegistry
+from astraflow_sdk.secret_refs import with_secrets
 
 CHUNK_CHARS = 16 * 1024
 """A longer piece of output is cut into several, so that none fills a frame."""
@@ -82,7 +83,9 @@ class Context:
         self.task_id: str = frame["task_id"]
         self.attempt: int = frame["attempt"]
         self.node_type: str = frame["node_type"]
-        self.parameters: dict[str, Any] = frame["parameters"]
+        secrets = frame.get("secrets")
+        given = frame["parameters"]
+        self.parameters: dict[str, Any] = with_secrets(given, secrets) if secrets else given
         self.cancel_reason: str | None = None
         # What follows belongs to the host.
         self.state: Any = None
@@ -155,7 +158,17 @@ class Context:
 
     @property
     def secrets(self) -> Mapping[str, str]:
+        """The secrets that the parameters of the node refer to, by name."""
         return self._frame.get("secrets") or {}
+
+    def secret(self, name: str) -> str:
+        """The value of a secret. Raises: ConfigurationError, if the parameters do not refer to it."""
+        try:
+            return self.secrets[name]
+        except KeyError:
+            raise ConfigurationError(
+                f"the parameters of the node do not refer to the secret {name}"
+            ) from None
 
     @property
     def resource_refs(self) -> list[dict[str, Any]]:

@@ -31,6 +31,7 @@ from astraflow.api.responses import REQUEST_ID, Response, problem_response
 from astraflow.api.router import Router
 from astraflow.api.routes import Endpoint, Endpoints, Route, Services, Timing, routes_of
 from astraflow.api.run_routes import RunEndpoints
+from astraflow.api.secret_routes import SecretEndpoints
 from astraflow.api.system_routes import SystemEndpoints, check_ready
 from astraflow.api.task_routes import TaskEndpoints
 from astraflow.api.token_routes import TokenEndpoints
@@ -56,6 +57,7 @@ ENDPOINTS: Final[tuple[type[Endpoints], ...]] = (
     WorkflowEndpoints,
     WorkerEndpoints,
     PoolEndpoints,
+    SecretEndpoints,
     TaskEndpoints,
     CatalogEndpoints,
     PackageEndpoints,

@@ -11,7 +11,7 @@ import typer
 
 from astraflow.cli.inputs import unreadable
 from astraflow.cli.output import AsJson, answer, show_table
-from astraflow.cli.secrets import read_password
+from astraflow.cli.passwords import read_password
 from astraflow.client import access_requests as requests
 from astraflow.client.blocking import Client
 from astraflow.client.credentials import KeptLogin, KeptLogins

@@ -43,6 +43,7 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = MappingProxyType(
         "runs": CommandEntry("runs", "app", "List, show, follow and cancel runs."),
         "workflows": CommandEntry("workflows", "app", "List, save, validate and delete workflows."),
         "workers": CommandEntry("workers", "app", "List, drain and rebind workers."),
+        "secrets": CommandEntry("secrets", "app", "Set, list and delete secrets."),
         "pools": CommandEntry("pools", "app", "List, create, pause and delete HTTP worker pools."),
         "serverless": CommandEntry(
             "serverless", "app", "Run the nodes of a package behind an HTTP worker pool."

@@ -11,8 +11,8 @@ from astraflow.cli.arguments import command_group
 from astraflow.cli.inputs import unreadable
 from astraflow.cli.output import AsJson, answer
 from astraflow.cli.pagination import Cursor, Limit, show_list
+from astraflow.cli.passwords import read_password
 from astraflow.cli.prompts import Yes, confirm
-from astraflow.cli.secrets import read_password
 from astraflow.client import access_requests as requests
 from astraflow.client.blocking import Client
 from astraflow.core.contract.users import PersonRole, User

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from inspect import Signature, signature
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from astraflow.client import access_requests, pool_requests, requests
+from astraflow.client import access_requests, pool_requests, requests, secret_requests
 from astraflow.client.requests import ApiDownload, ApiRequest, Pages
 
 if TYPE_CHECKING:
@@ -113,6 +113,16 @@ class PoolApi(_Api[C]):
     get = _call(pool_requests.get_pool)
     put = _call(pool_requests.put_pool)
     delete = _call(pool_requests.delete_pool)
+
+
+class SecretApi(_Api[C]):
+    """Secrets, without their values."""
+
+    list = _call(secret_requests.list_secrets)
+    iterate = _list(secret_requests.iterate_secrets)
+    put = _call(secret_requests.put_secret)
+    delete = _call(secret_requests.delete_secret)
+    rotate_key = _call(secret_requests.rotate_secrets_key)
 
 
 class PackageApi(_Api[C]):

@@ -16,6 +16,7 @@ from astraflow.client.apis import (
     PoolApi,
     ResourceApi,
     RunApi,
+    SecretApi,
     TokenApi,
     UserApi,
     WorkerApi,
@@ -70,6 +71,7 @@ class AsyncClient:
         self.catalog = CatalogApi(self)
         self.resources = ResourceApi(self)
         self.pools = PoolApi(self)
+        self.secrets = SecretApi(self)
         self.tokens = TokenApi(self)
         self.users = UserApi(self)
 

@@ -81,6 +81,20 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     secret_file: Annotated[
         Path | None, _says("File with the secret, readable by its owner alone")
     ] = None
+    secrets_key: Annotated[
+        Secret | None,
+        _says(
+            "Master key of the secrets: base64 of 32 bytes; older ones may follow after commas. "
+            "Unset: made and kept in the data folder (SQLite only)"
+        ),
+    ] = None
+    secrets_key_file: Annotated[
+        Path | None, _says("File with the master key, readable by its owner alone")
+    ] = None
+    secrets_key_url: Annotated[
+        _Text | None, _says("Key service that keeps the master key in place of the scheduler")
+    ] = None
+    secrets_key_token: Annotated[Secret | None, _says("Bearer token for the key service")] = None
     allowed_hosts: Annotated[_Texts, _says("Further names that a request's `Host` may have")] = ()
     heartbeat_interval_ms: Annotated[_Ms, _says("Heartbeat interval of the workers")] = _ms(
         _ENGINE.heartbeat_interval_s

@@ -146,6 +146,18 @@ USER_CONFLICT = _final("E.USER.CONFLICT", 409,
 TOKEN_NOT_FOUND = _final("E.TOKEN.NOT_FOUND", 404,
     "there is no such token, or none that you may see",
     "list the tokens that you may see")
+SECRET_NOT_FOUND = _final("E.SECRET.NOT_FOUND", 404,
+    "there is no such secret in this tenant",
+    "check its name, or set it: astra secrets set NAME")
+SECRET_SCOPE = _final("E.SECRET.SCOPE", 403,
+    "the secret is not for the package of the node",
+    "set the secret again for this package too, or use another")
+SECRET_NO_KEY = _final("E.SECRET.NO_KEY", 409,
+    "the scheduler has no master key for secrets",
+    "set secrets_key_file, secrets_key or secrets_key_url, and restart the scheduler")
+SECRET_UNREADABLE = _final("E.SECRET.UNREADABLE", 500,
+    "a stored secret cannot be decrypted: its row or its key was changed",
+    "set the secret again, or restore the row and the master key that belong together")
 TOKEN_NOT_RENEWABLE = _final("E.TOKEN.NOT_RENEWABLE", 409,
     "the token cannot be renewed",
     "make a new token")

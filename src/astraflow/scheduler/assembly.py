@@ -24,6 +24,7 @@ from astraflow.scheduler.blob_services import open_blob_services
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.gauges import SchedulerGauge
+from astraflow.scheduler.master_keys import open_master_keys
 from astraflow.scheduler.pool_services import open_pool_services
 from astraflow.scheduler.service import Scheduler
 from astraflow.scheduler.serving import Parts
@@ -82,7 +83,7 @@ def assemble(
     """Make a scheduler; nothing runs yet. `origin`: where it can be reached, unless `public_url` says so.
 
     Raises:
-        Refused: a setting about packages or blobs cannot be used.
+        Refused: a setting about packages, blobs or secrets cannot be used.
     """
     engine = msgspec.structs.replace(settings.engine(), keeps_copies=True)
     rng = rng or Random(os.urandom(32))  # noqa: S311 - jitter only; ids and keys have their own source
@@ -120,4 +121,5 @@ def assemble(
         rng=rng,
         base_url=(settings.public_url or origin).rstrip("/"),
     )
-    return Scheduler(parts, catalogs, current, blobs, pools, tokens)
+    masters = open_master_keys(settings)
+    return Scheduler(parts, catalogs, current, blobs, pools, tokens, masters)

@@ -21,6 +21,7 @@ from astraflow.scheduler.current import Current
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.frame_quarantine import FrameQuarantine
 from astraflow.scheduler.plans import Plans
+from astraflow.scheduler.secret_vault import SecretVault
 from astraflow.scheduler.serving import Parts, open_serving
 from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.writer import EngineFailed
@@ -56,6 +57,7 @@ class Lifecycle:
         effects: ShellEffects,
         credentials: Credentials,
         blobs: BlobServices | None = None,
+        vault: SecretVault | None = None,
     ) -> None:
         self._parts = parts
         self._current = current
@@ -64,6 +66,7 @@ class Lifecycle:
         self._effects = effects
         self._credentials = credentials
         self._blobs = blobs
+        self._vault = vault
         self._quarantine = FrameQuarantine()
         self._failures = 0
         self.ready = asyncio.Event()
@@ -95,6 +98,8 @@ class Lifecycle:
             if self._blobs is not None:
                 await self._blobs.begin(claim)
             await self._credentials.load()
+            if self._vault is not None:
+                await self._vault.load(claim)
             serving = await open_serving(
                 parts, claim, self._plans, self._feed, self._effects, self._quarantine
             )

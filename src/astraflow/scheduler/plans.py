@@ -49,6 +49,8 @@ class Planned(msgspec.Struct, frozen=True):
     name: str
     inputs: frozenset[str] = frozenset()
     """The names of the inputs that the workflow declares."""
+    has_secrets: bool = False
+    """Whether any node refers to one."""
 
 
 class Plans:
@@ -90,7 +92,8 @@ class Plans:
         # The same definition gives another plan when packages have changed meanwhile.
         plan_id = sha256(sha256(definition).digest() + body).hexdigest()
         inputs = frozenset(decoded.workflow.inputs)
-        return Planned(plan, PlanRow(plan_id, definition, body), name, inputs)
+        has_secrets = any(node.secrets for node in plan.nodes)
+        return Planned(plan, PlanRow(plan_id, definition, body), name, inputs, has_secrets)
 
     async def find(self, plan_id: str) -> Plan:
         """The plan of a stored run."""

@@ -10,10 +10,11 @@ from astraflow.core.contract.words import RunStatus
 from astraflow.core.engine.commands import CancelRun, KeepAudit, RebindRun, SubmitRun
 from astraflow.core.engine.engine import Engine
 from astraflow.core.ids import IdSource, RunId
-from astraflow.core.workflow import check_inputs
+from astraflow.core.workflow import check_inputs, refusal_of
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.run_reader import RunReader
+from astraflow.scheduler.secret_vault import SecretVault
 from astraflow.scheduler.store_timeouts import with_store_timeout
 from astraflow.scheduler.workflows import Workflows
 from astraflow.store.rows import RunRow
@@ -52,6 +53,7 @@ class Runs:
         plans: Plans,
         workflows: Workflows,
         reader: RunReader,
+        vault: SecretVault,
         clock: Clock,
         ids: IdSource,
         *,
@@ -63,6 +65,7 @@ class Runs:
         self._plans = plans
         self._workflows = workflows
         self._reader = reader
+        self._vault = vault
         self._clock = clock
         self._ids = ids
         self._remember_s = remember_s
@@ -77,6 +80,10 @@ class Runs:
         """
         definition, version = await self._definition_of(submission)
         planned = await self._plans.make(submission.tenant, definition)
+        if planned.has_secrets:
+            problems = self._vault.problems_of(submission.tenant, planned.plan, definition)
+            if problems:
+                raise refusal_of(problems)
         check_inputs(planned.inputs, bytes(submission.inputs))
         serving = self._current.serving
         if serving.is_full:

@@ -17,6 +17,7 @@ from astraflow.scheduler.ended_runs import EndedRuns
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.lifecycle import Lifecycle
 from astraflow.scheduler.logins import Logins
+from astraflow.scheduler.master_keys import MasterKeys
 from astraflow.scheduler.packages import Packages
 from astraflow.scheduler.passwords import Passwords
 from astraflow.scheduler.plans import Plans
@@ -26,6 +27,7 @@ from astraflow.scheduler.reported_workers import ReportedWorkers
 from astraflow.scheduler.resources import Resources
 from astraflow.scheduler.run_reader import RunReader
 from astraflow.scheduler.runs import Runs
+from astraflow.scheduler.secret_vault import SecretVault
 from astraflow.scheduler.serving import Parts, Serving
 from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.tenant_events import TenantEvents
@@ -47,6 +49,7 @@ class Scheduler:
         blobs: BlobServices | None = None,
         pools: PoolServices | None = None,
         known: ApiTokens | None = None,
+        masters: MasterKeys | None = None,
     ) -> None:
         store, clock, ids = parts.store, parts.clock, parts.ids
         plans = Plans(store, catalogs)
@@ -72,18 +75,20 @@ class Scheduler:
         self._feed = Feed(store)
         self._pools = pools
         pushes = None if pools is None else pools.pushes
+        self.secrets = SecretVault(store, current, clock, ids, masters)
         self._lifecycle = Lifecycle(
             parts,
             current,
             plans,
             self._feed,
-            ShellEffects(catalogs, blobs, pushes),
+            ShellEffects(catalogs, blobs, pushes, self.secrets),
             self.credentials,
             blobs,
+            self.secrets,
         )
         self.catalogs = catalogs
         self.workflows = Workflows(
-            store, catalogs, current, clock, parts.retention.workflow_versions
+            store, catalogs, current, self.secrets, clock, parts.retention.workflow_versions
         )
         ended = EndedRuns(store, plans)
         self.reader = RunReader(store, current, plans, ended, self._feed, clock)
@@ -93,6 +98,7 @@ class Scheduler:
             plans,
             self.workflows,
             self.reader,
+            self.secrets,
             clock,
             ids,
             remember_s=parts.engine.remember_submissions_s,
@@ -121,6 +127,7 @@ class Scheduler:
         finally:
             if self._pools is not None:
                 await self._pools.pushes.close()
+            await self.secrets.close()
 
     @property
     def ready(self) -> asyncio.Event:

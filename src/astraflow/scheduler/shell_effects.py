@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from astraflow.scheduler.blob_services import BlobServices
     from astraflow.scheduler.catalogs import Catalogs
     from astraflow.scheduler.pushes import TaskPushes
+    from astraflow.scheduler.secret_vault import SecretVault
 
 _log: Final = logging.getLogger(__name__)
 _SIGNED: Final = frozenset({SendInstall, SendExport})
@@ -45,17 +46,22 @@ class ShellEffects:
         catalogs: Catalogs,
         blobs: BlobServices | None = None,
         pushes: TaskPushes | None = None,
+        vault: SecretVault | None = None,
     ) -> None:
+        self._vault = vault
         self._catalogs = catalogs
         self._pushes = pushes
         self._blobs = blobs
 
     def sign(self, effects: list[Effect]) -> None:
-        """Add the URLs that effects need, in place."""
+        """Add the URLs and the secrets that effects need, in place."""
         for place, effect in enumerate(effects):
-            needs_url = (
-                effect.copies if isinstance(effect, SendDispatch) else type(effect) in _SIGNED
-            )
+            if isinstance(effect, SendDispatch):
+                needs_url = bool(effect.copies)
+                if effect.dispatch.secrets is not None and self._vault is not None:
+                    effects[place] = effect = self._vault.fill(effect)
+            else:
+                needs_url = type(effect) in _SIGNED
             if needs_url:
                 effects[place] = self._signed(effect)
 

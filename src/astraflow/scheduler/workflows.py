@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from astraflow.clock import Clock
 from astraflow.core import errors
-from astraflow.core.workflow import decode_definition, validate
+from astraflow.core.workflow import decode_definition, plan_workflow, validate
 from astraflow.core.workflow.node_rules import UUID
 from astraflow.core.workflow.problems import DefinitionProblem
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.current import Current
+from astraflow.scheduler.secret_vault import SecretVault
 from astraflow.store.rows import WorkflowRow
 from astraflow.store.store import Store
 
@@ -17,8 +18,15 @@ class Workflows:
     """Saving and finding them. `keep`: how many versions of each stay."""
 
     def __init__(
-        self, store: Store, catalogs: Catalogs, current: Current, clock: Clock, keep: int | None
+        self,
+        store: Store,
+        catalogs: Catalogs,
+        current: Current,
+        vault: SecretVault,
+        clock: Clock,
+        keep: int | None,
     ) -> None:
+        self._vault = vault
         self._store = store
         self._catalogs = catalogs
         self._current = current
@@ -27,7 +35,11 @@ class Workflows:
 
     def validate(self, tenant: str, definition: bytes) -> list[DefinitionProblem]:
         """All problems of a definition; none if the tenant could run it."""
-        return validate(decode_definition(definition), self._catalogs.of(tenant))
+        decoded, catalog = decode_definition(definition), self._catalogs.of(tenant)
+        problems = validate(decoded, catalog)
+        if not problems and b"secretRef" in definition:
+            problems = self._vault.problems_of(tenant, plan_workflow(decoded, catalog), definition)
+        return problems
 
     async def save(
         self,

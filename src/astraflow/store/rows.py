@@ -363,6 +363,38 @@ class TokenRow(Row, frozen=True, gc=False, kw_only=True):
     revoked_by: str = ""
 
 
+class DataKeyRow(Row, frozen=True, gc=False, kw_only=True):
+    """The data key of a tenant, encrypted with the master key `master_id`."""
+
+    table = "data_keys"
+    mode = "replace"
+    primary_key = ("key_id",)
+
+    key_id: str
+    tenant: str
+    master_id: str
+    wrapped: bytes
+    created_at: int
+
+
+class SecretRow(Row, frozen=True, gc=False, kw_only=True):
+    """A secret, encrypted with a data key of its tenant. `packages`: a JSON list of names; empty: all."""
+
+    table = "secrets"
+    mode = "replace"
+    primary_key = ("tenant", "name")
+
+    tenant: str
+    name: str
+    version: int
+    key_id: str
+    sealed: bytes
+    packages: bytes
+    created_at: int
+    updated_at: int
+    updated_by: str
+
+
 class Changes(msgspec.Struct):
     """One transaction's worth of rows, in the order of their references. A store writes all of them or none.
 

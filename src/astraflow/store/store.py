@@ -18,6 +18,7 @@ from astraflow.store.events import StoredEvents
 from astraflow.store.identity import StoredIdentity
 from astraflow.store.packages import StoredPackages
 from astraflow.store.runs import StoredRuns
+from astraflow.store.secrets import StoredSecrets
 from astraflow.store.sweeper import Sweeper
 from astraflow.store.workers import StoredWorkers
 from astraflow.store.workflows import StoredWorkflows
@@ -114,6 +115,13 @@ class Store:
         self.delete_user = identity.delete_user
         self.find_user = identity.find_user
         self.list_users = identity.list_users
+
+        secrets = StoredSecrets(database)
+        self.put_data_key = secrets.put_data_key
+        self.data_keys = secrets.data_keys
+        self.put_secret = secrets.put_secret
+        self.delete_secret = secrets.delete_secret
+        self.secrets = secrets.secrets
 
         events = StoredEvents(database)
         self.event_heads = events.event_heads

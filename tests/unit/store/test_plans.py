@@ -23,6 +23,8 @@ MAY_SCAN = {
     "workers",
     "pools",
     "good_tokens",
+    "data_keys",
+    "secrets",
     "delete_ended_tokens",
     "doomed_segments",
     "forget_doomed",

@@ -39,6 +39,10 @@ class SendDispatch(_Effect, frozen=True):
     workflow_id: str = ""
     """For an HTTP pool, as is `enqueued_at` (wall clock, milliseconds)."""
     enqueued_at: int = 0
+    tenant: str = ""
+    """Of a dispatch with secrets: `dispatch.secrets` has their names, and the shell adds the values."""
+    refusal: tuple[str, str] | None = None
+    """The code and the message, if the shell could not add them."""
 
 
 class SendStop(_Effect, frozen=True):

@@ -177,14 +177,17 @@ def _lease(view: View, run: RunRecord, entry: Entry, worker: WorkerEntry) -> Non
         copies = copies_for(view, run.tenant, refs)
     grant = business.LeaseGrant(ttl_ms, worker.since)
     dispatch = _dispatch_frame(run, task, grant, parameters, _wire_refs(refs, worker.worker_id))
-    view.batch.effects.append(SendDispatch(dispatch, worker.session_id, copies))
+    tenant = run.tenant if node.secrets else ""
+    view.batch.effects.append(SendDispatch(dispatch, worker.session_id, copies, tenant=tenant))
 
 
 def push_of(view: View, run: RunRecord, task: int, pool: PoolRecord) -> SendDispatch:
     """The push of a leased attempt to its pool. A node in a pool starts late: its timeout counts from its start."""
     grant = business.LeaseGrant(int(pool.start_timeout_s * 1000), "")
     dispatch = _dispatch_frame(run, task, grant, bind_task(run, task)[0], ())
-    return SendDispatch(dispatch, pool, (), run.plan.workflow_id, view.at)
+    return SendDispatch(
+        dispatch, pool, (), run.plan.workflow_id, view.at, run.tenant if dispatch.secrets else ""
+    )
 
 
 def _dispatch_frame(
@@ -218,6 +221,7 @@ def _dispatch_frame(
         host_node_id=host.node_id if chain else None,
         middleware_chain=chain,
         chain_index=chain_index_of(run, task),
+        secrets=dict.fromkeys(node.secrets, "") if node.secrets else None,
     )
 
 

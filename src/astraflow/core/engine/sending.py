@@ -82,6 +82,11 @@ class Sending:
         lease = self._view.leases.find(dispatch.task_id, dispatch.attempt)
         if lease is None:
             return  # it was given up while the commit was under way
+        if effect.refusal is not None:
+            run = self._view.run_of(lease)
+            refuse = Refuse(lease.task, lease.attempt, lease.worker_id, *effect.refusal)
+            self._view.decide(run, refuse)
+            return
         if isinstance(channel, PoolRecord):
             self._for_shell.append(effect)
             return

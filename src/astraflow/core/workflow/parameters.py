@@ -15,6 +15,7 @@ from astraflow.core.errors import WORKFLOW_INVALID, WORKFLOW_LIMIT
 from astraflow.core.workflow.limits import MAX_PARAMETERS_BYTES, MAX_PARAMETERS_DEPTH
 from astraflow.core.workflow.plan import ResourceRefValue, find_resource_refs
 from astraflow.core.workflow.problems import pointer_token
+from astraflow.core.workflow.secret_refs import find_secret_refs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,7 +43,7 @@ def is_expression(text: str) -> bool:
 class ParameterStore:
     """The parameters of all nodes of one definition; equal ones are mostly one bytes object."""
 
-    __slots__ = ("_problems", "_sound", "resource_refs", "with_expression")
+    __slots__ = ("_problems", "_sound", "resource_refs", "secrets", "with_expression")
 
     def __init__(self, problems: Problems) -> None:
         self._problems = problems
@@ -50,6 +51,8 @@ class ParameterStore:
         self.with_expression: set[bytes] = set()
         self.resource_refs: dict[bytes, tuple[ResourceRefValue, ...]] = {}
         """The references found in parameters that hold any."""
+        self.secrets: dict[bytes, tuple[str, ...]] = {}
+        """The names of the secrets that parameters refer to, if they refer to any."""
 
     def take(self, raw: Raw, place: int) -> bytes:
         """The bytes of a node's parameters; a problem is reported for the node at `place`."""
@@ -61,6 +64,13 @@ class ParameterStore:
         if refusal is not None:
             self._problems.add(f"/nodes/{place}/parameters", *refusal)
             return EMPTY
+        secrets = find_secret_refs(text)
+        if secrets.malformed is not None:
+            pointer, message = secrets.malformed
+            self._problems.add(f"/nodes/{place}/parameters{pointer}", WORKFLOW_INVALID, message)
+            return EMPTY
+        if secrets.places:
+            self.secrets[text] = secrets.names
         if len(self._sound) < _MAX_REMEMBERED:
             self._sound[text] = text
         return text

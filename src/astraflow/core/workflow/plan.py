@@ -155,6 +155,8 @@ class PlanNode(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     idempotency: str = UNSTATED
     worker_labels: tuple[tuple[str, str], ...] = ()
     """Labels that a worker must carry, sorted."""
+    secrets: tuple[str, ...] = ()
+    """The names of the secrets that the authored parameters refer to."""
 
 
 class PlanOutput(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -135,6 +135,7 @@ class _Planner:
             priority=workflow.priority if node.priority is None else node.priority,
             idempotency=found.idempotency,
             worker_labels=self._worker_labels(node, runtime),
+            secrets=analysis.nodes.parameters.secrets.get(parameters, _NO_TUPLE),
         )
 
     def _incoming(

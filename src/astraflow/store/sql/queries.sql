@@ -274,3 +274,12 @@ SELECT {UserRow} FROM users WHERE tenant = :tenant AND name > :after ORDER BY na
 
 -- name: delete_user
 DELETE FROM users WHERE tenant = :tenant AND name = :name
+
+-- name: data_keys
+SELECT {DataKeyRow} FROM data_keys ORDER BY key_id
+
+-- name: secrets
+SELECT {SecretRow} FROM secrets ORDER BY tenant, name
+
+-- name: delete_secret
+DELETE FROM secrets WHERE tenant = :tenant AND name = :name

@@ -42,6 +42,7 @@ class FeedbackBuffer:
         """Tell what is left, because the attempt has ended."""
         if running.feedback is not None:
             self._waiting.pop(running.key, None)
+            running.feedback.finish()
             self._tell_now(running)
 
     def close(self) -> None:
@@ -50,7 +51,7 @@ class FeedbackBuffer:
 
     def _pending(self, running: HostedAttempt) -> PendingFeedback:
         if running.feedback is None:
-            running.feedback = PendingFeedback(self._settings, self._clock.now(), running.secrets)
+            running.feedback = PendingFeedback(self._settings, self._clock.now(), running.mask)
         return running.feedback
 
     def _tell_soon(self, running: HostedAttempt) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +12,7 @@ import msgspec
 from astraflow.core.protocol import business
 from astraflow.worker.hosts import frames
 from astraflow.worker.hosts.rate_limit import RateLimit
+from astraflow.worker.hosts.secret_mask import NO_MASK, SecretMask
 from astraflow.worker.hosts.settings import PoolSettings
 
 if TYPE_CHECKING:
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 MERGE_CHUNKS: Final = 64
 MERGE_BYTES: Final = 64 * 1024
 """A frame of feedback is full with that much."""
-SECRET_CHARS: Final = 4
-"""A shorter secret is in every other word; masking it would hide the text and not the secret."""
-MASK: Final = "***"
 CHUNK_OVERHEAD_BYTES: Final = 64
 """Counted for each chunk beside its text, so that empty ones are limited too."""
 
@@ -32,8 +30,8 @@ _PRINTED: Final = frozenset({"stdout", "stderr"})
 class PendingFeedback:
     """Merges the feedback of an attempt into few frames."""
 
-    def __init__(self, settings: PoolSettings, now: float, secrets: Collection[str] = ()) -> None:
-        self._secrets = secrets
+    def __init__(self, settings: PoolSettings, now: float, mask: SecretMask = NO_MASK) -> None:
+        self._mask = mask
         self._allowance = RateLimit(settings.feedback_bytes_per_s, now, settings.feedback_bytes)
         self._indexes: dict[str, int] = {}
         self._clear()
@@ -89,10 +87,24 @@ class PendingFeedback:
             index = self._indexes.get(chunk.channel, 0)
             self._indexes[chunk.channel] = index + 1
             chunk = msgspec.structs.replace(chunk, index=index)
-        if self._secrets and chunk.text:
-            chunk = msgspec.structs.replace(chunk, text=_masked(chunk.text, self._secrets))
-        self._chunks.append(chunk)
+        self._chunks.append(self._masked(chunk) if self._mask else chunk)
         self._size += size
+
+    def _masked(self, chunk: business.FeedbackChunk) -> business.FeedbackChunk:
+        text, data = chunk.text, chunk.data_base64
+        return msgspec.structs.replace(
+            chunk,
+            text=None if text is None else self._mask.piece(chunk.channel, text),
+            data_base64=None if data is None else self._mask.data(data),
+            metadata=self._mask.json(chunk.metadata),
+        )
+
+    def finish(self) -> None:
+        """No more comes: what may have been the beginning of a secret was none."""
+        for channel, text in self._mask.take_waiting():
+            last = [one for one in self._chunks if one.channel == channel][-1:]
+            index = self._indexes.get(channel, last[0].index + 1 if last else 0)
+            self._chunks.append(business.FeedbackChunk(channel, index, text=text))
 
     def take(self, dispatch: business.Dispatch) -> business.Feedback | None:
         """What is to be told now, if anything."""
@@ -105,19 +117,13 @@ class PendingFeedback:
             dispatch.attempt,
             self._stage,
             self._progress,
-            self._message and _masked(self._message, self._secrets),
+            self._message and self._mask.text(self._message),
             tuple(self._chunks),
             self._metrics,
             self._dropped,
         )
         self._clear()
         return feedback
-
-
-def _masked(text: str, secrets: Collection[str]) -> str:
-    for secret in secrets:
-        text = text.replace(secret, MASK)
-    return text
 
 
 class HostedAttempt:
@@ -140,24 +146,40 @@ class HostedAttempt:
         self.open_calls: set[str] = set()  # of the rest of its chain, which has not answered
         self.pinned: Host | None = None  # the host that holds an object which it needs
         self.refusal: business.AttemptError | None = None  # the registry's first to it
+        self.mask = SecretMask(dispatch.secrets.values()) if dispatch.secrets else NO_MASK
+        """Hides its secrets in what is kept of it."""
 
     @property
     def needs_own_host(self) -> bool:
         """It was lost before, so it may be what kills hosts: it shall not take others with it again."""
         return self.dispatch.attempt > self.dispatch.failures + 1
 
-    @property
-    def secrets(self) -> Collection[str]:
-        """What must not be seen in what is kept of it."""
-        given = self.dispatch.secrets
-        return [value for value in given.values() if len(value) >= SECRET_CHARS] if given else ()
-
     def masked_error(self, error: business.AttemptError) -> business.AttemptError:
-        secrets = self.secrets
-        if not secrets:
+        mask = self.mask
+        if not mask:
             return error
-        stack = error.stack and _masked(error.stack, secrets)
-        return msgspec.structs.replace(error, message=_masked(error.message, secrets), stack=stack)
+        return msgspec.structs.replace(
+            error,
+            message=mask.text(error.message),
+            stack=error.stack and mask.text(error.stack),
+            context=mask.json(error.context),
+        )
+
+    def masked_result(self, result: business.Result) -> business.Result:
+        """Without the secrets of the attempt."""
+        mask = self.mask
+        if not mask:
+            return result
+        artifacts = tuple(
+            msgspec.structs.replace(one, metadata=mask.json(one.metadata))
+            for one in result.artifacts
+        )
+        return msgspec.structs.replace(
+            result,
+            result=mask.json(result.result),
+            artifacts=artifacts,
+            error=result.error and self.masked_error(result.error),
+        )
 
     def start_frame(self) -> bytes:
         dispatch = self.dispatch

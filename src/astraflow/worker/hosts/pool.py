@@ -248,9 +248,9 @@ class HostPool:
             outcome.artifacts,
             int((self._clock.now() - running.started_at) * 1000),
             outcome.metrics,
-            outcome.error and running.masked_error(outcome.error),
+            outcome.error,
         )
-        self._end(running, result)
+        self._end(running, running.masked_result(result))
         if host.is_own:
             self._fleet.freed(host)
 
@@ -274,7 +274,7 @@ class HostPool:
             call.attempt,
             call.request_id,
             call.chain_index,
-            call.payload,
+            running.mask.json(call.payload),
             call.timeout_ms,
         )
         running.open_calls.add(call.request_id)
@@ -289,6 +289,8 @@ class HostPool:
         frame: frames.HostRegister | frames.HostLease | frames.HostUse,
     ) -> None:
         """An attempt makes, wants or changes a resource."""
+        if isinstance(frame, frames.HostRegister) and running.mask:
+            frame = msgspec.structs.replace(frame, metadata=running.mask.json(frame.metadata))
         self._broker.on_frame(host, running, frame)
 
     def on_closed(self, host: Host, closed: frames.HostClosed) -> None:

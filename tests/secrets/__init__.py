@@ -1,0 +1,1 @@
+"""Secrets, from outside: on real processes."""
