@@ -60,14 +60,15 @@ def authorization_page() -> str:
         "# Authorization",
         "",
         "A credential belongs to one tenant and has one role. What belongs to another tenant does",
-        "not exist for it (404).",
+        "not exist for it (404). An admin of the tenant `default` is an admin of the site.",
         "",
         "| action | no credential | " + " | ".join(roles) + " |",
         "| --- |" + " --- |" * (len(roles) + 1),
     ]
     for action, access in actions.items():
         cells = ["yes" if access.is_public else "signed URL" if access.is_signed else ""]
-        cells += ["yes" if access.allows(role) else "" for role in roles]
+        said = "of the site" if access.is_site else "yes"
+        cells += [said if access.allows(role) else "" for role in roles]
         lines.append(f"| `{action}` | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

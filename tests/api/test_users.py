@@ -391,6 +391,10 @@ async def test_users_are_listed_shown_changed_and_deleted() -> None:
 
 async def test_an_admin_of_the_site_makes_users_of_other_tenants_and_nobody_else() -> None:
     async with serving() as rig:
+        body = {"name": "dora", "password": PASSWORD}
+        missing = await rig.post(USERS, json=body, params={"tenant": OTHER})
+        problem_of(missing, 404, "E.TENANT.NOT_FOUND")
+        await rig.post("/api/v1/tenants", json={"tenant": OTHER})
         await make_user(rig, "dora", "admin", tenant=OTHER)
         assert [
             one["name"] for one in (await rig.get(f"{USERS}?tenant={OTHER}")).json()["items"]

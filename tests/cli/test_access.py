@@ -136,3 +136,26 @@ def test_a_login_link_opens_one_session(server: Up) -> None:
         assert (first.status_code, first.json()["subject"]) == (200, "bootstrap")
         again = httpx.post(f"{server.url}/api/v1/auth/link", json=body, trust_env=False)
         assert again.status_code == 401
+
+
+def test_tenants_are_created_limited_suspended_and_resumed(server: Up) -> None:
+    made = server.astra("tenants", "create", "acme", "--weight", "2", "--max-runs", "3", "--json")
+    assert (made.code, made.json["maxRuns"]) == (0, 3), made
+    changed = server.astra(
+        "tenants", "set", "acme", "--max-runs", "none", "--requests-per-second", "5.5", "--json"
+    ).json
+    assert (changed["maxRuns"], changed["requestsPerSecond"], changed["weight"]) == (None, 5.5, 2.0)
+    assert server.astra("tenants", "set", "acme", "--max-runs", "many").code == 2
+    row = server.astra("tenants", "list").out.splitlines()[0].split("\t")
+    assert row == ["acme", "active", "2", "0", "0", "0"]
+    assert "requestsPerSecond\t5.5" in server.astra("tenants", "show", "acme").out
+    token = server.astra("tokens", "create", "--tenant", "acme", "--role", "admin").out.strip()
+    alone = {"ASTRA_SERVER": server.url, "ASTRA_TOKEN": token}
+    assert server.astra("tenants", "list", **alone).code == 1
+    assert server.astra("tenants", "show", "acme", **alone).code == 0
+    assert server.astra("tenants", "suspend", "acme").code == 2  # without --yes
+    assert server.astra("tenants", "suspend", "acme", "--yes").code == 0
+    assert server.astra("runs", "list", **alone).code == 2
+    assert server.astra("tenants", "resume", "acme").code == 0
+    assert server.astra("runs", "list", **alone).code == 0
+    assert server.astra("tenants", "suspend", "default", "--yes").code == 1

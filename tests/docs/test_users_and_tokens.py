@@ -1,4 +1,4 @@
-"""The guide to users and tokens is run here as it stands, command by command."""
+"""The pages about users, tokens and tenants are run here as they stand, command by command."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from tests.processes.command_line import Up, up
 from tests.processes.process import ROOT
 
-PAGE = (ROOT / "docs" / "guides" / "users-and-tokens.md").read_text("utf-8")
+PAGES = {"guides/users-and-tokens.md": 9, "tenants.md": 8}
+"""With the least number of commands in each."""
 PASSWORD = "correct horse battery"
-COMMANDS = [
-    line
-    for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
-    for line in block.strip().splitlines()
-]
+
+
+def commands(page: str) -> list[str]:
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    return [line for block in blocks for line in block.strip().splitlines()]
 
 
 class Reader:
@@ -43,11 +47,12 @@ class Reader:
         return {"TOKEN_ID": listed[0]["tokenId"]}
 
 
-def test_the_guide_works_as_it_stands(tmp_path: Path) -> None:
-    first, *others = COMMANDS
-    assert first == "astra up"
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_works_as_it_stands(page: str, tmp_path: Path) -> None:
+    typed = [command for command in commands(page) if command != "astra up"]
+    assert len(typed) >= PAGES[page]
     with up(tmp_path) as server:
         reader = Reader(server)
-        for command in others:
+        for command in typed:
             reader.type(command)
-        assert len(reader.done) == len(others) >= 9
+        assert reader.done == typed

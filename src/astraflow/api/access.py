@@ -87,7 +87,7 @@ class Gate:
             if session is None
             else self._session(session, method, headers)
         )
-        if not access.allows(bearer.role):
+        if not access.allows(bearer.role) or (access.is_site and bearer.tenant != SITE_TENANT):
             raise Forbidden(bearer)
         return bearer
 

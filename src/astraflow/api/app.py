@@ -34,6 +34,7 @@ from astraflow.api.run_routes import RunEndpoints
 from astraflow.api.secret_routes import SecretEndpoints
 from astraflow.api.system_routes import SystemEndpoints, check_ready
 from astraflow.api.task_routes import TaskEndpoints
+from astraflow.api.tenant_routes import TenantEndpoints
 from astraflow.api.token_routes import TokenEndpoints
 from astraflow.api.user_routes import UserEndpoints
 from astraflow.api.worker_routes import WorkerEndpoints
@@ -65,6 +66,7 @@ ENDPOINTS: Final[tuple[type[Endpoints], ...]] = (
     LoginEndpoints,
     TokenEndpoints,
     UserEndpoints,
+    TenantEndpoints,
     SystemEndpoints,
 )
 ROUTES: Final = tuple(route for endpoints in ENDPOINTS for route in routes_of(endpoints))
@@ -154,6 +156,8 @@ class Application:
             if not target.needs_no_scheduler:
                 check_ready(self._scheduler)
             bearer = self._gate.admit(route.access, route.method, scope["headers"])
+            if bearer is not None:
+                self._scheduler.tenants.count_request(bearer)
             query = target.query.decode(scope["query_string"])
             response = await target.endpoint(Request(scope, receive, bearer, params, query))
             return response if bearer is None else self._gate.watched(bearer, response)

@@ -7,6 +7,7 @@ from typing import Final, Literal, cast
 import msgspec
 from msgspec import UNSET
 
+from astraflow.api.access import acting_tenant
 from astraflow.api.asgi import AsgiApp
 from astraflow.api.requests import Request, decode_json
 from astraflow.api.responses import NO_CONTENT, json_response
@@ -41,6 +42,8 @@ class TokenEndpoints(Endpoints):
     async def create(self, request: Request[NoQuery]) -> AsgiApp:
         wanted = decode_json(await request.json_body() or b"{}", _request)
         bearer = request.bearer
+        if acting_tenant(bearer, wanted.tenant) != bearer.tenant:
+            self._scheduler.tenants.get(acting_tenant(bearer, wanted.tenant))
         terms = TokenTerms(
             tenant=wanted.tenant or bearer.tenant,
             role=wanted.role or bearer.role,

@@ -19,6 +19,7 @@ from astraflow.core.contract.users import (
     UserPage,
     UserRequest,
 )
+from astraflow.core.security.bearer import TokenRecord
 from astraflow.core.security.policy import ADMIN, Role
 from astraflow.core.timestamps import iso
 from astraflow.scheduler.users import UserUpdate
@@ -35,7 +36,7 @@ class UserEndpoints(Endpoints):
     @route("POST", USERS, ADMIN, "createUser", "make a user", tag="access", query=OfTenant,
            body=UserRequest, replies={201: Reply("The user.", User)})  # fmt: skip
     async def create(self, request: Request[OfTenant]) -> AsgiApp:
-        tenant = acting_tenant(request.bearer, request.query.tenant)
+        tenant = self._tenant(request.bearer, request.query.tenant)
         wanted = decode_json(await request.json_body(), _create)
         row = await self._scheduler.users.create(
             tenant, wanted.name, Role(wanted.role), wanted.password, by=request.subject
@@ -46,7 +47,7 @@ class UserEndpoints(Endpoints):
            query=ListUsers, replies=UserPage)  # fmt: skip
     async def list_users(self, request: Request[ListUsers]) -> AsgiApp:
         query = request.query
-        tenant = acting_tenant(request.bearer, query.tenant)
+        tenant = self._tenant(request.bearer, query.tenant)
         after = self._cursors.read("users", tenant, query.cursor, str) or ""
         rows = await self._scheduler.users.search(tenant, limit=query.count + 1, after=after)
         page = rows[: query.count]
@@ -58,7 +59,7 @@ class UserEndpoints(Endpoints):
     @route("GET", f"{USERS}/{{name}}", ADMIN, "getUser", "show a user", tag="access",
            query=OfTenant, replies=User)  # fmt: skip
     async def show(self, request: Request[OfTenant]) -> AsgiApp:
-        tenant = acting_tenant(request.bearer, request.query.tenant)
+        tenant = self._tenant(request.bearer, request.query.tenant)
         return json_response(_view(await self._scheduler.users.get(tenant, request.params["name"])))
 
     @route(
@@ -74,7 +75,7 @@ class UserEndpoints(Endpoints):
         replies=User,
     )
     async def change(self, request: Request[OfTenant]) -> AsgiApp:
-        tenant = acting_tenant(request.bearer, request.query.tenant)
+        tenant = self._tenant(request.bearer, request.query.tenant)
         await self._scheduler.users.get(tenant, request.params["name"])
         wanted = decode_json(await request.json_body(), _change)
         update = UserUpdate(
@@ -91,9 +92,16 @@ class UserEndpoints(Endpoints):
            "delete a user with all sessions and tokens", tag="access", query=OfTenant,
            replies={204: Reply("The user is gone.")})  # fmt: skip
     async def delete(self, request: Request[OfTenant]) -> AsgiApp:
-        tenant = acting_tenant(request.bearer, request.query.tenant)
+        tenant = self._tenant(request.bearer, request.query.tenant)
         await self._scheduler.users.delete(tenant, request.params["name"], by=request.subject)
         return NO_CONTENT
+
+    def _tenant(self, bearer: TokenRecord, wanted: str | None) -> str:
+        """Raises: Forbidden; NotFound: there is no such tenant."""
+        tenant = acting_tenant(bearer, wanted)
+        if tenant != bearer.tenant:
+            self._scheduler.tenants.get(tenant)
+        return tenant
 
 
 def _view(row: UserRow) -> User:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         WaitingFor,
     )
     from astraflow.core.contract.system import Me
+    from astraflow.core.contract.tenants import Tenant
     from astraflow.core.contract.tokens import NewToken, Token
     from astraflow.core.contract.users import User
     from astraflow.core.contract.workers import Worker
@@ -63,6 +64,7 @@ __all__ = [
     "RunHandle",
     "RunSummary",
     "TaskError",
+    "Tenant",
     "Token",
     "User",
     "WaitingFor",
@@ -90,6 +92,7 @@ _HOMES: Final = {
     **dict.fromkeys(("ArtifactLink", "Resource"), f"{_CONTRACT}.resources"),
     "Me": f"{_CONTRACT}.system",
     **dict.fromkeys(("NewToken", "Token"), f"{_CONTRACT}.tokens"),
+    "Tenant": f"{_CONTRACT}.tenants",
     "User": f"{_CONTRACT}.users",
     "Worker": f"{_CONTRACT}.workers",
     **dict.fromkeys(("Workflow", "WorkflowSummary"), f"{_CONTRACT}.workflows"),

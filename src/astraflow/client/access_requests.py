@@ -1,14 +1,21 @@
-"""The requests about who may get in: tokens, users, logins."""
+"""The requests about who may get in: tokens, users, logins, tenants."""
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET
 
 from astraflow.client.requests import JSON, ApiRequest, Pages, _as, _as_nothing, _part, _query
 from astraflow.core.contract.base import Page
+from astraflow.core.contract.tenants import (
+    ListTenants,
+    Tenant,
+    TenantChange,
+    TenantPage,
+    TenantRequest,
+)
 from astraflow.core.contract.tokens import ListTokens, NewToken, Token, TokenPage, TokenRequest
 from astraflow.core.contract.users import (
     ListUsers,
@@ -26,6 +33,7 @@ from astraflow.core.security.policy import Role
 TOKENS: Final = "/api/v1/tokens"
 USERS: Final = "/api/v1/users"
 AUTH: Final = "/api/v1/auth"
+TENANTS: Final = "/api/v1/tenants"
 
 
 def create_token(
@@ -136,3 +144,42 @@ def log_out() -> ApiRequest[None]:
 def create_link() -> ApiRequest[LoginLink]:
     """A link that logs in the browser that opens it, once."""
     return ApiRequest("POST", f"{AUTH}/links", _as(LoginLink), again=False)
+
+
+# -- tenants --------------------------------------------------------------------------------
+
+
+def create_tenant(tenant: str, **quotas: Any) -> ApiRequest[Tenant]:
+    """Make a tenant. `quotas`: fields of `TenantChange`, as `max_runs`; None is no limit."""
+    body = msgspec.json.encode(TenantRequest(tenant=tenant, **quotas))
+    return ApiRequest("POST", TENANTS, _as(Tenant), headers=JSON, body=body, again=False)
+
+
+def list_tenants(
+    *, limit: int | None = None, cursor: str | None = None
+) -> ApiRequest[Page[Tenant]]:
+    params = _query(ListTenants, limit=limit, cursor=cursor)
+    return ApiRequest("GET", TENANTS, _as(TenantPage), params)
+
+
+def iterate_tenants(*, page_size: int = 200) -> Pages[Tenant]:
+    return Pages(lambda cursor: list_tenants(limit=page_size, cursor=cursor))
+
+
+def get_tenant(tenant: str) -> ApiRequest[Tenant]:
+    return ApiRequest("GET", f"{TENANTS}/{_part(tenant)}", _as(Tenant))
+
+
+def change_tenant(tenant: str, **quotas: Any) -> ApiRequest[Tenant]:
+    """Change what a tenant may use; what is not named stays."""
+    body = msgspec.json.encode(TenantChange(**quotas))
+    return ApiRequest("PATCH", f"{TENANTS}/{_part(tenant)}", _as(Tenant), headers=JSON, body=body)
+
+
+def suspend_tenant(tenant: str) -> ApiRequest[Tenant]:
+    """Give a tenant nothing new, and end its sessions and logins."""
+    return ApiRequest("POST", f"{TENANTS}/{_part(tenant)}/suspend", _as(Tenant))
+
+
+def resume_tenant(tenant: str) -> ApiRequest[Tenant]:
+    return ApiRequest("POST", f"{TENANTS}/{_part(tenant)}/resume", _as(Tenant))

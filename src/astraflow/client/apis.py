@@ -179,3 +179,15 @@ class UserApi(_Api[C]):
     get = _call(access_requests.get_user)
     change = _call(access_requests.change_user)
     delete = _call(access_requests.delete_user)
+
+
+class TenantApi(_Api[C]):
+    """Tenants, for an admin of the site."""
+
+    create = _call(access_requests.create_tenant)
+    list = _call(access_requests.list_tenants)
+    iterate = _list(access_requests.iterate_tenants)
+    get = _call(access_requests.get_tenant)
+    change = _call(access_requests.change_tenant)
+    suspend = _call(access_requests.suspend_tenant)
+    resume = _call(access_requests.resume_tenant)

@@ -17,6 +17,7 @@ from astraflow.client.apis import (
     ResourceApi,
     RunApi,
     SecretApi,
+    TenantApi,
     TokenApi,
     UserApi,
     WorkerApi,
@@ -74,6 +75,7 @@ class Client:
         self.secrets = SecretApi(self)
         self.tokens = TokenApi(self)
         self.users = UserApi(self)
+        self.tenants = TenantApi(self)
 
     def __enter__(self) -> Client:
         return self

@@ -183,6 +183,10 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     retention_workers_seconds: Annotated[
         _Seconds, _says("Time since it was last seen after which a worker is forgotten")
     ] = int(_RETENTION.workers_s or 0)
+    requests_per_second: Annotated[
+        _Count | None,
+        _says("Requests that one credential may send in a second. Unset: as many as it likes"),
+    ] = None
     session_ttl_seconds: Annotated[
         _Seconds, _says("Time after which a browser must log in again, whatever it did")
     ] = 7 * 24 * 3_600

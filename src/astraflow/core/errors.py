@@ -143,6 +143,33 @@ USER_NOT_FOUND = _final("E.USER.NOT_FOUND", 404,
 USER_CONFLICT = _final("E.USER.CONFLICT", 409,
     "there is a user of this name",
     "choose another name, or change the user that is there")
+TENANT_NOT_FOUND = _final("E.TENANT.NOT_FOUND", 404,
+    "there is no such tenant",
+    "create it first, or list the tenants")
+TENANT_CONFLICT = _final("E.TENANT.CONFLICT", 409,
+    "the tenant cannot be created or changed so",
+    "choose another name, or change the tenant that is there")
+TENANT_SUSPENDED = _final("E.TENANT.SUSPENDED", 403,
+    "the tenant is suspended",
+    "ask an admin of the site to resume it")
+QUOTA_RUNS = _again("E.QUOTA.RUNS", 429,
+    "the tenant has as many active runs as its quota allows",
+    "wait for runs to end, or ask an admin of the site for more")
+QUOTA_TASKS = _again("E.QUOTA.TASKS", 429,
+    "the tenant has as many tasks in active runs as its quota allows",
+    "wait for runs to end, or ask an admin of the site for more")
+QUOTA_WORKERS = _again("E.QUOTA.WORKERS", 429,
+    "the tenant has as many workers connected as its quota allows",
+    "stop a worker, or ask an admin of the site for more")
+QUOTA_DISK = _final("E.QUOTA.DISK", 409,
+    "the files that workers of the tenant keep take as much as its quota allows",
+    "close resources, or ask an admin of the site for more")
+QUOTA_MEMORY = _final("E.QUOTA.MEMORY", 409,
+    "the objects that workers of the tenant keep in memory take as much as its quota allows",
+    "close resources, or ask an admin of the site for more")
+QUOTA_RATE = _again("E.QUOTA.RATE", 429,
+    "more requests arrived in a second than are allowed",
+    "wait as long as Retry-After says")
 TOKEN_NOT_FOUND = _final("E.TOKEN.NOT_FOUND", 404,
     "there is no such token, or none that you may see",
     "list the tokens that you may see")

@@ -110,6 +110,7 @@ def assemble(
         reached=reached,
         session_ttl_s=settings.session_ttl_seconds,
         session_idle_s=settings.session_idle_seconds,
+        requests_per_second=settings.requests_per_second,
     )
     catalogs = Catalogs([core_manifest()])
     blobs = open_blob_services(settings, store, secret, clock, catalogs, current, origin)

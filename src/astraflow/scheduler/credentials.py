@@ -49,6 +49,15 @@ class Credentials:
         """Read what is stored. Raises: StoreError."""
         rows = await self._store.good_tokens(self._clock.wall_ms())
         self.known.replace_stored(map(_record_of, rows))
+        for tenant in await self._store.tenants():
+            self.set_suspended(tenant.tenant, tenant.is_suspended)
+
+    def set_suspended(self, tenant: str, is_suspended: bool) -> None:
+        """Whether the credentials of a tenant count; `enforce` ends what is open."""
+        if is_suspended:
+            self.known.suspend(tenant)
+        else:
+            self.known.resume(tenant)
 
     async def put(self, row: TokenRow) -> TokenRecord:
         """Store a new credential; it counts from now on. Raises: Unavailable, StoreError."""

@@ -24,6 +24,7 @@ from astraflow.core.fleet.installs import (
 from astraflow.core.fleet.pools import PoolRecord
 from astraflow.core.fleet.resources import GONE, ResourceFact, ResourceKey, ResourceRecord
 from astraflow.core.fleet.rollouts import RolloutFact, RolloutRecord
+from astraflow.core.fleet.tenants import TenantFact, TenantPolicy, TenantRecord
 from astraflow.core.fleet.versions import ActiveVersionRecord, VersionActivated
 from astraflow.core.fleet.workers import PoolConfigured, PoolRemoved
 from astraflow.core.ids import POOL_PREFIX
@@ -36,6 +37,7 @@ from astraflow.store.rows import (
     PoolRow,
     ResourceRow,
     RolloutRow,
+    TenantRow,
 )
 
 Told = tuple[str, int, str, RestObject]
@@ -63,6 +65,8 @@ def write_fleet(changes: Changes, fleet: list[FleetChange]) -> Iterator[Told]:
             last["active", fact.tenant, fact.name] = change
         elif isinstance(fact, PoolConfigured | PoolRemoved):
             last["pool", fact.tenant, fact.worker_id] = change
+        elif isinstance(fact, TenantFact):
+            last["tenant", fact.tenant] = change
         elif isinstance(fact, AffinityAcquired | AffinityReleased):
             last["affinity", fact.tenant, fact.key] = change
     for change in last.values():
@@ -86,6 +90,8 @@ def _write(changes: Changes, change: FleetChange) -> None:
         changes.pools.append(pool_row(fact.pool))
     elif isinstance(fact, PoolRemoved):
         changes.pools_gone.append((fact.tenant, fact.worker_id.removeprefix(POOL_PREFIX)))
+    elif isinstance(after, TenantRecord):
+        changes.tenants.append(tenant_row(after))
     elif isinstance(after, RolloutRecord):
         changes.rollouts.append(rollout_row(after))
     elif isinstance(after, ActiveVersionRecord):
@@ -96,6 +102,28 @@ def _write(changes: Changes, change: FleetChange) -> None:
     else:
         assert isinstance(fact, AffinityFact)
         changes.affinities_gone.append((fact.tenant, fact.key))
+
+
+def tenant_row(record: TenantRecord) -> TenantRow:
+    return TenantRow(
+        record.tenant,
+        record.is_suspended,
+        msgspec.json.encode(record.policy),
+        record.created_at,
+        record.created_by,
+        record.updated_at,
+    )
+
+
+def tenant_of(row: TenantRow) -> TenantRecord:
+    return TenantRecord(
+        tenant=row.tenant,
+        is_suspended=row.is_suspended,
+        policy=msgspec.json.decode(row.policy, type=TenantPolicy),
+        created_at=row.created_at,
+        created_by=row.created_by,
+        updated_at=row.updated_at,
+    )
 
 
 def pool_row(pool: PoolRecord) -> PoolRow:

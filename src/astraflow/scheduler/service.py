@@ -11,15 +11,13 @@ from astraflow.scheduler.blob_services import BlobServices
 from astraflow.scheduler.callbacks import TaskCallbacks
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.connections import Connection
-from astraflow.scheduler.credentials import Credentials
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.ended_runs import EndedRuns
 from astraflow.scheduler.feed import Feed
+from astraflow.scheduler.identity import IdentityServices
 from astraflow.scheduler.lifecycle import Lifecycle
-from astraflow.scheduler.logins import Logins
 from astraflow.scheduler.master_keys import MasterKeys
 from astraflow.scheduler.packages import Packages
-from astraflow.scheduler.passwords import Passwords
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.pool_services import PoolServices
 from astraflow.scheduler.pools import Pools
@@ -31,8 +29,6 @@ from astraflow.scheduler.secret_vault import SecretVault
 from astraflow.scheduler.serving import Parts, Serving
 from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.tenant_events import TenantEvents
-from astraflow.scheduler.tokens import Tokens
-from astraflow.scheduler.users import Users
 from astraflow.scheduler.workers import Workers
 from astraflow.scheduler.workflows import Workflows
 from astraflow.store.rows import AuditRow
@@ -53,22 +49,12 @@ class Scheduler:
     ) -> None:
         store, clock, ids = parts.store, parts.clock, parts.ids
         plans = Plans(store, catalogs)
-        self.credentials = Credentials(
-            store, current, clock, ApiTokens() if known is None else known
-        )
-        self.tokens = Tokens(store, self.credentials, current, clock, ids)
-        passwords = Passwords()
-        self.users = Users(store, self.credentials, passwords, current, clock)
-        self.logins = Logins(
-            store,
-            self.credentials,
-            self.tokens,
-            passwords,
-            current,
-            clock,
-            session_ttl_s=parts.session_ttl_s,
-            session_idle_s=parts.session_idle_s,
-        )
+        identity = IdentityServices(parts, current, ApiTokens() if known is None else known)
+        self.credentials = identity.credentials
+        self.tokens = identity.tokens
+        self.users = identity.users
+        self.logins = identity.logins
+        self.tenants = identity.tenants
         self._store = store
         self._current = current
         self._blobs = blobs

@@ -30,7 +30,7 @@ from astraflow.core.workflow.plan import Plan
 from astraflow.scheduler.confirmed_time import ConfirmedTime
 from astraflow.scheduler.ended_runs import EndedRuns
 from astraflow.scheduler.feed import Feed
-from astraflow.scheduler.fleet_rows import install_of, pool_of, resource_of
+from astraflow.scheduler.fleet_rows import install_of, pool_of, resource_of, tenant_of
 from astraflow.scheduler.frame_quarantine import FrameQuarantine
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.repository import published_version
@@ -73,6 +73,7 @@ class Parts(msgspec.Struct, frozen=True):
     reached: Reached
     session_ttl_s: int = 7 * 24 * 3600
     session_idle_s: int = 12 * 3600
+    requests_per_second: float | None = None
 
 
 class Serving:
@@ -193,6 +194,8 @@ async def open_serving(
         drain = worker.drain and msgspec.json.decode(worker.drain, type=DrainIntent)
         engine.restore_worker(worker.tenant, worker.worker_id, drain or None, worker.incarnation)
     # Before the runs: where a task can go depends on where its resources are, and who has its affinity key.
+    for tenant in await store.tenants():
+        engine.restore_tenant(tenant_of(tenant))
     for pool in await store.pools():
         engine.restore_pool(pool_of(pool))
     await _restore_fleet(parts, engine)

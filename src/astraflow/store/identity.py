@@ -1,4 +1,4 @@
-"""Who may get in: users, and bearer tokens."""
+"""Who may get in: tenants, users, and bearer tokens. Commits write tenants."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from astraflow.store.content import check_row, check_values
 from astraflow.store.database import all_rows, first_row
-from astraflow.store.rows import TokenRow, UserRow
+from astraflow.store.rows import TenantRow, TokenRow, UserRow
 from astraflow.store.runs import FIRST_PAGE
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ class StoredIdentity:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    async def tenants(self) -> list[TenantRow]:
+        return await all_rows(self._database, TenantRow, "tenants")
 
     async def put_token(self, claim: Claim, row: TokenRow) -> None:
         check_row(row)

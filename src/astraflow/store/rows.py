@@ -319,6 +319,21 @@ class SiteRow(Row, frozen=True, gc=False):
     value: str
 
 
+class TenantRow(Row, frozen=True, gc=False):
+    """A tenant; `policy` is what it may use (`fleet.tenants.TenantPolicy` as JSON)."""
+
+    table = "tenants"
+    primary_key = ("tenant",)
+    mode = "replace"
+
+    tenant: str
+    is_suspended: bool
+    policy: bytes
+    created_at: int
+    created_by: str
+    updated_at: int
+
+
 class UserRow(Row, frozen=True, gc=False, kw_only=True):
     """Somebody who logs in with a password."""
 
@@ -418,6 +433,7 @@ class Changes(msgspec.Struct):
     intents_gone: list[tuple[str, str, str, str]] = []
     rollouts: list[RolloutRow] = []
     active_versions: list[ActiveRow] = []
+    tenants: list[TenantRow] = []
     audits: list[AuditRow] = []
 
 

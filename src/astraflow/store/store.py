@@ -104,6 +104,7 @@ class Store:
         self.list_workflows = workflows.list_workflows
 
         identity = StoredIdentity(database)
+        self.tenants = identity.tenants
         self.put_token = identity.put_token
         self.good_tokens = identity.good_tokens
         self.list_tokens = identity.list_tokens

@@ -6,7 +6,7 @@ import pytest
 
 from astraflow.core.errors import AstraflowError
 from astraflow.store.retention import TOKEN_MS
-from astraflow.store.rows import TokenRow, UserRow
+from astraflow.store.rows import TenantRow, TokenRow, UserRow
 from astraflow.store.store import Retention
 from tests.conformance.store.backends import Backend
 
@@ -144,3 +144,13 @@ async def test_some_fields_of_a_user_are_changed(backend: Backend) -> None:
         assert await store.delete_user(claim, "default", "ann")
         assert not await store.delete_user(claim, "default", "ann")
         assert await store.find_user("default", "ann") is None
+
+
+async def test_tenants_are_committed_with_everything_else(backend: Backend) -> None:
+    acme = TenantRow("acme", False, b'{"weight":2.0}', NOW, "ann", NOW)
+    async with backend.desk() as desk:
+        await desk.write(tenants=[acme, TenantRow("zeta", True, b"{}", NOW, "", NOW)])
+        assert [row.tenant for row in await desk.store.tenants()] == ["acme", "zeta"]
+        suspended = TenantRow("acme", True, b"{}", NOW, "ann", NOW + 1)
+        await desk.write(tenants=[suspended])
+        assert (await desk.store.tenants())[0] == suspended

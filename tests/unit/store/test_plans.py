@@ -25,6 +25,7 @@ MAY_SCAN = {
     "good_tokens",
     "data_keys",
     "secrets",
+    "tenants",
     "delete_ended_tokens",
     "doomed_segments",
     "forget_doomed",

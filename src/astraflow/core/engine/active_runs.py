@@ -22,6 +22,7 @@ class ActiveRuns:
     def __init__(self) -> None:
         self._runs: dict[RunId, RunRecord] = {}
         self._calls: dict[TaskId, tuple[RunId, int]] = {}  # the ids of calls → run, task
+        self._of_tenant: dict[str, tuple[int, int]] = {}
         self.tasks = 0
 
     def __len__(self) -> int:
@@ -39,13 +40,24 @@ class ActiveRuns:
     def get(self, run_id: RunId) -> RunRecord | None:
         return self._runs.get(run_id)
 
+    def of_tenant(self, tenant: str) -> tuple[int, int]:
+        """How many runs a tenant has, and how many tasks they have."""
+        return self._of_tenant.get(tenant, (0, 0))
+
     def add(self, run: RunRecord) -> None:
         self._runs[run.run_id] = run
-        self.tasks += len(run.plan.nodes)
+        count = len(run.plan.nodes)
+        self.tasks += count
+        runs, tasks = self.of_tenant(run.tenant)
+        self._of_tenant[run.tenant] = (runs + 1, tasks + count)
 
     def remove(self, run: RunRecord) -> None:
         del self._runs[run.run_id]
-        self.tasks -= len(run.plan.nodes)
+        count = len(run.plan.nodes)
+        self.tasks -= count
+        runs, tasks = self._of_tenant.pop(run.tenant)
+        if runs > 1:
+            self._of_tenant[run.tenant] = (runs - 1, tasks - count)
         for task in run.tasks:
             if task.call is not None:
                 del self._calls[task.call.call_id]

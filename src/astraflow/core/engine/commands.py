@@ -13,6 +13,7 @@ import msgspec
 from astraflow.core.fleet.pools import PoolRecord
 from astraflow.core.fleet.resources import ResourceKey
 from astraflow.core.fleet.rollouts import RolloutRecord
+from astraflow.core.fleet.tenants import TenantPolicy
 from astraflow.core.fleet.workers import DrainIntent
 from astraflow.core.ids import RunId, TaskId
 from astraflow.core.runs.accept import ReusedResults
@@ -69,6 +70,29 @@ class KeepAudit(OperatorCommand, frozen=True, kw_only=True):
 
     what: str
     code: str | None = None
+
+
+# -- tenants -------------------------------------------------------------------------------------
+
+
+class ConfigureTenant(OperatorCommand, frozen=True, kw_only=True):
+    """Make a tenant, or change what it may use."""
+
+    action: ClassVar[str] = "tenant.configure"
+    policy: TenantPolicy
+    is_new: bool = False
+
+
+class SuspendTenant(OperatorCommand, frozen=True, kw_only=True):
+    """Give a tenant nothing new."""
+
+    action: ClassVar[str] = "tenant.suspend"
+
+
+class ResumeTenant(OperatorCommand, frozen=True, kw_only=True):
+    """Let a suspended tenant go on."""
+
+    action: ClassVar[str] = "tenant.resume"
 
 
 # -- runs ----------------------------------------------------------------------------------------

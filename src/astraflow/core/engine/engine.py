@@ -34,6 +34,7 @@ from astraflow.core.engine.commands import (
     CancelRun,
     CloseResource,
     ConfigurePool,
+    ConfigureTenant,
     DrainWorker,
     ExportResource,
     ExtendResource,
@@ -47,9 +48,11 @@ from astraflow.core.engine.commands import (
     RemovePool,
     RequestInstall,
     RequestRemoval,
+    ResumeTenant,
     RollBack,
     StartRollout,
     SubmitRun,
+    SuspendTenant,
     UndrainWorker,
 )
 from astraflow.core.engine.effects import ShellEffect
@@ -90,6 +93,12 @@ from astraflow.core.engine.sessions import (
     on_session_ended,
 )
 from astraflow.core.engine.settings import EngineSettings
+from astraflow.core.engine.tenants import (
+    configure_tenant,
+    resume_tenant,
+    suspend_tenant,
+    use_policy,
+)
 from astraflow.core.engine.timeouts import (
     expire_affinities,
     expire_leases,
@@ -103,6 +112,7 @@ from astraflow.core.fleet.installs import InstallIntent
 from astraflow.core.fleet.pools import PoolRecord
 from astraflow.core.fleet.resources import ResourceRecord
 from astraflow.core.fleet.rollouts import RolloutRecord
+from astraflow.core.fleet.tenants import TenantRecord
 from astraflow.core.fleet.versions import ActiveVersionRecord, PublishedVersion
 from astraflow.core.fleet.workers import DrainIntent, PoolConfigured, WorkerBound
 from astraflow.core.ids import RunId
@@ -148,6 +158,8 @@ _COMMANDS: Final[Mapping[type[OperatorCommand], Callable[[View, Any], None]]] = 
     RequestRemoval: remove_from_worker,
     RollBack: roll_back,
     StartRollout: start_rollout,
+    ResumeTenant: resume_tenant,
+    SuspendTenant: suspend_tenant,
     UndrainWorker: undrain_worker,
 }
 
@@ -351,6 +363,11 @@ class Engine:
         else:
             self.view.versions.put(version)
 
+    def restore_tenant(self, record: TenantRecord) -> None:
+        """A tenant that is stored."""
+        self.view.tenants.put(record)
+        use_policy(self.view, self.gateway, record)
+
     def restore_rollout(self, rollout: RolloutRecord) -> None:
         """A rollout that runs."""
         self.view.rollouts.put(rollout)
@@ -388,6 +405,8 @@ class Engine:
             return
         if isinstance(command, ForgetWorker):
             forget_worker(view, self.gateway, command)
+        elif isinstance(command, ConfigureTenant):
+            configure_tenant(view, self.gateway, command)
         else:
             _COMMANDS[type(command)](view, command)
         if command.action:

@@ -6,6 +6,7 @@ from astraflow.core import errors
 from astraflow.core.engine.commands import CancelRun, SubmitRun
 from astraflow.core.engine.effects import ReplyToCaller
 from astraflow.core.engine.resources import check_refs
+from astraflow.core.engine.tenants import check_quotas
 from astraflow.core.engine.timers import DeadlineDue
 from astraflow.core.engine.view import View
 from astraflow.core.ids import RunId
@@ -31,6 +32,7 @@ def _submit(view: View, request: SubmitRun) -> RunId:
         if known is not None:
             view.count("submission deduplicated")
             return known
+    check_quotas(view, request.tenant, len(request.plan.nodes))
     if view.runs.tasks + len(request.plan.nodes) > view.settings.max_active_tasks:
         raise errors.Unavailable(errors.OVERLOADED, "too many tasks are active")
     for node in request.plan.nodes:

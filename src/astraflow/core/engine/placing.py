@@ -15,7 +15,14 @@ from astraflow.core.engine.effects import SendDispatch
 from astraflow.core.engine.packages import install_for, spread, why_no_package
 from astraflow.core.engine.resources import copies_for
 from astraflow.core.engine.timers import PinDue, TimeoutDue
-from astraflow.core.engine.view import View, key_key, offer_key, package_key, worker_key
+from astraflow.core.engine.view import (
+    View,
+    key_key,
+    offer_key,
+    package_key,
+    tenant_key,
+    worker_key,
+)
 from astraflow.core.fleet.pools import PoolRecord
 from astraflow.core.fleet.resources import ResourceRecord
 from astraflow.core.fleet.workers import WorkerEntry
@@ -59,6 +66,9 @@ def place(view: View) -> None:
 
 def _place_one(view: View, run: RunRecord, entry: Entry) -> bool:
     demand = entry.demand
+    if view.tenants.is_suspended(demand.tenant):
+        view.queue.sleep(entry, tenant_key(demand.tenant))
+        return False
     chosen = find_place(demand, view.workers, *_preferred(view, entry))
     if chosen is not None:
         view.queue.served(entry)

@@ -5,16 +5,29 @@ A shell that gives something of it out waits for the writer's barrier first.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from astraflow.core.dispatch.leases import AttemptLease
 from astraflow.core.engine.view import View
 from astraflow.core.engine.wait_reasons import Reason, Reasons
 from astraflow.core.fleet.installs import InstallIntent
 from astraflow.core.fleet.pools import PoolRecord
+from astraflow.core.fleet.tenants import TenantRecord
 from astraflow.core.fleet.workers import WorkerEntry
 from astraflow.core.ids import RunId, TaskId, is_pool
 from astraflow.core.protocol.v1.frames import LeasedAttempt
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Running, Stopping
+
+
+class TenantUsage(NamedTuple):
+    """What a tenant uses."""
+
+    runs: int
+    tasks: int
+    workers: int
+    disk_bytes: int
+    memory_bytes: int
 
 
 class Queries:
@@ -52,6 +65,22 @@ class Queries:
     def may_have_forgotten(self, tenant: str, key: str, now: float) -> bool:
         """Whether an idempotency key may have been used although the engine does not know it."""
         return self._view.submissions.may_be_missing(tenant, key, now)
+
+    # -- tenants ----------------------------------------------------------------------------
+
+    def tenants(self) -> list[TenantRecord]:
+        """Those that somebody has configured."""
+        return list(self._view.tenants)
+
+    def tenant(self, tenant: str) -> TenantRecord | None:
+        return self._view.tenants.find(tenant)
+
+    def usage(self, tenant: str) -> TenantUsage:
+        """What a tenant uses of its quotas."""
+        view = self._view
+        known = view.workers.of_tenant(tenant)
+        online = sum(1 for one in known if one.session_id is not None)
+        return TenantUsage(*view.runs.of_tenant(tenant), online, *view.resources.held_bytes(tenant))
 
     # -- workers ----------------------------------------------------------------------------
 

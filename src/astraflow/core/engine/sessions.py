@@ -20,6 +20,7 @@ from astraflow.core.engine.effects import AcceptSession, SendStop
 from astraflow.core.engine.operations import send_drain_intent
 from astraflow.core.engine.packages import reconcile_packages
 from astraflow.core.engine.resources import UNHEARD, lose_sticky, resend_cleanups, take_over_boot
+from astraflow.core.engine.tenants import pressure_mark
 from astraflow.core.engine.view import View
 from astraflow.core.fleet.affinity import AffinityRevived, AffinityStale
 from astraflow.core.fleet.workers import (
@@ -210,8 +211,8 @@ def _judge(view: View, worker: WorkerEntry, heartbeat: control.Heartbeat) -> Non
 
 
 def _is_pressed(view: View, worker: WorkerEntry, metrics: control.HeartbeatMetrics) -> bool:
-    settings = view.settings
-    mark = settings.relieved_below if worker.is_pressed else settings.pressed_at
+    policy = view.tenants.policy(worker.tenant)
+    mark = pressure_mark(view.settings, policy, is_pressed=worker.is_pressed)
     return metrics.mem_pct >= mark.mem_pct or metrics.disk_pct >= mark.disk_pct
 
 

@@ -31,6 +31,7 @@ from astraflow.core.fleet.facts import Audited, FleetFact
 from astraflow.core.fleet.installs import InstallFact, InstallIntent, InstallTable
 from astraflow.core.fleet.resources import ResourceFact, ResourceRecord, ResourceTable
 from astraflow.core.fleet.rollouts import RolloutFact, RolloutRecord, RolloutTable
+from astraflow.core.fleet.tenants import TenantFact, TenantRecord, TenantTable
 from astraflow.core.fleet.versions import ActiveVersionRecord, VersionActivated, VersionTable
 from astraflow.core.fleet.workers import WorkerEntry, WorkerFact, WorkerTable
 from astraflow.core.ids import NO_SESSION, SessionId, TaskId, is_pool
@@ -75,6 +76,11 @@ def offer_key(tenant: str, package: str) -> Hashable:
     return ("offer", tenant, package)
 
 
+def tenant_key(tenant: str) -> Hashable:
+    """What the tasks of a suspended tenant sleep on."""
+    return ("tenant", tenant)
+
+
 def key_key(tenant: str, key: str) -> Hashable:
     """What tasks that need a concurrency key sleep on until it is given back."""
     return ("key", tenant, key)
@@ -100,6 +106,7 @@ class View:
         self.installs = InstallTable()
         self.rollouts = RolloutTable()
         self.versions = VersionTable()
+        self.tenants = TenantTable()
         self.placing = PlacementNotes()
         self.sent = SentFrames()
         self.submissions = Submissions(settings.remember_submissions_s)
@@ -128,6 +135,9 @@ class View:
 
     def record_active(self, fact: VersionActivated) -> ActiveVersionRecord:
         return self._recorded(fact, self.versions.apply(fact))
+
+    def record_tenant(self, fact: TenantFact) -> TenantRecord:
+        return self._recorded(fact, self.tenants.apply(fact))
 
     def record_affinity(self, fact: AffinityFact) -> None:
         self.affinity.apply(fact, self.now)

@@ -157,6 +157,7 @@ class ResourceTable:
         self._by_worker: dict[tuple[str, str], dict[str, ResourceRecord]] = {}
         self._by_scope: dict[tuple[str, str], dict[tuple[str, str], ResourceRecord]] = {}
         self._adrift: set[ResourceKey] = set()
+        self._held: dict[tuple[str, bool], int] = {}  # bytes of a tenant, in files or in memory
 
     def __len__(self) -> int:
         return sum(map(len, self._by_id.values()))
@@ -177,6 +178,10 @@ class ResourceTable:
     def put(self, record: ResourceRecord) -> None:
         """List a record that is not gone, in place of the one before it."""
         tenant, worker_id, resource_id = record.key
+        before = self.find(tenant, resource_id, worker_id)
+        if before is not None:
+            self._hold(before, -1)
+        self._hold(record, 1)
         self._by_id.setdefault((tenant, resource_id), {})[worker_id] = record
         self._by_worker.setdefault((tenant, worker_id), {})[resource_id] = record
         self._by_scope.setdefault((tenant, record.scope), {})[worker_id, resource_id] = record
@@ -184,9 +189,22 @@ class ResourceTable:
     def _remove(self, record: ResourceRecord) -> None:
         tenant, worker_id, resource_id = record.key
         self._adrift.discard(record.key)
+        self._hold(record, -1)
         _drop(self._by_id, (tenant, resource_id), worker_id)
         _drop(self._by_worker, (tenant, worker_id), resource_id)
         _drop(self._by_scope, (tenant, record.scope), (worker_id, resource_id))
+
+    def _hold(self, record: ResourceRecord, sign: int) -> None:
+        key = (record.tenant, bool(record.package))
+        held = self._held.get(key, 0) + sign * (record.size_bytes or 0)
+        if held:
+            self._held[key] = held
+        else:
+            self._held.pop(key, None)
+
+    def held_bytes(self, tenant: str) -> tuple[int, int]:
+        """What the resources of a tenant take on disks and in memory."""
+        return self._held.get((tenant, False), 0), self._held.get((tenant, True), 0)
 
     def is_adrift(self, record: ResourceRecord) -> bool:
         """Whether its worker did not come back, so that it is to be had from its copy."""

@@ -16,10 +16,14 @@ from astraflow.core.protocol import limits
 from astraflow.core.protocol.events import Principal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from astraflow.core.protocol.control import Handshake, Resume
     from astraflow.core.protocol.events import Authenticate, ResumeClaims, ResumeTokens
     from astraflow.core.protocol.wire import Envelope
 
+QUOTA_RETRY_AFTER_S: Final = 30.0
+"""Before a worker that was one too many asks again."""
 _OLD_BOOT: Final = (
     "a later boot of this instance id has registered; "
     "a data folder that was copied or put back needs a new id"
@@ -44,7 +48,7 @@ class Denial(NamedTuple):
 class Admission:
     """Decides about handshakes and resumes; remembers who owns which identity."""
 
-    __slots__ = ("_authenticate", "_incarnations", "_subjects", "_takeovers", "_tokens")
+    __slots__ = ("_authenticate", "_incarnations", "_limits", "_subjects", "_takeovers", "_tokens")
 
     def __init__(self, authenticate: Authenticate, tokens: ResumeTokens) -> None:
         self._authenticate = authenticate
@@ -52,6 +56,7 @@ class Admission:
         self._subjects: dict[Identity, str] = {}
         self._incarnations: dict[Identity, int] = {}
         self._takeovers: dict[Identity, deque[float]] = {}
+        self._limits: dict[str, int] = {}
 
     def bind(self, identity: Identity, subject: str, incarnation: int) -> None:
         """Say whom an identity belongs to and which boot of it registered last, as it was before a restart."""
@@ -108,6 +113,24 @@ class Admission:
         if envelope.sender.role != "worker" or claims.wid != envelope.sender.id:
             return Denial(errors.SESSION_DENIED, "the token is for another worker")
         return claims
+
+    def limit(self, tenant: str, limit: int | None) -> None:
+        """How many workers of a tenant may have a session at once."""
+        if limit is None:
+            self._limits.pop(tenant, None)
+        else:
+            self._limits[tenant] = limit
+
+    def check_room(self, identity: Identity, held: Iterable[Identity]) -> Denial | None:
+        """Whether its tenant may have one more worker beside those that are here."""
+        limit = self._limits.get(identity.tenant)
+        if limit is None:
+            return None
+        others = sum(1 for one in held if one.tenant == identity.tenant and one != identity)
+        if others < limit:
+            return None
+        code = errors.QUOTA_WORKERS
+        return Denial(code, f"the tenant may have so many workers: {limit}", QUOTA_RETRY_AFTER_S)
 
     def is_bound(self, identity: Identity) -> bool:
         return identity in self._subjects

@@ -20,6 +20,8 @@ from astraflow.core.protocol.duplex import SeenFrames
 from astraflow.core.protocol.events import CloseConnection, Conn, PeerRejected, SessionEnded
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from astraflow.core.protocol.control import Handshake
     from astraflow.core.protocol.events import GatewaySettings, Principal
     from astraflow.core.protocol.gateway_outbox import GatewayOutbox
@@ -174,6 +176,11 @@ class ConnectionTable:
             self.end(session, errors.SESSION_DENIED, reason)
         else:
             self.reset(connection, errors.SESSION_DENIED, reason)
+
+    def identities(self) -> Iterator[Identity]:
+        """Whoever has a session, or a connection that will have one."""
+        yield from self.by_identity
+        yield from (one for one in self.holders if one not in self.by_identity)
 
     def seen_of(self, identity: Identity) -> SeenFrames:
         """The frames of this identity that were committed last, over all its sessions."""

@@ -207,6 +207,10 @@ class Gateway:
         """Say whom an identity belongs to, as `IdentityBound` told before a restart, and its last boot."""
         self._admission.bind(Identity(tenant, worker), subject, incarnation)
 
+    def limit_sessions(self, tenant: str, limit: int | None) -> None:
+        """How many workers of a tenant may have a session at once. Sessions that are open stay."""
+        self._admission.limit(tenant, limit)
+
     def forget(self, tenant: str, worker: str) -> bool:
         """Give an identity free that nobody uses; False if it has a connection or a session."""
         identity = Identity(tenant, worker)

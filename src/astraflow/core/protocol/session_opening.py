@@ -106,6 +106,8 @@ class SessionOpener:
         principal = self._admission.greet(envelope, handshake, connection.certificate, wall)
         if isinstance(principal, Principal) and identity in self._table.holders:
             principal = self._admission.take_over(identity, now) or principal
+        if isinstance(principal, Principal):
+            principal = self._admission.check_room(identity, self._table.identities()) or principal
         if isinstance(principal, Denial):
             connection.worker = ""
             self._outbox.audit(connection, "login", principal.code, envelope.id)

@@ -35,6 +35,8 @@ class Access:
     is_signed: bool = False
     is_task: bool = False
     """The token of an attempt opens it, which the endpoint verifies."""
+    is_site: bool = False
+    """Only in the tenant of the site."""
 
     def allows(self, role: Role) -> bool:
         """Whether a credential of this role may take the action."""
@@ -60,6 +62,8 @@ READ_OR_SIGNED: Final = Access(_READ, is_signed=True)
 SIGNED: Final = Access(frozenset(), is_signed=True)
 """The signed URL is the only key."""
 
+SITE: Final = Access(_ADMIN, is_site=True)
+"""An admin of the site: of the tenant `SITE_TENANT`."""
 OWN: Final = Access(_READ)
 """What belongs to whoever asks: everybody but a worker has such things."""
 SELF: Final = Access(frozenset(Role))

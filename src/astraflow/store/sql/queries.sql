@@ -283,3 +283,6 @@ SELECT {SecretRow} FROM secrets ORDER BY tenant, name
 
 -- name: delete_secret
 DELETE FROM secrets WHERE tenant = :tenant AND name = :name
+
+-- name: tenants
+SELECT {TenantRow} FROM tenants ORDER BY tenant

@@ -1,0 +1,104 @@
+"""Tenants: an admin of the site makes, changes, suspends and resumes them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from astraflow.api.access import acting_tenant
+from astraflow.api.asgi import AsgiApp
+from astraflow.api.requests import Request, decode_json
+from astraflow.api.responses import json_response
+from astraflow.api.routes import Endpoints, Reply, route
+from astraflow.core.contract.base import NoQuery
+from astraflow.core.contract.tenants import (
+    ListTenants,
+    Tenant,
+    TenantChange,
+    TenantPage,
+    TenantRequest,
+    TenantUse,
+)
+from astraflow.core.fleet.tenants import TenantRecord
+from astraflow.core.security.policy import ADMIN, SITE
+from astraflow.core.timestamps import iso
+
+TENANTS: Final = "/api/v1/tenants"
+_create: Final = msgspec.json.Decoder(TenantRequest)
+_change: Final = msgspec.json.Decoder(TenantChange)
+
+
+class TenantEndpoints(Endpoints):
+    """The endpoints under `/api/v1/tenants`."""
+
+    @route("POST", TENANTS, SITE, "createTenant", "make a tenant", tag="access",
+           body=TenantRequest, replies={201: Reply("The tenant.", Tenant)})  # fmt: skip
+    async def create(self, request: Request[NoQuery]) -> AsgiApp:
+        wanted = decode_json(await request.json_body(), _create)
+        record = await self._scheduler.tenants.create(
+            wanted.tenant, wanted.changes(), by=request.subject
+        )
+        return json_response(self._view(record), 201)
+
+    @route("GET", TENANTS, SITE, "listTenants", "list tenants by name", tag="access",
+           query=ListTenants, replies=TenantPage)  # fmt: skip
+    async def list_tenants(self, request: Request[ListTenants]) -> AsgiApp:
+        query, tenant = request.query, request.tenant
+        after = self._cursors.read("tenants", tenant, query.cursor, str) or ""
+        rest = [one for one in self._scheduler.tenants.all() if one.tenant > after]
+        page = rest[: query.count]
+        last = page[-1].tenant if len(rest) > len(page) else None
+        cursor = self._cursors.make("tenants", tenant, last)
+        return json_response(
+            TenantPage(items=[self._view(one) for one in page], next_cursor=cursor)
+        )
+
+    @route("GET", f"{TENANTS}/{{tenant}}", ADMIN, "getTenant",
+           "show a tenant and what it uses", tag="access",
+           text="An admin sees the own tenant, an admin of the site any.", replies=Tenant)  # fmt: skip
+    async def show(self, request: Request[NoQuery]) -> AsgiApp:
+        tenant = acting_tenant(request.bearer, request.params["tenant"])
+        return json_response(self._view(self._scheduler.tenants.get(tenant)))
+
+    @route("PATCH", f"{TENANTS}/{{tenant}}", SITE, "changeTenant",
+           "change what a tenant may use", tag="access", body=TenantChange,
+           replies=Tenant)  # fmt: skip
+    async def change(self, request: Request[NoQuery]) -> AsgiApp:
+        tenant = request.params["tenant"]
+        self._scheduler.tenants.get(tenant)
+        wanted = decode_json(await request.json_body(), _change)
+        record = await self._scheduler.tenants.change(tenant, wanted.changes(), by=request.subject)
+        return json_response(self._view(record))
+
+    @route(
+        "POST",
+        f"{TENANTS}/{{tenant}}/suspend",
+        SITE,
+        "suspendTenant",
+        "suspend a tenant",
+        tag="access",
+        text="It accepts no runs and no logins, its workers are disconnected, and nothing is started. What is active "
+        "waits, and goes on after `resume`.",
+        replies=Tenant,
+    )
+    async def suspend(self, request: Request[NoQuery]) -> AsgiApp:
+        record = await self._scheduler.tenants.suspend(request.params["tenant"], by=request.subject)
+        return json_response(self._view(record))
+
+    @route("POST", f"{TENANTS}/{{tenant}}/resume", SITE, "resumeTenant",
+           "let a suspended tenant go on", tag="access", replies=Tenant)  # fmt: skip
+    async def resume(self, request: Request[NoQuery]) -> AsgiApp:
+        record = await self._scheduler.tenants.resume(request.params["tenant"], by=request.subject)
+        return json_response(self._view(record))
+
+    def _view(self, record: TenantRecord) -> Tenant:
+        policy, used = record.policy, self._scheduler.tenants.usage(record.tenant)
+        return Tenant(
+            tenant=record.tenant,
+            suspended=record.is_suspended,
+            **msgspec.structs.asdict(policy),
+            use=TenantUse(**used._asdict()),
+            created_at=iso(record.created_at) if record.created_at else None,
+            created_by=record.created_by,
+        )
