@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import secrets
+import ssl
 import struct
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -98,9 +99,13 @@ class RawSocket:
 
     @classmethod
     async def open(
-        cls, port: int, path: str = "/ws/worker", subprotocol: str | None = "astraflow.v2"
+        cls,
+        port: int,
+        path: str = "/ws/worker",
+        subprotocol: str | None = "astraflow.v2",
+        tls: ssl.SSLContext | None = None,
     ) -> RawSocket:
-        socket = cls(*await asyncio.open_connection("127.0.0.1", port))
+        socket = cls(*await asyncio.open_connection("127.0.0.1", port, ssl=tls))
         asked = {"Sec-WebSocket-Protocol": subprotocol}
         socket._writer.write(upgrade_request(port, asked, path))
         head = await asyncio.wait_for(socket._reader.readuntil(b"\r\n\r\n"), WAIT_S)
@@ -151,5 +156,5 @@ class RawSocket:
 
     async def close(self) -> None:
         self._writer.close()
-        with contextlib.suppress(ConnectionError):
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
             await self._writer.wait_closed()

@@ -27,6 +27,7 @@ from astraflow.scheduler.assembly import assemble, bootstrap_tokens
 from astraflow.scheduler.service import Scheduler
 from astraflow.scheduler.writer import Reached, pass_by
 from astraflow.store import open_store
+from astraflow.tls.contexts import ServerTls
 
 _log: Final = logging.getLogger(__name__)
 
@@ -59,6 +60,7 @@ async def serve(
     clock = clock or SystemClock()
     metrics = Metrics()
     tokens = bootstrap_tokens(token, worker_token)
+    tls = _tls_of(settings)
     store = open_store(settings.store_url, ttl_s=settings.shard_lease_ms / 1000)
     scheduler = assemble(
         settings,
@@ -67,31 +69,47 @@ async def serve(
         secret=secret,
         tokens=tokens,
         metrics=metrics,
-        origin=_url_origin(sock),
+        origin=_url_origin(sock, tls),
         reached=reached,
     )
     app = make_app(scheduler, settings, secret=secret, metrics=metrics, clock=clock)
     host, port = sock.getsockname()[:2]
-    server = _Server(server_config(app, host, port, sockets=socket_class(scheduler)))
-    if stop is not None:
-        await _run(scheduler, server, sock, stop, on_ready)
-        return
-    stop = asyncio.Event()
-    with _stopping(stop):
-        await _run(scheduler, server, sock, stop, on_ready)
+    context = None if tls is None else tls.context
+    config = server_config(app, host, port, sockets=socket_class(scheduler), tls=context)
+    server = _Server(config)
+    watching = None if tls is None else asyncio.create_task(tls.watch())
+    try:
+        if stop is not None:
+            await _run(scheduler, server, sock, stop, lambda: on_ready(_origin(sock, tls)))
+            return
+        stop = asyncio.Event()
+        with _stopping(stop):
+            await _run(scheduler, server, sock, stop, lambda: on_ready(_origin(sock, tls)))
+    finally:
+        if watching is not None:
+            watching.cancel()
 
 
-def _url_origin(sock: socket.socket) -> str:
+def _tls_of(settings: SchedulerSettings) -> ServerTls | None:
+    """Raises: Refused, when a file cannot be used."""
+    certificate, key = settings.tls_cert_file, settings.tls_key_file
+    if certificate is None or key is None:
+        return None
+    return ServerTls(certificate, key, settings.tls_client_ca_file)
+
+
+def _url_origin(sock: socket.socket, tls: ServerTls | None) -> str:
     """What signed URLs begin with. A server that is bound to every address does not know its own: then they are
     relative, and the client knows the address that it uses."""
     address = ipaddress.ip_address(sock.getsockname()[0].partition("%")[0])
-    return "" if address.is_unspecified else _origin(sock)
+    return "" if address.is_unspecified else _origin(sock, tls)
 
 
-def _origin(sock: socket.socket) -> str:
+def _origin(sock: socket.socket, tls: ServerTls | None) -> str:
     """Where we listen."""
+    scheme = "http" if tls is None else "https"
     host, port = sock.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 async def _run(
@@ -99,13 +117,13 @@ async def _run(
     server: uvicorn.Server,
     sock: socket.socket,
     stop: asyncio.Event,
-    on_ready: Callable[[str], None],
+    on_ready: Callable[[], None],
 ) -> None:
     serving = asyncio.create_task(scheduler.run())
     listening = asyncio.create_task(server.serve(sockets=[sock]))
     try:
         if await _comes_first(scheduler.ready.wait(), serving, stop):
-            on_ready(_origin(sock))
+            on_ready()
             await _comes_first(stop.wait(), serving, stop)
     finally:
         server.should_exit = True

@@ -7,6 +7,7 @@ disconnect a client that does not read its response. A request that is not HTTP 
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import Any, Final
 
 import uvicorn
@@ -131,9 +132,16 @@ class HttpProtocol(HttpToolsProtocol):
         self.loop.call_later(DROP_WAIT_S, self.transport.abort)
 
 
-def server_config(app: Any, host: str, port: int, *, sockets: type | None = None) -> uvicorn.Config:
+def server_config(
+    app: Any,
+    host: str,
+    port: int,
+    *,
+    sockets: type | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> uvicorn.Config:
     """How uvicorn serves the application. `sockets`: the WebSocket protocol (`worker_socket.socket_class`), if any."""
-    return uvicorn.Config(
+    config = uvicorn.Config(
         app,
         host=host,
         port=port,
@@ -149,3 +157,8 @@ def server_config(app: Any, host: str, port: int, *, sockets: type | None = None
         timeout_graceful_shutdown=SHUTDOWN_S,
         backlog=BACKLOG,
     )
+    if tls is not None:
+        # uvicorn makes a context of files; ours can be changed while it serves.
+        config.load()
+        config.ssl = tls
+    return config

@@ -35,8 +35,10 @@ from astraflow.core.protocol.websocket import (
     text_head,
 )
 from astraflow.observe.request_ids import request_id_of
+from astraflow.tls.contexts import peer_certificate
 
 if TYPE_CHECKING:
+    from astraflow.core.security.certificates import PeerCertificate
     from astraflow.scheduler.service import Scheduler
     from astraflow.scheduler.writer import Writer
 
@@ -107,6 +109,11 @@ class _WorkerSocket(asyncio.Protocol):
         if self._writer is not None:
             self._writer.closed(self._conn)
 
+    def _certificate(self) -> PeerCertificate | None:
+        """What TLS has verified of the peer."""
+        assert self._transport is not None
+        return peer_certificate(self._transport.get_extra_info("ssl_object"))
+
     # -- the upgrade ------------------------------------------------------------------------
 
     def _upgrade(self, raw: bytes) -> None:
@@ -137,7 +144,7 @@ class _WorkerSocket(asyncio.Protocol):
         self._transport.write(b"\r\n".join([*response, b"", b""]))
         self._reader = FrameReader(limits.MAX_FIRST_BYTES, is_masked=True)
         try:
-            serving, self._conn = self._scheduler.connect(self)
+            serving, self._conn = self._scheduler.connect(self, self._certificate())
         except errors.Unavailable:
             self.close(limits.CLOSE_TRY_LATER)
             return

@@ -61,6 +61,7 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = MappingProxyType(
         "login-link": CommandEntry("login", "login_link", "Print a link that logs a browser in."),
         "users": CommandEntry("users", "app", "Create, list, change and delete users."),
         "tenants": CommandEntry("tenants", "app", "Create, limit, suspend and resume tenants."),
+        "ca": CommandEntry("ca", "app", "Make certificates for the scheduler and for workers."),
         "tokens": CommandEntry("tokens", "app", "Create, list and revoke API tokens."),
         "config": CommandEntry("config", "app", "Show the settings and their sources."),
         "db": CommandEntry("database", "app", "Inspect, migrate, sweep and check the store."),

@@ -13,7 +13,12 @@ from astraflow.config.loading import (
 )
 from astraflow.config.problems import ConfigError
 from astraflow.config.secret import Secret
-from astraflow.config.settings import DEFAULT_DATA_DIR, SchedulerSettings, WorkerSettings
+from astraflow.config.settings import (
+    DEFAULT_DATA_DIR,
+    SchedulerSettings,
+    WorkerAuth,
+    WorkerSettings,
+)
 
 __all__ = [
     "CONFIG_FILE",
@@ -22,6 +27,7 @@ __all__ = [
     "Loaded",
     "SchedulerSettings",
     "Secret",
+    "WorkerAuth",
     "WorkerSettings",
     "described",
     "keep_secret",

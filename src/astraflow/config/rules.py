@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from astraflow.config.secret import OTHERS
 from astraflow.config.settings import SchedulerSettings, WorkerSettings
 from astraflow.core.protocol.limits import FENCE_RATIO
 from astraflow.core.security.keys import MIN_SECRET_BYTES
@@ -37,8 +38,24 @@ def scheduler_rules(settings: SchedulerSettings) -> Iterator[str]:
             yield f"bootstrap_token: others could guess it; use at least {_MIN_TOKEN_CHARS} characters"
     if settings.secret is not None and len(settings.secret.reveal().encode()) < MIN_SECRET_BYTES:
         yield f"secret: can be guessed; use at least {MIN_SECRET_BYTES} bytes"
+    yield from _tls_rules(settings)
     yield from _database_rules(settings)
     yield from _folder_rules(settings.data_dir)
+
+
+def _tls_rules(settings: SchedulerSettings) -> Iterator[str]:
+    if (settings.tls_cert_file is None) != (settings.tls_key_file is None):
+        yield "tls_cert_file and tls_key_file: set both of them, or none"
+    if settings.tls_client_ca_file is not None and settings.tls_cert_file is None:
+        yield "tls_client_ca_file: needs tls_cert_file and tls_key_file"
+    if settings.worker_auth == "mtls" and settings.tls_client_ca_file is None:
+        yield "worker_auth: mtls needs tls_client_ca_file"
+    yield from _key_rules(settings.tls_key_file)
+
+
+def _key_rules(key: Path | None) -> Iterator[str]:
+    if key is not None and key.is_file() and key.stat().st_mode & OTHERS:
+        yield f"tls_key_file: others can read it; run: chmod 600 {key}"
 
 
 def _database_rules(settings: SchedulerSettings) -> Iterator[str]:
@@ -63,8 +80,14 @@ def worker_rules(settings: WorkerSettings) -> Iterator[str]:
     for url in settings.scheduler_ws_url:
         if not url.startswith(("ws://", "wss://")):
             yield f"scheduler_ws_url: must begin with ws:// or wss://: {url}"
+    if (settings.tls_cert_file is None) != (settings.tls_key_file is None):
+        yield "tls_cert_file and tls_key_file: set both of them, or none"
     if settings.auth_mode == "mtls":
-        yield "auth_mode: this version connects with a token only: mtls"
+        if settings.tls_cert_file is None:
+            yield "auth_mode: mtls needs tls_cert_file and tls_key_file"
+        if any(url.startswith("ws://") for url in settings.scheduler_ws_url):
+            yield "auth_mode: mtls needs a scheduler_ws_url that begins with wss://"
+    yield from _key_rules(settings.tls_key_file)
     if settings.auth_token is not None and not settings.auth_token.reveal().strip():
         yield "auth_token: is blank"
     yield from _folder_rules(settings.data_dir)

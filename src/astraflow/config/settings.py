@@ -34,6 +34,8 @@ _Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 _Text = Annotated[str, Meta(min_length=1, max_length=1_024)]
 _Texts = tuple[_Text, ...]
 _LogLevel = Literal["debug", "info", "warning", "error"]
+WorkerAuth = Literal["any", "mtls"]
+"""How workers may sign in."""
 _Policy = Literal["off", "warn", "require"]
 
 _ENGINE: Final = EngineSettings()
@@ -95,6 +97,19 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
         _Text | None, _says("Key service that keeps the master key in place of the scheduler")
     ] = None
     secrets_key_token: Annotated[Secret | None, _says("Bearer token for the key service")] = None
+    tls_cert_file: Annotated[
+        Path | None, _says("Certificate of the server in PEM. Set: the scheduler speaks HTTPS only")
+    ] = None
+    tls_key_file: Annotated[
+        Path | None, _says("Its private key in PEM, readable by its owner alone")
+    ] = None
+    tls_client_ca_file: Annotated[
+        Path | None, _says("Authority whose certificates workers can sign in with")
+    ] = None
+    worker_auth: Annotated[
+        WorkerAuth,
+        _says("How workers sign in: with a token or a certificate (`any`), or with a certificate"),
+    ] = "any"
     allowed_hosts: Annotated[_Texts, _says("Further names that a request's `Host` may have")] = ()
     heartbeat_interval_ms: Annotated[_Ms, _says("Heartbeat interval of the workers")] = _ms(
         _ENGINE.heartbeat_interval_s
@@ -248,9 +263,19 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
             "URL of the scheduler. Several schedulers of one store, separated by commas, are tried in turn"
         ),
     ] = ("ws://127.0.0.1:8080/ws/worker",)
-    auth_mode: Annotated[Literal["token", "mtls"], _says("How the worker signs in: `token`")] = (
-        "token"
-    )
+    auth_mode: Annotated[
+        Literal["token", "mtls"],
+        _says("How the worker signs in: with a token, or with the certificate in `tls_cert_file`"),
+    ] = "token"
+    tls_ca_file: Annotated[
+        Path | None, _says("Authority of the scheduler's certificate, beside those of the system")
+    ] = None
+    tls_cert_file: Annotated[
+        Path | None, _says("Certificate of the worker in PEM: it names its tenant and its id")
+    ] = None
+    tls_key_file: Annotated[
+        Path | None, _says("Its private key in PEM, readable by its owner alone")
+    ] = None
     auth_token: Annotated[Secret | None, _says("The worker's token")] = None
     auth_token_file: Annotated[
         Path | None, _says("File with the token, readable by its owner alone")

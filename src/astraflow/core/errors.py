@@ -17,7 +17,10 @@ An exception says whose fault it was, so that a caller can tell what to do witho
     │   └── OutcomeUnknown    nobody knows whether the commit was written: read it back (R16)
     └── Bug                   an invariant of ours broke
 
-The constant of `E.SESSION.DENIED` is `SESSION_DENIED`. Messages: what happened, to what; lower
+The constant of `E.SESSION.DENIED` is `AUTH_MTLS_REQUIRED = _final("E.AUTH.MTLS_REQUIRED", 401,
+    "the listener takes workers with a verified certificate only",
+    "give the worker a certificate: auth_mode mtls, tls_cert_file and tls_key_file")
+SESSION_DENIED`. Messages: what happened, to what; lower
 case, no full stop, the value last after a colon, and nothing that a peer should not read.
 """
 
@@ -119,6 +122,9 @@ def _again(code: str, http: int, says: str, do: str) -> Code:
 
 # --- who is asking ---
 
+AUTH_MTLS_REQUIRED = _final("E.AUTH.MTLS_REQUIRED", 401,
+    "the listener takes workers with a verified certificate only",
+    "give the worker a certificate: auth_mode mtls, tls_cert_file and tls_key_file")
 AUTH_INVALID_TOKEN = _final("E.AUTH.INVALID_TOKEN", 401,
     "the token is missing, malformed, expired, revoked, or not for this tenant",
     "get a new token and present it; a worker that held a session handshakes anew")

@@ -10,11 +10,12 @@ from typing import Final
 import msgspec
 
 from astraflow.clock import Clock
-from astraflow.config import SchedulerSettings, Secret
+from astraflow.config import SchedulerSettings, Secret, WorkerAuth
 from astraflow.core import errors
 from astraflow.core.protocol.control import Handshake
 from astraflow.core.protocol.events import Authenticate, GatewaySettings, Principal
 from astraflow.core.security.bearer import ApiTokens, TokenRecord, digest_of
+from astraflow.core.security.certificates import PeerCertificate, refusal_of
 from astraflow.core.security.keys import KeyRing
 from astraflow.core.security.policy import SITE_TENANT, WORKER_SESSION, Role
 from astraflow.core.security.tokens import SessionTokens
@@ -47,16 +48,21 @@ def bootstrap_tokens(token: Secret | None, worker_token: Secret | None = None) -
     return tokens
 
 
-def authenticator(tokens: ApiTokens) -> Authenticate:
-    """Who may open a worker's session: a token of the tenant whose role allows it."""
+def authenticator(tokens: ApiTokens, worker_auth: WorkerAuth = "any") -> Authenticate:
+    """Who may open a worker's session: a token of the tenant whose role allows it, or a certificate that TLS has
+    verified and that names the tenant and the worker."""
 
     def authenticate(
         handshake: Handshake, tenant: str, certificate: object, wall: float
     ) -> Principal | errors.Code:
-        if handshake.auth.mode != "token" or handshake.auth.token is None:
-            # A certificate proves itself in TLS, which ends before us: nothing here has verified one.
+        auth = handshake.auth
+        if auth.mode == "mtls":
+            return _prove_certificate(handshake, tenant, certificate, wall)
+        if worker_auth == "mtls":
+            return errors.AUTH_MTLS_REQUIRED
+        if auth.token is None:
             return errors.AUTH_INVALID_TOKEN
-        record = tokens.verify(handshake.auth.token, wall)
+        record = tokens.verify(auth.token, wall)
         if isinstance(record, errors.Code):
             return record
         if record.tenant != tenant or not WORKER_SESSION.allows(record.role):
@@ -66,6 +72,17 @@ def authenticator(tokens: ApiTokens) -> Authenticate:
         )
 
     return authenticate
+
+
+def _prove_certificate(
+    handshake: Handshake, tenant: str, certificate: object, wall: float
+) -> Principal | errors.Code:
+    known = certificate if isinstance(certificate, PeerCertificate) else None
+    worker_id = handshake.worker.worker_instance_id
+    refusal = refusal_of(known, tenant, worker_id, handshake.auth.fingerprint, wall)
+    if refusal is not None or known is None:
+        return refusal or errors.AUTH_MTLS_REQUIRED
+    return Principal(f"certificate:{worker_id}", tenant, Role.WORKER, known.expires_at)
 
 
 def assemble(
@@ -104,7 +121,7 @@ def assemble(
             lease_ttl_s=engine.lease_ttl_s,
         ),
         retention=settings.retention(),
-        authenticate=authenticator(tokens),
+        authenticate=authenticator(tokens, settings.worker_auth),
         tokens=SessionTokens(ring),
         gauge=gauge,
         reached=reached,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol, assert_never
 
 from astraflow.clock import Clock
@@ -34,11 +34,9 @@ from astraflow.core.timestamps import iso
 from astraflow.observe.frame_log import fields_of, log_frame, logs_frames
 from astraflow.timer import WakeupTimer
 from astraflow.worker.addresses import Schedulers
-from astraflow.worker.socket import Listener, Socket
+from astraflow.worker.socket import OpenSocket, Socket
 
 _log: Final = logging.getLogger(__name__)
-
-OpenSocket = Callable[[str, Listener], Awaitable[Socket]]
 
 TRY_NEXT_S: Final = 2.0
 """How long one of several schedulers may take to answer. One that is frozen must not keep a worker from the one that

@@ -37,8 +37,13 @@ class DataFolder:
         self._lock = lock
 
     @classmethod
-    def open(cls, path: Path, make_room: Callable[[Path], None] = _keep_all) -> DataFolder:
-        """Lock the folder, `make_room` in it, and count this boot.
+    def open(
+        cls,
+        path: Path,
+        make_room: Callable[[Path], None] = _keep_all,
+        instance_id: str | None = None,
+    ) -> DataFolder:
+        """Lock the folder, `make_room` in it, and count this boot. `instance_id`: the one that a certificate names.
 
         Room is made before anything is written: the boot before may have filled the disk.
 
@@ -71,7 +76,7 @@ class DataFolder:
                 make_room(path)
                 os.truncate(lock, 0)
                 os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-                folder = cls(path, lock, *_count_boot(path))
+                folder = cls(path, lock, *_count_boot(path, instance_id))
                 undo.pop_all()
                 return folder
         except OSError as error:
@@ -85,12 +90,19 @@ class DataFolder:
         os.close(self._lock)
 
 
-def _count_boot(path: Path) -> tuple[str, int]:
-    """The instance id, and the number of this boot. Raises OSError."""
+def _count_boot(path: Path, wanted: str | None) -> tuple[str, int]:
+    """The instance id, and the number of this boot. Raises OSError; Refused, when the folder is of another worker."""
     instance_id = _read(path / INSTANCE_FILE)
     if not instance_id:
-        instance_id = str(uuid.uuid4())
+        instance_id = wanted or str(uuid.uuid4())
         _write(path / INSTANCE_FILE, instance_id)
+    if wanted is not None and instance_id != wanted:
+        raise errors.Refused(
+            errors.CONFIG_INVALID,
+            f"The data directory {path} is that of worker {instance_id}, the certificate names {wanted}",
+            pointer="/tls_cert_file",
+            detail={"hint": "use another --data-dir, or the certificate of that worker"},
+        )
     counted = _read(path / INCARNATION_FILE)
     incarnation = int(counted) + 1 if counted.isdecimal() else 1
     _write(path / INCARNATION_FILE, str(incarnation))

@@ -45,7 +45,8 @@ from astraflow.worker.packages import InstallSettings, PackageInstaller, Package
 from astraflow.worker.resources import ResourceService
 from astraflow.worker.resources.copies import CopyFetcher
 from astraflow.worker.resources.files import empty_trash
-from astraflow.worker.socket import connect
+from astraflow.worker.socket import connecting
+from astraflow.worker.tls import WorkerTls
 from astraflow.worker.token_renewal import TokenRenewal, WorkerToken
 
 _log: Final = logging.getLogger(__name__)
@@ -73,13 +74,20 @@ async def run_worker(
         Refused: the settings cannot be used.
     """
     clock = clock or SystemClock()
-    folder = DataFolder.open(settings.data_dir, _make_room)
+    tls = WorkerTls(settings)
+    certificate = tls.certificate
+    named = None if certificate is None else certificate.worker_id
+    if certificate is not None:
+        settings = msgspec.structs.replace(settings, tenant=certificate.tenant)
+    folder = DataFolder.open(settings.data_dir, _make_room, named)
     try:
         schedulers = Schedulers(settings.scheduler_ws_url)
         with closing(
-            ResourceService(settings, folder.path, folder.instance_id, clock, schedulers.origin)
+            ResourceService(
+                settings, folder.path, folder.instance_id, clock, schedulers.origin, tls.downloads
+            )
         ) as resources:
-            return await _work(settings, schedulers, folder, resources, clock, parent)
+            return await _work(settings, schedulers, folder, resources, tls, clock, parent)
     finally:
         folder.close()
 
@@ -98,6 +106,7 @@ async def _work(
     schedulers: Schedulers,
     folder: DataFolder,
     resources: ResourceService,
+    tls: WorkerTls,
     clock: Clock,
     parent: int | None,
 ) -> int:
@@ -109,9 +118,10 @@ async def _work(
     attempts = HeldAttempts(settings.concurrency_max_parallel)
     given = None if settings.auth_token is None else settings.auth_token.reveal()
     token = WorkerToken(folder.path, given)
-    agent = _agent(settings, folder, inventory, attempts, resources, metrics, token, Ulids(clock))
-    runner = AgentRunner(agent, schedulers, connect, clock)
-    renewal = TokenRenewal(token, schedulers.origin, runner.present)
+    session = _session(settings, folder, token, tls, Ulids(clock))
+    agent = _agent(settings, session, Machine(folder.path), inventory, attempts, resources, metrics)
+    runner = AgentRunner(agent, schedulers, connecting(tls.for_connection), clock)
+    renewal = TokenRenewal(token, schedulers.origin, runner.present, tls.downloads)
     pool_settings = _pool_settings(settings, folder, resources)
     packages_woken = asyncio.Event()
     pool = HostPool(
@@ -129,7 +139,7 @@ async def _work(
         pool,
         data_dir=folder.path,
         clock=clock,
-        settings=InstallSettings.of(settings, schedulers.origin),
+        settings=InstallSettings.of(settings, schedulers.origin, tls.downloads),
         hosts=pool_settings,
         tell=runner.tell,
         offer_changed=runner.offer_changed,
@@ -213,13 +223,12 @@ async def _keep(
 
 def _agent(
     settings: WorkerSettings,
-    folder: DataFolder,
+    session: WorkerSession,
+    machine: Machine,
     inventory: PackageInventory,
     attempts: HeldAttempts,
     resources: ResourceService,
     metrics: WorkerMetrics,
-    token: WorkerToken,
-    ids: Ulids,
 ) -> Agent:
     any_runtime = () if settings.runtime_names else (ANY_RUNTIME,)
     capabilities = control.Capabilities(
@@ -227,7 +236,6 @@ def _agent(
         settings.runtime_names or DEFAULT_RUNTIMES,
         (*settings.feature_flags, *any_runtime),
     )
-    machine = Machine(folder.path)
 
     def offer() -> RegisterOffer:
         return RegisterOffer(capabilities, packages=inventory.registered(), labels=settings.labels)
@@ -238,7 +246,7 @@ def _agent(
         return told
 
     return Agent(
-        _session(settings, folder, token, ids),
+        session,
         attempts,
         offer,
         measure,
@@ -247,9 +255,13 @@ def _agent(
 
 
 def _session(
-    settings: WorkerSettings, folder: DataFolder, token: WorkerToken, ids: Ulids
+    settings: WorkerSettings,
+    folder: DataFolder,
+    token: WorkerToken,
+    tls: WorkerTls,
+    ids: Ulids,
 ) -> WorkerSession:
-    if not token.text:
+    if not token.text and tls.certificate is None:
         raise errors.Refused(
             errors.CONFIG_INVALID,
             "The worker has no token: auth_token is not set",
@@ -269,7 +281,8 @@ def _session(
     )
     return WorkerSession(
         identity,
-        Credential("token", token.text),
+        # Without a fingerprint: the certificate of the next connection may be a renewed one.
+        Credential("mtls") if tls.certificate is not None else Credential("token", token.text),
         ids=ids,
         rng=Random(os.urandom(32)),  # noqa: S311 - jitter only; ids have their own source
     )

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import ssl
+from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
 from picows import (
@@ -71,6 +73,10 @@ class Listener(Protocol):
 
     def drained(self, socket: Socket) -> None:
         """There is room again."""
+
+
+OpenSocket = Callable[[str, Listener], Awaitable[Socket]]
+"""Opens a connection to an address. Raises: OSError."""
 
 
 class _Connection(WSListener):
@@ -200,7 +206,18 @@ class _Connection(WSListener):
         asyncio.get_running_loop().call_later(CLOSE_WAIT_S, end)
 
 
-async def connect(url: str, listener: Listener) -> Socket:
+def connecting(tls: Callable[[], ssl.SSLContext] | None = None) -> OpenSocket:
+    """What opens connections, over TLS with a context that is made for each: a renewed certificate is used at the next
+    one."""
+
+    async def open_socket(url: str, listener: Listener) -> Socket:
+        context = tls() if tls is not None and url.startswith("wss:") else None
+        return await connect(url, listener, context)
+
+    return open_socket
+
+
+async def connect(url: str, listener: Listener, tls: ssl.SSLContext | None = None) -> Socket:
     """Open a connection.
 
     Raises:
@@ -216,6 +233,7 @@ async def connect(url: str, listener: Listener) -> Socket:
                 enable_auto_pong=False,
                 max_frame_size=limits.MAX_FRAME_BYTES,
                 extra_headers={"Sec-WebSocket-Protocol": SUBPROTOCOL},
+                ssl_context=tls,
             )
     except (WSError, TimeoutError) as error:
         raise ConnectionError(f"cannot connect to {url}: {error}") from error

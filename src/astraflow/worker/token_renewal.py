@@ -13,6 +13,7 @@ import asyncio
 import hashlib
 import logging
 import os
+import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -95,11 +96,18 @@ class WorkerToken:
 class TokenRenewal:
     """Renews the token of a worker for as long as `run` runs."""
 
-    def __init__(self, token: WorkerToken, origin: Origin, present: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        token: WorkerToken,
+        origin: Origin,
+        present: Callable[[str], None],
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         """`present` shows the scheduler another token."""
         self._token = token
         self._origin = origin
         self._present = present
+        self._verify: ssl.SSLContext | bool = True if tls is None else tls
 
     async def run(self) -> None:
         """Returns when there is nothing to renew any more."""
@@ -142,6 +150,7 @@ class TokenRenewal:
                     headers={"authorization": f"Bearer {self._token.text}"},
                     timeout=TIMEOUT_S,
                     follow_redirects=False,
+                    verify=self._verify,
                 ) as client:
                     return await ask(client)
             await asyncio.sleep(wait_s)

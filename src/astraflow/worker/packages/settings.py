@@ -35,7 +35,9 @@ class InstallSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whom to believe when files are fetched; none: whom the system believes."""
 
     @classmethod
-    def of(cls, settings: WorkerSettings, origin: Origin) -> InstallSettings:
+    def of(
+        cls, settings: WorkerSettings, origin: Origin, tls: ssl.SSLContext | None = None
+    ) -> InstallSettings:
         """Raises Refused when a trusted key is none."""
         return cls(
             origin=origin,
@@ -47,6 +49,7 @@ class InstallSettings(msgspec.Struct, frozen=True, kw_only=True):
             install_timeout_s=float(settings.package_install_timeout_seconds),
             hook_timeout_s=float(settings.package_hook_timeout_seconds),
             memory_limit_bytes=settings.host_max_mem_bytes,
+            tls=tls,
         )
 
     def may_run_hooks(self, name: str) -> bool:

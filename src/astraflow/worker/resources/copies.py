@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
+import ssl
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -48,12 +49,14 @@ class CopyFetcher:
         events: HostEvents,
         source: Path,
         origin: Origin,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._registry = registry
         self._hosts = hosts
         self._events = events
         self._source = source
         self._origin = origin
+        self._tls = tls
         self._group: asyncio.TaskGroup | None = None
         self._fetching: dict[tuple[str, int], tuple[business.Dispatch, asyncio.Task[None]]] = {}
         self._fences: dict[tuple[str, int], float] = {}
@@ -150,7 +153,7 @@ class CopyFetcher:
         try:
             address = absolute_url(copy.copy_url, self._origin, errors.RESOURCE_INVALID)
             exports = await asyncio.to_thread(import_module, "astraflow.worker.resources.exports")
-            await exports.get_file(address, path)
+            await exports.get_file(address, path, self._tls)
             filed = await asyncio.to_thread(self._registry.files.take, path)
         finally:
             shutil.rmtree(folder, ignore_errors=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
@@ -22,14 +23,16 @@ DEFAULT_MIME: Final = "application/octet-stream"
 _OK: Final = 200
 
 
-async def put_file(path: Path, size_bytes: int, address: str, mime: str | None) -> None:
+async def put_file(
+    path: Path, size_bytes: int, address: str, mime: str | None, tls: ssl.SSLContext | None = None
+) -> None:
     """Upload a file, trying again when the other side is not there.
 
     Raises:
         Unavailable: it did not take it.
     """
     headers = {"content-type": mime or DEFAULT_MIME, "content-length": str(size_bytes)}
-    async with httpx.AsyncClient(follow_redirects=False) as client:
+    async with httpx.AsyncClient(follow_redirects=False, verify=_verify(tls)) as client:
         why = await _put(client, path, address, headers)
     if why is not None:
         raise errors.Unavailable(errors.RESOURCE_BUSY, f"Upload failed: {why}")
@@ -68,7 +71,7 @@ async def _pieces(path: Path) -> AsyncIterator[bytes]:
         content.close()
 
 
-async def get_file(address: str, path: Path) -> None:
+async def get_file(address: str, path: Path, tls: ssl.SSLContext | None = None) -> None:
     """Download a file, in pieces, whatever its size.
 
     Raises:
@@ -76,7 +79,7 @@ async def get_file(address: str, path: Path) -> None:
     """
     try:
         async with (
-            httpx.AsyncClient(follow_redirects=False) as client,
+            httpx.AsyncClient(follow_redirects=False, verify=_verify(tls)) as client,
             client.stream("GET", address, timeout=TIMEOUT) as answer,
         ):
             if answer.status_code != _OK:
@@ -89,6 +92,10 @@ async def get_file(address: str, path: Path) -> None:
                 await asyncio.to_thread(content.close)
     except httpx.HTTPError as problem:
         raise _no_copy(f"{type(problem).__name__}: {problem}") from problem
+
+
+def _verify(tls: ssl.SSLContext | None) -> ssl.SSLContext | bool:
+    return True if tls is None else tls
 
 
 def _no_copy(why: str) -> errors.Unavailable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -50,11 +51,13 @@ class ResourceService:
         worker_id: str,
         clock: Clock,
         origin: Origin,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         """Raises StoreError when the database cannot be opened."""
         self._interval_s = float(settings.resource_gc_interval_seconds)
         self._source = folder / DATA_FOLDER
         self._origin = origin
+        self._tls = tls
         self._tell_link: Tell | None = None
         self._untold: dict[str, business.ResourceEvent] = {}
         self._exports: asyncio.Queue[business.ResourceExport] = asyncio.Queue(MAX_EXPORTS)
@@ -95,7 +98,7 @@ class ResourceService:
 
     def fetcher(self, hosts: Hosts, events: HostEvents) -> CopyFetcher:
         """The hosts, for attempts that may need files of workers that did not come back."""
-        return CopyFetcher(self.registry, hosts, events, self._source, self._origin)
+        return CopyFetcher(self.registry, hosts, events, self._source, self._origin, self._tls)
 
     def metrics(self) -> control.ResourceMetrics:
         return self.registry.metrics()
@@ -162,7 +165,7 @@ class ResourceService:
             said = mime if isinstance(mime, str) and mime.isascii() else None
             # Imported when it is first needed: an HTTP client is a fifth of the memory of an idle worker.
             exports = await asyncio.to_thread(import_module, "astraflow.worker.resources.exports")
-            await exports.put_file(path, resource.size_bytes, address, said)
+            await exports.put_file(path, resource.size_bytes, address, said, self._tls)
         finally:
             self.registry.release(export.resource_id)
         # Not what it was before: it may have been asked to go meanwhile, and have gone with this lease.

@@ -1,0 +1,1 @@
+"""TLS on real sockets: the certificate of the scheduler, and workers that sign in with one of their own."""
