@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
+import os
 import signal
 import socket
 from collections.abc import Callable, Coroutine, Iterator
@@ -23,6 +24,7 @@ from astraflow.api.worker_socket import socket_class
 from astraflow.clock import Clock, SystemClock
 from astraflow.config import SchedulerSettings, Secret
 from astraflow.observe.metrics import Metrics
+from astraflow.observe.spans import open_span_export
 from astraflow.scheduler.assembly import assemble, bootstrap_tokens
 from astraflow.scheduler.service import Scheduler
 from astraflow.scheduler.writer import Reached, pass_by
@@ -61,6 +63,9 @@ async def serve(
     metrics = Metrics()
     tokens = bootstrap_tokens(token, worker_token)
     tls = _tls_of(settings)
+    spans = open_span_export(
+        "astraflow-scheduler", f"{socket.gethostname()}-{os.getpid()}", settings.otlp_endpoint
+    )
     store = open_store(settings.store_url, ttl_s=settings.shard_lease_ms / 1000)
     scheduler = assemble(
         settings,
@@ -71,6 +76,7 @@ async def serve(
         metrics=metrics,
         origin=_url_origin(sock, tls),
         reached=reached,
+        spans=spans,
     )
     app = make_app(scheduler, settings, secret=secret, metrics=metrics, clock=clock)
     host, port = sock.getsockname()[:2]
@@ -88,6 +94,8 @@ async def serve(
     finally:
         if watching is not None:
             watching.cancel()
+        if spans is not None:
+            await asyncio.to_thread(spans.close)
 
 
 def _tls_of(settings: SchedulerSettings) -> ServerTls | None:

@@ -58,6 +58,9 @@ INLINE_TOTAL_BYTES: Final = 4 * 1024 * 1024
 RUNS: Final = "/api/v1/runs"
 
 _KEY: Final = re.compile(rf"[!-~]{{1,{MAX_KEY_CHARS}}}")
+_TRACE_HEADER: Final = Header(
+    "traceparent", "The trace that the run continues (W3C trace context). What is none is ignored."
+)
 _KEY_HEADER: Final = Header(
     "Idempotency-Key",
     "A name for this submission: sent again with the same body within 24 hours, it returns the same run.",
@@ -80,7 +83,7 @@ class RunEndpoints(Endpoints):
         tag="runs",
         text="Runs a definition of the request, which is not saved, or a saved workflow. The run is durable when this "
         "returns. An invalid definition is a 422 that lists every error.",
-        headers=(_KEY_HEADER,),
+        headers=(_KEY_HEADER, _TRACE_HEADER),
         body=RunRequest,
         replies={202: Reply("The run exists.", Accepted, headers={"Location": "Its path."})},
     )
@@ -99,6 +102,7 @@ class RunEndpoints(Endpoints):
                 inputs=wanted.inputs,
                 idempotency_key=key,
                 fingerprint=None if key is None else await _fingerprint(body),
+                traceparent=_traceparent(request),
             )
         )
         view = Accepted(
@@ -296,6 +300,12 @@ async def _fingerprint(body: bytes) -> str:
     if len(body) <= INLINE_DIGEST_BYTES:
         return sha256(body).hexdigest()
     return (await asyncio.to_thread(sha256, body)).hexdigest()
+
+
+def _traceparent(request: Request[NoQuery]) -> str | None:
+    """The trace of the caller. A header that is there twice is ignored, as the standard wants it."""
+    given = [value for name, value in request.scope["headers"] if name == b"traceparent"]
+    return given[0].decode("latin-1") if len(given) == 1 else None
 
 
 def _idempotency_key(request: Request[NoQuery]) -> str | None:

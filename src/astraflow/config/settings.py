@@ -209,6 +209,13 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
         _Seconds, _says("Time without a request after which a browser must log in again")
     ] = 12 * 3_600
     log_level: Annotated[_LogLevel, _says("Least level that is logged")] = "info"
+    otlp_endpoint: Annotated[
+        _Text | None,
+        _says(
+            "Base URL of an OpenTelemetry collector (OTLP over HTTP) that gets traces. "
+            "`OTEL_EXPORTER_OTLP_ENDPOINT` does the same. Unset: no traces"
+        ),
+    ] = None
 
     @property
     def store_url(self) -> str:
@@ -365,3 +372,10 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
         _Seconds, _says("Time that running work gets when the worker is told to stop")
     ] = 30
     log_level: Annotated[_LogLevel, _says("Least level that is logged")] = "info"
+    otlp_endpoint: Annotated[
+        _Text | None,
+        _says(
+            "Base URL of an OpenTelemetry collector (OTLP over HTTP) that gets traces. "
+            "`OTEL_EXPORTER_OTLP_ENDPOINT` does the same. Unset: no traces"
+        ),
+    ] = None

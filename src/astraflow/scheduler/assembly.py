@@ -21,12 +21,14 @@ from astraflow.core.security.policy import SITE_TENANT, WORKER_SESSION, Role
 from astraflow.core.security.tokens import SessionTokens
 from astraflow.core.workflow import core_manifest
 from astraflow.observe.metrics import Metrics
+from astraflow.observe.spans import SpanExport
 from astraflow.scheduler.blob_services import open_blob_services
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.gauges import SchedulerGauge
 from astraflow.scheduler.master_keys import open_master_keys
 from astraflow.scheduler.pool_services import open_pool_services
+from astraflow.scheduler.run_traces import RunTraces
 from astraflow.scheduler.service import Scheduler
 from astraflow.scheduler.serving import Parts
 from astraflow.scheduler.writer import Reached, pass_by
@@ -96,6 +98,7 @@ def assemble(
     origin: str = "",
     reached: Reached = pass_by,
     rng: Random | None = None,
+    spans: SpanExport | None = None,
 ) -> Scheduler:
     """Make a scheduler; nothing runs yet. `origin`: where it can be reached, unless `public_url` says so.
 
@@ -128,6 +131,7 @@ def assemble(
         session_ttl_s=settings.session_ttl_seconds,
         session_idle_s=settings.session_idle_seconds,
         requests_per_second=settings.requests_per_second,
+        traces=RunTraces(spans),
     )
     catalogs = Catalogs([core_manifest()])
     blobs = open_blob_services(settings, store, secret, clock, catalogs, current, origin)

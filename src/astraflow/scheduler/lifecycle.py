@@ -115,6 +115,7 @@ class Lifecycle:
                     self._blobs.end()
                 self.ready.clear()
                 parts.gauge.forget()
+                parts.traces.forget()
                 # One that cannot be given back runs out by itself; the failure, or the cancel, is what counts here.
                 with suppress(errors.StoreError):
                     await parts.store.release(claim)

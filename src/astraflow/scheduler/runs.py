@@ -14,6 +14,7 @@ from astraflow.core.workflow import check_inputs, refusal_of
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.run_reader import RunReader
+from astraflow.scheduler.run_traces import RunTraces
 from astraflow.scheduler.secret_vault import SecretVault
 from astraflow.scheduler.store_timeouts import with_store_timeout
 from astraflow.scheduler.workflows import Workflows
@@ -32,6 +33,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     inputs: msgspec.Raw = msgspec.Raw(b"{}")
     idempotency_key: str | None = None
     fingerprint: str | None = None
+    traceparent: str | None = None
 
 
 class SubmittedRun(msgspec.Struct, frozen=True):
@@ -56,6 +58,7 @@ class Runs:
         vault: SecretVault,
         clock: Clock,
         ids: IdSource,
+        traces: RunTraces,
         *,
         remember_s: float,
     ) -> None:
@@ -68,6 +71,7 @@ class Runs:
         self._vault = vault
         self._clock = clock
         self._ids = ids
+        self._traces = traces
         self._remember_s = remember_s
 
     async def submit(self, submission: Submission) -> SubmittedRun:
@@ -92,6 +96,7 @@ class Runs:
             )
         await self._recall(serving.engine, submission.tenant, submission.idempotency_key)
         run_id = RunId(self._ids.new())
+        trace = self._traces.begin(submission.traceparent)
         made, at = await serving.writer.submit(
             lambda token: SubmitRun(
                 token,
@@ -106,6 +111,7 @@ class Runs:
                 plan_body=planned.row.plan,
                 name=planned.name,
                 workflow_version=version,
+                trace=trace,
             )
         )
         if made == run_id:

@@ -87,6 +87,7 @@ class Scheduler:
             self.secrets,
             clock,
             ids,
+            parts.traces,
             remember_s=parts.engine.remember_submissions_s,
         )
         self.events = TenantEvents(current, self._feed)

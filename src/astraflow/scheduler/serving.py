@@ -35,6 +35,7 @@ from astraflow.scheduler.frame_quarantine import FrameQuarantine
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.repository import published_version
 from astraflow.scheduler.row_writer import RowWriter
+from astraflow.scheduler.run_traces import RunTraces
 from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.stale_workers import forget_stale_workers
 from astraflow.scheduler.store_timeouts import STALL_TIMEOUT_S
@@ -74,6 +75,7 @@ class Parts(msgspec.Struct, frozen=True):
     session_ttl_s: int = 7 * 24 * 3600
     session_idle_s: int = 12 * 3600
     requests_per_second: float | None = None
+    traces: RunTraces = msgspec.field(default_factory=RunTraces)
 
 
 class Serving:
@@ -217,6 +219,7 @@ async def open_serving(
         parts.gauge,
         parts.reached,
         quarantine,
+        parts.traces,
     )
     return Serving(parts, claim, writer, ownership)
 

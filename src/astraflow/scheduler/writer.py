@@ -41,6 +41,7 @@ from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.frame_quarantine import FrameQuarantine, Key, key_of
 from astraflow.scheduler.rejection_log import RejectionLog
 from astraflow.scheduler.row_writer import RowWriter
+from astraflow.scheduler.run_traces import RunTraces
 from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.store_timeouts import STALL_TIMEOUT_S, Undecided, refusal, until_durable
 from astraflow.store.rows import Changes, TenantEvent
@@ -108,6 +109,7 @@ class Writer:
         gauge: WriterGauge,
         reached: Reached = pass_by,
         quarantine: FrameQuarantine | None = None,
+        traces: RunTraces | None = None,
     ) -> None:
         self.engine = engine
         self.rows = rows
@@ -118,6 +120,7 @@ class Writer:
         self._clock = clock
         self._gauge = gauge
         self._batch_log = BatchLog()
+        self._traces = traces if traces is not None and traces.is_on else None
         self._reached = reached
         self._loop = asyncio.get_running_loop()
         # What is sent is not part of the request that woke the writer.
@@ -402,6 +405,8 @@ class Writer:
             self._check_whole()
             self._gauge.committed(self._commit_seconds, batch)
             self._batch_log.committed(batch)
+            if self._traces is not None:
+                self._traces.committed(batch)
             self.feed.publish(changes.segments, changes.events)
             _log_workers(changes.events)
         self._effects.sign(batch.effects)

@@ -32,10 +32,12 @@ from astraflow.core.protocol.wire import Envelope
 from astraflow.core.protocol.worker_events import Credential, WorkerIdentity
 from astraflow.core.protocol.worker_session import WorkerSession
 from astraflow.observe.metrics import WorkerMetrics
+from astraflow.observe.spans import open_span_export
 from astraflow.ulids import Ulids
 from astraflow.worker.addresses import Schedulers
-from astraflow.worker.agent_runner import AgentRunner
-from astraflow.worker.hosts import HostPool, PoolSettings, core_package, kill_orphans
+from astraflow.worker.agent_runner import AgentRunner, Hosts
+from astraflow.worker.execution_traces import ExecutionTraces, TracedEvents, TracedHosts
+from astraflow.worker.hosts import HostEvents, HostPool, PoolSettings, core_package, kill_orphans
 from astraflow.worker.hosts.procfs import machine_memory
 from astraflow.worker.hosts.scratch import Scratch
 from astraflow.worker.identity import DataFolder
@@ -124,12 +126,15 @@ async def _work(
     renewal = TokenRenewal(token, schedulers.origin, runner.present, tls.downloads)
     pool_settings = _pool_settings(settings, folder, resources)
     packages_woken = asyncio.Event()
+    spans = open_span_export("astraflow-worker", folder.instance_id, settings.otlp_endpoint)
+    traces = None if spans is None else ExecutionTraces(spans, clock, folder.instance_id)
+    events: HostEvents = runner if traces is None else TracedEvents(runner, traces)
     pool = HostPool(
         folder=folder.path,
         clock=clock,
         settings=pool_settings,
         packages=inventory.spec,
-        events=runner,
+        events=events,
         broker=resources.broker,
         changed=packages_woken.set,
         observe_duration=metrics.task_duration.observe,
@@ -146,7 +151,8 @@ async def _work(
         woken=packages_woken,
         reached=reached_from(os.environ),
     )
-    fetcher = resources.fetcher(pool, runner)
+    hosts: Hosts = pool if traces is None else TracedHosts(pool, traces)
+    fetcher = resources.fetcher(hosts, runner)
     watch_attempts(metrics, attempts, pool)
     watch_resources(metrics, resources.metrics)
     try:
@@ -156,6 +162,8 @@ async def _work(
                 ended = await _keep(runner, fetcher, installer, resources, renewal)
     finally:
         await pool.close()
+        if spans is not None:
+            await asyncio.to_thread(spans.close)
     return ended.code
 
 

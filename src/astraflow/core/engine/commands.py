@@ -17,6 +17,7 @@ from astraflow.core.fleet.tenants import TenantPolicy
 from astraflow.core.fleet.workers import DrainIntent
 from astraflow.core.ids import RunId, TaskId
 from astraflow.core.runs.accept import ReusedResults
+from astraflow.core.runs.facts import RunTrace
 from astraflow.core.workflow.plan import Plan
 
 
@@ -41,6 +42,7 @@ class SubmitRun(msgspec.Struct, frozen=True):
     plan_body: bytes = b""
     name: str = ""
     workflow_version: int | None = None
+    trace: RunTrace | None = None
 
 
 class CancelRun(msgspec.Struct, frozen=True):

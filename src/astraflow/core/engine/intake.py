@@ -48,6 +48,7 @@ def _submit(view: View, request: SubmitRun) -> RunId:
         request.fingerprint,
         request.deadline_s,
         request.rerun_of,
+        request.trace,
     )
     decision = accept(request.plan, accepted, view.rng, request.kept)
     view.runs.add(decision.run)

@@ -32,6 +32,7 @@ from astraflow.core.runs.commands import LeaseTask as LeaseTask
 from astraflow.core.runs.commands import Wait
 from astraflow.core.runs.facts import WaitReason
 from astraflow.core.runs.run import RunRecord
+from astraflow.core.runs.traces import traceparent_of
 from astraflow.core.workflow.plan import ResourceRefValue
 
 PLACE_BUDGET = 2_000
@@ -232,6 +233,9 @@ def _dispatch_frame(
         middleware_chain=chain,
         chain_index=chain_index_of(run, task),
         secrets=dict.fromkeys(node.secrets, "") if node.secrets else None,
+        traceparent=None
+        if run.accepted.trace is None
+        else traceparent_of(run, task, state.attempt),
     )
 
 

@@ -82,6 +82,16 @@ class Fact(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="fact"):
     at: int
 
 
+class RunTrace(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The trace that a run belongs to (W3C trace context)."""
+
+    traceparent: str
+    """The span of the run, if it is recorded; else that of the caller, which is passed on."""
+    parent_id: str | None = None
+    """The span of the caller."""
+    is_recorded: bool = False
+
+
 class RunAccepted(Fact, frozen=True, tag="run.accepted"):
     """The run exists from here on: its submission may be answered with 2xx (P1)."""
 
@@ -93,6 +103,7 @@ class RunAccepted(Fact, frozen=True, tag="run.accepted"):
     fingerprint: str | None = None
     deadline_s: float | None = None
     rerun_of: str | None = None
+    trace: RunTrace | None = None
 
 
 class RunStarted(Fact, frozen=True, tag="run.started"):

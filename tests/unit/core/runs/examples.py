@@ -20,6 +20,7 @@ from astraflow.core.runs.facts import (
     RunAccepted,
     RunFinished,
     RunStarted,
+    RunTrace,
     StopRequested,
     TaskCancelled,
     TaskFact,
@@ -60,7 +61,16 @@ RESULT = msgspec.Raw(b'{"v":1}')
 
 FULL_FACTS: tuple[AnyFact, ...] = (
     RunAccepted(
-        AT, RunId("run1"), "acme", "wf", msgspec.Raw(b'{"a":1}'), "key", "fingerprint", 60.0, "run0"
+        AT,
+        RunId("run1"),
+        "acme",
+        "wf",
+        msgspec.Raw(b'{"a":1}'),
+        "key",
+        "fingerprint",
+        60.0,
+        "run0",
+        RunTrace("00-" + "a" * 32 + "-" + "b" * 16 + "-01", "c" * 16, is_recorded=True),
     ),
     RunStarted(AT),
     CancelRequested(AT, "ann", "deadline"),
