@@ -28,7 +28,10 @@ OWN_ONLY = {"POST /api/v1/tokens", "DELETE /api/v1/tokens/{id}"}
 OWN_ONLY |= {f"POST /api/v1/auth/{one}" for one in ("links", "logout", "password")}
 TO_GET_IN = {f"POST /api/v1/auth/{one}" for one in ("login", "token", "link")}
 """They check what they are sent, and nothing else."""
-OF_WORKERS = {"GET /api/v1/me", "POST /api/v1/tokens/renew"}
+OF_WORKERS = {
+    *("GET /api/v1/me", "POST /api/v1/tokens/renew"),
+    *("POST /api/workers/register", "POST /api/workers/heartbeat"),
+}
 """A worker asks whose its token is, and renews it."""
 
 

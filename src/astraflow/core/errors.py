@@ -1,8 +1,8 @@
 """Every error of AstraFlow: the codes, as data, and the exceptions that carry them.
 
-A code is what a machine reads: it goes into frames, answers, logs and the history of a run, and it
-never changes its meaning. A row says what happened, whether trying again can help, which HTTP
-status an answer with it has, and what to do. `docs/reference/errors.md` is made from these rows.
+A code is what a machine reads: it goes into frames, answers, logs and the history of a run, and it never changes its
+meaning. A row says what happened, whether trying again can help, which HTTP status an answer with it has, and what to
+do. `docs/reference/errors.md` is made from these rows.
 
 An exception says whose fault it was, so that a caller can tell what to do without reading codes::
 
@@ -17,11 +17,8 @@ An exception says whose fault it was, so that a caller can tell what to do witho
     │   └── OutcomeUnknown    nobody knows whether the commit was written: read it back (R16)
     └── Bug                   an invariant of ours broke
 
-The constant of `E.SESSION.DENIED` is `AUTH_MTLS_REQUIRED = _final("E.AUTH.MTLS_REQUIRED", 401,
-    "the listener takes workers with a verified certificate only",
-    "give the worker a certificate: auth_mode mtls, tls_cert_file and tls_key_file")
-SESSION_DENIED`. Messages: what happened, to what; lower
-case, no full stop, the value last after a colon, and nothing that a peer should not read.
+The constant of `E.SESSION.DENIED` is `SESSION_DENIED`. Messages: what happened, to what; lower case, no full stop, the
+value last after a colon, and nothing that a peer should not read.
 """
 
 from __future__ import annotations
@@ -179,14 +176,11 @@ QUOTA_RATE = _again("E.QUOTA.RATE", 429,
 TOKEN_NOT_FOUND = _final("E.TOKEN.NOT_FOUND", 404,
     "there is no such token, or none that you may see",
     "list the tokens that you may see")
-SECRET_NOT_FOUND = _final("E.SECRET.NOT_FOUND", 404,
-    "there is no such secret in this tenant",
+SECRET_NOT_FOUND = _final("E.SECRET.NOT_FOUND", 404, "there is no such secret in this tenant",
     "check its name, or set it: astra secrets set NAME")
-SECRET_SCOPE = _final("E.SECRET.SCOPE", 403,
-    "the secret is not for the package of the node",
+SECRET_SCOPE = _final("E.SECRET.SCOPE", 403, "the secret is not for the package of the node",
     "set the secret again for this package too, or use another")
-SECRET_NO_KEY = _final("E.SECRET.NO_KEY", 409,
-    "the scheduler has no master key for secrets",
+SECRET_NO_KEY = _final("E.SECRET.NO_KEY", 409, "the scheduler has no master key for secrets",
     "set secrets_key_file, secrets_key or secrets_key_url, and restart the scheduler")
 SECRET_UNREADABLE = _final("E.SECRET.UNREADABLE", 500,
     "a stored secret cannot be decrypted: its row or its key was changed",

@@ -103,7 +103,18 @@ class Store:
         self.find_workflow = workflows.find_workflow
         self.list_workflows = workflows.list_workflows
 
-        identity = StoredIdentity(database)
+        self._add_access(StoredIdentity(database), StoredSecrets(database))
+
+        events = StoredEvents(database)
+        self.event_heads = events.event_heads
+        self.tenant_events = events.tenant_events
+        self.audit = events.audit
+
+        sweeper = Sweeper(database)
+        self.sweep = sweeper.sweep
+        self.usage = sweeper.usage
+
+    def _add_access(self, identity: StoredIdentity, secrets: StoredSecrets) -> None:
         self.tenants = identity.tenants
         self.put_token = identity.put_token
         self.good_tokens = identity.good_tokens
@@ -116,22 +127,11 @@ class Store:
         self.delete_user = identity.delete_user
         self.find_user = identity.find_user
         self.list_users = identity.list_users
-
-        secrets = StoredSecrets(database)
         self.put_data_key = secrets.put_data_key
         self.data_keys = secrets.data_keys
         self.put_secret = secrets.put_secret
         self.delete_secret = secrets.delete_secret
         self.secrets = secrets.secrets
-
-        events = StoredEvents(database)
-        self.event_heads = events.event_heads
-        self.tenant_events = events.tenant_events
-        self.audit = events.audit
-
-        sweeper = Sweeper(database)
-        self.sweep = sweeper.sweep
-        self.usage = sweeper.usage
 
     async def owner(self, shard: int = 0) -> str:
         """Who claimed last; empty if nobody has."""
