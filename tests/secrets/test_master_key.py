@@ -182,6 +182,28 @@ def test_a_key_service_keeps_the_key(tmp_path: Path) -> None:
     assert code == 2 and "the key service cannot unwrap" in said
 
 
+def test_secrets_of_a_tenant_are_its_own_and_the_key_is_the_sites(tmp_path: Path) -> None:
+    with running(tmp_path, 1) as site:
+        put(site, "one")
+        assert site.rest.http.post("/api/v1/tenants", json={"tenant": "acme"}).status_code == 201
+        body = {"role": "admin", "tenant": "acme"}
+        made = site.rest.post("tokens", body, wanted=201)
+        headers = {"Authorization": f"Bearer {made['token']}"}
+        http = site.rest.http
+        assert http.get("/api/v1/secrets", headers=headers).json()["items"] == []
+        assert http.delete("/api/v1/secrets/one", headers=headers).status_code == 404
+        theirs = http.put("/api/v1/secrets/one", json={"value": "of acme"}, headers=headers)
+        assert theirs.json()["version"] == 1
+        assert http.post("/api/v1/secrets/rotate-key", headers=headers).status_code == 403
+        assert site.rest.post("secrets/rotate-key", wanted=200) == {"dataKeys": 2}
+        ref = {"value": {"secretRef": {"name": "mine"}}}
+        put(site, "mine")
+        definition = workflow(node("core.echo", parameters=ref))
+        refused = http.post("/api/v1/runs", json={"workflow": definition}, headers=headers)
+        assert "E.SECRET.NOT_FOUND" in refused.text
+        check(site, "one")
+
+
 def test_who_may_do_what(tmp_path: Path) -> None:
     with running(tmp_path) as site:
         put(site, "one")

@@ -6,7 +6,6 @@ from typing import Final
 
 import msgspec
 
-from astraflow.api.access import Forbidden
 from astraflow.api.asgi import AsgiApp
 from astraflow.api.requests import Request, decode_json
 from astraflow.api.responses import NO_CONTENT, json_response
@@ -20,7 +19,7 @@ from astraflow.core.contract.secrets import (
     SecretPage,
     StoredSecret,
 )
-from astraflow.core.security.policy import ADMIN, READ, SITE_TENANT
+from astraflow.core.security.policy import ADMIN, READ, SITE
 from astraflow.core.timestamps import iso
 from astraflow.core.workflow.secret_refs import is_secret_name
 from astraflow.store.rows import SecretRow
@@ -66,12 +65,10 @@ class SecretEndpoints(Endpoints):
         await self._scheduler.secrets.delete(request.tenant, _name_in(request), request.subject)
         return NO_CONTENT
 
-    @route("POST", f"{SECRETS}/rotate-key", ADMIN, "rotateSecretsKey",
+    @route("POST", f"{SECRETS}/rotate-key", SITE, "rotateSecretsKey",
            "encrypt everything with another master key; an admin of the site only",
            tag="secrets", replies=KeyRotated)  # fmt: skip
     async def rotate(self, request: Request[NoQuery]) -> AsgiApp:
-        if request.tenant != SITE_TENANT:
-            raise Forbidden(request.bearer)
         count = await self._scheduler.secrets.rotate(request.tenant, request.subject)
         return json_response(KeyRotated(data_keys=count))
 
