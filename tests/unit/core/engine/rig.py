@@ -360,7 +360,7 @@ def _offer(
 
 
 def _signed(effect: Effect) -> Effect:
-    """As the shell does: add the URLs."""
+    """As the shell does: add the URLs and the secrets. One whose name is `gone` has been deleted."""
     if isinstance(effect, SendInstall):
         package = effect.package
         return msgspec.structs.replace(
@@ -368,6 +368,13 @@ def _signed(effect: Effect) -> Effect:
         )
     if isinstance(effect, SendExport):
         return msgspec.structs.replace(effect, url=f"https://up.example/{effect.resource[2]}")
+    if isinstance(effect, SendDispatch) and effect.dispatch.secrets is not None:
+        if "gone" in effect.dispatch.secrets:
+            refusal = (errors.SECRET_NOT_FOUND.code, "no such secret: gone")
+            return msgspec.structs.replace(effect, refusal=refusal)
+        values = {name: f"{name} of {effect.tenant}" for name in effect.dispatch.secrets}
+        dispatch = msgspec.structs.replace(effect.dispatch, secrets=values)
+        return msgspec.structs.replace(effect, dispatch=dispatch)
     if isinstance(effect, SendDispatch) and effect.copies:
         refs = tuple(
             ref
