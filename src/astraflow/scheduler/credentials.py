@@ -91,12 +91,15 @@ class Credentials:
     def enforce(self) -> None:
         """End what is open under credentials that are over."""
         wall = self.wall
+        self._end_open(wall)
+        if self._current.is_serving:
+            self._current.writer.revoke(lambda principal: self._is_over(principal, wall))
+
+    def _end_open(self, wall: float) -> None:
         for key, (record, end) in list(self._open.items()):
             if not self.known.is_good(record, wall):
                 del self._open[key]
                 end()
-        if self._current.is_serving:
-            self._current.writer.revoke(lambda principal: self._is_over(principal, wall))
 
     def _is_over(self, principal: Principal, wall: float) -> bool:
         if self.known.is_suspended(principal.tenant):
@@ -123,8 +126,10 @@ class Credentials:
                 self.known.touch(record, wall)
         for record in expired:
             self.known.remove(record.token_id)
-        if expired or self._open:
+        if expired:
             self.enforce()
+        else:
+            self._end_open(wall)
 
     async def _write_uses(self) -> None:
         used = {token_id: int(at * 1000) for token_id, at in self.known.take_used().items()}
