@@ -23,87 +23,23 @@ value last after a colon, and nothing that a peer should not read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from astraflow.core.error_kinds import AstraflowError as AstraflowError
+from astraflow.core.error_kinds import Bug as Bug
+from astraflow.core.error_kinds import Code as Code
+from astraflow.core.error_kinds import Conflict as Conflict
+from astraflow.core.error_kinds import LocalProtocolError as LocalProtocolError
+from astraflow.core.error_kinds import NotFound as NotFound
+from astraflow.core.error_kinds import OutcomeUnknown as OutcomeUnknown
+from astraflow.core.error_kinds import Refused as Refused
+from astraflow.core.error_kinds import RemoteProtocolError as RemoteProtocolError
+from astraflow.core.error_kinds import StoreError as StoreError
+from astraflow.core.error_kinds import Unavailable as Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-@dataclass(frozen=True, slots=True)
-class Code:
-    """One row of the catalogue."""
-
-    code: str
-    http: int
-    retryable: bool
-    says: str
-    do: str
-
-    def __str__(self) -> str:
-        return self.code
-
-
-class AstraflowError(Exception):
-    """An error with a row of the catalogue. `pointer` is a JSON pointer to the offending value."""
-
-    def __init__(
-        self,
-        code: Code,
-        message: str,
-        *,
-        pointer: str | None = None,
-        detail: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(code, message)
-        self.code = code
-        self.message = message
-        self.pointer = pointer
-        self.detail = detail
-
-    @property
-    def retryable(self) -> bool:
-        return self.code.retryable
-
-    def __str__(self) -> str:
-        return f"{self.code.code}: {self.message}"
-
-
-class LocalProtocolError(AstraflowError):
-    """We were about to break the protocol."""
-
-
-class RemoteProtocolError(AstraflowError):
-    """The peer broke the protocol."""
-
-
-class Refused(AstraflowError):
-    """The caller's input is wrong or not allowed."""
-
-
-class Conflict(AstraflowError):
-    """The state that the request meets does not allow it."""
-
-
-class NotFound(AstraflowError):
-    """There is no such thing, or none that the caller may see: the two look the same."""
-
-
-class Unavailable(AstraflowError):
-    """It cannot be done now; it may be possible later."""
-
-
-class StoreError(AstraflowError):
-    """The store failed or refused; its code says which."""
-
-
-class OutcomeUnknown(StoreError):
-    """Nobody knows whether the commit was written; reading it back tells (R16)."""
-
-
-class Bug(AstraflowError):
-    """An invariant of ours broke."""
 
 
 def _final(code: str, http: int, says: str, do: str) -> Code:
