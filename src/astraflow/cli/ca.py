@@ -11,6 +11,7 @@ import typer
 from astraflow.cli.arguments import command_group
 from astraflow.cli.inputs import unreadable
 from astraflow.cli.output import AsJson, answer
+from astraflow.clock import SystemClock
 
 app = command_group("Make certificates for the scheduler and for workers.")
 
@@ -27,7 +28,7 @@ def init(folder: Folder = DEFAULT, days: Days = 3_650, as_json: AsJson = False) 
     """Make an authority."""
     from astraflow.tls.authority import Authority
 
-    authority = Authority(folder)
+    authority = Authority(folder, SystemClock())
     authority.create(days)
     made = {"certificate": str(authority.certificate_file), "key": str(authority.key_file)}
     answer(made, f"authority made in {folder}", as_json)
@@ -43,7 +44,7 @@ def server(
     """Make the certificate of the scheduler. Run it again to renew it: a running scheduler reads it anew."""
     from astraflow.tls.authority import Authority
 
-    certificate, key = Authority(folder).issue_server(host, days)
+    certificate, key = Authority(folder, SystemClock()).issue_server(host, days)
     _told(certificate, key, as_json)
 
 
@@ -62,7 +63,7 @@ def worker(
         raise unreadable(
             f"Not an id of a worker: {worker_id}", "use 1 to 128 of A-Z a-z 0-9 . _ : -"
         )
-    certificate, key = Authority(folder).issue_worker(worker_id, tenant, days)
+    certificate, key = Authority(folder, SystemClock()).issue_worker(worker_id, tenant, days)
     _told(certificate, key, as_json)
 
 

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from astraflow.clock import Clock
 from astraflow.core import errors
 
 CA_DAYS: Final = 3_650
@@ -28,8 +29,9 @@ _NAME: Final = "AstraFlow workers"
 class Authority:
     """The authority in a folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, clock: Clock) -> None:
         self.folder = folder
+        self._clock = clock
         self.certificate_file = folder / "ca.pem"
         self.key_file = folder / "ca.key"
 
@@ -42,7 +44,7 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, _NAME)])
         built = (
-            _builder(name, name, key.public_key(), days)
+            _builder(name, name, key.public_key(), self._now(), days)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_usage(is_ca=True), critical=True)
             .add_extension(
@@ -80,7 +82,7 @@ class Authority:
         issuer, issuer_key = self._open()
         key = ec.generate_private_key(ec.SECP256R1())
         builder = (
-            _builder(subject, issuer.subject, key.public_key(), days)
+            _builder(subject, issuer.subject, key.public_key(), self._now(), days)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(is_ca=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
@@ -96,6 +98,9 @@ class Authority:
         _write(place, _key_bytes(key), 0o600)
         _write(certificate, _pem(signed), 0o644)
         return certificate, place
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock.wall_ms() / 1000, UTC)
 
     def _open(self) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
         try:
@@ -113,9 +118,12 @@ class Authority:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: int
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePublicKey,
+    now: datetime,
+    days: int,
 ) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)

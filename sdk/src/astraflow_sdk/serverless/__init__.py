@@ -10,6 +10,6 @@ The same handlers run in a worker with a session.
 from __future__ import annotations
 
 from astraflow_sdk.serverless.asgi import AsgiWorker
-from astraflow_sdk.serverless.worker import Reply, ServerlessWorker
+from astraflow_sdk.serverless.worker import PushReply, ServerlessWorker
 
-__all__ = ["AsgiWorker", "Reply", "ServerlessWorker"]
+__all__ = ["AsgiWorker", "PushReply", "ServerlessWorker"]

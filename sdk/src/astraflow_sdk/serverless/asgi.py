@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from astraflow_sdk.serverless.envelope import MAX_ENVELOPE_BYTES, BadEnvelope
-from astraflow_sdk.serverless.worker import Reply, reply_of
+from astraflow_sdk.serverless.worker import PushReply, reply_of
 
 if TYPE_CHECKING:
     from astraflow_sdk.serverless.worker import ServerlessWorker
@@ -27,7 +27,7 @@ class AsgiWorker:
         self._max_parallel = max_parallel
         self._background = background
         self._threads = ThreadPoolExecutor(max_parallel, thread_name_prefix="astraflow-attempt")
-        self._running: set[asyncio.Future[Reply]] = set()
+        self._running: set[asyncio.Future[PushReply]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -46,7 +46,7 @@ class AsgiWorker:
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
-    async def _reply(self, scope: Scope, receive: Receive) -> Reply:
+    async def _reply(self, scope: Scope, receive: Receive) -> PushReply:
         if scope["method"] in ("GET", "HEAD"):
             return _says(200, {"nodeTypes": self._worker.node_types})
         if scope["method"] != "POST":
@@ -69,8 +69,8 @@ class AsgiWorker:
         return await asyncio.shield(running)
 
 
-def _says(status: int, body: Mapping[str, Any]) -> Reply:
-    return Reply(status, json.dumps(body).encode())
+def _says(status: int, body: Mapping[str, Any]) -> PushReply:
+    return PushReply(status, json.dumps(body).encode())
 
 
 async def _body(receive: Receive) -> bytes:
@@ -90,7 +90,7 @@ async def _body(receive: Receive) -> bytes:
             return b"".join(parts)
 
 
-async def _answer(send: Send, reply: Reply) -> None:
+async def _answer(send: Send, reply: PushReply) -> None:
     headers = [
         (b"content-type", reply.content_type.encode()),
         (b"content-length", str(len(reply.body)).encode()),

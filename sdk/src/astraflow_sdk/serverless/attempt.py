@@ -26,7 +26,7 @@ from astraflow_sdk.errors import Cancelled, ConfigurationError
 from astraflow_sdk.host.handlers import Handler
 from astraflow_sdk.host.outcome import encode_failure, encode_value
 from astraflow_sdk.serverless.callbacks import Answer, Callbacks, Unreachable
-from astraflow_sdk.serverless.envelope import Envelope
+from astraflow_sdk.serverless.envelope import PushedTask
 
 FENCE_RATIO = 0.6
 OUTPUT_BYTES = 256 * 1024
@@ -51,7 +51,7 @@ class ServerlessAttempt:
 
     def __init__(
         self,
-        envelope: Envelope,
+        envelope: PushedTask,
         handler: Handler | None,
         worker_id: str,
         exit_process: Callable[[], None] = end_process,

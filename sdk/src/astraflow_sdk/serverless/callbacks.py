@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from astraflow_sdk.serverless.envelope import Envelope
+from astraflow_sdk.serverless.envelope import PushedTask
 
 BACKOFF_MIN_S = 0.2
 BACKOFF_MAX_S = 5.0
@@ -38,7 +38,7 @@ class Unreachable(Exception):
 class Callbacks:
     """Use from any thread. `is_over` tells that no further try is wanted."""
 
-    def __init__(self, envelope: Envelope, worker_id: str) -> None:
+    def __init__(self, envelope: PushedTask, worker_id: str) -> None:
         self._envelope = envelope
         self._worker_id = worker_id
         self._token = envelope.token

@@ -21,7 +21,7 @@ class BadEnvelope(Exception):
 
 
 @dataclass(frozen=True)
-class Envelope:
+class PushedTask:
     """One attempt. Its token shows nowhere."""
 
     task_id: str
@@ -42,7 +42,7 @@ class Envelope:
     secrets: Mapping[str, str] = field(repr=False)
 
 
-def read_envelope(raw: bytes, tenants: Collection[str], schedulers: Collection[str]) -> Envelope:
+def read_envelope(raw: bytes, tenants: Collection[str], schedulers: Collection[str]) -> PushedTask:
     """Raises: BadEnvelope, also for one of a foreign tenant or with a foreign callback address."""
     if len(raw) > MAX_ENVELOPE_BYTES:
         raise BadEnvelope(413, "the envelope is too large")
@@ -55,7 +55,7 @@ def read_envelope(raw: bytes, tenants: Collection[str], schedulers: Collection[s
     timeout_ms = given.get("timeoutMs")
     if timeout_ms is not None and (type(timeout_ms) is not int or timeout_ms < 0):
         raise BadEnvelope(400, "timeoutMs: must be a whole number")
-    envelope = Envelope(
+    envelope = PushedTask(
         task_id=_text(given, "taskId"),
         run_id=_text(given, "runId"),
         node_id=_text(given, "assetId"),

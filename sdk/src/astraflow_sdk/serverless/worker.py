@@ -15,7 +15,7 @@ from astraflow_sdk.errors import ConfigurationError
 from astraflow_sdk.host.handlers import Handler, load_handlers, marked_functions
 from astraflow_sdk.nodes import info_of
 from astraflow_sdk.serverless.attempt import ServerlessAttempt, end_process
-from astraflow_sdk.serverless.envelope import BadEnvelope, Envelope, origin_of, read_envelope
+from astraflow_sdk.serverless.envelope import BadEnvelope, PushedTask, origin_of, read_envelope
 
 if TYPE_CHECKING:
     from astraflow_sdk.serverless.asgi import AsgiWorker
@@ -26,7 +26,7 @@ STATUSES = {"completed": 200, "ignored": 200, "unreachable": 503}
 
 
 @dataclass(frozen=True)
-class Reply:
+class PushReply:
     """The answer to a push."""
 
     status: int
@@ -74,7 +74,7 @@ class ServerlessWorker:
     def node_types(self) -> list[str]:
         return sorted(self._handlers)
 
-    def handle(self, body: bytes, headers: Mapping[str, str]) -> Reply:
+    def handle(self, body: bytes, headers: Mapping[str, str]) -> PushReply:
         """Run one pushed attempt to its end, in this thread."""
         try:
             envelope = self.accept(body, headers)
@@ -82,7 +82,7 @@ class ServerlessWorker:
             return reply_of(refused)
         return self.run(envelope)
 
-    def accept(self, body: bytes, headers: Mapping[str, str]) -> Envelope:
+    def accept(self, body: bytes, headers: Mapping[str, str]) -> PushedTask:
         """Check a push. Raises: BadEnvelope."""
         if self._secret:
             given = {name.lower(): value for name, value in headers.items()}
@@ -91,13 +91,13 @@ class ServerlessWorker:
                 raise BadEnvelope(401, "the secret of the pool is missing or wrong")
         return read_envelope(body, self._tenants, self._schedulers)
 
-    def run(self, envelope: Envelope) -> Reply:
+    def run(self, envelope: PushedTask) -> PushReply:
         """Run an attempt that was accepted."""
         worker_id = f"{socket.gethostname()[:64]}-{os.getpid()}-{uuid.uuid4().hex}"
         handler = self._handlers.get(envelope.node_type)
         attempt = ServerlessAttempt(envelope, handler, worker_id, self._exit_process)
         ended = attempt.run()
-        return Reply(STATUSES[ended], json.dumps({"status": ended}).encode())
+        return PushReply(STATUSES[ended], json.dumps({"status": ended}).encode())
 
     def asgi(self, *, max_parallel: int = 32, background: bool = False) -> AsgiWorker:
         """An ASGI application. `background`: answer 202 at once and run afterwards, where the platform lets a process
@@ -107,8 +107,8 @@ class ServerlessWorker:
         return AsgiWorker(self, max_parallel=max_parallel, background=background)
 
 
-def reply_of(refused: BadEnvelope) -> Reply:
-    return Reply(refused.status, json.dumps({"error": str(refused)}).encode())
+def reply_of(refused: BadEnvelope) -> PushReply:
+    return PushReply(refused.status, json.dumps({"error": str(refused)}).encode())
 
 
 def _by_type(
