@@ -33,6 +33,9 @@ OF_WORKERS = {
     *("POST /api/workers/register", "POST /api/workers/heartbeat"),
 }
 """A worker asks whose its token is, and renews it."""
+OF_WORKERS |= {f"POST /api/workers/{one}" for one in ("register", "heartbeat")}
+MAKES_ITS_OWN = {"PUT /api/v1/pools/{name}", "PUT /api/v1/secrets/{name}"}
+"""What is not there is made, in the own tenant."""
 
 
 def test_who_may_only_look_changes_nothing_and_a_worker_has_only_its_own_token() -> None:
@@ -40,6 +43,9 @@ def test_who_may_only_look_changes_nothing_and_a_worker_has_only_its_own_token()
         if route.access.is_public:
             is_page = route.method == "GET" and not route.path.startswith("/api/v1/")
             assert is_page or route.action in TO_GET_IN, route.action
+            continue
+        if route.access.is_task:
+            assert not route.access.roles, route.action
             continue
         assert route.access.allows(Role.WORKER) == (route.action in OF_WORKERS), route.action
         is_reading = route.method in ("GET", "HEAD") or route.action in CHANGES_NOTHING | OWN_ONLY
@@ -57,7 +63,9 @@ async def test_every_route_answers_every_role_as_it_declares() -> None:
                 continue  # an open stream does not end by itself; it has its own test
             for role in Role:
                 answer = await rig.as_(role, route.method, path_of(route))
-                if route.access.allows(role):
+                if route.access.is_task:
+                    assert answer.json()["error"] == "invalid_token"
+                elif route.access.allows(role):
                     assert answer.status_code not in (401, 403), (route.action, role)
                 elif route.method == "HEAD":
                     assert answer.status_code == 403  # and no body to say why
@@ -112,6 +120,8 @@ async def test_without_a_good_token_every_route_but_the_public_ones_is_closed(ki
                 assert answer.status_code in (200, 307)
             elif route.method == "HEAD":
                 assert answer.status_code == 401
+            elif route.access.is_task:
+                assert (answer.status_code, answer.json()["error"]) == (401, "invalid_token")
             else:
                 problem_of(answer, 401, "E.AUTH.INVALID_TOKEN")
                 assert answer.headers["www-authenticate"] == "Bearer"
@@ -139,6 +149,8 @@ async def test_what_belongs_to_another_tenant_is_not_found() -> None:
             for route in ROUTES:
                 if "{" not in route.path or not route.access.roles:
                     continue  # a signed URL is nobody's: it has its own tests
+                if route.action in MAKES_ITS_OWN or route.access.is_site:
+                    continue  # what is of the site is forbidden: it has its own tests
                 is_worker = "/workers/" in route.path
                 known["id"] = "w1" if is_worker else saved.json()["id"]
                 body = {"json": {"type": "undrain"}} if is_worker else {"json": definition()}

@@ -62,9 +62,10 @@ async def test_only_an_admin_of_the_site_manages_tenants() -> None:
             await rig.post(TENANTS, json={"tenant": "mine"}, headers=ADMIN),
             await rig.client.patch(f"{TENANTS}/{OTHER}", json={"weight": 9}, headers=ADMIN),
             await rig.post(f"{TENANTS}/{OTHER}/resume", headers=ADMIN),
-            await rig.get(f"{TENANTS}/default", headers=ADMIN),
         ):
             problem_of(answer, 403, "E.AUTH.FORBIDDEN")
+        foreign = await rig.get(f"{TENANTS}/default", headers=ADMIN)
+        problem_of(foreign, 404, "E.TENANT.NOT_FOUND")
         own = await rig.get(f"{TENANTS}/{OTHER}", headers=ADMIN)
         assert own.json()["tenant"] == OTHER
 

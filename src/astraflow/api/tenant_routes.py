@@ -6,11 +6,11 @@ from typing import Final
 
 import msgspec
 
-from astraflow.api.access import acting_tenant
 from astraflow.api.asgi import AsgiApp
 from astraflow.api.requests import Request, decode_json
 from astraflow.api.responses import json_response
 from astraflow.api.routes import Endpoints, Reply, route
+from astraflow.core import errors
 from astraflow.core.contract.base import NoQuery
 from astraflow.core.contract.tenants import (
     ListTenants,
@@ -21,7 +21,7 @@ from astraflow.core.contract.tenants import (
     TenantUse,
 )
 from astraflow.core.fleet.tenants import TenantRecord
-from astraflow.core.security.policy import ADMIN, SITE
+from astraflow.core.security.policy import ADMIN, SITE, SITE_TENANT
 from astraflow.core.timestamps import iso
 
 TENANTS: Final = "/api/v1/tenants"
@@ -58,7 +58,9 @@ class TenantEndpoints(Endpoints):
            "show a tenant and what it uses", tag="access",
            text="An admin sees the own tenant, an admin of the site any.", replies=Tenant)  # fmt: skip
     async def show(self, request: Request[NoQuery]) -> AsgiApp:
-        tenant = acting_tenant(request.bearer, request.params["tenant"])
+        tenant, bearer = request.params["tenant"], request.bearer
+        if SITE_TENANT != bearer.tenant != tenant:
+            raise errors.NotFound(errors.TENANT_NOT_FOUND, f"no such tenant: {tenant[:64]}")
         return json_response(self._view(self._scheduler.tenants.get(tenant)))
 
     @route("PATCH", f"{TENANTS}/{{tenant}}", SITE, "changeTenant",
