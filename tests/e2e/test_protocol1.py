@@ -12,10 +12,10 @@ import pytest
 
 from tests.definitions import link, node, workflow
 from tests.e2e.old_worker import OldWorker, envelope, greeting
-from tests.hostile.foreign import echo, working
+from tests.hostile.foreign import Flood, echo, working
 from tests.processes.system import System, running
 from tests.processes.waiting import until
-from tests.rawsocket import BINARY, RawSocket
+from tests.rawsocket import BINARY, RawSocket, masked
 
 
 @pytest.fixture(scope="module")
@@ -493,3 +493,20 @@ async def test_rubbish_without_end_ends_the_session(server: System) -> None:
         told = await worker.until_closed()
         assert told[-1]["payload"]["code"] == "E.SESSION.DENIED"
         assert worker.closed_with == 1008
+
+
+def test_a_worker_that_does_not_read_is_owed_nothing(tmp_path: Path) -> None:
+    """Each of its frames is answered; what it does not read is bounded, and nobody else waits for it."""
+    opening = [envelope("deaf", "handshake", greeting()), envelope("deaf", "register", {})]
+    unusable = masked(json.dumps(envelope("deaf", "ack", {})).encode())
+    with running(tmp_path, 1, heartbeat_ms=1000) as server:
+        flood = Flood(server.port)
+        try:
+            raw = b"".join(masked(json.dumps(one).encode()) for one in opening)
+            assert flood.pour(raw, len(raw))
+            until(lambda: any(one["name"] == "deaf" for one in server.rest.online()), "it is in")
+            took_all = flood.pour(unusable * 1000, 256 * 1024**2)
+            assert not took_all
+            assert server.rest.run(echo())["status"] == "succeeded"
+        finally:
+            flood.close()
