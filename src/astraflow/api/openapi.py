@@ -75,6 +75,9 @@ def _operation(route: Route) -> dict[str, Any]:
             "content": {media_type: _content(None if route.body == FILE else route.body)},
         }
     replies = {str(status): _reply(reply) for status, reply in route.replies.items()}
+    if "400" in replies:
+        # What is no request for this route (a path that cannot be read) is refused before it is reached.
+        replies["400"]["content"].setdefault("application/problem+json", _content(Problem))
     operation["responses"] = {**replies, "default": {"$ref": "#/components/responses/Problem"}}
     if route.access.is_public or not route.access.roles:
         operation["security"] = []
@@ -87,6 +90,8 @@ def _roles(access: Access) -> str:
     roles = ", ".join(sorted(access.roles))
     if access.is_public:
         return "Needs no token."
+    if access.is_task:
+        return "The token of the attempt is the key."
     if not access.roles:
         return "The signed URL is the key: a token is not needed and does not help."
     return f"{'A signed URL needs no token. ' if access.is_signed else ''}Roles: {roles}."

@@ -290,7 +290,7 @@ async def test_a_newer_schema_is_left_alone(postgres: PostgresBackend) -> None:
     async with postgres.opened():
         pass
     async with operator(postgres) as other:
-        await other.execute("INSERT INTO migrations VALUES (7, 'later', '9.8.7')")
+        await other.execute("INSERT INTO migrations VALUES (1000, 'later', '9.8.7')")
     with pytest.raises(StoreError) as caught:
         await postgres.store().open()
     assert caught.value.code is errors.STORE_NEWER

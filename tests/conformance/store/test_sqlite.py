@@ -96,8 +96,8 @@ async def test_a_newer_schema_is_left_alone(sqlite: SqliteBackend) -> None:
         pass
     tell(
         sqlite.path,
-        "INSERT INTO migrations VALUES (7, 'later', '9.8.7')",
-        "PRAGMA user_version = 7",
+        "INSERT INTO migrations VALUES (1000, 'later', '9.8.7')",
+        "PRAGMA user_version = 1000",
     )
     before = sqlite.path.read_bytes()
     error = await refused(sqlite.store())
