@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -144,9 +143,10 @@ class ScriptedWorker:
 
     async def close(self) -> None:
         for task in self._beside:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            # More than once: `wait_for` may take a cancel for itself when its answer comes in the same turn.
+            while not task.done():
+                task.cancel()
+                await asyncio.wait([task], timeout=0.1)
         await self._socket.close()
 
 
