@@ -17,8 +17,9 @@ FROM ?= 0
 SECONDS ?= 60
 MINUTES ?= 5
 PORT ?= 8080
+TYPESCRIPT := 5.9.3
 
-.PHONY: help setup run test check unit coverage sim sim-shrink shells demo fuzz chaos bench client clients docs lock clean chromium promtool
+.PHONY: help setup run test check unit coverage sim sim-shrink shells demo fuzz chaos bench client clients wire typescript docs lock clean chromium promtool
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -41,7 +42,7 @@ $(RUN_STAMP): requirements/run.txt pyproject.toml
 run: $(RUN_STAMP) ## start a scheduler and a worker here, and say how to use them (PORT=8080)
 	$(BIN)/astra up --port $(PORT)
 
-test: setup chromium promtool check coverage sim shells ## everything that CI runs
+test: setup chromium promtool check typescript coverage sim shells ## everything that CI runs
 	$(PY) -m pytest -n 2 --ignore tests/unit --ignore tests/tidy
 
 chromium: ## a Chromium for the browser tests: the one that is there, else the package manager's
@@ -72,6 +73,7 @@ check: setup ## lint, format, types, layers, generated pages
 	$(PY) scripts/make_reference.py --check
 	$(PY) scripts/make_openapi.py --check
 	$(PY) scripts/make_blocking_client.py --check
+	$(PY) scripts/make_wire_models.py --check
 	$(PY) -m pytest -q tests/tidy
 
 unit: setup ## the unit tests alone
@@ -113,7 +115,22 @@ bench: setup ## measure, each figure beside its budget
 client: setup ## write the blocking client from the asynchronous one
 	$(PY) scripts/make_blocking_client.py
 
-docs: setup client ## write the generated reference pages
+wire: setup ## write the Python and TypeScript models of the wire from schemas/
+	$(PY) scripts/make_wire_models.py
+
+typescript: ## check the TypeScript models with the compiler, and that it refuses what is wrong
+	@command -v npm >/dev/null && exit 0; \
+	as_root=; test "$$(id -u)" = 0 || as_root="sudo -n"; \
+	if command -v apt-get >/dev/null; then \
+	  $$as_root apt-get update -qq && $$as_root apt-get install -y -qq --no-install-recommends npm >/dev/null; \
+	else \
+	  echo "the check of the TypeScript models needs npm: install it" >&2; exit 1; \
+	fi
+	test -x build/typescript/node_modules/.bin/tsc || npm install --silent --no-save --no-package-lock \
+	  --no-audit --no-fund --prefix build/typescript typescript@$(TYPESCRIPT)
+	build/typescript/node_modules/.bin/tsc --project clients/typescript
+
+docs: setup client wire ## write the generated reference pages
 	$(PY) scripts/make_reference.py
 	$(PY) scripts/make_openapi.py
 

@@ -10,17 +10,33 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import httpx
+import jsonschema_rs
 
 from tests.processes.waiting import WAIT_S, until
+
+SCHEMAS = Path(__file__).resolve().parent.parent.parent / "schemas" / "http"
+
+
+def check(name: str, value: Any) -> None:
+    """What the scheduler sends is as its schema says."""
+    jsonschema_rs.validate(json.loads((SCHEMAS / f"{name}.schema.json").read_text()), value)
+
+
+def check_answer(what: str, answer: httpx.Response) -> None:
+    is_accepted = answer.status_code == 200
+    accepted = "accepted" if what == "started" else f"{what}.accepted"
+    check(accepted if is_accepted else "refused", answer.json())
 
 
 class Task:
     """One delivery of one attempt."""
 
     def __init__(self, envelope: dict[str, Any], headers: dict[str, str]) -> None:
+        check("envelope", envelope)
         self.envelope = envelope
         self.headers = headers
         self.token = str(envelope["taskToken"])
@@ -55,7 +71,9 @@ class Task:
         headers = {"Content-Type": "application/json"}
         if given:
             headers["Authorization"] = f"Bearer {given}"
-        return httpx.post(url, content=raw, headers=headers, timeout=30)
+        answer = httpx.post(url, content=raw, headers=headers, timeout=30)
+        check_answer(what, answer)
+        return answer
 
     def start(self) -> httpx.Response:
         return self.post("started", startedAt="2026-01-15T10:00:00Z")

@@ -7,6 +7,8 @@ its state. Answers are plain JSON objects, errors too.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, TypeVar
 
 import msgspec
@@ -66,8 +68,7 @@ class TaskEndpoints(Endpoints):
     async def started(self, request: Request[NoQuery]) -> AsgiApp:
         try:
             claims = self._verify(request)
-            body = await _decode(request, _started)
-            _check_time(body.started_at, "startedAt")
+            body = read_started(await _body_of(request))
             return json_response(await self._scheduler.callbacks.started(claims, body))
         except AstraflowError as error:
             return _refusal(error)
@@ -81,9 +82,7 @@ class TaskEndpoints(Endpoints):
     async def heartbeat(self, request: Request[NoQuery]) -> AsgiApp:
         try:
             claims = self._verify(request)
-            body = await _decode(request, _heartbeat)
-            _check_time(body.heartbeat_at, "heartbeatAt")
-            _check_message(body.message, "message")
+            body = read_heartbeat(await _body_of(request))
             return json_response(await self._scheduler.callbacks.heartbeat(claims, body))
         except AstraflowError as error:
             return _refusal(error)
@@ -97,8 +96,7 @@ class TaskEndpoints(Endpoints):
     async def completed(self, request: Request[NoQuery]) -> AsgiApp:
         try:
             claims = self._verify(request)
-            body = await _decode(request, _completed)
-            _check_completed(body)
+            body = read_completed(await _body_of(request))
             return json_response(await self._scheduler.callbacks.completed(claims, body))
         except AstraflowError as error:
             return _refusal(error)
@@ -113,13 +111,47 @@ class TaskEndpoints(Endpoints):
         )
 
 
-async def _decode(request: Request[NoQuery], decoder: msgspec.json.Decoder[B]) -> B:
-    """Raises: Refused, 400 that names the field, or 413."""
-    try:
-        raw = await request.json_body(MAX_CALLBACK_BYTES)
+def read_started(raw: bytes) -> TaskStarted:
+    """Raises: Refused, as the contract says."""
+    body = _decode(raw, _started)
+    _check_time(body.started_at, "startedAt")
+    return body
+
+
+def read_heartbeat(raw: bytes) -> TaskHeartbeat:
+    """Raises: Refused, as the contract says."""
+    body = _decode(raw, _heartbeat)
+    _check_time(body.heartbeat_at, "heartbeatAt")
+    _check_message(body.message, "message")
+    return body
+
+
+def read_completed(raw: bytes) -> TaskCompleted:
+    """Raises: Refused, as the contract says."""
+    body = _decode(raw, _completed)
+    _check_completed(body)
+    return body
+
+
+async def _body_of(request: Request[NoQuery]) -> bytes:
+    """Raises: Refused, 400 or 413."""
+    with _worded():
+        return await request.json_body(MAX_CALLBACK_BYTES)
+
+
+def _decode(raw: bytes, decoder: msgspec.json.Decoder[B]) -> B:
+    """Raises: Refused, 400 that names the field."""
+    with _worded():
         body = decode_json(raw, decoder)
         check_values(raw, "")
         return body
+
+
+@contextmanager
+def _worded() -> Iterator[None]:
+    """Refusals of a body are raised in the words of the contract."""
+    try:
+        yield
     except AstraflowError as error:
         if error.code.http == 413:
             raise Refused(errors.PAYLOAD_TOO_LARGE, error.message) from error
