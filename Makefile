@@ -19,10 +19,10 @@ MINUTES ?= 5
 PORT ?= 8080
 TYPESCRIPT := 5.9.3
 
-.PHONY: help setup run test check unit coverage sim sim-shrink shells demo fuzz chaos bench client clients wire typescript docs lock clean chromium promtool
+.PHONY: help setup run test check unit coverage sim sim-shrink shells demo fuzz chaos bench client clients clients-if-changed wire typescript docs lock clean chromium promtool
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## make .venv from the lock files
 
@@ -42,7 +42,7 @@ $(RUN_STAMP): requirements/run.txt pyproject.toml
 run: $(RUN_STAMP) ## start a scheduler and a worker here, and say how to use them (PORT=8080)
 	$(BIN)/astra up --port $(PORT)
 
-test: setup chromium promtool check typescript coverage sim shells ## everything that CI runs
+test: setup chromium promtool clients-if-changed check typescript coverage sim shells ## everything that CI runs
 	$(PY) -m pytest -n 2 --ignore tests/unit --ignore tests/tidy
 
 chromium: ## a Chromium for the browser tests: the one that is there, else the package manager's
@@ -108,6 +108,9 @@ chaos: setup ## kill, freeze and cut off real processes for MINUTES=5
 
 clients: setup ## make a client from the description of the API, and try it
 	$(PY) scripts/make_clients.py
+
+clients-if-changed: setup ## the same, if the description has changed since
+	$(PY) scripts/make_clients.py --if-changed
 
 bench: setup ## measure, each figure beside its budget
 	PYTHONHASHSEED=0 $(PY) -m benchmarks

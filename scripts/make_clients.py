@@ -2,10 +2,16 @@
 
 The generator is not ours: if it makes sense of `docs/api/v1/openapi.yaml`, and the client that it writes can submit a
 run and read it back with all answers fitting their models, then others can do so in their own languages.
+
+What was tried is kept beside the description as digests, so that it is done once per change of the API:
+
+    python scripts/make_clients.py                try it, and keep the digests
+    python scripts/make_clients.py --if-changed   the same, if the digests are not those of the files
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -17,6 +23,12 @@ from astraflow.bench.processes import TOKEN, running
 ROOT = Path(__file__).resolve().parent.parent
 DESCRIPTION = ROOT / "docs" / "api" / "v1" / "openapi.yaml"
 BUILD = ROOT / "build" / "clients"
+TRIED = DESCRIPTION.with_name("clients.sha256")
+TRIED_FILES = (
+    "docs/api/v1/openapi.yaml",
+    "requirements/clients.txt",
+    "scripts/make_clients.py",
+)
 PACKAGE = "astraflow_rest"
 
 TRY = """
@@ -48,7 +60,28 @@ print("the generated client submitted a run and read it back")
 """
 
 
-def main() -> int:
+def digests() -> str:
+    """As `sha256sum` writes them."""
+    rows = ((hashlib.sha256((ROOT / name).read_bytes()), name) for name in TRIED_FILES)
+    return "".join(f"{digest.hexdigest()}  {name}\n" for digest, name in rows)
+
+
+def is_tried() -> bool:
+    """Whether a client was made from the description as it is, and worked."""
+    return TRIED.is_file() and TRIED.read_text() == digests()
+
+
+def main(arguments: list[str]) -> int:
+    if arguments == ["--if-changed"] and is_tried():
+        print("a client was made from this description before")
+        return 0
+    before = digests()
+    make_and_try()
+    TRIED.write_text(before)
+    return 0
+
+
+def make_and_try() -> None:
     shutil.rmtree(BUILD, ignore_errors=True)
     tools = BUILD / "tools"
     python = tools / "bin" / "python"
@@ -68,7 +101,6 @@ def main() -> int:
         environ = {**os.environ, "PYTHONPATH": str(made)}
         subprocess.run([str(python), "-c", TRY, url, TOKEN], check=True, env=environ, timeout=120)
     print(f"kept in {made.relative_to(ROOT)}")
-    return 0
 
 
 def _run(*command: str, quiet: bool = False) -> None:
@@ -78,4 +110,4 @@ def _run(*command: str, quiet: bool = False) -> None:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(sys.argv[1:]))

@@ -20,10 +20,8 @@ from tests.conftest import ROOT
 DOCUMENT = document(ROUTES)
 
 
-@pytest.fixture(scope="module")
-def maker() -> ModuleType:
-    path = ROOT / "scripts" / "make_openapi.py"
-    spec = importlib.util.spec_from_file_location("make_openapi", path)
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -31,8 +29,17 @@ def maker() -> ModuleType:
     return module
 
 
+@pytest.fixture(scope="module")
+def maker() -> ModuleType:
+    return script("make_openapi")
+
+
 def test_the_published_description_is_what_the_code_says(maker: ModuleType) -> None:
     assert maker.PATH.read_text() == maker.yaml_text()
+
+
+def test_a_client_was_made_from_the_description_as_it_is() -> None:
+    assert script("make_clients").is_tried(), "the API has changed: run `make clients`"
 
 
 async def test_a_reader_of_yaml_reads_what_was_meant(maker: ModuleType) -> None:
