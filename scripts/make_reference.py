@@ -66,7 +66,8 @@ def authorization_page() -> str:
         "| --- |" + " --- |" * (len(roles) + 1),
     ]
     for action, access in actions.items():
-        cells = ["yes" if access.is_public else "signed URL" if access.is_signed else ""]
+        other_key = "signed URL" if access.is_signed else "task token" if access.is_task else ""
+        cells = ["yes" if access.is_public else other_key]
         said = "of the site" if access.is_site else "yes"
         cells += [said if access.allows(role) else "" for role in roles]
         lines.append(f"| `{action}` | " + " | ".join(cells) + " |")

@@ -7,6 +7,7 @@ disconnect a client that does not read its response. A request that is not HTTP 
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from typing import Any, Final
 
@@ -75,8 +76,12 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._head_arrived()
-        if not self.transport.is_closing():
-            super().on_headers_complete()
+        if self.transport.is_closing():
+            return
+        if not self.url.startswith(b"/") and self._names_another_host():
+            self._refuse(errors.REQUEST_INVALID, "the target names another host than the header")
+            return
+        super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         if not self.transport.is_closing():
@@ -88,6 +93,13 @@ class HttpProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(errors.REQUEST_INVALID, "this is not HTTP")
+
+    def _names_another_host(self) -> bool:
+        """Of a target in absolute form: whether it is not that of the header, by which the application judges."""
+        _, is_absolute, rest = self.url.partition(b"://")
+        authority = re.split(rb"[/?#]", rest, maxsplit=1)[0].lower()
+        hosts = [value.lower() for name, value in self.headers if name == b"host"]
+        return bool(is_absolute) and hosts != [authority]
 
     def _count(self, size: int) -> None:
         self._head_bytes += size
