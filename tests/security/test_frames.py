@@ -91,7 +91,7 @@ async def test_a_worker_cannot_send_what_only_a_scheduler_sends(server: System, 
     socket = await opened(server, f"pretender-{name}")
     socket.send(frame(f"pretender-{name}", name, example(name), **numbered(name)))
     socket.send(frame(f"pretender-{name}", "control.heartbeat", {}, ack={"request": True}))
-    answers = []
+    answers: list[dict[str, Any]] = []
     while (
         not answers or answers[-1]["type"] != "control.ack" or "for" not in answers[-1]["payload"]
     ):

@@ -1,7 +1,7 @@
 """The table of authorization, and the credentials that are not API tokens: each opens exactly one thing.
 
-`tests/api/test_access.py` asks every route with every role, with bad, expired and revoked tokens, and as another tenant. Here
-the tokens of attempts and of sessions are tried at every route of a real scheduler.
+`tests/api/test_access.py` asks every route with every role, with bad, expired and revoked ones, and as another tenant.
+Here the tokens of attempts and of sessions are tried at every route of a real scheduler.
 """
 
 from __future__ import annotations
