@@ -151,9 +151,7 @@ class TaskCompleted(_CallbackBody, frozen=True, kw_only=True):
     result: Annotated[
         msgspec.Raw, doc("Read as `output` when that is absent.", extra_json_schema=OBJECT)
     ] = msgspec.field(default_factory=_absent)
-    error: Annotated[
-        CallbackError | None, doc("Of a FAILED attempt, and only of one.")
-    ] = None
+    error: Annotated[CallbackError | None, doc("Of a FAILED attempt, and only of one.")] = None
     metrics: Annotated[dict[str, float], doc("Numbers about the attempt.")] | None = None
     cancelled_during_phase: (
         Annotated[str, doc("Where it was when it stopped.", max_length=MAX_ID_CHARS)] | None
