@@ -66,7 +66,8 @@ def options(endpoint: Endpoint) -> dict[str, Any]:
         "headers": headers,
         "timeout": httpx.Timeout(RESPONSE_S, connect=CONNECT_S),
         "trust_env": not is_here,  # no proxy between a machine and itself
-        "verify": address.scheme == "https",  # reading the certificates takes a tenth of a second
+        # Reading the certificates takes a tenth of a second. SSL_CERT_FILE counts on this machine, too.
+        "verify": httpx.create_ssl_context() if address.scheme == "https" else False,
     }
 
 

@@ -24,6 +24,7 @@ from astraflow.core.protocol import limits
 from astraflow.store.store import Retention
 from tests.tables import each_row
 
+PAIR: dict[str, object] = {"tls_cert_file": "w.pem", "tls_key_file": "w.key"}
 STRONG = "a-token-that-nobody-will-guess"
 
 
@@ -296,7 +297,14 @@ def test_a_folder_in_which_nothing_can_be_kept_is_told() -> None:
         ({"scheduler_ws_url": "http://x"}, "must begin with ws://"),
         ({"scheduler_ws_url": "ws://a,http://b"}, "must begin with ws:// or wss://: http://b"),
         ({"scheduler_ws_url": ","}, "must not be empty"),
-        ({"auth_mode": "mtls"}, "with a token only"),
+        ({"tls_cert_file": "w.pem"}, "set both of them, or none"),
+        ({"tls_key_file": "w.key"}, "set both of them, or none"),
+        ({"auth_mode": "mtls", "scheduler_ws_url": "wss://x"}, "mtls needs tls_cert_file"),
+        ({"auth_mode": "mtls", **PAIR}, "begins with wss://"),
+        (
+            {"auth_mode": "mtls", **PAIR, "scheduler_ws_url": "wss://a,ws://b"},
+            "begins with wss://",
+        ),
         ({"auth_token": " "}, "is blank"),
         ({"concurrency_max_parallel": 0}, "a whole number >= 1"),
     ],
@@ -308,6 +316,41 @@ def test_a_worker_that_could_not_connect_is_told_before_it_starts(
         load_worker(environ={}, flags=flags)
     assert said in str(caught.value)
     assert str(caught.value).startswith("E.CONFIG.INVALID: 1 problem in the settings\n")
+
+
+@each_row(
+    ("flags", "said"),
+    [
+        ({"tls_cert_file": "s.pem"}, "set both of them, or none"),
+        ({"tls_key_file": "s.key"}, "set both of them, or none"),
+        ({"tls_client_ca_file": "ca.pem"}, "tls_client_ca_file: needs tls_cert_file"),
+        ({"worker_auth": "mtls", **PAIR}, "worker_auth: mtls needs tls_client_ca_file"),
+        ({"worker_auth": "token"}, "Invalid enum value 'token'"),
+    ],
+)
+def test_a_scheduler_whose_tls_could_not_work_is_told_before_it_starts(
+    flags: dict[str, object], said: str
+) -> None:
+    [problem] = problems_of(flags=flags)
+    assert said in problem
+
+
+def test_tls_files_that_fit_together_are_taken() -> None:
+    chosen = {**PAIR, "tls_client_ca_file": "ca.pem", "worker_auth": "mtls"}
+    assert load_scheduler(environ={}, flags=chosen).settings.worker_auth == "mtls"
+    worker = {**PAIR, "auth_mode": "mtls", "scheduler_ws_url": "wss://a"}
+    assert load_worker(environ={}, flags=worker).settings.auth_mode == "mtls"
+
+
+def test_a_tls_key_that_others_can_read_is_refused() -> None:
+    write("a key", "w.key", mode=0o640)
+    said = f"tls_key_file: others can read it; run: chmod 600 {Path('w.key')}"
+    assert problems_of(flags=PAIR) == (said,)
+    with pytest.raises(ConfigError) as caught:
+        load_worker(environ={}, flags=PAIR)
+    assert caught.value.problems == (said,)
+    Path("w.key").chmod(0o600)
+    load_worker(environ={}, flags=PAIR)
 
 
 def test_a_worker_may_have_several_schedulers() -> None:
