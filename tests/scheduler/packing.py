@@ -52,7 +52,7 @@ class Place:
     def __init__(self, store: Store, folder: Path, rules: Rules | None = None) -> None:
         self.store = store
         self.blobs = open_blobs(None, folder)
-        self.signer = UrlSigner(b"a secret for tests only", CLOCK, "https://astra.example")
+        self.signer = UrlSigner([b"a secret for tests only"], CLOCK, "https://astra.example")
         self.catalogs = Catalogs([core_manifest()])
         self.spool = folder / "uploads"
         self.repository = Repository(

@@ -48,15 +48,16 @@ def refused(signer: UrlSigner, text: str, kind: type[UrlGrant]) -> bool:
 
 
 def test_a_signed_url_is_good_for_its_time_its_kind_and_its_secret() -> None:
-    signer = UrlSigner(b"secret", CLOCK)
+    signer = UrlSigner([b"secret"], CLOCK)
     grant = ArchiveGrant(tenant="default", name="demo", version="1.0.0", exp=signer.expiry(60))
     text = signer.make(grant)
     assert signer.read(text, ArchiveGrant) == grant
     assert refused(signer, text, DownloadGrant)
     assert refused(signer, text, UploadGrant)
-    assert refused(UrlSigner(b"another", CLOCK), text, ArchiveGrant)
-    assert refused(UrlSigner(b"secret", Later(61_000)), text, ArchiveGrant)
-    assert UrlSigner(b"secret", Later(59_000)).read(text, ArchiveGrant) == grant
+    assert refused(UrlSigner([b"another"], CLOCK), text, ArchiveGrant)
+    assert refused(UrlSigner([b"secret"], Later(61_000)), text, ArchiveGrant)
+    assert UrlSigner([b"secret"], Later(59_000)).read(text, ArchiveGrant) == grant
+    assert UrlSigner([b"another", b"secret"], CLOCK).read(text, ArchiveGrant) == grant
     for broken in ("", "x", text[:-4], f"A{text}", text + "é", "A" * 5_000):
         assert refused(signer, broken, ArchiveGrant)
 

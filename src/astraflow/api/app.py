@@ -207,7 +207,7 @@ def make_app(
         scheduler=scheduler,
         settings=settings,
         clock=clock,
-        cursors=Cursors(secret.reveal().encode()),
+        cursors=Cursors([line.encode() for line in secret.lines()]),
         metrics=metrics,
         timing=timing or Timing(),
         description=cache(lambda: describe(ROUTES)),

@@ -78,7 +78,7 @@ def server(
     )
     settings: SchedulerSettings = loaded.settings
     token, secret = settings.bootstrap_token, keep_secret(settings)
-    prepare(loaded, token.reveal() if token else None, secret.reveal())
+    prepare(loaded, token.reveal() if token else None, *secret.lines())
     if token is None:
         note("No bootstrap token is configured: every login will be refused")
         note("hint: set ASTRA_SCHEDULER_BOOTSTRAP_TOKEN, or use `astra up`, which creates a token")

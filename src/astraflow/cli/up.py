@@ -59,7 +59,7 @@ def up(
     worker = load_worker(file=config)
     settings = loaded.settings
     token, secret = keep_token(settings), keep_secret(settings)
-    prepare(loaded, token.reveal(), secret.reveal())
+    prepare(loaded, token.reveal(), *secret.lines())
     refuse_if_held(settings)
     sock = listen(settings.host, settings.port)
     run_loop(_Up(settings, sock, token, secret).run(workers, _drain_s(worker), config))

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from astraflow.config.secret import OTHERS
+from astraflow.config.secret import OTHERS, Secret
 from astraflow.config.settings import SchedulerSettings, WorkerSettings
 from astraflow.core.protocol.limits import FENCE_RATIO
-from astraflow.core.security.keys import MIN_SECRET_BYTES
+from astraflow.core.security.keys import MAX_SECRETS, MIN_SECRET_BYTES
 
 SHARD_LEASE_RATIO: Final = 0.58
 """Of the attempt's lease. A scheduler that was replaced may answer heartbeats for 0.6 of its shard lease, and a worker
@@ -36,11 +36,20 @@ def scheduler_rules(settings: SchedulerSettings) -> Iterator[str]:
             yield f"host: others could connect, but no bootstrap_token is configured: {settings.host}"
         elif len(token.reveal()) < _MIN_TOKEN_CHARS:
             yield f"bootstrap_token: others could guess it; use at least {_MIN_TOKEN_CHARS} characters"
-    if settings.secret is not None and len(settings.secret.reveal().encode()) < MIN_SECRET_BYTES:
-        yield f"secret: can be guessed; use at least {MIN_SECRET_BYTES} bytes"
+    yield from _secret_rules(settings.secret)
     yield from _tls_rules(settings)
     yield from _database_rules(settings)
     yield from _folder_rules(settings.data_dir)
+
+
+def _secret_rules(secret: Secret | None) -> Iterator[str]:
+    if secret is None:
+        return
+    lines = secret.lines()
+    if not lines or any(len(line.encode()) < MIN_SECRET_BYTES for line in lines):
+        yield f"secret: can be guessed; use at least {MIN_SECRET_BYTES} bytes in each line"
+    if len(lines) > MAX_SECRETS:
+        yield f"secret: has {len(lines)} lines; keep the newest {MAX_SECRETS} at most"
 
 
 def _tls_rules(settings: SchedulerSettings) -> Iterator[str]:

@@ -27,6 +27,11 @@ class Secret:
     def reveal(self) -> str:
         return self._text
 
+    def lines(self) -> tuple[str, ...]:
+        """The secrets in it, one to a line: that in use, then those that were in use before it."""
+        several = (line.removesuffix("\r") for line in self._text.split("\n"))
+        return tuple(line for line in several if line.strip())
+
     def __repr__(self) -> str:
         return "***"
 

@@ -76,7 +76,8 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     secret: Annotated[
         Secret | None,
         _says(
-            "Key that signs tokens and cursors, at least 16 bytes. "
+            "Key that signs tokens, cursors and signed URLs, at least 16 bytes. "
+            "Earlier ones may follow, one to a line. "
             "Unset: made and kept in the data folder (SQLite only)"
         ),
     ] = None

@@ -36,7 +36,6 @@ from astraflow.store.store import Store
 from astraflow.ulids import Ulids
 
 FIRST_SUBJECT: Final = "bootstrap"
-KEY_ID: Final = "k1"
 
 
 def bootstrap_tokens(token: Secret | None, worker_token: Secret | None = None) -> ApiTokens:
@@ -107,7 +106,8 @@ def assemble(
     """
     engine = msgspec.structs.replace(settings.engine(), keeps_copies=True)
     rng = rng or Random(os.urandom(32))  # noqa: S311 - jitter only; ids and keys have their own source
-    ring = KeyRing({KEY_ID: secret.reveal().encode()}, KEY_ID)
+    secrets = [line.encode() for line in secret.lines()]
+    ring = KeyRing.of_secrets(secrets)
     current = Current()
     gauge = SchedulerGauge(metrics, current)
     parts = Parts(
@@ -134,11 +134,11 @@ def assemble(
         traces=RunTraces(spans),
     )
     catalogs = Catalogs([core_manifest()])
-    blobs = open_blob_services(settings, store, secret, clock, catalogs, current, origin)
+    blobs = open_blob_services(settings, store, secrets, clock, catalogs, current, origin)
     pools = open_pool_services(
         current,
         ring=ring,
-        secret=secret,
+        secrets=secrets,
         clock=clock,
         rng=rng,
         base_url=(settings.public_url or origin).rstrip("/"),

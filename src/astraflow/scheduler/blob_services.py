@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from astraflow.clock import Clock
-from astraflow.config import SchedulerSettings, Secret
+from astraflow.config import SchedulerSettings
 from astraflow.core import errors
 from astraflow.packages import TrustedKeys
 from astraflow.scheduler.blob_location import BlobLocation
@@ -82,7 +83,7 @@ class BlobServices:
 def open_blob_services(
     settings: SchedulerSettings,
     store: Store,
-    secret: Secret,
+    secrets: Sequence[bytes],
     clock: Clock,
     catalogs: Catalogs,
     current: Current,
@@ -93,7 +94,7 @@ def open_blob_services(
     Raises:
         Refused: a key or the location of blobs cannot be used.
     """
-    signer = UrlSigner(secret.reveal().encode(), clock, settings.public_url or origin)
+    signer = UrlSigner(secrets, clock, settings.public_url or origin)
     blobs = open_blobs(settings.blobs_url, settings.data_dir)
     rules = Rules(
         settings.package_policy,

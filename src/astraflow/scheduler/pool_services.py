@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING
 
 from astraflow.clock import Clock
-from astraflow.config import Secret
 from astraflow.core.contract.words import DispatcherKind
 from astraflow.core.security.keys import KeyRing
 from astraflow.scheduler.dispatchers.cloud_tasks import CloudTasksDispatcher
@@ -36,7 +35,7 @@ def open_pool_services(
     current: Current,
     *,
     ring: KeyRing,
-    secret: Secret,
+    secrets: Sequence[bytes],
     clock: Clock,
     rng: Random,
     base_url: str,
@@ -50,6 +49,6 @@ def open_pool_services(
             "nats": NatsDispatcher(),
         }
     tokens = PoolTokens(ring)
-    sealer = Sealer(secret)
+    sealer = Sealer(secrets)
     pushes = TaskPushes(current, dispatchers, tokens, sealer, clock, rng, base_url)
     return PoolServices(Pools(current, dispatchers, sealer, clock, base_url), pushes, tokens)

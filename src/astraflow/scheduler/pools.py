@@ -97,7 +97,8 @@ class Pools:
         if given.secret is not None:
             sealed = self._sealer.seal(given.secret, tenant, name)
         else:
-            sealed = b"" if known is None else known.sealed_secret
+            kept = b"" if known is None else known.sealed_secret
+            sealed = self._sealer.reseal(kept, tenant, name) if kept else kept
         start_s = given.start_timeout_seconds
         return PoolRecord(
             tenant=tenant,

@@ -9,12 +9,14 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
+from collections.abc import Sequence
 from typing import Final, TypeVar
 
 import msgspec
 
 from astraflow.clock import Clock
 from astraflow.core import errors
+from astraflow.core.security.keys import derived_keys
 
 MAX_CHARS: Final = 4_096
 _MAC_BYTES: Final = 32
@@ -53,15 +55,15 @@ _Kind = TypeVar("_Kind", bound=UrlGrant)
 
 
 class UrlSigner:
-    """Signs and verifies grants with a key that is derived from the scheduler's secret.
+    """Signs grants with a key that is derived from the scheduler's secret, and verifies those of earlier secrets, too.
 
     `origin` is where workers and browsers reach this scheduler, as `https://host:port`. Without one its URLs are
     relative.
     """
 
-    def __init__(self, secret: bytes, clock: Clock, origin: str = "") -> None:
+    def __init__(self, secrets: Sequence[bytes], clock: Clock, origin: str = "") -> None:
         self.origin = origin.rstrip("/")
-        self._key = hmac.digest(secret, b"astraflow links", "sha256")
+        self._keys = derived_keys(secrets, b"astraflow links")
         self._clock = clock
 
     def expiry(self, ttl_s: float) -> int:
@@ -69,7 +71,7 @@ class UrlSigner:
 
     def make(self, grant: UrlGrant) -> str:
         body = msgspec.json.encode(grant)
-        mac = hmac.digest(self._key, body, "sha256")
+        mac = hmac.digest(self._keys[0], body, "sha256")
         return base64.urlsafe_b64encode(mac + body).rstrip(b"=").decode()
 
     def read(self, text: str, kind: type[_Kind]) -> _Kind:
@@ -79,7 +81,8 @@ class UrlSigner:
                 raise ValueError("too long")
             raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
             mac, body = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
-            if not hmac.compare_digest(mac, hmac.digest(self._key, body, "sha256")):
+            wanted = [hmac.digest(key, body, "sha256") for key in self._keys]
+            if not any(hmac.compare_digest(mac, one) for one in wanted):
                 raise ValueError("not ours")
             grant = msgspec.json.decode(body, type=kind)
             if grant.exp < self._clock.wall_ms():

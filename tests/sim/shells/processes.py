@@ -133,7 +133,7 @@ class SchedulerProcess:
         assert self.handle is not None
         store: Any = self.handle
         blobs: Any = BlobHandle(site.shelf, self.handle)
-        signer = UrlSigner(_SECRET.encode(), site.clock)
+        signer = UrlSigner([_SECRET.encode()], site.clock)
         repository = Repository(
             store,
             blobs,

@@ -240,6 +240,29 @@ def test_an_empty_or_missing_secret_file_is_refused(text: str) -> None:
     assert "cannot be read" in problems_of(flags={"secret_file": "none"})[0]
 
 
+def test_a_secret_may_have_earlier_ones_below_it() -> None:
+    path = write(f"{STRONG}-new\r\n\n{STRONG}\n", "key")
+    secret = load_scheduler(environ={}, flags={"secret_file": path}).settings.secret
+    assert secret is not None
+    assert secret.lines() == (f"{STRONG}-new", STRONG)
+    assert Secret(STRONG).lines() == (STRONG,)
+
+
+@each_row(
+    ("text", "said"),
+    [
+        ("", "must not be empty"),
+        ("\n", "can be guessed"),
+        (f"{STRONG}\nshort", "at least 16 bytes in each line"),
+        ("\n".join([STRONG] * 9), "has 9 lines; keep the newest 8 at most"),
+    ],
+)
+def test_a_weak_line_and_too_many_lines_of_a_secret_are_refused(text: str, said: str) -> None:
+    [problem] = problems_of(environ={"ASTRA_SCHEDULER_SECRET": text})
+    assert said in problem
+    assert STRONG not in problem
+
+
 def test_a_secret_and_its_file_together_are_refused() -> None:
     write(STRONG, "token")
     (problem,) = problems_of(flags={"secret_file": "token", "secret": STRONG})

@@ -24,13 +24,19 @@ import msgspec
 from astraflow.core import errors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 MIN_SECRET_BYTES: Final = 16
 """A shorter secret can be guessed off line from one token."""
 
 MAX_TOKEN_BYTES: Final = 4_096
 """Our longest token is a fifth of this; a longer one is refused before any work is done on it."""
+
+MAX_SECRETS: Final = 8
+"""In use at once. An earlier one is needed for as long as its last token lives, which is a day."""
+
+FIRST_KEY_ID: Final = "k1"
+"""The id of every secret before ids were derived from secrets."""
 
 MAX_KID_CHARS: Final = 64
 """The key id travels in every token."""
@@ -55,6 +61,19 @@ class KeyRing:
         self._active_head = _head(active)
         self._active_secret = keys[active]
 
+    @classmethod
+    def of_secrets(cls, secrets: Sequence[bytes]) -> KeyRing:
+        """A ring of several secrets: the first signs, all are accepted, and a secret has the same id everywhere.
+
+        A token with the id `k1` is accepted if the first has signed it: so it was before an upgrade.
+
+        Raises: Refused, when there is none, or one is short.
+        """
+        if not secrets:
+            raise errors.Refused(errors.AUTH_WEAK_CONFIG, "there is no secret")
+        keys = {key_id(secret): secret for secret in secrets}
+        return cls({FIRST_KEY_ID: secrets[0], **keys}, key_id(secrets[0]))
+
     def sign(self, claims: bytes) -> str:
         """Return the token that carries these claims, signed with the active key."""
         signed = self._active_head + b"." + _encode(claims)
@@ -75,6 +94,16 @@ class KeyRing:
         if secret is None or not is_ours:
             return None
         return _decode(body)
+
+
+def key_id(secret: bytes) -> str:
+    """The id of a secret. It is public, and of no use to find the secret."""
+    return hmac.digest(secret, b"astraflow key id", "sha256")[:4].hex()
+
+
+def derived_keys(secrets: Sequence[bytes], purpose: bytes) -> tuple[bytes, ...]:
+    """A key of each secret for one purpose: what is signed for one purpose proves nothing for another."""
+    return tuple(hmac.digest(secret, purpose, "sha256") for secret in secrets)
 
 
 def _refuse_weak(kid: str, secret: bytes) -> None:

@@ -9,7 +9,13 @@ from collections.abc import Mapping
 import pytest
 
 from astraflow.core import errors
-from astraflow.core.security.keys import MAX_KID_CHARS, MAX_TOKEN_BYTES, KeyRing
+from astraflow.core.security.keys import (
+    MAX_KID_CHARS,
+    MAX_TOKEN_BYTES,
+    KeyRing,
+    derived_keys,
+    key_id,
+)
 from tests.tables import each_row
 
 SECRET = b"0123456789abcdef0123456789abcdef"
@@ -125,3 +131,50 @@ def test_a_ring_without_its_active_key_is_refused() -> None:
         KeyRing({"k1": SECRET}, "k2")
     with pytest.raises(errors.Refused):
         KeyRing({}, "k1")
+
+
+def header_of(token: str) -> dict[str, object]:
+    first = token.partition(".")[0]
+    found: dict[str, object] = json.loads(base64.urlsafe_b64decode(first + "=" * (-len(first) % 4)))
+    return found
+
+
+def test_the_first_of_several_secrets_signs_and_all_are_accepted() -> None:
+    before, after = KeyRing.of_secrets([SECRET]), KeyRing.of_secrets([OTHER, SECRET])
+    old, new = before.sign(b"{}"), after.sign(b"{}")
+    assert header_of(new)["kid"] == key_id(OTHER) != header_of(old)["kid"] == key_id(SECRET)
+    assert after.verify(old) == after.verify(new) == b"{}"
+    assert before.verify(new) is None
+    last = KeyRing.of_secrets([OTHER])
+    assert last.verify(new) == b"{}"
+    assert last.verify(old) is None
+
+
+def test_a_scheduler_that_knows_the_next_secret_accepts_it_before_it_signs_with_it() -> None:
+    early = KeyRing.of_secrets([SECRET, OTHER])
+    assert header_of(early.sign(b"{}"))["kid"] == key_id(SECRET)
+    assert early.verify(KeyRing.of_secrets([OTHER, SECRET]).sign(b"{}")) == b"{}"
+
+
+def test_a_token_with_the_id_of_all_early_secrets_is_accepted_of_the_first_alone() -> None:
+    early = KeyRing({"k1": SECRET}, "k1").sign(b"{}")
+    assert KeyRing.of_secrets([SECRET, OTHER]).verify(early) == b"{}"
+    assert KeyRing.of_secrets([OTHER]).verify(early) is None
+
+
+def test_a_secret_that_stands_twice_is_one() -> None:
+    ring = KeyRing.of_secrets([SECRET, SECRET])
+    assert ring.verify(ring.sign(b"{}")) == b"{}"
+
+
+@pytest.mark.parametrize("secrets", [[], [b""], [SECRET, b"short"], [b"short", SECRET]])
+def test_no_secret_or_a_short_one_is_refused(secrets: list[bytes]) -> None:
+    with pytest.raises(errors.Refused) as caught:
+        KeyRing.of_secrets(secrets)
+    assert caught.value.code is errors.AUTH_WEAK_CONFIG
+
+
+def test_a_derived_key_is_of_one_secret_and_one_purpose() -> None:
+    keys = [*derived_keys([SECRET, OTHER], b"a"), *derived_keys([SECRET, OTHER], b"b")]
+    assert len({*keys, SECRET, OTHER}) == 6
+    assert derived_keys([SECRET], b"a") == (keys[0],)
