@@ -28,6 +28,8 @@ OWN_ONLY = {"POST /api/v1/tokens", "DELETE /api/v1/tokens/{id}"}
 OWN_ONLY |= {f"POST /api/v1/auth/{one}" for one in ("links", "logout", "password")}
 TO_GET_IN = {f"POST /api/v1/auth/{one}" for one in ("login", "token", "link")}
 """They check what they are sent, and nothing else."""
+TO_ISSUER = {f"GET /api/v1/auth/oidc/{one}" for one in ("login", "callback")}
+"""They check what the issuer of logins says; there is none here."""
 OF_WORKERS = {
     *("GET /api/v1/me", "POST /api/v1/tokens/renew"),
     *("POST /api/workers/register", "POST /api/workers/heartbeat"),
@@ -42,7 +44,7 @@ def test_who_may_only_look_changes_nothing_and_a_worker_has_only_its_own_token()
     for route in ROUTES:
         if route.access.is_public:
             is_page = route.method == "GET" and not route.path.startswith("/api/v1/")
-            assert is_page or route.action in TO_GET_IN, route.action
+            assert is_page or route.action in TO_GET_IN | TO_ISSUER, route.action
             continue
         if route.access.is_task:
             assert not route.access.roles, route.action
@@ -116,6 +118,8 @@ async def test_without_a_good_token_every_route_but_the_public_ones_is_closed(ki
             answer = await rig.client.request(route.method, path_of(route), headers=BAD[kind])
             if route.action in TO_GET_IN:
                 assert answer.status_code == 400  # it has no body
+            elif route.action in TO_ISSUER:
+                assert answer.status_code == 404
             elif route.access.is_public:
                 assert answer.status_code in (200, 307)
             elif route.method == "HEAD":

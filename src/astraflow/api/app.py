@@ -21,6 +21,7 @@ from astraflow.api.catalog_routes import CatalogEndpoints
 from astraflow.api.cursors import Cursors
 from astraflow.api.events import EventEndpoints
 from astraflow.api.login_routes import LoginEndpoints
+from astraflow.api.oidc_routes import OidcEndpoints
 from astraflow.api.openapi import describe
 from astraflow.api.package_routes import PackageEndpoints
 from astraflow.api.pool_routes import PoolEndpoints
@@ -64,6 +65,7 @@ ENDPOINTS: Final[tuple[type[Endpoints], ...]] = (
     PackageEndpoints,
     ResourceEndpoints,
     LoginEndpoints,
+    OidcEndpoints,
     TokenEndpoints,
     UserEndpoints,
     TenantEndpoints,

@@ -19,20 +19,27 @@ _CSRF_OF: Final = b"astraflow csrf"
 
 def session_text(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
     """The text in the cookie; None if there is none, or if there are several: nobody can say which counts."""
+    return cookie_text(headers, NAME)
+
+
+def cookie_text(headers: Iterable[tuple[bytes, bytes]], wanted: str) -> str | None:
+    """The text of one cookie, as `session_text`."""
     found = [
         value.strip()
         for name, header in headers
         if name == b"cookie"
         for key, _, value in (one.partition("=") for one in header.decode("latin-1").split(";"))
-        if key.strip() == NAME
+        if key.strip() == wanted
     ]
     return found[0] if len(found) == 1 and found[0] else None
 
 
-def set_cookie(text: str, max_age_s: int, *, is_secure: bool) -> tuple[bytes, bytes]:
+def set_cookie(
+    text: str, max_age_s: int, *, is_secure: bool, name: str = NAME, path: str = "/"
+) -> tuple[bytes, bytes]:
     """The header that gives a browser its session; with an age of 0 the one that takes it away."""
     secure = "; Secure" if is_secure else ""
-    value = f"{NAME}={text}; Path=/; Max-Age={max_age_s}; HttpOnly; SameSite=Lax{secure}"
+    value = f"{name}={text}; Path={path}; Max-Age={max_age_s}; HttpOnly; SameSite=Lax{secure}"
     return b"set-cookie", value.encode("latin-1")
 
 

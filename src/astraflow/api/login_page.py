@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 from typing import Final
 
 _SCRIPT: Final = """
@@ -55,7 +56,12 @@ input { width: 100%; font: inherit; padding: .4rem; box-sizing: border-box; }
 button { font: inherit; padding: .4rem 1rem; }
 """
 
-PAGE: Final = f"""<!doctype html>
+_ELSEWHERE: Final = """<p><a id="oidc" href="/api/v1/auth/oidc/login">Log in with single sign-on</a></p>
+"""
+
+
+def _page(elsewhere: str) -> bytes:
+    return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -72,12 +78,36 @@ PAGE: Final = f"""<!doctype html>
 <label>Password <input name="password" type="password" autocomplete="current-password" required></label>
 <label>Tenant <input name="tenant" value="default" required></label>
 <button>Log in</button>
-</form>
+{elsewhere}</form>
 <div id="inside" hidden>
 <p><a href="/api/docs">Description of the API</a></p>
 <button id="out" type="button">Log out</button>
 </div>
 <script>{_SCRIPT}</script>
+</body>
+</html>
+""".encode()
+
+
+PAGE: Final = _page("")
+PAGE_WITH_OIDC: Final = _page(_ELSEWHERE)
+
+
+def refusal_page(message: str, code: str) -> bytes:
+    """What somebody sees whose login at the issuer did not work."""
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>AstraFlow: not logged in</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<h1>Not logged in</h1>
+<p role="alert">{html.escape(message)}</p>
+<p>{html.escape(code)}</p>
+<p><a href="/login">Try again</a></p>
 </body>
 </html>
 """.encode()

@@ -8,7 +8,7 @@ import msgspec
 
 from astraflow.api.asgi import AsgiApp
 from astraflow.api.cookies import csrf_of, is_same_origin, session_text, set_cookie
-from astraflow.api.login_page import PAGE, POLICY
+from astraflow.api.login_page import PAGE, PAGE_WITH_OIDC, POLICY
 from astraflow.api.requests import Request, decode_json
 from astraflow.api.responses import NO_CONTENT, Response, json_response
 from astraflow.api.routes import Endpoints, Reply, route
@@ -30,7 +30,7 @@ from astraflow.scheduler.users import UserUpdate
 from astraflow.store.rows import TokenRow, UserRow
 
 AUTH: Final = "/api/v1/auth"
-_HTML: Final = b"text/html; charset=utf-8"
+HTML: Final = b"text/html; charset=utf-8"
 _login: Final = msgspec.json.Decoder(LoginRequest)
 _token_login: Final = msgspec.json.Decoder(TokenLoginRequest)
 _link: Final = msgspec.json.Decoder(LinkRequest)
@@ -91,7 +91,7 @@ class LoginEndpoints(Endpoints):
     async def redeem(self, request: Request[NoQuery]) -> AsgiApp:
         self._refuse_other_sites(request)
         wanted = decode_json(await request.json_body(), _link)
-        opened = await self._scheduler.logins.redeem_link(wanted.code, _address(request))
+        opened = await self._scheduler.logins.redeem_link(wanted.code, address_of(request))
         return self._opened(request, *opened)
 
     @route("POST", f"{AUTH}/links", OWN, "createLink", "make a login link for yourself",
@@ -141,7 +141,7 @@ class LoginEndpoints(Endpoints):
             raise errors.NotFound(errors.USER_NOT_FOUND, "the credential is not that of a user")
         wanted = decode_json(await request.json_body(), _password)
         await self._scheduler.logins.check(
-            bearer.tenant, bearer.user, wanted.current, _address(request)
+            bearer.tenant, bearer.user, wanted.current, address_of(request)
         )
         update = UserUpdate(password=wanted.new)
         await self._scheduler.users.change(bearer.tenant, bearer.user, update, by=bearer.user)
@@ -150,12 +150,13 @@ class LoginEndpoints(Endpoints):
     @route("GET", "/login", PUBLIC, "getLoginPage", "the page to log in with", tag="system",
            replies={200: Reply("A page.", None, "text/html")})  # fmt: skip
     async def page(self, request: Request[NoQuery]) -> AsgiApp:
-        return Response(PAGE, 200, _HTML, [(b"content-security-policy", POLICY)])
+        page = PAGE_WITH_OIDC if self._scheduler.oidc.is_on else PAGE
+        return Response(page, 200, HTML, [(b"content-security-policy", POLICY)])
 
     async def _check(self, request: Request[Any], wanted: LoginRequest) -> UserRow:
         name = wanted.user.strip().lower()
         return await self._scheduler.logins.check(
-            wanted.tenant.strip(), name, wanted.password, _address(request)
+            wanted.tenant.strip(), name, wanted.password, address_of(request)
         )
 
     def _opened(self, request: Request[Any], row: TokenRow, text: str) -> Response:
@@ -177,12 +178,15 @@ class LoginEndpoints(Endpoints):
             raise errors.Refused(errors.AUTH_CSRF, errors.AUTH_CSRF.says)
 
     def _is_secure(self, request: Request[Any]) -> bool:
-        """Whether the browser speaks TLS, with us or with a proxy before us."""
-        url = self._services.settings.public_url
-        is_proxied = url is not None and url.startswith("https://")
-        return request.scope.get("scheme") == "https" or is_proxied
+        return is_secure(request, self._services.settings.public_url)
 
 
-def _address(request: Request[Any]) -> str:
+def is_secure(request: Request[Any], public_url: str | None) -> bool:
+    """Whether the browser speaks TLS, with us or with a proxy before us."""
+    is_proxied = public_url is not None and public_url.startswith("https://")
+    return request.scope.get("scheme") == "https" or is_proxied
+
+
+def address_of(request: Request[Any]) -> str:
     client = request.scope.get("client")
     return str(client[0]) if client else ""

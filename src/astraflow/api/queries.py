@@ -1,7 +1,7 @@
 """Query parameters: from the text of a URL to the struct that the route declares.
 
 1. A parameter that the route does not have is refused, with the name that was probably meant: a filter with a typing
-   error must not show everything.
+   error must not show everything. It is ignored only where others write the URL.
 2. A parameter that is there twice is refused. A text that is empty counts as left out.
 """
 
@@ -47,6 +47,8 @@ class QueryDecoder(Generic[Q]):
         fields: dict[str, str] = {}
         for name, value in _parse(raw):
             is_text = self._is_text.get(name)
+            if is_text is None and self._struct.IGNORES_OTHERS:
+                continue
             if is_text is None:
                 raise self._unknown(name)
             if name in fields:

@@ -6,11 +6,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from astraflow.config.secret import OTHERS, Secret
 from astraflow.config.settings import SchedulerSettings, WorkerSettings
 from astraflow.core.protocol.limits import FENCE_RATIO
 from astraflow.core.security.keys import MAX_SECRETS, MIN_SECRET_BYTES
+from astraflow.core.security.oidc import GroupRoles
 
 SHARD_LEASE_RATIO: Final = 0.58
 """Of the attempt's lease. A scheduler that was replaced may answer heartbeats for 0.6 of its shard lease, and a worker
@@ -38,6 +40,7 @@ def scheduler_rules(settings: SchedulerSettings) -> Iterator[str]:
             yield f"bootstrap_token: others could guess it; use at least {_MIN_TOKEN_CHARS} characters"
     yield from _secret_rules(settings.secret)
     yield from _tls_rules(settings)
+    yield from _oidc_rules(settings)
     yield from _database_rules(settings)
     yield from _folder_rules(settings.data_dir)
 
@@ -60,6 +63,37 @@ def _tls_rules(settings: SchedulerSettings) -> Iterator[str]:
     if settings.worker_auth == "mtls" and settings.tls_client_ca_file is None:
         yield "worker_auth: mtls needs tls_client_ca_file"
     yield from _key_rules(settings.tls_key_file)
+
+
+def _oidc_rules(settings: SchedulerSettings) -> Iterator[str]:
+    url = settings.oidc_issuer_url
+    if url is None:
+        return
+    if not is_private_url(url):
+        yield f"oidc_issuer_url: must begin with https://, but for this machine: {url}"
+    if settings.oidc_client_id is None:
+        yield "oidc_client_id: must be set with oidc_issuer_url"
+    if "openid" not in settings.oidc_scopes:
+        yield "oidc_scopes: must have openid"
+    if settings.public_url is None and not settings.is_loopback:
+        yield "public_url: must be set with oidc_issuer_url: the issuer sends browsers back to it"
+    if not settings.oidc_roles:
+        yield "oidc_roles: nobody could log in; give a role to a group"
+    try:
+        GroupRoles(settings.oidc_roles)
+    except ValueError as error:
+        yield f"oidc_roles: {error}"
+
+
+def is_private_url(url: str) -> bool:
+    """Whether nobody can listen: with TLS, or on this machine."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    is_here = host in ("127.0.0.1", "::1", "localhost")
+    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and is_here))
 
 
 def _key_rules(key: Path | None) -> Iterator[str]:

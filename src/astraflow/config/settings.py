@@ -111,6 +111,33 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
         WorkerAuth,
         _says("How workers sign in: with a token or a certificate (`any`), or with a certificate"),
     ] = "any"
+    oidc_issuer_url: Annotated[
+        _Text | None,
+        _says(
+            "OpenID Connect issuer at which people can log in. Unset: with passwords and links only"
+        ),
+    ] = None
+    oidc_client_id: Annotated[_Text | None, _says("Id of this scheduler at the issuer")] = None
+    oidc_client_secret: Annotated[
+        Secret | None, _says("Its secret at the issuer. Unset: a public client, with PKCE alone")
+    ] = None
+    oidc_client_secret_file: Annotated[
+        Path | None, _says("File with that secret, readable by its owner alone")
+    ] = None
+    oidc_groups_claim: Annotated[_Text, _says("Claim of the ID token that has the groups")] = (
+        "groups"
+    )
+    oidc_roles: Annotated[
+        dict[str, str],
+        _says(
+            "What a group may do: `ROLE` or `TENANT:ROLE`. The first one that a person has counts"
+        ),
+    ] = {}
+    oidc_scopes: Annotated[_Texts, _says("Scopes that are asked for")] = (
+        "openid",
+        "profile",
+        "email",
+    )
     allowed_hosts: Annotated[_Texts, _says("Further names that a request's `Host` may have")] = ()
     heartbeat_interval_ms: Annotated[_Ms, _says("Heartbeat interval of the workers")] = _ms(
         _ENGINE.heartbeat_interval_s

@@ -76,6 +76,15 @@ AUTH_CSRF = _final("E.AUTH.CSRF", 403,
 AUTH_TOO_MANY = _again("E.AUTH.TOO_MANY", 429,
     "there were too many attempts to log in",
     "wait as long as Retry-After says")
+AUTH_OIDC_UNAVAILABLE = _again("E.AUTH.OIDC_UNAVAILABLE", 503,
+    "the OpenID Connect issuer does not answer, or answers nothing that can be used",
+    "try again later; if it lasts, check oidc_issuer_url")
+AUTH_OIDC_REFUSED = _final("E.AUTH.OIDC_REFUSED", 401,
+    "what came back from the OpenID Connect issuer is not the end of a login that this browser began",
+    "begin again at /login; the log of the scheduler has the reason")
+AUTH_NO_GROUP = _final("E.AUTH.NO_GROUP", 403,
+    "none of your groups at the OpenID Connect issuer has a role here",
+    "ask an admin to put one of your groups into oidc_roles, or you into one of them")
 USER_NOT_FOUND = _final("E.USER.NOT_FOUND", 404,
     "there is no such user, or none that you may see",
     "list the users of the tenant")

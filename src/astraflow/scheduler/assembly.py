@@ -17,6 +17,7 @@ from astraflow.core.protocol.events import Authenticate, GatewaySettings, Princi
 from astraflow.core.security.bearer import ApiTokens, TokenRecord, digest_of
 from astraflow.core.security.certificates import PeerCertificate, refusal_of
 from astraflow.core.security.keys import KeyRing
+from astraflow.core.security.oidc import GroupRoles, OidcFlows
 from astraflow.core.security.policy import SITE_TENANT, WORKER_SESSION, Role
 from astraflow.core.security.tokens import SessionTokens
 from astraflow.core.workflow import core_manifest
@@ -27,6 +28,8 @@ from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.gauges import SchedulerGauge
 from astraflow.scheduler.master_keys import open_master_keys
+from astraflow.scheduler.oidc_issuer import open_oidc_issuer
+from astraflow.scheduler.oidc_terms import OidcTerms
 from astraflow.scheduler.pool_services import open_pool_services
 from astraflow.scheduler.run_traces import RunTraces
 from astraflow.scheduler.service import Scheduler
@@ -86,6 +89,16 @@ def _prove_certificate(
     return Principal(f"certificate:{worker_id}", tenant, Role.WORKER, known.expires_at)
 
 
+def _oidc_terms(
+    settings: SchedulerSettings, ring: KeyRing, origin: str, clock: Clock
+) -> OidcTerms | None:
+    issuer = open_oidc_issuer(settings, origin, clock)
+    if issuer is None:
+        return None
+    roles = GroupRoles(settings.oidc_roles)
+    return OidcTerms(issuer, roles, settings.oidc_groups_claim, OidcFlows(ring))
+
+
 def assemble(
     settings: SchedulerSettings,
     *,
@@ -131,6 +144,7 @@ def assemble(
         session_ttl_s=settings.session_ttl_seconds,
         session_idle_s=settings.session_idle_seconds,
         requests_per_second=settings.requests_per_second,
+        oidc=_oidc_terms(settings, ring, origin, clock),
         traces=RunTraces(spans),
     )
     catalogs = Catalogs([core_manifest()])

@@ -6,6 +6,7 @@ from astraflow.core.security.bearer import ApiTokens
 from astraflow.scheduler.credentials import Credentials
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.logins import Logins
+from astraflow.scheduler.oidc_logins import OidcLogins
 from astraflow.scheduler.passwords import Passwords
 from astraflow.scheduler.serving import Parts
 from astraflow.scheduler.tenants import Tenants
@@ -35,3 +36,4 @@ class IdentityServices:
         self.tenants = Tenants(
             current, self.credentials, clock, requests_per_second=parts.requests_per_second
         )
+        self.oidc = OidcLogins(parts.oidc, self.users, self.logins, self.tenants, current, clock)

@@ -87,6 +87,13 @@ class Logins:
         of_address = self._of_address.take(address, now)
         _refuse_flood(max(of_address, self._of_user.take((tenant, name), now)))
 
+    def limit_address(self, address: str) -> None:
+        """Count an attempt to log in elsewhere. Raises: Unavailable, if there were too many."""
+        _refuse_flood(self._of_address.take(address, self._clock.now()))
+
+    def is_suspended(self, tenant: str) -> bool:
+        return self._credentials.known.is_suspended(tenant)
+
     async def open_session(self, user: UserRow) -> tuple[TokenRow, str]:
         """A session for the browser of a user; returns its row and the text of the cookie."""
         opened = await self._open(user.tenant, user.name, user.name, Role(user.role))

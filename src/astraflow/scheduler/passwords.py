@@ -18,6 +18,8 @@ from astraflow.core import errors
 
 AT_ONCE: Final = 2
 MAX_WAITING: Final = 32
+NO_PASSWORD: Final = "!"  # noqa: S105 - no hash looks like this
+"""In the place of the hash of a user who logs in elsewhere: no password is right."""
 
 
 class Passwords:
@@ -39,6 +41,8 @@ class Passwords:
 
         Raises: Unavailable, when too many wait.
         """
+        if password_hash == NO_PASSWORD:
+            password_hash = None
         async with self._turn():
             if self._decoy is None:
                 self._decoy = await asyncio.to_thread(self._hasher.hash, "nobody")

@@ -55,6 +55,7 @@ class Scheduler:
         self.users = identity.users
         self.logins = identity.logins
         self.tenants = identity.tenants
+        self.oidc = identity.oidc
         self._store = store
         self._current = current
         self._blobs = blobs

@@ -32,6 +32,7 @@ from astraflow.scheduler.ended_runs import EndedRuns
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.fleet_rows import install_of, pool_of, resource_of, tenant_of
 from astraflow.scheduler.frame_quarantine import FrameQuarantine
+from astraflow.scheduler.oidc_terms import OidcTerms
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.repository import published_version
 from astraflow.scheduler.row_writer import RowWriter
@@ -75,6 +76,7 @@ class Parts(msgspec.Struct, frozen=True):
     session_ttl_s: int = 7 * 24 * 3600
     session_idle_s: int = 12 * 3600
     requests_per_second: float | None = None
+    oidc: OidcTerms | None = None
     traces: RunTraces = msgspec.field(default_factory=RunTraces)
 
 

@@ -17,7 +17,7 @@ from astraflow.core.security.bearer import CredentialKind, TokenRecord
 from astraflow.core.security.policy import Role, grants_of
 from astraflow.scheduler.credentials import Credentials
 from astraflow.scheduler.current import Current
-from astraflow.scheduler.passwords import Passwords
+from astraflow.scheduler.passwords import NO_PASSWORD, Passwords
 from astraflow.store.rows import UserRow
 from astraflow.store.store import Store
 
@@ -66,6 +66,30 @@ class Users:
             raise errors.Conflict(errors.USER_CONFLICT, f"there is a user of this name: {name}")
         self._audit(tenant, by, "user.create", name)
         return row
+
+    async def admit(self, tenant: str, name: str, role: Role, *, by: str) -> UserRow:
+        """The user of an issuer of logins, with the role that the issuer's groups give now; made at the first login.
+
+        It has no password. `by`: who it is, for people.
+        """
+        now = self._clock.wall_ms()
+        row = UserRow(
+            tenant=tenant,
+            name=name,
+            role=role.value,
+            password_hash=NO_PASSWORD,
+            created_at=now,
+            created_by=by,
+            updated_at=now,
+        )
+        known = await self._store.find_user(tenant, name)
+        if known is None and await self._store.create_user(self._current.claim, row):
+            self._audit(tenant, by, "user.create", name)
+            return row
+        known = known or await self.get(tenant, name)
+        if known.role == role.value or known.is_disabled:
+            return known
+        return await self.change(tenant, name, UserUpdate(role=role), by=by)
 
     async def get(self, tenant: str, name: str) -> UserRow:
         """Raises: NotFound."""

@@ -376,6 +376,42 @@ def test_a_tls_key_that_others_can_read_is_refused() -> None:
     load_worker(environ={}, flags=PAIR)
 
 
+ISSUER: dict[str, object] = {
+    "oidc_issuer_url": "https://id.example",
+    "oidc_client_id": "astra",
+    "oidc_roles": "ops=admin,all=umbrella:viewer",
+}
+
+
+def test_an_issuer_of_logins_that_can_be_used_is_taken() -> None:
+    settings = load_scheduler(environ={}, flags=ISSUER).settings
+    assert settings.oidc_roles == {"ops": "admin", "all": "umbrella:viewer"}
+    assert settings.oidc_scopes == ("openid", "profile", "email")
+    load_scheduler(environ={}, flags={**ISSUER, "oidc_issuer_url": "http://127.0.0.1:9400"})
+
+
+@each_row(
+    ("changed", "said"),
+    [
+        ({"oidc_issuer_url": "http://id.example"}, "must begin with https://"),
+        ({"oidc_issuer_url": "https://"}, "must begin with https://"),
+        ({"oidc_issuer_url": "https://[x"}, "must begin with https://"),
+        ({"oidc_issuer_url": "file:///etc/passwd"}, "must begin with https://"),
+        ({"oidc_client_id": None}, "oidc_client_id: must be set"),
+        ({"oidc_scopes": "email"}, "oidc_scopes: must have openid"),
+        ({"oidc_roles": None}, "oidc_roles: nobody could log in"),
+        ({"oidc_roles": "ops=root"}, "oidc_roles: the group 'ops' must have ROLE"),
+        ({"oidc_roles": "ops=worker"}, "oidc_roles: the group 'ops' must have ROLE"),
+        ({"host": "0.0.0.0", "bootstrap_token": STRONG}, "public_url: must be set"),
+    ],
+)
+def test_an_issuer_of_logins_that_could_not_work_is_told(
+    changed: dict[str, object], said: str
+) -> None:
+    [problem] = problems_of(flags={**ISSUER, **changed})
+    assert said in problem
+
+
 def test_a_worker_may_have_several_schedulers() -> None:
     environ = {"ASTRA_WORKER_SCHEDULER_WS_URL": "ws://a/ws/worker, wss://b/ws/worker"}
     loaded = load_worker(environ=environ)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -64,6 +64,9 @@ class RequestBody(
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The query parameters of a route. Parameters that the struct does not have are refused."""
+
+    IGNORES_OTHERS: ClassVar[bool] = False
+    """Whether they are ignored: a URL that others write may have more in it."""
 
 
 class NoQuery(Query, frozen=True, kw_only=True):

@@ -54,6 +54,17 @@ class UserPage(Page[User], frozen=True, kw_only=True):
     """A page of users, by name."""
 
 
+class OidcCallback(Query, frozen=True, kw_only=True, rename=None):
+    """What an OpenID Connect issuer sends a browser back with."""
+
+    IGNORES_OTHERS: ClassVar[bool] = True
+
+    state: Annotated[str, doc("The `state` of the redirect to the issuer.", max_length=1_024)] = ""
+    code: Annotated[str, doc("The authorization code.", max_length=4_096)] = ""
+    iss: Annotated[str, doc("The issuer (RFC 9207).", max_length=1_024)] = ""
+    error: Annotated[str, doc("Why there is no code.", max_length=1_024)] = ""
+
+
 class OfTenant(Query, frozen=True, kw_only=True):
     """In which tenant."""
 

@@ -1,0 +1,1 @@
+"""Logging in at an OpenID Connect issuer."""
