@@ -15,6 +15,7 @@ from astraflow.cli.exit_codes import note
 from astraflow.config import (
     Loaded,
     SchedulerSettings,
+    Secret,
     WorkerSettings,
     keep_secret,
     load_scheduler,
@@ -53,6 +54,10 @@ def prepare(loaded: Loaded[Any], *secrets: str | None) -> None:
     """Set up logging with redacted secrets, and print notes about settings without effect."""
     redaction = Redaction()
     redaction.hide(*(secret for secret in secrets if secret))
+    for name in loaded.settings.__struct_fields__:
+        value = getattr(loaded.settings, name)
+        if isinstance(value, Secret):
+            redaction.hide(*value.lines())
     set_up_logging(loaded.settings.log_level, redaction=redaction)
     for text in loaded.notes:
         note(f"note: {text}")
