@@ -496,8 +496,8 @@ async def test_rubbish_without_end_ends_the_session(server: System) -> None:
 
 
 def test_a_worker_that_does_not_read_is_owed_nothing(tmp_path: Path) -> None:
-    """It asks for an answer to each frame and reads none: what is kept for it is bounded, it is put out, and nobody else
-    waits for it."""
+    """It asks for an answer to each frame and reads none: what is kept for it is bounded, it is put out, and nobody
+    else waits for it."""
     opening = [envelope("deaf", "handshake", greeting()), envelope("deaf", "register", {})]
     beats = masked(json.dumps(envelope("deaf", "heartbeat", {}, ack={"request": True})).encode())
     with running(tmp_path, 1, heartbeat_ms=1000) as server:
