@@ -3,8 +3,8 @@
 Rule 1: everything that one batch decides is one transaction: facts, the rows of runs that repeat them, workers, the
         tenant's stream and the audit. So a reader never sees one of them without the others.
 Rule 2: a row of a run is written only when its status changes; what happens to its tasks is in the segments alone.
-Rule 3: the numbers of a tenant's stream are given here, and only here. They are gapless because a row writer whose
-        batch was not committed is discarded with its engine.
+Rule 3: the numbers of a tenant's stream and of its audit chain are given here, and only here. They are gapless because
+        a row writer whose batch was not committed is discarded with its engine.
 """
 
 from __future__ import annotations
@@ -43,9 +43,11 @@ from astraflow.core.runs.facts import (
     TaskFailure,
     encode_fact,
 )
+from astraflow.scheduler.audit_chains import AuditChains
 from astraflow.scheduler.fleet_rows import write_fleet
 from astraflow.scheduler.refusals import Refusals
 from astraflow.store.rows import (
+    AuditHeadRow,
     AuditRow,
     Changes,
     FactSegment,
@@ -78,11 +80,16 @@ class RowWriter:
     """Restored from the store with an engine, and discarded with it."""
 
     def __init__(
-        self, runs: Iterable[RunRow], workers: Iterable[WorkerRow], heads: dict[str, int]
+        self,
+        runs: Iterable[RunRow],
+        workers: Iterable[WorkerRow],
+        heads: dict[str, int],
+        audit_heads: Iterable[AuditHeadRow] = (),
     ) -> None:
         self.workers = {(row.tenant, row.worker_id): row for row in workers}
         self._heads = dict(heads)
         self._refusals = Refusals()
+        self.audit_chains = AuditChains(audit_heads)
         self._standing = {
             row.run_id: _Standing(row.tenant, row.status, row.cancel_requested, row.started_at)
             for row in runs
@@ -127,6 +134,8 @@ class RowWriter:
             elif isinstance(fact, Audited):
                 self._write_audit(changes, fact)
         changes.workers.extend(written.values())
+        if changes.audits:
+            changes.audit_heads = self.audit_chains.heads_of(changes.audits)
         for tenant, at, kind, body in write_fleet(changes, fleet):
             self._tell(changes, tenant, at, kind, body)
 
@@ -249,9 +258,13 @@ class RowWriter:
             "session": fact.session_id,
         }
         detail = _encode({name: value for name, value in named.items() if value})
-        row = AuditRow(fact.tenant, fact.at, fact.who, fact.action, fact.corr, fact.code, detail)
+        row = AuditRow(
+            fact.tenant, fact.at, fact.who, fact.action, fact.corr, fact.code, detail,
+            fact.worker_id,
+        )  # fmt: skip
         is_refusal = fact.code is not None
-        changes.audits.extend(self._refusals.take(row) if is_refusal else [row])
+        rows = self._refusals.take(row) if is_refusal else [row]
+        changes.audits.extend(map(self.audit_chains.link, rows))
 
     def _tell(self, changes: Changes, tenant: str, at: int, kind: str, body: RestObject) -> None:
         number = self._heads.get(tenant, 0) + 1

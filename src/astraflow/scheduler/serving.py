@@ -208,7 +208,7 @@ async def open_serving(
     since = clock.wall_ms() - int(parts.engine.remember_submissions_s * 1000)
     for known in await store.submissions(since):
         engine.remember_submission(known.tenant, known.key, known.fingerprint, known.run_id)
-    row_writer = RowWriter(rows, workers, await store.event_heads())
+    row_writer = RowWriter(rows, workers, await store.event_heads(), await store.audit_heads())
     await _hold(parts, claim, ownership)
     writer = Writer(
         engine,

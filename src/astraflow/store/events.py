@@ -1,13 +1,11 @@
-"""The streams of tenants and the audit. Commits write them."""
+"""The streams of tenants. Commits write them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from astraflow.store.content import MAX_INTEGER
 from astraflow.store.database import all_rows
-from astraflow.store.rows import AuditRow, TenantEvent
-from astraflow.store.tables import table_of
+from astraflow.store.rows import TenantEvent
 
 if TYPE_CHECKING:
     from astraflow.store.database import Database
@@ -26,12 +24,3 @@ class StoredEvents:
         return await all_rows(
             self._database, TenantEvent, "tenant_events", tenant=tenant, after=after, limit=limit
         )
-
-    async def audit(
-        self, tenant: str, *, limit: int, before: int | None = None
-    ) -> list[tuple[int, AuditRow]]:
-        """Newest first, each with its number; `before` is the last number of the page before."""
-        last = MAX_INTEGER if before is None else before
-        found = await self._database.rows("audit", tenant=tenant, limit=limit, before=last)
-        decode = table_of(AuditRow).decode
-        return [(number, decode(values)) for number, *values in found]

@@ -177,7 +177,7 @@ class TenantEvent(Row, frozen=True, gc=False):
 
 
 class AuditRow(Row, frozen=True, gc=False):
-    """Who did what, and what came of it (PROTOCOL §6)."""
+    """Who did what, and what came of it (PROTOCOL §6): a link of its tenant's chain (`core.security.audit_chain`)."""
 
     table = "audits"
 
@@ -188,6 +188,23 @@ class AuditRow(Row, frozen=True, gc=False):
     corr: str | None = None
     code: str | None = None
     detail: bytes = b"{}"
+    worker: str = ""
+    chain_number: int | None = None
+    """From 1 without gaps in its tenant; None: it is older than the chain. So are the two hashes."""
+    previous: bytes | None = None
+    hash: bytes | None = None
+
+
+class AuditHeadRow(Row, frozen=True, gc=False):
+    """Where the audit chain of a tenant ends. What retention has removed is noted beside it, by retention alone."""
+
+    table = "audit_heads"
+    primary_key = ("tenant",)
+    mode = "replace"
+
+    tenant: str
+    number: int
+    hash: bytes
 
 
 class PackageRow(Row, frozen=True, gc=False, kw_only=True):
@@ -434,6 +451,7 @@ class Changes(msgspec.Struct):
     rollouts: list[RolloutRow] = []
     active_versions: list[ActiveRow] = []
     tenants: list[TenantRow] = []
+    audit_heads: list[AuditHeadRow] = []
     audits: list[AuditRow] = []
 
 

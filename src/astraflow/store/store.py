@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from astraflow.store.audits import StoredAudits
 from astraflow.store.events import StoredEvents
 from astraflow.store.identity import StoredIdentity
 from astraflow.store.packages import StoredPackages
@@ -108,7 +109,12 @@ class Store:
         events = StoredEvents(database)
         self.event_heads = events.event_heads
         self.tenant_events = events.tenant_events
-        self.audit = events.audit
+
+        audits = StoredAudits(database)
+        self.audit = audits.audit
+        self.audit_after = audits.audit_after
+        self.audit_heads = audits.audit_heads
+        self.audit_head = audits.audit_head
 
         sweeper = Sweeper(database)
         self.sweep = sweeper.sweep

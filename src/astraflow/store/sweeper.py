@@ -118,10 +118,21 @@ async def _remove_audits(transaction: Transaction, limits: Retention, now_ms: in
     removed = 0
     cutoff = cutoff_ms(now_ms, limits.audit_s)
     if cutoff is not None:
-        removed += await transaction.change("delete_old_audits", cutoff=cutoff, piece=PIECE_ROWS)
+        ((last,),) = await transaction.rows("last_old_audit", cutoff=cutoff, piece=PIECE_ROWS)
+        removed += await _remove_first_audits(transaction, last)
     if limits.audits is not None:
-        removed += await transaction.change("trim_audits", keep=limits.audits, piece=PIECE_ROWS)
+        keep = limits.audits
+        ((last,),) = await transaction.rows("last_surplus_audit", keep=keep, piece=PIECE_ROWS)
+        removed += await _remove_first_audits(transaction, last)
     return removed
+
+
+async def _remove_first_audits(transaction: Transaction, last: int) -> int:
+    """Remove the front of the audit, and note what is removed of each chain: nobody else removes anything."""
+    if not last:
+        return 0
+    await transaction.change("note_removed_audits", last=last)
+    return await transaction.change("delete_audits", last=last)
 
 
 async def _remove_ended(transaction: Transaction, now_ms: int) -> int:

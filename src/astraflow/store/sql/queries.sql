@@ -141,7 +141,30 @@ SELECT blob FROM resources WHERE blob IS NOT NULL
 SELECT {TenantEvent} FROM tenant_events WHERE tenant = :tenant AND number > :after ORDER BY number LIMIT :limit
 
 -- name: audit
-SELECT number, {AuditRow} FROM audits WHERE tenant = :tenant AND number < :before ORDER BY number DESC LIMIT :limit
+SELECT number, {AuditRow} FROM audits WHERE tenant = :tenant AND number < :before
+    AND (CAST(:who AS text) IS NULL OR who = :who) AND (CAST(:action AS text) IS NULL OR action = :action)
+    AND (CAST(:prefix AS text) IS NULL OR substr(action, 1, length(:prefix)) = :prefix)
+    AND (CAST(:code AS text) IS NULL OR code = :code)
+    AND (CAST(:outcome AS text) IS NULL OR (code IS NULL) = (:outcome = 'ok'))
+    AND (CAST(:corr AS text) IS NULL OR corr = :corr) AND (CAST(:worker AS text) IS NULL OR worker = :worker)
+    AND (CAST(:since AS bigint) IS NULL OR at >= :since) AND (CAST(:until AS bigint) IS NULL OR at < :until)
+ORDER BY number DESC LIMIT :limit
+
+-- name: audit_after
+SELECT number, {AuditRow} FROM audits WHERE tenant = :tenant AND number > :after
+    AND (CAST(:who AS text) IS NULL OR who = :who) AND (CAST(:action AS text) IS NULL OR action = :action)
+    AND (CAST(:prefix AS text) IS NULL OR substr(action, 1, length(:prefix)) = :prefix)
+    AND (CAST(:code AS text) IS NULL OR code = :code)
+    AND (CAST(:outcome AS text) IS NULL OR (code IS NULL) = (:outcome = 'ok'))
+    AND (CAST(:corr AS text) IS NULL OR corr = :corr) AND (CAST(:worker AS text) IS NULL OR worker = :worker)
+    AND (CAST(:since AS bigint) IS NULL OR at >= :since) AND (CAST(:until AS bigint) IS NULL OR at < :until)
+ORDER BY number LIMIT :limit
+
+-- name: audit_heads
+SELECT {AuditHeadRow} FROM audit_heads ORDER BY tenant
+
+-- name: audit_head
+SELECT number, hash, removed FROM audit_heads WHERE tenant = :tenant
 
 -- name: event_spans
 -- The first and the last number of each tenant; one step of the index per tenant, not per event.
@@ -201,13 +224,27 @@ DELETE FROM tenant_events WHERE tenant = :tenant AND number <= :last
 -- name: count_audits
 SELECT coalesce((SELECT max(number) FROM audits) - (SELECT min(number) FROM audits) + 1, 0)
 
--- name: delete_old_audits
-DELETE FROM audits WHERE number IN (SELECT number FROM audits ORDER BY number LIMIT :piece) AND at < :cutoff
-
--- name: trim_audits
-DELETE FROM audits WHERE number IN (
-    SELECT number FROM audits WHERE number <= (SELECT max(number) FROM audits) - :keep ORDER BY number LIMIT :piece
+-- name: last_old_audit
+-- The last one of the front that is old, so that no gap comes into a chain when the wall clock has stepped back.
+SELECT coalesce(
+    (SELECT min(number) - 1 FROM (SELECT number, at FROM audits ORDER BY number LIMIT :piece) AS oldest
+     WHERE at >= :cutoff),
+    (SELECT max(number) FROM (SELECT number FROM audits ORDER BY number LIMIT :piece) AS oldest), 0
 )
+
+-- name: last_surplus_audit
+SELECT coalesce(max(number), 0) FROM (
+    SELECT number FROM audits WHERE number <= (SELECT max(number) FROM audits) - :keep ORDER BY number LIMIT :piece
+) AS oldest
+
+-- name: note_removed_audits
+UPDATE audit_heads SET removed = (
+    SELECT max(a.chain_number) FROM audits AS a WHERE a.tenant = audit_heads.tenant AND a.number <= :last
+)
+WHERE tenant IN (SELECT a.tenant FROM audits AS a WHERE a.number <= :last AND a.chain_number IS NOT NULL)
+
+-- name: delete_audits
+DELETE FROM audits WHERE number <= :last
 
 -- name: delete_submissions
 DELETE FROM submissions WHERE (tenant, key) IN (
