@@ -117,7 +117,7 @@ class Gate:
 
     def watched(self, bearer: TokenRecord, response: AsgiApp) -> AsgiApp:
         """A response that ends when the credential does, if it may take long."""
-        if isinstance(response, Response) and len(response.body) <= PIECE_BYTES:
+        if type(response) is Response and len(response.body) <= PIECE_BYTES:
             return response
         return _Watched(self._credentials, bearer, response)
 

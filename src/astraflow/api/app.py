@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from astraflow.api.access import Forbidden, Gate
 from astraflow.api.asgi import AsgiApp, Receive, Scope, Send
+from astraflow.api.audit_routes import AuditEndpoints
 from astraflow.api.catalog_routes import CatalogEndpoints
 from astraflow.api.cursors import Cursors
 from astraflow.api.events import EventEndpoints
@@ -69,6 +70,7 @@ ENDPOINTS: Final[tuple[type[Endpoints], ...]] = (
     TokenEndpoints,
     UserEndpoints,
     TenantEndpoints,
+    AuditEndpoints,
     SystemEndpoints,
 )
 ROUTES: Final = tuple(route for endpoints in ENDPOINTS for route in routes_of(endpoints))
@@ -173,7 +175,7 @@ class Application:
         """Audit what was forbidden, and log what failed."""
         if isinstance(error, Forbidden) and route.method not in ("GET", "HEAD"):
             who = error.bearer
-            self._scheduler.audit_refusal(who.tenant, who.subject, route.action, error.code)
+            self._scheduler.audits.keep(who.tenant, who.subject, route.action, error.code)
         # That it is not ready it has logged once; a probe asks every second.
         is_known = error.code is errors.SCHEDULER_NOT_READY
         if error.code.http >= HTTPStatus.INTERNAL_SERVER_ERROR and not is_known:

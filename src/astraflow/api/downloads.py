@@ -76,7 +76,7 @@ async def download_response(request: Request[Any], file: Download) -> AsgiApp:
         (b"content-disposition", _disposition(file.name)),
     ]
     if request.header(b"if-none-match") == etag:
-        return _Streamed(304, head, b"", None)
+        return Streamed(304, head, b"", None)
     media_type = file.media_type if _MIME.fullmatch(file.media_type) else "application/octet-stream"
     head.append((b"content-type", media_type.encode()))
     asked = _asked(request, etag)
@@ -90,11 +90,11 @@ async def download_response(request: Request[Any], file: Download) -> AsgiApp:
         head.append((b"content-range", f"bytes {start}-{end - 1}/{file.size}".encode()))
     head.append((b"content-length", str(end - start).encode()))
     if request.method == "HEAD":
-        return _Streamed(status, head, b"", None)
+        return Streamed(status, head, b"", None)
     pieces = file.read(start, end)
     # Before the response begins: a file that cannot be read gets its own status.
     first = await anext(pieces, b"")
-    return _Streamed(status, head, first, pieces)
+    return Streamed(status, head, first, pieces)
 
 
 def _asked(request: Request[Any], etag: str) -> tuple[str, str] | None:
@@ -128,7 +128,7 @@ def _disposition(name: str) -> bytes:
     )
 
 
-class _Streamed(Response):
+class Streamed(Response):
     """A response that is read piece by piece, as fast as the client reads."""
 
     __slots__ = ("_pieces",)

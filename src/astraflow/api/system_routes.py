@@ -1,10 +1,8 @@
-"""The scheduler itself: health, metrics, the caller, the audit, the description of the API."""
+"""The scheduler itself: health, metrics, the caller, the description of the API."""
 
 from __future__ import annotations
 
 from typing import Final
-
-import msgspec
 
 from astraflow.api.asgi import AsgiApp
 from astraflow.api.docs_page import PAGE
@@ -14,12 +12,11 @@ from astraflow.api.routes import Endpoints, Reply, route
 from astraflow.api.sample_page import PAGE as SAMPLE
 from astraflow.core import errors
 from astraflow.core.contract.base import NoQuery
-from astraflow.core.contract.system import AuditEntry, AuditPage, ListAudit, Me, Status
+from astraflow.core.contract.system import Me, Status
 from astraflow.core.errors import Unavailable
-from astraflow.core.security.policy import ADMIN, PUBLIC, READ, SELF
+from astraflow.core.security.policy import PUBLIC, READ, SELF
 from astraflow.core.timestamps import iso
 from astraflow.scheduler.service import Scheduler
-from astraflow.store.rows import AuditRow
 
 _METRICS: Final = b"text/plain; version=0.0.4; charset=utf-8"
 _HTML: Final = b"text/html; charset=utf-8"
@@ -42,17 +39,6 @@ def check_ready(scheduler: Scheduler) -> None:
 
 class SystemEndpoints(Endpoints):
     """The endpoints of the process itself."""
-
-    @route("GET", "/api/v1/audit", ADMIN, "listAudit", "list who did what, newest first",
-           tag="audit", query=ListAudit, replies=AuditPage)  # fmt: skip
-    async def list_audit(self, request: Request[ListAudit]) -> AsgiApp:
-        query, tenant = request.query, request.tenant
-        before = self._cursors.read("audit", tenant, query.cursor, int)
-        rows = await self._scheduler.audit(tenant, limit=query.count + 1, before=before)
-        page = rows[: query.count]
-        cursor = self._cursors.make("audit", tenant, page[-1][0] if len(rows) > len(page) else None)
-        items = [_entry(number, row) for number, row in page]
-        return json_response(AuditPage(items=items, next_cursor=cursor))
 
     @route("GET", "/api/v1/me", SELF, "getMe", "show whose token this is", tag="access",
            replies=Me)  # fmt: skip
@@ -104,15 +90,3 @@ class SystemEndpoints(Endpoints):
            replies={200: Reply("An OpenAPI 3.1 document.")})  # fmt: skip
     async def openapi(self, request: Request[NoQuery]) -> AsgiApp:
         return Response(self._services.description())
-
-
-def _entry(number: int, row: AuditRow) -> AuditEntry:
-    return AuditEntry(
-        id=number,
-        occurred_at=iso(row.at),
-        who=row.who,
-        action=row.action,
-        corr=row.corr,
-        code=row.code,
-        detail=msgspec.Raw(row.detail),
-    )

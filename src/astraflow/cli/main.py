@@ -62,6 +62,7 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = MappingProxyType(
         "users": CommandEntry("users", "app", "Create, list, change and delete users."),
         "tenants": CommandEntry("tenants", "app", "Create, limit, suspend and resume tenants."),
         "ca": CommandEntry("ca", "app", "Make certificates for the scheduler and for workers."),
+        "audit": CommandEntry("audit", "app", "List, export and verify who did what."),
         "tokens": CommandEntry("tokens", "app", "Create, list and revoke API tokens."),
         "config": CommandEntry("config", "app", "Show the settings and their sources."),
         "db": CommandEntry("database", "app", "Inspect, migrate, sweep and check the store."),

@@ -10,7 +10,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from inspect import Signature, signature
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from astraflow.client import access_requests, pool_requests, requests, secret_requests
+from astraflow.client import (
+    access_requests,
+    audit_requests,
+    pool_requests,
+    requests,
+    secret_requests,
+)
 from astraflow.client.requests import ApiDownload, ApiRequest, Pages
 
 if TYPE_CHECKING:
@@ -139,6 +145,14 @@ class PackageApi(_Api[C]):
     start_rollout = _call(requests.start_rollout)
     rollouts = _call(requests.list_rollouts)
     roll_back = _call(requests.roll_back)
+
+
+class AuditApi(_Api[C]):
+    """Who did what."""
+
+    list = _call(audit_requests.list_audit)
+    iterate = _list(audit_requests.iterate_audit)
+    verify = _call(audit_requests.verify_audit)
 
 
 class CatalogApi(_Api[C]):

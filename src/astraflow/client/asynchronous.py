@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from astraflow.client import requests
 from astraflow.client.apis import (
+    AuditApi,
     CatalogApi,
     PackageApi,
     PoolApi,
@@ -76,6 +77,7 @@ class AsyncClient:
         self.tokens = TokenApi(self)
         self.users = UserApi(self)
         self.tenants = TenantApi(self)
+        self.audit = AuditApi(self)
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -189,6 +191,21 @@ class AsyncClient:
         except httpx.TransportError as error:
             return failure_of(self.endpoint.url, error)
         return read_response(request, self.endpoint.url, response)
+
+    async def pieces(self, request: ApiRequest[None]) -> AsyncIterator[bytes]:
+        """The body of a response of any length, as it comes. One that is cut is not continued.
+
+        Raises: Unavailable, if it is cut.
+        """
+        params = dict(request.params)
+        try:
+            async with self._http.stream(request.method, request.path, params=params) as response:
+                if response.status_code != 200:
+                    raise_problem(response.status_code, await response.aread())
+                async for piece in response.aiter_bytes():
+                    yield piece
+        except httpx.TransportError as error:
+            raise failure_of(self.endpoint.url, error).error from error
 
     async def fetch(self, download: ApiDownload) -> int:
         """Download a file; its size. See `resources.download`."""

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from astraflow.client import requests
 from astraflow.client.apis import (
+    AuditApi,
     CatalogApi,
     PackageApi,
     PoolApi,
@@ -76,6 +77,7 @@ class Client:
         self.tokens = TokenApi(self)
         self.users = UserApi(self)
         self.tenants = TenantApi(self)
+        self.audit = AuditApi(self)
 
     def __enter__(self) -> Client:
         return self
@@ -187,6 +189,20 @@ class Client:
         except httpx.TransportError as error:
             return failure_of(self.endpoint.url, error)
         return read_response(request, self.endpoint.url, response)
+
+    def pieces(self, request: ApiRequest[None]) -> Iterator[bytes]:
+        """The body of a response of any length, as it comes. One that is cut is not continued.
+
+        Raises: Unavailable, if it is cut.
+        """
+        params = dict(request.params)
+        try:
+            with self._http.stream(request.method, request.path, params=params) as response:
+                if response.status_code != 200:
+                    raise_problem(response.status_code, response.read())
+                yield from response.iter_bytes()
+        except httpx.TransportError as error:
+            raise failure_of(self.endpoint.url, error).error from error
 
     def fetch(self, download: ApiDownload) -> int:
         """Download a file; its size. See `resources.download`."""

@@ -29,6 +29,9 @@ class AuditChains:
     def head(self, tenant: str) -> ChainHead:
         return self._heads.get(tenant, ChainHead())
 
+    def heads(self) -> list[tuple[str, ChainHead]]:
+        return list(self._heads.items())
+
     def link(self, row: AuditRow) -> AuditRow:
         """The row as the next one of its chain."""
         is_refusal = row.code is not None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from astraflow.core import errors
-from astraflow.core.engine.commands import KeepAudit
 from astraflow.core.security.bearer import ApiTokens
+from astraflow.scheduler.audits import Audits
 from astraflow.scheduler.blob_services import BlobServices
 from astraflow.scheduler.callbacks import TaskCallbacks
 from astraflow.scheduler.catalogs import Catalogs
@@ -31,7 +31,6 @@ from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.tenant_events import TenantEvents
 from astraflow.scheduler.workers import Workers
 from astraflow.scheduler.workflows import Workflows
-from astraflow.store.rows import AuditRow
 
 
 class Scheduler:
@@ -56,7 +55,7 @@ class Scheduler:
         self.logins = identity.logins
         self.tenants = identity.tenants
         self.oidc = identity.oidc
-        self._store = store
+        self.audits = Audits(store, current)
         self._current = current
         self._blobs = blobs
         self._feed = Feed(store)
@@ -169,12 +168,3 @@ class Scheduler:
         if self._blobs is None:
             raise errors.Unavailable(errors.STORE_UNAVAILABLE, "there is no blob store")
         return self._blobs
-
-    def audit_refusal(self, tenant: str, by: str, action: str, code: errors.Code) -> None:
-        """Keep that somebody asked for what they may not do."""
-        self._current.execute(KeepAudit(tenant=tenant, by=by, what=action, code=code.code))
-
-    async def audit(
-        self, tenant: str, *, limit: int, before: int | None = None
-    ) -> list[tuple[int, AuditRow]]:
-        return await self._store.audit(tenant, limit=limit, before=before)

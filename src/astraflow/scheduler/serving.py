@@ -27,6 +27,7 @@ from astraflow.core.protocol.events import Authenticate, GatewaySettings, Resume
 from astraflow.core.protocol.gateway import Gateway
 from astraflow.core.runs.facts import Fact
 from astraflow.core.workflow.plan import Plan
+from astraflow.scheduler.audit_head_log import AuditHeadLog
 from astraflow.scheduler.confirmed_time import ConfirmedTime
 from astraflow.scheduler.ended_runs import EndedRuns
 from astraflow.scheduler.feed import Feed
@@ -89,6 +90,7 @@ class Serving:
         self._parts = parts
         self._ownership = ownership
         self._time = ConfirmedTime(parts.clock)
+        self._heads_log = AuditHeadLog()
         self.is_full = False
         """Whether the store has passed its bound: then it takes no new run."""
 
@@ -144,6 +146,7 @@ class Serving:
             if not swept.more:
                 break
             await asyncio.sleep(SWEEP_PAUSE_S)
+        self._heads_log.log(self.writer.rows.audit_chains, parts.clock.now())
         forget_stale_workers(self.writer, parts.retention.workers_s, self._time.wall_ms())
         usage = await parts.store.usage()
         limit = parts.retention.max_bytes

@@ -1,14 +1,12 @@
-"""Who asks, who did what, how the scheduler is, and why a request was refused."""
+"""Who asks, how the scheduler is, and why a request was refused."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from astraflow.core.contract.base import (
     Count,
     JsonObject,
-    Page,
-    PageQuery,
     RestObject,
     Timestamp,
     doc,
@@ -31,26 +29,6 @@ class Me(RestObject, frozen=True, kw_only=True):
         "role": "admin",
         "expiresAt": None,
     }
-
-
-class AuditEntry(RestObject, frozen=True, kw_only=True):
-    """Something that somebody did, or was refused."""
-
-    id: Annotated[Count, doc("Its number.")]
-    occurred_at: Annotated[Timestamp, doc("When.")]
-    who: Annotated[str, doc("The subject of the token, or the worker.")]
-    action: Annotated[str, doc("What was done.")]
-    corr: Annotated[str | None, doc("The id of the request or the frame that asked for it.")]
-    code: Annotated[str | None, doc("The error code, if it was refused.")]
-    detail: Annotated[Any, doc("More about it.")]
-
-
-class AuditPage(Page[AuditEntry], frozen=True, kw_only=True):
-    """A page of the audit, newest first."""
-
-
-class ListAudit(PageQuery, frozen=True, kw_only=True):
-    """Which entries."""
 
 
 class Status(RestObject, frozen=True, kw_only=True):
