@@ -191,6 +191,42 @@ async def test_a_head_that_never_was_shows() -> None:
         assert "before the expected 99" in (await verified(rig, f"99:{ZEROS}"))["problem"]
 
 
+async def test_what_was_done_with_a_run_is_read_from_its_facts() -> None:
+    async with serving() as rig:
+        run_id = await rig.submit(headers={"x-request-id": "submit-1"})
+        await rig.post(f"/api/v1/runs/{run_id}/cancel")
+        await rig.status(run_id, "cancelled")
+        path = f"{AUDIT}/runs/{run_id}"
+        whole = (await rig.get(path)).json()
+        rows = whole["items"]
+        assert [row["action"] for row in rows][:2] == ["run.submit", "run.cancel"]
+        assert rows[-1]["action"] == "run.finish"
+        assert (rows[0]["who"], rows[0]["corr"]) == ("admin of default", "submit-1")
+        assert rows[1]["who"] == "admin of default"
+        assert {row["detail"]["runId"] for row in rows} == {run_id}
+        paged: list[Any] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            page = (await rig.get(f"{path}?limit=1&cursor={cursor}")).json()
+            paged += page["items"]
+            cursor = page["nextCursor"]
+        assert paged == rows
+        problem_of(await rig.get(f"{AUDIT}/runs/nothing"), 404, "E.RUN.NOT_FOUND")
+
+
+async def test_dispatches_and_results_name_the_worker_and_the_code() -> None:
+    async with serving() as rig, rig.worker() as worker:
+        run_id = await rig.submit()
+        (await worker.task()).fail()
+        path = f"{AUDIT}/runs/{run_id}"
+        found = await rig.until(path, lambda body: any(row["code"] for row in body["items"]))
+        by_action = {row["action"]: row for row in found["items"]}
+        assert by_action["task.dispatch"]["workerId"] == "w1"
+        failed = by_action.get("attempt.fail") or by_action["task.fail"]
+        assert failed["code"].startswith("E.")
+        assert failed["detail"]["attempt"] == 1
+
+
 async def test_entries_are_verified_while_others_are_written() -> None:
     async with serving() as rig:
         await make_entries(rig)

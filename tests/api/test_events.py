@@ -223,14 +223,14 @@ async def test_too_many_readers_are_told_to_come_back() -> None:
 async def test_a_failure_of_the_store_ends_the_stream_with_its_code() -> None:
     async with serving() as rig:
         run_id = await rig.submit()
-        read = rig.scheduler._store.read_segments
+        read = rig.scheduler.audits._store.read_segments
 
         async def fail(run_id: str, after: int, *more: Any) -> Any:
             if after:
                 raise errors.StoreError(errors.STORE_UNAVAILABLE, "the store is gone")
             return (await read(run_id, after, *more))[:1]
 
-        rig.scheduler._store.read_segments = fail
+        rig.scheduler.audits._store.read_segments = fail
         async with following(rig, f"?runId={run_id}") as stream:
             events = await stream.all()
         assert events[0]["event"] == "run.status"

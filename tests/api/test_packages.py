@@ -47,10 +47,12 @@ async def test_a_package_is_published_once_and_never_changed() -> None:
         assert (again.status_code, again.json()) == (200, made.json())
         problem_of(await publish(rig, pack(description="x")), 409, "E.PKG.CONFLICT")
         problem_of(await publish(rig, b"not a package"), 422, "E.PKG.INVALID")
-        audit = (await rig.get("/api/v1/audit")).json()["items"]
+        audit = (await rig.get("/api/v1/audit?action=pkg.")).json()["items"]
         assert [(one["action"], one["detail"]["subject"]) for one in audit] == [
             ("pkg.publish", "demo 1.0.0")
         ]
+        refused = (await rig.get("/api/v1/audit?outcome=refused")).json()["items"]
+        assert [one["code"] for one in refused] == ["E.PKG.INVALID", "E.PKG.CONFLICT"]
 
 
 async def test_an_upload_says_what_it_is_and_how_large() -> None:

@@ -223,7 +223,7 @@ async def test_a_tenants_stream_that_goes_on_behind_retention_says_what_is_missi
         now = rig.scheduler.serving
         old = Retention(tenant_events_s=0.0)
         far = SystemClock().wall_ms() + 1_000
-        await rig.scheduler._store.sweep(now.claim, old, far)
+        await rig.scheduler.audits._store.sweep(now.claim, old, far)
         async with following(rig, "?lastEventId=1") as stream:
             reset, event = await stream.next(), await stream.next()
         assert reset is not None
@@ -247,7 +247,7 @@ async def test_a_key_whose_run_was_removed_is_still_used_and_says_so(store_url: 
         assert (await rig.post(f"{RUNS}/{made}/cancel")).status_code in (200, 202)
         now = rig.scheduler.serving
         far = SystemClock().wall_ms() + 1_000
-        swept = await rig.scheduler._store.sweep(now.claim, Retention(finished_runs=0), far)
+        swept = await rig.scheduler.audits._store.sweep(now.claim, Retention(finished_runs=0), far)
         assert swept.runs == 1
         again = await rig.post(RUNS, json=body, headers=keyed)
         assert problem_of(again, 410, "E.RUN.REMOVED")["runId"] == made
@@ -350,7 +350,7 @@ async def test_packages_are_there_after_a_restart_and_runs_keep_their_version(
     packages = "/api/v1/packages"
 
     async def version_of(rig: Rig, run_id: str) -> str:
-        row = await rig.scheduler._store.find_run("default", run_id)
+        row = await rig.scheduler.audits._store.find_run("default", run_id)
         plan = await rig.scheduler.reader._plans.find(row.plan_id)
         version: str = plan.nodes[0].package_version
         return version

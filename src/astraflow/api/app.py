@@ -4,12 +4,16 @@ A request passes, in this order: its host and its path are checked, the router f
 ready, its credential must be allowed to use the route (`access`), its query is decoded, its endpoint is called. An
 error of the catalogue becomes a response with its status. Everything else is logged and becomes a 500 that has the id
 of the request and nothing else.
+
+Every write leaves a row in the audit, here: what it was, of whom, its request id and its code. What the scheduler
+audits itself, with words of its own, has its row already. A request without a valid credential is nobody's: no row.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
@@ -44,7 +48,9 @@ from astraflow.api.workflow_routes import WorkflowEndpoints
 from astraflow.clock import Clock, SystemClock
 from astraflow.config import SchedulerSettings, Secret
 from astraflow.core import errors
-from astraflow.core.errors import AstraflowError, Refused
+from astraflow.core.errors import AstraflowError, Code, Refused, Unavailable
+from astraflow.core.security.bearer import TokenRecord
+from astraflow.observe.audit_marks import AuditMark, begin_audit
 from astraflow.observe.metrics import Metrics
 from astraflow.observe.request_ids import begin_request, current_request_id
 from astraflow.scheduler.service import Scheduler
@@ -76,6 +82,21 @@ ENDPOINTS: Final[tuple[type[Endpoints], ...]] = (
 ROUTES: Final = tuple(route for endpoints in ENDPOINTS for route in routes_of(endpoints))
 """All routes of the API."""
 
+NOT_AUDITED: Final = {
+    "POST /api/v1/runs": "the first fact of the run says who submitted it",
+    "POST /api/v1/workflows/validate": "it changes nothing",
+    "POST /api/workers/heartbeat": "it says that a worker lives, every few seconds",
+    "PUT /api/v1/uploads/{token}": "its URL was made for one result; the resource of the run shows it",
+    "POST /api/v1/auth/login": "who is nobody yet: what the login comes to is audited by the login",
+    "POST /api/v1/auth/token": "as above",
+    "POST /api/v1/auth/link": "as above",
+} | {
+    f"POST {prefix}/tasks/{{id}}/{what}": "the events of the run are the audit of its dispatches"
+    for prefix in ("/v1", "/api/v1")
+    for what in ("started", "heartbeat", "completed")
+}
+"""The writes that leave no row here, each with the reason."""
+
 _log: Final = logging.getLogger(__name__)
 
 
@@ -87,6 +108,7 @@ class _Target:
     endpoint: Endpoint
     query: QueryDecoder[Any]
     needs_no_scheduler: bool
+    is_audited: bool
 
 
 class Application:
@@ -106,6 +128,7 @@ class Application:
                     getattr(part, route.endpoint),
                     QueryDecoder(route.query),
                     route.path in ALWAYS,
+                    route.method not in ("GET", "HEAD") and route.action not in NOT_AUDITED,
                 )
                 self._router.add(route.method, route.path, target, is_deep=route.is_deep)
 
@@ -156,6 +179,8 @@ class Application:
         self, target: _Target, scope: Scope, receive: Receive, params: dict[str, str]
     ) -> AsgiApp:
         route = target.route
+        bearer: TokenRecord | None = None
+        mark = begin_audit() if target.is_audited else None
         try:
             if not target.needs_no_scheduler:
                 check_ready(self._scheduler)
@@ -164,22 +189,49 @@ class Application:
                 self._scheduler.tenants.count_request(bearer)
             query = target.query.decode(scope["query_string"])
             response = await target.endpoint(Request(scope, receive, bearer, params, query))
+            if mark is not None and not mark.is_set and bearer is not None:
+                await self._scheduler.audits.keep_durably(
+                    bearer.tenant, bearer.subject, route.action, _subject(params)
+                )
             return response if bearer is None else self._gate.watched(bearer, response)
         except AstraflowError as error:
-            self._note(route, error)
+            who = error.bearer if isinstance(error, Forbidden) else bearer
+            if who is not None and _is_due(target, mark, error):
+                self._keep_refusal(route, who, params, error.code)
+            self._note(error)
             return problem_response(error)
         except Exception as error:
+            if bearer is not None and mark is not None and not mark.is_set:
+                self._keep_refusal(route, bearer, params, errors.INTERNAL)
             return _failure(scope, error)
 
-    def _note(self, route: Route, error: AstraflowError) -> None:
-        """Audit what was forbidden, and log what failed."""
-        if isinstance(error, Forbidden) and route.method not in ("GET", "HEAD"):
-            who = error.bearer
-            self._scheduler.audits.keep(who.tenant, who.subject, route.action, error.code)
+    def _keep_refusal(
+        self, route: Route, who: TokenRecord, params: dict[str, str], code: Code
+    ) -> None:
+        # While nothing serves nothing can be kept, and nothing was changed.
+        with suppress(Unavailable):
+            self._scheduler.audits.keep(
+                who.tenant, who.subject, route.action, code, _subject(params)
+            )
+
+    def _note(self, error: AstraflowError) -> None:
+        """Log what failed."""
         # That it is not ready it has logged once; a probe asks every second.
         is_known = error.code is errors.SCHEDULER_NOT_READY
         if error.code.http >= HTTPStatus.INTERNAL_SERVER_ERROR and not is_known:
             _log.warning("request failed: %s", error.message, extra={"code": error.code.code})
+
+
+def _is_due(target: _Target, mark: AuditMark | None, error: AstraflowError) -> bool:
+    """Whether a refusal has to be audited here. That of a role always is, unless it only wanted to read."""
+    if mark is None:
+        return isinstance(error, Forbidden) and target.route.method not in ("GET", "HEAD")
+    return not mark.is_set
+
+
+def _subject(params: dict[str, str]) -> str:
+    """What a request is about: the parameters of its path, none of which is secret on an audited route."""
+    return " ".join(params.values())
 
 
 def _failure(scope: Scope, error: Exception) -> Response:

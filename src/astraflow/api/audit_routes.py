@@ -12,6 +12,7 @@ from astraflow.api.downloads import Streamed
 from astraflow.api.requests import Request
 from astraflow.api.responses import encode, json_response
 from astraflow.api.routes import Endpoints, Reply, route
+from astraflow.api.run_audit import run_entry
 from astraflow.core import errors
 from astraflow.core.contract.audit import (
     AuditEntry,
@@ -19,9 +20,11 @@ from astraflow.core.contract.audit import (
     AuditVerification,
     ExportAudit,
     ListAudit,
+    ListRunAudit,
     VerifyAudit,
 )
 from astraflow.core.errors import Refused
+from astraflow.core.ids import RunId
 from astraflow.core.security.audit_chain import ChainHead, head_of
 from astraflow.core.security.policy import ADMIN
 from astraflow.core.timestamps import iso, parse_iso
@@ -45,6 +48,21 @@ class AuditEndpoints(Endpoints):
         page = rows[: query.count]
         cursor = self._cursors.make("audit", tenant, page[-1][0] if len(rows) > len(page) else None)
         items = [_entry(number, row) for number, row in page]
+        return json_response(AuditPage(items=items, next_cursor=cursor))
+
+    @route("GET", "/api/v1/audit/runs/{runId}", ADMIN, "listRunAudit",
+           "list what was done with a run, oldest first", tag="audit", query=ListRunAudit,
+           text="Its submission, its dispatches, their results, and its cancel: from its own facts, so that they have "
+                "no hash. An entry without `who` is of the scheduler.",
+           replies=AuditPage)  # fmt: skip
+    async def list_run_audit(self, request: Request[ListRunAudit]) -> AsgiApp:
+        query, tenant, run_id = request.query, request.tenant, RunId(request.params["runId"])
+        after = self._cursors.read(f"audit of {run_id}", tenant, query.cursor, int) or 0
+        facts = await self._scheduler.reader.read_facts(tenant, run_id, after, query.count + 1)
+        page = facts[: query.count]
+        last = page[-1].last if len(facts) > len(page) else None
+        items = [entry for one in page if (entry := run_entry(one)) is not None]
+        cursor = self._cursors.make(f"audit of {run_id}", tenant, last)
         return json_response(AuditPage(items=items, next_cursor=cursor))
 
     @route("GET", "/api/v1/audit/export", ADMIN, "exportAudit",

@@ -28,19 +28,30 @@ class Audits:
         self._store = store
         self._current = current
 
-    def keep(self, tenant: str, by: str, action: str, code: errors.Code | None = None) -> None:
+    def keep(
+        self, tenant: str, by: str, action: str, code: errors.Code | None = None, subject: str = ""
+    ) -> None:
         """Keep what somebody did, or with which code it was refused. Raises: Unavailable."""
         said = None if code is None else code.code
-        self._current.execute(KeepAudit(tenant=tenant, by=by, what=action, code=said))
+        self._current.execute(
+            KeepAudit(tenant=tenant, by=by, what=action, code=said, subject=subject)
+        )
+
+    async def keep_durably(self, tenant: str, by: str, action: str, subject: str) -> None:
+        """Keep what somebody did; when this returns, that is durable. Raises: Unavailable."""
+        self.keep(tenant, by, action, subject=subject)
+        await self._current.writer.barrier()
 
     async def page(
         self, tenant: str, wanted: AuditFilter, *, limit: int, before: int | None
     ) -> list[NumberedRow]:
-        """Newest first."""
+        """Newest first, with everything that is decided by now. Raises: Unavailable."""
+        await self._current.writer.barrier()
         return await self._store.audit(tenant, limit=limit, before=before, wanted=wanted)
 
     async def pieces(self, tenant: str, wanted: AuditFilter) -> AsyncIterator[list[NumberedRow]]:
-        """All rows up to the newest one of now, oldest first, a piece at a time."""
+        """All rows up to the newest one of now, oldest first, a piece at a time. Raises: Unavailable."""
+        await self._current.writer.barrier()
         newest = await self._store.audit(tenant, limit=1, wanted=wanted)
         end = newest[0][0] if newest else 0
         after = 0

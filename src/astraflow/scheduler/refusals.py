@@ -15,7 +15,7 @@ from astraflow.store.rows import AuditRow
 WINDOW_MS: Final = 60_000
 IN_FULL: Final = 10
 """Of one kind in one window: tenant, action and code."""
-MAX_KINDS: Final = 50
+MAX_KINDS: Final = 200
 """Beyond so many kinds in one window, the others are counted together, under no tenant."""
 
 _Kind = tuple[str, str, str | None]

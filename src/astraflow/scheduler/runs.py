@@ -11,6 +11,7 @@ from astraflow.core.engine.commands import CancelRun, KeepAudit, RebindRun, Subm
 from astraflow.core.engine.engine import Engine
 from astraflow.core.ids import IdSource, RunId
 from astraflow.core.workflow import check_inputs, refusal_of
+from astraflow.observe.request_ids import current_request_id
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.run_reader import RunReader
@@ -112,6 +113,8 @@ class Runs:
                 name=planned.name,
                 workflow_version=version,
                 trace=trace,
+                by=submission.by,
+                corr=current_request_id() or None,
             )
         )
         if made == run_id:

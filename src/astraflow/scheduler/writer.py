@@ -25,7 +25,7 @@ import msgspec
 from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.engine.batch import Batch
-from astraflow.core.engine.commands import CancelRun, OperatorCommand, SubmitRun
+from astraflow.core.engine.commands import CancelRun, KeepAudit, OperatorCommand, SubmitRun
 from astraflow.core.engine.engine import Engine, InputFailed, SessionFailed
 from astraflow.core.ids import RunId
 from astraflow.core.protocol import limits
@@ -34,6 +34,7 @@ from astraflow.core.protocol.events import Principal
 from astraflow.core.protocol.wire import Envelope, Unreadable
 from astraflow.core.runs.callbacks import Callback, CallbackAnswer
 from astraflow.core.timestamps import iso
+from astraflow.observe.audit_marks import mark_audited
 from astraflow.observe.request_ids import current_request_id
 from astraflow.scheduler.batch_log import BatchLog
 from astraflow.scheduler.connections import Connection, Connections
@@ -308,6 +309,8 @@ class Writer:
             raise refusal("the scheduler is restarting; the request was not accepted") from error
         finally:
             self._wake()
+        if command.action or isinstance(command, KeepAudit):
+            mark_audited()
 
     async def barrier(self) -> None:
         """Wait until everything that is decided now is durable, so that it may be shown."""

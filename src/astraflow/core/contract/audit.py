@@ -58,6 +58,10 @@ class AuditPage(Page[AuditEntry], frozen=True, kw_only=True):
     """A page of the audit, newest first."""
 
 
+class ListRunAudit(PageQuery, frozen=True, kw_only=True):
+    """Which entries of a run."""
+
+
 class ListAudit(PageQuery, frozen=True, kw_only=True):
     """Which entries."""
 

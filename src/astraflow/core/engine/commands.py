@@ -43,6 +43,8 @@ class SubmitRun(msgspec.Struct, frozen=True):
     name: str = ""
     workflow_version: int | None = None
     trace: RunTrace | None = None
+    by: str = ""
+    corr: str | None = None
 
 
 class CancelRun(msgspec.Struct, frozen=True):

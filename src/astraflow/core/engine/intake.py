@@ -49,6 +49,8 @@ def _submit(view: View, request: SubmitRun) -> RunId:
         request.deadline_s,
         request.rerun_of,
         request.trace,
+        request.by,
+        request.corr,
     )
     decision = accept(request.plan, accepted, view.rng, request.kept)
     view.runs.add(decision.run)

@@ -104,6 +104,9 @@ class RunAccepted(Fact, frozen=True, tag="run.accepted"):
     deadline_s: float | None = None
     rerun_of: str | None = None
     trace: RunTrace | None = None
+    by: str = ""
+    corr: str | None = None
+    """The id of the request that submitted it."""
 
 
 class RunStarted(Fact, frozen=True, tag="run.started"):

@@ -71,6 +71,8 @@ FULL_FACTS: tuple[AnyFact, ...] = (
         60.0,
         "run0",
         RunTrace("00-" + "a" * 32 + "-" + "b" * 16 + "-01", "c" * 16, is_recorded=True),
+        "ann",
+        "req-1",
     ),
     RunStarted(AT),
     CancelRequested(AT, "ann", "deadline"),

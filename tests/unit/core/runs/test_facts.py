@@ -64,7 +64,16 @@ REQUIRED = {
 """Fields that every stored fact of a tag has. A released row only ever stays as it is."""
 
 OPTIONAL = {
-    "run.accepted": ("inputs", "idempotency_key", "fingerprint", "deadline_s", "rerun_of", "trace"),
+    "run.accepted": (
+        "inputs",
+        "idempotency_key",
+        "fingerprint",
+        "deadline_s",
+        "rerun_of",
+        "trace",
+        "by",
+        "corr",
+    ),
     "run.started": (),
     "run.cancel_requested": ("by", "reason"),
     "run.finished": ("error",),
