@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from tests.definitions import node, workflow
-from tests.processes.command_line import astra
+from tests.processes.command_line import astra, up
 from tests.processes.process import Process
 from tests.processes.rest import TOKEN
 from tests.processes.system import System
@@ -252,3 +252,12 @@ def test_a_renewed_certificate_of_the_scheduler_needs_no_restart(
     before = served()
     ca(pki, "server", "127.0.0.1", "localhost")
     until(lambda: served() != before, "the renewed certificate")
+
+
+def test_astra_up_with_tls(tmp_path: Path, pki: Path) -> None:
+    trusted = {"SSL_CERT_FILE": str(pki / "ca" / "ca.pem")}
+    with up(tmp_path, **environ(pki, "any")) as server:
+        assert server.url.startswith("https://")
+        (tmp_path / "one.json").write_text(json.dumps(workflow(node("core.noop"))))
+        done = server.astra("run", "one.json", **trusted)
+        assert done.code == 0, done.err

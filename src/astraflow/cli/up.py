@@ -88,8 +88,9 @@ class _Up:
 
     async def run(self, count: int, drain_s: int, config: Path | None) -> None:
         host, port = self._sock.getsockname()[:2]
+        scheme = "ws" if self._settings.tls_cert_file is None else "wss"
         local_workers = LocalWorkers(
-            f"ws://{_reachable(host)}:{port}/ws/worker",
+            f"{scheme}://{_reachable(host)}:{port}/ws/worker",
             self._settings.data_dir / "workers",
             worker_environment(os.environ, self._worker_token.reveal(), drain_s),
             clock=SystemClock(),
