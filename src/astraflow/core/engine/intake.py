@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from astraflow.core import errors
 from astraflow.core.engine.commands import CancelRun, SubmitRun
 from astraflow.core.engine.effects import ReplyToCaller
@@ -14,6 +16,9 @@ from astraflow.core.runs.accept import accept
 from astraflow.core.runs.commands import Cancel
 from astraflow.core.runs.facts import RunAccepted
 
+RESERVED_SHARE: Final = 10
+"""One part in so many of the active tasks is kept for tenants that have few."""
+
 
 def submit_run(view: View, request: SubmitRun) -> None:
     """Accept the run, or answer a repeated submission with the run that it made (P3)."""
@@ -25,6 +30,16 @@ def submit_run(view: View, request: SubmitRun) -> None:
     view.batch.effects.append(ReplyToCaller(request.token, run_id))
 
 
+def _check_room(view: View, tenant: str, tasks: int) -> None:
+    """Raises: Unavailable, when there is no room in memory, or none for this tenant: the last tenth is for others, so
+    that one tenant cannot keep all others out."""
+    most = view.settings.max_active_tasks
+    if view.runs.tasks + tasks > most:
+        raise errors.Unavailable(errors.OVERLOADED, "too many tasks are active")
+    if view.runs.of_tenant(tenant)[1] + tasks > most - most // RESERVED_SHARE:
+        raise errors.Unavailable(errors.OVERLOADED, "too many tasks of this tenant are active")
+
+
 def _submit(view: View, request: SubmitRun) -> RunId:
     key = request.idempotency_key
     if key is not None:
@@ -33,8 +48,7 @@ def _submit(view: View, request: SubmitRun) -> RunId:
             view.count("submission deduplicated")
             return known
     check_quotas(view, request.tenant, len(request.plan.nodes))
-    if view.runs.tasks + len(request.plan.nodes) > view.settings.max_active_tasks:
-        raise errors.Unavailable(errors.OVERLOADED, "too many tasks are active")
+    _check_room(view, request.tenant, len(request.plan.nodes))
     for node in request.plan.nodes:
         if node.resource_refs:
             check_refs(view, request.tenant, node.resource_refs)

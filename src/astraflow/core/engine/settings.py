@@ -57,7 +57,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
     say_waiting_after_s: float = 1.0
     remember_submissions_s: float = 24 * 3600.0
     """P3: for so long a repeated submission is answered with the run that it made."""
-    max_active_tasks: int = 1_000_000
+    max_active_tasks: int = 1_200_000
     """Active tasks in memory; beyond it a submission is refused with a code (P16)."""
 
     def __post_init__(self) -> None:

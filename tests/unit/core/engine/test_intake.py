@@ -67,6 +67,16 @@ class TestSubmit:
         rig.submit(make_plan(1), "run2", "other", idempotency_key="k", fingerprint="g")
         assert rig.replies[-1] == ReplyToCaller("run2", RunId("run2"))
 
+    def test_one_tenant_does_not_keep_all_others_out(self) -> None:
+        rig = Rig(max_active_tasks=20)
+        rig.submit(make_plan(18), "mine", "acme")
+        rig.submit(make_plan(1), "more", "acme")
+        rig.submit(make_plan(2), "theirs", "umbrella")
+        refused = [one.error for one in rig.replies]
+        assert [one is None for one in refused] == [True, False, True]
+        assert refused[1] is not None
+        assert refused[1].code is errors.OVERLOADED
+
     def test_too_many_active_tasks_are_refused(self) -> None:
         rig = Rig(max_active_tasks=5)
         rig.submit(make_plan(3))
