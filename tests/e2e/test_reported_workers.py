@@ -54,7 +54,8 @@ def test_it_is_shown_with_the_others_and_gets_no_work(server: System) -> None:
         status, answer = post(server, "heartbeat", {"workerId": "box-7"})
         assert (status, answer["acknowledged"]) == (200, True)
     assert server.rest.worker("box-7")["inflight"] == 0
-    assert server.rest.get(f"runs/{run}")["nodes"][0]["status"] == "ready"
+    # It has no worker, and says so after a moment.
+    server.until(lambda: server.rest.get(f"runs/{run}")["nodes"][0]["status"] == "waiting")
     server.rest.post(f"runs/{run}/cancel", {}, wanted=200)
 
 
