@@ -121,7 +121,7 @@ async def test_a_dispatch_that_was_not_taken_yet_says_so() -> None:
             await worker.task()
             node = (await rig.get(f"{RUNS}/{run_id}")).json()["nodes"][0]
         assert (node["status"], node["pendingAck"]) == ("dispatched", True)
-        assert node["dispatchId"] == f"{run_id}.{NODE_A}.1"
+        assert node["dispatchId"] == f"{run_id}-0-1"
         assert node["ackDeadline"].endswith("Z")
 
 

@@ -24,7 +24,7 @@ def note(ctx: Context, mark: str, what: str) -> None:
 @node("served.upper", category="Text")
 async def upper(ctx: Context, text: str) -> dict:
     """Upper-case a text."""
-    return {"text": text.upper(), "secretless": "taskToken" not in repr(vars(type(ctx)))}
+    return {"text": text.upper()}
 
 
 @node("served.plain", category="Text")

@@ -105,6 +105,7 @@ class TestEnvelope:
         assert envelope["cancelGracePeriodMs"] == 30_000
         assert isinstance(envelope["resources"], dict)
         assert envelope["callbackBaseUrl"] == running.system.url
+        assert envelope["dispatchId"] == running.node()["dispatchId"]
         for name in ("attemptId", "dispatchId", "enqueuedAt", "tokenExpiresAt", "deadline"):
             assert envelope[name], name
         assert running.task.succeed(value=7).status_code == 200

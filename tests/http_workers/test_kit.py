@@ -209,8 +209,7 @@ class TestFaults:
             system.until(lambda: "alive" in lines(mark), "the start")
             with system.scheduler.frozen():
                 assert served.process.wait() == 70
-            last = float(mark.read_text().splitlines()[-1].split()[2])
-            assert last - float(mark.read_text().splitlines()[0].split()[2]) < 60
+            assert "end" not in lines(mark)
             assert system.rest.finished(run_id)["status"] == "failed"
         finally:
             served.process.close()

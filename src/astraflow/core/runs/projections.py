@@ -28,6 +28,7 @@ from astraflow.core.contract.events import (
 )
 from astraflow.core.contract.runs import Artifact, Node, Run, RunWithoutNodes, TaskError, WaitingFor
 from astraflow.core.contract.words import NodeStatus
+from astraflow.core.runs.callbacks import dispatch_id
 from astraflow.core.runs.facts import (
     NO_VALUE,
     ArtifactRef,
@@ -332,7 +333,8 @@ def view_node(
     node = run.plan.nodes[index]
     is_in_chain = node.host is not None
     calls = _calls_of(run, index) if node.middlewares or is_in_chain else None
-    task = run.tasks[calls[-1] if is_in_chain and calls else index]
+    shown = calls[-1] if is_in_chain and calls else index
+    task = run.tasks[shown]
     status = _middleware_status(run, task) if is_in_chain else node_status(task)
     if waiting_for is None and task.waiting_for:
         waiting_for = _waiting(task.waiting_for)
@@ -355,7 +357,9 @@ def view_node(
         started_at=_timestamp(task.started_at),
         finished_at=_timestamp(task.finished_at),
         pending_ack=is_dispatched or ack_deadline is not None,
-        dispatch_id=f"{run.run_id}.{node.node_id}.{task.attempt}" if is_dispatched else None,
+        dispatch_id=dispatch_id(run.run_id, run.task_id(shown), task.attempt)
+        if is_dispatched
+        else None,
         ack_deadline=ack_deadline,
         artifacts=[_artifact(one) for one in task.artifacts],
         middlewares=[run.plan.nodes[one].node_id for one in node.middlewares] or None,
