@@ -8,7 +8,7 @@ from time import perf_counter
 import msgspec
 import uvloop
 
-from astraflow.bench.processes import TOKEN, BenchClient, System, running_as, wide
+from astraflow.bench.processes import TOKEN, BenchClient, System, running, wide
 from benchmarks.figures import Figure
 from benchmarks.usage import rss_mib
 
@@ -16,14 +16,6 @@ QUEUED = 1_000_000
 PER_RUN = 50_000
 RUNS = 200
 TENANT = "crowd"
-
-
-class Roomy(System):
-    """More tasks may wait than the one tenant has: the limit of the site is not what is measured."""
-
-    def environment(self, *_arguments: str) -> dict[str, str]:
-        limit = str(QUEUED + PER_RUN)
-        return {**super().environment(), "ASTRA_SCHEDULER_MAX_ACTIVE_TASKS": limit}
 
 
 class TenantClient(BenchClient):
@@ -88,5 +80,5 @@ async def measure(system: System) -> list[Figure]:
 
 
 def figures() -> list[Figure]:
-    with running_as(Roomy) as system:
+    with running() as system:
         return uvloop.run(measure(system))

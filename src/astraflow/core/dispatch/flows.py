@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
+import msgspec
+
 from astraflow.core.dispatch.demand import Demand
 from astraflow.core.dispatch.ranking import RankNode
 from astraflow.core.ids import RunId
@@ -14,40 +16,23 @@ Lock = tuple[str, str | None]
 """A concurrency key that a task needs, and the chain that lends it, if one does."""
 
 
-class Entry:
-    """A queued task."""
+class Entry(msgspec.Struct, order=True, kw_only=True):
+    """A queued task. Its order is its place in a line: the highest priority, then the oldest; no two tickets are equal.
 
-    __slots__ = (
-        "affinity",
-        "demand",
-        "line",
-        "lock",
-        "priority",
-        "ready_at",
-        "run_id",
-        "task",
-        "ticket",
-    )
+    The heap of a line holds entries and no tuples around them, because a million of them may wait.
+    """
 
-    def __init__(
-        self,
-        run_id: RunId,
-        task: int,
-        demand: Demand,
-        priority: int,
-        ticket: int,
-        lock: Lock | None = None,
-        affinity: AffinityHint | None = None,
-    ) -> None:
-        self.run_id = run_id
-        self.task = task
-        self.demand = demand
-        self.priority = priority
-        self.ticket = ticket
-        self.lock = lock
-        self.affinity = affinity
-        self.line: Line | None = None
-        self.ready_at: float | None = None  # it was queued with a delay, until then
+    rank: int
+    """The priority, negated: what comes first has the smallest."""
+    ticket: int
+    run_id: RunId
+    task: int
+    demand: Demand
+    lock: Lock | None = None
+    affinity: AffinityHint | None = None
+    line: Line | None = None
+    ready_at: float | None = None
+    """It was queued with a delay, until then."""
 
     @property
     def tenant(self) -> str:

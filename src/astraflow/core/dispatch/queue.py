@@ -40,7 +40,8 @@ class ReadyQueue:
         self._pools: dict[Demand, Pool] = {}
         self._asleep: dict[Hashable, dict[Pool, None]] = {}
         self._delayed: list[tuple[float, int, Entry]] = []
-        self._entries: dict[tuple[RunId, int], Entry] = {}
+        self._entries: dict[RunId, dict[int, Entry]] = {}
+        self._count = 0
         self._sticky: dict[tuple[str, str], dict[tuple[RunId, int], None]] = {}
         self._next_ticket = 0
         self._now_tenant = 0.0
@@ -48,7 +49,7 @@ class ReadyQueue:
         """How often a rank was looked at: what the queue's work is made of."""
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return self._count
 
     # -- in and out ---------------------------------------------------------------------------
 
@@ -66,8 +67,20 @@ class ReadyQueue:
         """Queue a task, from `ready_at` on if given. Replaces an earlier entry of the task."""
         self.forget(run_id, task)
         self._next_ticket += 1
-        entry = Entry(run_id, task, demand, priority, self._next_ticket, lock, affinity)
-        self._entries[run_id, task] = entry
+        entry = Entry(
+            rank=-priority,
+            ticket=self._next_ticket,
+            run_id=run_id,
+            task=task,
+            demand=demand,
+            lock=lock,
+            affinity=affinity,
+        )
+        of_run = self._entries.get(run_id)
+        if of_run is None:
+            of_run = self._entries[run_id] = {}
+        of_run[task] = entry
+        self._count += 1
         if affinity is not None and affinity.mode == "sticky":
             self._sticky.setdefault((demand.tenant, affinity.key), {})[run_id, task] = None
         if ready_at is None:
@@ -78,8 +91,14 @@ class ReadyQueue:
 
     def forget(self, run_id: RunId, task: int) -> None:
         """The task needs no place any more."""
-        entry = self._entries.pop((run_id, task), None)
-        if entry is not None and entry.affinity is not None and entry.affinity.mode == "sticky":
+        of_run = self._entries.get(run_id)
+        entry = None if of_run is None else of_run.pop(task, None)
+        if of_run is None or entry is None:
+            return
+        self._count -= 1
+        if not of_run:
+            del self._entries[run_id]
+        if entry.affinity is not None and entry.affinity.mode == "sticky":
             name = (entry.tenant, entry.affinity.key)
             del self._sticky[name][run_id, task]
             if not self._sticky[name]:
@@ -87,7 +106,7 @@ class ReadyQueue:
 
     def set_demand(self, run_id: RunId, task: int, **changes: str | None) -> None:
         """A queued task has another demand than it was queued with; a delay that it has is kept."""
-        entry = self._entries[run_id, task]
+        entry = self._entries[run_id][task]
         demand = msgspec.structs.replace(entry.demand, **changes)
         if entry.line is None:
             entry.demand = demand
@@ -96,7 +115,7 @@ class ReadyQueue:
                 run_id,
                 task,
                 demand,
-                priority=entry.priority,
+                priority=-entry.rank,
                 lock=entry.lock,
                 affinity=entry.affinity,
             )
@@ -125,7 +144,7 @@ class ReadyQueue:
         tenant = self._order.first(self._rank_of_tenant)
         if tenant is None:
             return None
-        entry: Entry = tenant.top.top.top.heap[0][2]
+        entry: Entry = tenant.top.top.top.heap[0]
         return entry
 
     def served(self, entry: Entry) -> None:
@@ -149,7 +168,7 @@ class ReadyQueue:
         """The entry needs no place: take it out, uncharged."""
         line = entry.line
         assert line is not None
-        assert line.heap[0][2] is entry, "only the entry that `next` gave may be taken out"
+        assert line.heap[0] is entry, "only the entry that `next` gave may be taken out"
         if self._is_live(entry):
             self.forget(entry.run_id, entry.task)
         heappop(line.heap)
@@ -193,16 +212,16 @@ class ReadyQueue:
 
     def first_of_runs(self, demand: Demand) -> list[Entry]:
         """The first waiting task of each run with a demand: those that speak for the others."""
-        first: dict[RunId, tuple[int, int, Entry]] = {}
+        first: dict[RunId, Entry] = {}
         for line in self._lines_of(demand):
             # The last one stays: with it the line would have to be taken out.
-            while len(line.heap) > 1 and not self._is_live(line.heap[0][2]):
-                self._left(heappop(line.heap)[2])
-            item = line.heap[0]
-            if self._is_live(item[2]):
+            while len(line.heap) > 1 and not self._is_live(line.heap[0]):
+                self._left(heappop(line.heap))
+            entry = line.heap[0]
+            if self._is_live(entry):
                 run_id = line.run.run_id
-                first[run_id] = min(first.get(run_id, item), item)
-        return [entry for _, _, entry in first.values()]
+                first[run_id] = min(first.get(run_id, entry), entry)
+        return list(first.values())
 
     def demands(self) -> list[Demand]:
         """The demands that somebody may wait with."""
@@ -211,7 +230,7 @@ class ReadyQueue:
     def waiting_with(self, demand: Demand) -> list[Entry]:
         """All waiting tasks of one demand, oldest first."""
         lines = self._lines_of(demand)
-        entries = [item[2] for line in lines for item in line.heap if self._is_live(item[2])]
+        entries = [entry for line in lines for entry in line.heap if self._is_live(entry)]
         return sorted(entries, key=lambda entry: entry.ticket)
 
     def sticky_to(self, tenant: str, key: str) -> list[tuple[RunId, int]]:
@@ -221,7 +240,8 @@ class ReadyQueue:
 
     def find(self, run_id: RunId, task: int) -> Entry | None:
         """The entry of a task, if it is queued."""
-        return self._entries.get((run_id, task))
+        of_run = self._entries.get(run_id)
+        return None if of_run is None else of_run.get(task)
 
     def _lines_of(self, demand: Demand) -> list[Line]:
         pool = self._pools.get(demand)
@@ -243,15 +263,15 @@ class ReadyQueue:
         tenant.waiting += 1
         run.waiting += 1
         line = entry.line = self._line_of(run, entry)
-        item = (-entry.priority, entry.ticket, entry)
-        heappush(line.heap, item)
-        if line.heap[0] is item:
-            self._list_line(line, item[:2])
+        heappush(line.heap, entry)
+        if line.heap[0] is entry:
+            self._list_line(line, (entry.rank, entry.ticket))
 
     def _line_of(self, run: RunFlow, entry: Entry) -> Line:
         pool = self._pools.get(entry.demand)
         if pool is None:
             pool = self._pools[entry.demand] = Pool(entry.demand)
+        entry.demand = pool.demand  # one object for all tasks that have the same
         share = pool.members.get(run.run_id)
         if share is None:
             share = pool.members[run.run_id] = Share(run, pool)
@@ -335,11 +355,11 @@ class ReadyQueue:
         """The rank of its first live entry; drops those before it, and the line with its last."""
         heap = line.heap
         while heap:
-            item = heap[0]
-            if self._is_live(item[2]):
-                return (item[0], item[1])
+            entry = heap[0]
+            if self._is_live(entry):
+                return (entry.rank, entry.ticket)
             heappop(heap)
-            self._left(item[2])
+            self._left(entry)
             if not heap:
                 self._end_line(line)
         return None
@@ -378,7 +398,8 @@ class ReadyQueue:
     # -- leaving ----------------------------------------------------------------------------------
 
     def _is_live(self, entry: Entry) -> bool:
-        return self._entries.get((entry.run_id, entry.task)) is entry
+        of_run = self._entries.get(entry.run_id)
+        return of_run is not None and of_run.get(entry.task) is entry
 
     def _left(self, entry: Entry) -> None:
         assert entry.line is not None
@@ -436,3 +457,5 @@ class ReadyQueue:
             assert len(self._lines_of(demand)) == sum(one.count for one in pool.members.values())
         assert waiting == {run_id: run.waiting for run_id, run in self._runs.items()}
         assert all(self._asleep.values()), "an empty list of sleepers was kept"
+        assert all(self._entries.values()), "a run without entries was kept"
+        assert self._count == sum(map(len, self._entries.values()))

@@ -155,7 +155,12 @@ class RunRecord:
         self.calls: dict[tuple[int, int, str], int] = {}  # (parent, its attempt, request) → task
         self.failed: int | None = None  # the first task that failed: it names the run's error
         # What the last fold brought about, for `decide` to advance: never stored, always drained.
-        self.ready = [index for index, task in enumerate(self.tasks) if task.remaining == 0]
+        numbers = sorted(
+            plan.index.values()
+        )  # the objects of the plan: a queued task keeps no int of its own
+        self.ready = [
+            index for index, task in zip(numbers, self.tasks, strict=True) if task.remaining == 0
+        ]
         self.answered: list[int] = []  # calls that have ended
         self.doomed: list[tuple[int, int]] = []  # (task that can never run, the task it is due to)
         self.recent: deque[Fact] = deque(maxlen=RECENT_FACTS)
