@@ -289,20 +289,20 @@ def _from_base64(budget: Budget, text: Any) -> str:
 def _seconds(budget: Budget, text: Any) -> float:
     written = _text(text, "seconds", budget)
     try:
-        moment = datetime.fromisoformat(written)
+        read = datetime.fromisoformat(written)
     except ValueError:
         raise ExpressionError(f"no RFC 3339 time: {written[:40]!r}") from None
-    if moment.tzinfo is None:
+    if read.tzinfo is None:
         raise ExpressionError(f"the time needs a time zone: {written[:40]!r}")
-    return moment.timestamp()
+    return read.timestamp()
 
 
 def _time(budget: Budget, seconds: Any) -> str:
     try:
-        moment = datetime.fromtimestamp(_number(seconds, "time"), UTC)
+        read = datetime.fromtimestamp(_number(seconds, "time"), UTC)
     except (ValueError, OverflowError, OSError):
         raise ExpressionError("the time is out of range") from None
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return read.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 FUNCTIONS: Final[Mapping[str, Function]] = {
