@@ -209,7 +209,13 @@ class TestBodies:
             ("completed", {"outcome": "FAILED"}, "error"),
             ("completed", {"outcome": "FAILED", "error": {"category": "BAD_LUCK"}}, "error"),
             ("completed", {"outcome": "SUCCEEDED", "error": {"category": "USER_CODE"}}, "error"),
+            ("completed", {"outcome": "FAILED", "error": {"message": "m"}}, "error.category"),
             ("completed", {"outcome": "SUCCEEDED", "output": [1]}, "output"),
+            ("completed", {"outcome": "SUCCEEDED", "output": {"a": "\0"}}, "output"),
+            ("completed", {"outcome": "SUCCEEDED", "metrics": {"a": "b"}}, "metrics"),
+            ("heartbeat", {"message": "\0"}, "message"),
+            ("heartbeat", {"unknown": 2**64}, "unknown"),
+            ("started", {"attempt": 2**53 + 1}, "attempt"),
         ],
     )
     def test_a_bad_field_is_named(
@@ -217,8 +223,27 @@ class TestBodies:
     ) -> None:
         task = make().task
         answer = refused(task.post(what, **body), 400, "invalid_argument")
-        assert answer["field"].startswith(field), answer
-        assert field in answer["message"]
+        named = answer["field"]
+        assert named == field or named.startswith(f"{field}."), answer
+        assert not named.endswith("."), answer
+        assert answer["message"].startswith(f"{named}: "), answer
+
+    @pytest.mark.parametrize("place", ["attempt", "output"])
+    def test_a_key_that_stands_twice_is_refused(self, make: Make, place: str) -> None:
+        running = make()
+        task = running.task
+        inner = '{"a":1,"a":2}' if place == "output" else "{}"
+        again = '"attempt":1,' if place == "attempt" else ""
+        raw = f'{{{again}"attempt":1,"workerId":"w","outcome":"SUCCEEDED","output":{inner}}}'
+        answer = refused(task.send("completed", raw.encode()), 400, "invalid_argument")
+        assert answer["field"] == ("a" if place == "output" else "attempt")
+        assert running.node()["status"] == "dispatched"
+
+    @pytest.mark.parametrize("attempt", [2, 2**31 + 1, 2**32 - 1, 2**53])
+    def test_any_other_attempt_is_a_mismatch(self, make: Make, attempt: int) -> None:
+        task = make().task
+        answer = refused(task.post("started", attempt=attempt), 409, "attempt_mismatch")
+        assert (answer["expectedAttempt"], answer["receivedAttempt"]) == (1, attempt)
 
     @pytest.mark.parametrize(
         "raw",
@@ -422,6 +447,37 @@ class TestCompleted:
         run = running.ended()
         assert run["status"] == "failed"
         assert run["nodes"][0]["error"]["category"] == "CANCELLED"
+
+    @pytest.mark.parametrize("is_timed_out", [False, True])
+    def test_cancelled_that_counts_as_failed_is_answered_again_the_same(
+        self, make: Make, is_timed_out: bool
+    ) -> None:
+        running = make(timeoutSeconds=0.2) if is_timed_out else make()
+        task = running.task
+        task.start()
+        if is_timed_out:
+            running.system.until(
+                lambda: task.post("heartbeat").json()["shouldCancel"], "the end of its time"
+            )
+        where: dict[str, Any] = {
+            "cancelledDuringPhase": "loading",
+            "partialProgress": {"recordsProcessed": 5},
+        }
+        for _ in range(2):
+            done = task.post("completed", outcome="CANCELLED", **where)
+            assert (done.status_code, done.json()["finalState"]) == (200, "FAILED")
+        running.ended()
+        done = task.post("completed", outcome="CANCELLED", **where)
+        assert (done.status_code, done.json()["finalState"]) == (200, "FAILED")
+        assert refused(task.succeed(), 409, "task_already_terminal")["state"] == "FAILED"
+        assert '"partialProgress":{"recordsProcessed":5}' in running.events()
+        assert '"cancelledDuringPhase":"loading"' in running.events()
+
+    def test_a_failure_is_not_a_cancel(self, make: Make) -> None:
+        running = make()
+        assert running.task.fail().status_code == 200
+        late = running.task.post("completed", outcome="CANCELLED")
+        assert refused(late, 409, "task_already_terminal")["state"] == "FAILED"
 
     def test_the_output_of_a_failure_is_evidence(self, make: Make) -> None:
         running = make()

@@ -33,6 +33,7 @@ from astraflow.core.contract.tasks import (
     is_absent,
 )
 from astraflow.core.errors import AstraflowError, Refused
+from astraflow.core.protocol.scan import duplicate_key, has_duplicate_key, problem_in
 from astraflow.core.security.policy import TASK
 from astraflow.core.security.tokens import TaskClaims
 from astraflow.core.timestamps import parse_iso
@@ -41,6 +42,7 @@ PREFIXES: Final = ("/v1/tasks", "/api/v1/tasks")
 _started: Final = msgspec.json.Decoder(TaskStarted)
 _heartbeat: Final = msgspec.json.Decoder(TaskHeartbeat)
 _completed: Final = msgspec.json.Decoder(TaskCompleted)
+_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _BODY_ERRORS: Final = frozenset({400, 415, 422})
 _MISSING: Final = re.compile(r"missing required field '([A-Za-z]+)'")
 _REFUSALS: Final = {
@@ -143,8 +145,22 @@ def _decode(raw: bytes, decoder: msgspec.json.Decoder[B]) -> B:
     """Raises: Refused, 400 that names the field."""
     with _worded():
         body = decode_json(raw, decoder)
+    try:
         check_values(raw, "")
-        return body
+    except Refused as refused:
+        raise _invalid(refused.message, _member_with_a_problem(raw)) from refused
+    if has_duplicate_key(raw):
+        raise _invalid("the key stands twice", duplicate_key(raw))
+    return body
+
+
+def _member_with_a_problem(raw: bytes) -> str | None:
+    """Which member of a body holds what cannot be stored, if one does and not its name."""
+    try:
+        members = _members(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return next((name for name, value in members.items() if problem_in(bytes(value), 2)), None)
 
 
 @contextmanager
@@ -158,25 +174,26 @@ def _worded() -> Iterator[None]:
         if error.code.http not in _BODY_ERRORS:
             raise
         field = _field_of(error)
-        message = error.message if field is None else f"{field}: {error.message}"
-        raise _invalid(message, field) from error
+        raise _invalid(error.message, field) from error
 
 
 def _field_of(error: AstraflowError) -> str | None:
     """The member that a pointer, or the message about a missing one, names."""
-    if error.pointer and error.pointer != "/":
-        return error.pointer.removeprefix("/").replace("/", ".")
-    named = _MISSING.search(error.message)
-    return None if named is None else named[1]
+    steps = [step for step in (error.pointer or "").split("/") if step not in ("", "...")]
+    missing = _MISSING.search(error.message)
+    if missing is not None:
+        steps.append(missing[1])
+    return ".".join(steps) or None
 
 
-def _invalid(message: str, field: str | None) -> Refused:
+def _invalid(problem: str, field: str | None) -> Refused:
+    message = problem if field is None else f"{field}: {problem}"
     return Refused(errors.INVALID_ARGUMENT, message, detail={"field": field})
 
 
 def _check_time(text: str | None, field: str) -> None:
     if text is not None and parse_iso(text) is None:
-        raise _invalid(f"{field}: not a time of RFC 3339", field)
+        raise _invalid("not a time of RFC 3339", field)
 
 
 def _check_message(text: str | None, field: str) -> None:
@@ -195,11 +212,11 @@ def _check_completed(body: TaskCompleted) -> None:
     }
     for field, value in objects.items():
         if not is_absent(value) and not bytes(value).startswith(b"{"):
-            raise _invalid(f"{field}: must be an object", field)
+            raise _invalid("must be an object", field)
     if body.outcome == "FAILED" and body.error is None:
-        raise _invalid("error: a FAILED outcome needs one", "error")
+        raise _invalid("a FAILED outcome needs one", "error")
     if body.outcome != "FAILED" and body.error is not None:
-        raise _invalid(f"error: an outcome {body.outcome} has none", "error")
+        raise _invalid(f"an outcome {body.outcome} has none", "error")
     for field, value in (("output", body.returned), ("partialProgress", body.partial_progress)):
         if len(bytes(value)) > MAX_OUTPUT_BYTES:
             message = f"{field}: at most {MAX_OUTPUT_BYTES} bytes"

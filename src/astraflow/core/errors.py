@@ -525,7 +525,7 @@ TASK_NOT_FOUND = _final("task_not_found", 404,
     "there is no such task, or its run was removed",
     "stop the work")
 ATTEMPT_MISMATCH = _final("attempt_mismatch", 409,
-    "a newer attempt of the task was issued",
+    "the report is not of the newest attempt of the task",
     "stop the work; what it did counts for nothing")
 TASK_ALREADY_TERMINAL = _final("task_already_terminal", 409,
     "the attempt has ended, or was cancelled",

@@ -30,7 +30,7 @@ _WorkerId = Annotated[
     str,
     doc("Who runs the attempt, unique for this invocation.", min_length=1, max_length=MAX_ID_CHARS),
 ]
-_Attempt = Annotated[int, doc("The number of the attempt.", ge=1, le=2**31)]
+_Attempt = Annotated[int, doc("The number of the attempt.", ge=1, le=2**53)]
 _AttemptId = (
     Annotated[str, doc("`attemptId` of the envelope; checked when sent.", max_length=MAX_ID_CHARS)]
     | None
@@ -228,7 +228,7 @@ class CallbackRefused(RestObject, frozen=True, kw_only=True):
 
     EXAMPLE: ClassVar[JsonObject] = {
         "error": "attempt_mismatch",
-        "message": "a newer attempt of the task was issued",
+        "message": "the report is not of the newest attempt of the task",
         "expectedAttempt": 2,
         "receivedAttempt": 1,
     }

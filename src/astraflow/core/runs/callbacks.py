@@ -146,10 +146,16 @@ def _judge_completed(state: State, callback: Completed) -> CallbackAnswer | None
     if isinstance(state, Running | Stopping):
         _check_invocation(state, callback)
         return None
-    word = state_word(state)
-    if word != callback.outcome:
+    if not _is_same_outcome(state, callback.outcome):
         raise _over(state)
-    return CallbackAnswer(final_state=word)
+    return CallbackAnswer(final_state=state_word(state))
+
+
+def _is_same_outcome(state: State, outcome: CallbackOutcome) -> bool:
+    """Whether an attempt that is over may have been ended by a report with this outcome."""
+    if isinstance(state, Failed) and outcome == "CANCELLED":
+        return state.error.code in _CANCELLED_AS_FAILED
+    return state_word(state) == outcome
 
 
 def _check_invocation(state: Running | Stopping, callback: Callback) -> None:
@@ -164,6 +170,8 @@ def _over(state: State) -> errors.Conflict:
     return errors.Conflict(code, code.says, detail={"state": state_word(state)})
 
 
+_CANCELLED_AS_FAILED: Final = frozenset({errors.TASK_CANCELLED.code, errors.RUNNER_TIMEOUT.code})
+"""What a report of CANCELLED becomes where no cancel is committed: nobody had asked, or the node's timeout had."""
 _WORDS: Final[dict[type[State], str]] = {
     Leased: "DISPATCHED",
     Running: "RUNNING",

@@ -289,15 +289,22 @@ def _report_cancelled(decision: Decision, command: Report) -> None:
     elif why == "withdraw":
         _refuse_attempt(decision, command.task, errors.DISPATCH_WITHDRAWN.code, "withdrawn")
     elif why == "timeout":
-        _fail_attempt(decision, command.task, _timeout_problem())
+        _fail_attempt(decision, command.task, _timeout_problem(), output=_where_stopped(command))
     elif why is None and is_pool(command.worker):
         # A worker with a session says so when it drains; one without has no such reason.
         error = TaskFailure(
             errors.TASK_CANCELLED.code, "CANCELLED", "the worker cancelled it, nobody had asked for"
         )
-        _fail_attempt(decision, command.task, error)
+        _fail_attempt(decision, command.task, error, output=_where_stopped(command))
     else:
         _lose_attempt(decision, command.task, "stopped by its worker")
+
+
+def _where_stopped(command: Report) -> msgspec.Raw:
+    """PROTOCOL §9: `CANCELLED` "keeps `cancelledDuringPhase` and `partialProgress`", also where it is a failure."""
+    told = {"cancelledDuringPhase": command.phase, "partialProgress": command.partial}
+    given = {name: value for name, value in told.items() if value not in (None, NO_VALUE)}
+    return msgspec.Raw(msgspec.json.encode(given)) if given else NO_VALUE
 
 
 def _fail_attempt(

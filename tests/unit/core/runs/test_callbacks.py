@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
 from astraflow.core import errors
@@ -30,7 +31,7 @@ from astraflow.core.runs.commands import (
     TimeOut,
 )
 from astraflow.core.runs.decisions import decide
-from astraflow.core.runs.facts import TaskFailure
+from astraflow.core.runs.facts import TaskFailed, TaskFailure
 from astraflow.core.runs.run import RunRecord
 from tests.tables import each_row
 from tests.unit.plans import AT, make_plan, retrying, start
@@ -140,6 +141,45 @@ def test_each_callback_in_each_state(state: str) -> None:
         callback(Completed, outcome="FAILED", error=FAILURE),
     )
     assert tuple(answer_of(run, one) for one in given) == EXPECTED[state]
+
+
+@each_row(
+    ("ended_by", "answer"),
+    [
+        ((Report(0, 1, POOL, "CANCELLED"),), "FAILED"),
+        ((TimeOut(0, 1, 500), Report(0, 1, POOL, "CANCELLED")), "FAILED"),
+        ((Cancel("ann", 500), Report(0, 1, POOL, "CANCELLED")), "CANCELLED"),
+        ((Report(0, 1, POOL, "FAILED", error=FAILURE),), "task_already_terminal"),
+        ((Report(0, 1, POOL, "SUCCEEDED"),), "task_already_terminal"),
+    ],
+)
+def test_cancelled_again_is_answered_as_before(
+    ended_by: tuple[RunCommand, ...], answer: str
+) -> None:
+    run = start(make_plan(2)).run
+    for command in (*RUNNING, *ended_by):
+        decide(run, command, AT, Random(1))
+    assert answer_of(run, callback(Completed, outcome="CANCELLED")) == answer
+
+
+@each_row(
+    ("phase", "partial", "kept"),
+    [
+        (None, None, b"null"),
+        ("loading", None, b'{"cancelledDuringPhase":"loading"}'),
+        (None, b'{"n":5}', b'{"partialProgress":{"n":5}}'),
+    ],
+)
+def test_where_a_cancelled_attempt_was_is_kept_with_its_failure(
+    phase: str | None, partial: bytes | None, kept: bytes
+) -> None:
+    run = start(make_plan(2)).run
+    for command in RUNNING:
+        decide(run, command, AT, Random(1))
+    given = msgspec.Raw(partial or b"null")
+    done = decide(run, Report(0, 1, POOL, "CANCELLED", phase=phase, partial=given), AT, Random(1))
+    failed = [fact for fact in done.facts if isinstance(fact, TaskFailed)]
+    assert [bytes(fact.output) for fact in failed] == [kept]
 
 
 @each_row(
