@@ -249,6 +249,45 @@ async def test_feedback_reaches_the_events_of_the_run(server: System) -> None:
         await leave(worker)
 
 
+async def test_what_is_optional_may_be_null_or_left_out(server: System) -> None:
+    """As a worker writes frames that has no more than the text of protocol 1."""
+    async with OldWorker(server.port, "büro 8/sparse") as worker:
+        await worker.connect()
+        blank = {"corr": None, "seq": None, "flags": None, "ack": {"request": True}}
+        hello = worker.say("handshake", greeting(worker=None, worker_name=None), **blank)
+        await worker.until_acked(hello)
+        offer = {"packages": [{"name": "core", "version": "1.0.0", "manifest_sha256": None}]}
+        more = {"capabilities": {"concurrency": None, "features": None}, "labels": None}
+        await worker.until_acked(worker.say("register", {**offer, **more}, **blank))
+        beat = {"healthy": True, "metrics": {"cpu_pct": None}, "packages": None}
+        await worker.until_acked(worker.say("heartbeat", beat, **blank))
+        run = await in_thread(server.rest.submit, echo())
+        command = await worker.next("cmd.dispatch")
+        chunks = [{"channel": "log", "text": text, "metadata": None} for text in ("one\n", "two\n")]
+        said = {"progress": None, "chunks": chunks, "metrics": None}
+        asked = worker.say("feedback", said, corr=command["corr"], ack={"request": True})
+        await worker.until_acked(asked)
+        kept = {"resource_id": "kept", "worker_id": worker.name, "type": "file", "inline": None}
+        numbered = {"corr": command["corr"], "seq": command["seq"]}
+        done = {"status": "SUCCEEDED", "result": {"a": None}, "artifacts": [kept], "error": None}
+        await worker.until_acked(worker.say("result", done, **numbered))
+        ended = await in_thread(server.rest.finished, run)
+        assert (ended["status"], ended["nodes"][0]["result"]) == ("succeeded", {"a": None})
+        (artifact,) = ended["nodes"][0]["artifacts"]
+        assert artifact["resourceId"] == "kept"
+        logs = json.dumps(await in_thread(server.rest.get, f"runs/{run}/logs"))
+        assert "one" in logs and "two" in logs
+        run = await in_thread(server.rest.submit, echo())
+        command = await worker.next("cmd.dispatch")
+        broken = {"status": "FAILED", "result": None, "error": {"code": "E.MINE", "message": "m"}}
+        numbered = {"corr": command["corr"], "seq": command["seq"]}
+        await worker.until_acked(worker.say("result", broken, **numbered))
+        failed = (await in_thread(server.rest.finished, run))["nodes"][0]["error"]
+        assert (failed["code"], failed["category"]) == ("E.MINE", "USER_CODE")
+        assert not [one for one in worker.frames if one["type"] == "error"]
+        await leave(worker)
+
+
 async def test_a_failure_and_a_bad_result_fail_the_node(server: System) -> None:
     async with OldWorker(server.port, "failing") as worker:
         await worker.enter()

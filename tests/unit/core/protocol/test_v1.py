@@ -22,7 +22,8 @@ from astraflow.core.protocol.gateway import Gateway
 from astraflow.core.protocol.v1 import attempts, frames
 from astraflow.core.protocol.v1.adapter import EARLY_FRAMES, V1Adapter
 from astraflow.core.protocol.v1.frames import LeasedAttempt, decode_v1, is_v1_opening
-from astraflow.core.protocol.v1.link import REPEATS_KEPT, REPORTS_KEPT
+from astraflow.core.protocol.v1.link import REPEATS_KEPT, REPORTS_KEPT, instance_id_of
+from astraflow.core.protocol.v1.reports import CHANNELS_COUNTED
 from astraflow.core.protocol.wire import AttemptRef
 from tests.unit.core.protocol.pair import GOOD_TOKEN, TENANT, CountedIds, Doors, PlainTokens
 
@@ -585,6 +586,92 @@ def test_feedback_is_acked_only_if_asked() -> None:
         "f2"
     ]
     assert [one.attempt for one in pair.delivered(business.Feedback)] == [1, 1]
+
+
+def test_chunks_may_have_no_index() -> None:
+    pair = opened()
+    pair.dispatch()
+    plain = [{"channel": "log", "text": text} for text in ("a", "b")]
+    given = [*plain, {"channel": "err", "index": 7, "text": "c"}, {"channel": "err", "text": "d"}]
+    for name in ("f1", "f2"):
+        pair.say(frame("feedback", {"chunks": given}, name, corr="r.0"))
+    pair.say(frame("feedback", {"run_id": "q", "chunks": plain}, "f3", corr="q.0"))
+    told = [
+        [(one.channel, one.index) for one in feedback.chunks]
+        for feedback in pair.delivered(business.Feedback)
+    ]
+    assert told == [
+        [("log", 0), ("log", 1), ("err", 7), ("err", 1)],
+        [("log", 2), ("log", 3), ("err", 7), ("err", 3)],
+        [("log", 0), ("log", 1)],
+    ]
+
+
+def test_of_many_channels_the_first_are_counted() -> None:
+    pair = opened()
+    pair.dispatch()
+    given = [{"channel": str(number), "text": "x"} for number in range(CHANNELS_COUNTED + 1)]
+    for name in ("f1", "f2"):
+        pair.say(frame("feedback", {"chunks": given}, name, corr="r.0"))
+    last = pair.delivered(business.Feedback)[-1]
+    assert [one.index for one in last.chunks] == [1] * CHANNELS_COUNTED + [0]
+
+
+@pytest.mark.parametrize("chunks", [5, [5], [{"text": "x"}], [{"channel": 5, "index": 0}]])
+def test_chunks_that_are_none_stay_wrong(chunks: Any) -> None:
+    pair = opened()
+    pair.dispatch()
+    got = pair.say(frame("feedback", {"chunks": chunks}, "f", corr="r.0"))
+    assert [code for code, _ in errors_of(got)] == ["E.PROTOCOL.BAD_PAYLOAD"]
+
+
+def test_a_null_is_as_nothing_but_in_user_data() -> None:
+    capabilities = {"concurrency": {"max_parallel": 2, "per_node_limits": None}, "features": None}
+    pair = opened(capabilities=capabilities, packages=None, labels=None, inflight=None)
+    command = pair.dispatch()
+    beat = {"healthy": True, "metrics": {"cpu_pct": None, "mem_pct": 5}, "packages": None}
+    assert acks_of(pair.say(frame("heartbeat", beat, "b", flags=None, ack={"request": None})))
+    said = {
+        "status": "SUCCEEDED", "result": {"a": None, "b": [None]}, "error": None,
+        "artifacts": [{"resource_id": "x", "worker_id": "w1", "type": "file", "inline": None,
+                       "metadata": {"a": None}}],
+        "duration_ms": None, "metrics": None,
+    }  # fmt: skip
+    assert acks_of(pair.say(frame("result", said, "res", corr="r.0", seq=command["seq"])))
+    (told,) = pair.delivered(business.Result)
+    assert json.loads(bytes(told.result)) == {"a": None, "b": [None]}
+    assert json.loads(bytes(told.artifacts[0].metadata)) == {"a": None}
+
+
+def test_an_error_may_name_no_category() -> None:
+    pair = opened()
+    command = pair.dispatch()
+    said = {"status": "FAILED", "error": {"code": "E.X", "message": "m", "category": None}}
+    assert acks_of(pair.say(frame("result", said, "res", corr="r.0", seq=command["seq"])))
+    (told,) = pair.delivered(business.Result)
+    assert (told.error.code, told.error.category) == ("E.X", "USER_CODE")
+
+
+def test_artifacts_and_references_name_the_worker_as_it_does() -> None:
+    name = {"role": "worker", "id": "the old one"}
+    pair = OldPair()
+    pair.say(frame("handshake", HELLO, sender=name), frame("register", {}, sender=name))
+    refs = tuple(
+        business.RequiredResource(number, worker, "file")
+        for number, worker in (("x", instance_id_of("the old one")), ("y", "another"))
+    )
+    command = pair.dispatch(resource_refs=refs)
+    assert [one["worker_id"] for one in command["payload"]["resource_refs"]] == [
+        "the old one",
+        "another",
+    ]
+    kept = [
+        {"resource_id": "x", "worker_id": worker, "type": "file"} for worker in ("the old one", "w")
+    ]
+    said = {"status": "SUCCEEDED", "artifacts": kept}
+    pair.say(frame("result", said, "res", sender=name, corr="r.0", seq=command["seq"]))
+    (told,) = pair.delivered(business.Result)
+    assert [one.worker_id for one in told.artifacts] == [instance_id_of("the old one"), "w"]
 
 
 def test_a_middleware_call_is_asked_and_answered() -> None:

@@ -29,7 +29,8 @@ class V1Attempt:
     """One attempt, given to the worker on this connection or rebound to it."""
 
     __slots__ = (
-        "attempt", "command_seq", "due", "frame_id", "is_taken", "run_id", "seq", "task_id",
+        "attempt", "chunk_counts", "command_seq", "due", "frame_id", "is_taken", "run_id", "seq",
+        "task_id",
     )  # fmt: skip
 
     def __init__(self, run_id: RunId, task_id: TaskId, attempt: int) -> None:
@@ -41,6 +42,7 @@ class V1Attempt:
         self.command_seq: int | None = None  # the seq of the dispatch in the session of protocol 2
         self.is_taken = True
         self.due = inf  # when the adapter itself ends it
+        self.chunk_counts: dict[str, int] = {}  # by channel, of its feedback
 
 
 class AttemptTable:

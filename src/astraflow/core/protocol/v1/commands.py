@@ -20,6 +20,7 @@ from astraflow.core.protocol import business, control
 from astraflow.core.protocol.v1 import frames
 from astraflow.core.protocol.v1.attempts import V1Attempt
 from astraflow.core.protocol.v1.link import CommandFrame
+from astraflow.core.protocol.v1.reports import with_worker
 
 if TYPE_CHECKING:
     from astraflow.core.protocol.v1.attempts import AttemptTable
@@ -145,6 +146,8 @@ class SchedulerFrames:
         attempt.is_taken = False
         payload: dict[str, Any] = _decode_fields(frame.payload)
         payload = {name: payload[name] for name in payload if name not in _OF_PROTOCOL_2}
+        if dispatch.resource_refs:
+            payload = with_worker(payload, "resource_refs", *self._link.names_of_worker)
         if dispatch.constraints.timeout_ms is None:
             attempt.due = now + frames.DEFAULT_TIMEOUT_S + frames.TIMEOUT_SLACK_S
             payload["constraints"] = {"timeout_ms": int(frames.DEFAULT_TIMEOUT_S * 1000)}

@@ -2,6 +2,7 @@
 
 The payloads of reports (`result`, `feedback`, …) are those of `biz.*` without `attempt`, which `seq` stands for: the
 adapter adds it, and the codec of protocol 2 judges them. Unknown fields are ignored everywhere, in the envelope too.
+An optional field that is null is as one that is absent.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class V1Sender(msgspec.Struct, frozen=True):
 class V1AckRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether the sender wants an `ack` of its own."""
 
-    request: bool = False
+    request: bool | None = False
 
 
 class V1Envelope(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -72,11 +73,11 @@ class V1Envelope(msgspec.Struct, frozen=True, omit_defaults=True):
     corr: Name | None = None
     seq: Seq | None = None
     ack: V1AckRequest | None = None
-    flags: Annotated[tuple[Flag, ...], Meta(max_length=limits.MAX_FLAGS)] = ()
+    flags: Annotated[tuple[Flag, ...], Meta(max_length=limits.MAX_FLAGS)] | None = ()
 
     @property
     def asks(self) -> bool:
-        return self.ack is not None and self.ack.request
+        return self.ack is not None and self.ack.request is True
 
 
 class V1Auth(msgspec.Struct, frozen=True):

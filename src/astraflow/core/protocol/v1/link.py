@@ -85,10 +85,16 @@ class V1Link:
         """The time of the present input, as it is written."""
         self.tenant = "-"
         self._worker_id = ""
+        self._worker_name = ""
         self._scheduler = V1Sender("scheduler", "scheduler")
         self._next_seq = 0
         self._acked = -1
         self._reports: dict[str, V1Report] = {}
+
+    @property
+    def names_of_worker(self) -> tuple[str, str]:
+        """What it is known by, and what it calls itself."""
+        return self._worker_id, self._worker_name
 
     def count(self, what: str) -> None:
         self.counters[what] = self.counters.get(what, 0) + 1
@@ -146,6 +152,7 @@ class V1Link:
         """The worker as it names itself in its first frame; the gateway ends a connection that changes its name."""
         if not self._worker_id:
             self.tenant = frame.tenant
+            self._worker_name = frame.sender.id
             self._worker_id = instance_id_of(frame.sender.id)
 
     def tell(self, frame: V1Envelope, frame_type: str, payload: object) -> None:

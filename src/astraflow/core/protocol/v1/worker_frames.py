@@ -6,7 +6,7 @@ it, so that both protocols refuse alike. `biz.v1.*` is known to nobody: that is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Raw
@@ -16,6 +16,7 @@ from astraflow.core.protocol import business, control, limits
 from astraflow.core.protocol.v1 import frames
 from astraflow.core.protocol.v1.frames import V1Envelope, V1Problem
 from astraflow.core.protocol.v1.link import instance_id_of
+from astraflow.core.protocol.v1.reports import Fields, feedback_fields, result_fields, without_nulls
 from astraflow.core.protocol.wire import AttemptRef, Name
 
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ _decode_fields: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_name: Final = msgspec.json.Decoder(Name).decode
 _encode: Final = msgspec.json.Encoder().encode
 
-Fields = dict[str, Any]
-
 
 class WorkerFrames:
     """Passes the frames of a worker on."""
@@ -60,6 +59,9 @@ class WorkerFrames:
 
     def on_frame(self, frame: V1Envelope, now: float) -> None:
         kind = frame.type
+        payload = without_nulls(frame.payload)
+        if payload is not frame.payload:
+            frame = msgspec.structs.replace(frame, payload=payload)
         if kind == frames.RESULT:
             self._on_result(frame)
         elif kind == frames.FEEDBACK:
@@ -221,6 +223,7 @@ class WorkerFrames:
             self._refuse_gap(frame, run_id)
             return
         self._take(attempt)
+        fields = result_fields(fields, frame.sender.id, instance_id_of(frame.sender.id))
         patched = _patched(fields, run_id, task_id, _number_of(attempt, frame))
         if self._link.report(frame, business.RESULT, patched, task_id, attempt):
             self._attempts.note_result(task_id, frame.seq, self._link.id_of(frame))
@@ -246,6 +249,8 @@ class WorkerFrames:
         attempt = self._attempts.meant(task_id, frame.seq)
         self._take(attempt)
         run_id = _name_in(fields, "run_id") or (attempt.run_id if attempt is not None else "")
+        if frame_type == business.FEEDBACK:
+            fields = feedback_fields(fields, attempt)
         patched = _patched(fields, run_id, task_id, _number_of(attempt, frame))
         self._link.report(frame, frame_type, patched, task_id)
 
