@@ -6,8 +6,10 @@ that was used before is 409 ALREADY_EXISTS, a task is delivered until it is answ
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
+import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -17,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import nats
 import pytest
+from nats.js.api import RetentionPolicy
 
 from tests.http_workers.foreign import ForeignPool
 from tests.http_workers.package import write_nodes
@@ -26,13 +30,14 @@ from tests.processes.process import Process, free_port
 from tests.processes.system import System, running
 from tests.processes.waiting import until
 
+SHOWN = ("pools", "pools/queue", "runs", "workers", "audit")
 QUEUE = "projects/acme/locations/europe-west1/queues/tasks"
 
 
 @contextmanager
-def nats_server(folder: Path, port: int) -> Iterator[Process]:
+def nats_server(folder: Path, port: int, *more: str) -> Iterator[Process]:
     program = str(Path(sys.executable).parent / "nats-server")
-    arguments = ["-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(folder / "streams")]
+    arguments = ["-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(folder / "streams"), *more]
     server = Process("nats", arguments, folder, {}, (program,))
     server.start()
     try:
@@ -48,9 +53,11 @@ def system(tmp_path: Path) -> Iterator[System]:
         yield system
 
 
-def consumer(system: System, package: Path, folder: Path, url: str, pool: str) -> Process:
+def consumer(
+    system: System, package: Path, folder: Path, url: str, pool: str, **environ: str
+) -> Process:
     given = ["serverless", "consume", str(package), "--scheduler", system.url]
-    return Process("consumer", [*given, "--url", url, "--pool", pool], folder)
+    return Process("consumer", [*given, "--url", url, "--pool", pool], folder, environ)
 
 
 class TestNats:
@@ -124,6 +131,116 @@ class TestNats:
         system.until(lambda: system.rest.nodes(run_id)["n"]["attempt"] == 2, "another try")
         told = system.rest.story(run_id, system.rest.nodes(run_id)["n"]["nodeId"])
         assert "E.DISPATCH.PUSH_REFUSED" in told
+
+    @pytest.mark.parametrize("kind", ["token", "user"])
+    def test_a_credential_opens_the_server_and_is_never_shown(
+        self, system: System, tmp_path: Path, kind: str
+    ) -> None:
+        package = write_nodes(tmp_path / "served")
+        system.rest.publish(package)
+        secret = "canary-4711-of-nats"
+        port = free_port()
+        url = f"nats://127.0.0.1:{port}"
+        if kind == "token":
+            login, options = ["--auth", secret], {}
+            environ = {"ASTRA_NATS_TOKEN": secret}
+        else:
+            login, options = ["--user", "astra", "--pass", secret], {"user": "astra"}
+            environ = {"ASTRA_NATS_USER": "astra", "ASTRA_NATS_PASSWORD": secret}
+        settings: dict[str, Any] = {
+            "dispatcher": "nats",
+            "packages": [{"name": "served"}],
+            "options": options,
+        }
+        made = node("queue", "served.plain", parameters={"text": "abc"})
+        with nats_server(tmp_path, port, *login):
+            put_pool(system, ForeignPool(url), "queue", **settings, secret="wrong-0815-of-nats")
+            refused = system.rest.submit(workflow(made))
+            system.until(
+                lambda: "Authorization Violation" in system.scheduler.said(), "the refusal"
+            )
+            put_pool(system, ForeignPool(url), "queue", **settings, secret=secret)
+            worker = consumer(system, package, tmp_path, url, "queue", **environ)
+            worker.start()
+            try:
+                assert system.rest.run(workflow(made))["status"] == "succeeded"
+                assert system.rest.finished(refused)["status"] == "succeeded"
+            finally:
+                worker.close()
+        shown = [system.rest.http.get(f"/api/v1/{path}").text for path in SHOWN]
+        shown += [system.rest.story(refused, made["id"]), system.scheduler.said(), worker.said()]
+        shown.append(system.rest.http.get("/metrics").text)
+        for text in shown:
+            assert secret not in text
+            assert "wrong-0815-of-nats" not in text
+
+    @pytest.mark.parametrize("url", ["nats://token@127.0.0.1:1", "nats://a:b@127.0.0.1:1"])
+    def test_no_credential_stands_in_a_url(self, system: System, url: str) -> None:
+        put_pool(system, ForeignPool(url), "queue", wanted=422, dispatcher="nats")
+
+    @pytest.mark.parametrize("limit", ["server", "stream"])
+    def test_a_task_that_is_too_large_fails_at_once(
+        self, system: System, tmp_path: Path, limit: str
+    ) -> None:
+        port = free_port()
+        url = f"nats://127.0.0.1:{port}"
+        config = tmp_path / "nats.conf"
+        config.write_text("max_payload: 65536\n" if limit == "server" else "max_payload: 1048576\n")
+        with nats_server(tmp_path, port, "-c", str(config)):
+            if limit == "stream":
+                asyncio.run(small_stream(url, "small", 65_536))
+            options = {"stream": "small"} if limit == "stream" else {}
+            pool = put_pool(system, ForeignPool(url), "queue", dispatcher="nats", options=options)
+            small = system.rest.submit(workflow(node(pool)))
+            run = system.rest.run(workflow(node(pool, parameters={"text": "x" * 65_000})))
+            failed = run["nodes"][0]
+            assert failed["error"]["code"] == "E.DISPATCH.INVALID"
+            assert failed["error"]["category"] == "CONFIGURATION"
+            assert "at most 65536" in failed["error"]["message"]
+            assert failed["attempt"] == 1
+            # What fits is not disturbed by it.
+            assert system.rest.nodes(small)["n"]["attempt"] == 1
+            assert system.rest.nodes(small)["n"]["status"] == "dispatched"
+
+    def test_a_server_that_does_not_answer_delays_no_other(
+        self, system: System, tmp_path: Path
+    ) -> None:
+        package = write_nodes(tmp_path / "served")
+        system.rest.publish(package)
+        port = free_port()
+        url = f"nats://127.0.0.1:{port}"
+        settings: dict[str, Any] = {"dispatcher": "nats", "packages": [{"name": "served"}]}
+        made = {"type": "served.plain", "parameters": {"text": "abc"}}
+        with socket.socket() as silent, nats_server(tmp_path, port):
+            silent.bind(("127.0.0.1", 0))
+            silent.listen()
+            away = f"nats://127.0.0.1:{silent.getsockname()[1]}"
+            put_pool(system, ForeignPool(away), "away", **settings, maxParallel=50)
+            put_pool(system, ForeignPool(url), "queue", **settings)
+            stuck = system.rest.submit(workflow(*(node("away", **made) for _ in range(50))))
+            system.until(lambda: system.rest.get("pools/away")["inflight"] == 50, "all pushed")
+            worker = consumer(system, package, tmp_path, url, "queue")
+            worker.start()
+            try:
+                assert system.rest.run(workflow(node("queue", **made)))["status"] == "succeeded"
+                # None of them had its turn alone: all wait for one connection.
+                views = system.rest.get(f"runs/{stuck}")["nodes"]
+                assert len({view["attempt"] for view in views}) <= 2
+            finally:
+                worker.close()
+            system.rest.post(f"runs/{stuck}/cancel", wanted=200)
+
+
+async def small_stream(url: str, stream: str, limit: int) -> None:
+    """A stream that its operator has made for small messages."""
+    client = await nats.connect(url)
+    await client.jetstream().add_stream(
+        name=stream,
+        subjects=["astraflow.tasks.default.queue"],
+        retention=RetentionPolicy.WORK_QUEUE,
+        max_msg_size=limit,
+    )
+    await client.close()
 
 
 class FakeCloudTasks:
@@ -230,6 +347,20 @@ class TestCloudTasks:
             assert fake.names == {f"{QUEUE}/tasks/{task.envelope['dispatchId']}"}
             request = fake.requests[0]
             assert request["oidcToken"] == {"serviceAccountEmail": "runner@acme.example"}
+
+    def test_a_task_that_is_too_large_fails_at_once(
+        self, system: System, pool: ForeignPool
+    ) -> None:
+        with cloud_tasks() as (fake, endpoint):
+            options = {"queue": QUEUE, "endpoint": endpoint, "metadataUrl": f"{endpoint}/token"}
+            name = put_pool(system, pool, dispatcher="cloud_tasks", options=options)
+            big = [{"text": "x" * 240_000} for _ in range(4)]
+            run = system.rest.run(workflow(node(name, parameters={"parts": big})))
+            failed = run["nodes"][0]
+            assert failed["error"]["code"] == "E.DISPATCH.INVALID"
+            assert "at most 1048576" in failed["error"]["message"]
+            assert failed["attempt"] == 1
+            assert not fake.tokens
 
     def test_a_queue_that_is_not_there(self, system: System, pool: ForeignPool) -> None:
         with cloud_tasks() as (fake, endpoint):

@@ -94,16 +94,23 @@ def consume(
         str | None, typer.Option(help="If the pool has another", show_default="of the pool")
     ] = None,
 ) -> None:
-    """Run the tasks that a pool has put on NATS JetStream."""
+    """Run the tasks that a pool has put on NATS JetStream.
+
+    ASTRA_NATS_TOKEN is the token of the connection; or ASTRA_NATS_USER and ASTRA_NATS_PASSWORD are its login.
+    """
     worker = make_worker(folder, scheduler, tenant)
     from astraflow.core.fleet.pools import PoolRecord
-    from astraflow.scheduler.dispatchers.nats import stream_of, subject_of
+    from astraflow.scheduler.dispatchers.nats import NatsLogin, stream_of, subject_of
 
     names = PoolRecord(tenant=(tenant or ["default"])[0], name=pool, url=url, packages=())
     try:
         from astraflow.serverless.nats_consumer import consume as consume_tasks
     except ImportError as error:
         raise unreadable("NATS is not installed", "pip install 'astraflow[nats]'") from error
+
+    user = os.environ.get("ASTRA_NATS_USER", "")
+    secret = os.environ.get("ASTRA_NATS_PASSWORD" if user else "ASTRA_NATS_TOKEN", "")
+    login = NatsLogin(url, secret, user)
 
     async def main() -> None:
         stop = asyncio.Event()
@@ -112,11 +119,10 @@ def consume(
         typer.echo(f"consuming {subject or subject_of(names)}")
         await consume_tasks(
             worker,
-            url=url,
+            login=login,
             subject=subject or subject_of(names),
             stream=stream or stream_of(names),
             max_parallel=max_parallel,
-            token=os.environ.get("ASTRA_NATS_TOKEN") or None,
             stop=stop,
         )
 

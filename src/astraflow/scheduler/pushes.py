@@ -136,7 +136,7 @@ class TaskPushes:
             tenant=pool.tenant,
             task_id=key[0],
             attempt=key[1],
-            code=errors.DISPATCH_PUSH_REFUSED.code,
+            code=failed.code.code,
             message=failed.message,
         )
         # Unavailable: the engine is being restored, and pushes it again.
@@ -198,5 +198,5 @@ def _log_failure(key: _Attempt, pool: PoolRecord, failed: PushFailed) -> None:
     _log.info(
         "a push failed: %s",
         failed.message,
-        extra={"tenant": pool.tenant, "corr": key[0], "code": errors.DISPATCH_PUSH_REFUSED.code},
+        extra={"tenant": pool.tenant, "corr": key[0], "code": failed.code.code},
     )

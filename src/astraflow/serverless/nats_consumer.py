@@ -10,10 +10,10 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-import nats
 import nats.errors
+import nats.js.api
 
-from astraflow.scheduler.dispatchers.nats import ensure_stream
+from astraflow.scheduler.dispatchers.nats import NatsLogin, connect, ensure_stream
 
 if TYPE_CHECKING:
     from astraflow_sdk.serverless import ServerlessWorker
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
+CONNECT_S: Final = 30.0
 FETCH_S: Final = 5.0
 ACK_WAIT_S: Final = 30.0
 ALIVE_EVERY_S: Final = 10.0
@@ -30,15 +31,14 @@ AGAIN_S: Final = 2.0
 async def consume(
     worker: ServerlessWorker,
     *,
-    url: str,
+    login: NatsLogin,
     subject: str,
     stream: str,
     max_parallel: int,
-    token: str | None = None,
     stop: asyncio.Event,
 ) -> None:
     """Run tasks until told to stop; what runs then is finished."""
-    client = await nats.connect(url, token=token, max_reconnect_attempts=-1)
+    client = await connect(login, within_s=CONNECT_S)
     try:
         await ensure_stream(client, stream, subject)
         config = nats.js.api.ConsumerConfig(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ from astraflow.scheduler.dispatchers.dispatcher import (
     SECRET_HEADER,
     Push,
     PushFailed,
+    check_size,
 )
 from astraflow.scheduler.dispatchers.http import check_http_url
 
@@ -37,6 +39,9 @@ DISPATCH_DEADLINE_S: Final = 1_800
 """The longest that the service waits for the answer of a worker before it delivers the task again."""
 RENEW_BEFORE_S: Final = 60.0
 TIMEOUT_S: Final = 30.0
+MAX_TASK_BYTES: Final = 1024**2
+"""What the service takes as one task: the envelope is in it as base64."""
+MAX_ANSWER_BYTES: Final = 64 * 1024
 _OPTIONS: Final = frozenset(
     {"queue", "endpoint", "metadataUrl", "tokenFile", "serviceAccount", "dispatchDeadlineSeconds"}
 )
@@ -45,12 +50,24 @@ _QUEUE: Final = re.compile(
 )
 
 
+class AccessToken(msgspec.Struct, frozen=True):
+    """What the metadata server answers."""
+
+    access_token: str
+    expires_in: float
+
+
+_decode_token: Final = msgspec.json.Decoder(AccessToken).decode
+
+
 class CloudTasksDispatcher:
     """Use from one loop."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._client = httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False)
+        self._client = httpx.AsyncClient(
+            timeout=TIMEOUT_S, trust_env=False, headers={"Accept-Encoding": "identity"}
+        )
         self._tokens: dict[str, tuple[str, float]] = {}  # by metadata URL: token, good until
 
     def check(self, pool: PoolRecord) -> None:
@@ -76,25 +93,37 @@ class CloudTasksDispatcher:
     async def push(self, push: Push) -> None:
         """Raises: PushFailed."""
         queue = push.pool.options["queue"]
+        content = msgspec.json.encode(task_body(push))
+        check_size("Cloud Tasks", len(content), MAX_TASK_BYTES)
         url = f"{push.pool.options.get('endpoint', ENDPOINT).rstrip('/')}/v2/{queue}/tasks"
         token = await self._access_token(push.pool)
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         try:
-            response = await self._client.post(
-                url,
-                content=msgspec.json.encode(task_body(push)),
-                headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
-            )
-        except httpx.HTTPError as error:
+            status, _ = await self._ask("POST", url, headers, content)
+        except (httpx.HTTPError, TimeoutError) as error:
             # A task of the same name is refused, so that a push whose fate is unknown is repeated without harm.
             raise PushFailed(f"Cloud Tasks does not answer: {type(error).__name__}") from error
-        if response.status_code == 401:
+        if status == HTTPStatus.UNAUTHORIZED:
             self._tokens.clear()
-        if response.is_success or response.status_code == 409:
+        if status < HTTPStatus.MULTIPLE_CHOICES or status == HTTPStatus.CONFLICT:
             return
-        is_later = response.status_code in (401, 408, 429) or response.status_code >= 500
-        raise PushFailed(
-            f"Cloud Tasks answered {response.status_code} for {queue}", is_final=not is_later
-        )
+        is_later = status in (401, 408, 429) or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        raise PushFailed(f"Cloud Tasks answered {status} for {queue}", is_final=not is_later)
+
+    async def _ask(
+        self, method: str, url: str, headers: dict[str, str], content: bytes = b""
+    ) -> tuple[int, bytes]:
+        """Status and the beginning of the body, within `TIMEOUT_S` however slowly they come."""
+        begun = bytearray()
+        async with (
+            asyncio.timeout(TIMEOUT_S),
+            self._client.stream(method, url, content=content, headers=headers) as response,
+        ):
+            async for part in response.aiter_raw():
+                begun += part
+                if len(begun) > MAX_ANSWER_BYTES:
+                    break
+        return response.status_code, bytes(begun[:MAX_ANSWER_BYTES])
 
     async def close(self) -> None:
         await self._client.aclose()
@@ -112,12 +141,13 @@ class CloudTasksDispatcher:
         if until > self._clock.now():
             return token
         try:
-            response = await self._client.get(url, headers={"Metadata-Flavor": "Google"})
-            response.raise_for_status()
-            answer: dict[str, Any] = response.json()
-            token, lives_s = str(answer["access_token"]), float(answer["expires_in"])
-        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+            status, body = await self._ask("GET", url, {"Metadata-Flavor": "Google"})
+            answer = _decode_token(body)
+        except (httpx.HTTPError, TimeoutError, msgspec.DecodeError) as error:
             raise PushFailed("the metadata server gave no access token") from error
+        if status != HTTPStatus.OK:
+            raise PushFailed(f"the metadata server answered {status}")
+        token, lives_s = answer.access_token, answer.expires_in
         self._tokens[url] = (token, self._clock.now() + max(0.0, lives_s - RENEW_BEFORE_S))
         return token
 

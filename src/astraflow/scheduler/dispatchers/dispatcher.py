@@ -6,6 +6,8 @@ from typing import Final, Protocol
 
 import msgspec
 
+from astraflow.core import errors
+from astraflow.core.errors import Code
 from astraflow.core.fleet.pools import PoolRecord
 
 SECRET_HEADER: Final = "X-Astraflow-Pool-Secret"  # noqa: S105 - the name of a header
@@ -31,15 +33,24 @@ class PushFailed(Exception):
         self,
         message: str,
         *,
+        code: Code = errors.DISPATCH_PUSH_REFUSED,
         is_final: bool = False,
         may_run: bool = False,
         retry_after_s: float = 0.0,
     ) -> None:
         super().__init__(message)
         self.message = message
+        self.code = code
         self.is_final = is_final
         self.may_run = may_run
         self.retry_after_s = retry_after_s
+
+
+def check_size(service: str, size: int, limit: int) -> None:
+    """Raises: PushFailed, when a task is larger than its queue service takes: no other try would fit."""
+    if size > limit:
+        message = f"the task is too large for {service}: {size} bytes, at most {limit}"
+        raise PushFailed(message, code=errors.DISPATCH_INVALID, is_final=True)
 
 
 class Dispatcher(Protocol):

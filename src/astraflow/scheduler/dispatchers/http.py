@@ -2,11 +2,14 @@
 
 1. A worker may run the task inside of the request, as functions do, or answer at once and run it later. So there is no
    limit on how long an answer takes: the push is ended when its attempt is.
-2. Redirects are not followed: a task token goes to the URL that an administrator has set and nowhere else.
+2. The status alone says what came of a push. The body of a refusal is not waited for. That of a success is thrown away
+   as it comes, because the worker may run until its end; one that is longer than `MAX_ANSWER_BYTES` is cut off.
+3. Redirects are not followed: a task token goes to the URL that an administrator has set and nowhere else.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
@@ -23,6 +26,7 @@ from astraflow.scheduler.dispatchers.dispatcher import (
 )
 
 CONNECT_S: Final = 10.0
+MAX_ANSWER_BYTES: Final = 1024**2
 MAX_RETRY_AFTER_S: Final = 60.0
 _LATER: Final = frozenset({408, 425, 429, 502, 503, 504})
 """The worker has not taken the task, or what stands before it has not reached the worker."""
@@ -51,18 +55,30 @@ class HttpDispatcher:
         if push.traceparent is not None:
             headers["traceparent"] = push.traceparent
         try:
-            response = await self._client.post(
-                push.pool.url, content=push.envelope, headers=headers
-            )
+            async with self._client.stream(
+                "POST", push.pool.url, content=push.envelope, headers=headers
+            ) as response:
+                _judge(push.pool.url, response)
+                await _wait_for_end(response)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
             raise PushFailed(f"cannot connect to {push.pool.url}: {error}") from error
         except httpx.HTTPError as error:
             message = f"no answer from {push.pool.url}: {type(error).__name__}"
             raise PushFailed(message, may_run=True) from error
-        _judge(push.pool.url, response)
 
     async def close(self) -> None:
         await self._client.aclose()
+
+
+async def _wait_for_end(response: httpx.Response) -> None:
+    """The worker has said yes: whatever happens to the rest of its answer changes nothing."""
+    size = 0
+    with suppress(httpx.HTTPError):
+        # As it is on the wire: what is packed would be larger than what is counted.
+        async for part in response.aiter_raw():
+            size += len(part)
+            if size > MAX_ANSWER_BYTES:
+                return
 
 
 def _judge(url: str, response: httpx.Response) -> None:

@@ -4,19 +4,27 @@ The id of the message is the `dispatchId`: JetStream drops a second one within i
 stopped at its start. The stream is made if it is not there.
 
 Options of the pool: `subject` and `stream`, by default `astraflow.tasks.TENANT.POOL` and `ASTRAFLOW-TENANT-POOL`;
-`credentialsFile`. A token or a password stands in no URL: the secret of the pool is the token of the connection.
+`user`; `credentialsFile`. A token or a password stands in no URL: the secret of the pool is the password of the `user`,
+or without one the token of the connection.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from astraflow.core import errors
 from astraflow.core.fleet.pools import PoolRecord
-from astraflow.scheduler.dispatchers.dispatcher import DISPATCH_ID_HEADER, Push, PushFailed
+from astraflow.scheduler.dispatchers.dispatcher import (
+    DISPATCH_ID_HEADER,
+    Push,
+    PushFailed,
+    check_size,
+)
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -24,7 +32,9 @@ if TYPE_CHECKING:
 CONNECT_S: Final = 2.0
 PUBLISH_S: Final = 5.0
 DUPLICATE_WINDOW_S: Final = 600.0
-_OPTIONS: Final = frozenset({"subject", "stream", "credentialsFile"})
+MESSAGE_TOO_LARGE: Final = 10054
+"""The error of JetStream for a message that is larger than its stream takes."""
+_OPTIONS: Final = frozenset({"subject", "stream", "user", "credentialsFile"})
 _SUBJECT: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){0,31}")
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -42,12 +52,13 @@ def stream_of(pool: PoolRecord) -> str:
 
 
 class NatsDispatcher:
-    """Use from one loop. Connections are kept, one for each server and credential."""
+    """Use from one loop. Connections are kept, one for each server and credential. One that is being made is waited for
+    by its own pushes alone."""
 
     def __init__(self) -> None:
-        self._clients: dict[tuple[str, str, str], Client] = {}
+        self._clients: dict[NatsLogin, Client] = {}
+        self._connecting: dict[NatsLogin, asyncio.Task[Client]] = {}
         self._streams: set[tuple[str, str, str]] = set()
-        self._lock = asyncio.Lock()
 
     def check(self, pool: PoolRecord) -> None:
         """Raises: Refused."""
@@ -58,7 +69,10 @@ class NatsDispatcher:
             raise errors.Refused(errors.POOL_INVALID, message, pointer="/dispatcher") from error
         parts = urlsplit(pool.url)
         if parts.scheme not in ("nats", "tls") or not parts.hostname or parts.username is not None:
-            message = "the URL must be nats://host:port or tls://host:port, without a user"
+            message = (
+                "the URL must be nats://host:port or tls://host:port, without a user: "
+                "set the option user and the secret of the pool"
+            )
             raise errors.Refused(errors.POOL_INVALID, message, pointer="/url")
         unknown = sorted(set(pool.options) - _OPTIONS)
         if unknown:
@@ -75,49 +89,121 @@ class NatsDispatcher:
 
         try:
             client = await self._client(push)
-            stream = client.jetstream()
-            await self._ensure_stream(push)
             headers = {"Nats-Msg-Id": push.dispatch_id, DISPATCH_ID_HEADER: push.dispatch_id}
-            await stream.publish(
+            size = len(push.envelope) + _size_of(headers)
+            check_size("NATS (max_payload)", size, client.max_payload)
+            await self._ensure_stream(push, client)
+            await client.jetstream().publish(
                 subject_of(push.pool), push.envelope, timeout=PUBLISH_S, headers=headers
             )
+        except nats.js.errors.APIError as error:
+            if error.err_code == MESSAGE_TOO_LARGE:
+                await _check_stream(client, push.pool, size)
+            raise self._failed(push, error) from error
         except (nats.errors.Error, nats.js.errors.Error, OSError, TimeoutError) as error:
-            # A message of the same id is dropped by the stream: it is repeated without harm. The stream may be gone.
-            self._streams.discard(_stream_key(push.pool))
-            reason = str(error) or type(error).__name__
-            raise PushFailed(f"cannot publish to {push.pool.url}: {reason}") from error
+            raise self._failed(push, error) from error
+
+    def _failed(self, push: Push, error: Exception) -> PushFailed:
+        """A message of the same id is dropped by the stream: it is repeated without harm. The stream may be gone."""
+        self._streams.discard(_stream_key(push.pool))
+        reason = str(error) or type(error).__name__
+        return PushFailed(f"cannot publish to {push.pool.url}: {reason}")
 
     async def close(self) -> None:
+        connecting = list(self._connecting.values())
+        for task in connecting:
+            task.cancel()
+        await asyncio.gather(*connecting, return_exceptions=True)
         clients, self._clients = list(self._clients.values()), {}
         for client in clients:
             await client.close()
 
     async def _client(self, push: Push) -> Client:
-        import nats
-
-        key = (push.pool.url, push.secret, push.pool.options.get("credentialsFile", ""))
-        async with self._lock:
-            client = self._clients.get(key)
-            if client is None or client.is_closed:
-                # Its own timeout is for one server: it would look for another one for ever.
-                async with asyncio.timeout(CONNECT_S):
-                    client = await nats.connect(
-                        push.pool.url,
-                        allow_reconnect=True,
-                        max_reconnect_attempts=-1,
-                        token=push.secret or None,
-                        user_credentials=key[2] or None,
-                        error_cb=_ignore,
-                    )
-                self._clients[key] = client
+        options = push.pool.options
+        login = NatsLogin(
+            push.pool.url, push.secret, options.get("user", ""), options.get("credentialsFile", "")
+        )
+        client = self._clients.get(login)
+        if client is not None and not client.is_closed:
             return client
+        connecting = self._connecting.get(login)
+        if connecting is None:
+            connecting = asyncio.create_task(connect(login, within_s=CONNECT_S))
+            self._connecting[login] = connecting
+            connecting.add_done_callback(lambda done: self._connected(login, done))
+        return await asyncio.shield(connecting)
 
-    async def _ensure_stream(self, push: Push) -> None:
+    def _connected(self, login: NatsLogin, done: asyncio.Task[Client]) -> None:
+        del self._connecting[login]
+        if not done.cancelled() and done.exception() is None:
+            self._clients[login] = done.result()
+
+    async def _ensure_stream(self, push: Push, client: Client) -> None:
         key = _stream_key(push.pool)
         if key not in self._streams:
-            client = await self._client(push)
             await ensure_stream(client, stream_of(push.pool), subject_of(push.pool))
             self._streams.add(key)
+
+
+class NatsLogin(NamedTuple):
+    """A server and who connects to it. `secret`: the password of the user, or without one a token."""
+
+    url: str
+    secret: str = ""
+    user: str = ""
+    credentials_file: str = ""
+
+    def __repr__(self) -> str:
+        return f"NatsLogin({self.url!r})"
+
+
+async def connect(login: NatsLogin, within_s: float) -> Client:
+    """A connection that is made again whenever it breaks.
+
+    Raises: TimeoutError, with what went wrong; errors of NATS.
+    """
+    from nats.aio.client import Client as NatsClient
+
+    client = NatsClient()
+    last: list[str] = []
+
+    async def note(error: Exception) -> None:
+        last[:] = [str(error) or type(error).__name__]
+
+    try:
+        # Its own timeout is for one server: it would look for another one for ever.
+        async with asyncio.timeout(within_s):
+            await client.connect(
+                login.url,
+                allow_reconnect=True,
+                max_reconnect_attempts=-1,
+                token=None if login.user else login.secret or None,
+                user=login.user or None,
+                password=login.secret if login.user else None,
+                user_credentials=login.credentials_file or None,
+                error_cb=note,
+            )
+    except BaseException as error:
+        await client.close()
+        if isinstance(error, TimeoutError) and last:
+            raise TimeoutError(last[0]) from error
+        raise
+    return client
+
+
+def _size_of(headers: Mapping[str, str]) -> int:
+    """What headers add to a message: the server counts them."""
+    lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
+    return len("NATS/1.0\r\n") + sum(map(len, lines)) + len("\r\n")
+
+
+async def _check_stream(client: Client, pool: PoolRecord, size: int) -> None:
+    """Raises: PushFailed, when a message is larger than its stream takes."""
+    import nats.errors
+
+    with suppress(nats.errors.Error, OSError, TimeoutError):
+        info = await client.jetstream().stream_info(stream_of(pool))
+        check_size("its NATS stream (max_msg_size)", size, info.config.max_msg_size or 0)
 
 
 def _stream_key(pool: PoolRecord) -> tuple[str, str, str]:
@@ -142,7 +228,3 @@ async def ensure_stream(client: Client, stream: str, subject: str) -> None:
                 duplicate_window=DUPLICATE_WINDOW_S,
             )
         )
-
-
-async def _ignore(_: Exception) -> None:
-    """A connection that broke is made again, and the push says what failed."""
