@@ -11,7 +11,7 @@ import pytest
 
 from astraflow.core.security.policy import Role
 from astraflow.core.timestamps import parse_iso
-from astraflow.scheduler.audits import PIECE
+from astraflow.scheduler.audits import PIECE, READS_BURST
 from tests.api.rig import Rig, problem_of, serving
 
 AUDIT = "/api/v1/audit"
@@ -165,6 +165,22 @@ async def test_a_chain_that_nobody_touched_is_whole() -> None:
             ],
             "before the expected",
         ),
+        (["UPDATE audits SET detail = x'ff' WHERE chain_number = 2"], "entry 2 was changed"),
+        (["UPDATE audit_heads SET removed = 1 WHERE tenant = 'default'"], "removed by retention"),
+        (
+            [
+                "INSERT INTO audits (tenant, at, who, action, detail, chain_number, previous, hash) SELECT"
+                " tenant, at, who, action, detail, chain_number, previous, hash FROM audits WHERE chain_number = 2"
+            ],
+            "entry 2 stands behind entry",
+        ),
+        (
+            [
+                "INSERT INTO audits (tenant, at, who, action, detail, chain_number, previous, hash) SELECT"
+                " tenant, at, who, action, detail, 99, previous, hash FROM audits WHERE chain_number = 2"
+            ],
+            "entry 99 stands behind entry",
+        ),
     ],
 )
 async def test_tampering_in_the_database_shows(orders: list[str], says: str) -> None:
@@ -175,6 +191,32 @@ async def test_tampering_in_the_database_shows(orders: list[str], says: str) -> 
         report = await verified(rig)
         assert not report["ok"]
         assert says in report["problem"]
+
+
+async def test_a_row_that_is_no_json_makes_no_page_unreadable() -> None:
+    async with serving() as rig:
+        await make_entries(rig)
+        tamper(rig, "UPDATE audits SET detail = x'ff' WHERE chain_number = 2")
+        (found,) = [one for one in await items(rig) if one["number"] == 2]
+        assert found["detail"] == {"unreadable": "/w=="}
+        lines = (await rig.get(f"{AUDIT}/export")).text.splitlines()
+        assert found in [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize("path", ["export", "verify"])
+async def test_reading_everything_is_limited_for_each_tenant(path: str) -> None:
+    async with serving() as rig:
+        wrong = "since=yesterday" if path == "export" else "expect=x"
+        for _ in range(READS_BURST):  # refused for its parameters: nothing is read, nothing is counted
+            assert (await rig.get(f"{AUDIT}/{path}?{wrong}")).status_code == 400
+        answers = [await rig.get(f"{AUDIT}/{path}") for _ in range(READS_BURST)]
+        assert {one.status_code for one in answers} == {200}
+        refused = await rig.get(f"{AUDIT}/{path}")
+        while refused.status_code == 200:  # on a slow machine some have come back meanwhile
+            refused = await rig.get(f"{AUDIT}/{path}")
+        problem_of(refused, 429, "E.QUOTA.RATE")
+        assert int(refused.headers["retry-after"]) >= 1
+        assert (await rig.get(AUDIT)).status_code == 200
 
 
 @pytest.mark.parametrize("expect", ["1", "x:y", f"1:{'0' * 63}", "-1:00"])

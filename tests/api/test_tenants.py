@@ -48,6 +48,9 @@ async def test_a_tenant_is_made_listed_shown_and_changed() -> None:
         assert (await rig.get(f"{TENANTS}/acme")).json() == changed
         site = await rig.client.patch(f"{TENANTS}/default", json={"weight": 3})
         assert site.json()["weight"] == 3.0
+        resumed = await rig.post(f"{TENANTS}/default/resume")
+        assert (resumed.status_code, resumed.json()["tenant"]) == (200, "default")
+        problem_of(await rig.post(f"{TENANTS}/default/suspend"), 409, "E.TENANT.CONFLICT")
         problem_of(await rig.get(f"{TENANTS}/nobody"), 404, "E.TENANT.NOT_FOUND")
         audited = (await rig.get("/api/v1/audit")).json()["items"]
         told = [(one["action"], one["detail"].get("subject")) for one in audited]
@@ -84,6 +87,7 @@ async def test_only_an_admin_of_the_site_manages_tenants() -> None:
         {"requestsPerSecond": 0},
         {"tenant": "Acme"},
         {"tenant": ""},
+        {"tenant": "acme\n"},
         {"colour": "red"},
     ],
 )

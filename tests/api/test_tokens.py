@@ -113,6 +113,8 @@ async def test_an_admin_of_another_tenant_makes_none_for_the_site() -> None:
         {"role": "root"},
         {"subject": ""},
         {"subject": "a b"},
+        {"subject": "a\n"},
+        {"tenant": "default\n"},
         {"subject": "x" * 129},
         {"label": "x" * 201},
         {"tenant": "../default"},

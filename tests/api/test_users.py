@@ -412,6 +412,7 @@ async def test_an_admin_of_the_site_makes_users_of_other_tenants_and_nobody_else
         {"name": "Alice"},
         {"name": ""},
         {"name": "a b"},
+        {"name": "alice\n"},
         {"name": "x" * 129},
         {"password": "short"},
         {"password": "x" * 1_025},
@@ -424,6 +425,24 @@ async def test_what_cannot_be_a_user_is_refused(body: dict[str, Any]) -> None:
     async with serving() as rig:
         whole = {"name": "alice", "password": PASSWORD, **body}
         problem_of(await rig.post(USERS, json=whole), 400, "E.REQUEST.INVALID")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (USERS, '{"name": "dora", "password": "long enough", "role": "viewer", "role": "admin"}'),
+        (USERS, '{"name": "dora", "password": "long enough", "role": "viewer", "\\u0072ole": "admin"}'),
+        ("/api/v1/tokens", '{"role": "viewer", "role": "admin"}'),
+        ("/api/v1/tenants", '{"tenant": "one", "tenant": "two"}'),
+        ("/api/v1/auth/login", '{"user": "alice", "user": "bob", "password": "x"}'),
+    ],
+)
+async def test_a_key_that_is_there_twice_is_refused(path: str, body: str) -> None:
+    async with serving() as rig:
+        headers = {"content-type": "application/json"}
+        refused = await rig.post(path, content=body, headers=headers)
+        problem = problem_of(refused, 400, "E.REQUEST.INVALID")
+        assert "twice" in problem["detail"]
 
 
 async def test_an_admins_token_for_a_user_ends_with_the_user() -> None:

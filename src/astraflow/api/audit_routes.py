@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -67,13 +68,16 @@ class AuditEndpoints(Endpoints):
 
     @route("GET", "/api/v1/audit/export", ADMIN, "exportAudit",
            "export who did what as JSON lines, oldest first", tag="audit", query=ExportAudit,
+           text="It reads everything, so it is limited for each tenant (429 with `Retry-After`).",
            replies={200: Reply("One entry of the audit per line.", None, NDJSON)})  # fmt: skip
     async def export_audit(self, request: Request[ExportAudit]) -> AsgiApp:
+        wanted = _filter(request.query)
+        self._scheduler.audits.count_read(request.tenant)
         head = [
             (b"content-type", NDJSON.encode()),
             (b"content-disposition", b'attachment; filename="audit.jsonl"'),
         ]
-        pieces = self._lines(request.tenant, _filter(request.query))
+        pieces = self._lines(request.tenant, wanted)
         # Before the response begins: a store that does not respond gets its own status.
         first = await anext(pieces, b"")
         return Streamed(200, head, first, None if request.method == "HEAD" else pieces)
@@ -84,9 +88,11 @@ class AuditEndpoints(Endpoints):
 
     @route("GET", "/api/v1/audit/verify", ADMIN, "verifyAudit",
            "verify that the audit is as it was written", tag="audit", query=VerifyAudit,
+           text="It reads everything, so it is limited for each tenant (429 with `Retry-After`).",
            replies=AuditVerification)  # fmt: skip
     async def verify_audit(self, request: Request[VerifyAudit]) -> AsgiApp:
         expected = _expected(request.query.expect)
+        self._scheduler.audits.count_read(request.tenant)
         report = await self._scheduler.audits.verify(request.tenant, expected)
         return json_response(
             AuditVerification(
@@ -147,7 +153,16 @@ def _entry(number: int, row: AuditRow) -> AuditEntry:
         worker_id=row.worker or None,
         corr=row.corr,
         code=row.code,
-        detail=msgspec.Raw(row.detail),
+        detail=_detail(row.detail),
         previous=None if row.previous is None else row.previous.hex(),
         hash=None if row.hash is None else row.hash.hex(),
     )
+
+
+def _detail(raw: bytes) -> Any:
+    """What somebody else has put into the row may be no JSON: one such row must not make a whole page unreadable."""
+    try:
+        msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {"unreadable": base64.b64encode(raw).decode()}
+    return msgspec.Raw(raw)

@@ -9,7 +9,7 @@ import msgspec
 from astraflow.api.asgi import AsgiApp
 from astraflow.api.cookies import csrf_of, is_same_origin, session_text, set_cookie
 from astraflow.api.login_page import PAGE, PAGE_WITH_OIDC, POLICY
-from astraflow.api.requests import Request, decode_json
+from astraflow.api.requests import Request, decode_strict
 from astraflow.api.responses import NO_CONTENT, Response, json_response
 from astraflow.api.routes import Endpoints, Reply, route
 from astraflow.api.token_routes import new_token
@@ -54,7 +54,7 @@ class LoginEndpoints(Endpoints):
     )
     async def login(self, request: Request[NoQuery]) -> AsgiApp:
         self._refuse_other_sites(request)
-        wanted = decode_json(await request.json_body(), _login)
+        wanted = decode_strict(await request.json_body(), _login)
         user = await self._check(request, wanted)
         return self._opened(request, *await self._scheduler.logins.open_session(user))
 
@@ -71,7 +71,7 @@ class LoginEndpoints(Endpoints):
     )
     async def token(self, request: Request[NoQuery]) -> AsgiApp:
         self._refuse_other_sites(request)
-        wanted = decode_json(await request.json_body(), _token_login)
+        wanted = decode_strict(await request.json_body(), _token_login)
         user = await self._check(request, wanted)
         made = await self._scheduler.logins.make_token(
             user, wanted.label, wanted.ttl_seconds or "default"
@@ -90,7 +90,7 @@ class LoginEndpoints(Endpoints):
     )
     async def redeem(self, request: Request[NoQuery]) -> AsgiApp:
         self._refuse_other_sites(request)
-        wanted = decode_json(await request.json_body(), _link)
+        wanted = decode_strict(await request.json_body(), _link)
         opened = await self._scheduler.logins.redeem_link(wanted.code, address_of(request))
         return self._opened(request, *opened)
 
@@ -139,7 +139,7 @@ class LoginEndpoints(Endpoints):
         bearer = request.bearer
         if bearer.user is None:
             raise errors.NotFound(errors.USER_NOT_FOUND, "the credential is not that of a user")
-        wanted = decode_json(await request.json_body(), _password)
+        wanted = decode_strict(await request.json_body(), _password)
         await self._scheduler.logins.check(
             bearer.tenant, bearer.user, wanted.current, address_of(request)
         )

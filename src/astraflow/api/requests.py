@@ -21,7 +21,7 @@ from astraflow.core import errors
 from astraflow.core.contract.base import Query
 from astraflow.core.errors import Refused
 from astraflow.core.jsontext import place_in
-from astraflow.core.protocol.scan import problem_in
+from astraflow.core.protocol.scan import duplicate_key, has_duplicate_key, problem_in
 from astraflow.core.security.bearer import TokenRecord
 from astraflow.core.workflow.limits import MAX_DEFINITION_BYTES
 
@@ -267,6 +267,20 @@ def decode_json(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         ) from error
     except RecursionError as error:
         raise Refused(errors.REQUEST_INVALID, "the body is nested too deep", pointer="") from error
+
+
+def decode_strict(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    """As `decode_json`, for what decides who may do what: a key that is there twice is an error, too. A proxy that looks at
+    the first one must not be fooled by the second.
+
+    Raises: Refused.
+    """
+    decoded = decode_json(raw, decoder)
+    if has_duplicate_key(raw):
+        key = duplicate_key(raw) or ""
+        message = f"the body has this key twice: {key[:64]}"
+        raise Refused(errors.REQUEST_INVALID, message, pointer="")
+    return decoded
 
 
 def check_values(raw: bytes, pointer: str) -> None:

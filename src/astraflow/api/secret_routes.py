@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from astraflow.api.asgi import AsgiApp
-from astraflow.api.requests import Request, decode_json
+from astraflow.api.requests import Request, decode_strict
 from astraflow.api.responses import NO_CONTENT, json_response
 from astraflow.api.routes import Endpoints, Reply, route
 from astraflow.core import errors
@@ -49,7 +49,7 @@ class SecretEndpoints(Endpoints):
            body=PutSecret, replies=StoredSecret)  # fmt: skip
     async def put(self, request: Request[NoQuery]) -> AsgiApp:
         name = _name_in(request)
-        said = decode_json(await request.json_body(), _put)
+        said = decode_strict(await request.json_body(), _put)
         if "\0" in said.value:
             raise errors.Refused(
                 errors.REQUEST_INVALID, "the value holds the character U+0000", pointer="/value"

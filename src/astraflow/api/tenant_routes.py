@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from astraflow.api.asgi import AsgiApp
-from astraflow.api.requests import Request, decode_json
+from astraflow.api.requests import Request, decode_strict
 from astraflow.api.responses import json_response
 from astraflow.api.routes import Endpoints, Reply, route
 from astraflow.core import errors
@@ -35,7 +35,7 @@ class TenantEndpoints(Endpoints):
     @route("POST", TENANTS, SITE, "createTenant", "make a tenant", tag="access",
            body=TenantRequest, replies={201: Reply("The tenant.", Tenant)})  # fmt: skip
     async def create(self, request: Request[NoQuery]) -> AsgiApp:
-        wanted = decode_json(await request.json_body(), _create)
+        wanted = decode_strict(await request.json_body(), _create)
         record = await self._scheduler.tenants.create(
             wanted.tenant, wanted.changes(), by=request.subject
         )
@@ -69,7 +69,7 @@ class TenantEndpoints(Endpoints):
     async def change(self, request: Request[NoQuery]) -> AsgiApp:
         tenant = request.params["tenant"]
         self._scheduler.tenants.get(tenant)
-        wanted = decode_json(await request.json_body(), _change)
+        wanted = decode_strict(await request.json_body(), _change)
         record = await self._scheduler.tenants.change(tenant, wanted.changes(), by=request.subject)
         return json_response(self._view(record))
 

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from astraflow.api.access import acting_tenant
 from astraflow.api.asgi import AsgiApp
-from astraflow.api.requests import Request, decode_json
+from astraflow.api.requests import Request, decode_strict
 from astraflow.api.responses import NO_CONTENT, json_response
 from astraflow.api.routes import Endpoints, Reply, route
 from astraflow.core.contract.base import NoQuery
@@ -40,7 +40,7 @@ class TokenEndpoints(Endpoints):
         replies={201: Reply("The token exists.", NewToken)},
     )
     async def create(self, request: Request[NoQuery]) -> AsgiApp:
-        wanted = decode_json(await request.json_body() or b"{}", _request)
+        wanted = decode_strict(await request.json_body() or b"{}", _request)
         bearer = request.bearer
         if acting_tenant(bearer, wanted.tenant) != bearer.tenant:
             self._scheduler.tenants.get(acting_tenant(bearer, wanted.tenant))

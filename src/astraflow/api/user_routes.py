@@ -8,7 +8,7 @@ import msgspec
 
 from astraflow.api.access import acting_tenant
 from astraflow.api.asgi import AsgiApp
-from astraflow.api.requests import Request, decode_json
+from astraflow.api.requests import Request, decode_strict
 from astraflow.api.responses import NO_CONTENT, json_response
 from astraflow.api.routes import Endpoints, Reply, route
 from astraflow.core.contract.users import (
@@ -37,7 +37,7 @@ class UserEndpoints(Endpoints):
            body=UserRequest, replies={201: Reply("The user.", User)})  # fmt: skip
     async def create(self, request: Request[OfTenant]) -> AsgiApp:
         tenant = self._tenant(request.bearer, request.query.tenant)
-        wanted = decode_json(await request.json_body(), _create)
+        wanted = decode_strict(await request.json_body(), _create)
         row = await self._scheduler.users.create(
             tenant, wanted.name, Role(wanted.role), wanted.password, by=request.subject
         )
@@ -77,7 +77,7 @@ class UserEndpoints(Endpoints):
     async def change(self, request: Request[OfTenant]) -> AsgiApp:
         tenant = self._tenant(request.bearer, request.query.tenant)
         await self._scheduler.users.get(tenant, request.params["name"])
-        wanted = decode_json(await request.json_body(), _change)
+        wanted = decode_strict(await request.json_body(), _change)
         update = UserUpdate(
             role=None if wanted.role is None else Role(wanted.role),
             is_disabled=wanted.disabled,

@@ -110,6 +110,9 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Verify that no entry was changed, removed or inserted. Exits with 1 if one was."""
+    if expect is not None and not expect.strip():
+        # A variable that is not set must not pass for a head that fits.
+        raise unreadable("--expect is empty", "give a head as N:HASH, or leave the option out")
     with Client() as client:
         found = client.audit.verify(expect=expect)
     if found.problem is not None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Iterable
 from typing import Final
 
+from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.engine.commands import KeepAudit
 from astraflow.core.security.audit_chain import ChainHead, ChainReport, ChainVerifier
+from astraflow.core.security.rates import KeyedRateLimit
 from astraflow.scheduler.current import Current
 from astraflow.store.audits import AuditFilter
 from astraflow.store.rows import AuditRow
@@ -17,6 +20,9 @@ NumberedRow = tuple[int, AuditRow]
 
 PIECE: Final = 500
 """Rows that are in memory at once."""
+READS_BURST: Final = 30
+READS_PER_SECOND: Final = 0.5
+"""Exports and verifications of a tenant: each reads everything."""
 TRIES: Final = 3
 """Retention may remove the beginning of a chain while it is verified: then it is verified again."""
 
@@ -24,9 +30,11 @@ TRIES: Final = 3
 class Audits:
     """The audit of all tenants."""
 
-    def __init__(self, store: Store, current: Current) -> None:
+    def __init__(self, store: Store, current: Current, clock: Clock) -> None:
         self._store = store
         self._current = current
+        self._clock = clock
+        self._of_tenant = KeyedRateLimit(READS_PER_SECOND, READS_BURST)
 
     def keep(
         self, tenant: str, by: str, action: str, code: errors.Code | None = None, subject: str = ""
@@ -41,6 +49,16 @@ class Audits:
         """Keep what somebody did; when this returns, that is durable. Raises: Unavailable."""
         self.keep(tenant, by, action, subject=subject)
         await self._current.writer.barrier()
+
+    def count_read(self, tenant: str) -> None:
+        """Somebody wants to read the whole audit of a tenant. Raises: Unavailable, if too many did."""
+        wait_s = self._of_tenant.take(tenant, self._clock.now())
+        if wait_s > 0:
+            raise errors.Unavailable(
+                errors.QUOTA_RATE,
+                "the audit of the tenant is exported or verified too often",
+                detail={"retryAfterSeconds": math.ceil(wait_s)},
+            )
 
     async def page(
         self, tenant: str, wanted: AuditFilter, *, limit: int, before: int | None
@@ -91,4 +109,5 @@ class Audits:
             if len(rows) < PIECE:
                 break
             after = rows[-1][0]
-        return verifier.finish(), removed
+        now, _ = await self._store.audit_head(tenant)
+        return verifier.finish(now.number), removed

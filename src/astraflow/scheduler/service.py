@@ -55,7 +55,7 @@ class Scheduler:
         self.logins = identity.logins
         self.tenants = identity.tenants
         self.oidc = identity.oidc
-        self.audits = Audits(store, current)
+        self.audits = Audits(store, current, clock)
         self._current = current
         self._blobs = blobs
         self._feed = Feed(store)

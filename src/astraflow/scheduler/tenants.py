@@ -80,6 +80,8 @@ class Tenants:
 
     async def resume(self, tenant: str, *, by: str) -> TenantRecord:
         """Raises: NotFound."""
+        if tenant == SITE_TENANT:
+            return self.get(tenant)  # it is never suspended
         record = await self._tell(ResumeTenant(tenant=tenant, by=by))
         self._credentials.set_suspended(tenant, False)
         return record

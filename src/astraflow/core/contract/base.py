@@ -21,6 +21,12 @@ def doc(description: str, **more: Any) -> Meta:
     return Meta(description=description, **more)
 
 
+def named(pattern: str) -> Meta:
+    """A text that is this pattern as a whole. `$` alone takes a line feed behind it in Python; ECMAScript, which OpenAPI
+    means, has no `\\Z`."""
+    return Meta(pattern=rf"^{pattern}$(?!\n)")
+
+
 def no_items() -> list[Any]:
     """An empty list as a default that is encoded: `omit_defaults` leaves out `list` itself."""
     return []

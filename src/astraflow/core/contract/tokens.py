@@ -15,11 +15,12 @@ from astraflow.core.contract.base import (
     RestObject,
     Timestamp,
     doc,
+    named,
 )
 from astraflow.core.security.policy import Role
 
-Subject = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}$")]
-TenantName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
+Subject = Annotated[str, named(r"[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}")]
+TenantName = Annotated[str, named(r"[a-z0-9][a-z0-9-]{0,62}")]
 Ttl = Annotated[int, Meta(ge=1, le=10 * 365 * 24 * 3600)]
 
 

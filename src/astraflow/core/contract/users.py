@@ -15,13 +15,14 @@ from astraflow.core.contract.base import (
     RestObject,
     Timestamp,
     doc,
+    named,
 )
 from astraflow.core.contract.tokens import TenantName, Ttl
 from astraflow.core.security.policy import Role
 
 MIN_PASSWORD_CHARS = 8
 MAX_PASSWORD_CHARS = 1_024
-UserName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._@-]{0,127}$")]
+UserName = Annotated[str, named(r"[a-z0-9][a-z0-9._@-]{0,127}")]
 Password = Annotated[str, Meta(min_length=MIN_PASSWORD_CHARS, max_length=MAX_PASSWORD_CHARS)]
 PersonRole = Literal["admin", "operator", "editor", "viewer"]
 _LoginText = Annotated[str, Meta(max_length=MAX_PASSWORD_CHARS)]

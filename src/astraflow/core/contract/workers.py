@@ -202,7 +202,7 @@ class CommandAccepted(RestObject, frozen=True, kw_only=True):
 
 
 _TEXT = doc("For people.", min_length=1, max_length=MAX_ID_CHARS)
-_WORKER_ID = doc("Its id, which stays when it restarts.", pattern=r"^[A-Za-z0-9._:-]{1,128}$")
+_WORKER_ID = doc("Its id, which stays when it restarts.", pattern=r"^[A-Za-z0-9._:-]{1,128}$(?!\n)")
 
 
 class ReportedPackage(RequestBody, frozen=True, kw_only=True):

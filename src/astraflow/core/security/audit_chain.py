@@ -87,7 +87,7 @@ def hash_of(previous: bytes, number: int, entry: AuditContent) -> bytes:
     """The hash of an entry: of the one before it, and of a JSON array without white space."""
     content = (
         entry.tenant, number, entry.at, entry.who, entry.action, entry.worker, entry.corr,
-        entry.code, entry.detail.decode(),
+        entry.code, entry.detail.decode("utf-8", "replace"),  # never written by us: then no hash fits
     )  # fmt: skip
     return sha256(previous + _encode(content)).digest()
 
@@ -95,7 +95,8 @@ def hash_of(previous: bytes, number: int, entry: AuditContent) -> bytes:
 class ChainVerifier:
     """Verifies the entries of one tenant, which it is given oldest first. It remembers the first problem.
 
-    `removed`: the last number that retention has removed. `head`: where the chain ends. Later entries are left out.
+    `removed`: the last number that retention has removed. `head`: where the chain ended before the first entry was read.
+    Entries behind it were written meanwhile: they are left out, but there are none behind the end of after the reading.
     """
 
     def __init__(self, head: ChainHead, removed: int, expected: Iterable[ChainHead] = ()) -> None:
@@ -105,6 +106,7 @@ class ChainVerifier:
         self._last: ChainHead | None = None
         self._first: int | None = None
         self._unchained = 0
+        self._latest = 0
         self._problem: str | None = None
 
     @property
@@ -119,14 +121,19 @@ class ChainVerifier:
         number, previous = entry.chain_number, entry.previous
         if number is None or previous is None:
             self._take_unchained()
+        elif number > self._head.number:
+            self._latest = max(self._latest, number)
         elif self._last is None:
             self._take_first(number, previous, entry)
-        elif self._last.number < self._head.number:
+        else:
             self._take_next(self._last, number, previous, entry)
 
-    def finish(self) -> ChainReport:
-        """The report, after the last entry."""
+    def finish(self, ends_at: int | None = None) -> ChainReport:
+        """The report, after the last entry. `ends_at`: the number that the chain ends with now; None: at the head."""
         last = self._last
+        end = self._head.number if ends_at is None else ends_at
+        if self._problem is None and self._latest > end:
+            self._problem = f"entry {self._latest} stands behind entry {end}, the end of the chain"
         if self._problem is None:
             self._problem = self._problem_at_end()
         return ChainReport(
@@ -145,6 +152,8 @@ class ChainVerifier:
     def _take_first(self, number: int, previous: bytes, entry: AuditContent) -> None:
         if self._unchained and number != 1:
             self._problem = f"entries without a hash stand before entry {number}"
+        elif number <= self._removed:
+            self._problem = f"entry {number} is there, and was removed by retention"
         elif number != self._removed + 1:
             self._problem = f"entries {self._removed + 1} to {number - 1} are missing"
         elif number == 1 and previous != BEFORE_FIRST:
@@ -157,7 +166,9 @@ class ChainVerifier:
     def _take_next(
         self, last: ChainHead, number: int, previous: bytes, entry: AuditContent
     ) -> None:
-        if number != last.number + 1:
+        if number <= last.number:
+            self._problem = f"entry {number} stands behind entry {last.number}"
+        elif number != last.number + 1:
             self._problem = f"entry {last.number + 1} is missing: entry {number} stands there"
         elif previous != last.hash:
             self._problem = f"entry {number} does not follow entry {last.number}"

@@ -1,7 +1,8 @@
 """Masking: the values of an attempt's secrets are replaced by `***` in everything that leaves the worker.
 
 1. Values of less than `SECRET_CHARS` characters are not masked: they are in every other word.
-2. A value is found as it is, and as base64 (alone or inside of a longer text), percent-encoded and escaped for JSON.
+2. A value is found as it is, and as base64 (alone or inside of a longer text), percent-encoded and escaped for JSON
+   (also twice) or for Python.
 3. A value that is cut in two over pieces of one channel is found, too: the end of a piece that may be the beginning of
    a value waits for the next piece, or for the end of the attempt.
 4. Values of JSON are masked one by one, so that what was JSON stays JSON.
@@ -121,6 +122,8 @@ def _spellings(value: str) -> set[str]:
     raw = value.encode()
     found = {value, quote(value, safe=""), quote(value), quote_plus(value)}
     found |= {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
+    # As errors and logs of programs show values: repr of text and bytes, JSON inside of JSON.
+    found |= {repr(value)[1:-1], repr(raw)[2:-1], json.dumps(json.dumps(value)[1:-1])[1:-1]}
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         found.add(encode(raw).decode().rstrip("="))
         for before in range(3):

@@ -106,8 +106,17 @@ def test_entries_from_before_the_chain_are_counted_and_not_verified() -> None:
     assert (report.problem, report.unchained, report.first) == (None, 2, 1)
 
 
-def test_entries_behind_the_head_are_left_out() -> None:
-    assert verify(FIVE, head(FIVE[:3])).last == 3
+@each_row("before", [head(FIVE[:3]), ChainHead()])
+def test_entries_that_were_written_meanwhile_are_left_out(before: ChainHead) -> None:
+    verifier = ChainVerifier(before, 0)
+    for entry in FIVE:
+        verifier.take(entry)
+    report = verifier.finish(ends_at=5)
+    assert (report.problem, report.last) == (None, before.number or None)
+
+
+def test_an_entry_that_retention_has_removed_is_not_there() -> None:
+    assert verify(FIVE, END, removed=2).problem == "entry 1 is there, and was removed by retention"
 
 
 @each_row(
@@ -123,7 +132,10 @@ def test_entries_behind_the_head_are_left_out() -> None:
         (rehashed(4, who="bob"), "entry 5 is not the one that the chain ended with"),
         (FIVE[:2] + FIVE[3:], "entry 3 is missing"),
         (FIVE[:1] + FIVE[2:1:-1] + FIVE[1:2], "entry 2 is missing"),
-        (FIVE[:2] + FIVE[1:], "entry 3 is missing: entry 2 stands there"),
+        (FIVE[:2] + FIVE[1:], "entry 2 stands behind entry 2"),
+        ([*FIVE, FIVE[1]], "entry 2 stands behind entry 5"),
+        (chained(6), "entry 6 stands behind entry 5, the end of the chain"),
+        (changed(2, detail=b"\xff"), "entry 3 was changed"),
         (FIVE[1:], "entries 1 to 1 are missing"),
         (FIVE[:3], "entries 4 to 5 are missing"),
         ([], "entries 1 to 5 are missing"),

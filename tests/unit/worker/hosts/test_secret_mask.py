@@ -24,12 +24,20 @@ MASK = SecretMask([VALUE, "1234567", "abc"])
         quote(VALUE, safe=""),
         json.dumps(VALUE)[1:-1],
         json.dumps(VALUE, ensure_ascii=False)[1:-1],
+        json.dumps(json.dumps(VALUE)[1:-1])[1:-1],
+        repr(VALUE.encode())[2:-1],
         base64.b64encode(VALUE.encode()).decode().rstrip("="),
         base64.urlsafe_b64encode(VALUE.encode()).decode().rstrip("="),
     ],
 )
 def test_every_spelling_is_hidden(text: str) -> None:
     assert MASK.text(f"a {text} b") == "a *** b"
+
+
+def test_a_key_of_several_lines_is_hidden_as_errors_show_it() -> None:
+    key = "-----BEGIN KEY-----\nMIIEvQIBADAN\n-----END KEY-----\n"
+    shown = f"{ValueError(key)!r} {key!r} {key.encode()!r} {json.dumps({'env': json.dumps({'key': key})})}"
+    assert "MIIE" not in SecretMask([key]).text(shown)
 
 
 @pytest.mark.parametrize("before", [b"", b"x", b"xy", b"user:"])
