@@ -8,6 +8,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import Any
 import httpx
 import pytest
 
+from astraflow.core.security.certificates import PeerCertificate
+from astraflow.tls.contexts import ServerTls, peer_certificate
 from tests.definitions import node, workflow
 from tests.processes.command_line import astra, up
 from tests.processes.process import Process
@@ -66,8 +69,13 @@ def environ(pki: Path, worker_auth: str) -> dict[str, str]:
 class TlsSystem(System):
     """A scheduler that speaks HTTPS."""
 
-    def __init__(self, folder: Path, pki: Path, worker_auth: str) -> None:
-        super().__init__(folder, environ=environ(pki, worker_auth))
+    def __init__(
+        self, folder: Path, pki: Path, worker_auth: str, client_ca: Path | None = None
+    ) -> None:
+        given = environ(pki, worker_auth)
+        if client_ca is not None:
+            given["ASTRA_SCHEDULER_TLS_CLIENT_CA_FILE"] = str(client_ca)
+        super().__init__(folder, environ=given)
         self.rest.close()
         context = ssl.create_default_context(cafile=pki / "ca" / "ca.pem")
         self.rest.http = httpx.Client(
@@ -84,8 +92,10 @@ class TlsSystem(System):
 
 
 @contextmanager
-def running_tls(folder: Path, pki: Path, worker_auth: str) -> Iterator[TlsSystem]:
-    system = TlsSystem(folder, pki, worker_auth)
+def running_tls(
+    folder: Path, pki: Path, worker_auth: str, client_ca: Path | None = None
+) -> Iterator[TlsSystem]:
+    system = TlsSystem(folder, pki, worker_auth, client_ca)
     try:
         system.start()
         yield system
@@ -252,6 +262,68 @@ def test_a_renewed_certificate_of_the_scheduler_needs_no_restart(
     before = served()
     ca(pki, "server", "127.0.0.1", "localhost")
     until(lambda: served() != before, "the renewed certificate")
+
+
+def test_an_authority_is_replaced_without_a_restart(tmp_path: Path, pki: Path) -> None:
+    """A worker of the new one is let in, then one of the old one is not any more; the listener never stops."""
+    trusted = tmp_path / "trusted.pem"
+    old, new = (pki / name / "ca.pem" for name in ("ca", "elsewhere"))
+    of_old, of_new = (pki / name / "w-1" for name in ("ca", "elsewhere"))
+    trusted.write_bytes(old.read_bytes())
+    with running_tls(tmp_path / "site", pki, "mtls", trusted) as system:
+
+        def let_in(pair: Path) -> bool:
+            try:
+                said = asyncio.run(greeted(system.port, context_of(pki, pair), "w-1", MTLS))
+            except (ssl.SSLError, ConnectionError, asyncio.IncompleteReadError):
+                return False
+            return bool(said["type"] == "control.ack")
+
+        assert (let_in(of_old), let_in(of_new)) == (True, False)
+        trusted.write_bytes(old.read_bytes() + new.read_bytes())
+        system.until(lambda: let_in(of_new), "the new authority")
+        assert let_in(of_old)
+        trusted.write_text("no certificate")  # left as it was
+        system.until(lambda: "could not be read again" in system.scheduler.said(), "a warning")
+        assert (let_in(of_old), let_in(of_new)) == (True, True)
+        trusted.write_bytes(new.read_bytes())
+        system.until(lambda: not let_in(of_old), "the end of the old authority")
+        assert let_in(of_new)
+
+
+def test_a_certificate_of_an_earlier_tls_session_is_none(pki: Path) -> None:
+    """It was verified by the authorities of then."""
+    folder = pki / "ca"
+    tls = ServerTls(folder / "server.pem", folder / "server.key", folder / "ca.pem")
+    client = context_of(pki, folder / "w-1")
+    client.maximum_version = (
+        ssl.TLSVersion.TLSv1_2
+    )  # its session is known when the handshake is over
+    found: list[PeerCertificate | None] = []
+    session = None
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        for _ in range(2):
+            serving = threading.Thread(target=_serve_one, args=(listener, tls.context, found))
+            serving.start()
+            with (
+                socket.create_connection(listener.getsockname(), timeout=10) as plain,
+                client.wrap_socket(plain, server_hostname="127.0.0.1", session=session) as peer,
+            ):
+                assert peer.recv(1) == b"x"
+                session = peer.session
+            serving.join()
+    first, again = found
+    assert first is not None and (first.tenant, first.worker_id) == ("default", "w-1")
+    assert again is None
+
+
+def _serve_one(
+    listener: socket.socket, context: ssl.SSLContext, found: list[PeerCertificate | None]
+) -> None:
+    plain, _ = listener.accept()
+    with plain, context.wrap_socket(plain, server_side=True) as peer:
+        found.append(peer_certificate(peer))
+        peer.send(b"x")
 
 
 def test_astra_up_with_tls(tmp_path: Path, pki: Path) -> None:

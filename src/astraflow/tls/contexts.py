@@ -1,7 +1,7 @@
 """TLS contexts: of the scheduler's listener and of what connects to it.
 
-Certificates are read again when their files change, so that a renewed one needs no restart: new connections get it,
-open ones go on.
+Certificates and authorities are read again when their files change, so that renewed ones need no restart: new
+connections get them, open ones go on.
 """
 
 from __future__ import annotations
@@ -21,39 +21,59 @@ _log: Final = logging.getLogger(__name__)
 
 
 class ServerTls:
-    """The context of a listener. With a CA for clients a certificate may be presented, and is verified then."""
+    """The context of a listener. With a CA for clients a certificate may be presented, and is verified then.
+
+    A context cannot be told to trust an authority no longer. So a change makes a new one, and each connection gets the
+    newest at its first message.
+    """
 
     def __init__(self, certificate: Path, key: Path, client_ca: Path | None = None) -> None:
         """Raises: Refused, when a file cannot be used."""
         self._files = [one for one in (certificate, key, client_ca) if one is not None]
         self._certificate = certificate
         self._key = key
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
-        if client_ca is not None:
-            self.context.verify_mode = ssl.CERT_OPTIONAL
-            _load_ca(self.context, client_ca)
-        self._load()
+        self._client_ca = client_ca
         self._stamps = self._look()
+        self._newest = self.context = self._load()
+        self.context.sni_callback = self._take_newest
 
-    def _load(self) -> None:
-        load_pair(self.context, self._certificate, self._key)
+    def _load(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if self._client_ca is not None:
+            context.verify_mode = ssl.CERT_OPTIONAL
+            _load_ca(context, self._client_ca)
+        load_pair(context, self._certificate, self._key)
+        return context
 
-    def _look(self) -> list[tuple[int, int]]:
-        return [(one.stat().st_mtime_ns, one.stat().st_size) for one in self._files]
+    def _take_newest(self, connection: ssl.SSLObject, _name: str | None, _: ssl.SSLContext) -> None:
+        """OpenSSL calls it for each connection, also for one that names no server."""
+        connection.context = self._newest
+
+    def _look(self) -> list[tuple[int, int] | None]:
+        return [_stamp_of(one) for one in self._files]
 
     async def watch(self) -> None:
         """Read the files again when they have changed; endless. Files that cannot be used are logged and left."""
         while True:
             await asyncio.sleep(RELOAD_S)
+            stamps = await asyncio.to_thread(self._look)
+            if stamps == self._stamps:
+                continue
+            self._stamps = stamps
             try:
-                stamps = await asyncio.to_thread(self._look)
-                if stamps != self._stamps:
-                    self._load()
-                    self._stamps = stamps
-                    _log.info("the certificate of the server was read again")
-            except (errors.Refused, OSError) as error:
-                _log.warning("the certificate of the server could not be read again: %s", error)
+                self._newest = await asyncio.to_thread(self._load)
+                _log.info("the TLS files of the server were read again")
+            except errors.Refused as error:
+                _log.warning("the TLS files of the server could not be read again: %s", error)
+
+
+def _stamp_of(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 def client_context(
@@ -99,9 +119,10 @@ def _unusable(what: str, error: OSError) -> errors.Refused:
 def peer_certificate(ssl_object: Any) -> PeerCertificate | None:
     """The identity in the certificate that a client presented and TLS verified; None if there is none.
 
-    A certificate without exactly one tenant and one name is none.
+    A certificate without exactly one tenant and one name is none. One that comes with a TLS session from before is none,
+    either: it was verified by the authorities of then.
     """
-    if ssl_object is None:
+    if ssl_object is None or ssl_object.session_reused:
         return None
     raw = ssl_object.getpeercert(binary_form=True)
     said = ssl_object.getpeercert()
