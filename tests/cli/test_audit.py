@@ -48,3 +48,4 @@ def test_what_cannot_be_read_is_refused(server: Up, tmp_path: Path) -> None:
     ):
         assert server.astra("audit", *arguments).code == 2, arguments
     assert server.astra("audit", "verify", "--expect", "nonsense").code != 0
+    assert server.astra("audit", "verify", "--expect", "").code == 2

@@ -8,7 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -22,7 +22,8 @@ def b64(raw: bytes) -> str:
 
 
 class HostileIssuer:
-    """`claims` changes what it says, `sign` how it signs; `answers` are raw answers by path."""
+    """`claims` changes what it says, `sign` how it signs; `answers` are raw answers by path; `trickles`
+    is a path whose answer comes a byte at a time, for as long as somebody reads."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -35,6 +36,7 @@ class HostileIssuer:
         self.sign: Callable[[dict[str, Any]], str] = self.signed
         self.answers: dict[str, tuple[int, dict[str, str], bytes]] = {}
         self.described: dict[str, Any] = {}
+        self.trickles = ""
 
     def authorize(self, url: str) -> tuple[str, str]:
         """What a browser is sent back with: code and state. The code says what the token needs."""
@@ -93,6 +95,7 @@ def _json(value: Any, status: int = 200) -> tuple[int, dict[str, str], bytes]:
 @contextmanager
 def hostile_issuer() -> Iterator[HostileIssuer]:
     issuer = HostileIssuer()
+    ended = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -105,10 +108,20 @@ def hostile_issuer() -> Iterator[HostileIssuer]:
         def _answer(self, form: dict[str, str]) -> None:
             status, headers, body = issuer.answer(urlsplit(self.path).path, form)
             self.send_response(status)
+            if issuer.trickles == urlsplit(self.path).path:
+                self._trickle()
+                return
             for name, value in {**headers, "Content-Length": str(len(body))}.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
+
+        def _trickle(self) -> None:
+            self.send_header("Content-Length", "1000000")
+            self.end_headers()
+            with suppress(OSError):
+                while not ended.wait(0.05):
+                    self.wfile.write(b" ")
 
         def log_message(self, *_: object) -> None:
             pass
@@ -120,6 +133,7 @@ def hostile_issuer() -> Iterator[HostileIssuer]:
     try:
         yield issuer
     finally:
+        ended.set()
         server.shutdown()
         server.server_close()
         thread.join()

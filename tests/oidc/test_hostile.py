@@ -156,6 +156,15 @@ def test_keys_that_cannot_be_read(issuer: HostileIssuer, browser: Browser) -> No
     assert log_in(browser, issuer).status_code == 303
 
 
+def test_an_issuer_that_answers_a_byte_at_a_time_holds_nobody_up(
+    site: System, issuer: HostileIssuer, browser: Browser
+) -> None:
+    issuer.trickles = "/token"
+    page = refused(log_in(browser, issuer), 503, "E.AUTH.OIDC_UNAVAILABLE")
+    assert "does not answer within 10 s" in page
+    assert site.rest.get("me")["role"] == "admin"
+
+
 def test_a_description_that_cannot_be_used(tmp_path: Path, issuer: HostileIssuer) -> None:
     environ = {
         "ASTRA_SCHEDULER_OIDC_ISSUER_URL": f"{issuer.url}/",

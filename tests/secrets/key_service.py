@@ -27,6 +27,8 @@ class Keeper:
         self.active = "v1"
         self.asked: list[str] = []
         self.url = ""
+        self.raw: bytes | None = None
+        """An answer in the place of the right one."""
 
     def renew(self) -> None:
         self.active = f"v{len(self.keys) + 1}"
@@ -62,7 +64,7 @@ def key_service() -> Iterator[Keeper]:
             if answer is None:
                 self.send_error(422)
                 return
-            text = json.dumps(answer).encode()
+            text = json.dumps(answer).encode() if keeper.raw is None else keeper.raw
             self.send_response(200)
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()

@@ -182,6 +182,34 @@ def test_a_key_service_keeps_the_key(tmp_path: Path) -> None:
     assert code == 2 and "the key service cannot unwrap" in said
 
 
+def test_a_key_service_that_fails_while_the_scheduler_serves_is_said(tmp_path: Path) -> None:
+    with key_service() as keeper:
+        environ = {
+            "ASTRA_SCHEDULER_SECRETS_KEY_URL": keeper.url,
+            "ASTRA_SCHEDULER_SECRETS_KEY_TOKEN": TOKEN,
+        }
+        with running(tmp_path, environ=environ) as site:
+            for raw, why in (
+                (b"no json", "is no JSON"),
+                (b"[]", "has no keyId"),
+                (b'{"keyId": "v1", "wrapped": "%"}', "has no keyId"),
+                (b" " * 2_000_000, "too long"),
+            ):
+                keeper.raw = raw
+                answer = site.rest.http.put("/api/v1/secrets/one", json={"value": VALUE})
+                assert answer.status_code == 503, answer.text
+                assert answer.json()["code"] == "E.SECRET.KEY_UNAVAILABLE"
+                assert why in answer.json()["detail"]
+                assert VALUE not in site.scheduler.said()
+            keeper.raw = None
+            put(site, "one")
+            keeper.raw = b'{"plaintext": "c2hvcnQ="}'
+            answer = site.rest.http.post("/api/v1/secrets/rotate-key")
+            assert (answer.status_code, answer.json()["code"]) == (503, "E.SECRET.KEY_UNAVAILABLE")
+            keeper.raw = None
+            assert site.rest.post("secrets/rotate-key", wanted=200) == {"dataKeys": 1}
+
+
 def test_secrets_of_a_tenant_are_its_own_and_the_key_is_the_sites(tmp_path: Path) -> None:
     with running(tmp_path, 1) as site:
         put(site, "one")

@@ -130,6 +130,9 @@ SECRET_NO_KEY = _final("E.SECRET.NO_KEY", 409, "the scheduler has no master key 
 SECRET_UNREADABLE = _final("E.SECRET.UNREADABLE", 500,
     "a stored secret cannot be decrypted: its row or its key was changed",
     "set the secret again, or restore the row and the master key that belong together")
+SECRET_KEY_UNAVAILABLE = _again("E.SECRET.KEY_UNAVAILABLE", 503,
+    "the key service of the secrets gives no answer that can be used",
+    "look at the key service that secrets_key_url names, and at its token")
 TOKEN_NOT_RENEWABLE = _final("E.TOKEN.NOT_RENEWABLE", 409,
     "the token cannot be renewed",
     "make a new token")

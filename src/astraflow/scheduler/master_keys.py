@@ -14,20 +14,22 @@ import base64
 import hashlib
 import os
 import re
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import httpx
+import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from astraflow.config import SchedulerSettings, Secret
 from astraflow.config.problems import ConfigError
 from astraflow.config.secret import keep, read_secret
+from astraflow.core import errors
+from astraflow.scheduler.bounded_requests import NoAnswer, bounded_request
 
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
-SERVICE_WAIT_S: Final = 10.0
 _SEPARATORS: Final = re.compile(r"[\s,]+")
 
 
@@ -35,10 +37,10 @@ class MasterKeys(Protocol):
     """What data keys are encrypted with."""
 
     async def wrap(self, key: bytes, bound: bytes) -> tuple[str, bytes]:
-        """Encrypt a data key; which master key did it, and the result."""
+        """Encrypt a data key; which master key did it, and the result. Raises: Unavailable."""
 
     async def unwrap(self, master_id: str, wrapped: bytes, bound: bytes) -> bytes:
-        """Raises: ConfigError, if this master key is not known, or it was wrapped as something else."""
+        """Raises: ConfigError, if this master key is not known, or it was wrapped as something else; Unavailable."""
 
     def is_stale(self, master_id: str) -> bool:
         """Whether something that was wrapped with this key is to be wrapped again."""
@@ -151,9 +153,8 @@ class KeyService:
     """A service that keeps the master key."""
 
     def __init__(self, url: str, token: Secret | None) -> None:
-        headers = {} if token is None else {"Authorization": f"Bearer {token.reveal()}"}
+        self._headers = {} if token is None else {"authorization": f"Bearer {token.reveal()}"}
         self._url = url.rstrip("/")
-        self._client = httpx.AsyncClient(headers=headers, timeout=SERVICE_WAIT_S)
 
     async def wrap(self, key: bytes, bound: bytes) -> tuple[str, bytes]:
         body = {"plaintext": _text(key), "context": _text(bound)}
@@ -176,16 +177,22 @@ class KeyService:
 
     async def _ask(self, what: str, body: dict[str, str]) -> dict[str, Any]:
         try:
-            response = await self._client.post(f"{self._url}/{what}", json=body)
-            if response.status_code != httpx.codes.OK:
-                raise self._failed(what, f"it answered {response.status_code}")
-            answer = response.json()
-        except (httpx.HTTPError, ValueError) as error:
-            raise self._failed(what, type(error).__name__) from error
+            status, raw = await bounded_request(
+                "POST", f"{self._url}/{what}", json=body, headers=self._headers
+            )
+        except NoAnswer as error:
+            raise self._failed(what, f"it {error}") from error
+        if status != HTTPStatus.OK:
+            raise self._failed(what, f"it answered {status}")
+        try:
+            answer = msgspec.json.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise self._failed(what, "its answer is no JSON") from error
         return answer if isinstance(answer, dict) else {}
 
-    def _failed(self, what: str, why: str) -> ConfigError:
-        return ConfigError([f"secrets_key_url: the key service cannot {what}: {why}"])
+    def _failed(self, what: str, why: str) -> errors.Unavailable:
+        message = f"secrets_key_url: the key service cannot {what}: {why}"
+        return errors.Unavailable(errors.SECRET_KEY_UNAVAILABLE, message)
 
     def is_stale(self, master_id: str) -> bool:
         return False
@@ -200,7 +207,7 @@ class KeyService:
         pass
 
     async def close(self) -> None:
-        await self._client.aclose()
+        """Nothing is open between two requests."""
 
 
 def seal(key: AESGCM, clear: bytes, bound: bytes) -> bytes:

@@ -1,13 +1,12 @@
 """An OpenID Connect issuer as the scheduler asks it: its description, its keys, a token for a code.
 
-No redirect is followed, every request has a timeout, and an answer has a limit. The keys are fetched again when a token
+Answers are bounded (`bounded_requests.py`). The keys are fetched again when a token
 is signed with one that is not known: issuers change their keys.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -22,11 +21,10 @@ from astraflow.config import SchedulerSettings, Secret
 from astraflow.config.rules import is_private_url
 from astraflow.core import errors
 from astraflow.core.security.oidc import OidcFlow, claims_problem
+from astraflow.scheduler.bounded_requests import NoAnswer, bounded_request
 
 ALGORITHMS: Final = ("RS256", "ES256")
 """Never what the token asks for: `none` and those with a shared secret are no proof."""
-TIMEOUT_S: Final = 10.0
-MAX_ANSWER_BYTES: Final = 1024 * 1024
 DESCRIPTION_S: Final = 3_600.0
 _log: Final = logging.getLogger(__name__)
 
@@ -144,7 +142,7 @@ class OidcIssuer:
                 )
             else:
                 form["client_secret"] = self._secret.reveal()
-        status, raw = await _ask("POST", described.token_endpoint, form, auth)
+        status, raw = await _ask("POST", described.token_endpoint, data=form, auth=auth)
         if status >= httpx.codes.INTERNAL_SERVER_ERROR:
             raise _away(f"its token endpoint has status {status}")
         if status != httpx.codes.OK:
@@ -200,28 +198,12 @@ async def _fetch_keys(url: str) -> KeySet:
         raise _away("its keys cannot be read") from error
 
 
-async def _ask(
-    method: str,
-    url: str,
-    form: Mapping[str, str] | None = None,
-    auth: httpx.BasicAuth | None = None,
-) -> tuple[int, bytes]:
+async def _ask(method: str, url: str, **content: Any) -> tuple[int, bytes]:
     """Status and body. Raises: Unavailable."""
-    headers = {"accept": "application/json"}
     try:
-        async with (
-            httpx.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False) as http,
-            http.stream(method, url, data=form, auth=auth, headers=headers) as response,
-        ):
-            raw = b""
-            async for piece in response.aiter_bytes():
-                raw += piece
-                if len(raw) > MAX_ANSWER_BYTES:
-                    raise _away("its answer is too long")
-            return response.status_code, raw
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        host = urlsplit(url).netloc
-        raise _away(f"{host} does not answer ({type(error).__name__})") from error
+        return await bounded_request(method, url, **content)
+    except NoAnswer as error:
+        raise _away(f"{urlsplit(url).netloc} {error}") from error
 
 
 def _away(why: str) -> errors.Unavailable:

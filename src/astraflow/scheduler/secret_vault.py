@@ -18,6 +18,7 @@ import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from astraflow.config.problems import ConfigError
 from astraflow.core import errors
 from astraflow.core.engine.commands import KeepAudit
 from astraflow.core.workflow import decode_definition
@@ -68,7 +69,7 @@ class SecretVault:
         """Read what is stored, and finish a rotation that was interrupted.
 
         Raises:
-            ConfigError: the master key is not the one that the secrets are encrypted with.
+            ConfigError: the master key is not the one that the secrets are encrypted with, or cannot be had.
         """
         key_rows = await self._store.data_keys()
         rows = await self._store.secrets()
@@ -79,11 +80,17 @@ class SecretVault:
             return
         self._masters.reload()
         for row in key_rows:
-            clear = await self._masters.unwrap(row.master_id, row.wrapped, _bound_key(row))
-            self._keys[row.key_id] = AESGCM(clear)
-            if self._masters.is_stale(row.master_id):
-                await self._wrap_again(claim, row, clear)
+            await self._load_key(self._masters, claim, row)
         self._masters.end_rotation()
+
+    async def _load_key(self, masters: MasterKeys, claim: Claim, row: DataKeyRow) -> None:
+        try:
+            clear = await masters.unwrap(row.master_id, row.wrapped, _bound_key(row))
+        except errors.Unavailable as error:
+            raise ConfigError([error.message]) from error
+        self._keys[row.key_id] = AESGCM(clear)
+        if masters.is_stale(row.master_id):
+            await self._wrap_again(claim, row, clear)
 
     # -- what the API asks --------------------------------------------------------------------
 
