@@ -207,7 +207,9 @@ async def test_a_row_that_is_no_json_makes_no_page_unreadable() -> None:
 async def test_reading_everything_is_limited_for_each_tenant(path: str) -> None:
     async with serving() as rig:
         wrong = "since=yesterday" if path == "export" else "expect=x"
-        for _ in range(READS_BURST):  # refused for its parameters: nothing is read, nothing is counted
+        for _ in range(
+            READS_BURST
+        ):  # refused for its parameters: nothing is read, nothing is counted
             assert (await rig.get(f"{AUDIT}/{path}?{wrong}")).status_code == 400
         answers = [await rig.get(f"{AUDIT}/{path}") for _ in range(READS_BURST)]
         assert {one.status_code for one in answers} == {200}

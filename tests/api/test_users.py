@@ -11,7 +11,9 @@ import httpx
 import pytest
 from argon2 import PasswordHasher
 
+from astraflow.core import errors
 from astraflow.core.security.policy import Role
+from astraflow.scheduler.logins import USER_BURST
 from tests.api.rig import OTHER, WAIT_S, Rig, problem_of, serving
 from tests.api.scripted import token_of
 from tests.api.test_events import following
@@ -294,6 +296,73 @@ async def test_attempts_are_limited_for_each_user_and_say_when_to_come_back() ->
         assert (await Browser(rig).login("bob")).is_success
 
 
+async def test_who_guesses_elsewhere_does_not_keep_a_user_out() -> None:
+    async with serving() as rig:
+        await make_user(rig)
+        logins = rig.scheduler.logins
+        assert (await Browser(rig).login()).is_success
+        for _ in range(USER_BURST):
+            with pytest.raises(errors.Refused):
+                await logins.check("default", "alice", "wrong wrong", "192.0.2.1")
+        with pytest.raises(errors.Unavailable):
+            await logins.check("default", "alice", PASSWORD, "192.0.2.1")
+        assert (await Browser(rig).login()).is_success
+        # Where the user has logged in before, guesses are counted, too.
+        for _ in range(USER_BURST):
+            assert (await Browser(rig).login(password="wrong wrong")).status_code == 401
+        problem_of(await Browser(rig).login(), 429, "E.AUTH.TOO_MANY")
+
+
+async def test_failed_logins_are_audited_also_of_users_that_do_not_exist() -> None:
+    async with serving() as rig:
+        await make_user(rig)
+        typed = "my password in the wrong field"
+        answers = [
+            await Browser(rig).login(password="wrong wrong"),
+            await Browser(rig).login("nobody"),
+            await Browser(rig).login(typed),
+            await Browser(rig).login("nobody", tenant="made-up"),
+        ]
+        seen = []
+        for answer in answers:
+            problem = problem_of(answer, 401, "E.AUTH.BAD_LOGIN")
+            seen.append((problem, sorted(answer.headers)))
+        assert seen == [seen[0]] * len(seen)
+        audited = await rig.get("/api/v1/audit?action=login&outcome=refused")
+        told = [(one["who"], one["code"]) for one in audited.json()["items"]]
+        unknown = ("(unknown user)", "E.AUTH.BAD_LOGIN")
+        assert told == [unknown, unknown, unknown, ("alice", "E.AUTH.BAD_LOGIN")]
+        assert typed not in audited.text
+        assert (await rig.get("/api/v1/audit/verify")).json()["ok"]
+
+
+async def test_a_flood_of_failed_logins_leaves_few_entries() -> None:
+    async with serving() as rig:
+        for number in range(30):
+            assert (await Browser(rig).login(f"nobody{number}")).status_code == 401
+        audited = await rig.get("/api/v1/audit?action=login&outcome=refused&limit=200")
+        assert (
+            0 < len(audited.json()["items"]) <= 20
+        )  # ten a minute, and a minute may end meanwhile
+
+
+async def test_a_hash_of_other_parameters_is_made_anew_at_the_next_login() -> None:
+    async with serving() as rig:
+        await make_user(rig)
+        store, claim = rig.scheduler.users._store, rig.scheduler._current.claim
+        other = PasswordHasher(time_cost=2, memory_cost=16, parallelism=1).hash(PASSWORD)
+        await store.change_user(claim, "default", "alice", password_hash=other)
+        assert (await Browser(rig).login(password="wrong wrong")).status_code == 401
+        found = await store.find_user("default", "alice")
+        assert found is not None and found.password_hash == other
+        assert (await Browser(rig).login()).is_success
+        found = await store.find_user("default", "alice")
+        assert found is not None and found.password_hash != other
+        assert not rig.scheduler.users._passwords.is_outdated(found.password_hash)
+        assert (await Browser(rig).login()).is_success
+        assert await store.find_user("default", "alice") == found
+
+
 async def test_attempts_are_limited_for_each_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("astraflow.scheduler.logins.ADDRESS_BURST", 3)
     async with serving() as rig:
@@ -431,7 +500,10 @@ async def test_what_cannot_be_a_user_is_refused(body: dict[str, Any]) -> None:
     ("path", "body"),
     [
         (USERS, '{"name": "dora", "password": "long enough", "role": "viewer", "role": "admin"}'),
-        (USERS, '{"name": "dora", "password": "long enough", "role": "viewer", "\\u0072ole": "admin"}'),
+        (
+            USERS,
+            '{"name": "dora", "password": "long enough", "role": "viewer", "\\u0072ole": "admin"}',
+        ),
         ("/api/v1/tokens", '{"role": "viewer", "role": "admin"}'),
         ("/api/v1/tenants", '{"tenant": "one", "tenant": "two"}'),
         ("/api/v1/auth/login", '{"user": "alice", "user": "bob", "password": "x"}'),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -213,6 +215,44 @@ def test_the_issuer_is_away_and_comes_back_with_other_keys(tmp_path: Path) -> No
         issuer.start()
         assert browser.log_in(issuer.person("ivan", "lookers")).status_code == 303
         assert browser.session()["role"] == "viewer"
+
+
+def test_the_same_subject_of_another_issuer_is_somebody_else(tmp_path: Path) -> None:
+    with (
+        issuing(tmp_path / "one") as one,
+        issuing(tmp_path / "two") as two,
+        running(tmp_path / "site", environ=settings(one)) as site,
+        closing(Browser(site)) as browser,
+    ):
+        body = {"name": "oidc-judy", "password": "correct horse", "role": "admin"}
+        site.rest.post("users", body, wanted=201)
+        assert browser.log_in(one.person("ivan", "ops")).status_code == 303
+        assert browser.session()["subject"] == "oidc-ivan"
+        # A user with a password is nobody of the issuer, whatever the name.
+        assert browser.log_in(one.person("judy", "lookers")).status_code == 303
+        judy = browser.session()
+        assert judy["subject"].startswith("oidc-sha256-") and judy["role"] == "viewer"
+        # A user from before the issuer was kept is that of the issuer that is asked next.
+        assert browser.log_in(one.person("olga", "ops")).status_code == 303
+        site.scheduler.send(signal.SIGTERM)
+        site.scheduler.wait()
+        with closing(sqlite3.connect(site.data / "astraflow.db")) as database, database:
+            database.execute("UPDATE users SET issuer = '' WHERE name = 'oidc-olga'")
+        site.scheduler.start(**settings(two))
+        site.until_ready()
+        assert browser.log_in(two.person("olga", "lookers")).status_code == 303
+        assert browser.session()["subject"] == "oidc-olga"
+        assert browser.log_in(two.person("ivan", "lookers")).status_code == 303
+        ivan = browser.session()["subject"]
+        assert ivan.startswith("oidc-sha256-")
+        assert browser.log_in(two.person("ivan", "lookers")).status_code == 303
+        assert browser.session()["subject"] == ivan
+        users = {user["name"]: user for user in site.rest.get("users")["items"]}
+        assert len(users) == 5
+        assert users["oidc-judy"].get("issuer") is None
+        issuers = [users[name]["issuer"] for name in ("oidc-ivan", ivan, "oidc-olga")]
+        assert issuers == [one.url, two.url, two.url]
+        assert (users["oidc-ivan"]["role"], users[ivan]["role"]) == ("operator", "viewer")
 
 
 def test_without_an_issuer_there_is_no_such_login(tmp_path: Path) -> None:

@@ -270,8 +270,8 @@ def decode_json(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def decode_strict(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """As `decode_json`, for what decides who may do what: a key that is there twice is an error, too. A proxy that looks at
-    the first one must not be fooled by the second.
+    """As `decode_json`, for what decides who may do what: a key that is there twice is an error, too. A proxy that
+    looks at the first one must not be fooled by the second.
 
     Raises: Refused.
     """

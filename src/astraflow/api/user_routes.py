@@ -113,4 +113,5 @@ def _view(row: UserRow) -> User:
         created_at=iso(row.created_at),
         created_by=row.created_by,
         updated_at=iso(row.updated_at),
+        issuer=row.issuer or None,
     )

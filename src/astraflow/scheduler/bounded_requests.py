@@ -1,7 +1,7 @@
 """Requests to services of others (an issuer of logins, a key service), which may hang, trickle or never end.
 
-The whole answer has one deadline, not each piece of it, and a limit of bytes. No redirect is followed: what we send is for
-the address of the settings alone. A compressed answer is refused: a few bytes of it can be any number.
+The whole answer has one deadline, not each piece of it, and a limit of bytes. No redirect is followed: what we send is
+for the address of the settings alone. A compressed answer is refused: a few bytes of it can be any number.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """Logging in: with a name and a password, or with a link that works once.
 
 Rule 1: an unknown user, a wrong password, a disabled user and a suspended tenant get the same answer at the same cost.
-Rule 2: attempts are limited for each user and for each address.
+Rule 2: attempts are limited for each user and for each address. Where a user has logged in before has its own limit.
 Rule 3: a login makes a session for a browser (a cookie), or a token for a program. Nothing that lasts stands in a URL:
         a link holds a code that works once, for a few minutes.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from typing import Final, Literal
@@ -17,7 +18,7 @@ from astraflow.core import errors
 from astraflow.core.engine.commands import KeepAudit
 from astraflow.core.errors import Code
 from astraflow.core.security.bearer import CredentialKind, TokenRecord
-from astraflow.core.security.policy import Role
+from astraflow.core.security.policy import SITE_TENANT, Role
 from astraflow.core.security.rates import KeyedRateLimit
 from astraflow.scheduler.credentials import Credentials
 from astraflow.scheduler.current import Current
@@ -33,6 +34,11 @@ USER_BURST: Final = 10
 USER_PER_SECOND: Final = 1 / 6
 ADDRESS_BURST: Final = 60
 ADDRESS_PER_SECOND: Final = 1.0
+MAX_PLACES: Final = 10_000
+"""Addresses that users have logged in from; the oldest is forgotten first."""
+UNKNOWN_USER: Final = "(unknown user)"
+"""No user can have this name."""
+_log: Final = logging.getLogger(__name__)
 
 
 class Logins:
@@ -60,6 +66,7 @@ class Logins:
         self._session_idle_s = session_idle_s
         self._of_user = KeyedRateLimit(USER_PER_SECOND, USER_BURST)
         self._of_address = KeyedRateLimit(ADDRESS_PER_SECOND, ADDRESS_BURST)
+        self._places: dict[tuple[str, str, str], None] = {}
 
     async def check(self, tenant: str, name: str, password: str, address: str) -> UserRow:
         """The user, if the password is right.
@@ -76,16 +83,58 @@ class Logins:
         )
         is_suspended = self._credentials.known.is_suspended(tenant)
         if user is None or not is_right or user.is_disabled or is_suspended:
-            if user is not None:
-                self._audit(tenant, name, "login", errors.AUTH_BAD_LOGIN)
+            self._audit_failure(tenant, user)
             raise _bad_login()
-        self._of_user.refill((tenant, name))
-        return user
+        self._of_user.refill(self._limited(tenant, name, address))
+        self._remember(tenant, name, address)
+        return await self._hash_anew(user, password)
 
     def _limit(self, tenant: str, name: str, address: str) -> None:
         now = self._clock.now()
         of_address = self._of_address.take(address, now)
-        _refuse_flood(max(of_address, self._of_user.take((tenant, name), now)))
+        of_user = self._of_user.take(self._limited(tenant, name, address), now)
+        _refuse_flood(max(of_address, of_user))
+
+    def _limited(self, tenant: str, name: str, address: str) -> tuple[str, ...]:
+        """What attempts are counted for: a user; from where the user has logged in before apart, so that others who
+        guess do not keep the user out."""
+        place = (tenant, name, address)
+        return place if place in self._places else (tenant, name)
+
+    def _remember(self, tenant: str, name: str, address: str) -> None:
+        place = (tenant, name, address)
+        self._places.pop(place, None)
+        self._places[place] = None
+        if len(self._places) > MAX_PLACES:
+            del self._places[next(iter(self._places))]
+
+    def _audit_failure(self, tenant: str, user: UserRow | None) -> None:
+        """Of an unknown user without the name: people type passwords into the wrong field. Of a tenant that was made up
+        in the audit of the site."""
+        if user is not None:
+            self._audit(user.tenant, user.name, "login", errors.AUTH_BAD_LOGIN)
+            return
+        is_tenant = self._current.engine.ask.tenant(tenant) is not None
+        where = tenant if is_tenant else SITE_TENANT
+        self._audit(where, UNKNOWN_USER, "login", errors.AUTH_BAD_LOGIN)
+
+    async def _hash_anew(self, user: UserRow, password: str) -> UserRow:
+        """The hash with the parameters of now: only at a login is the password known."""
+        if not self._passwords.is_outdated(user.password_hash):
+            return user
+        try:
+            fresh = await self._passwords.hash(password)
+            changed = await self._store.change_user(
+                self._current.claim,
+                user.tenant,
+                user.name,
+                if_hash=user.password_hash,
+                password_hash=fresh,
+            )
+        except errors.Unavailable as error:  # the next login does it
+            _log.warning("a password could not be hashed anew: %s", error.message)
+            return user
+        return changed or user
 
     def limit_address(self, address: str) -> None:
         """Count an attempt to log in elsewhere. Raises: Unavailable, if there were too many."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from typing import Final
+from typing import Any, Final
 
 from astraflow.clock import Clock
 from astraflow.core import errors
@@ -14,6 +14,7 @@ from astraflow.core.security.oidc import (
     FLOW_TTL_S,
     OidcFlow,
     groups_of,
+    other_user_name_of,
     user_name_of,
 )
 from astraflow.core.security.policy import SITE_TENANT
@@ -21,7 +22,7 @@ from astraflow.scheduler.current import Current
 from astraflow.scheduler.logins import Logins
 from astraflow.scheduler.oidc_terms import OidcTerms
 from astraflow.scheduler.tenants import Tenants
-from astraflow.scheduler.users import Users
+from astraflow.scheduler.users import OidcPerson, Users
 from astraflow.store.rows import TokenRow, UserRow
 
 _log: Final = logging.getLogger(__name__)
@@ -79,14 +80,15 @@ class OidcLogins:
                 errors.AUTH_OIDC_REFUSED, "this browser began no such login, or it was ended before"
             )
         claims = await terms.issuer.claims(flow, given.code, given.iss)
-        name = user_name_of(claims["sub"])
+        person = _person_of(claims)
+        name = person.names[0]
         granted = terms.roles.granted(groups_of(claims, terms.groups_claim))
         if granted is None:
             self._audit(SITE_TENANT, name, errors.AUTH_NO_GROUP)
             raise errors.Refused(errors.AUTH_NO_GROUP, errors.AUTH_NO_GROUP.says)
         tenant, role = granted
         self._refuse_missing(tenant, name)
-        user = await self._users.admit(tenant, name, role, by=_shown(claims.get("email")))
+        user = await self._users.admit(tenant, person, role)
         self._refuse_barred(user)
         return await self._logins.open_session(user)
 
@@ -115,6 +117,12 @@ class OidcLogins:
 
     def _wall(self) -> float:
         return self._clock.wall_ms() / 1000
+
+
+def _person_of(claims: dict[str, Any]) -> OidcPerson:
+    subject, issuer = claims["sub"], claims["iss"]
+    names = (user_name_of(subject), other_user_name_of(subject, issuer))
+    return OidcPerson(issuer=issuer, names=names, shown=_shown(claims.get("email")))
 
 
 def _shown(email: object) -> str:

@@ -50,6 +50,10 @@ class Passwords:
             is_right = await asyncio.to_thread(self._verify, expected, password)
         return is_right and password_hash is not None
 
+    def is_outdated(self, password_hash: str) -> bool:
+        """Whether it was made with other parameters than hashes are made with now."""
+        return self._hasher.check_needs_rehash(password_hash)
+
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
         if self._waiting >= MAX_WAITING:

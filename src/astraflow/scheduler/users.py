@@ -22,6 +22,15 @@ from astraflow.store.rows import UserRow
 from astraflow.store.store import Store
 
 
+class OidcPerson(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who has logged in at an issuer. `names`: the user has the first that is free or theirs."""
+
+    issuer: str
+    names: tuple[str, ...]
+    shown: str
+    """Who it is, for people."""
+
+
 class UserUpdate(msgspec.Struct, frozen=True, kw_only=True):
     """What is to change of a user; None stays."""
 
@@ -67,29 +76,46 @@ class Users:
         self._audit(tenant, by, "user.create", name)
         return row
 
-    async def admit(self, tenant: str, name: str, role: Role, *, by: str) -> UserRow:
-        """The user of an issuer of logins, with the role that the issuer's groups give now; made at the first login.
+    async def admit(self, tenant: str, person: OidcPerson, role: Role) -> UserRow:
+        """The user of somebody who has logged in at an issuer, with the role that the issuer's groups give now; made at
+        the first login. It has no password.
 
-        It has no password. `by`: who it is, for people.
+        Raises: Conflict: both names that the person can have are taken.
         """
+        for name in person.names:
+            user = await self._of_issuer(tenant, name, person, role)
+            if user.issuer != person.issuer:
+                continue
+            if user.role == role.value or user.is_disabled:
+                return user
+            return await self.change(tenant, name, UserUpdate(role=role), by=person.shown)
+        raise errors.Conflict(errors.USER_CONFLICT, f"there is a user of this name: {name}")
+
+    async def _of_issuer(self, tenant: str, name: str, person: OidcPerson, role: Role) -> UserRow:
+        """The user of this name, who may be somebody else; made if there is none."""
         now = self._clock.wall_ms()
-        row = UserRow(
+        made = UserRow(
             tenant=tenant,
             name=name,
             role=role.value,
             password_hash=NO_PASSWORD,
             created_at=now,
-            created_by=by,
+            created_by=person.shown,
             updated_at=now,
+            issuer=person.issuer,
         )
         known = await self._store.find_user(tenant, name)
-        if known is None and await self._store.create_user(self._current.claim, row):
-            self._audit(tenant, by, "user.create", name)
-            return row
+        if known is None and await self._store.create_user(self._current.claim, made):
+            self._audit(tenant, person.shown, "user.create", name)
+            return made
         known = known or await self.get(tenant, name)
-        if known.role == role.value or known.is_disabled:
+        if known.issuer or known.password_hash != NO_PASSWORD:
             return known
-        return await self.change(tenant, name, UserUpdate(role=role), by=by)
+        # It is older than this column: of the only issuer that there was.
+        taken = await self._store.change_user(
+            self._current.claim, tenant, name, if_hash=NO_PASSWORD, issuer=person.issuer
+        )
+        return taken or known
 
     async def get(self, tenant: str, name: str) -> UserRow:
         """Raises: NotFound."""

@@ -95,14 +95,14 @@ class StoredIdentity:
         return await self._database.write(claim, insert)
 
     async def change_user(
-        self, claim: Claim, tenant: str, name: str, **changes: Any
+        self, claim: Claim, tenant: str, name: str, *, if_hash: str | None = None, **changes: Any
     ) -> UserRow | None:
-        """Change some fields of a user; None if there is none."""
+        """Change some fields of a user; None if there is none, or if its password has not this hash any more."""
         check_values(tenant, name, *changes.values())
 
         async def change(transaction: Transaction) -> UserRow | None:
             found = await first_row(transaction, UserRow, "find_user", tenant=tenant, name=name)
-            if found is None:
+            if found is None or if_hash not in (None, found.password_hash):
                 return None
             changed = msgspec.structs.replace(found, **changes)
             await transaction.put(changed)

@@ -352,7 +352,7 @@ class TenantRow(Row, frozen=True, gc=False):
 
 
 class UserRow(Row, frozen=True, gc=False, kw_only=True):
-    """Somebody who logs in with a password."""
+    """Somebody who logs in, here with a password or at an issuer of logins."""
 
     table = "users"
     primary_key = ("tenant", "name")
@@ -367,6 +367,8 @@ class UserRow(Row, frozen=True, gc=False, kw_only=True):
     created_at: int
     created_by: str = ""
     updated_at: int
+    issuer: str = ""
+    """The URL of the issuer; empty: none, or not known yet."""
 
 
 class TokenRow(Row, frozen=True, gc=False, kw_only=True):

@@ -119,8 +119,8 @@ def _unusable(what: str, error: OSError) -> errors.Refused:
 def peer_certificate(ssl_object: Any) -> PeerCertificate | None:
     """The identity in the certificate that a client presented and TLS verified; None if there is none.
 
-    A certificate without exactly one tenant and one name is none. One that comes with a TLS session from before is none,
-    either: it was verified by the authorities of then.
+    A certificate without exactly one tenant and one name is none. One that comes with a TLS session from before is
+    none, either: it was verified by the authorities of then.
     """
     if ssl_object is None or ssl_object.session_reused:
         return None

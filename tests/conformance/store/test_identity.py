@@ -121,13 +121,14 @@ async def test_users_are_made_once_found_and_listed_by_name(backend: Backend) ->
     rows = [
         user("bob"),
         user("ann", is_disabled=True, created_by="eve"),
-        user("ann", tenant="other"),
+        user("ann", tenant="other", issuer="https://id.example"),
     ]
     async with backend.desk() as desk:
         store, claim = desk.store, desk.claim
         assert [await store.create_user(claim, row) for row in rows] == [True] * 3
         assert not await store.create_user(claim, user("bob", role="admin"))
         assert await store.find_user("default", "ann") == rows[1]
+        assert await store.find_user("other", "ann") == rows[2]
         assert await store.find_user("default", "eve") is None
         assert await store.list_users("default", limit=9) == [rows[1], rows[0]]
         assert await store.list_users("default", limit=1, after="ann") == [rows[0]]
@@ -141,6 +142,13 @@ async def test_some_fields_of_a_user_are_changed(backend: Backend) -> None:
         assert changed == user("ann", role="admin", is_disabled=True)
         assert await store.find_user("default", "ann") == changed
         assert await store.change_user(claim, "default", "bob", role="admin") is None
+        later = await store.change_user(
+            claim, "default", "ann", if_hash=changed.password_hash, password_hash="anew"
+        )
+        assert later is not None and later.password_hash == "anew"
+        stale = {"if_hash": changed.password_hash, "password_hash": "too late"}
+        assert await store.change_user(claim, "default", "ann", **stale) is None
+        assert await store.find_user("default", "ann") == later
         assert await store.delete_user(claim, "default", "ann")
         assert not await store.delete_user(claim, "default", "ann")
         assert await store.find_user("default", "ann") is None

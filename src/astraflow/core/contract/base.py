@@ -22,8 +22,8 @@ def doc(description: str, **more: Any) -> Meta:
 
 
 def named(pattern: str) -> Meta:
-    """A text that is this pattern as a whole. `$` alone takes a line feed behind it in Python; ECMAScript, which OpenAPI
-    means, has no `\\Z`."""
+    """A text that is this pattern as a whole. `$` alone takes a line feed behind it in Python; ECMAScript, which
+    OpenAPI means, has no `\\Z`."""
     return Meta(pattern=rf"^{pattern}$(?!\n)")
 
 

@@ -30,7 +30,7 @@ _OTHER_TENANT = "Its tenant; only an admin of the site names another than their 
 
 
 class User(RestObject, frozen=True, kw_only=True):
-    """Somebody who logs in with a password."""
+    """Somebody who logs in."""
 
     tenant: Annotated[str, doc("The tenant.")]
     name: Annotated[str, doc("The name, unique in the tenant.")]
@@ -39,6 +39,9 @@ class User(RestObject, frozen=True, kw_only=True):
     created_at: Annotated[Timestamp, doc("When it was made.")]
     created_by: Annotated[str, doc("Who made it.")]
     updated_at: Annotated[Timestamp, doc("When it was changed last.")]
+    issuer: Annotated[
+        str | None, doc("The OpenID Connect issuer that the user logs in at; null: none.")
+    ] = None
 
     EXAMPLE: ClassVar[JsonObject] = {
         "tenant": "default",

@@ -95,8 +95,9 @@ def hash_of(previous: bytes, number: int, entry: AuditContent) -> bytes:
 class ChainVerifier:
     """Verifies the entries of one tenant, which it is given oldest first. It remembers the first problem.
 
-    `removed`: the last number that retention has removed. `head`: where the chain ended before the first entry was read.
-    Entries behind it were written meanwhile: they are left out, but there are none behind the end of after the reading.
+    `removed`: the last number that retention has removed. `head`: where the chain ended before the first entry was
+    read. Entries behind it were written meanwhile: they are left out, but none stands behind the end of after the
+    reading.
     """
 
     def __init__(self, head: ChainHead, removed: int, expected: Iterable[ChainHead] = ()) -> None:

@@ -4,7 +4,7 @@
    verifier. It is good for ten minutes, for one callback.
 2. The signature of an ID token is checked before this is asked. Then its issuer, its audience, its times and its nonce
    must be those of this login. Every reason has its sentence, for the log; the person sees one.
-3. A person is known by the subject of the issuer alone: names and addresses change and are given to others.
+3. A person is known by the issuer and its subject alone: names and addresses change and are given to others.
 4. The first group of the settings that the person has says the tenant and the role. Without one there is no login.
 """
 
@@ -127,10 +127,16 @@ def _person_problem(claims: Mapping[str, Any], nonce: str) -> str | None:
 
 
 def user_name_of(subject: str) -> str:
-    """The name of the user for a subject of the issuer. Two subjects never have the same."""
+    """The name of the user for a subject of an issuer. Two subjects of one issuer never have the same."""
     if _PLAIN_SUBJECT.fullmatch(subject) is not None:
         return USER_PREFIX + subject
     digest = hashlib.sha256(subject.encode("utf-8", "replace")).hexdigest()
+    return f"{USER_PREFIX}sha256-{digest[:32]}"
+
+
+def other_user_name_of(subject: str, issuer: str) -> str:
+    """The name for a subject whose first name somebody else has: a user of another issuer, or one with a password."""
+    digest = hashlib.sha256(f"{issuer}\0{subject}".encode("utf-8", "replace")).hexdigest()
     return f"{USER_PREFIX}sha256-{digest[:32]}"
 
 

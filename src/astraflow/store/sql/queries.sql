@@ -300,7 +300,8 @@ DELETE FROM tokens WHERE token_id IN (
 
 -- name: create_user
 INSERT INTO users ({UserRow})
-VALUES (:tenant, :name, :role, :password_hash, :is_disabled, :created_at, :created_by, :updated_at)
+VALUES (:tenant, :name, :role, :password_hash, :is_disabled, :created_at, :created_by, :updated_at,
+        :issuer)
 ON CONFLICT (tenant, name) DO NOTHING
 
 -- name: find_user

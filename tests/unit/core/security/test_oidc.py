@@ -15,6 +15,7 @@ from astraflow.core.security.oidc import (
     OidcFlows,
     claims_problem,
     groups_of,
+    other_user_name_of,
     user_name_of,
 )
 from astraflow.core.security.policy import Role
@@ -140,6 +141,11 @@ def test_each_subject_has_a_user_name_of_its_own() -> None:
     pattern = re.compile(UserName.__metadata__[0].pattern)  # type: ignore[attr-defined]
     assert all(pattern.fullmatch(name) for name in names)
     assert names[0] == "oidc-alice"
+    others = [
+        other_user_name_of(one, issuer) for one in subjects for issuer in ("https://a", "https://b")
+    ]
+    assert len({*names, *others}) == len(names) + len(others)
+    assert all(pattern.fullmatch(name) for name in others)
 
 
 def test_groups_are_a_list_of_texts_or_one_text() -> None:
