@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from tests.processes.process import clean_environment
 
 LOADED = """
@@ -29,3 +31,24 @@ def test_a_command_that_asks_a_server_loads_none_of_a_server() -> None:
         timeout=60,
     )
     assert done.stdout.strip() == "", done
+
+
+@pytest.mark.parametrize(
+    ("program", "heavy"),
+    [
+        ("astraflow.worker.process", {"httpx", "rich", "cryptography.x509", "opentelemetry"}),
+        ("astraflow.api.process", {"joserfc", "nats", "cryptography.x509", "opentelemetry"}),
+    ],
+)
+def test_an_idle_process_loads_nothing_that_its_settings_do_not_need(
+    program: str, heavy: set[str]
+) -> None:
+    script = f"import sys, {program}; print(*sorted({heavy!r} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done

@@ -28,7 +28,6 @@ from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.gauges import SchedulerGauge
 from astraflow.scheduler.master_keys import open_master_keys
-from astraflow.scheduler.oidc_issuer import open_oidc_issuer
 from astraflow.scheduler.oidc_terms import OidcTerms
 from astraflow.scheduler.pool_services import open_pool_services
 from astraflow.scheduler.run_traces import RunTraces
@@ -92,9 +91,20 @@ def _prove_certificate(
 def _oidc_terms(
     settings: SchedulerSettings, ring: KeyRing, origin: str, clock: Clock
 ) -> OidcTerms | None:
-    issuer = open_oidc_issuer(settings, origin, clock)
-    if issuer is None:
+    if settings.oidc_issuer_url is None or settings.oidc_client_id is None:
         return None
+    # Imported here: a site without an issuer needs neither an HTTP client nor JSON Web Keys.
+    from astraflow.scheduler.oidc_issuer import OidcIssuer
+
+    base = (settings.public_url or origin).rstrip("/")
+    issuer = OidcIssuer(
+        settings.oidc_issuer_url,
+        settings.oidc_client_id,
+        settings.oidc_client_secret,
+        settings.oidc_scopes,
+        f"{base}/api/v1/auth/oidc/callback",
+        clock,
+    )
     roles = GroupRoles(settings.oidc_roles)
     return OidcTerms(issuer, roles, settings.oidc_groups_claim, OidcFlows(ring))
 

@@ -26,7 +26,6 @@ from astraflow.config import SchedulerSettings, Secret
 from astraflow.config.problems import ConfigError
 from astraflow.config.secret import keep, read_secret
 from astraflow.core import errors
-from astraflow.scheduler.bounded_requests import NoAnswer, bounded_request
 
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
@@ -176,6 +175,9 @@ class KeyService:
         return key
 
     async def _ask(self, what: str, body: dict[str, str]) -> dict[str, Any]:
+        # Imported here: a site with a key of its own needs no HTTP client.
+        from astraflow.scheduler.bounded_requests import NoAnswer, bounded_request
+
         try:
             status, raw = await bounded_request(
                 "POST", f"{self._url}/{what}", json=body, headers=self._headers

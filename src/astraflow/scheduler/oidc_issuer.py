@@ -17,7 +17,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
 from astraflow.clock import Clock
-from astraflow.config import SchedulerSettings, Secret
+from astraflow.config import Secret
 from astraflow.config.rules import is_private_url
 from astraflow.core import errors
 from astraflow.core.security.oidc import OidcFlow, claims_problem
@@ -163,21 +163,6 @@ class OidcIssuer:
         if claims is None:
             raise _refused("the token is not signed by the issuer")
         return claims
-
-
-def open_oidc_issuer(settings: SchedulerSettings, origin: str, clock: Clock) -> OidcIssuer | None:
-    """The issuer that the settings name; `origin`: where the process listens."""
-    if settings.oidc_issuer_url is None or settings.oidc_client_id is None:
-        return None
-    base = (settings.public_url or origin).rstrip("/")
-    return OidcIssuer(
-        settings.oidc_issuer_url,
-        settings.oidc_client_id,
-        settings.oidc_client_secret,
-        settings.oidc_scopes,
-        f"{base}/api/v1/auth/oidc/callback",
-        clock,
-    )
 
 
 def _decoded(token: str, keys: KeySet) -> dict[str, Any] | None:

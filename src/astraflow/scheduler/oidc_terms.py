@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from astraflow.core.security.oidc import GroupRoles, OidcFlows
-from astraflow.scheduler.oidc_issuer import OidcIssuer
+
+if TYPE_CHECKING:
+    from astraflow.scheduler.oidc_issuer import OidcIssuer
 
 
 class OidcTerms:

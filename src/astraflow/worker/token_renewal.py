@@ -16,22 +16,21 @@ import os
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final, TypeVar
 
-import httpx
 import msgspec
 
 from astraflow.core.contract.system import Me
 from astraflow.core.contract.tokens import NewToken
 from astraflow.worker.addresses import Origin
+from astraflow.worker.plain_requests import NotReached, plain_request
 
 TOKEN_FILE: Final = "worker_token.json"  # noqa: S105 - the name of a file
 FIRST_RETRY_S: Final = 1.0
 LONGEST_RETRY_S: Final = 30.0
 LEAST_WAIT_S: Final = 0.5
-TIMEOUT_S: Final = 10.0
-UNAUTHORIZED: Final = 401
 
 _log: Final = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
@@ -107,13 +106,12 @@ class TokenRenewal:
         self._token = token
         self._origin = origin
         self._present = present
-        self._verify: ssl.SSLContext | bool = True if tls is None else tls
+        self._tls = tls
 
     async def run(self) -> None:
         """Returns when there is nothing to renew any more."""
         if not self._token.text:
             return
-        logging.getLogger("httpx").setLevel(logging.WARNING)
         try:
             while True:
                 left_s = (await self._patiently(self._ask)).expires_in_seconds
@@ -123,7 +121,7 @@ class TokenRenewal:
                 renewed = await self._patiently(self._renew)
                 self._keep(renewed.token)
         except Refusal as refusal:
-            if refusal.status != UNAUTHORIZED:
+            if refusal.status != HTTPStatus.UNAUTHORIZED:
                 _log.warning("the token of the worker is not renewed: %s", refusal)
             elif self._token.go_back():
                 _log.warning("the renewed token is refused; using the one of the settings")
@@ -140,40 +138,34 @@ class TokenRenewal:
         self._present(text)
         _log.info("the token of the worker was renewed")
 
-    async def _patiently(self, ask: Callable[[httpx.AsyncClient], Awaitable[Answer]]) -> Answer:
+    async def _patiently(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         """Ask until the scheduler answers. Raises: Refusal."""
         wait_s = FIRST_RETRY_S
         while True:
-            with suppress(httpx.HTTPError, msgspec.DecodeError, _Busy):
-                async with httpx.AsyncClient(
-                    base_url=self._origin(),
-                    headers={"authorization": f"Bearer {self._token.text}"},
-                    timeout=TIMEOUT_S,
-                    follow_redirects=False,
-                    verify=self._verify,
-                ) as client:
-                    return await ask(client)
+            with suppress(NotReached, msgspec.DecodeError, _Busy):
+                return await ask()
             await asyncio.sleep(wait_s)
             wait_s = min(wait_s * 2, LONGEST_RETRY_S)
 
-    async def _ask(self, client: httpx.AsyncClient) -> Me:
-        return msgspec.json.decode(_body(await client.get("/api/v1/me")), type=Me)
+    async def _ask(self) -> Me:
+        return msgspec.json.decode(await self._body("GET", "/api/v1/me"), type=Me)
 
-    async def _renew(self, client: httpx.AsyncClient) -> NewToken:
-        response = await client.post("/api/v1/tokens/renew")
-        return msgspec.json.decode(_body(response), type=NewToken)
+    async def _renew(self) -> NewToken:
+        return msgspec.json.decode(await self._body("POST", "/api/v1/tokens/renew"), type=NewToken)
+
+    async def _body(self, method: str, path: str) -> bytes:
+        headers = {"authorization": f"Bearer {self._token.text}"}
+        url = f"{self._origin().rstrip('/')}{path}"
+        status, body = await plain_request(method, url, headers, self._tls)
+        if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise _Busy
+        if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+            raise Refusal(status)
+        return body
 
 
 class _Busy(Exception):
     """The scheduler cannot answer now."""
-
-
-def _body(response: httpx.Response) -> bytes:
-    if response.status_code == httpx.codes.TOO_MANY_REQUESTS or response.is_server_error:
-        raise _Busy
-    if not response.is_success:
-        raise Refusal(response.status_code)
-    return response.content
 
 
 def _digest(text: str | None) -> str:

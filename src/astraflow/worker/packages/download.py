@@ -11,12 +11,13 @@ import logging
 import ssl
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
-
-import httpx
+from typing import TYPE_CHECKING, Final
 
 from astraflow.core import errors
 from astraflow.worker.addresses import shown_url
+
+if TYPE_CHECKING:
+    import httpx
 
 STALL_TIMEOUT_S: Final = 30.0
 """Without a byte; the whole is bounded by the time for the install."""
@@ -41,6 +42,8 @@ async def download(
         Unavailable: it could not be fetched; trying again may help.
         OSError: the file cannot be written.
     """
+    import httpx  # ten megabytes that a worker without downloads does not need
+
     # It would log every URL, with the query that may be what lets one read it.
     logging.getLogger("httpx").setLevel(logging.WARNING)
     timeout = httpx.Timeout(STALL_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)

@@ -6,19 +6,21 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Final
-
-import httpx
+from typing import TYPE_CHECKING, Final
 
 from astraflow.core import errors
+
+if TYPE_CHECKING:
+    import httpx
 
 PIECE_BYTES: Final = 1024 * 1024
 """Read and sent at once; an upload holds one or two of them, however large the file is."""
 TRIES: Final = 3
 RETRY_S: Final = 1.0
 """Before the second try; doubling."""
-TIMEOUT: Final = httpx.Timeout(60.0, connect=10.0)
+PIECE_S: Final = 60.0
 """For each piece, not for the whole: a large file over a slow line is no error."""
+CONNECT_S: Final = 10.0
 DEFAULT_MIME: Final = "application/octet-stream"
 _OK: Final = 200
 
@@ -32,7 +34,7 @@ async def put_file(
         Unavailable: it did not take it.
     """
     headers = {"content-type": mime or DEFAULT_MIME, "content-length": str(size_bytes)}
-    async with httpx.AsyncClient(follow_redirects=False, verify=_verify(tls)) as client:
+    async with _client(tls) as client:
         why = await _put(client, path, address, headers)
     if why is not None:
         raise errors.Unavailable(errors.RESOURCE_BUSY, f"Upload failed: {why}")
@@ -42,14 +44,14 @@ async def _put(
     client: httpx.AsyncClient, path: Path, address: str, headers: dict[str, str]
 ) -> str | None:
     """Why it was not taken, if it was not."""
+    import httpx
+
     why = ""
     for tried in range(TRIES):
         if tried:
             await asyncio.sleep(RETRY_S * 2.0 ** (tried - 1))
         try:
-            answer = await client.put(
-                address, content=_pieces(path), headers=headers, timeout=TIMEOUT
-            )
+            answer = await client.put(address, content=_pieces(path), headers=headers)
         except (httpx.HTTPError, OSError, ValueError) as problem:
             why = f"{type(problem).__name__}: {problem}"
             continue
@@ -77,10 +79,12 @@ async def get_file(address: str, path: Path, tls: ssl.SSLContext | None = None) 
     Raises:
         Unavailable: it is not to be had.
     """
+    import httpx
+
     try:
         async with (
-            httpx.AsyncClient(follow_redirects=False, verify=_verify(tls)) as client,
-            client.stream("GET", address, timeout=TIMEOUT) as answer,
+            _client(tls) as client,
+            client.stream("GET", address) as answer,
         ):
             if answer.status_code != _OK:
                 raise _no_copy(f"HTTP status {answer.status_code}")
@@ -94,8 +98,12 @@ async def get_file(address: str, path: Path, tls: ssl.SSLContext | None = None) 
         raise _no_copy(f"{type(problem).__name__}: {problem}") from problem
 
 
-def _verify(tls: ssl.SSLContext | None) -> ssl.SSLContext | bool:
-    return True if tls is None else tls
+def _client(tls: ssl.SSLContext | None) -> httpx.AsyncClient:
+    import httpx  # ten megabytes that a worker without such files does not need
+
+    timeout = httpx.Timeout(PIECE_S, connect=CONNECT_S)
+    verify = True if tls is None else tls
+    return httpx.AsyncClient(follow_redirects=False, verify=verify, timeout=timeout)
 
 
 def _no_copy(why: str) -> errors.Unavailable:
