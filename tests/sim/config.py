@@ -86,6 +86,7 @@ class Config:
     features: tuple[str, ...] = ()
     gone: bool = False
     pools: bool = False
+    conditions: bool = False
 
     def tenant_of(self, number: int) -> str:
         """The tenant of the n-th run or worker."""
@@ -129,6 +130,7 @@ def draw(seed: int) -> Config:
     fourth = Random(seed * 7919 + 20)
     if fourth.random() < 0.25 and drawn.tasks <= 7 and drawn.workers <= 4:
         drawn = drawn.shrink(pools=True)
+    drawn = drawn.shrink(conditions=Random(seed * 7919 + 21).random() < 0.2)
     is_small = drawn.tasks <= 7 and drawn.workers <= 4
     return mix(drawn, third) if is_small and third.random() < 0.25 else drawn
 

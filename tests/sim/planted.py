@@ -36,6 +36,7 @@ from astraflow.core.protocol.worker_session import WorkerSession
 from astraflow.core.runs import calls, decisions, transitions
 from astraflow.core.runs.commands import Refuse, Start
 from astraflow.core.runs.states import Leased, Lost, Running, Stopping
+from tests.sim import planted_conditions as conditional
 from tests.sim import planted_fleet as held
 from tests.sim import planted_pools as pooled
 from tests.sim import scheduler as sim_scheduler
@@ -375,6 +376,15 @@ _COPYING = {**_KEEPING, "copies": True, "workers": 3, "runs": 6, "fault_phase_s"
 _ROLLING = {"rollouts": True, "removals": False, "tenants": 1, "workers": 3, "crash_every_s": 5.0}
 _INSTALLING = {"packages": True, "rollouts": False, "runs": 4, "tenants": 1, "loss": 0.3}
 
+_CONDITIONAL: dict[str, object] = {
+    "conditions": True,
+    "runs": 5,
+    "tasks": 6,
+    "handlers": ("ok", "flaky", "fail"),
+    "resources": False,
+}
+"""Worlds with conditions: tasks that fail, and tasks that succeed at their second attempt."""
+
 _POOLED: dict[str, object] = {
     "pools": True,
     "runs": 6,
@@ -515,4 +525,9 @@ PLANTED: dict[str, Planted] = {
         {**_POOLED, "commit_delay_s": 0.05},
     ),
     "silentpool": Planted(pooled.silentpool, ("worker_crash",), ("I24",), _POOLED),
+    "deadedges": Planted(conditional.deadedges, (), ("I29",), _CONDITIONAL),
+    "nowhen": Planted(conditional.nowhen, (), ("I29",), _CONDITIONAL),
+    "lostdecision": Planted(conditional.lostdecision, (), ("I9", "I29"), _CONDITIONAL),
+    "handledall": Planted(conditional.handledall, (), ("I30",), _CONDITIONAL),
+    "handlednone": Planted(conditional.handlednone, (), ("I30",), _CONDITIONAL),
 }

@@ -1,4 +1,4 @@
-"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S42)."""
+"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S47)."""
 
 from __future__ import annotations
 
@@ -61,6 +61,11 @@ SOMETIMES: Mapping[str, str] = {
     "S40 an HTTP worker fenced itself": "pool attempt fenced",
     "S41 the machine of an HTTP worker died": "pool machine died",
     "S42 a push that reached nobody was given back": "push given back",
+    "S43 the condition of an edge held": "edge taken",
+    "S44 the condition of an edge did not hold": "edge not taken",
+    "S45 the condition of a node did not hold": "condition of a node false",
+    "S46 an expression had no value": "expression without a value",
+    "S47 a failure was handled by an edge": "failure handled",
     "S23 a middleware lost what it used while its call was open": "lost with an open call",
 }
 

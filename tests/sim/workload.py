@@ -27,6 +27,7 @@ from astraflow.core.workflow.plan import (
     ResourceRefValue,
     RetryPolicy,
 )
+from tests.sim.conditions import draw_conditions
 from tests.sim.config import Config
 from tests.sim.features import decorate
 from tests.sim.keeping import EXTRA
@@ -66,6 +67,7 @@ def draw_plan(world: World, config: Config) -> Plan:
         _wrap(world, nodes, parents)
     if config.features:
         decorate(world, config, nodes, parents)
+    names = draw_conditions(world, nodes) if config.conditions else {}
     children: list[list[int]] = [[] for _ in nodes]
     for index, mine in enumerate(parents):
         for parent in mine:
@@ -73,6 +75,8 @@ def draw_plan(world: World, config: Config) -> Plan:
     features = {Feature.JOIN_ANY, Feature.JOIN_ALL_DONE, Feature.ERROR_PORT} if joins else set()
     if config.chains:
         features.add(Feature.MIDDLEWARE)
+    if config.conditions:
+        features.add(Feature.CONDITION)
     return Plan(
         workflow_id="sim",
         nodes=tuple(nodes),
@@ -80,6 +84,7 @@ def draw_plan(world: World, config: Config) -> Plan:
         parents=tuple(parents),
         children=tuple(map(tuple, children)),
         features=frozenset(features),
+        names=names,
     )
 
 

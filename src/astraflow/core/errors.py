@@ -217,6 +217,15 @@ TASK_SKIPPED = _final("E.TASK.SKIPPED", 409,
 TASK_DISABLED = _final("E.TASK.DISABLED", 409,
     "the node is disabled in the workflow",
     "enable the node, or leave it out")
+TASK_BRANCH_NOT_TAKEN = _final("E.TASK.BRANCH_NOT_TAKEN", 409,
+    "the conditions of the edges lead elsewhere",
+    "nothing; read the conditions if it should have run")
+TASK_CONDITION_FALSE = _final("E.TASK.CONDITION_FALSE", 409,
+    "the condition of the node does not hold",
+    "nothing; read the condition if it should have run")
+TASK_EXPRESSION = _final("E.TASK.EXPRESSION", 422,
+    "an expression of the task has no value",
+    "correct the expression, or give it a default: default(x, 0)")
 TASK_CANCELLED = _final("E.TASK.CANCELLED", 409,
     "the task was cancelled",
     "nothing; start a new run if the work is wanted after all")
@@ -370,6 +379,9 @@ WORKFLOW_BAD_TEXT = _final("E.WORKFLOW.BAD_TEXT", 422,
 WORKFLOW_BAD_PATH = _final("E.WORKFLOW.BAD_PATH", 422,
     "a binding's path is malformed or leads nowhere",
     "correct the path that the pointer names")
+WORKFLOW_EXPRESSION = _final("E.WORKFLOW.EXPRESSION", 422,
+    "an expression cannot be read, or names something that is not there",
+    "correct the expression that the pointer names")
 WORKFLOW_LIMIT = _final("E.WORKFLOW.LIMIT", 422,
     "the workflow is larger than allowed",
     "split it, or raise the limit that the message names")

@@ -22,6 +22,7 @@ from astraflow.core.runs.facts import (
     TaskFact,
     TaskFailed,
     TaskLeased,
+    TaskPassed,
     TaskRebuilt,
     TaskReused,
     TaskSkipped,
@@ -31,6 +32,7 @@ from astraflow.core.runs.facts import (
 )
 from astraflow.core.runs.retry import LOSS_BUDGET
 from astraflow.core.workflow.plan import Feature, Plan, PlanNode
+from tests.sim.conditions import ConditionChecker
 from tests.sim.config import POOL_SLOTS
 from tests.sim.world import Violation
 
@@ -42,7 +44,8 @@ if TYPE_CHECKING:
 
 __all__ = ["StateChecker", "TaskModel"]
 
-_TERMINAL = (TaskSucceeded, TaskReused, TaskFailed, TaskSkipped, TaskCancelled)
+_TERMINAL = (TaskSucceeded, TaskReused, TaskPassed, TaskFailed, TaskSkipped, TaskCancelled)
+_LIVE = TaskSucceeded | TaskReused | TaskPassed
 
 
 class TaskModel:
@@ -91,6 +94,7 @@ class StateChecker:
         self.inputs: dict[tuple[str, int], dict[int, Fact]] = {}
         self.held: dict[tuple[str, str], int] = {}
         self.keys: dict[tuple[str, str], list[tuple[str, int]]] = {}
+        self.conditions = ConditionChecker(world, self)
 
     def on_commit(self, batch: Batch) -> None:
         for one in batch.facts:
@@ -154,6 +158,7 @@ class StateChecker:
             model = self.tasks[run_id, fact.task] = TaskModel()
         if model.is_terminal:
             raise Violation("I8", f"{run_id}.{fact.task} changed after its end: {fact!r}")
+        self.conditions.before(run_id, fact)
         if isinstance(fact, TaskLeased):
             self._lease(run_id, fact, model)
             return
@@ -245,10 +250,10 @@ class StateChecker:
         plan = self.store.runs[run_id].plan
         node = self.node_of(run_id, fact.task)
         home = self.home_of(run_id, fact.task)
-        is_plain = not plan.features or plan.features == {Feature.MIDDLEWARE}
+        is_plain = plan.features <= {Feature.MIDDLEWARE, Feature.CONDITION}
         if is_plain:
             for parent in plan.parents[home]:
-                is_done = isinstance(self.result_of(run_id, parent), TaskSucceeded | TaskReused)
+                is_done = isinstance(self.result_of(run_id, parent), _LIVE)
                 is_open = is_done and not self.tasks[run_id, parent].is_terminal
                 if not is_done or (is_open and model.call is None):
                     raise Violation("I9", f"{run_id}.{fact.task} was leased before {parent}")
@@ -268,7 +273,14 @@ class StateChecker:
         # What was committed by now is what the attempt must be given (a task that joins `any` starts
         # before the rest of its upstream ends).
         upstream = plan.parents[home] if node is plan.nodes[home] else ()
-        results = {one: self.result_of(run_id, one) for one in upstream}
+        dead = {
+            edge.source
+            for edge in plan.nodes[home].edges_in
+            if edge.is_conditional
+            and edge.kind != "error"
+            and not self.conditions.holds(run_id, edge)
+        }
+        results = {one: self.result_of(run_id, one) for one in upstream if one not in dead}
         self.inputs[name] = {one: fact for one, fact in results.items() if fact is not None}
         worker = (tenant, fact.worker)
         self.held[worker] = self.held.get(worker, 0) + 1
@@ -328,5 +340,6 @@ class StateChecker:
             raise Violation("I8", f"{run_id} ended before its tasks")
         if run_id in self.cancelled and fact.status != "cancelled":
             raise Violation("I14", f"{run_id} was cancelled and ended {fact.status}")
+        self.conditions.finish(run_id, fact)
         self.finished[run_id] = fact.status
         self.finished_at[run_id] = self.world.now

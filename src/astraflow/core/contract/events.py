@@ -155,6 +155,13 @@ class ArtifactReady(NodeBody, frozen=True, kw_only=True):
     artifact: Annotated[Artifact, doc("The artifact.")]
 
 
+class EdgeState(NodeBody, frozen=True, kw_only=True):
+    """The conditions of the edges between two nodes have been evaluated; the event is about the node they lead to."""
+
+    source_node_id: Annotated[str, doc("The node that the edges come from.")]
+    taken: Annotated[bool, doc("Whether the condition of one of them holds.")]
+
+
 # -- of a tenant ----------------------------------------------------------------------------
 
 
@@ -242,6 +249,7 @@ RUN_EVENTS: Final[dict[str, type[RestObject]]] = {
     "run.metrics": NodeMetrics,
     "node.result.snapshot": NodeResult,
     "artifact.ready": ArtifactReady,
+    "edge.state": EdgeState,
 }
 TENANT_EVENTS: Final[dict[str, type[RestObject]]] = {
     "run.status": RunReport,

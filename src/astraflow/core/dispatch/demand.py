@@ -11,9 +11,11 @@ from collections.abc import Sequence
 import msgspec
 
 from astraflow.core import errors
+from astraflow.core.expressions import ExpressionError
 from astraflow.core.runs.facts import TaskFailure
 from astraflow.core.runs.run import RunRecord
-from astraflow.core.workflow.plan import ResourceRefValue, bind, find_resource_refs
+from astraflow.core.runs.values import bind_parameters
+from astraflow.core.workflow.plan import ResourceRefValue, find_resource_refs
 
 
 class Demand(msgspec.Struct, frozen=True, gc=False):
@@ -43,10 +45,13 @@ def bind_task(run: RunRecord, task: int) -> tuple[bytes, Sequence[ResourceRefVal
     to.
 
     PROTOCOL §4: "After binding, every {"resourceRef": {…}} found in the parameters joins `resource_refs`".
+
+    Raises:
+        ExpressionError: a parameter has no value.
     """
     state = run.tasks[task]
     node = state.node
-    if state.call is None and not node.inputs:
+    if state.call is None and not node.inputs and not node.expressions:
         return node.parameters, node.resource_refs  # the planner has looked for references
     parameters = _bound_parameters(run, task)
     bound = find_resource_refs(parameters)
@@ -55,21 +60,21 @@ def bind_task(run: RunRecord, task: int) -> tuple[bytes, Sequence[ResourceRefVal
     return parameters, list(dict.fromkeys((*node.resource_refs, *bound)))
 
 
+def refs_of(run: RunRecord, task: int) -> Sequence[ResourceRefValue]:
+    """What a task refers to, as far as its parameters can be bound."""
+    try:
+        return bind_task(run, task)[1]
+    except ExpressionError:
+        return run.tasks[task].node.resource_refs
+
+
 def _bound_parameters(run: RunRecord, task: int) -> bytes:
     call = run.tasks[task].call
-
-    def result_of(index: int) -> dict[str, object] | None:
-        raw = run.tasks[index].result or run.tasks[index].former
-        if raw is None:
-            return None
-        results: dict[str, object] = msgspec.json.decode(raw)
-        return results
-
     if call is not None and call.chain_index is None:
         given = _given_payload(run, task)
         if given is not None:
             return given
-    return bind(run.tasks[task].node, result_of)
+    return bind_parameters(run, run.host_of(task), run.tasks[task].node)
 
 
 def _given_payload(run: RunRecord, task: int) -> bytes | None:

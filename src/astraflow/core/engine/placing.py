@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 import msgspec
 
 from astraflow.core.dispatch import AttemptLease, NoPlace, choose
-from astraflow.core.dispatch.demand import Demand, bind_task
+from astraflow.core.dispatch.demand import Demand, bind_task, refs_of
 from astraflow.core.dispatch.flows import Entry
 from astraflow.core.dispatch.placement import find_place, is_offered
 from astraflow.core.engine.calls import lenders_of
@@ -23,6 +23,7 @@ from astraflow.core.engine.view import (
     tenant_key,
     worker_key,
 )
+from astraflow.core.expressions import ExpressionError
 from astraflow.core.fleet.pools import PoolRecord
 from astraflow.core.fleet.resources import ResourceRecord
 from astraflow.core.fleet.workers import WorkerEntry
@@ -30,6 +31,7 @@ from astraflow.core.protocol import business
 from astraflow.core.runs.calls import chain_index_of
 from astraflow.core.runs.commands import LeaseTask as LeaseTask
 from astraflow.core.runs.commands import Wait
+from astraflow.core.runs.conditions import expression_failure
 from astraflow.core.runs.facts import WaitReason
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.traces import traceparent_of
@@ -111,7 +113,7 @@ def _may_be_placed(run: RunRecord, task: int) -> bool:
 
 
 def _needs_more(view: View, run: RunRecord, entry: Entry) -> bool:
-    refs = bind_task(run, entry.task)[1]
+    refs = refs_of(run, entry.task)
     pins = {ref.worker_id for ref in view.locate(run.tenant, refs) if ref.worker_id is not None}
     return bool(pins) and pins != {entry.demand.pin}
 
@@ -146,10 +148,16 @@ def _watch_pin(view: View, demand: Demand) -> None:
 
 def _lease(view: View, run: RunRecord, entry: Entry, worker: WorkerEntry) -> None:
     settings = view.settings
+    task = entry.task
+    try:
+        parameters, refs = bind_task(run, task)
+    except ExpressionError as error:
+        # An upstream task has ended since it was queued that a join did not wait for.
+        view.placing.unplaceable.append((run, task, expression_failure(error)))
+        return
     pool = worker.pool
     ttl_s = settings.lease_ttl_s if pool is None else pool.start_timeout_s
     ttl_ms = int(ttl_s * 1000)
-    task = entry.task
     decision = view.decide(run, LeaseTask(task, worker.worker_id, worker.incarnation, ttl_ms))
     assert decision.facts, "a task that may be placed can be leased"
     node = run.tasks[task].node
@@ -173,7 +181,7 @@ def _lease(view: View, run: RunRecord, entry: Entry, worker: WorkerEntry) -> Non
         view.acquire(run.tenant, node.affinity.key, worker.worker_id)
     view.placing.bind(run.run_id, node.package_name, worker.worker_id)
     if pool is not None:
-        view.batch.effects.append(push_of(view, run, task, pool))
+        view.batch.effects.append(push_of(view, run, task, pool, parameters))
         return
     if node.timeout_s is not None:
         when = view.now + node.timeout_s + settings.timeout_slack_s
@@ -181,7 +189,6 @@ def _lease(view: View, run: RunRecord, entry: Entry, worker: WorkerEntry) -> Non
     view.sent.expect_ack(lease, view.now + settings.dispatch_ack_timeout_s)
     assert worker.session_id is not None
     assert worker.since is not None, "a worker with a session has registered"
-    parameters, refs = bind_task(run, task)
     copies: tuple[ResourceRecord | None, ...] = ()
     if refs:
         refs = view.locate(run.tenant, refs)
@@ -192,10 +199,12 @@ def _lease(view: View, run: RunRecord, entry: Entry, worker: WorkerEntry) -> Non
     view.batch.effects.append(SendDispatch(dispatch, worker.session_id, copies, tenant=tenant))
 
 
-def push_of(view: View, run: RunRecord, task: int, pool: PoolRecord) -> SendDispatch:
+def push_of(
+    view: View, run: RunRecord, task: int, pool: PoolRecord, parameters: bytes
+) -> SendDispatch:
     """The push of a leased attempt to its pool. A node in a pool starts late: its timeout counts from its start."""
     grant = business.LeaseGrant(int(pool.start_timeout_s * 1000), "")
-    dispatch = _dispatch_frame(run, task, grant, bind_task(run, task)[0], ())
+    dispatch = _dispatch_frame(run, task, grant, parameters, ())
     return SendDispatch(
         dispatch, pool, (), run.plan.workflow_id, view.at, run.tenant if dispatch.secrets else ""
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from astraflow.core.dispatch import AttemptLease
+from astraflow.core.dispatch.demand import bind_task
 from astraflow.core.engine.callbacks import watch_timeout
 from astraflow.core.engine.calls import lenders_of
 from astraflow.core.engine.placing import push_of
@@ -69,7 +70,7 @@ def _restore_push(view: View, run: RunRecord, task: int, pool: PoolRecord) -> No
         # Upstream may have ended since: it would be pushed again with other inputs. Its start is refused from now on.
         view.decide(run, Restart(task, state.attempt, 0))
     elif isinstance(state, Leased):
-        view.batch.effects.append(push_of(view, run, task, pool))
+        view.batch.effects.append(push_of(view, run, task, pool, bind_task(run, task)[0]))
     else:
         watch_timeout(view, run, task)
 

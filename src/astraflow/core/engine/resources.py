@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from astraflow.core import errors
-from astraflow.core.dispatch.demand import Demand, bind_task
+from astraflow.core.dispatch.demand import Demand, refs_of
 from astraflow.core.engine.commands import CloseResource, ExportResource, ExtendResource, NoteCopy
 from astraflow.core.engine.effects import CopyFailed, SendExport
 from astraflow.core.engine.view import View
@@ -174,7 +174,7 @@ def _end(view: View, record: ResourceRecord, *, is_evicted: bool) -> None:
     view.record_resource(ResourceGone(tenant, view.at, worker_id, resource_id, state))
     cause = f"worker {worker_id} {state} it"
     for run, task in _waiting_for(view, tenant, worker_id):
-        refs = bind_task(run, task)[1]
+        refs = refs_of(run, task)
         if any(ref.resource_id == resource_id for ref in refs):
             _lose(view, run, task, resource_id, cause)
 
@@ -198,7 +198,7 @@ def lose_pinned(view: View, demand: Demand) -> None:
     for entry in view.queue.waiting_with(demand):
         view.count("pinned worker lost")
         run = view.runs[entry.run_id]
-        refs = bind_task(run, entry.task)[1]
+        refs = refs_of(run, entry.task)
         pinned = [ref for ref in view.locate(run.tenant, refs) if ref.worker_id == demand.pin]
         if _unpin_if_copied(view, run.tenant, pinned):
             view.count("resource fetched from its copy")
@@ -271,7 +271,7 @@ def lost_ref(
     """The resource for want of which an attempt failed, if its node wants it made again."""
     if error is None or error.code not in LOST_CODES or not rebuilds(view, run, task):
         return None
-    refs = bind_task(run, task)[1]
+    refs = refs_of(run, task)
     named = [ref.resource_id for ref in refs if ref.resource_id in error.message]
     return next(iter(named or [ref.resource_id for ref in refs]), None)
 

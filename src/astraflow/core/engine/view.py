@@ -21,6 +21,7 @@ from astraflow.core.engine.sent_frames import SentFrames
 from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.engine.submissions import Submissions
 from astraflow.core.engine.timers import CallDue, CleanupDue, StopDue, Timers
+from astraflow.core.expressions import ExpressionError
 from astraflow.core.fleet.affinity import (
     AffinityAcquired,
     AffinityFact,
@@ -39,6 +40,7 @@ from astraflow.core.protocol.business import RESOURCE_CLEANUP, ResourceCleanup
 from astraflow.core.protocol.business import ExecCancel as CancelFrame
 from astraflow.core.protocol.wire import Wire
 from astraflow.core.runs.commands import RunCommand
+from astraflow.core.runs.conditions import expression_failure
 from astraflow.core.runs.consequences import (
     AnswerCall,
     AttemptOver,
@@ -221,7 +223,11 @@ class View:
 
     def enqueue(self, run: RunRecord, task: int, delay_s: float) -> None:
         """Queue a task that may run, or fail it if it can never have a place."""
-        refs = bind_task(run, task)[1]
+        try:
+            refs = bind_task(run, task)[1]
+        except ExpressionError as error:
+            self.placing.unplaceable.append((run, task, expression_failure(error)))
+            return
         if refs:
             refs = self.locate(run.tenant, refs)
             if any(ref.worker_id is None for ref in refs):

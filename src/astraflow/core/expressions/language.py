@@ -90,9 +90,8 @@ def compile_expression(text: str) -> Expression:
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except SyntaxError as error:
-        raise ExpressionError(
-            f"syntax error at character {error.offset or 1}: {error.msg}"
-        ) from None
+        at = f" at character {error.offset}" if error.offset else ""
+        raise ExpressionError(f"syntax error{at}: {error.msg}") from None
     except (ValueError, MemoryError, RecursionError):
         raise ExpressionError("the expression cannot be read") from None
     compiler = _Compiler(text.strip())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from astraflow.core import errors
 from astraflow.core.ids import is_pool
 from astraflow.core.runs.calls import advance_callers, end_calls
+from astraflow.core.runs.conditions import begins, decide_edges, skip_code
 from astraflow.core.runs.consequences import (
     AttemptOver,
     Consequence,
@@ -28,7 +29,7 @@ from astraflow.core.runs.facts import (
 )
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Failed, Leased, Stopping
-from astraflow.core.runs.transitions import fold
+from astraflow.core.runs.transitions import fold, is_handled
 
 if TYPE_CHECKING:
     from random import Random
@@ -97,19 +98,19 @@ class Decision:
 def advance(decision: Decision) -> None:
     """Skip what can no longer run, queue what now can, and end the run when all has ended."""
     run = decision.run
-    while run.doomed or run.ready or run.answered:
+    while run.doomed or run.ready or run.answered or run.undecided:
         advance_callers(decision)
+        while run.undecided:
+            decide_edges(decision, *run.undecided.pop())
         while run.doomed:
             child, parent = run.doomed.pop()
             if not run.tasks[child].is_terminal:
-                code = errors.TASK_UPSTREAM_FAILED.code
+                code = skip_code(run, child, parent).code
                 decision.record(TaskSkipped(decision.at, child, code, parent))
         ready, run.ready = run.ready, []
         for task in ready:
-            # A disabled host is not run, nor are its middlewares round nothing.
-            if run.tasks[task].node.disabled or run.plan.nodes[run.host_of(task)].disabled:
-                decision.record(TaskSkipped(decision.at, task, errors.TASK_DISABLED.code))
-            elif run.tasks[task].open_calls == 0:  # else the end of the last of them queues it
+            # If calls below it are open, the end of the last of them queues it.
+            if begins(decision, task) and run.tasks[task].open_calls == 0:
                 decision.consequences.append(EnqueueTask(task))
     if run.open_tasks == 0 and not run.is_terminal:
         _finish_run(decision)
@@ -123,11 +124,12 @@ def _finish_run(decision: Decision) -> None:
         finished = RunFinished(decision.at, "failed", error)
     elif run.cancel is not None:
         finished = RunFinished(decision.at, "cancelled")
-    elif run.failed is not None:
-        state = run.tasks[run.failed].state
-        assert isinstance(state, Failed)
-        finished = RunFinished(decision.at, "failed", state.error)
     else:
         finished = RunFinished(decision.at, "succeeded")
+        unhandled = next((task for task in run.failed if not is_handled(run, task)), None)
+        if unhandled is not None:
+            state = run.tasks[unhandled].state
+            assert isinstance(state, Failed)
+            finished = RunFinished(decision.at, "failed", state.error)
     decision.record(finished)
     decision.consequences.append(FinishRun(finished.status))

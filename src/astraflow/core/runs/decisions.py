@@ -123,6 +123,7 @@ def _cancel(decision: Decision, command: Cancel) -> None:
             decision.record(TaskCancelled(decision.at, index, task.attempt))
     run.ready.clear()
     run.doomed.clear()
+    run.undecided.clear()
     advance(decision)
 
 

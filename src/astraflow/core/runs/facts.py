@@ -146,6 +146,20 @@ class CallOpened(TaskFact, frozen=True, tag="call.opened"):
     timeout_ms: int | None = None
 
 
+class EdgesDecided(TaskFact, frozen=True, tag="edges.decided"):
+    """The conditions of the edges from `source` to the task have been evaluated. `dead` are those that do not hold, by
+    their number among the edges into the task."""
+
+    source: int
+    dead: tuple[int, ...] = ()
+
+
+class TaskPassed(TaskFact, frozen=True, tag="task.passed"):
+    """The node is disabled: what it was given is passed on as its result, and what follows it goes on."""
+
+    result: msgspec.Raw = msgspec.Raw(b"{}")
+
+
 class TaskWaiting(TaskFact, frozen=True, tag="task.waiting"):
     """A ready task has no place, and this is why."""
 
@@ -284,6 +298,8 @@ AnyFact = (
     | CancelRequested
     | RunFinished
     | CallOpened
+    | EdgesDecided
+    | TaskPassed
     | TaskWaiting
     | TaskLeased
     | AttemptStarted
@@ -316,6 +332,7 @@ def decode_fact(raw: bytes) -> AnyFact:
 _VARIABLE: Final = frozenset({TaskSucceeded, TaskReused, TaskRebuilt, AttemptProgressed})
 _FIXED_WIDTH: Final[dict[type[Fact], int]] = {
     **{kind: 1 for kind in get_args(AnyFact) if kind not in _VARIABLE},
+    TaskPassed: 2,  # node.result.snapshot, node.state
     AttemptFailed: 2,  # node.error, node.state
     TaskFailed: 2,
 }

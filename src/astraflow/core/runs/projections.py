@@ -16,6 +16,7 @@ from msgspec import Raw
 
 from astraflow.core.contract.events import (
     ArtifactReady,
+    EdgeState,
     Event,
     EventScope,
     NodeBody,
@@ -28,6 +29,7 @@ from astraflow.core.contract.events import (
 )
 from astraflow.core.contract.runs import Artifact, Node, Run, RunWithoutNodes, TaskError, WaitingFor
 from astraflow.core.contract.words import NodeStatus
+from astraflow.core.errors import TASK_DISABLED
 from astraflow.core.runs.callbacks import dispatch_id
 from astraflow.core.runs.facts import (
     NO_VALUE,
@@ -40,6 +42,7 @@ from astraflow.core.runs.facts import (
     CallOpened,
     CancelRequested,
     Chunk,
+    EdgesDecided,
     Fact,
     RunAccepted,
     RunFinished,
@@ -50,6 +53,7 @@ from astraflow.core.runs.facts import (
     TaskFailed,
     TaskFailure,
     TaskLeased,
+    TaskPassed,
     TaskRebuilt,
     TaskReused,
     TaskSkipped,
@@ -65,6 +69,7 @@ from astraflow.core.runs.states import (
     Failed,
     Leased,
     Lost,
+    Passed,
     Pending,
     Ready,
     Running,
@@ -91,6 +96,7 @@ _STATUS: Final[dict[type[State], NodeStatus]] = {
     Lost: "retrying",
     Backoff: "retrying",
     Succeeded: "succeeded",
+    Passed: "skipped",
     Failed: "failed",
     Skipped: "skipped",
     Cancelled: "cancelled",
@@ -167,8 +173,10 @@ def _place_of(fact: TaskFact, plan: Plan, calls: Mapping[int, CallOpened]) -> _P
 
 
 def _task_bodies(fact: TaskFact, place: _Place, plan: Plan) -> _Bodies:
-    if isinstance(fact, TaskSucceeded | TaskReused):
+    if isinstance(fact, TaskSucceeded | TaskReused | TaskPassed):
         return _result_bodies(fact, place)
+    if isinstance(fact, EdgesDecided):
+        return [("edge.state", _edge_body(fact, place, plan))]
     if isinstance(fact, AttemptProgressed):
         return _progress_bodies(fact, place)
     if isinstance(fact, TaskRebuilt):
@@ -249,7 +257,25 @@ def _rebuilt_bodies(fact: TaskRebuilt, place: _Place, plan: Plan) -> _Bodies:
     ]
 
 
-def _result_bodies(fact: TaskSucceeded | TaskReused, place: _Place) -> _Bodies:
+def _edge_body(fact: EdgesDecided, place: _Place, plan: Plan) -> EdgeState:
+    source = plan.nodes[fact.source].node_id
+    edges = plan.nodes[fact.task].edges_in
+    taken = any(
+        edge.source == fact.source and number not in fact.dead for number, edge in enumerate(edges)
+    )
+    return EdgeState(**place, source_node_id=source, taken=taken)
+
+
+def _result_bodies(fact: TaskSucceeded | TaskReused | TaskPassed, place: _Place) -> _Bodies:
+    if isinstance(fact, TaskPassed):
+        error = TaskError(code=TASK_DISABLED.code)
+        return [
+            (
+                "node.result.snapshot",
+                NodeResult(**place, attempt=0, result=fact.result, artifacts=[]),
+            ),
+            ("node.state", NodeState(**place, status="skipped", attempt=0, error=error)),
+        ]
     attempt = fact.attempt if isinstance(fact, TaskSucceeded) else 0
     artifacts = [_artifact(one) for one in fact.artifacts]
     snapshot = NodeResult(**place, attempt=attempt, result=fact.result, artifacts=artifacts)
@@ -364,7 +390,9 @@ def view_node(
         artifacts=[_artifact(one) for one in task.artifacts],
         middlewares=[run.plan.nodes[one].node_id for one in node.middlewares] or None,
         host_node_id=None if host is None else host.node_id,
-        chain_index=None if host is None else host.middlewares.index(index),
+        chain_index=host.middlewares.index(index)
+        if host is not None and index in host.middlewares
+        else None,
         calls=None if calls is None else len(calls),
     )
 
@@ -374,6 +402,8 @@ def _node_error(state: State) -> TaskError | None:
         return error_view(state.error)
     if isinstance(state, Skipped):
         return TaskError(code=state.code)
+    if isinstance(state, Passed):
+        return TaskError(code=TASK_DISABLED.code)
     return None
 
 

@@ -40,7 +40,9 @@ from astraflow.core.workflow.plan import Feature, Plan, PlanNode
 RECENT_FACTS: Final = 32
 """How many of a run's last facts are kept for the timeline in an `InvalidTransition`."""
 
-_JOINING: Final = frozenset({Feature.JOIN_ANY, Feature.JOIN_ALL_DONE, Feature.ERROR_PORT})
+_JOINING: Final = frozenset(
+    {Feature.JOIN_ANY, Feature.JOIN_ALL_DONE, Feature.ERROR_PORT, Feature.CONDITION}
+)
 """Without these, a task is ready when all upstream succeeded and doomed when one did not."""
 
 
@@ -117,6 +119,7 @@ class RunRecord:
         "answered",
         "calls",
         "cancel",
+        "dead_edges",
         "doomed",
         "error",
         "failed",
@@ -134,6 +137,7 @@ class RunRecord:
         "takes_back",
         "tasks",
         "tenant",
+        "undecided",
     )
 
     def __init__(self, plan: Plan, accepted: RunAccepted) -> None:
@@ -153,7 +157,10 @@ class RunRecord:
         ]
         self.open_tasks = len(self.tasks)
         self.calls: dict[tuple[int, int, str], int] = {}  # (parent, its attempt, request) → task
-        self.failed: int | None = None  # the first task that failed: it names the run's error
+        self.failed: list[int] = []  # the tasks of the plan that failed, in this order
+        self.dead_edges: set[tuple[int, int]] = (
+            set()
+        )  # (task, edge into it) whose condition does not hold
         # What the last fold brought about, for `decide` to advance: never stored, always drained.
         numbers = sorted(
             plan.index.values()
@@ -163,6 +170,9 @@ class RunRecord:
         ]
         self.answered: list[int] = []  # calls that have ended
         self.doomed: list[tuple[int, int]] = []  # (task that can never run, the task it is due to)
+        self.undecided: list[
+            tuple[int, int]
+        ] = []  # (source, task) with conditional edges to evaluate
         self.recent: deque[Fact] = deque(maxlen=RECENT_FACTS)
         self.takes_back = False  # successes have been taken back: a task may wait upstream again
         self.stale: set[int] = set()  # tasks whose attempt was given what has been taken back

@@ -73,6 +73,10 @@ class Succeeded(State, frozen=True):
     """Terminal: its result is committed."""
 
 
+class Passed(State, frozen=True):
+    """Terminal: the node is disabled, what it was given is its result."""
+
+
 class Failed(State, frozen=True):
     """Terminal."""
 
@@ -102,11 +106,14 @@ BACKOFF: Final = Backoff()
 REFUSED: Final = Backoff(is_refused=True)
 SUBSUMED: Final = Subsumed()
 SUCCEEDED: Final = Succeeded()
+PASSED: Final = Passed()
 CANCELLED: Final = Cancelled()
 
 TERMINAL: Final[frozenset[type[State]]] = frozenset(
-    {Succeeded, Failed, Skipped, Cancelled, Subsumed}
+    {Succeeded, Passed, Failed, Skipped, Cancelled, Subsumed}
 )
+LIVE: Final[frozenset[type[State]]] = frozenset({Succeeded, Passed})
+"""States from which the edges go on, unless they are error edges."""
 ATTEMPT_UNDER_WAY: Final[frozenset[type[State]]] = frozenset({Leased, Running, Stopping})
 """States in which a worker may be running the current attempt."""
 ATTEMPTED: Final[frozenset[type[State]]] = ATTEMPT_UNDER_WAY | {Lost}

@@ -12,12 +12,14 @@ from astraflow.core.runs.facts import (
     AttemptStarted,
     CallOpened,
     CancelRequested,
+    EdgesDecided,
     Fact,
     StopRequested,
     TaskCancelled,
     TaskFact,
     TaskFailed,
     TaskLeased,
+    TaskPassed,
     TaskRebuilt,
     TaskReused,
     TaskSkipped,
@@ -50,6 +52,11 @@ def describe_fact(fact: Fact) -> str:
             return f"cancel of the run was requested by {by or 'the scheduler'} ({reason})"
         case CallOpened(parent=parent, parent_attempt=attempt):
             return f"was called by attempt {attempt} of task {parent}"
+        case EdgesDecided(source=source, dead=dead):
+            outcome = "hold" if not dead else f"do not hold for {len(dead)} of them"
+            return f"the conditions of the edges from task {source} {outcome}"
+        case TaskPassed():
+            return "is disabled: passed on what it was given"
         case TaskWaiting(waiting_for=waiting):
             return f"waits for {waiting.kind}: {waiting.detail}"
         case TaskLeased(attempt=attempt, worker=worker, incarnation=incarnation):

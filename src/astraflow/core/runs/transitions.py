@@ -15,7 +15,9 @@ Rule 6: a task that waits for others becomes `Ready` when they have settled. Tha
 
 Joins. `all` (default): every edge must be live; one dead edge dooms the task. `any`: the first live edge
 makes it ready; all dead doom it. `all_done`: ready when every upstream task is terminal. An edge is live
-when its source succeeded (or, for an error edge, failed).
+when its source succeeded or was passed (or, for an error edge, failed), and its condition holds. Conditions are not
+evaluated here: the edges of a source that has ended are *undecided* until the fact of the decision, which the same
+decision records.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from astraflow.core.runs.facts import (
     AttemptStarted,
     CallOpened,
     CancelRequested,
+    EdgesDecided,
     Fact,
     RunAccepted,
     RunFinished,
@@ -44,6 +47,7 @@ from astraflow.core.runs.facts import (
     TaskFact,
     TaskFailed,
     TaskLeased,
+    TaskPassed,
     TaskRebuilt,
     TaskReused,
     TaskSkipped,
@@ -54,6 +58,8 @@ from astraflow.core.runs.facts import (
 from astraflow.core.runs.run import RunRecord, Task
 from astraflow.core.runs.states import (
     BACKOFF,
+    LIVE,
+    PASSED,
     PENDING,
     READY,
     REFUSED,
@@ -65,6 +71,7 @@ from astraflow.core.runs.states import (
     Failed,
     Leased,
     Lost,
+    Passed,
     Pending,
     Ready,
     Running,
@@ -180,6 +187,12 @@ def _reused(task: Task, fact: TaskReused) -> State:
     return SUCCEEDED
 
 
+def _passed(task: Task, fact: TaskPassed) -> State:
+    _ended(task, fact.at)
+    task.result = fact.result
+    return PASSED
+
+
 def _failed(task: Task, fact: TaskFailed) -> State:
     _ended(task, fact.at)
     return Failed(fact.error, fact.confirmed)
@@ -220,7 +233,8 @@ TRANSITIONS: Final[Mapping[tuple[type[State], type[Fact]], Apply]] = {
     **_rows(_REPORTABLE, TaskSucceeded, _succeeded),
     (Pending, TaskReused): _reused,
     (Ready, TaskReused): _reused,
-    **_rows((Ready, Backoff, *_REPORTABLE), TaskFailed, _failed),
+    (Ready, TaskPassed): _passed,
+    **_rows((Pending, Ready, Backoff, *_REPORTABLE), TaskFailed, _failed),
     **_rows((Pending, Ready, *_REPORTABLE), TaskSkipped, _skipped),
     **_rows(_OPEN, TaskCancelled, _cancelled),
 }
@@ -236,6 +250,7 @@ LEADS_TO: Final[Mapping[type[Fact], type[State] | None]] = {
     AttemptFailed: Backoff,
     TaskSucceeded: Succeeded,
     TaskReused: Succeeded,
+    TaskPassed: Passed,
     TaskFailed: Failed,
     TaskSkipped: Skipped,
     TaskCancelled: Cancelled,
@@ -284,6 +299,9 @@ def fold(run: RunRecord, fact: Fact) -> None:
     if type(fact) is TaskRebuilt:
         _take_back(run, fact)
         return
+    if type(fact) is EdgesDecided:
+        _decide_edges(run, fact)
+        return
     task = run.tasks[fact.task]
     apply = TRANSITIONS.get((type(task.state), type(fact)))
     if apply is None:
@@ -301,8 +319,8 @@ def fold(run: RunRecord, fact: Fact) -> None:
                 run.tasks[caller].open_calls -= 1
             run.answered.append(fact.task)
             return
-        if run.failed is None and type(task.state) is Failed:
-            run.failed = fact.task
+        if type(task.state) is Failed:
+            run.failed.append(fact.task)
         _resolve_children(run, fact.task)
 
 
@@ -388,9 +406,12 @@ def _fold_run(run: RunRecord, fact: Fact) -> None:
 
 
 def _resolve_children(run: RunRecord, parent: int) -> None:
-    live = type(run.tasks[parent].state) is Succeeded
+    live = type(run.tasks[parent].state) in LIVE
     for child in run.plan.children[parent]:
         task = run.tasks[child]
+        if not run.is_simple and not task.is_terminal and _may_be_live(run, parent, child):
+            run.undecided.append((parent, child))
+            continue
         if type(task.state) is not Pending:
             continue  # already ready (join any), cancelled or skipped
         task.remaining -= 1
@@ -400,6 +421,32 @@ def _resolve_children(run: RunRecord, parent: int) -> None:
             run.doomed.append((child, parent))
         elif task.remaining == 0:
             _derive(run, child, Upstream.SETTLED)
+
+
+def _may_be_live(run: RunRecord, parent: int, child: int) -> bool:
+    """Whether a conditional edge between two tasks is live if its condition holds."""
+    state = type(run.tasks[parent].state)
+    return any(
+        edge.is_conditional and _leads_on(state, edge.kind)
+        for edge in run.plan.nodes[child].edges_in
+        if edge.source == parent
+    )
+
+
+def _leads_on(state: type[State], kind: str) -> bool:
+    return state is Failed if kind == "error" else state in LIVE
+
+
+def _decide_edges(run: RunRecord, fact: EdgesDecided) -> None:
+    child = fact.task
+    for number, edge in enumerate(run.plan.nodes[child].edges_in):
+        if edge.source == fact.source:
+            run.dead_edges.discard((child, number))
+    run.dead_edges.update((child, number) for number in fact.dead)
+    task = run.tasks[child]
+    if type(task.state) is Pending:
+        task.remaining -= 1
+        _resolve_edges(run, fact.source, child)
 
 
 def _resolve_edges(run: RunRecord, parent: int, child: int) -> None:
@@ -424,9 +471,24 @@ def _resolve_edges(run: RunRecord, parent: int, child: int) -> None:
 def _edges_live(run: RunRecord, parent: int, child: int) -> bool:
     """Whether the edges between two tasks are live: all of them, or one where the child joins any."""
     state = type(run.tasks[parent].state)
-    kinds = [edge.kind for edge in run.plan.nodes[child].edges_in if edge.source == parent]
-    lives = [state is Failed if kind == "error" else state is Succeeded for kind in kinds]
+    lives = [
+        _leads_on(state, edge.kind) and (child, number) not in run.dead_edges
+        for number, edge in enumerate(run.plan.nodes[child].edges_in)
+        if edge.source == parent
+    ]
     return any(lives) if run.plan.nodes[child].join == "any" else all(lives)
+
+
+def is_handled(run: RunRecord, failed: int) -> bool:
+    """Whether the failure of a task was taken up: an error edge of it is live, and what it leads to was not skipped."""
+    for child in run.plan.children[failed]:
+        if isinstance(run.tasks[child].state, Skipped):
+            continue
+        for number, edge in enumerate(run.plan.nodes[child].edges_in):
+            is_error_edge = edge.source == failed and edge.kind == "error"
+            if is_error_edge and (child, number) not in run.dead_edges:
+                return True
+    return False
 
 
 def replay(plan: Plan, facts: Iterable[Fact]) -> RunRecord:
@@ -441,5 +503,6 @@ def replay(plan: Plan, facts: Iterable[Fact]) -> RunRecord:
     # What followed from each fact is stored as facts of its own.
     run.ready.clear()
     run.doomed.clear()
+    run.undecided.clear()
     run.answered.clear()
     return run

@@ -16,12 +16,12 @@ from astraflow.core.errors import (
     WORKFLOW_UNKNOWN_NODE,
 )
 from astraflow.core.workflow.edge_rules import EdgeRules
+from astraflow.core.workflow.expression_rules import BoundParameters, ExpressionRules
 from astraflow.core.workflow.family import Family
 from astraflow.core.workflow.features import Needs
 from astraflow.core.workflow.graph import find_cycles, topological_order
 from astraflow.core.workflow.limits import MAX_EDGES, MAX_MEMBERS_NAMED, MAX_NODES
 from astraflow.core.workflow.node_rules import NodeRules
-from astraflow.core.workflow.parameters import find_expression
 from astraflow.core.workflow.plan import Feature
 from astraflow.core.workflow.problems import Problems
 from astraflow.core.workflow.settings_rules import SettingsRules
@@ -43,6 +43,9 @@ class Analysis:
         self._settings = SettingsRules(self.problems, self.features)
         self.nodes = NodeRules(workflow, catalog, self._settings, self.problems)
         self.family = Family(workflow.nodes, self.nodes.index, self.problems)
+        self.expressions = ExpressionRules(workflow, self.problems)
+        self.bound: dict[int, BoundParameters] = {}
+        """The parameters of the nodes that have expressions in them, by place."""
         self.outputs: list[tuple[str, int, PortSpec]] = []
         self.order: list[int] = []
         if self._is_within_limits():
@@ -72,15 +75,30 @@ class Analysis:
         self.edges.check_all()
         self._take_outputs()
         self._take_order()
+        if Feature.CONDITION in self.features:
+            self._take_conditions()
+        self.expressions.check_upstream(self.nodes.index, self.family.hosts, self.edges.links)
 
     def _take_expressions(self) -> None:
-        with_expression = self.nodes.parameters.with_expression
-        if not with_expression:
+        parameters, texts = self.nodes.parameters, self.nodes.texts
+        if not parameters.with_expression:
             return
-        for place, text in enumerate(self.nodes.texts):
-            if text in with_expression:
-                pointer = f"/nodes/{place}/parameters{find_expression(text)}"
-                self.features.add(Feature.EXPRESSION, pointer)
+        for place, text in enumerate(texts):
+            if text in parameters.with_expression:
+                self.features.add(Feature.EXPRESSION, f"/nodes/{place}/parameters")
+                self.bound[place] = self.expressions.take_parameters(text, place)
+                texts[place] = parameters.take_bound(self.bound[place].parameters, place)
+
+    def _take_conditions(self) -> None:
+        for place, node in enumerate(self.workflow.nodes):
+            if node.when is not None:
+                self.expressions.take_condition(node.when, f"/nodes/{place}/when", place)
+        index = self.nodes.index
+        for number, edge in enumerate(self.workflow.edges):
+            source = index.get(edge.source.node)
+            if edge.when is not None and source is not None:
+                pointer = f"/edges/{number}/when"
+                self.expressions.take_condition(edge.when, pointer, source, of_edge=True)
 
     def _take_order(self) -> None:
         """The authored order where it is topological, which it mostly is; else a computed one."""

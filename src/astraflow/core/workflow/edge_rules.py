@@ -103,6 +103,10 @@ class EdgeRules:
                 # Most nodes have one edge into them, and a list for each would be mostly air.
                 links[target] = [*row, link] if row else (link,)
 
+    def plain_link(self, source: int) -> PlannedEdge | None:
+        """The edge of pure order that comes from a node, if there is one."""
+        return self._plain[source]
+
     def successors(self) -> list[list[int]]:
         """For each node the nodes that its edges lead to."""
         rows: list[list[int]] = [[] for _ in self.links]
@@ -153,8 +157,8 @@ class EdgeRules:
             return PlannedEdge(source, "error", edge.when, read, write)
         if write is not TRIGGER:
             return PlannedEdge(source, "data", edge.when, read, write)
-        if edge.when is not None:
-            return PlannedEdge(source, "control", edge.when, DONE, TRIGGER)
+        if edge.when is not None or read.case is not None:
+            return PlannedEdge(source, "control", edge.when, read, TRIGGER)
         link = self._plain[source]
         if link is None:
             link = self._plain[source] = PlannedEdge(source, "control", None, DONE, TRIGGER)

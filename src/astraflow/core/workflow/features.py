@@ -15,20 +15,26 @@ from astraflow.core.workflow.plan import Feature
 from astraflow.core.workflow.problems import Problems
 
 EXECUTED: Final[frozenset[Feature]] = frozenset(
-    {Feature.JOIN_ANY, Feature.JOIN_ALL_DONE, Feature.ERROR_PORT, Feature.MIDDLEWARE}
+    {
+        Feature.CONDITION,
+        Feature.EXPRESSION,
+        Feature.JOIN_ANY,
+        Feature.JOIN_ALL_DONE,
+        Feature.ERROR_PORT,
+        Feature.MIDDLEWARE,
+        Feature.RUN_INPUT,
+    }
 )
 """The features that the run machine carries out."""
 
 _WORDS: Final = {
-    Feature.CONDITION: "conditions (`when`)",
-    Feature.EXPRESSION: "expressions (a text that begins with `=`)",
+    Feature.KEY_EXPRESSION: "expressions in keys",
     Feature.MAP: "maps",
     Feature.SUBGRAPH: "subgraphs",
     Feature.CALL: "calls of other workflows",
     Feature.WAIT: "waits",
     Feature.APPROVAL: "approvals",
     Feature.SIGNAL: "signals",
-    Feature.RUN_INPUT: "inputs of a run",
     Feature.RUN_OUTPUT: "outputs of a run",
     Feature.RUN_TIMEOUT: "timeouts of a run",
 }

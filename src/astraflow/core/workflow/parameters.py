@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from astraflow.core.errors import WORKFLOW_INVALID, WORKFLOW_LIMIT
+from astraflow.core.workflow.expression_rules import is_expression
 from astraflow.core.workflow.limits import MAX_PARAMETERS_BYTES, MAX_PARAMETERS_DEPTH
 from astraflow.core.workflow.plan import ResourceRefValue, find_resource_refs
-from astraflow.core.workflow.problems import pointer_token
 from astraflow.core.workflow.secret_refs import find_secret_refs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from msgspec import Raw
 
     from astraflow.core.errors import Code
@@ -33,11 +31,6 @@ _MAX_PLAIN_BYTES: Final = 24
 """`{"":` and `}` leave no room for 20 digits, let alone for deep nesting."""
 _LEAST_INT: Final = -(2**63)
 _MOST_INT: Final = 2**64 - 1
-
-
-def is_expression(text: str) -> bool:
-    """WORKFLOWS: "a string that begins with `=` is one"; all other strings pass verbatim."""
-    return text.startswith("=")
 
 
 class ParameterStore:
@@ -64,6 +57,10 @@ class ParameterStore:
         if refusal is not None:
             self._problems.add(f"/nodes/{place}/parameters", *refusal)
             return EMPTY
+        return self.take_bound(text, place)
+
+    def take_bound(self, text: bytes, place: int) -> bytes:
+        """The same for parameters whose secrets have become references."""
         secrets = find_secret_refs(text)
         if secrets.malformed is not None:
             pointer, message = secrets.malformed
@@ -114,23 +111,6 @@ class ParameterStore:
                 return None
             level = below
         return _too_deep()
-
-
-def find_expression(text: bytes) -> str:
-    """The pointer to the first expression in parameters that hold one."""
-    pending: list[tuple[str, Any]] = [("", msgspec.json.decode(text))]
-    while pending:
-        pointer, value = pending.pop()
-        if isinstance(value, str) and is_expression(value):
-            return pointer
-        items: Iterable[tuple[Any, Any]] = ()
-        if isinstance(value, dict):
-            items = value.items()
-        elif isinstance(value, list):
-            items = enumerate(value)
-        below = [(f"{pointer}/{pointer_token(str(key))}", one) for key, one in items]
-        pending.extend(reversed(below))
-    return ""
 
 
 def _may_need_walk(text: bytes) -> bool:

@@ -9,8 +9,9 @@ Rules:
 4. `features` names all that the plan needs beyond a plain graph. An engine refuses a plan with a
    feature that it does not execute; it never ignores one.
 5. A plan is stored with the run that executes it: every type in it has one encoding (`encode_plan`).
-6. `bind` makes the parameters of a task. Without data inputs these are the authored bytes, the
-   same object; with inputs, the results of the sources are written over them in edge order.
+6. `bind` makes the parameters of a task. Without data inputs and expressions these are the authored bytes, the same
+   object. Else expressions are replaced with their values first, and then the results of the sources are written over
+   them in edge order: what comes from a result is never read as an expression.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import msgspec
 from msgspec import Struct
 
 from astraflow.core.categories import RetryCategory
+from astraflow.core.expressions import ExpressionError, compile_expression
 from astraflow.core.ids import NodeId
 from astraflow.core.workflow.bindings import MISSING, Path, read, write
 from astraflow.core.workflow.definition import Approval, CallSpec, Join, MapOver, Signal, WaitSpec
@@ -35,7 +37,9 @@ class Feature(enum.Enum):
     CONDITION = "condition"
     """`when` on an edge or a node."""
     EXPRESSION = "expression"
-    """A string that begins with `=` in parameters, keys or settings."""
+    """A string that begins with `=` in parameters or settings."""
+    KEY_EXPRESSION = "key_expression"
+    """The same in a concurrency key or an affinity key."""
     JOIN_ANY = "join_any"
     JOIN_ALL_DONE = "join_all_done"
     ERROR_PORT = "error_port"
@@ -93,6 +97,12 @@ class InEdge(Struct, frozen=True, gc=False, omit_defaults=True):
     source: int
     kind: Literal["data", "control", "error"]
     when: str | None = None
+    case: str | None = None
+    """Live only if the source chose this case."""
+
+    @property
+    def is_conditional(self) -> bool:
+        return self.when is not None or self.case is not None
 
 
 class InputEdge(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -109,6 +119,15 @@ class InputEdge(Struct, frozen=True, gc=False, omit_defaults=True):
     multiple: bool = False
     unwrap: str | None = None
     of_error: bool = False
+    edge: int | None = None
+    """Its number among the edges into the node, if it is conditional: a dead edge writes nothing."""
+
+
+class PlanExpression(Struct, frozen=True, gc=False):
+    """An expression in authored parameters: what stands at `path` is replaced with its value."""
+
+    path: tuple[str | int, ...]
+    text: str
 
 
 class ControlStep(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
@@ -157,6 +176,8 @@ class PlanNode(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Labels that a worker must carry, sorted."""
     secrets: tuple[str, ...] = ()
     """The names of the secrets that the authored parameters refer to."""
+    expressions: tuple[PlanExpression, ...] = ()
+    """Those in the authored parameters."""
 
 
 class PlanOutput(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -179,6 +200,8 @@ class Plan(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     features: frozenset[Feature] = frozenset()
     outputs: tuple[PlanOutput, ...] = ()
     timeout_s: float | None = None
+    names: dict[str, int] = {}
+    """The nodes that expressions refer to, by the label or id they use."""
 
     def check(self) -> None:
         """Assert what the rules of this module promise."""
@@ -213,21 +236,35 @@ def _nothing(source: int) -> None:
     return None
 
 
+def _no_names() -> Mapping[str, Any]:
+    return {}
+
+
 def bind(
     node: PlanNode,
     results: Callable[[int], Mapping[str, Any] | None],
     errors: Callable[[int], Mapping[str, Any] | None] = _nothing,
+    names: Callable[[], Mapping[str, Any]] = _no_names,
+    dead: Callable[[int], bool] = lambda edge: False,
 ) -> bytes:
     """The parameters of a task of this node, as JSON.
 
     `results` gives the committed results of a node by index, or None when it has none; `errors`
-    the error of a failed one. A missing output leaves the target parameter as authored.
+    the error of a failed one; `names` what expressions are evaluated over; `dead` whether the condition of an edge, by
+    number, did not hold. A missing output leaves the target parameter as authored.
+
+    Raises:
+        ExpressionError: with the parameter that has no value.
     """
-    if not node.inputs:
+    if not node.inputs and not node.expressions:
         return node.parameters
     parameters = msgspec.json.decode(node.parameters)
+    if node.expressions:
+        evaluate(node.expressions, parameters, names())
     lists: dict[Path, list[Any]] = {}
     for edge in node.inputs:
+        if edge.edge is not None and dead(edge.edge):
+            continue
         value = _value(edge, (errors if edge.of_error else results)(edge.source))
         if value is MISSING:
             continue
@@ -238,6 +275,30 @@ def bind(
     for path, values in lists.items():
         parameters = write(path, parameters, values)
     return msgspec.json.encode(parameters)
+
+
+def evaluate(
+    expressions: tuple[PlanExpression, ...], parameters: Any, names: Mapping[str, Any]
+) -> None:
+    """Put the values of the expressions in their places; the parameters are a document of our own.
+
+    Raises: ExpressionError.
+    """
+    for expression in expressions:
+        try:
+            value = compile_expression(expression.text).evaluate(names)
+        except ExpressionError as error:
+            parameter = "".join(f"/{key}" for key in expression.path)
+            raise ExpressionError(f"parameters{parameter}: {error.message}") from None
+        put(parameters, expression.path, value)
+
+
+def put(document: Any, path: tuple[str | int, ...], value: Any) -> None:
+    """Write into a document that nobody else holds."""
+    holder = document
+    for key in path[:-1]:
+        holder = holder[key]
+    holder[path[-1]] = value
 
 
 def _value(edge: InputEdge, document: Mapping[str, Any] | None) -> Any:

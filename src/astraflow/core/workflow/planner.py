@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from astraflow.core.errors import WORKFLOW_INVALID
 from astraflow.core.ids import NodeId
 from astraflow.core.workflow.analysis import Analysis
+from astraflow.core.workflow.expression_rules import condition_text
 from astraflow.core.workflow.plan import (
     DEFAULT_RETRY,
     AffinityHint,
@@ -87,6 +88,7 @@ class _Planner:
             features=frozenset(analysis.features),
             outputs=tuple(self._output(*row) for row in analysis.outputs),
             timeout_s=workflow.timeout_seconds,
+            names={name: self._rank[place] for name, place in analysis.expressions.names.items()},
         )
 
     def _index(self) -> dict[NodeId, int]:
@@ -119,7 +121,7 @@ class _Planner:
             inputs=inputs,
             edges_in=edges_in,
             join=node.join,
-            when=node.when,
+            when=None if node.when is None else condition_text(node.when),
             retry=DEFAULT_RETRY if node.retry is None else self._share(_retry(node.retry)),
             timeout_s=node.timeout_seconds,
             concurrency_key=node.concurrency_key,
@@ -136,6 +138,7 @@ class _Planner:
             idempotency=found.idempotency,
             worker_labels=self._worker_labels(node, runtime),
             secrets=analysis.nodes.parameters.secrets.get(parameters, _NO_TUPLE),
+            expressions=analysis.bound[place].expressions if place in analysis.bound else _NO_TUPLE,
         )
 
     def _incoming(
@@ -143,16 +146,21 @@ class _Planner:
     ) -> tuple[tuple[InputEdge, ...], tuple[InEdge, ...]]:
         if not links:
             return _NO_TUPLE, _NO_TUPLE
-        if len(links) == 1 and links[0].kind == "control" and links[0].when is None:
+        if len(links) == 1 and links[0] is self._analysis.edges.plain_link(links[0].source):
             return _NO_TUPLE, self._plain_row(self._rank[links[0].source])
-        inputs = [self._input(link) for link in links if link.write is not TRIGGER]
+        inputs = [
+            self._input(link, number)
+            for number, link in enumerate(links)
+            if link.write is not TRIGGER
+        ]
         return tuple(inputs), tuple([self._edge(link) for link in links])
 
     def _edge(self, link: PlannedEdge) -> InEdge:
         source = self._rank[link.source]
-        if link.kind == "control" and link.when is None:
+        if link.kind == "control" and link.when is None and link.read.case is None:
             return self._plain_row(source)[0]
-        return InEdge(source, link.kind, link.when)
+        when = None if link.when is None else condition_text(link.when)
+        return InEdge(source, link.kind, when, link.read.case)
 
     def _plain_row(self, source: int) -> tuple[InEdge, ...]:
         """What every node has that follows this source and nothing else."""
@@ -161,7 +169,7 @@ class _Planner:
             row = self._plain[source] = (InEdge(source, "control"),)
         return row
 
-    def _input(self, link: PlannedEdge) -> InputEdge:
+    def _input(self, link: PlannedEdge, number: int) -> InputEdge:
         return InputEdge(
             source=self._rank[link.source],
             read=_read(link.read),
@@ -169,6 +177,7 @@ class _Planner:
             multiple=link.write.multiple,
             unwrap=link.read.unwrap,
             of_error=link.read.kind == "error",
+            edge=None if link.when is None and link.read.case is None else number,
         )
 
     def _parents(self, edges: tuple[InEdge, ...]) -> tuple[int, ...]:
@@ -214,8 +223,12 @@ class _Planner:
         return tuple(dict.fromkeys([*named, *found]))
 
     def _middlewares(self, node: NodeSpec) -> tuple[int, ...]:
+        """Those that are disabled wrap nothing."""
         index = self._analysis.nodes.index
-        return tuple(self._rank[index[middleware]] for middleware in node.middlewares)
+        places = [index[middleware] for middleware in node.middlewares]
+        return tuple(
+            self._rank[place] for place in places if not self._workflow.nodes[place].disabled
+        )
 
     def _worker_labels(self, node: NodeSpec, runtime: str | None) -> _Labels:
         labels = self._labels.get(runtime, _NO_TUPLE) if runtime is not None else _NO_TUPLE

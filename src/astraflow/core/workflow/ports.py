@@ -45,6 +45,8 @@ class PortSpec(Struct, frozen=True, gc=False):
     """Below `parameters` or `results`; empty for control and for the whole."""
     multiple: bool = False
     unwrap: str | None = None
+    case: str | None = None
+    """Of a node that chooses: the case whose edges this port is for."""
 
 
 TRIGGER: Final = PortSpec("trigger", "control")

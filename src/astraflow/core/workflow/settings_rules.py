@@ -22,6 +22,7 @@ from astraflow.core.workflow.core_manifest import (
     SIGNAL_TYPE,
     WAIT_TYPE,
 )
+from astraflow.core.workflow.expression_rules import is_expression
 from astraflow.core.workflow.limits import (
     MAX_DESCRIPTION_CHARS,
     MAX_EXPRESSION_CHARS,
@@ -30,7 +31,6 @@ from astraflow.core.workflow.limits import (
     MAX_MIDDLEWARES,
     MAX_RESOURCE_REFS,
 )
-from astraflow.core.workflow.parameters import is_expression
 from astraflow.core.workflow.plan import Feature
 from astraflow.core.workflow.versions import parse_version
 
@@ -109,7 +109,7 @@ class SettingsRules:
 
     def _check_key(self, text: str, pointer: str) -> None:
         if is_expression(text):
-            self._features.add(Feature.EXPRESSION, pointer)
+            self._features.add(Feature.KEY_EXPRESSION, pointer)
             self._problems.check_key(pointer, text, MAX_EXPRESSION_CHARS)
         else:
             self._problems.check_key(pointer, text, MAX_KEY_CHARS)

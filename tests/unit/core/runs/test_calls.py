@@ -54,8 +54,8 @@ from astraflow.core.runs.states import (
     Cancelled,
     Failed,
     Lost,
+    Passed,
     Ready,
-    Skipped,
     Stopping,
     Subsumed,
 )
@@ -142,10 +142,10 @@ class TestTheChain:
         assert run.tasks[0].node.node_id == "n1"
         assert (run.task_id(0), run.host_of(0), chain_index_of(run, 0)) == ("run1.0", 0, 0)
 
-    def test_a_disabled_host_is_skipped_with_its_middlewares(self) -> None:
+    def test_a_disabled_host_is_passed_with_its_middlewares(self) -> None:
         told = Told(wrapped(1, n0={"disabled": True}))
         assert told.consequences == [FinishRun("succeeded")]
-        assert (told.kind(0), told.kind(1)) == (Skipped, Subsumed)
+        assert (told.kind(0), told.kind(1)) == (Passed, Subsumed)
 
     def test_a_node_without_middlewares_has_no_place_in_a_chain(self) -> None:
         run = Told(make_plan(1)).run
@@ -457,7 +457,7 @@ class TestTheEndOfACall:
         failed = told.fail(2)
         assert failed.facts == [TaskFailed(AT, 2, 1, ERROR)]
         assert failed.consequences == [AttemptOver(2, 1), AnswerCall(2), LendSlot(0, False)]
-        assert (told.kind(2), told.run.failed) == (Failed, None)
+        assert (told.kind(2), told.run.failed) == (Failed, [])
         told.end(0)
         assert (told.run.status, told.run.error) == ("succeeded", None)
 

@@ -43,14 +43,17 @@ from astraflow.core.runs.facts import (
     TaskFailed,
     TaskFailure,
     TaskLeased,
+    TaskPassed,
     TaskSkipped,
     TaskSucceeded,
     TaskWaiting,
     WaitReason,
 )
+from astraflow.core.runs.projections import view_run
 from astraflow.core.runs.retry import DISPATCH_TRIES, LOSS_BUDGET
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Cancelled, Failed, Lost, Stopping
+from astraflow.core.workflow.plan import InputEdge, PlanExpression
 from tests.unit.plans import AT, JOINING, make_plan, retrying, start
 
 LEASE = LeaseTask(0, "w1", 1, 30_000)
@@ -503,11 +506,18 @@ class TestCancel:
 
 
 class TestDisabled:
-    def test_a_disabled_node_and_what_follows_it_are_skipped(self) -> None:
-        run = leased(make_plan(3, [(0, 1), (1, 2)], nodes={1: {"disabled": True}}))
-        decision = give(run, Report(0, 1, "w1", "SUCCEEDED"))
-        assert kinds(decision) == [TaskSucceeded, TaskSkipped, TaskSkipped, RunFinished]
-        assert run.status == "succeeded"
+    def test_a_disabled_node_passes_on_what_it_was_given(self) -> None:
+        inputs = (InputEdge(0, ("value",), ("got",)),)
+        given = {"disabled": True, "inputs": inputs, "parameters": b'{"own":1,"e":"=1/0"}'}
+        given["expressions"] = (PlanExpression(("e",), "1/0"),)
+        run = leased(make_plan(3, [(0, 1), (1, 2)], nodes={1: given}))
+        report = Report(0, 1, "w1", "SUCCEEDED", msgspec.Raw(b'{"value":7}'))
+        decision = give(run, report)
+        assert kinds(decision) == [TaskSucceeded, TaskPassed]
+        assert decision.consequences[-1] == EnqueueTask(2)
+        assert run.tasks[1].result == msgspec.Raw(b'{"own":1,"e":"=1/0","got":7}')
+        shown = view_run(run).nodes[1]
+        assert (shown.status, shown.error and shown.error.code) == ("skipped", "E.TASK.DISABLED")
 
     def test_a_workflow_of_disabled_nodes_succeeds_at_once(self) -> None:
         decision = start(make_plan(1, nodes={0: {"disabled": True}}))

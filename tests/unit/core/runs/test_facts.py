@@ -46,6 +46,8 @@ REQUIRED = {
         "request_id",
         "chain_index",
     ),
+    "edges.decided": ("at", "task", "source"),
+    "task.passed": ("at", "task"),
     "task.waiting": ("at", "task", "waiting_for"),
     "task.leased": ("at", "task", "attempt", "worker", "incarnation", "ttl_ms"),
     "attempt.started": ("at", "task", "attempt"),
@@ -78,6 +80,8 @@ OPTIONAL = {
     "run.cancel_requested": ("by", "reason"),
     "run.finished": ("error",),
     "call.opened": ("payload", "timeout_ms"),
+    "edges.decided": ("dead",),
+    "task.passed": ("result",),
     "task.waiting": (),
     "task.leased": (),
     "attempt.started": ("by", "ttl_ms"),
@@ -199,7 +203,7 @@ def test_every_kind_is_as_wide_as_it_is_shown(fact: Fact) -> None:
 
 def test_a_fact_of_a_task_is_stored_with_its_place() -> None:
     of_tasks = [kind for kind in KINDS.values() if issubclass(kind, TaskFact)]
-    assert len(of_tasks) == 15
+    assert len(of_tasks) == 17
     assert all("task" in kind.__struct_fields__ for kind in of_tasks)
 
 

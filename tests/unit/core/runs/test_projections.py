@@ -37,6 +37,7 @@ from astraflow.core.runs.facts import (
     CallOpened,
     CancelRequested,
     Chunk,
+    EdgesDecided,
     Fact,
     RunFinished,
     RunStarted,
@@ -45,6 +46,7 @@ from astraflow.core.runs.facts import (
     TaskFailed,
     TaskFailure,
     TaskLeased,
+    TaskPassed,
     TaskRebuilt,
     TaskReused,
     TaskSkipped,
@@ -126,6 +128,17 @@ EXACTLY: list[tuple[Fact, list[tuple[str, dict[str, Any]]]]] = [
     (
         CallOpened(AT, 1, TaskId("call1"), 0, 1, "req1", None),
         [state("ready", 0, hostNodeId="n0", chainIndex=None, callId="call1")],
+    ),
+    (
+        EdgesDecided(AT, 0, 0, (0,)),
+        [("edge.state", {**NODE, "sourceNodeId": "n0", "taken": False})],
+    ),
+    (
+        TaskPassed(AT, 0, msgspec.Raw(b'{"a":1}')),
+        [
+            ("node.result.snapshot", {**NODE, "attempt": 0, "result": {"a": 1}, "artifacts": []}),
+            state("skipped", 0, error={"code": "E.TASK.DISABLED", "message": ""}),
+        ],
     ),
     (
         TaskWaiting(AT, 0, WaitReason("slot", "all busy")),

@@ -144,9 +144,10 @@ class RunMachine(RuleBasedStateMachine):
         """Whether the plan lets a task run, told from the ends of its upstream alone."""
         node = self.run.plan.nodes[task]
         ends = [self._end(edge.source) for edge in node.edges_in]
+        passed = [self.run.plan.nodes[edge.source].disabled for edge in node.edges_in]
         live = [
-            end == ("failed" if edge.kind == "error" else "succeeded")
-            for edge, end in zip(node.edges_in, ends, strict=True)
+            end == ("failed" if edge.kind == "error" else "skipped" if is_off else "succeeded")
+            for edge, end, is_off in zip(node.edges_in, ends, passed, strict=True)
         ]
         if node.join == "all_done":
             return all(end is not None for end in ends)

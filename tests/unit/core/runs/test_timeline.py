@@ -35,6 +35,8 @@ SENTENCES = {
     "TaskRebuilt": "run1/session is gone (its worker did not come back): it is made again by 1 nodes, "
     "then the one that needs it goes on",
     "TaskFailed": "failed at attempt 1 with E.RUNNER.FAILURE: boom",
+    "EdgesDecided": "the conditions of the edges from task 0 do not hold for 1 of them",
+    "TaskPassed": "is disabled: passed on what it was given",
     "TaskSkipped": "was skipped (E.TASK.UPSTREAM_FAILED)",
     "TaskCancelled": "was cancelled at attempt 1 (not confirmed by its worker)",
 }

@@ -18,6 +18,7 @@ from astraflow.core.runs.facts import (
     AttemptStarted,
     CallOpened,
     CancelRequested,
+    EdgesDecided,
     Fact,
     RunFinished,
     RunStarted,
@@ -41,11 +42,12 @@ STATES = [
     for one in vars(states).values()
     if isinstance(one, type) and issubclass(one, State) and one is not State
 ]
-# A call is a task that a fact adds: there is no state that it could meet. A rebuild is about several tasks at once.
+# A call is a task that a fact adds: there is no state that it could meet. A rebuild is about several tasks at once. A
+# decision about edges may meet a task in any state.
 TASK_FACTS = [
     fact
     for fact in FULL_FACTS
-    if isinstance(fact, TaskFact) and not isinstance(fact, CallOpened | TaskRebuilt)
+    if isinstance(fact, TaskFact) and not isinstance(fact, CallOpened | TaskRebuilt | EdgesDecided)
 ]
 PAIRS = [(state, fact) for state in STATES for fact in TASK_FACTS]
 
@@ -264,7 +266,7 @@ class TestChildren:
         for task in (1, 0):
             decide(run, LeaseTask(task, "w1", 1, 1), AT, Random(1))
             decide(run, Report(task, 1, "w1", "FAILED", error=user_error(f"{task}")), AT, Random(1))
-        assert run.failed == 1
+        assert run.failed == [1, 0]
         assert run.error == user_error("1")
 
     def test_a_child_with_two_parents_waits_for_both(self) -> None:

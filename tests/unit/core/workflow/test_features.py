@@ -23,18 +23,17 @@ def pointers(nodes: list[dict[str, Any]], edges: Any = (), **fields: Any) -> lis
 
 def test_each_place_is_reported() -> None:
     nodes = [
-        node(1, when="a"),
-        node(2, parameters={"deep": {"a/b": ["x", "=1"]}, "other": "=2"}),
-        node(3, parameters={"deep": {"a/b": ["x", "=1"]}, "other": "=2"}),
-        node(4, join="any"),
+        node(1, concurrencyKey="=run.id"),
+        node(2, concurrencyKey="=run.id"),
+        node(3, map={"over": "parameters.list"}),
+        node(4, join="any", when="true", parameters={"a": "=1"}),
     ]
-    edges = [edge(1, 2, when="b"), edge(2, 4), edge(3, 4)]
+    edges = [edge(1, 2, when="results.ok"), edge(2, 4), edge(3, 4)]
     assert pointers(nodes, edges, timeoutSeconds=3) == [
         "/timeoutSeconds",
-        "/nodes/0/when",
-        "/edges/0/when",
-        "/nodes/1/parameters/deep/a~1b/1",
-        "/nodes/2/parameters/deep/a~1b/1",
+        "/nodes/0/concurrencyKey",
+        "/nodes/1/concurrencyKey",
+        "/nodes/2/map",
     ]
 
 
@@ -55,9 +54,9 @@ def test_every_feature_has_words_and_a_bounded_list_of_places() -> None:
 
 
 def test_a_refusal_says_whether_only_the_version_is_too_old() -> None:
-    needs = validate(definition([node(1, when="a")]), CORE)
+    needs = validate(definition([node(1, map={"over": "a"})]), CORE)
     assert refusal_of(needs).code is errors.WORKFLOW_UNSUPPORTED
-    both = validate(definition([node(1, "no.such", when="a")]), CORE)
+    both = validate(definition([node(1, "no.such", map={"over": "a"})]), CORE)
     assert refusal_of(both).code is errors.WORKFLOW_INVALID
     assert len(both) == 2
 

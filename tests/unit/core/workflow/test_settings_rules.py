@@ -14,13 +14,13 @@ REF = {"resourceId": "r"}
 @each_row(
     ("fields", "features"),
     [
-        ({"when": "inputs.go"}, {Feature.CONDITION}),
+        ({"when": "run.id != null"}, {Feature.CONDITION}),
         ({"join": "any"}, {Feature.JOIN_ANY}),
         ({"join": "all_done"}, {Feature.JOIN_ALL_DONE}),
         ({"join": "all"}, set()),
         ({"concurrencyKey": "mail"}, set()),
-        ({"concurrencyKey": "=inputs.user"}, {Feature.EXPRESSION}),
-        ({"affinity": {"key": "=run.id"}}, {Feature.EXPRESSION}),
+        ({"concurrencyKey": "=inputs.user"}, {Feature.KEY_EXPRESSION}),
+        ({"affinity": {"key": "=run.id"}}, {Feature.KEY_EXPRESSION}),
         ({"parameters": {"a": ["=1 + 1"]}}, {Feature.EXPRESSION}),
         ({"map": {"over": "parameters.items"}}, {Feature.MAP}),
         ({"map": {"over": "=inputs.items"}}, {Feature.MAP, Feature.EXPRESSION}),

@@ -1,0 +1,42 @@
+"""Planted bugs of conditions and of failures that an edge takes up."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+from unittest.mock import patch
+
+from astraflow.core.runs import conditions, decision, transitions
+
+__all__ = ["deadedges", "handledall", "handlednone", "lostdecision", "nowhen"]
+
+
+def deadedges() -> AbstractContextManager[Any]:
+    """Every edge leads on, whatever its condition says."""
+    return patch.object(conditions, "_holds", lambda run, edge: True)
+
+
+def nowhen() -> AbstractContextManager[Any]:
+    """The condition of a node is not looked at."""
+    return patch.object(conditions, "holds", lambda run, condition: True)
+
+
+def lostdecision() -> AbstractContextManager[Any]:
+    """What was decided about edges is not kept with the run: a dead edge writes its value."""
+
+    def broken(run: Any, fact: Any) -> None:
+        decide_edges(run, fact)
+        run.dead_edges.clear()
+
+    decide_edges = transitions._decide_edges
+    return patch.object(transitions, "_decide_edges", broken)
+
+
+def handledall() -> AbstractContextManager[Any]:
+    """A run in which something failed has succeeded."""
+    return patch.object(decision, "is_handled", lambda run, task: True)
+
+
+def handlednone() -> AbstractContextManager[Any]:
+    """A run has failed although an edge took the failure up."""
+    return patch.object(decision, "is_handled", lambda run, task: False)
