@@ -60,3 +60,15 @@ MAX_MANIFEST_BYTES: Final = 4 * 1024 * 1024
 MAX_MANIFEST_NODES: Final = 2_048
 MAX_DEPENDENCIES: Final = 512
 MAX_HOOKS: Final = 16
+
+MAX_SCHEMA_BYTES: Final = 64 * 1024
+"""A schema that describes the parameters of one node; compiled it takes some ten times that."""
+
+MAX_SCHEMA_DEPTH: Final = 64
+MAX_SCHEMA_EVALUATIONS: Final = 20_000
+"""Subschemas that one place of a value may meet: some milliseconds."""
+
+MAX_VIOLATIONS: Final = 20
+"""Of one value; the first ones say enough."""
+
+MAX_VIOLATION_CHARS: Final = 300
