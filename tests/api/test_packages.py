@@ -225,6 +225,8 @@ async def test_one_node_type_is_shown_in_the_version_that_counts() -> None:
         shown = (await rig.get(path)).json()
         assert shown["package"] == {"name": "demo", "version": "1.0.0"}
         assert (shown["label"], shown["status"]) == ("Say it", "published")
+        http = (await rig.get("/api/v1/catalog/nodes/core.http")).json()
+        assert http["portTypes"] == {"inputs": {"url": ["string"]}, "outputs": {}}
         await rig.client.put(f"{PATH}/demo/active", json={"version": "0.9.0"})
         assert (await rig.get(path)).json()["package"]["version"] == "0.9.0"
         problem_of(await rig.get("/api/v1/catalog/nodes/no.such"), 404, "E.PKG.NOT_FOUND")

@@ -82,8 +82,31 @@ NEEDS: list[tuple[dict[str, Any], str]] = [
         definition(nodes=[{"id": NODE_A, "type": "core.wait", "wait": {"seconds": 1}}]),
         "/nodes/0/type",
     ),
-    (definition(inputs={"name": {"schema": {"type": "string"}}}), "/inputs"),
-    (definition(timeoutSeconds=5), "/timeoutSeconds"),
+]
+HTTP = {"id": NODE_B, "type": "core.http", "parameters": {"url": "http://127.0.0.1"}}
+WRONG: list[tuple[dict[str, Any], str]] = [
+    (definition(nodes=[{**HTTP, "parameters": {"url": 5}}]), "/nodes/0/parameters/url"),
+    (definition(nodes=[{**HTTP, "parameters": {}}]), "/nodes/0/parameters/url"),
+    (
+        definition(nodes=[{**NODE, "schema": {"parameters": {"type": 5}}}]),
+        "/nodes/0/schema/parameters/type",
+    ),
+    (
+        definition(inputs={"n": {"schema": {"type": "integer"}, "default": "x"}}),
+        "/inputs/n/default",
+    ),
+    (
+        definition(
+            nodes=[NODE, HTTP],
+            edges=[
+                {
+                    "source": {"node": NODE_A, "port": "done"},
+                    "target": {"node": NODE_B, "port": "url"},
+                }
+            ],
+        ),
+        "/edges/0",
+    ),
 ]
 
 
@@ -101,6 +124,45 @@ async def test_what_cannot_be_run_is_refused_alike_by_validate_save_and_submit(
         assert [one["pointer"] for one in bodies[0]["errors"]] == [pointer]
         assert bodies[0]["errors"] == bodies[1]["errors"] == bodies[2]["errors"]
         assert (await rig.get("/api/v1/workflows")).json()["items"] == []
+
+
+@pytest.mark.parametrize(("document", "pointer"), WRONG)
+async def test_what_a_schema_refuses_is_refused_alike_by_validate_save_and_submit(
+    document: dict[str, Any], pointer: str
+) -> None:
+    async with serving("memory://") as rig:
+        answers = [
+            await rig.post("/api/v1/workflows/validate", json=document),
+            await rig.post("/api/v1/workflows", json=document),
+            await rig.post(RUNS, json={"workflow": document}),
+        ]
+        listed = [problem_of(one, 422, "E.WORKFLOW.INVALID")["errors"] for one in answers]
+        assert [one["pointer"] for one in listed[0]] == [pointer]
+        assert listed[0] == listed[1] == listed[2]
+
+
+async def test_a_run_takes_the_inputs_that_its_workflow_declares() -> None:
+    inputs = {
+        "city": {"schema": {"type": "string"}, "required": True},
+        "days": {"schema": {"type": "integer", "minimum": 1}, "default": 3},
+    }
+    document = definition(inputs=inputs, outputs={"all": {"source": {"node": NODE_A}}})
+    async with serving("memory://") as rig:
+        refused = await rig.post(
+            RUNS, json={"workflow": document, "inputs": {"days": 0, "dayz": 1}}
+        )
+        errors = problem_of(refused, 422, "E.WORKFLOW.INPUT")["errors"]
+        assert [one["pointer"] for one in errors] == [
+            "/inputs/dayz",
+            "/inputs/city",
+            "/inputs/days",
+        ]
+        made = await rig.post(RUNS, json={"workflow": document, "inputs": {"city": "Oslo"}})
+        assert made.status_code == 202, made.text
+        for query in ("", "?nodes=false"):
+            shown = (await rig.get(f"{RUNS}/{made.json()['runId']}{query}")).json()
+            assert shown["inputs"] == {"city": "Oslo", "days": 3}
+            assert "outputs" not in shown
 
 
 async def test_problems_of_all_kinds_are_told_together() -> None:

@@ -98,7 +98,18 @@ async def test_validation_says_all_that_is_wrong_and_saves_nothing() -> None:
 
     async with serving() as rig:
         good = await rig.post(f"{PATH}/validate", json=definition())
-        assert (good.status_code, good.json()) == (200, {"valid": True, "errors": []})
+        assert (good.status_code, good.json()) == (
+            200,
+            {"valid": True, "errors": [], "warnings": []},
+        )
+        unsure = definition()
+        unsure["nodes"][0]["retries"] = 3
+        (warning,) = (await rig.post(f"{PATH}/validate", json=unsure)).json()["warnings"]
+        assert warning == {
+            "pointer": "/nodes/0/retries",
+            "code": "E.WORKFLOW.UNKNOWN_FIELD",
+            "message": "a node has no field of this name: 'retries'; did you mean 'retry'?",
+        }
         bad = await rig.post(f"{PATH}/validate", json=definition(nodes=nodes))
         body = problem_of(bad, 422, "E.WORKFLOW.INVALID")
         assert len(body["errors"]) == 2

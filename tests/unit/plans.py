@@ -25,6 +25,7 @@ def make_plan(
     error_edges: Sequence[tuple[int, int]] = (),
     features: frozenset[Feature] = frozenset(),
     reads: bool = False,
+    schemas: tuple[bytes, ...] = (),
 ) -> Plan:
     """A plan of `count` nodes; `nodes` overrides fields of single ones."""
     every = [*edges, *error_edges]
@@ -54,6 +55,7 @@ def make_plan(
         parents=tuple(map(tuple, parents)),
         children=tuple(map(tuple, children)),
         features=features,
+        schemas=schemas,
     )
 
 

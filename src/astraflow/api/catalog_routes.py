@@ -16,13 +16,15 @@ from astraflow.core.contract.packages import (
     NodePackage,
     NodeType,
     NodeTypePage,
+    PortTypes,
     ShowNodeType,
 )
 from astraflow.core.errors import NotFound
 from astraflow.core.security.policy import READ
-from astraflow.core.workflow import Miss
+from astraflow.core.workflow import CatalogEntry, Miss
 from astraflow.core.workflow.catalog import Catalog
 from astraflow.core.workflow.manifest import Manifest
+from astraflow.core.workflow.schema_rules import given_by, wanted_by
 
 NODES: Final = "/api/v1/catalog/nodes"
 _WEIGHTS: Final = (("type", 8), ("label", 8), ("tags", 4), ("category", 2), ("description", 1))
@@ -118,6 +120,7 @@ def _nodes_of(manifest: Manifest, catalog: Catalog, *, is_published: bool) -> li
                 tags=_given(node, "tags", []),
                 schema=_given(node, "schema", {}),
                 ui=_given(node, "ui", {}),
+                port_types=_port_types(found),
                 runtimes=_given(node, "runtimes", {}),
                 status=_given(node, "status", "published"),
                 executed_by=node.get("executedBy"),
@@ -127,6 +130,23 @@ def _nodes_of(manifest: Manifest, catalog: Catalog, *, is_published: bool) -> li
             )
         )
     return nodes
+
+
+def _port_types(found: CatalogEntry) -> PortTypes:
+    """What the schemas tell of the ports that carry data."""
+    inputs, outputs = found.ports.inputs or {}, found.ports.outputs or {}
+    return PortTypes(
+        inputs={
+            key: sorted(types)
+            for key, port in inputs.items()
+            if (types := wanted_by(found.schemas.parameters, port)) is not None
+        },
+        outputs={
+            key: sorted(types)
+            for key, port in outputs.items()
+            if port.kind == "data" and (types := given_by(found.schemas.results, port)) is not None
+        },
+    )
 
 
 def _given(node: dict[str, Any], name: str, default: Any) -> Any:

@@ -19,6 +19,7 @@ from astraflow.core import errors
 from astraflow.core.contract.base import NoQuery
 from astraflow.core.contract.workflows import (
     Definition,
+    DefinitionWarning,
     ListWorkflows,
     SaveWorkflow,
     ShowWorkflow,
@@ -30,6 +31,7 @@ from astraflow.core.errors import Conflict, Refused
 from astraflow.core.security.policy import EDIT, READ
 from astraflow.core.timestamps import iso
 from astraflow.core.workflow import refusal_of
+from astraflow.core.workflow.unknown_fields import find_warnings
 from astraflow.store.rows import WorkflowRow
 
 INLINE_BYTES: Final = 64 * 1024
@@ -88,8 +90,17 @@ class WorkflowEndpoints(Endpoints):
            "list every error of a definition", tag="workflows", body=Definition,
            replies={200: Reply("It can be run. If not, a 422 lists why.", Validity)})  # fmt: skip
     async def validate(self, request: Request[NoQuery]) -> AsgiApp:
-        await self._check(request.tenant, await request.json_body(DEFINITION_BODY_BYTES))
-        return json_response(Validity(valid=True, errors=[]))
+        definition = await request.json_body(DEFINITION_BODY_BYTES)
+        await self._check(request.tenant, definition)
+        if len(definition) <= INLINE_BYTES:
+            found = find_warnings(definition)
+        else:
+            found = await asyncio.to_thread(find_warnings, definition)
+        warnings = [
+            DefinitionWarning(pointer=one.pointer, code=one.code, message=one.message)
+            for one in found
+        ]
+        return json_response(Validity(valid=True, errors=[], warnings=warnings))
 
     @route("GET", _ONE, READ, "getWorkflow", "show a saved workflow", tag="workflows",
            query=ShowWorkflow, replies={200: _SHOWN})  # fmt: skip

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 import typer
 
 from astraflow.cli.arguments import command_group
+from astraflow.cli.exit_codes import note
 from astraflow.cli.inputs import read_definition, unreadable
-from astraflow.cli.output import AsJson, answer
+from astraflow.cli.output import AsJson, answer, plain
 from astraflow.cli.pagination import Cursor, Limit, show_list
 from astraflow.cli.prompts import Yes, confirm
 from astraflow.client import requests
@@ -112,5 +114,7 @@ def validate(file: File, as_json: AsJson = False) -> None:
     """Report every problem of a definition. Exits with 1 if there is one."""
     given = read_definition(file)
     with Client() as client:
-        client.workflows.validate(given.raw)
-    answer({"valid": True, "errors": []}, f"Valid: {file}", as_json)
+        found = client.workflows.validate(given.raw)
+    for one in found.warnings:
+        note(f"warning: {plain(one.pointer)}: {plain(one.message)}")
+    answer(msgspec.to_builtins(found), f"Valid: {file}", as_json)

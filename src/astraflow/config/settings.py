@@ -175,6 +175,10 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
         Literal["fail", "rebuild"],
         _says("What a node does whose resource is gone, unless the node says so itself"),
     ] = _ENGINE.resource_lost
+    result_schema_policy: Annotated[
+        Literal["off", "warn", "fail"],
+        _says("What happens to a result that does not fit the schema of its node type"),
+    ] = _ENGINE.result_schemas
     public_url: Annotated[
         _Text | None,
         _says("URL at which workers and browsers reach this scheduler, if not where it listens"),
@@ -268,6 +272,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
             resource_grace_s=float(self.resource_grace_seconds),
             affinity_grace_s=float(self.resource_grace_seconds),
             resource_lost=self.resource_lost,
+            result_schemas=self.result_schema_policy,
             inline_limit_bytes=self.inline_payload_limit_bytes,
             forced_reference_types=frozenset(self.forced_reference_types),
             max_active_tasks=self.max_active_tasks,

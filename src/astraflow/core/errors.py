@@ -226,6 +226,9 @@ TASK_CONDITION_FALSE = _final("E.TASK.CONDITION_FALSE", 409,
 TASK_EXPRESSION = _final("E.TASK.EXPRESSION", 422,
     "an expression of the task has no value",
     "correct the expression, or give it a default: default(x, 0)")
+TASK_INPUT_INVALID = _final("E.TASK.INPUT_INVALID", 422,
+    "what the edges brought does not fit the schema of the node",
+    "look at the results of the nodes upstream, or correct the schema")
 TASK_CANCELLED = _final("E.TASK.CANCELLED", 409,
     "the task was cancelled",
     "nothing; start a new run if the work is wanted after all")
@@ -265,6 +268,9 @@ RESULT_SEQ_GAP = _final("E.RESULT.SEQ_GAP", 409,
 RESULT_INVALID = _final("E.RESULT.INVALID", 422,
     "the result cannot be written as a frame",
     "return plain JSON values: no NaN, no lone surrogates, not too deep")
+RESULT_SCHEMA = _final("E.RESULT.SCHEMA", 422,
+    "the result does not fit the schema that the node type declares",
+    "correct the node or its schema; `result_schema_policy` says what happens")
 ARTIFACT_INLINE_LIMIT = _final("E.ARTIFACT.INLINE_LIMIT", 413,
     "an inline artifact is larger than may travel inline",
     "return a reference to it, and let its bytes stay on the worker")
@@ -388,9 +394,21 @@ WORKFLOW_LIMIT = _final("E.WORKFLOW.LIMIT", 422,
 WORKFLOW_UNSUPPORTED = _final("E.WORKFLOW.UNSUPPORTED", 422,
     "the definition asks for something that this version does not do",
     "leave it out, or use a version that does it")
+WORKFLOW_SCHEMA = _final("E.WORKFLOW.SCHEMA", 422,
+    "a schema in the definition is no JSON Schema, or one that costs too much",
+    "correct the schema at the place that the pointer names")
+WORKFLOW_PARAMETER = _final("E.WORKFLOW.PARAMETER", 422,
+    "a parameter does not fit the schema of its node",
+    "correct the parameter that the pointer names, or let an edge or an expression give it")
+WORKFLOW_EDGE_TYPE = _final("E.WORKFLOW.EDGE_TYPE", 422,
+    "what an edge reads can never be what its target takes",
+    "join ports of types that fit, or put a node between them that makes one of the other")
 WORKFLOW_INPUT = _final("E.WORKFLOW.INPUT", 422,
     "the inputs of the run are not those that the workflow declares",
-    "declare them in the workflow's `inputs`, or leave them out")
+    "give what the workflow's `inputs` declare, each as its schema says")
+WORKFLOW_UNKNOWN_FIELD = _final("E.WORKFLOW.UNKNOWN_FIELD", 422,
+    "a node has a field that means nothing here; a warning, nothing is refused for it",
+    "correct its name, or begin it with `x-` if it is your own")
 WORKFLOW_NOT_FOUND = _final("E.WORKFLOW.NOT_FOUND", 404,
     "there is no such workflow, or none that you may see",
     "check the id and the tenant")

@@ -11,6 +11,7 @@ import msgspec
 from astraflow.core import errors
 from astraflow.core.workflow import (
     InvalidDocument,
+    declared_inputs,
     decode_definition,
     plan_workflow,
     refusal_of,
@@ -18,6 +19,7 @@ from astraflow.core.workflow import (
 )
 from astraflow.core.workflow.features import EXECUTED
 from astraflow.core.workflow.plan import Plan, decode_plan, encode_plan
+from astraflow.core.workflow.run_inputs import DeclaredInput
 from astraflow.scheduler.byte_cache import ByteCache
 from astraflow.store.rows import PlanRow
 
@@ -47,8 +49,8 @@ class Planned(msgspec.Struct, frozen=True):
     plan: Plan
     row: PlanRow
     name: str
-    inputs: frozenset[str] = frozenset()
-    """The names of the inputs that the workflow declares."""
+    inputs: tuple[DeclaredInput, ...] = ()
+    """The inputs that the workflow declares."""
     has_secrets: bool = False
     """Whether any node refers to one."""
 
@@ -91,7 +93,7 @@ class Plans:
         body = encode_plan(plan)
         # The same definition gives another plan when packages have changed meanwhile.
         plan_id = sha256(sha256(definition).digest() + body).hexdigest()
-        inputs = frozenset(decoded.workflow.inputs)
+        inputs = declared_inputs(decoded.workflow)
         has_secrets = any(node.secrets for node in plan.nodes)
         return Planned(plan, PlanRow(plan_id, definition, body), name, inputs, has_secrets)
 

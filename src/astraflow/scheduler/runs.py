@@ -10,7 +10,7 @@ from astraflow.core.contract.words import RunStatus
 from astraflow.core.engine.commands import CancelRun, KeepAudit, RebindRun, SubmitRun
 from astraflow.core.engine.engine import Engine
 from astraflow.core.ids import IdSource, RunId
-from astraflow.core.workflow import check_inputs, refusal_of
+from astraflow.core.workflow import refusal_of, take_inputs
 from astraflow.observe.request_ids import current_request_id
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.plans import Plans
@@ -89,7 +89,7 @@ class Runs:
             problems = self._vault.problems_of(submission.tenant, planned.plan, definition)
             if problems:
                 raise refusal_of(problems)
-        check_inputs(planned.inputs, bytes(submission.inputs))
+        inputs = take_inputs(planned.inputs, submission.inputs)
         serving = self._current.serving
         if serving.is_full:
             raise errors.Unavailable(
@@ -104,9 +104,10 @@ class Runs:
                 submission.tenant,
                 run_id,
                 planned.plan,
-                submission.inputs,
+                inputs,
                 submission.idempotency_key,
                 submission.fingerprint,
+                deadline_s=planned.plan.timeout_s,
                 plan_id=planned.row.plan_id,
                 definition=planned.row.definition,
                 plan_body=planned.row.plan,

@@ -236,6 +236,14 @@ class NodePackage(RestObject, frozen=True, kw_only=True):
     version: Annotated[str, doc("Its version.")]
 
 
+class PortTypes(RestObject, frozen=True, kw_only=True):
+    """The JSON types of the ports that carry data, by key. A port that takes several values: of each of them. What is
+    not here can be anything."""
+
+    inputs: Annotated[dict[str, list[str]], doc("What its input ports take.")]
+    outputs: Annotated[dict[str, list[str]], doc("What its output ports give.")]
+
+
 class NodeType(RestObject, frozen=True, kw_only=True):
     """A node type that workflows can use, as its package describes it."""
 
@@ -250,6 +258,9 @@ class NodeType(RestObject, frozen=True, kw_only=True):
     ui: Annotated[JsonObject, doc("Its ports and how an editor shows it.")]
     runtimes: Annotated[JsonObject, doc("How workers run it.")]
     status: Annotated[str, doc("`published`, or what the package says, as `deprecated`.")]
+    port_types: Annotated[PortTypes | None, doc("The types of its ports, as its schemas say.")] = (
+        None
+    )
     executed_by: Annotated[
         str | None, doc("`scheduler` if no worker is needed, if the package says so.")
     ] = None
@@ -273,6 +284,7 @@ class NodeType(RestObject, frozen=True, kw_only=True):
         "ui": {},
         "runtimes": {},
         "status": "published",
+        "portTypes": {"inputs": {"text": ["string"]}, "outputs": {"parts": ["array"]}},
     }
 
 

@@ -238,6 +238,20 @@ class RunWithoutNodes(RunHead, frozen=True, kw_only=True):
     """A run for who asked for no nodes. Clients read it as a `Run`."""
 
     last_event: Annotated[Count, doc("The number of its last event.")]
+    inputs: Annotated[
+        Any,
+        doc("What it was started with, defaults included.", extra_json_schema=OBJECT),
+    ] = msgspec.field(default_factory=dict)
+    outputs: Annotated[
+        Any,
+        doc(
+            "Its declared outputs by name, once it has succeeded; null where a node did not.",
+            extra_json_schema=OBJECT,
+        ),
+    ] = None
+    outputs_truncated: Annotated[
+        bool, doc("Outputs that are too large for this response are null: their nodes have them.")
+    ] = False
 
 
 class Run(RunWithoutNodes, frozen=True, kw_only=True):

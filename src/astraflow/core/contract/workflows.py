@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
+import msgspec
+
 from astraflow.core.contract.base import (
     Count,
     JsonObject,
@@ -14,6 +16,7 @@ from astraflow.core.contract.base import (
     RestObject,
     Timestamp,
     doc,
+    no_items,
 )
 from astraflow.core.contract.runs import RunRequest
 
@@ -59,13 +62,35 @@ class WorkflowPage(Page[WorkflowSummary], frozen=True, kw_only=True):
     """A page of saved workflows, last changed first."""
 
 
+class DefinitionWarning(RestObject, frozen=True, kw_only=True):
+    """Something in a definition that has no effect and may be a mistake."""
+
+    pointer: Annotated[str, doc("A JSON pointer into the definition.")]
+    code: Annotated[str, doc("A code of the error catalogue, for programs.")]
+    message: Annotated[str, doc("What it is, for people.")]
+
+
 class Validity(RestObject, frozen=True, kw_only=True):
     """The definition can be run. One that cannot is a 422 problem that lists every error."""
 
     valid: Annotated[Literal[True], doc("Always true.", extra_json_schema={"type": "boolean"})]
     errors: Annotated[list[JsonObject], doc("Always empty.")]
+    warnings: Annotated[
+        list[DefinitionWarning],
+        doc("What has no effect and may be a mistake: fields of nodes that nobody knows."),
+    ] = msgspec.field(default_factory=no_items)
 
-    EXAMPLE: ClassVar[JsonObject] = {"valid": True, "errors": []}
+    EXAMPLE: ClassVar[JsonObject] = {
+        "valid": True,
+        "errors": [],
+        "warnings": [
+            {
+                "pointer": "/nodes/0/retries",
+                "code": "E.WORKFLOW.UNKNOWN_FIELD",
+                "message": "a node has no field of this name: 'retries'; did you mean 'retry'?",
+            }
+        ],
+    }
 
 
 class ListWorkflows(PageQuery, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from astraflow.core import errors
 from astraflow.core.dispatch import AttemptLease
 from astraflow.core.engine.effects import AnswerCallback
+from astraflow.core.engine.result_checks import check_result
 from astraflow.core.engine.timers import StopDue, TimeoutDue
 from astraflow.core.runs.callbacks import (
     Beat,
@@ -59,15 +60,18 @@ def _decide(view: View, run: RunRecord, task: int, callback: Callback) -> Callba
     assert worker is not None, "an attempt has a worker"
     if callback.metrics:
         view.decide(run, Progress(task, callback.attempt, worker, metrics=callback.metrics))
+    refusal = None
+    if callback.outcome == "SUCCEEDED":
+        refusal = check_result(view, run, task, callback.attempt, worker, callback.output)
     view.decide(
         run,
         Report(
             task,
             callback.attempt,
             worker,
-            callback.outcome,
+            callback.outcome if refusal is None else "FAILED",
             callback.output,
-            error=callback.error,
+            error=callback.error if refusal is None else refusal,
             phase=callback.phase,
             partial=callback.partial,
         ),

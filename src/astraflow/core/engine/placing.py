@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 import msgspec
 
 from astraflow.core.dispatch import AttemptLease, NoPlace, choose
-from astraflow.core.dispatch.demand import Demand, bind_task, refs_of
+from astraflow.core.dispatch.demand import Demand, bind_task
 from astraflow.core.dispatch.flows import Entry
 from astraflow.core.dispatch.placement import find_place, is_offered
 from astraflow.core.engine.calls import lenders_of
@@ -31,10 +31,10 @@ from astraflow.core.protocol import business
 from astraflow.core.runs.calls import chain_index_of
 from astraflow.core.runs.commands import LeaseTask as LeaseTask
 from astraflow.core.runs.commands import Wait
-from astraflow.core.runs.conditions import expression_failure
 from astraflow.core.runs.facts import WaitReason
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.traces import traceparent_of
+from astraflow.core.runs.value_checks import input_failure
 from astraflow.core.workflow.plan import ResourceRefValue
 
 PLACE_BUDGET = 2_000
@@ -113,7 +113,12 @@ def _may_be_placed(run: RunRecord, task: int) -> bool:
 
 
 def _needs_more(view: View, run: RunRecord, entry: Entry) -> bool:
-    refs = refs_of(run, entry.task)
+    try:
+        parameters, refs = bind_task(run, entry.task)
+    except ExpressionError:
+        return True
+    if input_failure(run, entry.task, parameters) is not None:
+        return True
     pins = {ref.worker_id for ref in view.locate(run.tenant, refs) if ref.worker_id is not None}
     return bool(pins) and pins != {entry.demand.pin}
 
@@ -149,12 +154,7 @@ def _watch_pin(view: View, demand: Demand) -> None:
 def _lease(view: View, run: RunRecord, entry: Entry, worker: WorkerEntry) -> None:
     settings = view.settings
     task = entry.task
-    try:
-        parameters, refs = bind_task(run, task)
-    except ExpressionError as error:
-        # An upstream task has ended since it was queued that a join did not wait for.
-        view.placing.unplaceable.append((run, task, expression_failure(error)))
-        return
+    parameters, refs = bind_task(run, task)
     pool = worker.pool
     ttl_s = settings.lease_ttl_s if pool is None else pool.start_timeout_s
     ttl_ms = int(ttl_s * 1000)

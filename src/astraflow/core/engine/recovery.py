@@ -33,7 +33,8 @@ def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> RunRecord:
     assert not run.is_terminal, "only active runs are restored"
     view.runs.add(run)
     if run.accepted.deadline_s is not None:
-        view.timers.set(view.now + run.accepted.deadline_s, DeadlineDue(run.run_id))
+        left_s = _time_left(run.accepted.deadline_s, view.at - run.accepted.at)
+        view.timers.set(view.now + left_s, DeadlineDue(run.run_id))
     for index, task in enumerate(run.tasks):
         if task.call is not None:
             view.runs.add_call(task.call.call_id, run, index)
@@ -49,6 +50,12 @@ def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> RunRecord:
         elif task.is_waiting and task.open_calls == 0:
             view.enqueue(run, index, task.delay_s)
     return run
+
+
+def _time_left(deadline_s: float, age_ms: int) -> float:
+    """What is left of a run's time. Only the wall clock goes on while no scheduler is there; one that was set back
+    meanwhile gives the run no more than its whole time, and one that was set forward ends it at once at the worst."""
+    return min(deadline_s, max(0.0, deadline_s - age_ms / 1000))
 
 
 def _restore_key(view: View, worker: WorkerEntry, key: str) -> None:

@@ -17,6 +17,7 @@ from astraflow.core.engine.resources import (
     lost_ref,
     on_resource_event,
 )
+from astraflow.core.engine.result_checks import check_result
 from astraflow.core.engine.view import View
 from astraflow.core.fleet.workers import WorkerDrainChanged
 from astraflow.core.ids import RunId, TaskId
@@ -107,6 +108,8 @@ def _on_result(view: View, event: Delivered, result: business.Result) -> None:
         return
     run, task = place
     refusal = _refusal(view, worker, result)
+    if refusal is None and result.status == "SUCCEEDED":
+        refusal = check_result(view, run, task, result.attempt, worker, result.result)
     if refusal is not None:
         view.decide(run, Report(task, result.attempt, worker, "FAILED", error=refusal))
         close_unlisted(view, tenant, worker, result.artifacts)

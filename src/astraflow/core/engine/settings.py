@@ -40,6 +40,8 @@ class EngineSettings(msgspec.Struct, frozen=True):
     """How long a task waits for the lost worker that holds its resource."""
     resource_lost: Literal["fail", "rebuild"] = "fail"
     """What a task does whose resource is gone, unless its node says so."""
+    result_schemas: Literal["off", "warn", "fail"] = "warn"
+    """What becomes of a result that does not fit the schema of its node type."""
     keeps_copies: bool = False
     """Whether there is a blob store for copies of resources."""
     cleanup_overdue_s: float = 10.0

@@ -55,6 +55,7 @@ from astraflow.core.runs.decision import Decision
 from astraflow.core.runs.decisions import decide
 from astraflow.core.runs.facts import CallOpened
 from astraflow.core.runs.run import RunRecord
+from astraflow.core.runs.value_checks import input_failure
 from astraflow.core.workflow.plan import AffinityHint, ResourceRefValue
 
 if TYPE_CHECKING:
@@ -224,9 +225,13 @@ class View:
     def enqueue(self, run: RunRecord, task: int, delay_s: float) -> None:
         """Queue a task that may run, or fail it if it can never have a place."""
         try:
-            refs = bind_task(run, task)[1]
+            parameters, refs = bind_task(run, task)
         except ExpressionError as error:
             self.placing.unplaceable.append((run, task, expression_failure(error)))
+            return
+        misfit = input_failure(run, task, parameters)
+        if misfit is not None:
+            self.placing.unplaceable.append((run, task, misfit))
             return
         if refs:
             refs = self.locate(run.tenant, refs)

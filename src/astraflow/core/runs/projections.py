@@ -62,6 +62,7 @@ from astraflow.core.runs.facts import (
     WaitReason,
     width,
 )
+from astraflow.core.runs.outputs import outputs_of
 from astraflow.core.runs.run import RunRecord, Task
 from astraflow.core.runs.states import (
     Backoff,
@@ -469,4 +470,13 @@ def _head(run: RunRecord) -> dict[str, Any]:
         "finished_at": _timestamp(run.finished_at),
         "error": None if run.error is None else error_view(run.error),
         "last_event": run.last_event,
+        "inputs": {} if bytes(run.accepted.inputs) == b"{}" else run.accepted.inputs,
+        **_outputs(run),
     }
+
+
+def _outputs(run: RunRecord) -> dict[str, Any]:
+    outputs = outputs_of(run)
+    if outputs is None:
+        return {}
+    return {"outputs": outputs.values, "outputs_truncated": outputs.is_truncated}

@@ -24,7 +24,8 @@ from astraflow.core.workflow.plan import (
 )
 from astraflow.core.workflow.planner import plan_workflow
 from astraflow.core.workflow.problems import DefinitionProblem, InvalidDocument
-from astraflow.core.workflow.validation import check_inputs, refusal_of, validate
+from astraflow.core.workflow.run_inputs import declared_inputs, take_inputs
+from astraflow.core.workflow.validation import refusal_of, validate
 
 __all__ = [
     "MISSING",
@@ -47,14 +48,15 @@ __all__ = [
     "StaticCatalog",
     "WorkflowDocument",
     "bind",
-    "check_inputs",
     "compile_path",
     "core_manifest",
+    "declared_inputs",
     "decode_definition",
     "decode_manifest",
     "find_resource_refs",
     "plan_workflow",
     "refusal_of",
+    "take_inputs",
     "validate",
     "validate_manifest",
 ]

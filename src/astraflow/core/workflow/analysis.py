@@ -24,6 +24,7 @@ from astraflow.core.workflow.limits import MAX_EDGES, MAX_MEMBERS_NAMED, MAX_NOD
 from astraflow.core.workflow.node_rules import NodeRules
 from astraflow.core.workflow.plan import Feature
 from astraflow.core.workflow.problems import Problems
+from astraflow.core.workflow.schema_rules import SchemaRules
 from astraflow.core.workflow.settings_rules import SettingsRules
 from astraflow.core.workflow.workflow_rules import check_workflow
 
@@ -69,10 +70,18 @@ class Analysis:
         self.nodes.check_all()
         self._take_expressions()
         self.family.check_all(self.features)
+        schemas = SchemaRules(self.workflow, self.nodes, self.problems)
         self.edges = EdgeRules(
-            self.workflow, self.nodes, self.family, self._settings, self.problems, self.features
+            self.workflow,
+            self.nodes,
+            self.family,
+            self._settings,
+            self.problems,
+            self.features,
+            schemas,
         )
         self.edges.check_all()
+        schemas.check_parameters(self.edges.links)
         self._take_outputs()
         self._take_order()
         if Feature.CONDITION in self.features:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from astraflow.core.errors import PKG_INVALID
+from astraflow.core.workflow.node_schemas import NO_SCHEMAS, NodeSchemas, schemas_in
 from astraflow.core.workflow.plan import UNSTATED
 from astraflow.core.workflow.ports import NO_PORTS, PortCompiler, Ports
 from astraflow.core.workflow.problems import InvalidDocument, Problems
@@ -35,6 +36,7 @@ class CatalogEntry(Struct, frozen=True, gc=False, kw_only=True):
     ports: Ports = NO_PORTS
     idempotency: str = UNSTATED
     executed_by_scheduler: bool = False
+    schemas: NodeSchemas = NO_SCHEMAS
 
 
 class Miss(enum.Enum):
@@ -161,6 +163,7 @@ def _node_type(body: ManifestBody, node: ManifestNode, ports: Ports) -> CatalogE
         ports=ports,
         idempotency=stated or UNSTATED,
         executed_by_scheduler=node.executed_by == "scheduler",
+        schemas=schemas_in(node.schema),
     )
 
 

@@ -96,7 +96,7 @@ def _worker_nodes() -> list[dict[str, Any]]:
         _node("echo", "Echo", "Flow", {"value": _ANYTHING}, {"value": _ANYTHING}, "value", "value"),
         _node("sleep", "Sleep", "Flow", {"seconds": number}, {"seconds": number}),
         _node("fail", "Fail", "Flow", {**fail, "times": _COUNT}, {}),
-        _node("log", "Log", "Flow", {"message": text, "level": _LEVEL}, {}, "message"),
+        _node("log", "Log", "Flow", {"message": _ANYTHING, "level": _LEVEL}, {}, "message"),
         _node(
             "stream", "Stream", "Text", {"text": text, "delayMs": number}, {"text": text},
             "text", "text",
@@ -105,13 +105,15 @@ def _worker_nodes() -> list[dict[str, Any]]:
             "template", "Template", "Text", {"template": text, "values": _OBJECT}, {"text": text},
             "values", "text",
         ),
-        _python(_node("python", "Python", "Code", script, {}, "inputs", "result")),
-        _node(
+        _python(_needs("code", _node("python", "Python", "Code", script, {}, "inputs", "result"))),
+        _needs("url", _node(
             "http", "HTTP request", "Web", {**http, "timeoutSeconds": number}, answer,
             "url body", "body",
-        ),
+        )),
         _node("file", "File", "Files", file, {"file": _RESOURCE_REF}, "", "file"),
-        _node("read_file", "Read file", "Files", {"file": _RESOURCE_REF}, digest, "file", "sha256"),
+        _needs("file", _node(
+            "read_file", "Read file", "Files", {"file": _RESOURCE_REF}, digest, "file", "sha256",
+        )),
     ]  # fmt: skip
 
 
@@ -131,6 +133,11 @@ def _scheduler_nodes() -> list[dict[str, Any]]:
         row["executedBy"] = "scheduler"
         del row["runtimes"]
     return rows
+
+
+def _needs(parameter: str, node: dict[str, Any]) -> dict[str, Any]:
+    node["schema"]["parameters"]["required"] = [parameter]
+    return node
 
 
 def _python(node: dict[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from astraflow.core.workflow.features import Needs
     from astraflow.core.workflow.node_rules import NodeRules
     from astraflow.core.workflow.problems import Problems
+    from astraflow.core.workflow.schema_rules import SchemaRules
     from astraflow.core.workflow.settings_rules import SettingsRules
 
 
@@ -59,6 +60,7 @@ class EdgeRules:
         settings: SettingsRules,
         problems: Problems,
         features: Needs,
+        schemas: SchemaRules,
     ) -> None:
         self._workflow = workflow
         self._nodes = nodes
@@ -66,6 +68,7 @@ class EdgeRules:
         self._settings = settings
         self._problems = problems
         self._features = features
+        self._schemas = schemas
         self._taken: set[tuple[int, str]] = set()
         count = len(workflow.nodes)
         # Most edges are plain order; one link for each source serves all of those.
@@ -156,6 +159,7 @@ class EdgeRules:
             self._features.add(Feature.ERROR_PORT, f"/edges/{place}/source/port")
             return PlannedEdge(source, "error", edge.when, read, write)
         if write is not TRIGGER:
+            self._schemas.check_edge(source, read, target, write, f"/edges/{place}")
             return PlannedEdge(source, "data", edge.when, read, write)
         if edge.when is not None or read.case is not None:
             return PlannedEdge(source, "control", edge.when, read, TRIGGER)

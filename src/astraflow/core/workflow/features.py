@@ -23,6 +23,8 @@ EXECUTED: Final[frozenset[Feature]] = frozenset(
         Feature.ERROR_PORT,
         Feature.MIDDLEWARE,
         Feature.RUN_INPUT,
+        Feature.RUN_OUTPUT,
+        Feature.RUN_TIMEOUT,
     }
 )
 """The features that the run machine carries out."""
@@ -35,8 +37,6 @@ _WORDS: Final = {
     Feature.WAIT: "waits",
     Feature.APPROVAL: "approvals",
     Feature.SIGNAL: "signals",
-    Feature.RUN_OUTPUT: "outputs of a run",
-    Feature.RUN_TIMEOUT: "timeouts of a run",
 }
 
 

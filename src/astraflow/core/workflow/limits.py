@@ -61,6 +61,9 @@ MAX_MANIFEST_NODES: Final = 2_048
 MAX_DEPENDENCIES: Final = 512
 MAX_HOOKS: Final = 16
 
+MAX_INPUTS_BYTES: Final = 1024 * 1024
+"""Of all inputs of a run: they are kept with it and given to its nodes."""
+
 MAX_SCHEMA_BYTES: Final = 64 * 1024
 """A schema that describes the parameters of one node; compiled it takes some ten times that."""
 

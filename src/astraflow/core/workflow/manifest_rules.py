@@ -30,6 +30,7 @@ from astraflow.core.workflow.limits import (
 )
 from astraflow.core.workflow.ports import PortCompiler
 from astraflow.core.workflow.problems import DefinitionProblem, Problems
+from astraflow.core.workflow.schema_rules import check_node_schemas
 from astraflow.core.workflow.versions import is_specifier_set, parse_version
 
 if TYPE_CHECKING:
@@ -208,6 +209,8 @@ class _Rules:
                 self._refuse(f"{pointer}/runtimes", message)
         if node.ui is not None:
             self._ports.compile(node.ui, f"{pointer}/ui")
+        if node.schema is not None:
+            check_node_schemas(self._problems, f"{pointer}/schema", node.schema, PKG_INVALID)
 
     def _check_files(self) -> None:
         body = self._body

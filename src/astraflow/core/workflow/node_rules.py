@@ -25,6 +25,7 @@ from astraflow.core.errors import (
 from astraflow.core.workflow.catalog import CatalogEntry, Miss
 from astraflow.core.workflow.limits import MAX_KEY_CHARS, MAX_LABEL_CHARS
 from astraflow.core.workflow.manifest_rules import NODE_TYPE, is_package_name
+from astraflow.core.workflow.node_schemas import NO_SCHEMAS, NodeSchemas, schemas_in
 from astraflow.core.workflow.parameters import ParameterStore
 from astraflow.core.workflow.ports import NO_PORTS, PortCompiler, Ports
 from astraflow.core.workflow.versions import parse_version
@@ -59,10 +60,14 @@ class NodeRules:
         self.types: list[CatalogEntry | None] = []
         self.ports: list[Ports] = []
         self.texts: list[bytes] = []
+        self.schemas: list[NodeSchemas] = []
+        self.unsound: set[int] = set()
+        """Nodes whose parameters were refused as such."""
 
     def check_all(self) -> None:
         problems, index, check_settings = self._problems, self.index, self._settings.check
         take, types, ports, texts = self.parameters.take, self.types, self.ports, self.texts
+        schemas = self.schemas
         is_canonical = CANONICAL_UUID.fullmatch
         all_canonical = True
         for place, node in enumerate(self._nodes):
@@ -73,13 +78,18 @@ class NodeRules:
             label = node.label
             if label is not None and (len(label) > MAX_LABEL_CHARS or not label.isprintable()):
                 problems.check_text(f"/nodes/{place}/label", label, MAX_LABEL_CHARS)
+            before = problems.count
             texts.append(take(node.parameters, place))
+            if problems.count > before:
+                self.unsound.add(place)
             own = NO_PORTS
             if node.ui is not None:
                 own = self._compiler.compile(node.ui, f"/nodes/{place}/ui")
             found = self._resolve(node, place, own)
             types.append(found)
             ports.append(_effective(own, found))
+            known = NO_SCHEMAS if found is None else found.schemas
+            schemas.append(known if node.schema is None else schemas_in(node.schema, known))
             check_settings(node, place)
         if len(index) < len(self._nodes) or not all_canonical:
             self._report_duplicates()
@@ -132,7 +142,13 @@ class NodeRules:
             return None
         if least is None and name is not None:
             least = self._least.get(name)
-        return self._catalog.find(node_type, name, version, least)
+        found = self._catalog.find(node_type, name, version, least)
+        if least is None and name is None and isinstance(found, CatalogEntry):
+            # The node names no package, but the one that has its type may have a hint.
+            least = self._least.get(found.package_name)
+            if least is not None:
+                return self._catalog.find(node_type, None, version, least)
+        return found
 
     def _miss(self, miss: Miss, key: _Key, place: int, own: Ports) -> CatalogEntry | None:
         node_type, name, version, _ = key

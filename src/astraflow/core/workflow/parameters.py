@@ -18,6 +18,8 @@ from astraflow.core.workflow.plan import ResourceRefValue, find_resource_refs
 from astraflow.core.workflow.secret_refs import find_secret_refs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from msgspec import Raw
 
     from astraflow.core.errors import Code
@@ -94,23 +96,30 @@ class ParameterStore:
         return None
 
     def _walk(self, document: Any, text: bytes) -> tuple[Code, str] | None:
-        level = [document]
-        for _ in range(MAX_PARAMETERS_DEPTH + 1):
-            below: list[Any] = []
-            for value in level:
-                if isinstance(value, dict):
-                    below.extend(value.values())
-                elif isinstance(value, list):
-                    below.extend(value)
-                elif isinstance(value, str):
-                    if is_expression(value):
-                        self.with_expression.add(text)
-                elif type(value) is int and not _LEAST_INT <= value <= _MOST_INT:
-                    return WORKFLOW_INVALID, "parameters hold an integer beyond 64 bits"
-            if not below:
-                return None
-            level = below
-        return _too_deep()
+        return find_unfit(document, lambda: self.with_expression.add(text))
+
+
+def find_unfit(
+    document: Any, on_expression: Callable[[], None] = lambda: None
+) -> tuple[Code, str] | None:
+    """Why a frame could not hold a value, if it could not; `on_expression` is told of each expression in it."""
+    level = [document]
+    for _ in range(MAX_PARAMETERS_DEPTH + 1):
+        below: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                below.extend(value.values())
+            elif isinstance(value, list):
+                below.extend(value)
+            elif isinstance(value, str):
+                if is_expression(value):
+                    on_expression()
+            elif type(value) is int and not _LEAST_INT <= value <= _MOST_INT:
+                return WORKFLOW_INVALID, "there is an integer beyond 64 bits"
+        if not below:
+            return None
+        level = below
+    return _too_deep()
 
 
 def _may_need_walk(text: bytes) -> bool:
@@ -124,4 +133,4 @@ def _may_need_walk(text: bytes) -> bool:
 
 
 def _too_deep() -> tuple[Code, str]:
-    return WORKFLOW_LIMIT, f"parameters are nested deeper than {MAX_PARAMETERS_DEPTH}"
+    return WORKFLOW_LIMIT, f"the value is nested deeper than {MAX_PARAMETERS_DEPTH}"

@@ -178,6 +178,10 @@ class PlanNode(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """The names of the secrets that the authored parameters refer to."""
     expressions: tuple[PlanExpression, ...] = ()
     """Those in the authored parameters."""
+    parameters_schema: int | None = None
+    """Which of the plan's schemas its parameters must fit. Only where something is bound: what is not was checked."""
+    results_schema: int | None = None
+    """Which of the plan's schemas its results should fit."""
 
 
 class PlanOutput(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -202,6 +206,8 @@ class Plan(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     timeout_s: float | None = None
     names: dict[str, int] = {}
     """The nodes that expressions refer to, by the label or id they use."""
+    schemas: tuple[bytes, ...] = ()
+    """JSON Schemas that nodes name, each once: a run needs no catalog to check values."""
 
     def check(self) -> None:
         """Assert what the rules of this module promise."""
@@ -216,6 +222,8 @@ class Plan(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
             assert all(parent < here for parent in parents)
             assert set(parents) == {edge.source for edge in node.edges_in}
             assert {edge.source for edge in node.inputs} <= set(parents)
+            assert node.parameters_schema is None or node.parameters_schema < len(self.schemas)
+            assert node.results_schema is None or node.results_schema < len(self.schemas)
             assert all(here in self.children[parent] for parent in parents)
         assert sum(map(len, self.parents)) == sum(map(len, self.children))
 

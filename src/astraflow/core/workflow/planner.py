@@ -27,6 +27,7 @@ from astraflow.core.workflow.plan import (
 )
 from astraflow.core.workflow.ports import TRIGGER
 from astraflow.core.workflow.problems import InvalidDocument
+from astraflow.core.workflow.value_schemas import find_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,6 +73,7 @@ class _Planner:
         self._shared: dict[Any, Any] = {DEFAULT_RETRY: DEFAULT_RETRY}
         self._plain: list[tuple[InEdge, ...]] = [_NO_TUPLE] * len(self._order)
         self._singles: list[tuple[int, ...]] = [_NO_TUPLE] * len(self._order)
+        self._schemas: dict[bytes, int | None] = {b"": None}
         self._labels = _runtime_labels(analysis)
         self._runtimes = _runtimes_by_package(analysis)
 
@@ -89,7 +91,15 @@ class _Planner:
             outputs=tuple(self._output(*row) for row in analysis.outputs),
             timeout_s=workflow.timeout_seconds,
             names={name: self._rank[place] for name, place in analysis.expressions.names.items()},
+            schemas=tuple(raw for raw, place in self._schemas.items() if place is not None),
         )
+
+    def _schema(self, raw: bytes) -> int | None:
+        """The place of a schema in the plan; None where there is nothing that it could refuse."""
+        if raw not in self._schemas:
+            count = sum(place is not None for place in self._schemas.values())
+            self._schemas[raw] = None if find_schema(raw) is None else count
+        return self._schemas[raw]
 
     def _index(self) -> dict[NodeId, int]:
         index = self._analysis.nodes.index
@@ -110,6 +120,8 @@ class _Planner:
         runtime = node.runtime or found.runtime or self._runtimes.get(found.package_name)
         parameters = analysis.nodes.texts[place]
         hosts, parents = analysis.family.hosts, analysis.family.parents
+        schemas = analysis.nodes.schemas[place]
+        is_bound = inputs or node.middlewares or place in analysis.bound
         return PlanNode(
             node_id=NodeId(node.id),
             type=found.type,
@@ -139,6 +151,8 @@ class _Planner:
             worker_labels=self._worker_labels(node, runtime),
             secrets=analysis.nodes.parameters.secrets.get(parameters, _NO_TUPLE),
             expressions=analysis.bound[place].expressions if place in analysis.bound else _NO_TUPLE,
+            parameters_schema=self._schema(schemas.parameters) if is_bound else None,
+            results_schema=self._schema(schemas.results),
         )
 
     def _incoming(

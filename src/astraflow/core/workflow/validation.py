@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from astraflow.core.errors import WORKFLOW_INPUT, WORKFLOW_INVALID, WORKFLOW_UNSUPPORTED
+from astraflow.core.errors import WORKFLOW_INVALID, WORKFLOW_UNSUPPORTED
 from astraflow.core.workflow.analysis import Analysis
-from astraflow.core.workflow.problems import InvalidDocument, Problems, pointer_token
+from astraflow.core.workflow.problems import InvalidDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from astraflow.core.workflow.catalog import Catalog
     from astraflow.core.workflow.definition import WorkflowDocument
@@ -23,21 +21,6 @@ def validate(definition: WorkflowDocument, catalog: Catalog) -> list[DefinitionP
     analysis = Analysis(definition.workflow, catalog)
     analysis.features.report(analysis.problems)
     return analysis.problems.found()
-
-
-def check_inputs(declared: Collection[str], given: bytes) -> None:
-    """Refuse inputs of a run that its workflow does not declare: they would vanish.
-
-    Raises:
-        InvalidDocument: with a pointer to each of them.
-    """
-    problems = Problems()
-    for name in msgspec.json.decode(given, type=dict[str, msgspec.Raw]):
-        if name not in declared:
-            message = f"the workflow declares no input of this name: {name[:80]!r}"
-            problems.add(f"/inputs/{pointer_token(name[:80])}", WORKFLOW_INPUT, message)
-    if problems.count:
-        raise InvalidDocument(WORKFLOW_INPUT, problems.found())
 
 
 def refusal_of(problems: Sequence[DefinitionProblem]) -> InvalidDocument:

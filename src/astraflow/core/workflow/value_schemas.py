@@ -71,12 +71,13 @@ class Violation(Struct, frozen=True, gc=False):
 class ValueSchema:
     """A compiled schema."""
 
-    __slots__ = ("_deepest", "_validator", "is_trivial")
+    __slots__ = ("_deepest", "_validator", "document", "is_trivial")
 
-    def __init__(self, validator: Any, deepest: int | None, trivial: bool) -> None:
+    def __init__(self, document: Any, validator: Any, deepest: int | None) -> None:
+        self.document = document
         self._validator = validator
         self._deepest = deepest
-        self.is_trivial = trivial
+        self.is_trivial = is_trivial(document)
         """Whether every object fits: then there is nothing to check."""
 
     def is_valid(self, value: Any) -> bool:
@@ -113,13 +114,35 @@ class ValueSchema:
         return found[:MAX_VIOLATIONS]
 
 
-@lru_cache(maxsize=_KEPT)
 def compile_schema(raw: bytes) -> ValueSchema:
     """Compile a schema, or take the compiled one.
 
     Raises:
         BadSchema: it is none, or one that is not allowed.
     """
+    found = _find(raw)
+    if isinstance(found, BadSchema):
+        raise BadSchema(found.pointer, found.message)
+    return found
+
+
+def find_schema(raw: bytes) -> ValueSchema | None:
+    """The compiled schema, or None if there is nothing that it could refuse: empty, trivial, or no schema at all."""
+    if not raw:
+        return None
+    found = _find(raw)
+    return None if isinstance(found, BadSchema) or found.is_trivial else found
+
+
+@lru_cache(maxsize=_KEPT)
+def _find(raw: bytes) -> ValueSchema | BadSchema:
+    try:
+        return _compile(raw)
+    except BadSchema as error:
+        return BadSchema(error.pointer, error.message)  # without the frames that it went through
+
+
+def _compile(raw: bytes) -> ValueSchema:
     if len(raw) > MAX_SCHEMA_BYTES:
         raise BadSchema("", f"the schema is larger than {MAX_SCHEMA_BYTES} bytes: {len(raw)}")
     try:
@@ -131,7 +154,7 @@ def compile_schema(raw: bytes) -> ValueSchema:
     if not isinstance(schema, dict | bool):
         raise BadSchema("", "a schema is an object, true or false")
     deepest = depth_within(schema, MAX_SCHEMA_EVALUATIONS)
-    return ValueSchema(_validator_of(schema), deepest, is_trivial(schema))
+    return ValueSchema(schema, _validator_of(schema), deepest)
 
 
 def _validator_of(schema: dict[str, Any] | bool) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from astraflow.core.errors import WORKFLOW_BAD_ID, WORKFLOW_BAD_TEXT
 from astraflow.core.workflow.definition import CronTrigger, WebhookTrigger
 from astraflow.core.workflow.limits import (
@@ -16,6 +18,8 @@ from astraflow.core.workflow.limits import (
 from astraflow.core.workflow.node_rules import UUID
 from astraflow.core.workflow.plan import Feature
 from astraflow.core.workflow.problems import pointer_token
+from astraflow.core.workflow.run_inputs import check_declared
+from astraflow.core.workflow.schema_rules import check_schema
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -54,6 +58,11 @@ def check_workflow(
                 )
     _check_names(workflow.inputs, "/inputs", problems)
     _check_names(workflow.outputs, "/outputs", problems)
+    check_declared(workflow.inputs, problems)
+    for name, output in workflow.outputs.items():
+        if output.schema is not None:
+            pointer = f"/outputs/{pointer_token(name)}/schema"
+            check_schema(problems, pointer, msgspec.json.encode(output.schema))
     if workflow.inputs:
         features.add(Feature.RUN_INPUT, "/inputs")
     if workflow.outputs:

@@ -52,8 +52,8 @@ def record(**changes: Any) -> PoolRecord:
 class PoolRig(Rig):
     """An engine with a pool, and what its workers are answered."""
 
-    def __init__(self, **changes: Any) -> None:
-        super().__init__()
+    def __init__(self, result_schemas: str = "warn", **changes: Any) -> None:
+        super().__init__(result_schemas=result_schemas)
         self.pool = record(**changes)
         self.execute(ConfigurePool(tenant=TENANT, pool=self.pool))
 
@@ -125,6 +125,20 @@ def code_of(answer: Any) -> str:
 @pytest.fixture
 def rig() -> PoolRig:
     return PoolRig()
+
+
+class TestResultSchemas:
+    @each_row("policy", ["warn", "fail"])
+    def test_a_result_that_does_not_fit_its_schema(self, policy: str) -> None:
+        rig = PoolRig(policy)
+        rig.submit(
+            make_plan(1, nodes={0: {"results_schema": 0}}, schemas=(b'{"required": ["a"]}',))
+        )
+        rig.start()
+        answer = rig.complete(output=msgspec.Raw(b"{}"))
+        expected = [TaskSucceeded] if policy == "warn" else [TaskFailed]
+        assert [type(one) for one in rig.facts()][-2:-1] == expected
+        assert answer.final_state == ("SUCCEEDED" if policy == "warn" else "FAILED")
 
 
 class TestPlacing:

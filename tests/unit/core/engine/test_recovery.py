@@ -138,6 +138,25 @@ def test_a_stop_is_asked_for_again_and_is_overdue_at_its_time() -> None:
     assert finished == RunFinished(0, "cancelled")
 
 
+@pytest.mark.parametrize(
+    ("passed_s", "left_s"), [(15.0, 5.0), (60.0, 0.0), (-3600.0, 20.0)], ids=str
+)
+def test_a_run_has_what_is_left_of_its_time_after_a_restart(
+    rig: Rig, passed_s: float, left_s: float
+) -> None:
+    RawWorker(rig)
+    rig.submit(make_plan(2), deadline_s=20.0)
+    rig.at += int(passed_s * 1000)  # of the wall clock, while nobody was there
+    rig.restart()
+    rig.new_facts()
+    assert rig.engine.view.timers.deadline() is not None
+    if left_s:
+        rig.wait(left_s - 0.1)
+        assert CancelRequested not in rig.new_kinds()
+    rig.wait(0.2)
+    assert rig.new_kinds()[0] is CancelRequested
+
+
 def test_timeouts_and_deadlines_count_from_the_restart_on(rig: Rig) -> None:
     RawWorker(rig)
     rig.submit(make_plan(1, nodes={0: {"timeout_s": 8.0}}), deadline_s=20.0)

@@ -72,5 +72,8 @@ def test_core_has_these_types_and_those_of_the_scheduler_and_no_others() -> None
 def test_the_result_of_python_is_all_of_it_or_the_bare_value(
     returned: dict[str, int], expected: bytes
 ) -> None:
-    made = plan([node(1, "core.python"), node(2, "core.echo")], [edge("1.result", "2.value")])
+    made = plan(
+        [node(1, "core.python", parameters={"code": ""}), node(2, "core.echo")],
+        [edge("1.result", "2.value")],
+    )
     assert bind(made.nodes[1], lambda source: returned) == expected

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from astraflow.core import errors
-from astraflow.core.workflow import check_inputs, refusal_of, validate
+from astraflow.core.workflow import refusal_of, validate
 from astraflow.core.workflow.features import EXECUTED, Needs
 from astraflow.core.workflow.limits import MAX_PROBLEMS
 from astraflow.core.workflow.plan import Feature
-from astraflow.core.workflow.problems import InvalidDocument, Problems
+from astraflow.core.workflow.problems import Problems
 from tests.unit.core.workflow.drafts import CORE, definition, edge, node
 
 
@@ -30,7 +28,6 @@ def test_each_place_is_reported() -> None:
     ]
     edges = [edge(1, 2, when="results.ok"), edge(2, 4), edge(3, 4)]
     assert pointers(nodes, edges, timeoutSeconds=3) == [
-        "/timeoutSeconds",
         "/nodes/0/concurrencyKey",
         "/nodes/1/concurrencyKey",
         "/nodes/2/map",
@@ -59,10 +56,3 @@ def test_a_refusal_says_whether_only_the_version_is_too_old() -> None:
     both = validate(definition([node(1, "no.such", map={"over": "a"})]), CORE)
     assert refusal_of(both).code is errors.WORKFLOW_INVALID
     assert len(both) == 2
-
-
-def test_inputs_are_those_that_are_declared() -> None:
-    check_inputs({"a", "b"}, b'{"a": 1}')
-    with pytest.raises(InvalidDocument) as caught:
-        check_inputs({"a"}, b'{"a": 1, "b/c": 2, "d": 3}')
-    assert [one.pointer for one in caught.value.problems] == ["/inputs/b~1c", "/inputs/d"]

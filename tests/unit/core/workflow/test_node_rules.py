@@ -124,6 +124,23 @@ def test_the_hint_of_a_runtime_bounds_the_newest_version() -> None:
     assert found(own, catalog=catalog) == [("/nodes/0/package", "UNKNOWN_PACKAGE")]
 
 
+def test_the_hint_of_a_runtime_holds_for_nodes_that_name_no_package() -> None:
+    rows = [manifest(version=version, nodes=[{"type": "ex.a"}]) for version in ("1.0", "2.0rc1")]
+    catalog = StaticCatalog([*rows, core_manifest()])
+    hints = {"python": {"workerHints": {"package": "example", "minVersion": "1.5"}}}
+    assert plan([node(1, "ex.a")], catalog=catalog).nodes[0].package_version == "1.0"
+    assert (
+        plan([node(1, "ex.a")], catalog=catalog, runtimes=hints).nodes[0].package_version
+        == "2.0rc1"
+    )
+    hints["python"]["workerHints"]["minVersion"] = "3.0"
+    assert found([node(1, "ex.a")], catalog=catalog, runtimes=hints) == [
+        ("/nodes/0/package", "UNKNOWN_PACKAGE")
+    ]
+    own = [node(1, "ex.a", workerHints={"minVersion": "3"})]
+    assert found(own, catalog=catalog) == [("/nodes/0/package", "UNKNOWN_PACKAGE")]
+
+
 def test_a_name_that_is_no_name_is_reported_once_however_many_nodes_bear_it() -> None:
     assert found([node(1, "a b"), node(2, "a b")]) == [("/nodes/0/type", "BAD_TEXT")]
 
