@@ -26,10 +26,8 @@ class PoolEndpoints(Endpoints):
     async def list_pools(self, request: Request[ListPools]) -> AsgiApp:
         query, tenant = request.query, request.tenant
         after = self._cursors.read("pools", tenant, query.cursor, str) or ""
-        rest = [one for one in self._scheduler.pools.of_tenant(tenant) if one.name > after]
-        page = rest[: query.count]
-        last = page[-1].name if len(rest) > len(page) else None
-        cursor = self._cursors.make("pools", tenant, last)
+        page, has_more = self._scheduler.pools.page(tenant, after, query.count)
+        cursor = self._cursors.make("pools", tenant, page[-1].name if has_more else None)
         return json_response(HttpPoolPage(items=page, next_cursor=cursor))
 
     @route("GET", f"{POOLS}/{{name}}", READ, "getPool", "show an HTTP worker pool", tag="pools",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
@@ -44,10 +45,12 @@ class Pools:
         self._clock = clock
         self._base_url = base_url
 
-    def of_tenant(self, tenant: str) -> list[HttpPool]:
-        """By name."""
-        found = self._current.engine.ask.pools(tenant)
-        return [self._view(one) for one in sorted(found, key=lambda one: one.worker_id)]
+    def page(self, tenant: str, after: str, count: int) -> tuple[list[HttpPool], bool]:
+        """The next pools by name, and whether there are more."""
+        known = self._current.engine.ask.pools(tenant)
+        rest = [one for one in known if one.worker_id > POOL_PREFIX + after]
+        found = heapq.nsmallest(count + 1, rest, key=lambda one: one.worker_id)
+        return [self._view(one) for one in found[:count]], len(found) > count
 
     def get(self, tenant: str, name: str) -> HttpPool:
         """Raises: NotFound."""

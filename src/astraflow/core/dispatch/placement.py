@@ -5,11 +5,13 @@ offer the package in the version, the runtime and the labels and have room: the 
 affinity, the worker this run used for the package (its binding), the least loaded of the next few.
 
 "The next few" go round: a worker that was given work is looked at last next time. With up to `LOOKED_AT`
-workers free the least loaded of all is found; with thousands, a good one is, at no cost for the rest.
+workers free the least loaded of all is found; with thousands, a good one is, at no cost for the rest. A task
+that asks for a label which few workers have, as the name of an HTTP pool, is looked for among those alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import islice
 from typing import Final
 
@@ -22,8 +24,8 @@ from astraflow.core.runs.facts import WaitReason
 
 LOOKED_AT: Final = 8
 """How many fitting free workers are compared by load; two already avoid most bad choices."""
-
-
+FEW: Final = 32
+"""A label that so many workers have, or fewer, is looked up instead of looked for."""
 NAMED: Final = 3
 """So many workers are named when something is said of them; of more, their number is."""
 
@@ -70,14 +72,24 @@ def find_place(demand: Demand, workers: WorkerTable, *preferred: str | None) -> 
         worker = free.get(name) if name is not None else None
         if worker is not None and _fits(worker, demand):
             return worker
-    fitting = islice((one for one in free.values() if _fits(one, demand)), LOOKED_AT)
+    few = _few_labelled(demand, workers) if demand.labels else None
+    there = free.values() if few is None else [one for one in few if one.worker_id in free]
+    fitting = islice((one for one in there if _fits(one, demand)), LOOKED_AT)
     return min(fitting, key=lambda one: one.load, default=None)
 
 
 def is_offered(demand: Demand, workers: WorkerTable) -> bool:
     """Whether some worker that is there could run it, if it had room."""
-    there = workers.offering(demand.tenant, demand.package_name)
+    few = _few_labelled(demand, workers) if demand.labels else None
+    there = workers.offering(demand.tenant, demand.package_name) if few is None else few
     return any(one.is_reachable and offers(one, demand) for one in there)
+
+
+def _few_labelled(demand: Demand, workers: WorkerTable) -> Collection[WorkerEntry] | None:
+    """The workers with the rarest of its labels, unless they are many."""
+    labelled = [workers.labelled(demand.tenant, name, value) for name, value in demand.labels]
+    rarest = min(labelled, key=len)
+    return rarest.values() if len(rarest) <= FEW else None
 
 
 def _fits(worker: WorkerEntry, demand: Demand) -> bool:

@@ -18,6 +18,7 @@ from astraflow.core.engine.timers import PinDue, TimeoutDue
 from astraflow.core.engine.view import (
     View,
     key_key,
+    label_key,
     offer_key,
     package_key,
     tenant_key,
@@ -129,10 +130,13 @@ def _key_is_free(view: View, run: RunRecord, entry: Entry) -> bool:
 
 
 def _wakes(view: View, demand: Demand) -> Hashable:
-    """What may give this demand a place: its one worker, room on any with the package, or another one."""
+    """What may give this demand a place: its one worker, room on any with the package or the label, or another one."""
     if demand.only is not None:
         return worker_key(demand.tenant, demand.only)
     name = demand.package_name
+    if demand.labels and is_offered(demand, view.workers):
+        # Not on the package: a slot of each of many pools would wake what waits for all the others.
+        return label_key(demand.tenant, *demand.labels[0])
     if view.workers.available(demand.tenant, name) and not is_offered(demand, view.workers):
         return offer_key(demand.tenant, name)
     return package_key(demand.tenant, name)

@@ -74,6 +74,11 @@ def package_key(tenant: str, package: str) -> Hashable:
     return ("package", tenant, package)
 
 
+def label_key(tenant: str, name: str, value: str) -> Hashable:
+    """Room on a worker with this label: what asks for one sleeps on it alone."""
+    return ("label", tenant, name, value)
+
+
 def offer_key(tenant: str, package: str) -> Hashable:
     """What tasks that no worker with the package can run sleep on until there is another one."""
     return ("offer", tenant, package)
@@ -381,6 +386,8 @@ class View:
         self.queue.wake(worker_key(worker.tenant, worker.worker_id))
         for package in worker.offer.packages:
             self.queue.wake(package_key(worker.tenant, package))
+        for name, value in worker.offer.labels.items():
+            self.queue.wake(label_key(worker.tenant, name, value))
 
     def stop_attempt(self, run: RunRecord, effect: StopAttempt) -> None:
         """Ask the worker after the commit, and look again when it should have answered. An HTTP worker is told in the

@@ -417,6 +417,7 @@ class WorkerTable:
         self._workers: dict[tuple[str, str], WorkerEntry] = {}
         self._available: dict[tuple[str, str], dict[str, WorkerEntry]] = {}
         self._offering: dict[tuple[str, str], dict[str, WorkerEntry]] = {}
+        self._labelled: dict[tuple[str, str, str], dict[str, WorkerEntry]] = {}
         self._disconnected: dict[tuple[str, str], WorkerEntry] = {}
 
     def __iter__(self) -> Iterator[WorkerEntry]:
@@ -436,6 +437,10 @@ class WorkerTable:
         """The workers that offer the package, in any version, whether they are there or not."""
         return self._offering.get((tenant, package), {}).values()
 
+    def labelled(self, tenant: str, name: str, value: str) -> Mapping[str, WorkerEntry]:
+        """The workers with a label, whether they are there or not; the one that was given work last is the last."""
+        return self._labelled.get((tenant, name, value), {})
+
     def apply(self, fact: WorkerFact) -> WorkerEntry:
         """Fold a fact into its worker, and list the worker as it is after it."""
         worker = self.expect(fact.tenant, fact.worker_id)
@@ -452,6 +457,9 @@ class WorkerTable:
         if isinstance(fact, _OFFERS):
             for package in worker.offer.packages:
                 self._offering.setdefault((worker.tenant, package), {})[worker.worker_id] = worker
+            for name, value in worker.offer.labels.items():
+                listed = self._labelled.setdefault((worker.tenant, name, value), {})
+                listed[worker.worker_id] = worker
         self.refresh(worker)
         return worker
 
@@ -477,6 +485,10 @@ class WorkerTable:
     def take_slot(self, worker: WorkerEntry, node_type: str) -> None:
         worker.used += 1
         worker.used_by_type[node_type] = worker.used_by_type.get(node_type, 0) + 1
+        for name, value in worker.offer.labels.items():
+            listed = self._labelled[worker.tenant, name, value]
+            if len(listed) > 1:
+                listed[worker.worker_id] = listed.pop(worker.worker_id)
         self.refresh(worker)
 
     def free_slot(self, worker: WorkerEntry, node_type: str) -> None:
@@ -505,6 +517,13 @@ class WorkerTable:
         for package in worker.offer.packages:
             self._available.get((worker.tenant, package), {}).pop(worker.worker_id, None)
             self._offering.get((worker.tenant, package), {}).pop(worker.worker_id, None)
+        for name, value in worker.offer.labels.items():
+            key = (worker.tenant, name, value)
+            listed = self._labelled.get(key, {})
+            listed.pop(worker.worker_id, None)
+            if not listed:
+                # There may be as many values of a label as there ever were workers.
+                self._labelled.pop(key, None)
 
     def check(self) -> None:
         """Assert that the lists name exactly the available workers."""
@@ -514,3 +533,6 @@ class WorkerTable:
                 listed = worker.worker_id in self.available(worker.tenant, package)
                 assert listed == worker.is_available, f"{worker.worker_id} is listed wrongly"
                 assert worker in self.offering(worker.tenant, package)
+            for name, value in worker.offer.labels.items():
+                assert worker.worker_id in self.labelled(worker.tenant, name, value)
+        assert all(self._labelled.values())

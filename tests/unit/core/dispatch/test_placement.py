@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from astraflow.core.dispatch import placement
 from astraflow.core.dispatch.demand import Demand
 from astraflow.core.dispatch.placement import (
     LOOKED_AT,
@@ -123,6 +126,54 @@ class TestFreeChoice:
         assert pool.chosen(demand()) == "w0"
         pool.fill("w0")
         assert pool.chosen(demand()) == "idle"
+
+    def test_a_rare_label_is_not_looked_for_among_all(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        looks: list[str] = []
+        offers = placement.offers
+
+        def counted(worker: WorkerEntry, wanted: Demand) -> bool:
+            looks.append(worker.worker_id)
+            return offers(worker, wanted)
+
+        monkeypatch.setattr(placement, "offers", counted)
+        pool = Pool()
+        for number in range(1_000):
+            pool.add(f"w{number}", labels={"pool": f"p{number}", "zone": "eu"})
+        for labels in ((("pool", "p990"),), (("zone", "eu"), ("pool", "p990"))):
+            looks.clear()
+            assert pool.chosen(demand(labels=labels)) == "w990"
+            assert looks == ["w990"]
+        pool.fill("w990", 4)
+        looks.clear()
+        assert find_place(demand(labels=(("pool", "p990"),)), pool.table) is None
+        assert is_offered(demand(labels=(("pool", "p990"),)), pool.table)
+        assert looks == ["w990"]
+        looks.clear()
+        assert find_place(demand(labels=(("zone", "eu"),)), pool.table) is not None
+        assert len(looks) == LOOKED_AT
+
+    def test_workers_with_a_rare_label_take_turns(self) -> None:
+        pool = Pool("w1", "w2", labels={"gpu": "yes"})
+        pool.add("plain")
+        order = []
+        for _ in range(4):
+            name = pool.chosen(demand(labels=(("gpu", "yes"),)))
+            assert isinstance(name, str)
+            order.append(name)
+            pool.fill(name)
+            worker = pool.table.find("acme", name)
+            assert worker is not None
+            pool.table.free_slot(worker, "t.node")
+        assert order == ["w1", "w2", "w1", "w2"]
+
+    def test_a_label_that_a_worker_no_longer_has_does_not_find_it(self) -> None:
+        pool = Pool("w1", labels={"gpu": "yes"})
+        pool.add("w1", labels={"gpu": "no"})
+        assert not pool.table.labelled("acme", "gpu", "yes")
+        assert list(pool.table.labelled("acme", "gpu", "no")) == ["w1"]
+        assert isinstance(pool.chosen(demand(labels=(("gpu", "yes"),))), WaitReason)
 
     def test_a_worker_without_room_for_the_node_type_is_passed_over(self) -> None:
         pool = Pool()

@@ -8,10 +8,12 @@ import msgspec
 import pytest
 
 from astraflow.core import errors
+from astraflow.core.dispatch import placement
+from astraflow.core.dispatch.demand import Demand
 from astraflow.core.engine.commands import ConfigurePool, RebindRun, RefusePush, RemovePool
 from astraflow.core.engine.effects import AnswerCallback, EndPush, SendDispatch
 from astraflow.core.fleet.pools import PoolPackage, PoolRecord
-from astraflow.core.fleet.workers import PoolConfigured, PoolRemoved
+from astraflow.core.fleet.workers import PoolConfigured, PoolRemoved, WorkerEntry
 from astraflow.core.ids import RunId, TaskId
 from astraflow.core.runs.callbacks import Beat, Callback, CallbackAnswer, Completed, Started
 from astraflow.core.runs.facts import (
@@ -47,6 +49,19 @@ def record(**changes: Any) -> PoolRecord:
         cancel_grace_s=4.0,
     )
     return msgspec.structs.replace(made, **changes)
+
+
+def counted_looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The workers that placement looks at from now on."""
+    looks: list[str] = []
+    offers = placement.offers
+
+    def counted(worker: WorkerEntry, demand: Demand) -> bool:
+        looks.append(worker.worker_id)
+        return offers(worker, demand)
+
+    monkeypatch.setattr(placement, "offers", counted)
+    return looks
 
 
 class PoolRig(Rig):
@@ -186,6 +201,27 @@ class TestPlacing:
         assert len(rig.pushes) == 2
         rig.complete()
         assert len(rig.pushes) == 3
+
+    def test_the_cost_of_a_dispatch_does_not_grow_with_the_pools(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        rig = PoolRig()
+        pools = 1_000
+        for number in range(pools):
+            made = record(name=f"p{number}", max_parallel=1)
+            rig.execute(ConfigurePool(tenant=TENANT, pool=made))
+        labels = [{"worker_labels": (("pool", f"p{number}"),)} for number in range(pools)]
+        # Two for each pool: one is pushed, the other waits for its slot.
+        looks = counted_looks(monkeypatch)
+        rig.submit(make_plan(2 * pools, nodes=dict(enumerate(labels * 2))))
+        assert len(rig.pushes) == pools
+        assert len(looks) <= 8 * pools
+        looks.clear()
+        rig.complete(task=500)
+        assert len(rig.pushes) == pools + 1
+        assert rig.pushes[-1].dispatch.task_id == f"run1.{pools + 500}"
+        # What waits for other pools is not looked at again.
+        assert len(looks) <= 8
 
     def test_a_paused_pool_gets_nothing(self) -> None:
         rig = PoolRig(is_paused=True)
