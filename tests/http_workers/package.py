@@ -54,6 +54,20 @@ async def slow(ctx: Context, mark: str, seconds: float) -> dict:
     return {"pid": os.getpid()}
 
 
+@node("served.telling", category="Text")
+async def telling(ctx: Context, key: str, how: str, go_on: str) -> dict:
+    """It tells its secret in every way that it has."""
+    if how == "logs":
+        ctx.log("info", f"logged {key}")
+    else:
+        ctx.progress(0.5, f"at work with {key}")
+    while not os.path.exists(go_on):
+        await asyncio.sleep(0.02)
+    if how == "raises":
+        raise DataQualityError(f"refused {key}")
+    return {"returned": key, "inside": [f"a {key} b"], key: 1, "twice": repr(key.encode())}
+
+
 @node("served.stubborn", category="Text")
 def stubborn(ctx: Context, mark: str, seconds: float) -> dict:
     """It does not listen."""

@@ -123,6 +123,36 @@ class TestOutcomes:
         assert system.rest.finished(run_id)["status"] == "succeeded"
 
 
+class TestSecrets:
+    @pytest.mark.parametrize("how", ["returns", "raises", "logs"])
+    def test_a_secret_is_masked_in_all_that_is_reported(
+        self, system: System, served: Served, tmp_path: Path, how: str
+    ) -> None:
+        value = "canary-4711/of the kit"
+        answer = system.rest.http.put("/api/v1/secrets/kit", json={"value": value})
+        assert answer.is_success, answer.text
+        pool = pushed(system, served, QUICK)
+        go_on = tmp_path / "go on"
+        given = {"key": {"secretRef": {"name": "kit"}}, "how": how, "go_on": str(go_on)}
+        run_id = system.rest.submit(workflow(node(pool, "served.telling", parameters=given)))
+        shown = system.until(lambda: system.rest.nodes(run_id)["n"]["message"], "a message")
+        assert shown in ("logged ***", "logged ***\n", "at work with ***")
+        go_on.touch()
+        ended = system.rest.finished(run_id)["nodes"][0]
+        if how == "raises":
+            assert ended["error"]["message"] == "refused ***"
+            assert "refused ***" in ended["error"]["stack"]
+        else:
+            assert ended["result"] == {
+                "returned": "***", "inside": ["a *** b"], "***": 1, "twice": "b'***'",
+            }  # fmt: skip
+        texts = [json.dumps(ended), system.rest.story(run_id, ended["nodeId"])]
+        query = {"runId": run_id}
+        texts.append(system.rest.http.get("/api/v1/events", params=query).text)
+        texts += [system.scheduler.said(), served.process.said()]
+        assert not [text for text in texts if "canary-4711" in text]
+
+
 def test_the_same_file_runs_with_a_session(package: Path, tmp_path: Path) -> None:
     with running(tmp_path / "site", 1) as system:
         system.rest.publish(package)

@@ -6,7 +6,6 @@ that was used before is 409 ALREADY_EXISTS, a task is delivered until it is answ
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import socket
@@ -179,7 +178,7 @@ class TestNats:
         put_pool(system, ForeignPool(url), "queue", wanted=422, dispatcher="nats")
 
     @pytest.mark.parametrize("limit", ["server", "stream"])
-    def test_a_task_that_is_too_large_fails_at_once(
+    async def test_a_task_that_is_too_large_fails_at_once(
         self, system: System, tmp_path: Path, limit: str
     ) -> None:
         port = free_port()
@@ -188,7 +187,7 @@ class TestNats:
         config.write_text("max_payload: 65536\n" if limit == "server" else "max_payload: 1048576\n")
         with nats_server(tmp_path, port, "-c", str(config)):
             if limit == "stream":
-                asyncio.run(small_stream(url, "small", 65_536))
+                await small_stream(url, "small", 65_536)
             options = {"stream": "small"} if limit == "stream" else {}
             pool = put_pool(system, ForeignPool(url), "queue", dispatcher="nats", options=options)
             small = system.rest.submit(workflow(node(pool)))
@@ -210,7 +209,7 @@ class TestNats:
         port = free_port()
         url = f"nats://127.0.0.1:{port}"
         settings: dict[str, Any] = {"dispatcher": "nats", "packages": [{"name": "served"}]}
-        made = {"type": "served.plain", "parameters": {"text": "abc"}}
+        made: dict[str, Any] = {"type": "served.plain", "parameters": {"text": "abc"}}
         with socket.socket() as silent, nats_server(tmp_path, port):
             silent.bind(("127.0.0.1", 0))
             silent.listen()

@@ -25,19 +25,19 @@ from astraflow_sdk.current import CURRENT
 from astraflow_sdk.errors import Cancelled, ConfigurationError
 from astraflow_sdk.host.handlers import Handler
 from astraflow_sdk.host.outcome import encode_failure, encode_value
+from astraflow_sdk.secret_mask import SecretMask
 from astraflow_sdk.serverless.callbacks import Answer, Callbacks, Unreachable
 from astraflow_sdk.serverless.envelope import PushedTask
+from astraflow_sdk.serverless.report import MESSAGE_CHARS, TIMED_OUT, report_of
 
 FENCE_RATIO = 0.6
 OUTPUT_BYTES = 256 * 1024
-MESSAGE_CHARS = 1_000
 STOP_S = 2.0
 """How long a handler has to stop at its fence before the process ends."""
 NUDGE_S = 1.0
 """Progress is reported at once, but not more often."""
 EXIT_FENCED = 70
 
-TIMED_OUT = "timeout"
 FENCED = "fenced"
 
 
@@ -62,6 +62,7 @@ class ServerlessAttempt:
         self._handler = handler
         self._exit_process = exit_process
         self._callbacks = Callbacks(envelope, worker_id)
+        self._mask = SecretMask(envelope.secrets.values())
         self._fence_at = 0.0
         self._ended = threading.Event()
         self._has_news = threading.Event()
@@ -133,7 +134,7 @@ class ServerlessAttempt:
         finally:
             CURRENT.reset(token)
         frame: dict[str, Any] = json.loads(text)
-        return _report_of(frame, ctx.cancel_reason)
+        return report_of(frame, ctx.cancel_reason, self._mask)
 
     def _run_async(self, ctx: Context) -> Any:
         handler = self._handler
@@ -205,7 +206,7 @@ class ServerlessAttempt:
         if progress is not None:
             body["progressPct"] = int(progress * 100)
         if message is not None:
-            body["message"] = message[:MESSAGE_CHARS]
+            body["message"] = self._mask.text(message)[:MESSAGE_CHARS]
         try:
             answer = self._callbacks.post(
                 "heartbeat", body, self._fence_at, is_over=self._ended.is_set
@@ -255,7 +256,8 @@ class ServerlessAttempt:
                 self._progress = feedback["progress"]
             for chunk in feedback.get("chunks", ()):
                 if chunk["channel"] == "log" and "text" in chunk:
-                    self._message = chunk["text"]
+                    # As in a worker with a session: what may be the beginning of a secret waits for the next piece.
+                    self._message = self._mask.piece("log", chunk["text"])
             if "message" in feedback:
                 self._message = feedback["message"]
         self._has_news.set()
@@ -265,40 +267,6 @@ class ServerlessAttempt:
             "next() needs a worker with a session: a middleware cannot run in an HTTP pool",
             code="E.NEXT.INVALID",
         )
-
-
-def _report_of(frame: dict[str, Any], cancel_reason: str | None) -> dict[str, Any]:
-    """The frame of a host as the body of `completed`."""
-    error = frame.get("error")
-    if frame["status"] == "CANCELLED":
-        if cancel_reason == TIMED_OUT:
-            message = "the handler did not end within the timeout of its node"
-            return _failed("E.RUNNER.TIMEOUT", "TIMEOUT", message)
-        return {"outcome": "CANCELLED", "cancelledDuringPhase": "running"}
-    if error is not None:
-        body = {
-            "category": error["category"],
-            "code": error["code"],
-            "message": error["message"][:MESSAGE_CHARS],
-        }
-        if error.get("stack"):
-            body["stackTrace"] = error["stack"]
-        if error.get("retryable") is not None:
-            body["retryable"] = error["retryable"]
-        return {"outcome": "FAILED", "error": body}
-    if frame.get("artifacts"):
-        message = (
-            "a worker without a session cannot keep artifacts: return the data, or a reference"
-        )
-        return _failed("E.RESULT.INVALID", "CONFIGURATION", message)
-    return {"outcome": frame["status"], "output": frame["result"]}
-
-
-def _failed(code: str, category: str, message: str) -> dict[str, Any]:
-    return {
-        "outcome": "FAILED",
-        "error": {"code": code, "category": category, "message": message},
-    }
 
 
 def _now() -> str:

@@ -165,6 +165,7 @@ async def connect(login: NatsLogin, within_s: float) -> Client:
     from nats.aio.client import Client as NatsClient
 
     client = NatsClient()
+    is_connected = False
     last: list[str] = []
 
     async def note(error: Exception) -> None:
@@ -183,11 +184,12 @@ async def connect(login: NatsLogin, within_s: float) -> Client:
                 user_credentials=login.credentials_file or None,
                 error_cb=note,
             )
-    except BaseException as error:
-        await client.close()
-        if isinstance(error, TimeoutError) and last:
-            raise TimeoutError(last[0]) from error
-        raise
+        is_connected = True
+    except TimeoutError as error:
+        raise TimeoutError(*last) from error
+    finally:
+        if not is_connected:
+            await client.close()
     return client
 
 

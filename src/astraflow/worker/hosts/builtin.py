@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import resources, util
 from pathlib import Path
+from types import ModuleType
 
 from astraflow.core import errors
 from astraflow.core.workflow.core_manifest import CORE_PACKAGE, core_manifest
@@ -24,12 +25,24 @@ def core_package() -> HostSpec:
 
 def host_program() -> Path:
     """The file that a package's Python runs to be a host: of this worker's SDK, whatever the package has."""
+    return _sdk() / "host" / "__main__.py"
+
+
+def sdk_module(name: str) -> ModuleType:
+    """A module of the SDK that needs no other of it, without the rest."""
+    spec = util.spec_from_file_location(f"astraflow_sdk.{name}", _sdk() / f"{name}.py")
+    assert spec is not None and spec.loader is not None, "a file of Python can be loaded"
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _sdk() -> Path:
     spec = util.find_spec("astraflow_sdk")
     installed = (
         Path(spec.origin).parent if spec is not None and spec.origin else Path("/nonexistent")
     )
-    folder = _first(installed, _source_tree() / "sdk" / "src" / "astraflow_sdk")
-    return folder / "host" / "__main__.py"
+    return _first(installed, _source_tree() / "sdk" / "src" / "astraflow_sdk")
 
 
 def _source_tree() -> Path:

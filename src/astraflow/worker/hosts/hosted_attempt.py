@@ -12,7 +12,7 @@ import msgspec
 from astraflow.core.protocol import business
 from astraflow.worker.hosts import frames
 from astraflow.worker.hosts.rate_limit import RateLimit
-from astraflow.worker.hosts.secret_mask import NO_MASK, SecretMask
+from astraflow.worker.hosts.secret_mask import NO_MASK, SecretMask, masked_json
 from astraflow.worker.hosts.settings import PoolSettings
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class PendingFeedback:
             chunk,
             text=None if text is None else self._mask.piece(chunk.channel, text),
             data_base64=None if data is None else self._mask.data(data),
-            metadata=self._mask.json(chunk.metadata),
+            metadata=masked_json(self._mask, chunk.metadata),
         )
 
     def finish(self) -> None:
@@ -115,11 +115,11 @@ class PendingFeedback:
             dispatch.run_id,
             dispatch.task_id,
             dispatch.attempt,
-            self._stage,
+            self._stage and self._mask.text(self._stage),
             self._progress,
             self._message and self._mask.text(self._message),
             tuple(self._chunks),
-            self._metrics,
+            {self._mask.text(name): value for name, value in self._metrics.items()},
             self._dropped,
         )
         self._clear()
@@ -160,9 +160,10 @@ class HostedAttempt:
             return error
         return msgspec.structs.replace(
             error,
+            code=mask.text(error.code),
             message=mask.text(error.message),
             stack=error.stack and mask.text(error.stack),
-            context=mask.json(error.context),
+            context=masked_json(mask, error.context),
         )
 
     def masked_result(self, result: business.Result) -> business.Result:
@@ -171,13 +172,14 @@ class HostedAttempt:
         if not mask:
             return result
         artifacts = tuple(
-            msgspec.structs.replace(one, metadata=mask.json(one.metadata))
+            msgspec.structs.replace(one, metadata=masked_json(mask, one.metadata))
             for one in result.artifacts
         )
         return msgspec.structs.replace(
             result,
-            result=mask.json(result.result),
+            result=masked_json(mask, result.result),
             artifacts=artifacts,
+            metrics={mask.text(name): value for name, value in result.metrics.items()},
             error=result.error and self.masked_error(result.error),
         )
 

@@ -28,6 +28,7 @@ from astraflow.worker.hosts.fleet import Fleet
 from astraflow.worker.hosts.host import Host
 from astraflow.worker.hosts.hosted_attempt import HostedAttempt
 from astraflow.worker.hosts.scratch import Scratch
+from astraflow.worker.hosts.secret_mask import masked_json
 from astraflow.worker.hosts.settings import HostEvents, HostSpec, PoolSettings
 
 if TYPE_CHECKING:
@@ -274,7 +275,7 @@ class HostPool:
             call.attempt,
             call.request_id,
             call.chain_index,
-            running.mask.json(call.payload),
+            masked_json(running.mask, call.payload),
             call.timeout_ms,
         )
         running.open_calls.add(call.request_id)
@@ -290,7 +291,9 @@ class HostPool:
     ) -> None:
         """An attempt makes, wants or changes a resource."""
         if isinstance(frame, frames.HostRegister) and running.mask:
-            frame = msgspec.structs.replace(frame, metadata=running.mask.json(frame.metadata))
+            frame = msgspec.structs.replace(
+                frame, metadata=masked_json(running.mask, frame.metadata)
+            )
         self._broker.on_frame(host, running, frame)
 
     def on_closed(self, host: Host, closed: frames.HostClosed) -> None:

@@ -18,6 +18,7 @@ from astraflow.worker.hosts.hosted_attempt import (
     PendingFeedback,
 )
 from astraflow.worker.hosts.rate_limit import RateLimit
+from astraflow.worker.hosts.secret_mask import SecretMask
 
 PARAMETERS = msgspec.Raw(b'{"a": 1}')
 DISPATCH = business.Dispatch(
@@ -59,6 +60,38 @@ class TestAllowance:
         assert allowance.take(10, 0.0)
         assert not allowance.take(6, 9.0)
         assert allowance.take(5, 9.0)
+
+
+class TestMasking:
+    KEY = "canary-4711"
+
+    def test_feedback_is_masked_in_every_text(self) -> None:
+        feedback = PendingFeedback(PoolSettings(), 0.0, SecretMask([self.KEY]))
+        metadata = msgspec.Raw(msgspec.json.encode({self.KEY: [self.KEY]}))
+        noted = msgspec.structs.replace(chunk(f"a {self.KEY}"), metadata=metadata)
+        texts = {"message": self.KEY, "stage": f"with {self.KEY}"}
+        feedback.add(said(noted, metrics={f"loss of {self.KEY}": 1.0, "rows": 2.0}, **texts), 0.0)
+        told = feedback.take(DISPATCH)
+        assert told is not None
+        assert (told.message, told.stage) == ("***", "with ***")
+        assert told.metrics == {"loss of ***": 1.0, "rows": 2.0}
+        assert (told.chunks[0].text, bytes(told.chunks[0].metadata)) == (
+            "a ***",
+            b'{"***":["***"]}',
+        )
+
+    def test_a_result_is_masked_in_every_text(self) -> None:
+        dispatch = msgspec.structs.replace(DISPATCH, secrets={"key": self.KEY})
+        attempt = HostedAttempt(dispatch, 1.0, 0.0)
+        error = business.AttemptError(f"E.{self.KEY}", "USER_CODE", self.KEY, stack=self.KEY)
+        result = business.Result(
+            *(dispatch.run_id, dispatch.task_id, dispatch.attempt, "FAILED"),
+            metrics={self.KEY: 1.0}, error=error,
+        )  # fmt: skip
+        masked = attempt.masked_result(result)
+        assert masked.metrics == {"***": 1.0}
+        assert masked.error == business.AttemptError("E.***", "USER_CODE", "***", stack="***")
+        assert self.KEY not in str(masked)
 
 
 class TestPendingFeedback:
