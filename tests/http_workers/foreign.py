@@ -27,6 +27,7 @@ def check(name: str, value: Any) -> None:
 
 
 def check_answer(what: str, answer: httpx.Response) -> None:
+    what = what.partition("?")[0]
     is_accepted = answer.status_code == 200
     accepted = "accepted" if what == "started" else f"{what}.accepted"
     check(accepted if is_accepted else "refused", answer.json())

@@ -160,6 +160,13 @@ class TestTokens:
         refused(task.send("started", b"not json", token="bad"), 401, "invalid_token")
         refused(task.send("started", b"{}", path="nobody.0"), 401, "invalid_token")
 
+    def test_a_query_is_ignored(self, make: Make) -> None:
+        task = make().task
+        raw = json.dumps({"attempt": 1, "workerId": task.worker_id}).encode()
+        refused(task.send("started?x=1", raw, token="none"), 401, "invalid_token")
+        answer = task.send("started?x=1&x=%00&access_token=none", raw)
+        assert answer.status_code == 200
+
     def test_a_token_of_another_tenant_finds_nothing(self, make: Make) -> None:
         task = make().task
         body = json.dumps({"attempt": 1, "workerId": "w"}).encode()

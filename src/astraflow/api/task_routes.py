@@ -18,12 +18,12 @@ from astraflow.api.requests import Request, check_values, decode_json
 from astraflow.api.responses import Response, json_response
 from astraflow.api.routes import Endpoints, Reply, route
 from astraflow.core import errors
-from astraflow.core.contract.base import NoQuery
 from astraflow.core.contract.tasks import (
     MAX_CALLBACK_BYTES,
     MAX_MESSAGE_BYTES,
     MAX_OUTPUT_BYTES,
     CallbackAccepted,
+    CallbackQuery,
     CallbackRefused,
     CompletionAccepted,
     HeartbeatAccepted,
@@ -62,12 +62,12 @@ class TaskEndpoints(Endpoints):
     """The endpoints under `/v1/tasks` and `/api/v1/tasks`."""
 
     @route("POST", f"{PREFIXES[0]}/{{id}}/started", TASK, "startTask", "report that an attempt began",
-           tag="tasks", body=TaskStarted,
+           tag="tasks", query=CallbackQuery, body=TaskStarted,
            replies={200: Reply("It is stored.", CallbackAccepted), **_REFUSALS})  # fmt: skip
     @route("POST", f"{PREFIXES[1]}/{{id}}/started", TASK, "startTaskOfApi",
-           "report that an attempt began", tag="tasks", body=TaskStarted,
+           "report that an attempt began", tag="tasks", query=CallbackQuery, body=TaskStarted,
            replies={200: Reply("It is stored.", CallbackAccepted), **_REFUSALS})  # fmt: skip
-    async def started(self, request: Request[NoQuery]) -> AsgiApp:
+    async def started(self, request: Request[CallbackQuery]) -> AsgiApp:
         try:
             claims = self._verify(request)
             body = read_started(await _body_of(request))
@@ -76,12 +76,12 @@ class TaskEndpoints(Endpoints):
             return _refusal(error)
 
     @route("POST", f"{PREFIXES[0]}/{{id}}/heartbeat", TASK, "beatTask",
-           "report that an attempt is alive", tag="tasks", body=TaskHeartbeat,
+           "report that an attempt is alive", tag="tasks", query=CallbackQuery, body=TaskHeartbeat,
            replies={200: Reply("It counts.", HeartbeatAccepted), **_REFUSALS, **_EXPIRED})  # fmt: skip
     @route("POST", f"{PREFIXES[1]}/{{id}}/heartbeat", TASK, "beatTaskOfApi",
-           "report that an attempt is alive", tag="tasks", body=TaskHeartbeat,
+           "report that an attempt is alive", tag="tasks", query=CallbackQuery, body=TaskHeartbeat,
            replies={200: Reply("It counts.", HeartbeatAccepted), **_REFUSALS, **_EXPIRED})  # fmt: skip
-    async def heartbeat(self, request: Request[NoQuery]) -> AsgiApp:
+    async def heartbeat(self, request: Request[CallbackQuery]) -> AsgiApp:
         try:
             claims = self._verify(request)
             body = read_heartbeat(await _body_of(request))
@@ -90,12 +90,12 @@ class TaskEndpoints(Endpoints):
             return _refusal(error)
 
     @route("POST", f"{PREFIXES[0]}/{{id}}/completed", TASK, "completeTask",
-           "report how an attempt ended", tag="tasks", body=TaskCompleted,
+           "report how an attempt ended", tag="tasks", query=CallbackQuery, body=TaskCompleted,
            replies={200: Reply("It is stored.", CompletionAccepted), **_REFUSALS})  # fmt: skip
     @route("POST", f"{PREFIXES[1]}/{{id}}/completed", TASK, "completeTaskOfApi",
-           "report how an attempt ended", tag="tasks", body=TaskCompleted,
+           "report how an attempt ended", tag="tasks", query=CallbackQuery, body=TaskCompleted,
            replies={200: Reply("It is stored.", CompletionAccepted), **_REFUSALS})  # fmt: skip
-    async def completed(self, request: Request[NoQuery]) -> AsgiApp:
+    async def completed(self, request: Request[CallbackQuery]) -> AsgiApp:
         try:
             claims = self._verify(request)
             body = read_completed(await _body_of(request))
@@ -103,7 +103,7 @@ class TaskEndpoints(Endpoints):
         except AstraflowError as error:
             return _refusal(error)
 
-    def _verify(self, request: Request[NoQuery]) -> TaskClaims:
+    def _verify(self, request: Request[CallbackQuery]) -> TaskClaims:
         """Raises: Refused, 401."""
         given = [value for name, value in request.scope["headers"] if name == b"authorization"]
         scheme, _, token = (given[0] if len(given) == 1 else b"").decode("latin-1").partition(" ")
@@ -135,7 +135,7 @@ def read_completed(raw: bytes) -> TaskCompleted:
     return body
 
 
-async def _body_of(request: Request[NoQuery]) -> bytes:
+async def _body_of(request: Request[CallbackQuery]) -> bytes:
     """Raises: Refused, 400 or 413."""
     with _worded():
         return await request.json_body(MAX_CALLBACK_BYTES)

@@ -14,6 +14,7 @@ from astraflow.core.contract.base import (
     MAX_ID_CHARS,
     OBJECT,
     JsonObject,
+    Query,
     RestObject,
     Timestamp,
     doc,
@@ -87,6 +88,12 @@ class TaskEnvelope(RestObject, frozen=True, kw_only=True):
     secrets: Annotated[
         dict[str, str] | None, doc("The secrets that the node declares, by name.")
     ] = None
+
+
+class CallbackQuery(Query, frozen=True, kw_only=True):
+    """A callback has none. What stands there is ignored, so that the token is what is judged first."""
+
+    IGNORES_OTHERS: ClassVar[bool] = True
 
 
 class _CallbackBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
