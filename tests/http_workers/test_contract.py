@@ -588,6 +588,13 @@ class TestPushes:
         assert task.succeed().status_code == 200
         assert system.rest.finished(run_id)["status"] == "succeeded"
 
+    def test_the_query_of_its_url_is_in_no_log(self, system: System, pool: ForeignPool) -> None:
+        keyed = ForeignPool(f"{pool.url}?code=canary-0815")
+        run_id = system.rest.submit(workflow(node(put_pool(system, keyed))))
+        assert pool.next().succeed().status_code == 200
+        assert system.rest.finished(run_id)["status"] == "succeeded"
+        assert "canary-0815" not in system.scheduler.said()
+
     def test_a_refusal_is_another_try(self, system: System, pool: ForeignPool) -> None:
         pool.answers = [400]
         name = put_pool(system, pool)

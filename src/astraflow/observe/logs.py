@@ -132,7 +132,8 @@ def set_up_logging(
     root.setLevel(level.upper())
     # The server's own lines say "127.0.0.1:5 - GET / 200": our counters say it better.
     logging.getLogger("uvicorn.access").disabled = True
-    for chatty in ("uvicorn.error", "picows"):
+    # A line for each push to a pool, with a URL that may hold a key.
+    for chatty in ("uvicorn.error", "picows", "httpx"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     return handler
 
