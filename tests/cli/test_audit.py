@@ -49,3 +49,6 @@ def test_what_cannot_be_read_is_refused(server: Up, tmp_path: Path) -> None:
         assert server.astra("audit", *arguments).code == 2, arguments
     assert server.astra("audit", "verify", "--expect", "nonsense").code != 0
     assert server.astra("audit", "verify", "--expect", "").code == 2
+    for folder in (".", "..", str(tmp_path)):
+        refused = server.astra("audit", "export", "--output", folder)
+        assert refused.code == 2 and "it is a folder" in refused.err

@@ -156,3 +156,33 @@ def test_a_kept_token_that_others_can_read_is_refused(tmp_path: Path) -> None:
     assert done.code == 2
     assert "chmod 600" in done.err
     assert stat.S_IMODE(token.stat().st_mode) == 0o644
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("worker", ""),
+        ("worker", "a/b"),
+        ("worker", "w" * 65),
+        ("worker", "w-1", "--tenant", "ACME"),
+        ("worker", "w-1", "--tenant", ""),
+        ("worker", "w-1", "--days", "0"),
+        ("server", ""),
+        ("server", "not a host"),
+        ("server", "127.0.0.1", "a..b"),
+        ("server", "x" * 254),
+    ],
+)
+def test_no_certificate_is_made_for_what_is_no_name(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    assert astra("ca", "init", cwd=tmp_path).code == 0
+    done = astra("ca", *command, cwd=tmp_path)
+    assert done.code == 2 and "Traceback" not in done.err
+    assert sorted(one.name for one in (tmp_path / "ca").iterdir()) == ["ca.key", "ca.pem"]
+
+
+def test_a_certificate_is_made_for_the_longest_names(tmp_path: Path) -> None:
+    assert astra("ca", "init", cwd=tmp_path).code == 0
+    assert astra("ca", "worker", "w" * 64, "--tenant", "t" * 63, cwd=tmp_path).code == 0
+    assert astra("ca", "server", "::1", "*.example.com", "h" * 63, cwd=tmp_path).code == 0

@@ -18,7 +18,7 @@ import msgspec
 
 from astraflow.api.asgi import Receive, Scope
 from astraflow.core import errors
-from astraflow.core.contract.base import Query
+from astraflow.core.contract.base import NO_LINE_FEED, Query
 from astraflow.core.errors import Refused
 from astraflow.core.jsontext import place_in
 from astraflow.core.protocol.scan import duplicate_key, has_duplicate_key, problem_in
@@ -37,6 +37,8 @@ MAX_DEEP_ID_CHARS: Final = 1_024
 _DIGITS: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
 _AT: Final = re.compile(r" - at `(?:key in )?\$([^`]*)`$", re.DOTALL)
 _KEY: Final = re.compile(r"\.([^.\[\]]+)|\[([0-9]+|\.\.\.)\]")
+_NO_LINE_FEED: Final = repr(NO_LINE_FEED)[1:-1]
+"""The part of a pattern that nobody needs to read, as msgspec shows it."""
 _GZIP: Final = 31
 """zlib's `wbits` for a gzip stream and nothing else."""
 
@@ -301,7 +303,7 @@ def pointed(text: str) -> tuple[str, str]:
     """msgspec's words and its path as a JSON pointer."""
     found = _AT.search(text)
     path = found[1] if found else ""
-    said = text[: found.start()] if found else text
+    said = (text[: found.start()] if found else text).replace(_NO_LINE_FEED, "")
     steps = [(key or place).replace("~", "~0") for key, place in _KEY.findall(path)]
     pointer = "".join(f"/{step}" for step in steps)
     return said[:1].lower() + said[1:].replace("`", "'"), pointer

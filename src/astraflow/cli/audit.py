@@ -86,6 +86,8 @@ def export(
                 sys.stdout.buffer.write(piece)
             sys.stdout.buffer.flush()
             return
+        if not output.name or output.is_dir():
+            raise unreadable(f"Cannot write {output}: it is a folder", "name a file")
         # An incomplete export never gets the final name.
         part = output.with_name(f"{output.name}.part")
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +21,12 @@ Folder = Annotated[
 ]
 Days = Annotated[int, typer.Option(min=1, max=3_650, help="Days that the certificate is good")]
 DEFAULT = Path("ca")
-_is_worker_id = re.compile(r"[A-Za-z0-9._:-]{1,128}").fullmatch
+# A name in a certificate has at most 64 characters (RFC 5280).
+_is_worker_id = re.compile(r"[A-Za-z0-9._:-]{1,64}").fullmatch
+_is_tenant = re.compile(r"[a-z0-9][a-z0-9-]{0,62}").fullmatch
+_is_host_name = re.compile(
+    r"(?=.{1,253}$)(\*\.)?[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*"
+).fullmatch
 
 
 @app.command()
@@ -44,6 +50,11 @@ def server(
     """Make the certificate of the scheduler. Run it again to renew it: a running scheduler reads it anew."""
     from astraflow.tls.authority import Authority
 
+    for one in host:
+        if not _is_host(one):
+            raise unreadable(
+                f"Not a name or an address: {one}", "use names as astra.example.com, or addresses"
+            )
     certificate, key = Authority(folder, SystemClock()).issue_server(host, days)
     _told(certificate, key, as_json)
 
@@ -61,10 +72,21 @@ def worker(
 
     if not _is_worker_id(worker_id) or worker_id in ("ca", "server"):
         raise unreadable(
-            f"Not an id of a worker: {worker_id}", "use 1 to 128 of A-Z a-z 0-9 . _ : -"
+            f"Not an id of a worker with a certificate: {worker_id}",
+            "use 1 to 64 of A-Z a-z 0-9 . _ : -",
         )
+    if not _is_tenant(tenant):
+        raise unreadable(f"Not a name of a tenant: {tenant}", "use 1 to 63 of a-z 0-9 -")
     certificate, key = Authority(folder, SystemClock()).issue_worker(worker_id, tenant, days)
     _told(certificate, key, as_json)
+
+
+def _is_host(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return _is_host_name(text) is not None
+    return True
 
 
 def _told(certificate: Path, key: Path, as_json: bool) -> None:

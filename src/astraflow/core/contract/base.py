@@ -10,6 +10,7 @@ from msgspec import Meta
 MAX_ID_CHARS: Final = 256
 MAX_CURSOR_CHARS: Final = 2_048
 """The position of a resource holds its id and the id of its worker."""
+NO_LINE_FEED: Final = r"(?!\n)"
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 200
 
@@ -24,7 +25,7 @@ def doc(description: str, **more: Any) -> Meta:
 def named(pattern: str) -> Meta:
     """A text that is this pattern as a whole. `$` alone takes a line feed behind it in Python; ECMAScript, which
     OpenAPI means, has no `\\Z`."""
-    return Meta(pattern=rf"^{pattern}$(?!\n)")
+    return Meta(pattern=f"^{pattern}${NO_LINE_FEED}")
 
 
 def no_items() -> list[Any]:
