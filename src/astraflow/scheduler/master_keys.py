@@ -87,7 +87,7 @@ class LocalMasterKeys:
 
     def _read(self, text: Secret) -> None:
         self._texts = [one for one in _SEPARATORS.split(text.reveal()) if one]
-        keys = [_key_of(one) for one in self._texts]
+        keys = [_key_of(one) for one in self._texts or [""]]
         self._active = _id_of(keys[0])
         self._keys = {_id_of(key): AESGCM(key) for key in keys}
 
