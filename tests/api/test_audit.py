@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from hashlib import sha256
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 from astraflow.core.security.policy import Role
 from astraflow.core.timestamps import parse_iso
 from astraflow.scheduler.audits import PIECE, READS_BURST
-from tests.api.rig import Rig, problem_of, serving
+from tests.api.rig import WAIT_S, Rig, problem_of, serving
+from tests.api.scripted import token_of
 
 AUDIT = "/api/v1/audit"
 ZEROS = "0" * 64
@@ -118,6 +120,40 @@ async def test_a_long_export_is_whole() -> None:
         ]
         report = await verified(rig)
         assert report["ok"] and report["to"] >= count
+
+
+async def test_who_stops_reading_an_export_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest is never read from the store: what waits for the reader is a piece or two."""
+    monkeypatch.setattr("astraflow.api.downloads.STALL_S", 0.5)
+    pieces = 40
+    async with serving() as rig:
+        audits = rig.scheduler.audits
+        for number in range(pieces * PIECE):
+            audits.keep("default", "ann", f"act.{number}", subject="x" * 500)
+        await rig.scheduler._current.writer.barrier()
+        reads = 0
+        ask = audits._store.audit_after
+
+        async def counted(*given: Any, **more: Any) -> Any:
+            nonlocal reads
+            reads += 1
+            return await ask(*given, **more)
+
+        monkeypatch.setattr(audits._store, "audit_after", counted)
+        before = rig.connections()
+        with socket.socket() as peer:
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            peer.connect(("127.0.0.1", rig.port))
+            request = (
+                f"GET {AUDIT}/export HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                f"Authorization: Bearer {token_of(Role.ADMIN)}\r\n\r\n"
+            )
+            peer.sendall(request.encode())
+            async with asyncio.timeout(WAIT_S):
+                while not reads or rig.connections() > before:
+                    await asyncio.sleep(0.05)
+        assert 0 < reads < pieces
+        assert (await rig.get(f"{AUDIT}?limit=1")).status_code == 200
 
 
 async def test_another_tenant_sees_and_verifies_only_its_own() -> None:
