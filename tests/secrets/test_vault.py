@@ -12,7 +12,8 @@ import pytest
 from astraflow.config.problems import ConfigError
 from astraflow.core import errors
 from astraflow.scheduler.secret_vault import SecretVault
-from tests.api.rig import Rig, serving
+from tests.api.rig import Rig, problem_of, serving
+from tests.definitions import node, workflow
 
 NAME = "openai"
 
@@ -111,3 +112,21 @@ async def test_a_data_key_that_was_changed_stops_the_start() -> None:
         await vault._store.put_data_key(claim, msgspec.structs.replace(row, wrapped=bytes(60)))
         with pytest.raises(ConfigError, match="it was changed"):
             await vault.load(claim)
+
+
+@pytest.mark.parametrize("key", ["secretRef", "secretR\\u0065f", "\\u0073ecretRef"])
+async def test_a_reference_is_found_however_its_key_is_spelt(key: str) -> None:
+    async with vaults() as (rig, vault):
+        await vault.put("default", NAME, "one", ["llm"], "ann")
+        authored = json.dumps(workflow(node("core.echo", parameters={"value": "here"})))
+        for name, code in (("ghost", "E.SECRET.NOT_FOUND"), (NAME, "E.SECRET.SCOPE")):
+            body = authored.replace('"here"', f'{{"{key}": {{"name": "{name}"}}}}')
+            headers = {"content-type": "application/json"}
+            for path, sent in (
+                ("workflows/validate", body),
+                ("workflows", body),
+                ("runs", f'{{"workflow": {body}}}'),
+            ):
+                answer = await rig.post(f"/api/v1/{path}", content=sent, headers=headers)
+                (error,) = problem_of(answer, 422, "E.WORKFLOW.INVALID")["errors"]
+                assert (error["pointer"], error["code"]) == ("/nodes/0/parameters/value", code)

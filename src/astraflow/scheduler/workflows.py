@@ -7,6 +7,7 @@ from astraflow.core import errors
 from astraflow.core.workflow import decode_definition, plan_workflow, validate
 from astraflow.core.workflow.node_rules import UUID
 from astraflow.core.workflow.problems import DefinitionProblem
+from astraflow.core.workflow.secret_refs import may_refer_to_secrets
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.secret_vault import SecretVault
@@ -37,7 +38,7 @@ class Workflows:
         """All problems of a definition; none if the tenant could run it."""
         decoded, catalog = decode_definition(definition), self._catalogs.of(tenant)
         problems = validate(decoded, catalog)
-        if not problems and b"secretRef" in definition:
+        if not problems and may_refer_to_secrets(definition):
             problems = self._vault.problems_of(tenant, plan_workflow(decoded, catalog), definition)
         return problems
 

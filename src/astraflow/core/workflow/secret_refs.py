@@ -41,10 +41,14 @@ def is_secret_name(text: str) -> bool:
     return _is_name(text) is not None
 
 
+def may_refer_to_secrets(text: bytes) -> bool:
+    """Whether a JSON text is worth a look: a key can be spelt with escapes."""
+    return b"secretRef" in text or b"\\u" in text
+
+
 def find_secret_refs(parameters: bytes) -> SecretRefs:
     """What sound parameters refer to."""
-    # A key can be spelt with escapes, so either the word or an escape is worth a look.
-    if b"secretRef" not in parameters and b"\\u" not in parameters:
+    if not may_refer_to_secrets(parameters):
         return NO_REFS
     found = SecretRefs()
     pending: list[tuple[str, Any]] = [("", msgspec.json.decode(parameters))]
