@@ -13,8 +13,9 @@ import pytest
 from astraflow.core.security.policy import Role
 from astraflow.core.timestamps import parse_iso
 from astraflow.scheduler.audits import PIECE, READS_BURST
-from tests.api.rig import WAIT_S, Rig, problem_of, serving
+from tests.api.rig import Rig, problem_of, serving
 from tests.api.scripted import token_of
+from tests.processes.waiting import until_seen
 
 AUDIT = "/api/v1/audit"
 ZEROS = "0" * 64
@@ -149,9 +150,7 @@ async def test_who_stops_reading_an_export_is_cut_off(monkeypatch: pytest.Monkey
                 f"Authorization: Bearer {token_of(Role.ADMIN)}\r\n\r\n"
             )
             peer.sendall(request.encode())
-            async with asyncio.timeout(WAIT_S):
-                while not reads or rig.connections() > before:
-                    await asyncio.sleep(0.05)
+            await until_seen(lambda: reads and rig.connections() <= before)
         assert 0 < reads < pieces
         assert (await rig.get(f"{AUDIT}?limit=1")).status_code == 200
 

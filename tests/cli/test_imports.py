@@ -37,7 +37,10 @@ def test_a_command_that_asks_a_server_loads_none_of_a_server() -> None:
     ("program", "heavy"),
     [
         ("astraflow.worker.process", {"httpx", "rich", "cryptography.x509", "opentelemetry"}),
-        ("astraflow.api.process", {"joserfc", "nats", "cryptography.x509", "opentelemetry"}),
+        (
+            "astraflow.api.process",
+            {"joserfc", "nats", "rich", "cryptography.x509", "opentelemetry"},
+        ),
     ],
 )
 def test_an_idle_process_loads_nothing_that_its_settings_do_not_need(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -15,12 +14,7 @@ from astraflow.client.responses import foreign, no_response, raise_problem, unre
 from astraflow.client.retries import Outcome
 from astraflow.client.stream import SILENCE_S, Cut
 from astraflow.core import errors
-
-if "httpx" not in sys.modules:
-    # httpx loads its own command line together with a highlighter and all of rich, whether it is used or not:
-    # three quarters of its import. It works without.
-    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
-import httpx
+from astraflow.lean_httpx import httpx
 
 __all__ = [
     "EVENTS",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-import httpx
+from astraflow.lean_httpx import httpx
 
 DEADLINE_S: Final = 10.0
 MAX_ANSWER_BYTES: Final = 1024 * 1024

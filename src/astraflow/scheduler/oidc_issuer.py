@@ -10,7 +10,6 @@ import logging
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
-import httpx
 import msgspec
 from joserfc import jwt
 from joserfc.errors import JoseError
@@ -21,6 +20,7 @@ from astraflow.config import Secret
 from astraflow.config.rules import is_private_url
 from astraflow.core import errors
 from astraflow.core.security.oidc import OidcFlow, claims_problem
+from astraflow.lean_httpx import httpx
 from astraflow.scheduler.bounded_requests import NoAnswer, bounded_request
 
 ALGORITHMS: Final = ("RS256", "ES256")

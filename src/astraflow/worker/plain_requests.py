@@ -1,6 +1,6 @@
 """Small requests of a worker to its scheduler, with the standard library.
 
-An idle worker asks little over HTTP, and a full client costs ten megabytes of it. `httpx` is imported where files are
+An idle worker asks little over HTTP, and a full client costs megabytes of it. `httpx` is imported where files are
 uploaded or downloaded. The request runs in a thread that does not hold up the end of the process.
 """
 

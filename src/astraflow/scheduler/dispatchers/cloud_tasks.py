@@ -16,12 +16,12 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-import httpx
 import msgspec
 
 from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.fleet.pools import PoolRecord
+from astraflow.lean_httpx import httpx
 from astraflow.scheduler.dispatchers.dispatcher import (
     DISPATCH_ID_HEADER,
     SECRET_HEADER,

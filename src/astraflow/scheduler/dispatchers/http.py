@@ -14,10 +14,9 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
-import httpx
-
 from astraflow.core import errors
 from astraflow.core.fleet.pools import PoolRecord
+from astraflow.lean_httpx import httpx
 from astraflow.scheduler.dispatchers.dispatcher import (
     DISPATCH_ID_HEADER,
     SECRET_HEADER,

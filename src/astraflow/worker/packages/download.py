@@ -42,7 +42,9 @@ async def download(
         Unavailable: it could not be fetched; trying again may help.
         OSError: the file cannot be written.
     """
-    import httpx  # ten megabytes that a worker without downloads does not need
+    from astraflow.lean_httpx import (
+        httpx,  # five megabytes that a worker without downloads does not need
+    )
 
     # It would log every URL, with the query that may be what lets one read it.
     logging.getLogger("httpx").setLevel(logging.WARNING)

@@ -44,7 +44,7 @@ async def _put(
     client: httpx.AsyncClient, path: Path, address: str, headers: dict[str, str]
 ) -> str | None:
     """Why it was not taken, if it was not."""
-    import httpx
+    from astraflow.lean_httpx import httpx
 
     why = ""
     for tried in range(TRIES):
@@ -79,7 +79,7 @@ async def get_file(address: str, path: Path, tls: ssl.SSLContext | None = None) 
     Raises:
         Unavailable: it is not to be had.
     """
-    import httpx
+    from astraflow.lean_httpx import httpx
 
     try:
         async with (
@@ -99,7 +99,9 @@ async def get_file(address: str, path: Path, tls: ssl.SSLContext | None = None) 
 
 
 def _client(tls: ssl.SSLContext | None) -> httpx.AsyncClient:
-    import httpx  # ten megabytes that a worker without such files does not need
+    from astraflow.lean_httpx import (
+        httpx,  # five megabytes that a worker without such files does not need
+    )
 
     timeout = httpx.Timeout(PIECE_S, connect=CONNECT_S)
     verify = True if tls is None else tls
