@@ -11,12 +11,15 @@ import http.client
 import ssl
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 TIMEOUT_S: Final = 10.0
 MAX_ANSWER_BYTES: Final = 1024 * 1024
 
+_NO_RESPONSE: Final = (OSError, ValueError, http.client.HTTPException)
+"""A timeout is an OSError, an address that is none a ValueError."""
 Response = tuple[int, bytes]
 
 
@@ -31,7 +34,7 @@ async def plain_request(
     try:
         async with asyncio.timeout(TIMEOUT_S):
             return await _in_thread(lambda: _request(method, url, headers, tls))
-    except (OSError, ValueError, http.client.HTTPException) as error:  # a timeout is an OSError
+    except _NO_RESPONSE as error:
         raise NotReached(f"{type(error).__name__}: {error}") from error
 
 
@@ -39,21 +42,21 @@ async def _in_thread(ask: Callable[[], Response]) -> Response:
     loop = asyncio.get_running_loop()
     answered: asyncio.Future[Response] = loop.create_future()
 
-    def settle(set_it: Callable[[Any], None], value: Any) -> None:
+    def end_with(set_it: Callable[[Any], None], value: Any) -> None:
         if not answered.done():
             set_it(value)
 
     def tell(set_it: Callable[[Any], None], value: Any) -> None:
-        try:
-            loop.call_soon_threadsafe(settle, set_it, value)
-        except RuntimeError:  # the loop has ended meanwhile: nobody wants to know
-            return
+        with suppress(RuntimeError):  # the loop has ended meanwhile: nobody wants to know
+            loop.call_soon_threadsafe(end_with, set_it, value)
 
     def run() -> None:
         try:
-            tell(answered.set_result, ask())
-        except Exception as error:  # whoever waits gets it
+            response = ask()
+        except _NO_RESPONSE as error:
             tell(answered.set_exception, error)
+        else:
+            tell(answered.set_result, response)
 
     threading.Thread(target=run, name="plain request", daemon=True).start()
     return await answered
