@@ -349,6 +349,18 @@ NEXT_LIMIT = _final("E.NEXT.LIMIT", 409,
 
 # --- definitions ---
 
+RUN_SIGNALS_FULL = _final("E.RUN.SIGNALS_FULL", 409,
+    "too many signals of the run wait for a node that takes them",
+    "send fewer, or cancel the run")
+RUN_CANCELLING = _final("E.RUN.CANCELLING", 409,
+    "the run is being cancelled",
+    "nothing; start a new run if the work is wanted after all")
+APPROVAL_NOT_OPEN = _final("E.APPROVAL.NOT_OPEN", 409,
+    "nobody is asked for a decision at this node: it was decided, or the run has not come so far",
+    "look at the node: it says who decided")
+APPROVAL_FORM = _final("E.APPROVAL.FORM", 422,
+    "what was filled in does not fit the form of the approval",
+    "fix the field that the pointer names")
 WORKFLOW_INVALID = _final("E.WORKFLOW.INVALID", 422,
     "the workflow definition does not have the right shape",
     "fix the field that the pointer names")

@@ -70,8 +70,27 @@ class TaskCallbacks:
         self._clock = clock
 
     def verify(self, token: str, task_id: str) -> TaskClaims:
-        """Raises: Refused, 401, before anything is looked up."""
-        return self._tokens.verify(token, task_id, self._clock.wall_ms() / 1000)
+        """What a token allows. PROTOCOL §9: one refusal for a token that is none, and for one "for another tenant,
+        workspace, run or task than the path".
+
+        Raises: Refused, 401.
+        """
+        claims = self._tokens.verify(token, task_id, self._clock.wall_ms() / 1000)
+        place = split_task_id(TaskId(task_id))
+        is_of_run = place is None or place[0] == claims.run
+        if not is_of_run or (self._current.is_serving and self._is_elsewhere(claims)):
+            raise errors.Refused(errors.INVALID_TOKEN, errors.INVALID_TOKEN.says)
+        return claims
+
+    def _is_elsewhere(self, claims: TaskClaims) -> bool:
+        """Whether the active task that a token names is of another tenant or workspace."""
+        ask = self._current.engine.ask
+        run = ask.run(RunId(claims.run))
+        if run is None:
+            return False
+        pool = ask.pool_of(run.tenant, TaskId(claims.task), claims.attempt)
+        is_other_workspace = pool is not None and pool.workspace != claims.workspace
+        return run.tenant != claims.tenant or is_other_workspace
 
     async def started(self, claims: TaskClaims, body: TaskStarted) -> CallbackAccepted:
         """Raises: Conflict, NotFound, Unavailable."""

@@ -155,6 +155,14 @@ class ArtifactReady(NodeBody, frozen=True, kw_only=True):
     artifact: Annotated[Artifact, doc("The artifact.")]
 
 
+class RunSignal(RestObject, frozen=True, kw_only=True):
+    """A message came from outside."""
+
+    name: Annotated[str, doc("The name that nodes wait for.")]
+    payload: Annotated[msgspec.Raw, doc("What it carries.", extra_json_schema={})]
+    by: Annotated[str, doc("Who sent it.")]
+
+
 class EdgeState(NodeBody, frozen=True, kw_only=True):
     """The conditions of the edges between two nodes have been evaluated; the event is about the node they lead to."""
 
@@ -250,6 +258,7 @@ RUN_EVENTS: Final[dict[str, type[RestObject]]] = {
     "node.result.snapshot": NodeResult,
     "artifact.ready": ArtifactReady,
     "edge.state": EdgeState,
+    "run.signal": RunSignal,
 }
 TENANT_EVENTS: Final[dict[str, type[RestObject]]] = {
     "run.status": RunReport,

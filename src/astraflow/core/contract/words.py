@@ -31,6 +31,8 @@ WaitKind = Literal[
     "dispatch",
     "calls",
     "approval",
+    "signal",
+    "time",
 ]
 WorkerStatus = Literal["online", "degraded", "draining", "lost", "offline"]
 ResourceState = Literal["ready", "evicting", "evicted", "released"]

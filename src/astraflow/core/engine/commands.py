@@ -15,7 +15,7 @@ from astraflow.core.fleet.resources import ResourceKey
 from astraflow.core.fleet.rollouts import RolloutRecord
 from astraflow.core.fleet.tenants import TenantPolicy
 from astraflow.core.fleet.workers import DrainIntent
-from astraflow.core.ids import RunId, TaskId
+from astraflow.core.ids import NodeId, RunId, TaskId
 from astraflow.core.runs.accept import ReusedResults
 from astraflow.core.runs.facts import RunTrace
 from astraflow.core.workflow.plan import Plan
@@ -108,6 +108,28 @@ class RebindRun(OperatorCommand, frozen=True, kw_only=True):
     action: ClassVar[str] = "rebind"
     run_id: RunId
     restart: bool = False
+
+
+class SendSignal(OperatorCommand, frozen=True, kw_only=True):
+    """A message for the nodes of a run that wait for it."""
+
+    action: ClassVar[str] = "run.signal"
+    run_id: RunId
+    name: str
+    payload: msgspec.Raw = msgspec.Raw(b"null")
+    signal_id: str | None = None
+
+
+class DecideApproval(OperatorCommand, frozen=True, kw_only=True):
+    """A person's decision at a node that waits for one. `role`: that of the person."""
+
+    action: ClassVar[str] = "run.approval"
+    run_id: RunId
+    node_id: NodeId
+    approved: bool
+    role: str
+    comment: str = ""
+    values: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 # -- workers -------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ from astraflow.core.engine.commands import (
     CloseResource,
     ConfigurePool,
     ConfigureTenant,
+    DecideApproval,
     DrainWorker,
     ExportResource,
     ExtendResource,
@@ -50,6 +51,7 @@ from astraflow.core.engine.commands import (
     RequestRemoval,
     ResumeTenant,
     RollBack,
+    SendSignal,
     StartRollout,
     SubmitRun,
     SuspendTenant,
@@ -57,6 +59,7 @@ from astraflow.core.engine.commands import (
 )
 from astraflow.core.engine.effects import ShellEffect
 from astraflow.core.engine.intake import cancel_run, submit_run
+from astraflow.core.engine.messages import decide_approval, send_signal
 from astraflow.core.engine.operations import (
     drain_worker,
     forget_worker,
@@ -151,6 +154,8 @@ _COMMANDS: Final[Mapping[type[OperatorCommand], Callable[[View, Any], None]]] = 
     ExtendResource: extend_resource,
     NoteCopy: note_copy,
     RebindRun: rebind_run,
+    SendSignal: send_signal,
+    DecideApproval: decide_approval,
     RebindWorker: rebind_worker,
     RefusePush: refuse_push,
     RemovePool: remove_pool,

@@ -33,6 +33,7 @@ from astraflow.core.fleet.workers import (
     WorkerForgotten,
     WorkerSeen,
 )
+from astraflow.core.ids import RunId
 from astraflow.core.runs.commands import Restart
 from astraflow.core.runs.run import RunRecord
 
@@ -99,9 +100,7 @@ def rebind_run(view: View, command: RebindRun) -> None:
     Raises: NotFound: no such active run.
     """
     tenant, run_id = command.tenant, command.run_id
-    run = view.runs.get(run_id)
-    if run is None or run.tenant != tenant:
-        raise errors.NotFound(errors.RUN_NOT_FOUND, f"no active run: {run_id[:64]}")
+    run = active_run(view, tenant, run_id)
     view.placing.unbind_run(run_id)
     for node in run.plan.nodes:
         if node.affinity is not None:
@@ -111,6 +110,14 @@ def rebind_run(view: View, command: RebindRun) -> None:
                 _wake(view, tenant, record.worker_id)
     if command.restart:
         _restart(view, run)
+
+
+def active_run(view: View, tenant: str, run_id: RunId) -> RunRecord:
+    """Raises: NotFound: no such active run of this tenant."""
+    run = view.runs.get(run_id)
+    if run is None or run.tenant != tenant:
+        raise errors.NotFound(errors.RUN_NOT_FOUND, f"no active run: {run_id[:64]}")
+    return run
 
 
 def _restart(view: View, run: RunRecord) -> None:

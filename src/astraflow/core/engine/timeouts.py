@@ -19,6 +19,7 @@ from astraflow.core.engine.timers import (
     CleanupDue,
     DeadlineDue,
     InstallDue,
+    ParkedDue,
     PinDue,
     RolloutDue,
     StopDue,
@@ -33,6 +34,7 @@ from astraflow.core.protocol.gateway import Gateway
 from astraflow.core.runs.commands import (
     Cancel,
     EndCall,
+    EndWait,
     Lose,
     Refuse,
     StopOverdue,
@@ -66,6 +68,8 @@ def on_timer(view: View, timer: Timer) -> None:
         _timeout_due(view, timer)
     elif isinstance(timer, CallDue):
         _call_due(view, timer)
+    elif isinstance(timer, ParkedDue):
+        _parked_due(view, timer)
     elif isinstance(timer, PinDue):
         _pin_due(view, timer)
     elif isinstance(timer, CleanupDue):
@@ -161,6 +165,13 @@ def _call_due(view: View, timer: CallDue) -> None:
     if place is not None:
         run, task = place
         view.decide(run, EndCall(task))
+
+
+def _parked_due(view: View, timer: ParkedDue) -> None:
+    place = view.runs.find_task(timer.tenant, timer.task_id)
+    if place is not None:
+        run, task = place
+        view.decide(run, EndWait(task))
 
 
 def _pin_due(view: View, timer: PinDue) -> None:

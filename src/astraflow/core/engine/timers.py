@@ -62,6 +62,17 @@ class CallDue(OwnedTimer, frozen=True):
         return self.task_id, 0
 
 
+class ParkedDue(OwnedTimer, frozen=True):
+    """A task that is parked should be looked at."""
+
+    tenant: str
+    task_id: TaskId
+
+    @property
+    def owner(self) -> Owner:
+        return self.task_id, 0
+
+
 class DeadlineDue(OwnedTimer, frozen=True):
     """A run should have ended by now."""
 
@@ -98,7 +109,17 @@ class RolloutDue(_Timer, frozen=True):
     """The rollouts that run are to be looked at."""
 
 
-Timer = TimeoutDue | StopDue | CallDue | DeadlineDue | PinDue | CleanupDue | InstallDue | RolloutDue
+Timer = (
+    TimeoutDue
+    | StopDue
+    | CallDue
+    | ParkedDue
+    | DeadlineDue
+    | PinDue
+    | CleanupDue
+    | InstallDue
+    | RolloutDue
+)
 
 
 class Timers:

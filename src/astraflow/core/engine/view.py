@@ -20,7 +20,7 @@ from astraflow.core.engine.placement_notes import PlacementNotes
 from astraflow.core.engine.sent_frames import SentFrames
 from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.engine.submissions import Submissions
-from astraflow.core.engine.timers import CallDue, CleanupDue, StopDue, Timers
+from astraflow.core.engine.timers import CallDue, CleanupDue, ParkedDue, StopDue, Timers
 from astraflow.core.expressions import ExpressionError
 from astraflow.core.fleet.affinity import (
     AffinityAcquired,
@@ -50,6 +50,7 @@ from astraflow.core.runs.consequences import (
     RefuseCall,
     StopAttempt,
     UnqueueTask,
+    WatchParked,
 )
 from astraflow.core.runs.decision import Decision
 from astraflow.core.runs.decisions import decide
@@ -213,10 +214,18 @@ class View:
                 refuse_call(self, run, consequence)
             elif isinstance(consequence, LendSlot):
                 lend_slot(self, run, consequence)
+            elif isinstance(consequence, WatchParked):
+                self.watch_parked(run, consequence.task, consequence.until)
             elif isinstance(consequence, FinishRun):
                 self._finish(run)
             else:
                 assert_never(consequence)
+
+    def watch_parked(self, run: RunRecord, task: int, until: int) -> None:
+        """Look at a parked task when its time has come. `until` is a time of the wall clock: if that was set back
+        meanwhile, the task is looked at again."""
+        delay_s = max(0, until - self.at) / 1000
+        self.timers.set(self.now + delay_s, ParkedDue(run.tenant, run.task_id(task)))
 
     def watch_call(self, call: CallOpened) -> None:
         """Look at a call again when its caller waits no longer."""

@@ -129,6 +129,31 @@ class EndCall(RunCommand, frozen=True):
     task: int
 
 
+class EndWait(RunCommand, frozen=True):
+    """The time of a parked task has come."""
+
+    task: int
+
+
+class ReceiveSignal(RunCommand, frozen=True):
+    """A message from outside."""
+
+    name: str
+    payload: msgspec.Raw = msgspec.Raw(b"null")
+    by: str = ""
+    signal_id: str | None = None
+
+
+class Approve(RunCommand, frozen=True):
+    """A person has decided at a parked task."""
+
+    task: int
+    approved: bool
+    by: str = ""
+    comment: str = ""
+    values: msgspec.Raw = msgspec.Raw(b"{}")
+
+
 class Withdraw(RunCommand, frozen=True):
     """The dispatch was not acknowledged in time: take it back, but only on proof."""
 

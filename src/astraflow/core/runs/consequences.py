@@ -68,6 +68,13 @@ class LendSlot(_Consequence, frozen=True):
     is_lent: bool
 
 
+class WatchParked(_Consequence, frozen=True):
+    """A task is parked until a time: look at it then."""
+
+    task: int
+    until: int
+
+
 class FinishRun(_Consequence, frozen=True):
     """The run has ended: drop it from memory, clean up after it."""
 
@@ -82,5 +89,6 @@ Consequence = (
     | AnswerCall
     | RefuseCall
     | LendSlot
+    | WatchParked
     | FinishRun
 )

@@ -15,6 +15,7 @@ from astraflow.core.runs.consequences import (
     FinishRun,
     StopAttempt,
 )
+from astraflow.core.runs.controls import perform
 from astraflow.core.runs.facts import (
     AttemptFailed,
     AttemptLost,
@@ -109,8 +110,12 @@ def advance(decision: Decision) -> None:
                 decision.record(TaskSkipped(decision.at, child, code, parent))
         ready, run.ready = run.ready, []
         for task in ready:
-            # If calls below it are open, the end of the last of them queues it.
-            if begins(decision, task) and run.tasks[task].open_calls == 0:
+            step = run.plan.nodes[task].control if task < len(run.plan.nodes) else None
+            if not begins(decision, task):
+                continue
+            if step is not None:
+                perform(decision, task, step)
+            elif run.tasks[task].open_calls == 0:  # else the end of the last of them queues it
                 decision.consequences.append(EnqueueTask(task))
     if run.open_tasks == 0 and not run.is_terminal:
         _finish_run(decision)

@@ -23,14 +23,17 @@ from astraflow.core import errors
 from astraflow.core.ids import is_pool
 from astraflow.core.runs.calls import end_call, open_call
 from astraflow.core.runs.commands import (
+    Approve,
     Call,
     Cancel,
     EndCall,
+    EndWait,
     Fail,
     LeaseTask,
     Lose,
     Progress,
     Rebuild,
+    ReceiveSignal,
     Refuse,
     Report,
     Restart,
@@ -44,6 +47,7 @@ from astraflow.core.runs.commands import (
 from astraflow.core.runs.consequences import (
     AttemptOver,
 )
+from astraflow.core.runs.controls import approve, end_wait, receive_signal
 from astraflow.core.runs.decision import Decision, advance
 from astraflow.core.runs.facts import (
     NO_VALUE,
@@ -485,6 +489,11 @@ def _stop_overdue(decision: Decision, command: StopOverdue) -> None:
     decision.ignored = "a new attempt needs proof that this one has ended"
 
 
+def _receive_signal(decision: Decision, command: ReceiveSignal) -> None:
+    receive_signal(decision, command)
+    advance(decision)
+
+
 def _timeout_problem() -> TaskFailure:
     return TaskFailure(errors.RUNNER_TIMEOUT.code, "TIMEOUT", "the attempt ran longer than allowed")
 
@@ -506,4 +515,7 @@ _HANDLERS: Final[dict[type[RunCommand], Callable[[Decision, Any], None]]] = {
     TimeOut: _time_out,
     Restart: _restart,
     StopOverdue: _stop_overdue,
+    EndWait: end_wait,
+    ReceiveSignal: _receive_signal,
+    Approve: approve,
 }

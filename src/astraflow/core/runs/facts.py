@@ -41,6 +41,8 @@ class WaitReason(msgspec.Struct, frozen=True, omit_defaults=True):
 
     kind: WaitKind
     detail: str = ""
+    until: int | None = None
+    """When the wait ends at the latest, in wall-clock milliseconds, if a time is known."""
 
 
 NO_METRICS: Final[Mapping[str, float]] = MappingProxyType({})
@@ -158,6 +160,31 @@ class TaskPassed(TaskFact, frozen=True, tag="task.passed"):
     """The node is disabled: what it was given is passed on as its result, and what follows it goes on."""
 
     result: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class SignalReceived(Fact, frozen=True, tag="run.signal_received"):
+    """A message from outside, kept until a node takes it."""
+
+    name: str
+    payload: msgspec.Raw = NO_VALUE
+    by: str = ""
+    signal_id: str | None = None
+    """Of the sender: a message that comes again is the same."""
+
+
+class TaskParked(TaskFact, frozen=True, tag="task.parked"):
+    """The scheduler itself waits at this node: for a time, a person or a message. Nothing is held meanwhile."""
+
+    waiting_for: WaitReason
+
+
+class TaskDecided(TaskFact, frozen=True, tag="task.decided"):
+    """The scheduler itself has done what the node says."""
+
+    result: msgspec.Raw = msgspec.Raw(b"{}")
+    by: str = ""
+    signal: int | None = None
+    """The message that it took, by its number in the run."""
 
 
 class TaskWaiting(TaskFact, frozen=True, tag="task.waiting"):
@@ -300,6 +327,9 @@ AnyFact = (
     | CallOpened
     | EdgesDecided
     | TaskPassed
+    | SignalReceived
+    | TaskParked
+    | TaskDecided
     | TaskWaiting
     | TaskLeased
     | AttemptStarted
@@ -333,6 +363,7 @@ _VARIABLE: Final = frozenset({TaskSucceeded, TaskReused, TaskRebuilt, AttemptPro
 _FIXED_WIDTH: Final[dict[type[Fact], int]] = {
     **{kind: 1 for kind in get_args(AnyFact) if kind not in _VARIABLE},
     TaskPassed: 2,  # node.result.snapshot, node.state
+    TaskDecided: 2,
     AttemptFailed: 2,  # node.error, node.state
     TaskFailed: 2,
 }

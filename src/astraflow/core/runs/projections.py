@@ -25,6 +25,7 @@ from astraflow.core.contract.events import (
     NodeOutput,
     NodeResult,
     NodeState,
+    RunSignal,
     RunStatusChange,
 )
 from astraflow.core.contract.runs import Artifact, Node, Run, RunWithoutNodes, TaskError, WaitingFor
@@ -47,12 +48,15 @@ from astraflow.core.runs.facts import (
     RunAccepted,
     RunFinished,
     RunStarted,
+    SignalReceived,
     StopRequested,
     TaskCancelled,
+    TaskDecided,
     TaskFact,
     TaskFailed,
     TaskFailure,
     TaskLeased,
+    TaskParked,
     TaskPassed,
     TaskRebuilt,
     TaskReused,
@@ -70,6 +74,7 @@ from astraflow.core.runs.states import (
     Failed,
     Leased,
     Lost,
+    Parked,
     Passed,
     Pending,
     Ready,
@@ -91,6 +96,7 @@ _NO_SCOPE: Final = EventScope()
 _STATUS: Final[dict[type[State], NodeStatus]] = {
     Pending: "pending",
     Ready: "ready",
+    Parked: "waiting",
     Leased: "dispatched",
     Running: "running",
     Stopping: "running",  # as far as anybody knows, also if it was never said to have started
@@ -120,6 +126,9 @@ def events_of(
         place = _place_of(fact, plan, calls or {})
         bodies = _task_bodies(fact, place, plan)
         scope = EventScope(node_id=place["node_id"])
+    elif isinstance(fact, SignalReceived):
+        signal = RunSignal(name=fact.name, payload=fact.payload, by=fact.by)
+        bodies, scope = [("run.signal", signal)], _NO_SCOPE
     else:
         bodies, scope = [("run.status", _run_body(fact))], _NO_SCOPE
     assert len(bodies) == width(fact), f"the width of {fact!r} is not what is shown of it"
@@ -174,7 +183,7 @@ def _place_of(fact: TaskFact, plan: Plan, calls: Mapping[int, CallOpened]) -> _P
 
 
 def _task_bodies(fact: TaskFact, place: _Place, plan: Plan) -> _Bodies:
-    if isinstance(fact, TaskSucceeded | TaskReused | TaskPassed):
+    if isinstance(fact, TaskSucceeded | TaskReused | TaskPassed | TaskDecided):
         return _result_bodies(fact, place)
     if isinstance(fact, EdgesDecided):
         return [("edge.state", _edge_body(fact, place, plan))]
@@ -194,7 +203,7 @@ def _state_body(fact: TaskFact, place: _Place) -> NodeState:
         return NodeState(**place, status="dispatched", attempt=fact.attempt, worker_id=fact.worker)
     if isinstance(fact, AttemptStarted):
         return NodeState(**place, status="running", attempt=fact.attempt)
-    if isinstance(fact, TaskWaiting):
+    if isinstance(fact, TaskWaiting | TaskParked):
         return NodeState(**place, status="waiting", waiting_for=_waiting(fact.waiting_for))
     if isinstance(fact, StopRequested):
         message = f"stopping: {fact.why}"
@@ -267,7 +276,9 @@ def _edge_body(fact: EdgesDecided, place: _Place, plan: Plan) -> EdgeState:
     return EdgeState(**place, source_node_id=source, taken=taken)
 
 
-def _result_bodies(fact: TaskSucceeded | TaskReused | TaskPassed, place: _Place) -> _Bodies:
+def _result_bodies(
+    fact: TaskSucceeded | TaskReused | TaskPassed | TaskDecided, place: _Place
+) -> _Bodies:
     if isinstance(fact, TaskPassed):
         error = TaskError(code=TASK_DISABLED.code)
         return [
@@ -278,7 +289,8 @@ def _result_bodies(fact: TaskSucceeded | TaskReused | TaskPassed, place: _Place)
             ("node.state", NodeState(**place, status="skipped", attempt=0, error=error)),
         ]
     attempt = fact.attempt if isinstance(fact, TaskSucceeded) else 0
-    artifacts = [_artifact(one) for one in fact.artifacts]
+    given = () if isinstance(fact, TaskDecided) else fact.artifacts
+    artifacts = [_artifact(one) for one in given]
     snapshot = NodeResult(**place, attempt=attempt, result=fact.result, artifacts=artifacts)
     reused_from = fact.from_run if isinstance(fact, TaskReused) else None
     state = NodeState(**place, status="succeeded", attempt=attempt, reused_from=reused_from)
@@ -330,7 +342,9 @@ def error_view(error: TaskFailure) -> TaskError:
 
 
 def _waiting(waiting_for: WaitReason) -> WaitingFor:
-    return WaitingFor(kind=waiting_for.kind, detail=waiting_for.detail)
+    return WaitingFor(
+        kind=waiting_for.kind, detail=waiting_for.detail, until=_timestamp(waiting_for.until)
+    )
 
 
 def _artifact(artifact: ArtifactRef) -> Artifact:

@@ -21,6 +21,7 @@ from astraflow.core.runs.facts import (
     CancelRequested,
     Fact,
     RunAccepted,
+    SignalReceived,
     TaskFailure,
     WaitReason,
 )
@@ -131,6 +132,9 @@ class RunRecord:
         "ready",
         "recent",
         "run_id",
+        "signal_count",
+        "signal_ids",
+        "signals",
         "stale",
         "started_at",
         "status",
@@ -158,6 +162,11 @@ class RunRecord:
         self.open_tasks = len(self.tasks)
         self.calls: dict[tuple[int, int, str], int] = {}  # (parent, its attempt, request) → task
         self.failed: list[int] = []  # the tasks of the plan that failed, in this order
+        self.signals: dict[
+            int, SignalReceived
+        ] = {}  # messages that no node has taken, by their number
+        self.signal_count = 0
+        self.signal_ids: set[str] = set()  # of the messages whose senders named them
         self.dead_edges: set[tuple[int, int]] = (
             set()
         )  # (task, edge into it) whose condition does not hold

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from astraflow.core.runs.facts import StopWhy, TaskFailure
+from astraflow.core.runs.facts import StopWhy, TaskFailure, WaitReason
 
 
 class State(msgspec.Struct, frozen=True):
@@ -71,6 +71,12 @@ class Backoff(State, frozen=True):
 
 class Succeeded(State, frozen=True):
     """Terminal: its result is committed."""
+
+
+class Parked(State, frozen=True):
+    """The scheduler waits at it: for a time, a person or a message. Moved by that, by its deadline, or by cancel."""
+
+    waiting_for: WaitReason
 
 
 class Passed(State, frozen=True):

@@ -14,11 +14,14 @@ from astraflow.core.runs.facts import (
     CancelRequested,
     EdgesDecided,
     Fact,
+    SignalReceived,
     StopRequested,
     TaskCancelled,
+    TaskDecided,
     TaskFact,
     TaskFailed,
     TaskLeased,
+    TaskParked,
     TaskPassed,
     TaskRebuilt,
     TaskReused,
@@ -55,6 +58,12 @@ def describe_fact(fact: Fact) -> str:
         case EdgesDecided(source=source, dead=dead):
             outcome = "hold" if not dead else f"do not hold for {len(dead)} of them"
             return f"the conditions of the edges from task {source} {outcome}"
+        case SignalReceived(name=name, by=by):
+            return f"signal {name} came from {by or 'outside'}"
+        case TaskParked(waiting_for=waiting):
+            return f"waits for {waiting.kind}: {waiting.detail}"
+        case TaskDecided(by=by):
+            return f"was decided by {by or 'the scheduler'}"
         case TaskPassed():
             return "is disabled: passed on what it was given"
         case TaskWaiting(waiting_for=waiting):

@@ -42,11 +42,14 @@ from astraflow.core.runs.facts import (
     RunAccepted,
     RunFinished,
     RunStarted,
+    SignalReceived,
     StopRequested,
     TaskCancelled,
+    TaskDecided,
     TaskFact,
     TaskFailed,
     TaskLeased,
+    TaskParked,
     TaskPassed,
     TaskRebuilt,
     TaskReused,
@@ -71,6 +74,7 @@ from astraflow.core.runs.states import (
     Failed,
     Leased,
     Lost,
+    Parked,
     Passed,
     Pending,
     Ready,
@@ -187,6 +191,21 @@ def _reused(task: Task, fact: TaskReused) -> State:
     return SUCCEEDED
 
 
+def _parked(task: Task, fact: TaskParked) -> State:
+    task.waiting_for = fact.waiting_for
+    if task.started_at is None:
+        task.started_at = fact.at
+    return Parked(fact.waiting_for)
+
+
+def _decided(task: Task, fact: TaskDecided) -> State:
+    _ended(task, fact.at)
+    if task.started_at is None:
+        task.started_at = fact.at
+    task.result = fact.result
+    return SUCCEEDED
+
+
 def _passed(task: Task, fact: TaskPassed) -> State:
     _ended(task, fact.at)
     task.result = fact.result
@@ -214,7 +233,7 @@ Apply = Callable[[Task, Any], State]
 _HELD: Final = (Leased, Running, Stopping)
 _REPORTABLE: Final = (*_HELD, Lost)  # a report may still decide the current attempt
 _PLACEABLE: Final = (Ready, Backoff, Lost)
-_OPEN: Final = (Pending, *_PLACEABLE, *_HELD)
+_OPEN: Final = (Pending, Parked, *_PLACEABLE, *_HELD)
 
 
 def _rows(states: tuple[type[State], ...], fact: type[Fact], apply: Apply) -> dict[Any, Apply]:
@@ -234,7 +253,9 @@ TRANSITIONS: Final[Mapping[tuple[type[State], type[Fact]], Apply]] = {
     (Pending, TaskReused): _reused,
     (Ready, TaskReused): _reused,
     (Ready, TaskPassed): _passed,
-    **_rows((Pending, Ready, Backoff, *_REPORTABLE), TaskFailed, _failed),
+    (Ready, TaskParked): _parked,
+    **_rows((Ready, Parked), TaskDecided, _decided),
+    **_rows((Pending, Ready, Parked, Backoff, *_REPORTABLE), TaskFailed, _failed),
     **_rows((Pending, Ready, *_REPORTABLE), TaskSkipped, _skipped),
     **_rows(_OPEN, TaskCancelled, _cancelled),
 }
@@ -251,6 +272,8 @@ LEADS_TO: Final[Mapping[type[Fact], type[State] | None]] = {
     TaskSucceeded: Succeeded,
     TaskReused: Succeeded,
     TaskPassed: Passed,
+    TaskParked: Parked,
+    TaskDecided: Succeeded,
     TaskFailed: Failed,
     TaskSkipped: Skipped,
     TaskCancelled: Cancelled,
@@ -307,6 +330,8 @@ def fold(run: RunRecord, fact: Fact) -> None:
     if apply is None:
         raise InvalidTransition(run, fact.task, fact)
     task.state = apply(task, fact)
+    if type(fact) is TaskDecided and fact.signal is not None:
+        run.signals.pop(fact.signal, None)
     if run.stale and type(fact) is TaskLeased:
         run.stale.discard(fact.task)
     if run.takes_back and task.is_waiting and task.call is None:
@@ -396,6 +421,11 @@ def _fold_run(run: RunRecord, fact: Fact) -> None:
         run.started_at = fact.at
     elif isinstance(fact, CancelRequested):
         run.cancel = fact
+    elif isinstance(fact, SignalReceived):
+        run.signals[run.signal_count] = fact
+        run.signal_count += 1
+        if fact.signal_id is not None:
+            run.signal_ids.add(fact.signal_id)
     elif isinstance(fact, RunFinished):
         assert run.open_tasks == 0, "a run ends when all its tasks have"
         run.status = fact.status

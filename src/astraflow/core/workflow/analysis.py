@@ -7,7 +7,7 @@ list of problems and note the features that the definition needs; what they find
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from astraflow.core.errors import (
     WORKFLOW_CYCLE,
@@ -16,7 +16,7 @@ from astraflow.core.errors import (
     WORKFLOW_UNKNOWN_NODE,
 )
 from astraflow.core.workflow.edge_rules import EdgeRules
-from astraflow.core.workflow.expression_rules import BoundParameters, ExpressionRules
+from astraflow.core.workflow.expression_rules import BoundParameters, ExpressionRules, is_expression
 from astraflow.core.workflow.family import Family
 from astraflow.core.workflow.features import Needs
 from astraflow.core.workflow.graph import find_cycles, topological_order
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from astraflow.core.workflow.catalog import Catalog
     from astraflow.core.workflow.definition import NodeSpec, WorkflowSpec
     from astraflow.core.workflow.ports import PortSpec
+
+_WITH_SETTINGS: Final = frozenset({Feature.WAIT, Feature.APPROVAL, Feature.SIGNAL})
 
 
 class Analysis:
@@ -86,6 +88,8 @@ class Analysis:
         self._take_order()
         if Feature.CONDITION in self.features:
             self._take_conditions()
+        if not _WITH_SETTINGS.isdisjoint(self.features):
+            self._take_settings()
         self.expressions.check_upstream(self.nodes.index, self.family.hosts, self.edges.links)
 
     def _take_expressions(self) -> None:
@@ -108,6 +112,18 @@ class Analysis:
             if edge.when is not None and source is not None:
                 pointer = f"/edges/{number}/when"
                 self.expressions.take_condition(edge.when, pointer, source, of_edge=True)
+
+    def _take_settings(self) -> None:
+        """The settings that may be expressions."""
+        for place, node in enumerate(self.workflow.nodes):
+            settings = (
+                ("wait/until", node.wait and node.wait.until),
+                ("approval/message", node.approval and node.approval.message),
+                ("signal/name", node.signal and node.signal.name),
+            )
+            for name, text in settings:
+                if text and is_expression(text):
+                    self.expressions.take_condition(text, f"/nodes/{place}/{name}", place)
 
     def _take_order(self) -> None:
         """The authored order where it is topological, which it mostly is; else a computed one."""

@@ -1,7 +1,7 @@
 """The manifest of package `core`, which is built into every scheduler and every worker of ours.
 
 The node types of WORKFLOWS "Package `core`", and those that the scheduler carries out itself:
-container, call, wait, approval, signal. It is a literal because the core reads no files.
+if, switch, container, call, wait, approval, signal. It is a literal because the core reads no files.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ CALL_TYPE: Final = "core.call"
 WAIT_TYPE: Final = "core.wait"
 APPROVAL_TYPE: Final = "core.approval"
 SIGNAL_TYPE: Final = "core.signal"
+IF_TYPE: Final = "core.if"
+SWITCH_TYPE: Final = "core.switch"
 
 _RUNTIME: Final = "python"
 _TEXT: Final = {"type": "string"}
@@ -119,20 +121,37 @@ def _worker_nodes() -> list[dict[str, Any]]:
 
 def _scheduler_nodes() -> list[dict[str, Any]]:
     given = _ANYTHING
+    cases = {
+        "type": "array",
+        "items": {"type": "object", "properties": {"port": _TEXT}, "required": ["port"]},
+    }
+    chosen = {"case": {"type": ["string", "null"]}, "value": given}
     rows = [
+        _choice(_node("if", "If", "Flow", {"condition": given, "value": given}, chosen,
+                      "condition value", "value"), "true", "false"),
+        _node("switch", "Switch", "Flow", {"value": given, "cases": cases, "default": _TEXT}, chosen,
+              "value", "value"),
         _node("container", "Container", "Flow", {"input": given}, {"output": given}, "input",
               "output"),
         _node("call", "Call a workflow", "Flow", {"inputs": _OBJECT}, {"outputs": _OBJECT},
               "inputs", "outputs"),
-        _node("wait", "Wait", "Flow", {}, {}),
+        _node("wait", "Wait", "Flow", {}, {"until": _TEXT}, "", "until"),
         _node("approval", "Approval", "People", {}, {"approved": {"type": "boolean"},
-              "comment": _TEXT}, "", "approved comment"),
-        _node("signal", "Signal", "Flow", {}, {"payload": given}, "", "payload"),
+              "comment": _TEXT, "by": {"type": ["string", "null"]}, "values": _OBJECT}, "",
+              "approved comment by values"),
+        _node("signal", "Signal", "Flow", {}, {"payload": given, "name": _TEXT, "receivedAt": _TEXT},
+              "", "payload"),
     ]  # fmt: skip
     for row in rows:
         row["executedBy"] = "scheduler"
         del row["runtimes"]
     return rows
+
+
+def _choice(node: dict[str, Any], *cases: str) -> dict[str, Any]:
+    """A node with a port for each case."""
+    node["ui"]["outputPorts"] += [_control(case) for case in cases]
+    return node
 
 
 def _needs(parameter: str, node: dict[str, Any]) -> dict[str, Any]:

@@ -142,7 +142,11 @@ class Approval(_DefinitionPart, frozen=True):
 
     message: str | None = None
     roles: list[str] = []
+    form: Objects | None = None
+    """A JSON Schema of what the person fills in."""
     timeout_seconds: Seconds | None = None
+    default: Literal["approve", "reject"] | None = None
+    """What the deadline decides; None: the node fails."""
 
 
 class Signal(_DefinitionPart, frozen=True):

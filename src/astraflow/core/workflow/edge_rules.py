@@ -22,6 +22,7 @@ from astraflow.core.errors import (
     WORKFLOW_UNKNOWN_NODE,
     WORKFLOW_UNKNOWN_PORT,
 )
+from astraflow.core.workflow.choices import case_port
 from astraflow.core.workflow.limits import MAX_KEY_CHARS
 from astraflow.core.workflow.plan import Feature
 from astraflow.core.workflow.ports import DONE, ERROR, TRIGGER, PortSpec
@@ -155,6 +156,8 @@ class EdgeRules:
             return None
         if write.kind == "control":
             write = TRIGGER
+        if read.case is not None:
+            self._features.add(Feature.CONDITION, f"/edges/{place}/source/port")
         if read.kind == "error":
             self._features.add(Feature.ERROR_PORT, f"/edges/{place}/source/port")
             return PlannedEdge(source, "error", edge.when, read, write)
@@ -172,6 +175,9 @@ class EdgeRules:
         """The output port of a node; an unknown one is reported, unless the node itself was."""
         if port is None or port == "done":
             return DONE
+        cases = self._nodes.cases
+        if node in cases and port in cases[node]:
+            return case_port(port)
         outputs = self._nodes.ports[node].outputs
         if port == "error" and outputs is None:
             return ERROR

@@ -16,8 +16,11 @@ from astraflow.core.workflow.problems import Problems
 
 EXECUTED: Final[frozenset[Feature]] = frozenset(
     {
+        Feature.APPROVAL,
         Feature.CONDITION,
         Feature.EXPRESSION,
+        Feature.SIGNAL,
+        Feature.WAIT,
         Feature.JOIN_ANY,
         Feature.JOIN_ALL_DONE,
         Feature.ERROR_PORT,
@@ -34,9 +37,6 @@ _WORDS: Final = {
     Feature.MAP: "maps",
     Feature.SUBGRAPH: "subgraphs",
     Feature.CALL: "calls of other workflows",
-    Feature.WAIT: "waits",
-    Feature.APPROVAL: "approvals",
-    Feature.SIGNAL: "signals",
 }
 
 

@@ -23,6 +23,7 @@ from astraflow.core.errors import (
     WORKFLOW_UNKNOWN_TYPE,
 )
 from astraflow.core.workflow.catalog import CatalogEntry, Miss
+from astraflow.core.workflow.choices import CHOICE_TYPES, cases_of
 from astraflow.core.workflow.limits import MAX_KEY_CHARS, MAX_LABEL_CHARS
 from astraflow.core.workflow.manifest_rules import NODE_TYPE, is_package_name
 from astraflow.core.workflow.node_schemas import NO_SCHEMAS, NodeSchemas, schemas_in
@@ -63,6 +64,8 @@ class NodeRules:
         self.schemas: list[NodeSchemas] = []
         self.unsound: set[int] = set()
         """Nodes whose parameters were refused as such."""
+        self.cases: dict[int, frozenset[str]] = {}
+        """The cases of the nodes that choose, by place: each is an output port."""
 
     def check_all(self) -> None:
         problems, index, check_settings = self._problems, self.index, self._settings.check
@@ -91,6 +94,8 @@ class NodeRules:
             known = NO_SCHEMAS if found is None else found.schemas
             schemas.append(known if node.schema is None else schemas_in(node.schema, known))
             check_settings(node, place)
+            if node.type in CHOICE_TYPES:
+                self.cases[place] = cases_of(node.type, texts[place], place, problems)
         if len(index) < len(self._nodes) or not all_canonical:
             self._report_duplicates()
 

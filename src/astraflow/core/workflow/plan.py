@@ -137,6 +137,7 @@ class ControlStep(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=Tru
     wait: WaitSpec | None = None
     approval: Approval | None = None
     signal: Signal | None = None
+    choose: Literal["if", "switch"] | None = None
 
 
 class PlanNode(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

@@ -7,11 +7,13 @@ for each set of parents, not 50,000.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from astraflow.core.errors import WORKFLOW_INVALID
 from astraflow.core.ids import NodeId
 from astraflow.core.workflow.analysis import Analysis
+from astraflow.core.workflow.core_manifest import APPROVAL_TYPE, IF_TYPE, SWITCH_TYPE
+from astraflow.core.workflow.definition import Approval
 from astraflow.core.workflow.expression_rules import condition_text
 from astraflow.core.workflow.plan import (
     DEFAULT_RETRY,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 _Labels = tuple[tuple[str, str], ...]
 _NO_TUPLE: Final[tuple[Any, ...]] = ()
+_CHOICES: Final[dict[str, Literal["if", "switch"]]] = {IF_TYPE: "if", SWITCH_TYPE: "switch"}
 
 
 def plan_workflow(definition: WorkflowDocument, catalog: Catalog) -> Plan:
@@ -262,9 +265,13 @@ def _read(port: PortSpec) -> tuple[str, ...] | None:
 
 
 def _control(node: NodeSpec) -> ControlStep | None:
-    if not (node.call or node.wait or node.approval or node.signal):
+    if node.type in _CHOICES:
+        return ControlStep(choose=_CHOICES[node.type])
+    if node.type == APPROVAL_TYPE:
+        return ControlStep(approval=node.approval or Approval())
+    if not (node.call or node.wait or node.signal):
         return None
-    return ControlStep(call=node.call, wait=node.wait, approval=node.approval, signal=node.signal)
+    return ControlStep(call=node.call, wait=node.wait, signal=node.signal)
 
 
 def _retry(retry: Retry) -> RetryPolicy:

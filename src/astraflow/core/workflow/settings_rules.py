@@ -19,7 +19,9 @@ from astraflow.core.workflow.core_manifest import (
     APPROVAL_TYPE,
     CALL_TYPE,
     CONTAINER_TYPE,
+    IF_TYPE,
     SIGNAL_TYPE,
+    SWITCH_TYPE,
     WAIT_TYPE,
 )
 from astraflow.core.workflow.expression_rules import is_expression
@@ -58,6 +60,7 @@ _CONTROLS: Final = (
     ("signal", SIGNAL_TYPE, Feature.SIGNAL),
 )
 _CONTROL_TYPES: Final = frozenset(node_type for _, node_type, _ in _CONTROLS)
+_OF_SCHEDULER: Final = _CONTROL_TYPES | {IF_TYPE, SWITCH_TYPE}
 _JOINS: Final = {"any": Feature.JOIN_ANY, "all_done": Feature.JOIN_ALL_DONE}
 
 
@@ -119,6 +122,9 @@ class SettingsRules:
         here = f"{pointer}/middlewares"
         if middlewares:
             self._features.add(Feature.MIDDLEWARE, here)
+            if node.type in _OF_SCHEDULER:
+                message = "a node that the scheduler carries out has no middlewares"
+                self._problems.add(here, WORKFLOW_INVALID, message)
         self._problems.check_count(here, middlewares, MAX_MIDDLEWARES, "middlewares")
         here = f"{pointer}/resourceRefs"
         if self._problems.check_count(here, refs, MAX_RESOURCE_REFS, "resources"):

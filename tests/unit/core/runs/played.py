@@ -73,6 +73,8 @@ class Played:
     def states(self) -> dict[str, str]:
         """By label: the status, with the code of what was skipped or failed."""
         return {
-            node.label or "": node.status if node.error is None else f"{node.status} {node.error.code}"
+            node.label or "": node.status
+            if node.error is None
+            else f"{node.status} {node.error.code}"
             for node in view_run(self.run).nodes
         }

@@ -53,9 +53,9 @@ class TestFeatures:
         assert str(raised.value).endswith(feature.value)
 
     def test_all_that_is_missing_is_named_in_a_stable_order(self) -> None:
-        plan = make_plan(1, features=JOINING | {Feature.WAIT, Feature.CALL, Feature.MAP})
-        assert unsupported(plan) == [Feature.CALL, Feature.MAP, Feature.WAIT]
-        with pytest.raises(errors.Refused, match="call, map, wait"):
+        plan = make_plan(1, features=JOINING | {Feature.SUBGRAPH, Feature.CALL, Feature.MAP})
+        assert unsupported(plan) == [Feature.CALL, Feature.MAP, Feature.SUBGRAPH]
+        with pytest.raises(errors.Refused, match="call, map, subgraph"):
             start(plan)
 
 

@@ -48,6 +48,9 @@ REQUIRED = {
     ),
     "edges.decided": ("at", "task", "source"),
     "task.passed": ("at", "task"),
+    "run.signal_received": ("at", "name"),
+    "task.parked": ("at", "task", "waiting_for"),
+    "task.decided": ("at", "task"),
     "task.waiting": ("at", "task", "waiting_for"),
     "task.leased": ("at", "task", "attempt", "worker", "incarnation", "ttl_ms"),
     "attempt.started": ("at", "task", "attempt"),
@@ -82,6 +85,9 @@ OPTIONAL = {
     "call.opened": ("payload", "timeout_ms"),
     "edges.decided": ("dead",),
     "task.passed": ("result",),
+    "run.signal_received": ("payload", "by", "signal_id"),
+    "task.parked": (),
+    "task.decided": ("result", "by", "signal"),
     "task.waiting": (),
     "task.leased": (),
     "attempt.started": ("by", "ttl_ms"),
@@ -203,7 +209,7 @@ def test_every_kind_is_as_wide_as_it_is_shown(fact: Fact) -> None:
 
 def test_a_fact_of_a_task_is_stored_with_its_place() -> None:
     of_tasks = [kind for kind in KINDS.values() if issubclass(kind, TaskFact)]
-    assert len(of_tasks) == 17
+    assert len(of_tasks) == 19
     assert all("task" in kind.__struct_fields__ for kind in of_tasks)
 
 

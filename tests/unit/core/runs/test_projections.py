@@ -41,11 +41,14 @@ from astraflow.core.runs.facts import (
     Fact,
     RunFinished,
     RunStarted,
+    SignalReceived,
     StopRequested,
     TaskCancelled,
+    TaskDecided,
     TaskFailed,
     TaskFailure,
     TaskLeased,
+    TaskParked,
     TaskPassed,
     TaskRebuilt,
     TaskReused,
@@ -132,6 +135,30 @@ EXACTLY: list[tuple[Fact, list[tuple[str, dict[str, Any]]]]] = [
     (
         EdgesDecided(AT, 0, 0, (0,)),
         [("edge.state", {**NODE, "sourceNodeId": "n0", "taken": False})],
+    ),
+    (
+        SignalReceived(AT, "paid", msgspec.Raw(b"[1]"), "shop"),
+        [("run.signal", {"name": "paid", "payload": [1], "by": "shop"})],
+    ),
+    (
+        TaskParked(AT, 0, WaitReason("time", "until noon", AT)),
+        [
+            (
+                "node.state",
+                {
+                    **NODE,
+                    "status": "waiting",
+                    "waitingFor": {"kind": "time", "detail": "until noon", "until": WHEN},
+                },
+            )
+        ],
+    ),
+    (
+        TaskDecided(AT, 0, msgspec.Raw(b'{"a":1}')),
+        [
+            ("node.result.snapshot", {**NODE, "attempt": 0, "result": {"a": 1}, "artifacts": []}),
+            state("succeeded", 0),
+        ],
     ),
     (
         TaskPassed(AT, 0, msgspec.Raw(b'{"a":1}')),

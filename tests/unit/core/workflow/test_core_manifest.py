@@ -15,13 +15,23 @@ from astraflow.core.workflow.core_manifest import (
     APPROVAL_TYPE,
     CALL_TYPE,
     CONTAINER_TYPE,
+    IF_TYPE,
     SIGNAL_TYPE,
+    SWITCH_TYPE,
     WAIT_TYPE,
 )
 from tests.tables import each_row
 from tests.unit.core.workflow.drafts import edge, node, plan
 
-BY_SCHEDULER = {CONTAINER_TYPE, CALL_TYPE, WAIT_TYPE, APPROVAL_TYPE, SIGNAL_TYPE}
+BY_SCHEDULER = {
+    CONTAINER_TYPE,
+    CALL_TYPE,
+    WAIT_TYPE,
+    APPROVAL_TYPE,
+    SIGNAL_TYPE,
+    IF_TYPE,
+    SWITCH_TYPE,
+}
 
 # type, ports in, ports out: the control ports are on every node.
 TABLE = [

@@ -29,7 +29,7 @@ REF = {"resourceId": "r"}
         ({"node_type": "core.wait", "wait": {"seconds": 0}}, {Feature.WAIT}),
         ({"node_type": "core.wait", "wait": {"until": "2026-01-01T00:00:00Z"}}, {Feature.WAIT}),
         (
-            {"node_type": "core.wait", "wait": {"until": "=inputs.when"}},
+            {"node_type": "core.wait", "wait": {"until": "=run.createdAt"}},
             {Feature.WAIT, Feature.EXPRESSION},
         ),
         ({"node_type": "core.approval"}, {Feature.APPROVAL}),
