@@ -26,6 +26,7 @@ from astraflow.api.catalog_routes import CatalogEndpoints
 from astraflow.api.cursors import Cursors
 from astraflow.api.events import EventEndpoints
 from astraflow.api.login_routes import LoginEndpoints
+from astraflow.api.message_routes import MessageEndpoints
 from astraflow.api.oidc_routes import OidcEndpoints
 from astraflow.api.openapi import describe
 from astraflow.api.package_routes import PackageEndpoints
@@ -62,6 +63,7 @@ METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 ENDPOINTS: Final[tuple[type[Endpoints], ...]] = (
     RunEndpoints,
+    MessageEndpoints,
     EventEndpoints,
     WorkflowEndpoints,
     WorkerEndpoints,

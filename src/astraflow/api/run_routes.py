@@ -88,7 +88,7 @@ class RunEndpoints(Endpoints):
         replies={202: Reply("The run exists.", Accepted, headers={"Location": "Its path."})},
     )
     async def create(self, request: Request[NoQuery]) -> AsgiApp:
-        key = _idempotency_key(request)
+        key = idempotency_key(request)
         body = await request.json_body(DEFINITION_BODY_BYTES)
         wanted = decode_json(body, _run_request)
         definition = _check_request(wanted)
@@ -308,7 +308,7 @@ def _traceparent(request: Request[NoQuery]) -> str | None:
     return given[0].decode("latin-1") if len(given) == 1 else None
 
 
-def _idempotency_key(request: Request[NoQuery]) -> str | None:
+def idempotency_key(request: Request[NoQuery]) -> str | None:
     key = request.header(b"idempotency-key")
     if key is not None and not _KEY.fullmatch(key):
         raise Refused(

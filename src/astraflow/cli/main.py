@@ -41,6 +41,9 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = MappingProxyType(
         "worker": CommandEntry("server", "worker", "Run a worker."),
         "run": CommandEntry("run", "run", "Run a workflow and follow its progress."),
         "runs": CommandEntry("runs", "app", "List, show, follow and cancel runs."),
+        "approvals": CommandEntry(
+            "approvals", "app", "List the nodes that wait for a person; approve or reject."
+        ),
         "workflows": CommandEntry("workflows", "app", "List, save, validate and delete workflows."),
         "workers": CommandEntry("workers", "app", "List, drain and rebind workers."),
         "secrets": CommandEntry("secrets", "app", "Set, list and delete secrets."),

@@ -113,6 +113,8 @@ class RunProgress:
         waiting = body.get("waitingFor")
         if waiting:
             node.message = plain(f"waiting for {waiting['kind']}: {waiting['detail']}")
+        elif node.status == "waiting" and "message" not in body:
+            node.message = ""
         status = body["status"]
         if status != node.status:
             self._move(node, status)

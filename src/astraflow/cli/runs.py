@@ -17,7 +17,7 @@ from astraflow.cli.output import AsJson, answer, plain, show_json
 from astraflow.cli.pagination import Cursor, Limit, show_list
 from astraflow.cli.prompts import Yes, confirm
 from astraflow.cli.run import Patience
-from astraflow.client import requests
+from astraflow.client import message_requests, requests
 from astraflow.client.blocking import Client
 from astraflow.client.stream import PATIENCE_S
 from astraflow.core import errors
@@ -102,6 +102,29 @@ def cancel(run_id: RunId, yes: Yes = False, as_json: AsJson = False) -> None:
     status = msgspec.json.decode(told, type=Run).status
     said = f"Run {run_id} is {status if status == 'cancelled' else 'being cancelled'}"
     answer(told, said, as_json)
+
+
+@app.command()
+def signal(
+    run_id: RunId,
+    name: Annotated[str, typer.Argument(help="Name that nodes wait for")],
+    payload: Annotated[
+        str, typer.Option(help="What the node gives on: JSON, or else text")
+    ] = "null",
+    key: Annotated[
+        str | None, typer.Option(help="Key under which it counts once, however often it is sent")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Send a signal to a run: to the first node that waits for it, now or later."""
+    try:
+        value = msgspec.json.decode(payload)
+    except msgspec.DecodeError:
+        value = payload
+    wanted = message_requests.send_signal(run_id, name, value, idempotency_key=key)
+    with Client() as client:
+        told = client.perform(wanted.raw())
+    answer(told, f"Signal {name} was sent to run {run_id}", as_json)
 
 
 @app.command()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 from astraflow.client import (
     access_requests,
     audit_requests,
+    message_requests,
     pool_requests,
     requests,
     secret_requests,
@@ -87,7 +88,16 @@ class RunApi(_Api[C]):
     definition = _call(requests.get_definition)
     cancel = _call(requests.cancel_run)
     rebind = _call(requests.rebind_run)
+    signal = _call(message_requests.send_signal)
     logs = _list(requests.iterate_logs)
+
+
+class ApprovalApi(_Api[C]):
+    """Nodes that wait for a person."""
+
+    list = _call(message_requests.list_approvals)
+    iterate = _list(message_requests.iterate_approvals)
+    decide = _call(message_requests.decide_approval)
 
 
 class WorkflowApi(_Api[C]):

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from astraflow.client import requests
 from astraflow.client.apis import (
+    ApprovalApi,
     AuditApi,
     CatalogApi,
     PackageApi,
@@ -72,6 +73,7 @@ class Client:
         self.packages = PackageApi(self)
         self.catalog = CatalogApi(self)
         self.resources = ResourceApi(self)
+        self.approvals = ApprovalApi(self)
         self.pools = PoolApi(self)
         self.secrets = SecretApi(self)
         self.tokens = TokenApi(self)

@@ -17,6 +17,7 @@ from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.identity import IdentityServices
 from astraflow.scheduler.lifecycle import Lifecycle
 from astraflow.scheduler.master_keys import MasterKeys
+from astraflow.scheduler.messages import RunMessages
 from astraflow.scheduler.packages import Packages
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.pool_services import PoolServices
@@ -90,6 +91,7 @@ class Scheduler:
             parts.traces,
             remember_s=parts.engine.remember_submissions_s,
         )
+        self.messages = RunMessages(current, self.reader)
         self.events = TenantEvents(current, self._feed)
         self.workers = Workers(current, catalogs, ids)
         self.reported_workers = ReportedWorkers(current, ids, clock)

@@ -56,7 +56,7 @@ def _check_decision(run: RunRecord, task: int, command: DecideApproval) -> None:
     if approval.roles and command.role not in (*approval.roles, "admin"):
         message = f"the node asks for a decision of: {', '.join(approval.roles)}"
         raise errors.Refused(errors.AUTH_FORBIDDEN, message)
-    schema = None if approval.form is None else find_schema(msgspec.json.encode(approval.form))
+    schema = None if approval.form is None else find_schema(approval.form)
     if schema is None or not command.approved:
         return
     found = schema.violations(msgspec.json.decode(command.values))

@@ -44,6 +44,10 @@ class Queries:
         """An active run."""
         return self._view.runs.get(run_id)
 
+    def runs_of(self, tenant: str) -> list[RunRecord]:
+        """The active runs of a tenant."""
+        return [run for run in self._view.runs if run.tenant == tenant]
+
     def reasons(self, run: RunRecord, tasks: list[int]) -> dict[int, Reason]:
         """Why tasks of an active run wait, for those that do."""
         reasons = Reasons(self._view)

@@ -34,6 +34,7 @@ from astraflow.core.runs.facts import (
 from astraflow.core.runs.states import Parked
 from astraflow.core.runs.values import bind_parameters, names_of
 from astraflow.core.timestamps import iso, parse_iso
+from astraflow.core.workflow.settings_rules import is_signal_name
 
 if TYPE_CHECKING:
     from astraflow.core.runs.decision import Decision
@@ -59,8 +60,8 @@ def perform(decision: Decision, task: int, step: ControlStep) -> None:
             _await_signal(decision, task, step.signal.name, step.signal.timeout_seconds)
         else:
             assert step.approval is not None, "a step of the scheduler is one of these"
-            text = _text(run, step.approval.message or "", "approval/message")
-            _park(decision, task, "approval", text, step.approval.timeout_seconds)
+            text = _text(run, step.approval.message, "approval/message")
+            _park(decision, task, "approval", text, step.approval.timeout_s)
     except ExpressionError as error:
         failure = expression_failure(error)
         decision.record(TaskFailed(decision.at, task, run.tasks[task].attempt, failure))
@@ -139,6 +140,8 @@ def _text(run: RunRecord, text: str, where: str) -> str:
 def _await_signal(decision: Decision, task: int, name: str, timeout_s: float | None) -> None:
     run = decision.run
     wanted = _text(run, name, "signal/name")
+    if not is_signal_name(wanted):
+        raise ExpressionError("signal/name: no signal can be sent under this name")
     number = next((one for one, fact in run.signals.items() if fact.name == wanted), None)
     if number is None:
         _park(decision, task, "signal", wanted, timeout_s)
@@ -210,9 +213,11 @@ def receive_signal(decision: Decision, command: ReceiveSignal) -> None:
     decision.record(
         SignalReceived(decision.at, command.name, command.payload, command.by, command.signal_id)
     )
-    for task, state in enumerate(run.tasks):
-        reason = state.state.waiting_for if isinstance(state.state, Parked) else None
-        if reason is not None and (reason.kind, reason.detail) == ("signal", command.name):
+    for task in run.parked:
+        state = run.tasks[task].state
+        assert isinstance(state, Parked), "what is listed is parked"
+        reason = state.waiting_for
+        if (reason.kind, reason.detail) == ("signal", command.name):
             _take_signal(decision, task, run.signal_count - 1)
             return
 

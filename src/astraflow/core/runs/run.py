@@ -128,6 +128,7 @@ class RunRecord:
         "is_simple",
         "last_event",
         "open_tasks",
+        "parked",
         "plan",
         "ready",
         "recent",
@@ -162,6 +163,7 @@ class RunRecord:
         self.open_tasks = len(self.tasks)
         self.calls: dict[tuple[int, int, str], int] = {}  # (parent, its attempt, request) → task
         self.failed: list[int] = []  # the tasks of the plan that failed, in this order
+        self.parked: dict[int, None] = {}  # the tasks that are parked, oldest first
         self.signals: dict[
             int, SignalReceived
         ] = {}  # messages that no node has taken, by their number

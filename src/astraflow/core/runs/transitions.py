@@ -330,6 +330,10 @@ def fold(run: RunRecord, fact: Fact) -> None:
     if apply is None:
         raise InvalidTransition(run, fact.task, fact)
     task.state = apply(task, fact)
+    if type(task.state) is Parked:
+        run.parked[fact.task] = None
+    elif run.parked:
+        run.parked.pop(fact.task, None)
     if type(fact) is TaskDecided and fact.signal is not None:
         run.signals.pop(fact.signal, None)
     if run.stale and type(fact) is TaskLeased:

@@ -27,7 +27,7 @@ from astraflow.core.categories import RetryCategory
 from astraflow.core.expressions import ExpressionError, compile_expression
 from astraflow.core.ids import NodeId
 from astraflow.core.workflow.bindings import MISSING, Path, read, write
-from astraflow.core.workflow.definition import Approval, CallSpec, Join, MapOver, Signal, WaitSpec
+from astraflow.core.workflow.definition import CallSpec, Join, MapOver, Signal, WaitSpec
 from astraflow.core.workflow.limits import MAX_PARAMETERS_DEPTH, MAX_RESOURCE_REFS
 
 
@@ -130,12 +130,23 @@ class PlanExpression(Struct, frozen=True, gc=False):
     text: str
 
 
+class ApprovalStep(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """What a person is asked."""
+
+    message: str = ""
+    roles: tuple[str, ...] = ()
+    form: bytes | None = None
+    """The JSON Schema of what is to be filled in."""
+    timeout_s: float | None = None
+    default: Literal["approve", "reject"] | None = None
+
+
 class ControlStep(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """What the scheduler itself does at a node: one of these."""
 
     call: CallSpec | None = None
     wait: WaitSpec | None = None
-    approval: Approval | None = None
+    approval: ApprovalStep | None = None
     signal: Signal | None = None
     choose: Literal["if", "switch"] | None = None
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
+import msgspec
+
 from astraflow.core.errors import WORKFLOW_INVALID
 from astraflow.core.ids import NodeId
 from astraflow.core.workflow.analysis import Analysis
@@ -18,6 +20,7 @@ from astraflow.core.workflow.expression_rules import condition_text
 from astraflow.core.workflow.plan import (
     DEFAULT_RETRY,
     AffinityHint,
+    ApprovalStep,
     ControlStep,
     InEdge,
     InputEdge,
@@ -268,10 +271,20 @@ def _control(node: NodeSpec) -> ControlStep | None:
     if node.type in _CHOICES:
         return ControlStep(choose=_CHOICES[node.type])
     if node.type == APPROVAL_TYPE:
-        return ControlStep(approval=node.approval or Approval())
+        return ControlStep(approval=_approval(node.approval or Approval()))
     if not (node.call or node.wait or node.signal):
         return None
     return ControlStep(call=node.call, wait=node.wait, signal=node.signal)
+
+
+def _approval(approval: Approval) -> ApprovalStep:
+    return ApprovalStep(
+        message=approval.message or "",
+        roles=tuple(approval.roles),
+        form=None if approval.form is None else msgspec.json.encode(approval.form),
+        timeout_s=approval.timeout_seconds,
+        default=approval.default,
+    )
 
 
 def _retry(retry: Retry) -> RetryPolicy:

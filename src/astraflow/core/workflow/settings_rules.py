@@ -64,6 +64,11 @@ _OF_SCHEDULER: Final = _CONTROL_TYPES | {IF_TYPE, SWITCH_TYPE}
 _JOINS: Final = {"any": Feature.JOIN_ANY, "all_done": Feature.JOIN_ALL_DONE}
 
 
+def is_signal_name(name: str) -> bool:
+    """Whether a message can be sent under this name."""
+    return 0 < len(name) <= MAX_KEY_CHARS and name.isprintable() and "/" not in name
+
+
 class SettingsRules:
     def __init__(self, problems: Problems, features: Needs) -> None:
         self._problems = problems
@@ -161,10 +166,20 @@ class SettingsRules:
         if node.approval is not None:
             self._check_approval(node.approval, f"{pointer}/approval")
         if node.signal is not None:
-            self._problems.check_key(f"{pointer}/signal/name", node.signal.name, MAX_KEY_CHARS)
+            self._check_signal(node.signal.name, f"{pointer}/signal/name")
         if node.call is not None:
             here = f"{pointer}/call/workflowId"
             self._problems.check_key(here, node.call.workflow_id, MAX_KEY_CHARS)
+
+    def _check_signal(self, name: str, pointer: str) -> None:
+        if is_expression(name):
+            self._features.add(Feature.EXPRESSION, pointer)
+            self._problems.check_text(pointer, name, MAX_EXPRESSION_CHARS)
+            return
+        self._problems.check_key(pointer, name, MAX_KEY_CHARS)
+        if "/" in name:
+            message = "the name of a signal is part of a path: it has no slash"
+            self._problems.add(pointer, WORKFLOW_BAD_TEXT, message)
 
     def _check_wait(self, wait: WaitSpec, pointer: str) -> None:
         if (wait.seconds is None) == (wait.until is None):

@@ -180,9 +180,8 @@ class TestWaits:
 
 class TestApprovals:
     def test_a_person_decides_once(self) -> None:
-        held = waiting(
-            "core.approval", approval={"message": "=f'Ship {inputs.n}?'"}, given={"n": 3}
-        )
+        asked = {"message": "=f'Ship {inputs.n}?'", "form": {"type": "object"}, "roles": ["editor"]}
+        held = waiting("core.approval", approval=asked, given={"n": 3})
         assert held.shown == ("waiting", "approval")
         assert view_run(held.run).nodes[0].waiting_for is not None
         assert view_run(held.run).nodes[0].waiting_for.detail == "Ship 3?"  # type: ignore[union-attr]
@@ -261,6 +260,14 @@ class TestSignals:
         held.tell(EndWait(0), 1_000)
         assert held.run.error is not None
         assert held.run.error.message == "no signal came by 2023-11-14T22:13:21.000Z"
+
+    def test_a_name_that_no_path_can_hold_fails_the_node(self) -> None:
+        for name in ("", "a/b", "x" * 129, "line\n", 3):
+            held = waiting("core.signal", signal={"name": "=inputs.n"}, given={"n": name})
+            assert held.run.status == "failed", name
+        assert found([node(1, "core.signal", signal={"name": "a/b"})]) == [
+            ("/nodes/0/signal/name", "BAD_TEXT")
+        ]
 
     def test_a_cancelled_run_takes_none(self) -> None:
         nodes = [echo(1, "a"), node(2, "core.signal", signal={"name": "go"})]

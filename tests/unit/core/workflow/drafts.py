@@ -20,6 +20,7 @@ from astraflow.core.workflow import (
     plan_workflow,
 )
 from astraflow.core.workflow.analysis import Analysis
+from astraflow.core.workflow.plan import decode_plan, encode_plan
 
 EXAMPLES = Path(__file__).parents[4] / "schemas" / "examples" / "valid"
 CORE = StaticCatalog([core_manifest()])
@@ -75,6 +76,7 @@ def plan(
 ) -> Plan:
     made = plan_workflow(definition(nodes, edges, **fields), catalog)
     made.check()
+    assert decode_plan(encode_plan(made)) == made, "a plan is stored with its run"
     return made
 
 

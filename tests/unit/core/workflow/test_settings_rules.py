@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 from astraflow.core.workflow import Feature
-from astraflow.core.workflow.definition import Approval, CallSpec, MapOver, Signal, WaitSpec
-from astraflow.core.workflow.plan import ControlStep, decode_plan, encode_plan
+from astraflow.core.workflow.definition import CallSpec, MapOver, Signal, WaitSpec
+from astraflow.core.workflow.plan import ApprovalStep, ControlStep, decode_plan, encode_plan
 from tests.tables import each_row
 from tests.unit.core.workflow.drafts import found, node, plan
 
@@ -126,7 +126,7 @@ def test_what_the_scheduler_does_itself_is_in_the_plan() -> None:
     assert [row.control for row in made.nodes] == [
         ControlStep(wait=WaitSpec(seconds=2)),
         ControlStep(call=CallSpec(workflow_id="w", version=3)),
-        ControlStep(approval=Approval(message="ok?")),
+        ControlStep(approval=ApprovalStep(message="ok?")),
         ControlStep(signal=Signal(name="s")),
         None,
     ]
