@@ -15,7 +15,7 @@ from tests.processes.process import ASTRA, clean_environment
 from tests.processes.waiting import WAIT_S
 
 
-@pytest.mark.parametrize("name", ["hello", "fanout", "retry"])
+@pytest.mark.parametrize("name", ["hello", "fanout", "retry", "invoice"])
 def test_an_example_runs_and_its_end_is_shown(server: Up, name: str) -> None:
     done = server.astra("run", str(EXAMPLES / f"{name}.json"))
     assert done.code == 0, done
@@ -41,6 +41,60 @@ def test_outputs_are_the_results_that_nothing_follows(server: Up) -> None:
     assert '"Third time lucky": {' in done.out
     assert "Fails twice\tsucceeded\t3\t" in done.out
     assert "Fails twice retrying: E.RUNNER.FAILURE the service is not there yet" in done.err
+
+
+def test_declared_outputs_are_shown_in_their_place(server: Up) -> None:
+    done = server.astra("run", str(EXAMPLES / "invoice.json"))
+    expected = {"total": 7.5, "text": "2 items, 7.5 in all"}
+    assert json.loads(done.out[done.out.index("{") :]) == expected
+    assert (
+        server.astra("run", str(EXAMPLES / "invoice.json"), "--json").lines[-1]["outputs"]
+        == expected
+    )
+
+
+def test_inputs_are_read_as_the_workflow_declares_them(server: Up, tmp_path: Path) -> None:
+    declared = {
+        "zip": {"schema": {"type": "string"}, "required": True, "description": "The post code"},
+        "days": {"schema": {"type": "integer"}, "default": 3},
+    }
+    document = workflow(node(1, "noop")) | {"inputs": declared}
+    file = tmp_path / "workflow.json"
+    file.write_text(json.dumps(document))
+    missing = server.astra("run", str(file), "-i", "days=x")
+    assert missing.code != 0
+    assert "/inputs/zip" in missing.err
+    assert "/inputs/days" in missing.err
+    done = server.astra("run", str(file), "-i", "zip=01234", "--json")
+    assert done.lines[-1]["inputs"] == {"zip": "01234", "days": 3}
+    more = tmp_path / "inputs.json"
+    more.write_text('{"zip": "x", "days": 5}')
+    saved = server.astra("workflows", "save", str(file)).out.strip()
+    given = server.astra("run", saved, "--input-file", str(more), "-i", "zip=7", "--json")
+    assert given.lines[-1]["inputs"] == {"zip": "7", "days": 5}
+    shown = server.astra("runs", "show", given.lines[-1]["runId"])
+    assert 'inputs {"zip":"7","days":5}' in shown.err
+    told = server.astra("workflows", "show", saved)
+    assert "input zip (string, required): The post code" in told.err
+    assert json.loads(told.out) == document
+
+
+def test_a_run_that_takes_longer_than_its_timeout_fails(server: Up) -> None:
+    document = workflow(node(1, "sleep", parameters={"seconds": 600})) | {"timeoutSeconds": 1}
+    done = server.astra("run", "-", stdin=json.dumps(document))
+    assert done.code == 1
+    assert "E.TIMEOUT the run did not end by its deadline" in done.err.splitlines()[-1]
+
+
+def test_what_does_not_fit_is_said_before_anything_runs(server: Up) -> None:
+    document = workflow(node(1, "http", parameters={"url": 5}))
+    done = server.astra("workflows", "validate", "-", stdin=json.dumps(document))
+    assert done.code != 0
+    assert "/nodes/0/parameters/url" in done.err
+    unsure = workflow({**node(1, "noop"), "retries": 3})
+    warned = server.astra("workflows", "validate", "-", stdin=json.dumps(unsure))
+    assert warned.code == 0
+    assert "did you mean 'retry'?" in warned.err
 
 
 def test_json_is_one_event_a_line_and_then_the_run(server: Up) -> None:

@@ -87,6 +87,8 @@ class Config:
     gone: bool = False
     pools: bool = False
     conditions: bool = False
+    deadlines: bool = False
+    """Every other run has a time in which it must end."""
 
     def tenant_of(self, number: int) -> str:
         """The tenant of the n-th run or worker."""
@@ -100,6 +102,12 @@ class Config:
     def workers_each(self) -> int:
         """How many workers every tenant has at least."""
         return self.workers // self.tenants
+
+    def deadline_of(self, number: int) -> float | None:
+        """The time that the n-th run has, of a source of its own."""
+        if not self.deadlines or number % 2:
+            return None
+        return Random(self.seed * 7919 + 1000 + number).uniform(2.0, 20.0)
 
     def has(self, fault: str) -> bool:
         return fault in self.faults
@@ -131,6 +139,7 @@ def draw(seed: int) -> Config:
     if fourth.random() < 0.25 and drawn.tasks <= 7 and drawn.workers <= 4:
         drawn = drawn.shrink(pools=True)
     drawn = drawn.shrink(conditions=Random(seed * 7919 + 21).random() < 0.2)
+    drawn = drawn.shrink(deadlines=Random(seed * 7919 + 22).random() < 0.25)
     is_small = drawn.tasks <= 7 and drawn.workers <= 4
     return mix(drawn, third) if is_small and third.random() < 0.25 else drawn
 

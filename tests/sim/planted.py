@@ -364,6 +364,7 @@ def tightfence() -> AbstractContextManager[None]:
 
 _LONG = {"handlers": ("long", "ok"), "workers": 3, "tenants": 1, "slots": 2, "tasks": 3}
 
+_TIMED = {**_LONG, "deadlines": True, "runs": 6, "tasks": 7, "crash_every_s": 5.0}
 _KEEPING = {
     "resources": True,
     "packages": False,
@@ -468,6 +469,10 @@ PLANTED: dict[str, Planted] = {
         held.removalonce, ("scheduler_crash",), ("I19",), {**_ROLLING, "removals": True}
     ),
     "rolloutforgotten": Planted(held.rolloutforgotten, ("scheduler_crash",), ("I27",), _ROLLING),
+    "deadlineforgotten": Planted(
+        held.deadlineforgotten, ("scheduler_crash",), ("I31",), _TIMED, only=True
+    ),
+    "deadlineanew": Planted(held.deadlineanew, ("scheduler_crash",), ("I31",), _TIMED, only=True),
     "activeforgotten": Planted(held.activeforgotten, ("scheduler_crash",), ("I20",), _ROLLING),
     "copyforgotten": Planted(held.copyforgotten, (), ("I20", "I16"), _COPYING),
     "copyuntold": Planted(held.copyuntold, ("worker_pause", "worker_crash"), ("I16",), _COPYING),

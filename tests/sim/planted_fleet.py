@@ -16,6 +16,7 @@ from astraflow.core.engine import (
     engine,
     packages,
     placing,
+    recovery,
     reports,
     rollouts,
     sessions,
@@ -184,6 +185,16 @@ def removalonce() -> AbstractContextManager[Any]:
 def rolloutforgotten() -> AbstractContextManager[Any]:
     """A scheduler that starts does not go on with the rollouts that run."""
     return patch.object(engine.Engine, "restore_rollout", _nothing)
+
+
+def deadlineforgotten() -> AbstractContextManager[Any]:
+    """A scheduler that starts does not go on with the deadlines of runs."""
+    return patch.object(recovery, "_time_left", lambda deadline_s, age_ms: 1e9)
+
+
+def deadlineanew() -> AbstractContextManager[Any]:
+    """A scheduler that starts gives every run its whole time again."""
+    return patch.object(recovery, "_time_left", lambda deadline_s, age_ms: deadline_s)
 
 
 def activeforgotten() -> AbstractContextManager[Any]:

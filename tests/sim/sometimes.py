@@ -1,4 +1,4 @@
-"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S47)."""
+"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S48)."""
 
 from __future__ import annotations
 
@@ -66,6 +66,7 @@ SOMETIMES: Mapping[str, str] = {
     "S45 the condition of a node did not hold": "condition of a node false",
     "S46 an expression had no value": "expression without a value",
     "S47 a failure was handled by an edge": "failure handled",
+    "S48 a run met its deadline": "run met its deadline",
     "S23 a middleware lost what it used while its call was open": "lost with an open call",
 }
 

@@ -224,6 +224,7 @@ class Client:
             plan,
             idempotency_key=f"key-{number}",
             fingerprint=f"print-{number}",
+            deadline_s=self.config.deadline_of(number),
         )
         scheduler.submit(request)
 

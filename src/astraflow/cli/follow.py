@@ -27,6 +27,7 @@ MAX_ROWS: Final = 200
 """Maximum rows of the final table. Failed nodes come first; `--json` contains all nodes."""
 
 MAX_OUTPUT_CHARS: Final = 20_000
+MAX_INPUT_CHARS: Final = 2_000
 MAX_STACKS: Final = 3
 MAX_STACK_LINES: Final = 60
 """Maximum lines of a traceback; its end tells where the error occurred."""
@@ -96,6 +97,9 @@ def show_end(client: Client, run_id: str, definition: Mapping[str, Any], *, as_j
 
 def show_run(client: Client, run: Run, definition: Mapping[str, Any]) -> None:
     """Print a run for people."""
+    if run.inputs:
+        text = msgspec.json.encode(run.inputs).decode()
+        note(f"inputs {plain(text[:MAX_INPUT_CHARS])}{'…' if len(text) > MAX_INPUT_CHARS else ''}")
     shown = _shown(run.nodes)
     names = _worker_names(client)
     show_table(
@@ -162,19 +166,21 @@ def _row(node: Node, names: Mapping[str, str]) -> tuple[object, ...]:
 
 
 def _show_outputs(run: Run, definition: Mapping[str, Any]) -> None:
-    """Print the results of the nodes without successors."""
-    followed = {_source(edge) for edge in definition.get("edges") or ()}
-    outputs = {
-        node.label or node.node_id: node.result
-        for node in run.nodes
-        if node.node_id not in followed and node.status == "succeeded" and node.result
-    }
+    """Print the declared outputs; of a workflow without, the results of the nodes without successors."""
+    outputs = run.outputs
+    if outputs is None:
+        followed = {_source(edge) for edge in definition.get("edges") or ()}
+        outputs = {
+            node.label or node.node_id: node.result
+            for node in run.nodes
+            if node.node_id not in followed and node.status == "succeeded" and node.result
+        }
     if not outputs:
         return
     text = msgspec.json.format(msgspec.json.encode(outputs), indent=2).decode()
     typer.echo("")
     typer.echo(plain(text[:MAX_OUTPUT_CHARS], lines=True))
-    if len(text) > MAX_OUTPUT_CHARS:
+    if len(text) > MAX_OUTPUT_CHARS or run.outputs_truncated:
         note("The outputs are truncated; `--json` shows all")
 
 

@@ -77,24 +77,27 @@ def read_definition(name: str) -> WorkflowFile:
     return WorkflowFile(inner, _object(inner, name), request.inputs)
 
 
-def pairs_of(given: list[str] | None, what: str = "input") -> dict[str, Any]:
-    """Parse NAME=VALUE pairs; VALUE is JSON if it parses, else text.
+def pair_of(given: str, what: str) -> tuple[str, str]:
+    """The two parts of NAME=VALUE.
 
     Raises:
-        Refused: a pair is invalid.
+        Refused: it is none.
     """
-    pairs: dict[str, Any] = {}
-    for one in given or ():
-        name, separator, text = one.partition("=")
-        if not separator or not name:
-            raise unreadable(
-                f"Invalid {what} {one!r}: expected NAME=VALUE", hint="write --input name=value"
-            )
-        try:
-            pairs[name] = msgspec.json.decode(text)
-        except msgspec.DecodeError:
-            pairs[name] = text
-    return pairs
+    name, separator, text = given.partition("=")
+    if not separator or not name:
+        raise unreadable(
+            f"Invalid {what} {given!r}: expected NAME=VALUE", hint="write --input name=value"
+        )
+    return name, text
+
+
+def read_object(name: str) -> dict[str, Any]:
+    """Read a JSON object from a file; `-` is stdin.
+
+    Raises:
+        Refused: it has none.
+    """
+    return _object(read_file(name), name)
 
 
 def _object(raw: bytes, name: str) -> dict[str, Any]:

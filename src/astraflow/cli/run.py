@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from astraflow.cli.follow import follow, show_end
-from astraflow.cli.inputs import WorkflowFile, pairs_of, read_definition
+from astraflow.cli.inputs import WorkflowFile, read_definition
 from astraflow.cli.output import AsJson, answer
+from astraflow.cli.run_inputs import collect_inputs
 from astraflow.client.blocking import Client, RunHandle
 from astraflow.client.stream import PATIENCE_S
 from astraflow.core import errors
@@ -32,8 +34,14 @@ def run(
     given: Annotated[
         list[str] | None,
         typer.Option(
-            "--input", "-i", help="An input as NAME=VALUE; VALUE is JSON or text. Repeatable"
+            "--input",
+            "-i",
+            help="An input as NAME=VALUE; VALUE is read as its schema says. Repeatable",
         ),
+    ] = None,
+    input_file: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Inputs as a JSON object; --input counts more"),
     ] = None,
     watch: Annotated[bool, typer.Option(help="Follow the run until it ends")] = True,
     as_json: AsJson = False,
@@ -48,8 +56,12 @@ def run(
     """Run a workflow and follow its progress. Exits with 0 if it succeeded, else with 1."""
     saved = None if Path(file).exists() or file == "-" else _workflow_id(file)
     document = WorkflowFile(b"", {}, {}) if saved else read_definition(file)
-    inputs = {**document.inputs, **pairs_of(given)}
     with Client() as client:
+        declared = document.definition
+        if saved and given:
+            declared = client.workflows.get(saved).definition
+        more = collect_inputs(given, input_file, _declared(declared))
+        inputs = {**document.inputs, **more}
         handle = _submit(client, saved or document.raw, inputs, idempotency_key)
         if not watch:
             shown = {"runId": handle.run_id, "status": "queued"}
@@ -79,6 +91,11 @@ def _submit(
             hint = f"submit it again with `--idempotency-key {key}`; this creates no second run"
             raise errors.Unavailable(error.code, error.message, detail={"hint": hint}) from error
         raise
+
+
+def _declared(definition: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = definition.get("inputs")
+    return found if isinstance(found, dict) else {}
 
 
 def _workflow_id(text: str) -> str | None:

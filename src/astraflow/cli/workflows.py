@@ -13,6 +13,7 @@ from astraflow.cli.inputs import read_definition, unreadable
 from astraflow.cli.output import AsJson, answer, plain
 from astraflow.cli.pagination import Cursor, Limit, show_list
 from astraflow.cli.prompts import Yes, confirm
+from astraflow.cli.run_inputs import told_inputs
 from astraflow.client import requests
 from astraflow.client.blocking import Client
 from astraflow.core import errors
@@ -47,13 +48,14 @@ def show(
     version: Annotated[int | None, typer.Option(min=1, help="Version. Default: the newest")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the definition of a saved workflow; at a terminal it is formatted."""
-    import msgspec
-
+    """Print the definition of a saved workflow; at a terminal it is formatted. Its inputs and outputs go to stderr."""
     from astraflow.cli.output import is_terminal
 
     with Client() as client:
         found = bytes(client.perform(requests.get_workflow(workflow_id, version).raw()))
+    if not as_json:
+        for line in told_inputs(msgspec.json.decode(found)):
+            note(plain(line))
     if is_terminal() and not as_json:
         found = msgspec.json.format(found, indent=2)
     typer.echo(found.decode())

@@ -23,6 +23,7 @@ from astraflow.core.protocol.worker_events import (
 )
 from astraflow.core.protocol.worker_session import WorkerSession
 from tests.sim.checkers.attempts import AttemptChecker
+from tests.sim.checkers.deadlines import DeadlineChecker
 from tests.sim.checkers.resources import ResourceChecker
 from tests.sim.checkers.rollouts import RolloutChecker
 from tests.sim.checkers.session import SessionChecker
@@ -122,6 +123,7 @@ class Checkers:
         self.resources = ResourceChecker(world, store, self.state)
         self.rollouts = RolloutChecker(world, config, store)
         self.pairs = PairChecker(world, store)
+        self.deadlines = DeadlineChecker(world, config, store)
         self.accepted: dict[str, int] = {}
         self.cancelled: dict[str, None] = {}
         self.gateway_class: type[WatchedGateway] = WatchedGateway

@@ -86,7 +86,7 @@ class StateChecker:
         self.store = store
         self.tasks: dict[tuple[str, int], TaskModel] = {}
         self.next_event: dict[str, int] = {}
-        self.cancelled: dict[str, None] = {}
+        self.cancelled: dict[str, str] = {}  # by run: how it must end
         self.finished: dict[str, str] = {}
         self.finished_at: dict[str, float] = {}
         self.leases: dict[tuple[str, int], TaskLeased] = {}
@@ -104,7 +104,8 @@ class StateChecker:
             if isinstance(one.fact, TaskFact):
                 self._task(one.run_id, one.fact)
             elif isinstance(one.fact, CancelRequested):
-                self.cancelled[one.run_id] = None
+                is_late = one.fact.reason == "deadline"
+                self.cancelled[one.run_id] = "failed" if is_late else "cancelled"
             elif isinstance(one.fact, RunFinished):
                 self._finish(one.run_id, one.fact)
 
@@ -338,7 +339,7 @@ class StateChecker:
         ended = [self.tasks.get((run_id, task)) for task in tasks]
         if not all(model is not None and model.is_terminal for model in ended):
             raise Violation("I8", f"{run_id} ended before its tasks")
-        if run_id in self.cancelled and fact.status != "cancelled":
+        if self.cancelled.get(run_id, fact.status) != fact.status:
             raise Violation("I14", f"{run_id} was cancelled and ended {fact.status}")
         self.conditions.finish(run_id, fact)
         self.finished[run_id] = fact.status

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from astraflow.cli import main as entry
 from astraflow.cli.exit_codes import exit_code_of
 from astraflow.cli.follow import duration
-from astraflow.cli.inputs import pairs_of, read_definition
+from astraflow.cli.inputs import read_definition
 from astraflow.cli.local_workers import worker_environment
+from astraflow.cli.run_inputs import collect_inputs, told_inputs
 from astraflow.cli.server import labels_of
 from astraflow.core import errors
 from astraflow.core.workflow import StaticCatalog, core_manifest, decode_definition, validate
@@ -21,7 +23,7 @@ from tests.tables import each_row
 
 def test_an_input_is_json_or_a_text() -> None:
     given = ["a=1", "b=true", 'c={"d": [1]}', "e=plain text", "f=", "g=x=y"]
-    assert pairs_of(given) == {
+    assert collect_inputs(given, None, {}) == {
         "a": 1,
         "b": True,
         "c": {"d": [1]},
@@ -29,9 +31,58 @@ def test_an_input_is_json_or_a_text() -> None:
         "f": "",
         "g": "x=y",
     }
-    assert pairs_of(None) == {}
+    assert collect_inputs(None, None, {}) == {}
     with pytest.raises(errors.Refused, match="NAME=VALUE"):
-        pairs_of(["novalue"])
+        collect_inputs(["novalue"], None, {})
+
+
+@each_row(
+    ("schema", "text", "value"),
+    [
+        ({"type": "string"}, "5", "5"),
+        ({"type": "string"}, "true", "true"),
+        ({"type": "number"}, "5", 5),
+        ({"type": "integer"}, "5", 5),
+        ({"type": "integer"}, "five", "five"),
+        ({"type": ["string", "null"]}, "null", None),
+        ({"type": ["string", "null"]}, "5", "5"),
+        ({"type": "array"}, "[1]", [1]),
+        ({"type": "boolean"}, "false", False),
+        ({}, "5", 5),
+        (None, "5", 5),
+    ],
+)
+def test_an_input_is_read_as_its_schema_says(schema: Any, text: str, value: object) -> None:
+    assert collect_inputs([f"a={text}"], None, {"a": {"schema": schema}}) == {"a": value}
+
+
+def test_inputs_of_a_file_count_less_than_those_of_the_command(tmp_path: Path) -> None:
+    file = tmp_path / "inputs.json"
+    file.write_text('{"a": 1, "b": [2]}')
+    assert collect_inputs(["a=3"], str(file), {}) == {"a": 3, "b": [2]}
+    file.write_text("[]")
+    with pytest.raises(errors.Refused, match="not a JSON object"):
+        collect_inputs(None, str(file), {})
+
+
+def test_declared_inputs_and_outputs_are_told_in_lines() -> None:
+    definition = {
+        "inputs": {
+            "city": {"schema": {"type": "string"}, "required": True, "description": "Where"},
+            "days": {"schema": {"type": ["integer", "null"]}, "default": 3},
+            "odd": 5,
+            "any": {},
+        },
+        "outputs": {"text": {"description": "What"}, "more": {}},
+    }
+    assert list(told_inputs(definition)) == [
+        "input city (string, required): Where",
+        "input days (integer or null, default 3)",
+        "input any (anything)",
+        "output text: What",
+        "output more",
+    ]
+    assert list(told_inputs({"inputs": []})) == []
 
 
 def test_a_label_is_two_texts() -> None:

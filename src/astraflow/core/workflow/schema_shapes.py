@@ -113,13 +113,14 @@ def _types(schema: dict[str, Any]) -> Types | None:
         names = [named] if isinstance(named, str) else named if isinstance(named, list) else []
         return frozenset(name for name in names if name in _ALL) or None
     if "const" in schema:
-        return frozenset({_type_of(schema["const"])})
+        return frozenset({type_of(schema["const"])})
     if isinstance(schema.get("enum"), list) and schema["enum"]:
-        return frozenset(_type_of(value) for value in schema["enum"])
+        return frozenset(type_of(value) for value in schema["enum"])
     return None
 
 
-def _type_of(value: Any) -> str:
+def type_of(value: Any) -> str:
+    """The JSON type of a value."""
     if value is None:
         return "null"
     if isinstance(value, bool):
