@@ -73,5 +73,10 @@ def test_a_model_of_a_session_is_used_by_the_next_run(site: System) -> None:
 
 
 def test_what_is_no_text_is_refused_by_name(site: System) -> None:
-    run = site.rest.run(workflow(node("embed", texts=[1, 2])))
-    assert "texts must be" in run["nodes"][0]["error"]["message"]
+    document = workflow(node("embed", texts=[1, 2]))
+    refused = site.rest.http.post("/api/v1/runs", json={"workflow": document})
+    assert refused.status_code == 422
+    assert [one["pointer"] for one in refused.json()["errors"]] == [
+        "/nodes/0/parameters/texts/0",
+        "/nodes/0/parameters/texts/1",
+    ]

@@ -61,8 +61,9 @@ def test_a_reference_of_an_earlier_run_is_pinned_and_refused_when_it_cannot_be_h
         assert second["status"] == "succeeded"
         assert second["nodes"][0]["workerId"] == owner
         elsewhere = {"resourceRef": {**file["resourceRef"], "workerId": "nobody"}}
-        node["parameters"] = {"file": [file, elsewhere]}
-        assert site.rest.http.post("/api/v1/runs", json={"workflow": again}).status_code == 409
+        both = {**node, "type": "core.echo", "parameters": {"value": [file, elsewhere]}}
+        conflict = {**again, "nodes": [both]}
+        assert site.rest.http.post("/api/v1/runs", json={"workflow": conflict}).status_code == 409
         site.workers[site.rest.worker(owner)["name"]].kill()
         until(lambda: len(site.rest.online()) == 1, "the owner is missed", 20)
         node["parameters"] = {"file": file}
