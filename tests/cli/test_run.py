@@ -44,13 +44,17 @@ def test_outputs_are_the_results_that_nothing_follows(server: Up) -> None:
 
 
 def test_declared_outputs_are_shown_in_their_place(server: Up) -> None:
-    done = server.astra("run", str(EXAMPLES / "invoice.json"))
-    expected = {"total": 7.5, "text": "2 items, 7.5 in all"}
+    invoice = str(EXAMPLES / "invoice.json")
+    done = server.astra("run", invoice)
+    assert done.code == 0, done
+    expected = {"total": 7.5, "text": "2 items, 7.5 EUR in all"}
     assert json.loads(done.out[done.out.index("{") :]) == expected
-    assert (
-        server.astra("run", str(EXAMPLES / "invoice.json"), "--json").lines[-1]["outputs"]
-        == expected
-    )
+    assert server.astra("run", invoice, "--json").lines[-1]["outputs"] == expected
+    bought = ("-i", 'lines=[{"name": "Ink", "price": 2}]', "-i", "currency=NOK")
+    other = server.astra("run", invoice, *bought, "--json")
+    assert other.lines[-1]["outputs"] == {"total": 2, "text": "1 items, 2 NOK in all"}
+    refused = server.astra("run", invoice, "-i", 'lines=[{"name": "Ink"}]')
+    assert "/inputs/lines/0/price" in refused.err
 
 
 def test_inputs_are_read_as_the_workflow_declares_them(server: Up, tmp_path: Path) -> None:

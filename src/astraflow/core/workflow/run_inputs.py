@@ -93,7 +93,8 @@ def take_inputs(declared: Sequence[DeclaredInput], given: Raw) -> Raw:
         _take(one, values, problems)
     if problems.count:
         raise InvalidDocument(WORKFLOW_INPUT, problems.found())
-    return Raw(msgspec.json.encode(values))
+    # On one line: that is how facts are stored, and a definition may be written on many.
+    return Raw(msgspec.json.format(msgspec.json.encode(values), indent=-1))
 
 
 def _take(declared: DeclaredInput, values: dict[str, Raw], problems: Problems) -> None:

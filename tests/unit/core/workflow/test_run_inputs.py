@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from astraflow.core.errors import WORKFLOW_INPUT
-from astraflow.core.workflow import InvalidDocument, declared_inputs, take_inputs
+from astraflow.core.workflow import InvalidDocument, declared_inputs, decode_definition, take_inputs
 from astraflow.core.workflow.limits import MAX_INPUTS_BYTES
 from tests.unit.core.workflow.drafts import definition, found, node
 
@@ -40,6 +40,17 @@ def test_defaults_are_filled_in_and_the_rest_stays_away() -> None:
         "note": None,
     }
     assert taken({}, {}) == {}
+
+
+def test_what_is_kept_stands_on_one_line() -> None:
+    """A store keeps one fact a line, and people write definitions and requests on many."""
+    document = msgspec.json.format(
+        definition([node(1)], inputs={"a": {"default": [1, {"b": "\n"}]}, "c": {}}).raw
+    )
+    declared = declared_inputs(decode_definition(document).workflow)
+    kept = take_inputs(declared, msgspec.Raw(b'{\n  "c": [\n 1.0, "x" ]\n}\n'))
+    assert bytes(kept) == b'{"c":[1.0,"x"],"a":[1,{"b":"\\n"}]}'
+    assert bytes(take_inputs((), msgspec.Raw(b"{\n}"))) == b"{}"
 
 
 def test_all_that_is_wrong_is_told_with_its_place() -> None:
