@@ -102,10 +102,11 @@ class _Planner:
 
     def _schema(self, raw: bytes) -> int | None:
         """The place of a schema in the plan; None where there is nothing that it could refuse."""
-        if raw not in self._schemas:
-            count = sum(place is not None for place in self._schemas.values())
-            self._schemas[raw] = None if find_schema(raw) is None else count
-        return self._schemas[raw]
+        known = self._schemas
+        if raw not in known:
+            count = sum(place is not None for place in known.values())
+            known[raw] = None if find_schema(raw) is None else count
+        return known[raw]
 
     def _index(self) -> dict[NodeId, int]:
         index = self._analysis.nodes.index

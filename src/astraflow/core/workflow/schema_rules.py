@@ -7,7 +7,7 @@ held against the author of a workflow: it was refused when the package was publi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -15,7 +15,12 @@ from astraflow.core.errors import WORKFLOW_EDGE_TYPE, WORKFLOW_PARAMETER, WORKFL
 from astraflow.core.workflow.ports import TRIGGER
 from astraflow.core.workflow.schema_costs import BadSchema
 from astraflow.core.workflow.schema_shapes import Types, items_of, may_fit, types_at
-from astraflow.core.workflow.value_schemas import Violation, compile_schema, find_schema
+from astraflow.core.workflow.value_schemas import (
+    ValueSchema,
+    Violation,
+    compile_schema,
+    find_schema,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,30 +72,37 @@ class SchemaRules:
         self._nodes = nodes
         self._problems = problems
         self._types: dict[tuple[_TypesOf, bytes, PortSpec], Types | None] = {}
+        self._schemas: dict[bytes, ValueSchema | None] = {}
         self._known: dict[tuple[bytes, bytes, tuple[Path, ...]], list[Violation]] = {}
 
     def check_parameters(self, links: Sequence[Sequence[PlannedEdge]]) -> None:
         """Check what is authored; what the edges write is checked when they have."""
-        nodes, unsound = self._nodes, self._nodes.unsound
-        for place, schemas in enumerate(nodes.schemas):
-            node = self._workflow.nodes[place]
+        texts, unsound, known = self._nodes.texts, self._nodes.unsound, self._schemas
+        for place, (node, schemas) in enumerate(
+            zip(self._workflow.nodes, self._nodes.schemas, strict=True)
+        ):
             if node.schema is not None:
                 check_node_schemas(self._problems, f"/nodes/{place}/schema", node.schema)
-            if not schemas.parameters or place in unsound:
-                continue
+            raw = schemas.parameters
+            if raw not in known:
+                known[raw] = find_schema(raw)
+            schema = known[raw]
+            if schema is None or place in unsound:
+                continue  # most node types take anything
             wired = [link.write.path for link in links[place] if link.write is not TRIGGER]
             if node.map is not None:
                 wired.append((node.map.item,))
-            for one in self._violations(schemas.parameters, nodes.texts[place], tuple(wired)):
+            for one in self._violations(schema, raw, texts[place], tuple(wired)):
                 pointer = f"/nodes/{place}/parameters{one.pointer}"
                 self._problems.add(pointer, WORKFLOW_PARAMETER, one.message)
 
-    def _violations(self, raw: bytes, text: bytes, wired: tuple[Path, ...]) -> list[Violation]:
+    def _violations(
+        self, schema: ValueSchema, raw: bytes, text: bytes, wired: tuple[Path, ...]
+    ) -> list[Violation]:
         key = (raw, text, wired)
         found = self._known.get(key)
         if found is None:
-            schema = find_schema(raw)
-            found = [] if schema is None else schema.authored_violations(_decoded(text), wired)
+            found = schema.authored_violations(msgspec.json.decode(text), wired)
             if len(self._known) < _MAX_REMEMBERED:
                 self._known[key] = found
         return found
@@ -131,10 +143,6 @@ def wanted_by(parameters: bytes, port: PortSpec) -> Types | None:
         return None
     look = items_of if port.multiple else types_at
     return look(schema.document, port.path)
-
-
-def _decoded(text: bytes) -> Any:
-    return msgspec.json.decode(text)
 
 
 def _named(types: Types | None) -> str:
