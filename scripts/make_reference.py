@@ -18,6 +18,7 @@ from typing import Final
 from astraflow.api.app import ROUTES
 from astraflow.config import SchedulerSettings, WorkerSettings, described
 from astraflow.core.errors import CATALOGUE
+from astraflow.core.expressions.functions import FUNCTIONS
 from astraflow.core.fleet import affinity, installs, resources, rollouts, versions, workers
 from astraflow.core.fleet.facts import ABSENT, Table
 from astraflow.core.protocol import session_states
@@ -48,6 +49,24 @@ def errors_page() -> str:
             lines += ["| --- | --- | --- | --- | --- |"]
         again = "yes" if row.retryable else "no"
         lines.append(f"| `{row.code}` | {row.http} | {again} | {row.says} | {row.do} |")
+    return "\n".join(lines) + "\n"
+
+
+def expressions_page() -> str:
+    """The functions of expressions, from the table that is executed."""
+    lines = [
+        "# Functions of expressions",
+        "",
+        "What an [expression](../guides/expressions.md) can call. Arguments are given by position.",
+        "",
+        "| function | arguments | what it gives |",
+        "| --- | --- | --- |",
+        "| `default` | 2 | the first argument, or the second if the first is missing or null |",
+    ]
+    for name, function in FUNCTIONS.items():
+        least, most = function.least, function.most
+        count = str(least) if least == most else f"{least} to {most}"
+        lines.append(f"| `{name}` | {count} | {function.help} |")
     return "\n".join(lines) + "\n"
 
 
@@ -209,6 +228,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "fleet-states.md": fleet_states_page,
     "frames.md": frames_page,
     "authorization.md": authorization_page,
+    "expressions.md": expressions_page,
     "session-states.md": session_states_page,
     "task-states.md": task_states_page,
 }

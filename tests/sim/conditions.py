@@ -16,6 +16,7 @@ from astraflow.core.runs.facts import (
     EdgesDecided,
     Fact,
     RunFinished,
+    TaskDecided,
     TaskFact,
     TaskFailed,
     TaskLeased,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ConditionChecker", "draw_conditions"]
 
-_LIVE = TaskSucceeded | TaskReused | TaskPassed
+_LIVE = TaskSucceeded | TaskReused | TaskPassed | TaskDecided
 ODD = "default(results.v, [0, 1])[1] % 2 == 1"
 """The first attempt succeeded, or the third; a disabled node has none, and counts as the first."""
 IN_TIME = "error.category != 'TIMEOUT'"

@@ -87,6 +87,7 @@ class Config:
     gone: bool = False
     pools: bool = False
     conditions: bool = False
+    waits: bool = False
     deadlines: bool = False
     """Every other run has a time in which it must end."""
 
@@ -139,6 +140,7 @@ def draw(seed: int) -> Config:
     if fourth.random() < 0.25 and drawn.tasks <= 7 and drawn.workers <= 4:
         drawn = drawn.shrink(pools=True)
     drawn = drawn.shrink(conditions=Random(seed * 7919 + 21).random() < 0.2)
+    drawn = drawn.shrink(waits=Random(seed * 7919 + 23).random() < 0.2)
     drawn = drawn.shrink(deadlines=Random(seed * 7919 + 22).random() < 0.25)
     is_small = drawn.tasks <= 7 and drawn.workers <= 4
     return mix(drawn, third) if is_small and third.random() < 0.25 else drawn

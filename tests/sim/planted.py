@@ -39,6 +39,7 @@ from astraflow.core.runs.states import Leased, Lost, Running, Stopping
 from tests.sim import planted_conditions as conditional
 from tests.sim import planted_fleet as held
 from tests.sim import planted_pools as pooled
+from tests.sim import planted_waits as waiting
 from tests.sim import scheduler as sim_scheduler
 from tests.sim import worker as sim_worker
 from tests.sim.config import Config, draw
@@ -386,6 +387,15 @@ _CONDITIONAL: dict[str, object] = {
 }
 """Worlds with conditions: tasks that fail, and tasks that succeed at their second attempt."""
 
+_WAITING: dict[str, object] = {
+    "waits": True,
+    "runs": 5,
+    "tasks": 7,
+    "handlers": ("ok", "slow"),
+    "resources": False,
+}
+"""Worlds whose runs wait for times, people and messages."""
+
 _POOLED: dict[str, object] = {
     "pools": True,
     "runs": 6,
@@ -530,6 +540,10 @@ PLANTED: dict[str, Planted] = {
         {**_POOLED, "commit_delay_s": 0.05},
     ),
     "silentpool": Planted(pooled.silentpool, ("worker_crash",), ("I24",), _POOLED),
+    "signaltwice": Planted(waiting.signaltwice, (), ("I31",), _WAITING),
+    "resentsignal": Planted(waiting.resentsignal, (), ("I31",), _WAITING),
+    "earlysignal": Planted(waiting.earlysignal, (), ("I31", "I24"), _WAITING),
+    "waitforgotten": Planted(waiting.waitforgotten, (), ("I24",), _WAITING),
     "deadedges": Planted(conditional.deadedges, (), ("I29",), _CONDITIONAL),
     "nowhen": Planted(conditional.nowhen, (), ("I29",), _CONDITIONAL),
     "lostdecision": Planted(conditional.lostdecision, (), ("I9", "I29"), _CONDITIONAL),

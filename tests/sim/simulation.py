@@ -22,6 +22,7 @@ from tests.sim.operator import Operator
 from tests.sim.pools import Pools
 from tests.sim.scheduler import SchedulerProcess
 from tests.sim.store import Store
+from tests.sim.waits import People
 from tests.sim.worker import WorkerProcess
 from tests.sim.workload import Client, Reader
 from tests.sim.world import Violation, World
@@ -94,6 +95,7 @@ class Simulation:
         for scheduler in self.schedulers:
             scheduler.pools = self.pools
         self.operator = Operator(self.world, config, self._scheduler)
+        self.people = People(self.world, config, self.store, self._scheduler)
         self.checkers.rollouts.workers = self.workers
         self.checkers.rollouts.serving = self._scheduler
         self.reader = Reader(self.world, self.store, self.checkers)
@@ -123,6 +125,7 @@ class Simulation:
             world.after(world.rng.random(), worker.boot)
         self.client.start()
         self.operator.start()
+        self.people.start()
         self.pools.start()
         self.reader.read()
         self.nemesis.start()

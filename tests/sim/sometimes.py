@@ -1,4 +1,4 @@
-"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S48)."""
+"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S54)."""
 
 from __future__ import annotations
 
@@ -66,6 +66,12 @@ SOMETIMES: Mapping[str, str] = {
     "S45 the condition of a node did not hold": "condition of a node false",
     "S46 an expression had no value": "expression without a value",
     "S47 a failure was handled by an edge": "failure handled",
+    "S49 a run waited for a time": "parked for time",
+    "S50 a run waited for a person": "parked for approval",
+    "S51 a run waited for a message": "parked for signal",
+    "S52 a message ended a wait": "signal taken",
+    "S53 a message came before its node waited": "early signal taken",
+    "S54 a run with messages ended": "run with signals ended",
     "S48 a run met its deadline": "run met its deadline",
     "S23 a middleware lost what it used while its call was open": "lost with an open call",
 }

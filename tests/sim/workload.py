@@ -33,6 +33,7 @@ from tests.sim.features import decorate
 from tests.sim.keeping import EXTRA
 from tests.sim.pools import LABELS
 from tests.sim.store import Store
+from tests.sim.waits import park_some
 from tests.sim.world import Violation, World
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ def draw_plan(world: World, config: Config) -> Plan:
         _wrap(world, nodes, parents)
     if config.features:
         decorate(world, config, nodes, parents)
+    if config.waits:
+        park_some(world, nodes)
     names = draw_conditions(world, nodes) if config.conditions else {}
     children: list[list[int]] = [[] for _ in nodes]
     for index, mine in enumerate(parents):
@@ -77,6 +80,8 @@ def draw_plan(world: World, config: Config) -> Plan:
         features.add(Feature.MIDDLEWARE)
     if config.conditions:
         features.add(Feature.CONDITION)
+    if config.waits:
+        features.update((Feature.WAIT, Feature.SIGNAL, Feature.APPROVAL))
     return Plan(
         workflow_id="sim",
         nodes=tuple(nodes),

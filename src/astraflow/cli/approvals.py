@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from astraflow.cli.arguments import command_group
-from astraflow.cli.inputs import pairs_of, unreadable
+from astraflow.cli.inputs import pair_of, unreadable
 from astraflow.cli.output import AsJson, answer
 from astraflow.cli.pagination import Cursor, Limit, show_list
 from astraflow.client import message_requests as requests
@@ -80,7 +81,7 @@ def _decide(
     value: list[str] | None,
     as_json: bool,
 ) -> None:
-    values = pairs_of(value, "value")
+    values = dict(map(_value, value or ()))
     with Client() as client:
         found = _find(client, run_id, node)
         client.perform(
@@ -91,6 +92,15 @@ def _decide(
     said = "Approved" if approved else "Rejected"
     told = b'{"approved":true}' if approved else b'{"approved":false}'
     answer(told, f"{said}: {found.message or found.label}", as_json)
+
+
+def _value(given: str) -> tuple[str, Any]:
+    """NAME=VALUE of the form; VALUE is JSON if it parses, else text."""
+    name, text = pair_of(given, "value")
+    try:
+        return name, msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return name, text
 
 
 def _find(client: Client, run_id: str, node: str | None) -> OpenApproval:

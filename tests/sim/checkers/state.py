@@ -19,6 +19,7 @@ from astraflow.core.runs.facts import (
     RunAccepted,
     RunFinished,
     TaskCancelled,
+    TaskDecided,
     TaskFact,
     TaskFailed,
     TaskLeased,
@@ -34,6 +35,7 @@ from astraflow.core.runs.retry import LOSS_BUDGET
 from astraflow.core.workflow.plan import Feature, Plan, PlanNode
 from tests.sim.conditions import ConditionChecker
 from tests.sim.config import POOL_SLOTS
+from tests.sim.waits import WaitChecker
 from tests.sim.world import Violation
 
 if TYPE_CHECKING:
@@ -44,8 +46,8 @@ if TYPE_CHECKING:
 
 __all__ = ["StateChecker", "TaskModel"]
 
-_TERMINAL = (TaskSucceeded, TaskReused, TaskPassed, TaskFailed, TaskSkipped, TaskCancelled)
-_LIVE = TaskSucceeded | TaskReused | TaskPassed
+_LIVE = TaskSucceeded | TaskReused | TaskPassed | TaskDecided
+_TERMINAL = _LIVE | TaskFailed | TaskSkipped | TaskCancelled
 
 
 class TaskModel:
@@ -95,12 +97,14 @@ class StateChecker:
         self.held: dict[tuple[str, str], int] = {}
         self.keys: dict[tuple[str, str], list[tuple[str, int]]] = {}
         self.conditions = ConditionChecker(world, self)
+        self.waits = WaitChecker(world)
 
     def on_commit(self, batch: Batch) -> None:
         for one in batch.facts:
             self._number(one)
             if one.run_id in self.finished:
                 raise Violation("I8", f"a fact after the end of {one.run_id}: {one.fact!r}")
+            self.waits.before(one.run_id, one.fact)
             if isinstance(one.fact, TaskFact):
                 self._task(one.run_id, one.fact)
             elif isinstance(one.fact, CancelRequested):
@@ -202,7 +206,7 @@ class StateChecker:
             raise Violation("I8", f"{run_id}.{fact.task} runs and waits to be made again")
         for task in fact.again:
             model = self.tasks[run_id, task]
-            if not isinstance(model.result, TaskSucceeded | TaskReused):
+            if not isinstance(model.result, TaskSucceeded | TaskReused | TaskDecided):
                 raise Violation("I8", f"{run_id}.{task} is made again and had not succeeded")
             model.is_terminal = False  # its result stays, for calls that are under way
         # What waits for them takes no late word of an attempt that came before.
@@ -251,7 +255,8 @@ class StateChecker:
         plan = self.store.runs[run_id].plan
         node = self.node_of(run_id, fact.task)
         home = self.home_of(run_id, fact.task)
-        is_plain = plan.features <= {Feature.MIDDLEWARE, Feature.CONDITION}
+        joins = {Feature.JOIN_ANY, Feature.JOIN_ALL_DONE, Feature.ERROR_PORT}
+        is_plain = plan.features.isdisjoint(joins)
         if is_plain:
             for parent in plan.parents[home]:
                 is_done = isinstance(self.result_of(run_id, parent), _LIVE)

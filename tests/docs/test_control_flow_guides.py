@@ -1,0 +1,66 @@
+"""The guides to expressions, conditions and waits are run here as they stand, command by command."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.processes.command_line import Up, up
+from tests.processes.process import ROOT
+
+GUIDES = ROOT / "docs" / "guides"
+
+
+def commands_of(page: str) -> list[str]:
+    blocks = re.findall(r"```sh\n(.*?)```", (GUIDES / page).read_text("utf-8"), re.DOTALL)
+    return [line for block in blocks for line in block.strip().splitlines()]
+
+
+def typed(server: Up, command: str) -> str:
+    result = server.astra(*shlex.split(command)[1:])
+    assert result.code == 0, (command, result.out, result.err)
+    return result.out + result.err
+
+
+@pytest.mark.parametrize("page", ["expressions.md", "conditions.md", "waits.md"])
+def test_the_examples_of_a_guide_are_json(page: str) -> None:
+    found = re.findall(r"```json\n(.*?)```", (GUIDES / page).read_text("utf-8"), re.DOTALL)
+    assert all(isinstance(json.loads(one), dict) for one in found)
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ("expressions.md", ["ADA pays 25.0 for tea and pot", "GRACE pays 25.0 for tea and pot"]),
+        ("conditions.md", ["1500: asked", "0: nothing", "the service is closed on Mondays"]),
+    ],
+)
+def test_a_guide_works_as_it_stands(tmp_path: Path, page: str, said: list[str]) -> None:
+    first, *others = commands_of(page)
+    assert first == "astra up"
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    with up(tmp_path) as server:
+        printed = [typed(server, command) for command in others]
+    assert len(printed) == len(said)
+    for text, wanted in zip(printed, said, strict=True):
+        assert wanted in text
+
+
+def test_the_guide_to_waits_works_as_it_stands(tmp_path: Path) -> None:
+    first, *others = commands_of("waits.md")
+    assert first == "astra up"
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    with up(tmp_path) as server:
+        typed(server, others[0])
+        run_id = server.astra("approvals", "list", "--json").json["items"][0]["runId"]
+        printed = [typed(server, command.replace("RUN", run_id)) for command in others[1:]]
+        assert "Pay 500 to Ada?" in printed[0]
+        assert "succeeded" in printed[-1]
+        assert server.astra("approvals", "approve", run_id).code != 0
+        shown = server.astra("runs", "show", run_id)
+        assert "500 from IT" in shown.out
