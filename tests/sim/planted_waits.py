@@ -39,7 +39,7 @@ def resentsignal() -> AbstractContextManager[Any]:
 
 def waitforgotten() -> AbstractContextManager[Any]:
     """Nobody looks at what is parked until a time."""
-    return patch.object(View, "watch_parked", lambda view, run, task, until: None)
+    return patch.object(View, "watch_parked", lambda view, run, task, left_ms: None)
 
 
 def earlysignal() -> AbstractContextManager[Any]:

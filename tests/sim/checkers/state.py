@@ -97,7 +97,7 @@ class StateChecker:
         self.held: dict[tuple[str, str], int] = {}
         self.keys: dict[tuple[str, str], list[tuple[str, int]]] = {}
         self.conditions = ConditionChecker(world, self)
-        self.waits = WaitChecker(world)
+        self.waits = WaitChecker(world, config)
 
     def on_commit(self, batch: Batch) -> None:
         for one in batch.facts:

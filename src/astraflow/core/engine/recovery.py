@@ -48,8 +48,9 @@ def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> RunRecord:
         if isinstance(state, Leased | Running | Stopping):
             _restore_lease(view, run, index, state)
         elif isinstance(state, Parked):
-            if state.waiting_for.until is not None:
-                view.watch_parked(run, index, state.waiting_for.until)
+            left_ms = state.left_ms(view.at)
+            if left_ms is not None:
+                view.watch_parked(run, index, left_ms)
         elif task.is_waiting and task.open_calls == 0:
             view.enqueue(run, index, task.delay_s)
     return run

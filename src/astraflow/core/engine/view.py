@@ -215,17 +215,15 @@ class View:
             elif isinstance(consequence, LendSlot):
                 lend_slot(self, run, consequence)
             elif isinstance(consequence, WatchParked):
-                self.watch_parked(run, consequence.task, consequence.until)
+                self.watch_parked(run, consequence.task, consequence.left_ms)
             elif isinstance(consequence, FinishRun):
                 self._finish(run)
             else:
                 assert_never(consequence)
 
-    def watch_parked(self, run: RunRecord, task: int, until: int) -> None:
-        """Look at a parked task when its time has come. `until` is a time of the wall clock: if that was set back
-        meanwhile, the task is looked at again."""
-        delay_s = max(0, until - self.at) / 1000
-        self.timers.set(self.now + delay_s, ParkedDue(run.tenant, run.task_id(task)))
+    def watch_parked(self, run: RunRecord, task: int, left_ms: int) -> None:
+        """Look at a parked task when its time has come."""
+        self.timers.set(self.now + left_ms / 1000, ParkedDue(run.tenant, run.task_id(task)))
 
     def watch_call(self, call: CallOpened) -> None:
         """Look at a call again when its caller waits no longer."""

@@ -69,10 +69,10 @@ class LendSlot(_Consequence, frozen=True):
 
 
 class WatchParked(_Consequence, frozen=True):
-    """A task is parked until a time: look at it then."""
+    """A task is parked for a time: look at it then."""
 
     task: int
-    until: int
+    left_ms: int
 
 
 class FinishRun(_Consequence, frozen=True):

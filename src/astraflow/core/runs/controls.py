@@ -2,8 +2,8 @@
 
 Rule 1: none of them holds a slot, a lease or a process. A choice is decided at once; the others park their task until a
         time, a person or a message ends the wait, and that is a fact.
-Rule 2: a wait ends when the wall clock has passed its time, also if no scheduler was there meanwhile. A clock that was
-        set back makes it longer.
+Rule 2: a wait for so many seconds, and every deadline, is measured by the clock that only goes forward; after a restart
+        the wall clock says how much of it is left. A wait until a time of day ends when the wall clock shows that time.
 Rule 3: a message is kept from when it comes until a node takes it, the oldest first; it is taken once. One that its
         sender names comes once.
 Rule 4: an approval is decided once, by the first who decides, or by its deadline.
@@ -94,13 +94,15 @@ def _case_of(parameters: dict[str, Any], value: Any) -> str | None:
 def _wait(decision: Decision, task: int, wait: WaitSpec) -> None:
     if wait.until is None:
         assert wait.seconds is not None, "a wait has either"
-        until = decision.at + int(wait.seconds * 1000)
+        for_ms = int(wait.seconds * 1000)
+        until = decision.at + for_ms
     else:
+        for_ms = None
         until = _time_of(decision.run, wait.until)
     if until <= decision.at:
         decision.record(TaskDecided(decision.at, task, _waited(until)))
         return
-    _park_until(decision, task, WaitReason("time", f"until {iso(until)}", until))
+    _park_until(decision, task, WaitReason("time", f"until {iso(until)}", until), for_ms)
 
 
 def _waited(until: int) -> msgspec.Raw:
@@ -157,14 +159,15 @@ def _take_signal(decision: Decision, task: int, number: int) -> None:
 
 
 def _park(decision: Decision, task: int, kind: Any, detail: str, timeout_s: float | None) -> None:
-    until = None if timeout_s is None else decision.at + int(timeout_s * 1000)
-    _park_until(decision, task, WaitReason(kind, detail, until))
+    for_ms = None if timeout_s is None else int(timeout_s * 1000)
+    until = None if for_ms is None else decision.at + for_ms
+    _park_until(decision, task, WaitReason(kind, detail, until), for_ms)
 
 
-def _park_until(decision: Decision, task: int, reason: WaitReason) -> None:
-    decision.record(TaskParked(decision.at, task, reason))
+def _park_until(decision: Decision, task: int, reason: WaitReason, for_ms: int | None) -> None:
+    decision.record(TaskParked(decision.at, task, reason, for_ms))
     if reason.until is not None:
-        decision.consequences.append(WatchParked(task, reason.until))
+        decision.consequences.append(WatchParked(task, reason.until - decision.at))
 
 
 # -- what ends a wait --------------------------------------------------------------------------
@@ -179,9 +182,9 @@ def end_wait(decision: Decision, command: EndWait) -> None:
         return
     reason = state.waiting_for
     assert reason.until is not None
-    if decision.at < reason.until:
+    if state.for_ms is None and decision.at < reason.until:
         # The wall clock was set back, or the timer came early.
-        decision.consequences.append(WatchParked(command.task, reason.until))
+        decision.consequences.append(WatchParked(command.task, reason.until - decision.at))
         return
     if reason.kind == "time":
         decision.finish_task(TaskDecided(decision.at, command.task, _waited(reason.until)))

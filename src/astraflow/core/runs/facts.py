@@ -176,6 +176,8 @@ class TaskParked(TaskFact, frozen=True, tag="task.parked"):
     """The scheduler itself waits at this node: for a time, a person or a message. Nothing is held meanwhile."""
 
     waiting_for: WaitReason
+    for_ms: int | None = None
+    """How long it waits at most; None: until a time of the wall clock, or for ever."""
 
 
 class TaskDecided(TaskFact, frozen=True, tag="task.decided"):

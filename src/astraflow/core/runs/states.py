@@ -77,6 +77,16 @@ class Parked(State, frozen=True):
     """The scheduler waits at it: for a time, a person or a message. Moved by that, by its deadline, or by cancel."""
 
     waiting_for: WaitReason
+    for_ms: int | None = None
+
+    def left_ms(self, at: int) -> int | None:
+        """How long it is to be waited for at most, as far as the wall clock can tell; None: for ever. A clock that was
+        set back gives a wait no more than its whole time."""
+        until = self.waiting_for.until
+        if until is None:
+            return None
+        left = max(0, until - at)
+        return left if self.for_ms is None else min(left, self.for_ms)
 
 
 class Passed(State, frozen=True):

@@ -195,7 +195,7 @@ def _parked(task: Task, fact: TaskParked) -> State:
     task.waiting_for = fact.waiting_for
     if task.started_at is None:
         task.started_at = fact.at
-    return Parked(fact.waiting_for)
+    return Parked(fact.waiting_for, fact.for_ms)
 
 
 def _decided(task: Task, fact: TaskDecided) -> State:

@@ -88,7 +88,7 @@ FULL_FACTS: tuple[AnyFact, ...] = (
     EdgesDecided(AT, 0, 0, (0,)),
     TaskPassed(AT, 0, RESULT),
     SignalReceived(AT, "paid", RESULT, "shop", "order-7"),
-    TaskParked(AT, 0, WaitReason("approval", "Ship it?", AT + 1_000)),
+    TaskParked(AT, 0, WaitReason("approval", "Ship it?", AT + 1_000), 1_000),
     TaskDecided(AT, 0, RESULT, "ann", 0),
     TaskWaiting(AT, 0, WaitReason("package", "pkg 1.0", AT + 1_000)),
     TaskLeased(AT, 0, 1, "w1", 3, 30_000),

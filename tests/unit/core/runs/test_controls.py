@@ -13,6 +13,7 @@ from astraflow.core.runs.decision import Decision
 from astraflow.core.runs.decisions import decide
 from astraflow.core.runs.facts import Fact, RunStarted, SignalReceived, TaskDecided, TaskParked
 from astraflow.core.runs.projections import view_run
+from astraflow.core.runs.states import Parked
 from astraflow.core.runs.transitions import replay
 from astraflow.core.workflow.plan import Plan
 from tests.tables import each_row
@@ -140,11 +141,9 @@ class TestWaits:
     def test_a_wait_holds_nothing_and_ends_at_its_time(self) -> None:
         held = waiting("core.wait", wait={"seconds": 2.5})
         assert [type(fact) for fact in held.facts[1:]] == [RunStarted, TaskParked]
-        assert held.last.consequences == [WatchParked(0, AT + 2_500)]
+        assert held.last.consequences == [WatchParked(0, 2_500)]
         assert held.shown == ("waiting", "time")
-        early = held.tell(EndWait(0), 2_499)
-        assert (early.facts, early.consequences) == ([], [WatchParked(0, AT + 2_500)])
-        due = held.tell(EndWait(0), 1)
+        due = held.tell(EndWait(0), -3_600_000)  # the wall clock was set back meanwhile
         assert due.consequences == [EnqueueTask(1)]
         assert held.result == {"until": "2023-11-14T22:13:22.500Z"}
         assert held.tell(EndWait(0)).ignored == "task is not parked"
@@ -159,7 +158,34 @@ class TestWaits:
     )
     def test_a_time_is_written_or_computed(self, until: str, given: Any) -> None:
         held = waiting("core.wait", wait={"until": until}, given=given)
-        assert held.last.consequences == [WatchParked(0, AT + 1_000)]
+        assert held.last.consequences == [WatchParked(0, 1_000)]
+
+    def test_a_time_of_day_is_waited_for_by_the_wall_clock(self) -> None:
+        held = waiting("core.wait", wait={"until": "2023-11-14T22:13:21Z"})
+        early = held.tell(EndWait(0), 400)
+        assert (early.facts, early.consequences) == ([], [WatchParked(0, 600)])
+        assert held.tell(EndWait(0), 600).consequences == [EnqueueTask(1)]
+
+    @each_row(
+        ("wait", "at", "left_ms"),
+        [
+            ({"seconds": 10}, AT + 4_000, 6_000),
+            ({"seconds": 10}, AT - 90_000, 10_000),
+            ({"seconds": 10}, AT + 90_000, 0),
+            ({"until": "2023-11-14T22:13:30Z"}, AT - 90_000, 100_000),
+        ],
+    )
+    def test_after_a_restart_the_wall_clock_says_what_is_left(
+        self, wait: Any, at: int, left_ms: int
+    ) -> None:
+        state = waiting("core.wait", wait=wait).run.tasks[0].state
+        assert isinstance(state, Parked)
+        assert state.left_ms(at) == left_ms
+
+    def test_what_has_no_deadline_is_waited_for(self) -> None:
+        state = waiting("core.signal", signal={"name": "go"}).run.tasks[0].state
+        assert isinstance(state, Parked)
+        assert state.left_ms(AT) is None
 
     def test_what_is_over_is_not_waited_for(self) -> None:
         held = waiting("core.wait", wait={"until": "2020-01-01T00:00:00Z"})

@@ -86,7 +86,7 @@ OPTIONAL = {
     "edges.decided": ("dead",),
     "task.passed": ("result",),
     "run.signal_received": ("payload", "by", "signal_id"),
-    "task.parked": (),
+    "task.parked": ("for_ms",),
     "task.decided": ("result", "by", "signal"),
     "task.waiting": (),
     "task.leased": (),
