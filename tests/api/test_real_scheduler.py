@@ -71,17 +71,8 @@ async def test_a_run_is_made_shown_listed_and_cancelled(store_url: str) -> None:
 
 NODE = {"id": NODE_A, "type": "core.echo", "parameters": {"value": 1}}
 NEEDS: list[tuple[dict[str, Any], str]] = [
-    (definition(nodes=[{**NODE, "when": "inputs.a > 1"}]), "/nodes/0/when"),
     (definition(nodes=[{**NODE, "map": {"over": "value"}}]), "/nodes/0/map"),
-    (
-        definition(nodes=[{**NODE, "parameters": {"value": {"a": ["x", "=now()"]}}}]),
-        "/nodes/0/parameters/value/a/1",
-    ),
     (definition(nodes=[{**NODE, "concurrencyKey": "=run.id"}]), "/nodes/0/concurrencyKey"),
-    (
-        definition(nodes=[{"id": NODE_A, "type": "core.wait", "wait": {"seconds": 1}}]),
-        "/nodes/0/type",
-    ),
 ]
 HTTP = {"id": NODE_B, "type": "core.http", "parameters": {"url": "http://127.0.0.1"}}
 WRONG: list[tuple[dict[str, Any], str]] = [
