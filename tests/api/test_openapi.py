@@ -136,7 +136,21 @@ async def test_real_answers_fit_their_schemas() -> None:
             second.fail()
             await rig.status(run_id, "failed")
             await _check_objects(rig, run_id)
-        await _check_events(rig, run_id)
+        await _check_events(rig, run_id, await _signalled(rig))
+
+
+async def _signalled(rig: Rig) -> str:
+    """A run that took a signal and a branch."""
+    nodes = [
+        {"id": NODE_A, "type": "core.signal", "signal": {"name": "go"}},
+        {"id": NODE_B, "type": "core.if", "parameters": {"condition": True}},
+    ]
+    edge = {"source": {"node": NODE_A}, "target": {"node": NODE_B}, "when": "results.payload"}
+    body = {"workflow": {"id": NODE_A, "nodes": nodes, "edges": [edge]}}
+    run_id: str = (await rig.post("/api/v1/runs", json=body)).json()["runId"]
+    assert (await rig.post(f"/api/v1/runs/{run_id}/signals/go", json={"payload": 1})).is_success
+    await rig.status(run_id, "succeeded")
+    return run_id
 
 
 async def _check_objects(rig: Rig, run_id: str) -> None:
@@ -167,12 +181,13 @@ async def _check_objects(rig: Rig, run_id: str) -> None:
         assert errors == [], (path, errors)
 
 
-async def _check_events(rig: Rig, run_id: str) -> None:
+async def _check_events(rig: Rig, run_id: str, other: str) -> None:
     """Every event of both streams, and that all bodies of a run were seen."""
     async with following(rig, f"?runId={run_id}&snapshot=true") as stream:
         events = [await stream.next()]
-    async with following(rig, f"?runId={run_id}") as stream:
-        events += await stream.all()
+    for one in (run_id, other):
+        async with following(rig, f"?runId={one}") as stream:
+            events += await stream.all()
     seen = {event["event"] for event in events if event is not None}
     assert seen == {"run.snapshot", *RUN_EVENTS}
     for event in events:

@@ -1,4 +1,4 @@
-"""Worlds in which runs wait for times, people and messages, and what must be true of them: I31.
+"""Worlds in which runs wait for times, people and messages, and what must be true of them: I32.
 
 People decide and send while the world breaks: a message that met no scheduler, or one that died before its commit, is
 sent again under its own name, and counts once.
@@ -156,7 +156,7 @@ class WaitChecker:
     def _receive(self, run_id: str, fact: SignalReceived) -> None:
         known = self._signals.setdefault(run_id, [])
         if any(one.signal_id == fact.signal_id for one in known):
-            raise Violation("I31", f"a message was taken in twice: {run_id} {fact!r}")
+            raise Violation("I32", f"a message was taken in twice: {run_id} {fact!r}")
         known.append(fact)
 
     def _decide(self, run_id: str, fact: TaskDecided) -> None:
@@ -166,14 +166,14 @@ class WaitChecker:
             assert reason.until is not None
             # Clocks that go at different speeds differ by a twentieth.
             if fact.at < reason.until - self._config.drift * 5_000:
-                raise Violation("I31", f"a wait ended before its time: {run_id} {fact!r}")
+                raise Violation("I32", f"a wait ended before its time: {run_id} {fact!r}")
         if fact.signal is None:
             return
         taken = self._taken.setdefault(run_id, set())
         if fact.signal in taken:
-            raise Violation("I31", f"a message was given to two nodes: {run_id} {fact!r}")
+            raise Violation("I32", f"a message was given to two nodes: {run_id} {fact!r}")
         taken.add(fact.signal)
         self._world.sometimes("signal taken" if parked is not None else "early signal taken")
         name = self._signals[run_id][fact.signal].name
         if reason is not None and reason.detail != name:
-            raise Violation("I31", f"a node was given the message of another: {run_id} {fact!r}")
+            raise Violation("I32", f"a node was given the message of another: {run_id} {fact!r}")
