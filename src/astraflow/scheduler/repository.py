@@ -12,6 +12,7 @@ Rule 5: what is asked on the way of a dispatch is answered from memory; it is re
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import logging
 import os
@@ -380,9 +381,10 @@ def _sweep_spool(spool: Path, before_ms: int) -> int:
     removed = 0
     paths: Sequence[Path] = tuple(spool.glob("upload-*"))
     for path in paths:
-        if path.stat().st_mtime * 1000 < before_ms:
-            path.unlink(missing_ok=True)
-            removed += 1
+        with contextlib.suppress(FileNotFoundError):  # an upload may end meanwhile
+            if path.stat().st_mtime * 1000 < before_ms:
+                path.unlink()
+                removed += 1
     return removed
 
 
