@@ -36,7 +36,11 @@ OF_WORKERS = {
 }
 """A worker asks whose its token is, and renews it."""
 OF_WORKERS |= {f"POST /api/workers/{one}" for one in ("register", "heartbeat")}
-MAKES_ITS_OWN = {"PUT /api/v1/pools/{name}", "PUT /api/v1/secrets/{name}"}
+MAKES_ITS_OWN = {
+    "PUT /api/v1/pools/{name}",
+    "PUT /api/v1/secrets/{name}",
+    "PUT /api/v1/workflows/{id}/draft",
+}
 """What is not there is made, in the own tenant."""
 
 

@@ -13,7 +13,7 @@ import yaml
 from astraflow.api.app import ROUTES
 from astraflow.api.openapi import document
 from astraflow.core.contract.events import RUN_EVENTS
-from tests.api.rig import NODE_A, NODE_B, Rig, definition, serving
+from tests.api.rig import NODE_A, NODE_B, WORKFLOW, Rig, definition, serving
 from tests.api.test_events import following
 from tests.conftest import ROOT
 
@@ -127,6 +127,7 @@ def _contents(node: Any) -> list[dict[str, Any]]:
 async def test_real_answers_fit_their_schemas() -> None:
     async with serving() as rig:
         await rig.post("/api/v1/workflows", json=definition())
+        await rig.client.put(f"/api/v1/workflows/{WORKFLOW}/draft", json=definition(tags=["a"]))
         async with rig.worker() as worker:
             run_id = await rig.submit()
             first, second = await worker.tasks(NODE_A, NODE_B)
@@ -162,6 +163,10 @@ async def _check_objects(rig: Rig, run_id: str) -> None:
         f"/api/v1/runs/{run_id}/logs": "LogPage",
         f"/api/v1/runs/{run_id}/artifacts": "ArtifactPage",
         "/api/v1/workflows": "WorkflowPage",
+        "/api/v1/workflows/drafts": "DraftPage",
+        f"/api/v1/workflows/{WORKFLOW}/draft": "Draft",
+        f"/api/v1/workflows/{WORKFLOW}/versions": "VersionPage",
+        f"/api/v1/workflows/{WORKFLOW}/diff": "WorkflowDiff",
         "/api/v1/workers": "WorkerPage",
         "/api/v1/workers/w1": "WorkerDetail",
         "/api/v1/catalog/nodes": "NodeTypePage",

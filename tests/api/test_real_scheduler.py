@@ -177,11 +177,12 @@ async def test_work_in_progress_is_saved_as_a_draft() -> None:
         made = await rig.post("/api/v1/workflows?draft=true", json=broken)
         assert (made.status_code, made.json()) == (201, broken)
         path = f"/api/v1/workflows/{WORKFLOW}"
-        problem_of(await rig.client.put(path, json=broken), 422, "E.WORKFLOW.INVALID")
+        assert made.headers["location"] == f"{path}/draft"
+        problem_of(await rig.client.put(path, json=broken), 404, "E.WORKFLOW.NOT_FOUND")
         saved = await rig.client.put(f"{path}?draft=true", json=broken)
         assert (saved.status_code, saved.headers["etag"]) == (200, '"2"')
         run = await rig.post(RUNS, json={"workflowId": WORKFLOW})
-        problem_of(run, 422, "E.WORKFLOW.INVALID")
+        assert "draft" in problem_of(run, 404, "E.WORKFLOW.NOT_FOUND")["detail"]
 
 
 async def test_inputs_that_the_workflow_does_not_declare_are_refused() -> None:

@@ -44,6 +44,7 @@ from astraflow.api.task_routes import TaskEndpoints
 from astraflow.api.tenant_routes import TenantEndpoints
 from astraflow.api.token_routes import TokenEndpoints
 from astraflow.api.user_routes import UserEndpoints
+from astraflow.api.version_routes import VersionEndpoints
 from astraflow.api.worker_routes import WorkerEndpoints
 from astraflow.api.workflow_routes import WorkflowEndpoints
 from astraflow.clock import Clock, SystemClock
@@ -66,6 +67,7 @@ ENDPOINTS: Final[tuple[type[Endpoints], ...]] = (
     MessageEndpoints,
     EventEndpoints,
     WorkflowEndpoints,
+    VersionEndpoints,
     WorkerEndpoints,
     PoolEndpoints,
     SecretEndpoints,

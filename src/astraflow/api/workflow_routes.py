@@ -1,7 +1,7 @@
 """Saved workflows. A definition is stored byte for byte; its ETag is its version, which a save may name in `If-Match`.
 
-What is saved can be run: a save is refused with every error that `validate` would list. Work in progress is saved with
-`?draft=true`, whatever errors it still has.
+What is saved can be run: a save is refused with every error that `validate` would list. Work in progress is a draft
+(`version_routes`), which `?draft=true` saves, too.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from astraflow.core.security.policy import EDIT, READ
 from astraflow.core.timestamps import iso
 from astraflow.core.workflow import refusal_of
 from astraflow.core.workflow.unknown_fields import find_warnings
+from astraflow.scheduler.service import Scheduler
 from astraflow.store.rows import WorkflowRow
 
 INLINE_BYTES: Final = 64 * 1024
@@ -78,10 +79,20 @@ class WorkflowEndpoints(Endpoints):
     )
     async def create(self, request: Request[SaveWorkflow]) -> AsgiApp:
         definition = await request.json_body(DEFINITION_BODY_BYTES)
-        if not request.query.draft:
-            await self._check(request.tenant, definition)
+        if request.query.draft:
+            draft = await self._scheduler.drafts.create(
+                request.tenant, definition, by=request.subject
+            )
+            place = f"{WORKFLOWS}/{quote(draft.workflow_id, safe='')}/draft".encode()
+            headers = [(b"location", place), etag(draft.revision)]
+            return Response(definition, 201, JSON, headers)
+        await check_definition(self._scheduler, request.tenant, definition)
         row = await self._scheduler.workflows.save(
-            request.tenant, definition, by=request.subject, expected_version=0
+            request.tenant,
+            definition,
+            by=request.subject,
+            expected_version=0,
+            note=request.query.note,
         )
         location = (b"location", f"{WORKFLOWS}/{quote(row.workflow_id, safe='')}".encode())
         return Response(row.definition, 201, JSON, [location, *_version_headers(row)])
@@ -91,7 +102,7 @@ class WorkflowEndpoints(Endpoints):
            replies={200: Reply("It can be run. If not, a 422 lists why.", Validity)})  # fmt: skip
     async def validate(self, request: Request[NoQuery]) -> AsgiApp:
         definition = await request.json_body(DEFINITION_BODY_BYTES)
-        await self._check(request.tenant, definition)
+        await check_definition(self._scheduler, request.tenant, definition)
         if len(definition) <= INLINE_BYTES:
             found = find_warnings(definition)
         else:
@@ -114,27 +125,36 @@ class WorkflowEndpoints(Endpoints):
            query=SaveWorkflow, headers=(_IF_MATCH,), body=Definition,
            replies={200: _SHOWN})  # fmt: skip
     async def save(self, request: Request[SaveWorkflow]) -> AsgiApp:
-        workflow_id, expected = request.params["id"], _expected(request)
+        workflow_id, expected = request.params["id"], expected_number(request)
         definition = await request.json_body(DEFINITION_BODY_BYTES)
+        if request.query.draft:
+            draft = await self._scheduler.drafts.save(
+                request.tenant,
+                definition,
+                by=request.subject,
+                workflow_id=workflow_id,
+                expected_revision=expected,
+            )
+            return Response(definition, 200, JSON, [etag(draft.revision)])
         if expected is None:
             # Not found comes before all errors of the definition: PUT changes what exists, POST makes what does not.
             await self._scheduler.workflows.get(request.tenant, workflow_id)
-        if not request.query.draft:
-            await self._check(request.tenant, definition)
+        await check_definition(self._scheduler, request.tenant, definition)
         row = await self._scheduler.workflows.save(
             request.tenant,
             definition,
             by=request.subject,
             workflow_id=workflow_id,
             expected_version=expected,
+            note=request.query.note,
         )
         return Response(row.definition, 200, JSON, _version_headers(row))
 
     @route("DELETE", _ONE, EDIT, "deleteWorkflow",
-           "delete a workflow with all its versions; its runs stay", tag="workflows",
+           "delete a workflow with all its versions and its draft; its runs stay", tag="workflows",
            headers=(_IF_MATCH,), replies={204: Reply("It is gone.")})  # fmt: skip
     async def delete(self, request: Request[NoQuery]) -> AsgiApp:
-        workflow_id, expected = request.params["id"], _expected(request)
+        workflow_id, expected = request.params["id"], expected_number(request)
         if expected is not None:
             row = await self._scheduler.workflows.get(request.tenant, workflow_id)
             if row.version != expected:
@@ -144,24 +164,29 @@ class WorkflowEndpoints(Endpoints):
         await self._scheduler.workflows.delete(request.tenant, workflow_id)
         return NO_CONTENT
 
-    async def _check(self, tenant: str, definition: bytes) -> None:
-        """Raises InvalidDocument with every error that keeps the definition from being run."""
-        if len(definition) <= INLINE_BYTES:
-            problems = self._scheduler.workflows.validate(tenant, definition)
-        else:
-            problems = await asyncio.to_thread(
-                self._scheduler.workflows.validate, tenant, definition
-            )
-        if problems:
-            raise refusal_of(problems)
+
+async def check_definition(scheduler: Scheduler, tenant: str, definition: bytes) -> None:
+    """Raises InvalidDocument with every error that keeps the definition from being run."""
+    validate = scheduler.workflows.validate
+    if len(definition) <= INLINE_BYTES:
+        problems = validate(tenant, definition)
+    else:
+        problems = await asyncio.to_thread(validate, tenant, definition)
+    if problems:
+        raise refusal_of(problems)
+
+
+def etag(number: int) -> tuple[bytes, bytes]:
+    """The header that names a version or a revision."""
+    return b"etag", f'"{number}"'.encode()
 
 
 def _version_headers(row: WorkflowRow) -> Headers:
-    return [(b"etag", f'"{row.version}"'.encode())]
+    return [etag(row.version)]
 
 
-def _expected(request: Request[Any]) -> int | None:
-    """The version that the client saw. `*` is any that exists."""
+def expected_number(request: Request[Any]) -> int | None:
+    """The version or the revision that the client saw. `*` is any that exists."""
     given = request.header(b"if-match")
     if given is None or given.strip() == "*":
         return None

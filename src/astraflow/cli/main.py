@@ -44,7 +44,11 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = MappingProxyType(
         "approvals": CommandEntry(
             "approvals", "app", "List the nodes that wait for a person; approve or reject."
         ),
-        "workflows": CommandEntry("workflows", "app", "List, save, validate and delete workflows."),
+        "workflows": CommandEntry(
+            "workflows",
+            "app",
+            "List, save, publish, compare, restore, exchange and delete workflows.",
+        ),
         "workers": CommandEntry("workers", "app", "List, drain and rebind workers."),
         "secrets": CommandEntry("secrets", "app", "Set, list and delete secrets."),
         "pools": CommandEntry("pools", "app", "List, create, pause and delete HTTP worker pools."),

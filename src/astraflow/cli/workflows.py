@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from astraflow.cli import versions
 from astraflow.cli.arguments import command_group
 from astraflow.cli.exit_codes import note
 from astraflow.cli.inputs import read_definition, unreadable
@@ -14,14 +15,20 @@ from astraflow.cli.output import AsJson, answer, plain
 from astraflow.cli.pagination import Cursor, Limit, show_list
 from astraflow.cli.prompts import Yes, confirm
 from astraflow.cli.run_inputs import told_inputs
+from astraflow.cli.versions import WorkflowId
 from astraflow.client import requests
 from astraflow.client.blocking import Client
 from astraflow.core import errors
 from astraflow.core.contract.workflows import Workflow, WorkflowSummary
 
-app = command_group("List, save, validate and delete workflows.")
+app = command_group("List, save, publish, compare, restore, exchange and delete workflows.")
+app.command("draft")(versions.draft)
+app.command("drafts")(versions.list_drafts)
+app.command("publish")(versions.publish)
+app.command("history")(versions.history)
+app.command("diff")(versions.diff)
+app.command("restore")(versions.restore)
 
-WorkflowId = Annotated[str, typer.Argument(metavar="WORKFLOW", help="Workflow id")]
 File = Annotated[
     str, typer.Argument(metavar="FILE", help="A workflow definition (JSON), - for stdin")
 ]
@@ -71,8 +78,9 @@ def save(
         ),
     ] = None,
     draft: Annotated[
-        bool, typer.Option("--draft", help="Save an incomplete workflow that cannot be run yet")
+        bool, typer.Option("--draft", help="Save the draft, which may have errors, and no version")
     ] = False,
+    note: Annotated[str, typer.Option("--note", help="What is new in this version")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Save a workflow under the id in its definition, as a new workflow or a new version."""
@@ -81,34 +89,49 @@ def save(
     if not isinstance(workflow_id, str):
         hint = "add an id, for example from `python3 -m uuid`"
         raise unreadable(f"The definition has no id: {file}", hint)
+    if draft and (note or if_version is not None):
+        raise unreadable("--draft saves no version: --note and --if-version are for versions")
     with Client() as client:
-        saved = _save(client, workflow_id, given.raw, if_version, draft)
+        if draft:
+            kept = client.workflows.save_draft(workflow_id, given.raw)
+            said = f"Saved as revision {kept.revision} of the draft"
+            answer(msgspec.to_builtins(kept), said, as_json, result=workflow_id)
+            return
+        saved = _save(client, workflow_id, given.raw, if_version, note)
     shown = {"id": workflow_id, "version": saved.version}
     answer(shown, f"Saved as version {saved.version}", as_json, result=workflow_id)
 
 
 def _save(
-    client: Client, workflow_id: str, raw: bytes, if_version: int | None, draft: bool
+    client: Client, workflow_id: str, raw: bytes, if_version: int | None, note: str
 ) -> Workflow:
     if if_version == 0:
-        return client.workflows.create(raw, draft=draft)
+        return client.workflows.create(raw, note=note)
     try:
-        return client.workflows.save(workflow_id, raw, if_version=if_version, draft=draft)
+        return client.workflows.save(workflow_id, raw, if_version=if_version, note=note)
     except errors.NotFound:
         if if_version is not None:
             raise
-    return client.workflows.create(raw, draft=draft)
+    return client.workflows.create(raw, note=note)
 
 
 @app.command()
 def delete(workflow_id: WorkflowId, yes: Yes = False, as_json: AsJson = False) -> None:
-    """Delete a workflow with all its versions. Its runs are kept."""
+    """Delete a workflow with all its versions and its draft. Its runs are kept."""
     with Client() as client:
-        found = client.workflows.get(workflow_id)
-        name = (found.definition.get("metadata") or {}).get("name") or workflow_id
-        confirm(f"Delete {name!r} with all its {found.version} versions?", yes)
+        confirm(_question(client, workflow_id), yes)
         client.workflows.delete(workflow_id)
     answer({"id": workflow_id, "deleted": True}, f"Deleted {workflow_id}", as_json)
+
+
+def _question(client: Client, workflow_id: str) -> str:
+    try:
+        found = client.workflows.get(workflow_id)
+    except errors.NotFound:
+        draft = client.workflows.draft(workflow_id)
+        return f"Delete the draft {draft.name or workflow_id!r}?"
+    name = (found.definition.get("metadata") or {}).get("name") or workflow_id
+    return f"Delete {name!r} with all its {found.version} versions?"
 
 
 @app.command()

@@ -17,6 +17,7 @@ from astraflow.client import (
     pool_requests,
     requests,
     secret_requests,
+    version_requests,
 )
 from astraflow.client.requests import ApiDownload, ApiRequest, Pages
 
@@ -110,6 +111,14 @@ class WorkflowApi(_Api[C]):
     save = _call(requests.save_workflow)
     delete = _call(requests.delete_workflow)
     validate = _call(requests.validate_workflow)
+    drafts = _list(version_requests.iterate_drafts)
+    draft = _call(version_requests.get_draft)
+    save_draft = _call(version_requests.save_draft)
+    discard_draft = _call(version_requests.discard_draft)
+    publish = _call(version_requests.publish_draft)
+    versions = _list(version_requests.iterate_versions)
+    restore = _call(version_requests.restore_version)
+    diff = _call(version_requests.diff_workflow)
 
 
 class WorkerApi(_Api[C]):

@@ -317,9 +317,9 @@ def get_workflow(workflow_id: str, version: int | None = None) -> ApiRequest[Wor
     return ApiRequest("GET", f"{WORKFLOWS}/{_part(workflow_id)}", _as_workflow, params)
 
 
-def create_workflow(definition: Definition, *, draft: bool = False) -> ApiRequest[Workflow]:
-    """A new workflow. A `draft` may have errors; else it is Refused with all of them."""
-    params, body = _query(SaveWorkflow, draft=draft), _raw(definition)
+def create_workflow(definition: Definition, *, note: str = "") -> ApiRequest[Workflow]:
+    """A new workflow. One with errors is Refused with all of them; `save_draft` takes it."""
+    params, body = _query(SaveWorkflow, note=note), _raw(definition)
     return ApiRequest("POST", WORKFLOWS, _as_workflow, params, headers=JSON, body=body, again=False)
 
 
@@ -328,10 +328,10 @@ def save_workflow(
     definition: Definition,
     *,
     if_version: int | None = None,
-    draft: bool = False,
+    note: str = "",
 ) -> ApiRequest[Workflow]:
     """A new version. With `if_version` only if that one is still the newest; else Conflict."""
-    params, body = _query(SaveWorkflow, draft=draft), _raw(definition)
+    params, body = _query(SaveWorkflow, note=note), _raw(definition)
     headers = {**JSON, **_if_match(if_version)}
     path = f"{WORKFLOWS}/{_part(workflow_id)}"
     return ApiRequest("PUT", path, _as_workflow, params, headers=headers, body=body, again=False)

@@ -69,6 +69,13 @@ class Current:
         """Raises: Unavailable."""
         return self.serving.claim
 
+    @property
+    def claim_with_room(self) -> Claim:
+        """The claim, for what makes the store grow. Raises: Unavailable, also when the store is full."""
+        if self.serving.is_full:
+            raise errors.Unavailable(errors.STORE_FULL, "the store has reached retention_bytes")
+        return self.serving.claim
+
     def note_version(self, version: PublishedVersion, by: str, action: str) -> None:
         """The repository has stored a version, or has yanked it, or taken that back."""
         self.engine.publish(version)

@@ -12,6 +12,7 @@ from astraflow.scheduler.callbacks import TaskCallbacks
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.connections import Connection
 from astraflow.scheduler.current import Current
+from astraflow.scheduler.drafts import Drafts
 from astraflow.scheduler.ended_runs import EndedRuns
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.identity import IdentityServices
@@ -77,6 +78,7 @@ class Scheduler:
         self.workflows = Workflows(
             store, catalogs, current, self.secrets, clock, parts.retention.workflow_versions
         )
+        self.drafts = Drafts(store, self.workflows, current, clock)
         ended = EndedRuns(store, plans)
         self.reader = RunReader(store, current, plans, ended, self._feed, clock)
         self.runs = Runs(

@@ -1,4 +1,4 @@
-"""Saved workflows: drafts that people work on, each version kept."""
+"""Saved workflows: every version of each, with who made it, when, and a note. Drafts are beside (`drafts`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from astraflow.core.workflow.secret_refs import may_refer_to_secrets
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.secret_vault import SecretVault
-from astraflow.store.rows import WorkflowRow
+from astraflow.store.rows import VersionRow, WorkflowRow
 from astraflow.store.store import Store
 
 
@@ -50,24 +50,19 @@ class Workflows:
         by: str,
         workflow_id: str | None = None,
         expected_version: int | None = None,
+        note: str = "",
+        draft_revision: int | None = None,
     ) -> WorkflowRow:
-        """Save a new version of a workflow, or a new workflow.
+        """Save a new version of a workflow, or a new workflow. `draft_revision`: the draft that ends with it.
 
         Raises:
             InvalidDocument: it is not a definition.
-            Conflict: it was saved by somebody else since `expected_version`.
+            Conflict: it was saved by somebody else since `expected_version`, or the draft was.
             Unavailable: the store is full.
         """
         decoded = decode_definition(definition)
         own_id = decoded.workflow.id
-        if not UUID.fullmatch(own_id):
-            raise errors.Refused(
-                errors.WORKFLOW_BAD_ID, "the id of a workflow must be a UUID", pointer="/id"
-            )
-        if workflow_id is not None and own_id != workflow_id:
-            raise errors.Refused(
-                errors.WORKFLOW_INVALID, "the id is not that of the path", pointer="/id"
-            )
+        check_id(own_id, workflow_id)
         stored = await self._store.find_workflow(tenant, own_id)
         version = stored.version if stored is not None else 0
         if expected_version is not None and expected_version != version:
@@ -85,28 +80,58 @@ class Workflows:
             created_at=stored.created_at if stored is not None else now,
             updated_at=now,
             updated_by=by,
+            note=note,
         )
-        serving = self._current.serving
-        if serving.is_full:
-            raise errors.Unavailable(errors.STORE_FULL, "the store has reached retention_bytes")
-        await self._store.put_workflow(serving.claim, row, keep=self._keep)
+        await self._store_version(row, draft_revision)
         return row
+
+    async def _store_version(self, row: WorkflowRow, draft_revision: int | None) -> None:
+        """Make a version durable. Every new version of every workflow passes here, and `delete` removes them all."""
+        claim = self._current.claim_with_room
+        await self._store.put_workflow(claim, row, keep=self._keep, draft_revision=draft_revision)
 
     async def get(self, tenant: str, workflow_id: str, version: int | None = None) -> WorkflowRow:
         row = await self._store.find_workflow(tenant, workflow_id, version)
         if row is None:
-            raise errors.NotFound(
-                errors.WORKFLOW_NOT_FOUND, f"no such workflow: {workflow_id[:64]}"
-            )
+            raise await self._missing(tenant, workflow_id, version)
         return row
+
+    async def _missing(self, tenant: str, workflow_id: str, version: int | None) -> errors.NotFound:
+        said = f"no such workflow: {workflow_id[:64]}"
+        if version is not None and await self._store.find_workflow(tenant, workflow_id):
+            said = f"the workflow has no version {version}, or not any more: {workflow_id[:64]}"
+        elif await self._store.find_draft(tenant, workflow_id) is not None:
+            said = f"the workflow has a draft, but no published version: {workflow_id[:64]}"
+        return errors.NotFound(errors.WORKFLOW_NOT_FOUND, said)
 
     async def search(
         self, tenant: str, *, limit: int, before: tuple[int, str] | None = None
     ) -> list[WorkflowRow]:
         return await self._store.list_workflows(tenant, limit=limit, before=before)
 
+    async def history(
+        self, tenant: str, workflow_id: str, *, limit: int, before: int | None = None
+    ) -> list[VersionRow]:
+        """The versions that are kept, newest first. Raises: NotFound."""
+        rows = await self._store.list_versions(tenant, workflow_id, limit=limit, before=before)
+        if not rows and before is None:
+            await self.get(tenant, workflow_id)
+        return rows
+
     async def delete(self, tenant: str, workflow_id: str) -> None:
         if not await self._store.delete_workflow(self._current.claim, tenant, workflow_id):
             raise errors.NotFound(
                 errors.WORKFLOW_NOT_FOUND, f"no such workflow: {workflow_id[:64]}"
             )
+
+
+def check_id(workflow_id: str, wanted: str | None) -> None:
+    """Refuse an id that is no UUID, or not that of the path."""
+    if not UUID.fullmatch(workflow_id):
+        raise errors.Refused(
+            errors.WORKFLOW_BAD_ID, "the id of a workflow must be a UUID", pointer="/id"
+        )
+    if wanted is not None and workflow_id != wanted:
+        raise errors.Refused(
+            errors.WORKFLOW_INVALID, "the id is not that of the path", pointer="/id"
+        )

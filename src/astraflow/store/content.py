@@ -84,6 +84,11 @@ def stale_workflow(row: WorkflowRow) -> errors.Conflict:
     )
 
 
+def stale_draft(workflow_id: str, stored: int) -> errors.Conflict:
+    said = f"at revision {stored} by now" if stored else "gone by now"
+    return errors.Conflict(errors.WORKFLOW_CONFLICT, f"the draft is {said}: {workflow_id}")
+
+
 def _check_rows(table: str, rows: Iterable[msgspec.Struct]) -> None:
     for index, row in enumerate(rows):
         for field, value in zip(row.__struct_fields__, msgspec.structs.astuple(row), strict=True):

@@ -161,6 +161,39 @@ class WorkflowRow(Row, frozen=True, gc=False, kw_only=True):
     created_at: int
     updated_at: int
     updated_by: str = ""
+    note: str = ""
+
+
+class VersionRow(Row, frozen=True, gc=False):
+    """A version of a saved workflow as its history shows it: without the definition, which may be large."""
+
+    table = "workflow_versions"
+    primary_key = ("tenant", "workflow_id", "version")
+
+    tenant: str
+    workflow_id: str
+    version: int
+    name: str
+    updated_at: int
+    updated_by: str
+    note: str
+
+
+class DraftRow(Row, frozen=True, gc=False, kw_only=True):
+    """What is being worked on. `revision` grows by one at each save; `base_version` is the version it was made from."""
+
+    table = "workflow_drafts"
+    primary_key = ("tenant", "workflow_id")
+    mode = "replace"
+
+    tenant: str
+    workflow_id: str
+    revision: int
+    base_version: int
+    name: str
+    definition: bytes
+    updated_at: int
+    updated_by: str = ""
 
 
 class TenantEvent(Row, frozen=True, gc=False):

@@ -103,6 +103,11 @@ class Store:
         self.delete_workflow = workflows.delete_workflow
         self.find_workflow = workflows.find_workflow
         self.list_workflows = workflows.list_workflows
+        self.list_versions = workflows.list_versions
+        self.put_draft = workflows.put_draft
+        self.find_draft = workflows.find_draft
+        self.list_drafts = workflows.list_drafts
+        self.delete_draft = workflows.delete_draft
 
         self._add_access(StoredIdentity(database), StoredSecrets(database))
 

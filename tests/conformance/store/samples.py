@@ -6,6 +6,7 @@ from typing import Any
 
 from astraflow.store.rows import (
     AuditRow,
+    DraftRow,
     FactSegment,
     InstallIntentRow,
     PackageRow,
@@ -81,6 +82,20 @@ def workflow(workflow_id: str, version: int, **fields: Any) -> WorkflowRow:
         "updated_by": "ann",
     }
     return WorkflowRow(**{**given, **fields})
+
+
+def draft(workflow_id: str, revision: int, **fields: Any) -> DraftRow:
+    given = {
+        "tenant": "default",
+        "workflow_id": workflow_id,
+        "revision": revision,
+        "base_version": 0,
+        "name": f"{workflow_id} {revision}",
+        "definition": b'{"nodes":5}',
+        "updated_at": revision,
+        "updated_by": "ann",
+    }
+    return DraftRow(**{**given, **fields})
 
 
 def package(version: str, name: str = "acme.texts", **fields: Any) -> PackageRow:

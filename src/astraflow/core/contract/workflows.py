@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 
@@ -19,6 +19,9 @@ from astraflow.core.contract.base import (
     no_items,
 )
 from astraflow.core.contract.runs import RunRequest
+
+MAX_NOTE_CHARS: Final = 1_000
+"""Of the note of a version."""
 
 
 class Definition(RestObject, frozen=True, kw_only=True):
@@ -107,5 +110,12 @@ class SaveWorkflow(Query, frozen=True, kw_only=True):
     """How to save a workflow."""
 
     draft: Annotated[
-        bool, doc("`true` saves work in progress, whatever errors the definition still has.")
+        bool,
+        doc(
+            "`true` saves the draft of the workflow, whatever errors it still has, and no version. "
+            "ETag and If-Match are then those of the draft."
+        ),
     ] = False
+    note: Annotated[
+        str, doc("What is new in this version, for people.", max_length=MAX_NOTE_CHARS)
+    ] = ""

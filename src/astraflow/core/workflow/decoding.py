@@ -63,6 +63,37 @@ def decode_definition(raw: bytes) -> WorkflowDocument:
     raise InvalidDocument(WORKFLOW_INVALID, problems.found())
 
 
+class DraftHead(msgspec.Struct, frozen=True, gc=False):
+    """All that a draft must have: the id of its workflow. `name` is empty where it has none yet."""
+
+    id: str
+    name: str
+
+
+def decode_draft(raw: bytes) -> DraftHead:
+    """Read the head of a draft: a JSON object with an id. Whatever else is wrong with it is said when it is published.
+
+    Raises:
+        InvalidDocument: it is not even that.
+    """
+    _check_bytes(raw, MAX_DEFINITION_BYTES, WORKFLOW_INVALID)
+    problems = Problems()
+    found: Any = None
+    try:
+        found = msgspec.json.decode(raw)
+    except RecursionError:
+        problems.add("", WORKFLOW_LIMIT, "the document is nested too deeply")
+    except msgspec.DecodeError as broken:
+        problems.add("", WORKFLOW_INVALID, f"the document cannot be read: {broken}")
+    if isinstance(found, dict) and isinstance(found.get("id"), str):
+        metadata = found.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        return DraftHead(found["id"], name if isinstance(name, str) else "")
+    if not problems.count:
+        problems.add("", WORKFLOW_INVALID, "a draft is a JSON object with the id of its workflow")
+    raise InvalidDocument(WORKFLOW_INVALID, problems.found())
+
+
 def decode_manifest(raw: bytes) -> Manifest:
     """Decode a package manifest. Next: `validate_manifest`.
 

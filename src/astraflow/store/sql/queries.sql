@@ -86,6 +86,24 @@ SELECT {v.WorkflowRow} FROM workflows AS w JOIN workflow_versions AS v USING (te
 WHERE w.tenant = :tenant AND (w.updated_at, w.workflow_id) < (:before_at, :before_id)
 ORDER BY w.updated_at DESC, w.workflow_id DESC LIMIT :limit
 
+-- name: list_versions
+SELECT {VersionRow} FROM workflow_versions
+WHERE tenant = :tenant AND workflow_id = :workflow_id AND version < :before ORDER BY version DESC LIMIT :limit
+
+-- name: find_draft
+SELECT {DraftRow} FROM workflow_drafts WHERE tenant = :tenant AND workflow_id = :workflow_id
+
+-- name: draft_revision
+SELECT revision FROM workflow_drafts WHERE tenant = :tenant AND workflow_id = :workflow_id
+
+-- name: list_drafts
+SELECT {DraftRow} FROM workflow_drafts WHERE tenant = :tenant AND (updated_at, workflow_id) < (:before_at, :before_id)
+ORDER BY updated_at DESC, workflow_id DESC LIMIT :limit
+
+-- name: delete_draft
+DELETE FROM workflow_drafts WHERE tenant = :tenant AND workflow_id = :workflow_id
+    AND (CAST(:revision AS bigint) IS NULL OR revision = :revision)
+
 -- name: packages
 SELECT {PackageRow} FROM packages ORDER BY tenant, name, version
 

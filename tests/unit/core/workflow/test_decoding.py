@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from astraflow.core import errors
 from astraflow.core.errors import Refused
 from astraflow.core.workflow import InvalidDocument, decode_definition, decode_manifest
+from astraflow.core.workflow.decoding import DraftHead, decode_draft
 from tests.tables import each_row
 from tests.unit.core.workflow.drafts import EXAMPLES, node, uid
 
@@ -172,3 +174,14 @@ def test_any_document_is_decoded_or_refused(document: dict[str, Any]) -> None:
         decode_definition(msgspec.json.encode(document))
     except InvalidDocument as refused:
         assert refused.problems
+
+
+def test_a_draft_needs_an_id_and_nothing_else() -> None:
+    assert decode_draft(b'{"id": "w", "nodes": 5}') == DraftHead("w", "")
+    assert decode_draft(b'{"id": "w", "metadata": {"name": "N"}}') == DraftHead("w", "N")
+    assert decode_draft(b'{"id": "w", "metadata": {"name": 5}}') == DraftHead("w", "")
+    deep = b'{"id": "w", "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    for bad in (b"[]", b"{}", b'{"id": 5}', b"{", b'{"id": "\\u0000"}', b'{"id": "\xff"}', deep):
+        with pytest.raises(InvalidDocument) as caught:
+            decode_draft(bad)
+        assert caught.value.code is errors.WORKFLOW_INVALID
