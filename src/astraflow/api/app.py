@@ -33,6 +33,7 @@ from astraflow.api.package_routes import PackageEndpoints
 from astraflow.api.pool_routes import PoolEndpoints
 from astraflow.api.queries import QueryDecoder
 from astraflow.api.requests import Request
+from astraflow.api.rerun_routes import RerunEndpoints
 from astraflow.api.resource_routes import ResourceEndpoints
 from astraflow.api.responses import REQUEST_ID, Response, problem_response
 from astraflow.api.router import Router
@@ -65,6 +66,7 @@ METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 ENDPOINTS: Final[tuple[type[Endpoints], ...]] = (
     RunEndpoints,
     MessageEndpoints,
+    RerunEndpoints,
     EventEndpoints,
     WorkflowEndpoints,
     VersionEndpoints,

@@ -58,10 +58,10 @@ INLINE_TOTAL_BYTES: Final = 4 * 1024 * 1024
 RUNS: Final = "/api/v1/runs"
 
 _KEY: Final = re.compile(rf"[!-~]{{1,{MAX_KEY_CHARS}}}")
-_TRACE_HEADER: Final = Header(
+TRACE_HEADER: Final = Header(
     "traceparent", "The trace that the run continues (W3C trace context). What is none is ignored."
 )
-_KEY_HEADER: Final = Header(
+KEY_HEADER: Final = Header(
     "Idempotency-Key",
     "A name for this submission: sent again with the same body within 24 hours, it returns the same run.",
     {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARS, "pattern": "^[!-~]+$"},
@@ -83,7 +83,7 @@ class RunEndpoints(Endpoints):
         tag="runs",
         text="Runs a definition of the request, which is not saved, or a saved workflow. The run is durable when this "
         "returns. An invalid definition is a 422 that lists every error.",
-        headers=(_KEY_HEADER, _TRACE_HEADER),
+        headers=(KEY_HEADER, TRACE_HEADER),
         body=RunRequest,
         replies={202: Reply("The run exists.", Accepted, headers={"Location": "Its path."})},
     )
@@ -101,8 +101,8 @@ class RunEndpoints(Endpoints):
                 version=wanted.version,
                 inputs=wanted.inputs,
                 idempotency_key=key,
-                fingerprint=None if key is None else await _fingerprint(body),
-                traceparent=_traceparent(request),
+                fingerprint=None if key is None else await fingerprint_of(body),
+                traceparent=traceparent_of(request),
             )
         )
         view = Accepted(
@@ -280,6 +280,7 @@ def _summary(row: RunRow) -> RunSummary:
         started_at=None if row.started_at is None else iso(row.started_at),
         finished_at=None if row.finished_at is None else iso(row.finished_at),
         error=None if row.error is None else error_view(_problem.decode(row.error)),
+        rerun_of=row.rerun_of,
     )
 
 
@@ -295,14 +296,14 @@ def bounded(view: Run) -> Run:
     return view
 
 
-async def _fingerprint(body: bytes) -> str:
+async def fingerprint_of(body: bytes) -> str:
     """What tells one request from another with the same key."""
     if len(body) <= INLINE_DIGEST_BYTES:
         return sha256(body).hexdigest()
     return (await asyncio.to_thread(sha256, body)).hexdigest()
 
 
-def _traceparent(request: Request[NoQuery]) -> str | None:
+def traceparent_of(request: Request[NoQuery]) -> str | None:
     """The trace of the caller. A header that is there twice is ignored, as the standard wants it."""
     given = [value for name, value in request.scope["headers"] if name == b"traceparent"]
     return given[0].decode("latin-1") if len(given) == 1 else None

@@ -40,7 +40,7 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = MappingProxyType(
         "server": CommandEntry("server", "server", "Run a scheduler."),
         "worker": CommandEntry("server", "worker", "Run a worker."),
         "run": CommandEntry("run", "run", "Run a workflow and follow its progress."),
-        "runs": CommandEntry("runs", "app", "List, show, follow and cancel runs."),
+        "runs": CommandEntry("runs", "app", "List, show, follow, cancel, repeat and compare runs."),
         "approvals": CommandEntry(
             "approvals", "app", "List the nodes that wait for a person; approve or reject."
         ),

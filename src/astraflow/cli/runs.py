@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from astraflow.cli import reruns
 from astraflow.cli.arguments import command_group
 from astraflow.cli.exit_codes import note
 from astraflow.cli.follow import duration, follow, show_end, show_node, show_run
@@ -15,20 +16,22 @@ from astraflow.cli.inputs import unreadable
 from astraflow.cli.node_output import NodeOutputPrinter
 from astraflow.cli.output import AsJson, answer, plain, show_json
 from astraflow.cli.pagination import Cursor, Limit, show_list
-from astraflow.cli.prompts import Yes, confirm
+from astraflow.cli.reruns import find_node
 from astraflow.cli.run import Patience
 from astraflow.client import message_requests, requests
 from astraflow.client.blocking import Client
 from astraflow.client.stream import PATIENCE_S
-from astraflow.core import errors
 from astraflow.core.contract.events import Event
 from astraflow.core.contract.log_levels import LogLevel, is_at_least
-from astraflow.core.contract.runs import Run, RunSummary
+from astraflow.core.contract.runs import RunSummary
 
 MOST_TOLD: int = 100
 """Maximum number of nodes whose timelines are shown together; each takes one request."""
 
-app = command_group("List, show, follow and cancel runs.")
+app = command_group("List, show, follow, cancel, repeat and compare runs.")
+app.command("cancel")(reruns.cancel)
+app.command("rerun")(reruns.rerun)
+app.command("compare")(reruns.compare)
 
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id")]
 NodeName = Annotated[str | None, typer.Option("--node", help="Node id or label")]
@@ -70,7 +73,7 @@ def show(run_id: RunId, node: NodeName = None, as_json: AsJson = False) -> None:
     """Show a run with its nodes, or one node with its full result."""
     with Client() as client:
         if node is not None:
-            node_id = _find(client.runs.get(run_id), node)
+            node_id = find_node(client.runs.get(run_id), node)
             if as_json:
                 show_json(client.perform(requests.get_node(run_id, node_id).raw()))
             else:
@@ -89,19 +92,6 @@ def watch(run_id: RunId, as_json: AsJson = False, patience: Patience = PATIENCE_
         definition = client.runs.definition(run_id)
         follow(client, run_id, definition, as_json=as_json, to_stderr=False, patience_s=patience)
         show_end(client, run_id, definition, as_json=as_json)
-
-
-@app.command()
-def cancel(run_id: RunId, yes: Yes = False, as_json: AsJson = False) -> None:
-    """Cancel a run. No new attempt starts."""
-    with Client() as client:
-        run = client.runs.get(run_id, nodes=False)
-        if not run.is_over:
-            confirm(f"Cancel run {run_id} (status: {run.status})?", yes)
-        told = client.perform(requests.cancel_run(run_id).raw())
-    status = msgspec.json.decode(told, type=Run).status
-    said = f"Run {run_id} is {status if status == 'cancelled' else 'being cancelled'}"
-    answer(told, said, as_json)
 
 
 @app.command()
@@ -143,7 +133,7 @@ def logs(
     """Print the output of the nodes of a run: log lines and streamed text."""
     with Client() as client:
         run = client.runs.get(run_id)
-        node_id = None if node is None else _find(run, node)
+        node_id = None if node is None else find_node(run, node)
         output = NodeOutputPrinter(
             {one.node_id: one.label or one.node_id for one in run.nodes}, as_json
         )
@@ -175,7 +165,7 @@ def story(
     """Print the timeline of a node, or of all nodes."""
     with Client() as client:
         run = client.runs.get(run_id)
-        chosen = [one for one in run.nodes if node is None or one.node_id == _find(run, node)]
+        chosen = [one for one in run.nodes if node is None or one.node_id == find_node(run, node)]
         if len(chosen) > MOST_TOLD:
             raise unreadable(
                 f"The run has {len(chosen)} nodes; at most {MOST_TOLD} timelines are shown together",
@@ -196,12 +186,3 @@ def story(
 def _sentence(label: str, node_id: str, line: str) -> dict[str, Any]:
     at, _, says = line.partition(" ")
     return {"at": at, "nodeId": node_id, "label": label, "says": says}
-
-
-def _find(run: Run, name: str) -> str:
-    try:
-        return run.node(name).node_id
-    except KeyError:
-        raise errors.NotFound(
-            errors.RUN_NODE_NOT_FOUND, f"Run {run.run_id} has no node {name}"
-        ) from None

@@ -16,6 +16,7 @@ from astraflow.client import (
     message_requests,
     pool_requests,
     requests,
+    rerun_requests,
     secret_requests,
     version_requests,
 )
@@ -88,6 +89,10 @@ class RunApi(_Api[C]):
     node = _call(requests.get_node)
     definition = _call(requests.get_definition)
     cancel = _call(requests.cancel_run)
+    rerun = _call(rerun_requests.rerun)
+    compare = _call(rerun_requests.compare_runs)
+    cancel_many = _call(rerun_requests.cancel_many)
+    rerun_many = _call(rerun_requests.rerun_many)
     rebind = _call(requests.rebind_run)
     signal = _call(message_requests.send_signal)
     logs = _list(requests.iterate_logs)

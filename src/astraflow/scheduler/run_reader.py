@@ -58,6 +58,12 @@ class RunReader:
         await self._durable(run)
         return view
 
+    async def get_record(self, tenant: str, run_id: RunId) -> RunRecord:
+        """A run as the engine knows it, durable as it is now. Raises: NotFound."""
+        run = await self._find_run(tenant, run_id)
+        await self._durable(run)
+        return run
+
     async def view_head(self, tenant: str, run_id: RunId) -> RunWithoutNodes:
         """A run without its nodes. Raises: NotFound."""
         run = await self._find_run(tenant, run_id)

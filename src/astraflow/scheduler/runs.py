@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from astraflow.clock import Clock
@@ -9,7 +11,8 @@ from astraflow.core import errors
 from astraflow.core.contract.words import RunStatus
 from astraflow.core.engine.commands import CancelRun, KeepAudit, RebindRun, SubmitRun
 from astraflow.core.engine.engine import Engine
-from astraflow.core.ids import IdSource, RunId
+from astraflow.core.ids import IdSource, NodeId, RunId
+from astraflow.core.runs.accept import ReusedResult
 from astraflow.core.workflow import refusal_of, take_inputs
 from astraflow.observe.request_ids import current_request_id
 from astraflow.scheduler.current import Current
@@ -35,6 +38,9 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     idempotency_key: str | None = None
     fingerprint: str | None = None
     traceparent: str | None = None
+    rerun_of: str | None = None
+    kept: Mapping[NodeId, ReusedResult] = {}
+    """The results of `rerun_of` that the run takes over."""
 
 
 class SubmittedRun(msgspec.Struct, frozen=True):
@@ -108,6 +114,8 @@ class Runs:
                 submission.idempotency_key,
                 submission.fingerprint,
                 deadline_s=planned.plan.timeout_s,
+                rerun_of=submission.rerun_of,
+                kept={planned.plan.index[node]: one for node, one in submission.kept.items()},
                 plan_id=planned.row.plan_id,
                 definition=planned.row.definition,
                 plan_body=planned.row.plan,
@@ -147,7 +155,7 @@ class Runs:
 
     async def _definition_of(self, submission: Submission) -> tuple[bytes, int | None]:
         if submission.definition is not None:
-            return submission.definition, None
+            return submission.definition, submission.version
         assert submission.workflow_id is not None, "a submission names what to run"
         tenant, workflow_id = submission.tenant, submission.workflow_id
         row = await with_store_timeout(self._workflows.get(tenant, workflow_id, submission.version))

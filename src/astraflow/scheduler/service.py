@@ -24,6 +24,7 @@ from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.pool_services import PoolServices
 from astraflow.scheduler.pools import Pools
 from astraflow.scheduler.reported_workers import ReportedWorkers
+from astraflow.scheduler.reruns import Reruns
 from astraflow.scheduler.resources import Resources
 from astraflow.scheduler.run_reader import RunReader
 from astraflow.scheduler.runs import Runs
@@ -94,6 +95,7 @@ class Scheduler:
             remember_s=parts.engine.remember_submissions_s,
         )
         self.messages = RunMessages(current, self.reader)
+        self.reruns = Reruns(store, self.runs, self.reader)
         self.events = TenantEvents(current, self._feed)
         self.workers = Workers(current, catalogs, ids)
         self.reported_workers = ReportedWorkers(current, ids, clock)

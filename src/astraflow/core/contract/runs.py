@@ -206,6 +206,7 @@ class RunHead(RestObject, frozen=True, kw_only=True):
     started_at: Annotated[Timestamp | None, doc("When its first node was dispatched.")]
     finished_at: Annotated[Timestamp | None, doc("When it ended.")]
     error: Annotated[TaskError | None, doc("Why it failed.")] = None
+    rerun_of: Annotated[str | None, doc("The run that it repeats.")] = None
 
     @property
     def is_over(self) -> bool:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     import msgspec
 
-ReusedResults = Mapping[int, tuple["msgspec.Raw", tuple[ArtifactRef, ...]]]
+ReusedResult = tuple["msgspec.Raw", tuple[ArtifactRef, ...]]
+ReusedResults = Mapping[int, ReusedResult]
 """Committed results that a re-run keeps, by task."""
 
 

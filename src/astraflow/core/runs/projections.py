@@ -483,6 +483,7 @@ def _head(run: RunRecord) -> dict[str, Any]:
         "started_at": _timestamp(run.started_at),
         "finished_at": _timestamp(run.finished_at),
         "error": None if run.error is None else error_view(run.error),
+        "rerun_of": run.accepted.rerun_of,
         "last_event": run.last_event,
         "inputs": {} if bytes(run.accepted.inputs) == b"{}" else run.accepted.inputs,
         **_outputs(run),

@@ -7,13 +7,14 @@ upstream of it is repeated, so that every kept result is one its own upstream wo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from astraflow.core import errors
 from astraflow.core.ids import NodeId
 from astraflow.core.runs.accept import ReusedResults, downstream
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Succeeded
+from astraflow.core.workflow.plan import Plan, PlanNode
 
 
 def keep_for_rerun_from(
@@ -27,7 +28,7 @@ def keep_for_rerun_from(
         NotFound: a node is not in the run's workflow.
         Conflict: the run has not ended.
     """
-    _require_ended(base)
+    check_ended(base)
     first: list[int] = []
     for node in nodes:
         index = base.plan.index.get(node)
@@ -43,23 +44,41 @@ def keep_for_rerun_of_failed(base: RunRecord, gone: frozenset[str] = frozenset()
     Raises:
         Conflict: the run has not ended.
     """
-    _require_ended(base)
+    check_ended(base)
     return _keep(base, [], gone)
 
 
-def _require_ended(base: RunRecord) -> None:
+def nodes_with_inputs(plan: Plan) -> list[NodeId]:
+    """The nodes whose expressions may read the inputs of the run: other inputs may change what they do."""
+    return [node.node_id for node in plan.nodes if any("input" in text for text in _texts(node))]
+
+
+def _texts(node: PlanNode) -> Iterator[str]:
+    """Everything in a node that may be an expression."""
+    yield from (one.text for one in node.expressions)
+    yield from (edge.when or "" for edge in node.edges_in)
+    yield node.when or ""
+    yield "" if node.map_over is None else node.map_over.over
+    # What the scheduler itself does has expressions in places of its own.
+    yield "" if node.control is None else "inputs"
+
+
+def check_ended(base: RunRecord) -> None:
+    """Raises: Conflict, if the run has not ended."""
     if not base.is_terminal:
         raise errors.Conflict(errors.RUN_NOT_TERMINAL, f"the run is still {base.status}")
 
 
 def _keep(base: RunRecord, first: list[int], gone: frozenset[str]) -> ReusedResults:
-    for index, task in enumerate(base.tasks):
+    # The tasks of the plan: a call of a middleware is made again with its host, or not at all.
+    tasks = base.tasks[: len(base.plan.nodes)]
+    for index, task in enumerate(tasks):
         is_gone = any(artifact.resource_id in gone for artifact in task.artifacts)
         if type(task.state) is not Succeeded or is_gone:
             first.append(index)
     repeated = downstream(base.plan, first)
     return {
         index: (task.result, tuple(task.artifacts))
-        for index, task in enumerate(base.tasks)
+        for index, task in enumerate(tasks)
         if index not in repeated and task.result is not None
     }

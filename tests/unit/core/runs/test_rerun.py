@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
+import msgspec
 import pytest
 
 from astraflow.core import errors
@@ -13,9 +15,14 @@ from astraflow.core.runs.commands import LeaseTask, Report
 from astraflow.core.runs.consequences import EnqueueTask
 from astraflow.core.runs.decisions import decide
 from astraflow.core.runs.facts import ArtifactRef, TaskFailure
-from astraflow.core.runs.rerun import keep_for_rerun_from, keep_for_rerun_of_failed
+from astraflow.core.runs.rerun import (
+    keep_for_rerun_from,
+    keep_for_rerun_of_failed,
+    nodes_with_inputs,
+)
 from astraflow.core.runs.run import RunRecord
-from astraflow.core.workflow.plan import Plan
+from astraflow.core.workflow.definition import MapOver, WaitSpec
+from astraflow.core.workflow.plan import ControlStep, InEdge, Plan, PlanExpression
 from tests.unit.core.runs.examples import RESULT
 from tests.unit.plans import AT, accepted, make_plan, start
 
@@ -89,3 +96,24 @@ def test_a_rerun_begins_where_the_kept_results_end() -> None:
     decision.run.check()
     assert decision.consequences == [EnqueueTask(1)]
     assert base.status == "failed"
+
+
+class TestOtherInputs:
+    def test_nodes_that_may_read_inputs_are_found_wherever_an_expression_can_stand(self) -> None:
+        texts = PlanExpression(("a",), "inputs.n")
+        changes: list[dict[str, Any]] = [
+            {},
+            {"expressions": (texts,)},
+            {"when": "=inputs.n > 1"},
+            {"edges_in": (InEdge(0, "control", when="=inputs.n"),)},
+            {"map_over": MapOver("=inputs.list")},
+            {"control": ControlStep(wait=WaitSpec(seconds=1))},
+            {"expressions": (PlanExpression(("a",), "nodes.x"),)},
+        ]
+        plan = make_plan(len(changes), [])
+        nodes = tuple(
+            msgspec.structs.replace(node, **change)
+            for node, change in zip(plan.nodes, changes, strict=True)
+        )
+        changed = msgspec.structs.replace(plan, nodes=nodes)
+        assert nodes_with_inputs(changed) == [NodeId(f"n{index}") for index in range(1, 6)]
