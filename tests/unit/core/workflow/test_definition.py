@@ -21,7 +21,7 @@ def test_the_typed_view_holds_everything_that_an_editor_can_write() -> None:
     assert workflow.inputs["city"].default == msgspec.Raw(b'"Paris"')
     assert workflow.nodes[1].retry is not None
     assert workflow.nodes[1].retry.categories == ["INFRASTRUCTURE", "TIMEOUT"]
-    assert workflow.edges[1].when == "size(results.value) > 0"
+    assert workflow.edges[1].when == "len(results.value) > 0"
 
 
 def test_what_is_left_out_has_a_default() -> None:
