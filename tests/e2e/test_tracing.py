@@ -138,7 +138,8 @@ def test_without_an_export_a_trace_passes_through(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(120)
 def test_a_trace_survives_the_scheduler(collector: Collector, tmp_path: Path) -> None:
-    with running(tmp_path / "site", 1, environ=traced(collector)) as site:
+    # Leases that outlive a restart on a busy machine: an attempt that is lost has spans of its own.
+    with running(tmp_path / "site", 1, heartbeat_ms=5_000, environ=traced(collector)) as site:
         inputs = {"folder": str(tmp_path)}
         first = node("core.python", "first", parameters={"code": WAITS, "inputs": inputs})
         second = node("core.noop", "second")
