@@ -138,7 +138,7 @@ async def test_an_older_version_is_restored_as_a_version_or_as_the_draft() -> No
         shown = (await rig.get(DRAFT)).json()
         assert (shown["definition"]["tags"], shown["baseVersion"]) == (["two"], 3)
         again = await rig.post(f"{ONE}/versions/1/restore", json={"to": "draft"})
-        problem_of(again, 409, "E.WORKFLOW.DRAFT_EXISTS")
+        problem_of(again, 409, "E.WORKFLOW.CONFLICT")
         forced = await rig.post(f"{ONE}/versions/1/restore", json={"to": "draft", "replace": True})
         assert forced.json()["revision"] == 2
         problem_of(await rig.post(f"{ONE}/versions/9/restore"), 404, "E.WORKFLOW.NOT_FOUND")

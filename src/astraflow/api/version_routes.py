@@ -195,18 +195,13 @@ class VersionEndpoints(Endpoints):
     ) -> int:
         drafts, workflows = self._scheduler.drafts, self._scheduler.workflows
         newest = await workflows.get(row.tenant, row.workflow_id)
-        try:
-            made = await drafts.save(
-                row.tenant,
-                row.definition,
-                by=request.subject,
-                expected_revision=None if is_replacing else 0,
-                base_version=newest.version,
-            )
-        except errors.Conflict as error:
-            if is_replacing:
-                raise
-            raise errors.Conflict(errors.WORKFLOW_DRAFT_EXISTS, error.message) from error
+        made = await drafts.save(
+            row.tenant,
+            row.definition,
+            by=request.subject,
+            expected_revision=None if is_replacing else 0,
+            base_version=newest.version,
+        )
         return made.revision
 
     @route("GET", f"{_ONE}/diff", READ, "diffWorkflow",

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from astraflow.cli import versions
+from astraflow.cli import versions, workflow_files, workflow_sync
 from astraflow.cli.arguments import command_group
 from astraflow.cli.exit_codes import note
 from astraflow.cli.inputs import read_definition, unreadable
@@ -28,6 +28,9 @@ app.command("publish")(versions.publish)
 app.command("history")(versions.history)
 app.command("diff")(versions.diff)
 app.command("restore")(versions.restore)
+app.command("export")(workflow_files.export)
+app.command("import")(workflow_files.import_files)
+app.command("sync")(workflow_sync.sync)
 
 File = Annotated[
     str, typer.Argument(metavar="FILE", help="A workflow definition (JSON), - for stdin")

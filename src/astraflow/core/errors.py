@@ -434,9 +434,6 @@ WORKFLOW_NO_DRAFT = _final("E.WORKFLOW.NO_DRAFT", 404,
 WORKFLOW_STALE_DRAFT = _final("E.WORKFLOW.STALE_DRAFT", 409,
     "a newer version was published since the draft was begun",
     "put the changes of that version into the draft and save it with its number as baseVersion, or publish with force")
-WORKFLOW_DRAFT_EXISTS = _final("E.WORKFLOW.DRAFT_EXISTS", 409,
-    "the workflow has a draft, which this would replace",
-    "publish or discard it, or repeat the request with replace")
 
 # --- runs ---
 
