@@ -44,6 +44,7 @@ from astraflow.api.system_routes import SystemEndpoints, check_ready
 from astraflow.api.task_routes import TaskEndpoints
 from astraflow.api.tenant_routes import TenantEndpoints
 from astraflow.api.token_routes import TokenEndpoints
+from astraflow.api.trigger_routes import TriggerEndpoints
 from astraflow.api.user_routes import UserEndpoints
 from astraflow.api.version_routes import VersionEndpoints
 from astraflow.api.worker_routes import WorkerEndpoints
@@ -70,6 +71,7 @@ ENDPOINTS: Final[tuple[type[Endpoints], ...]] = (
     EventEndpoints,
     WorkflowEndpoints,
     VersionEndpoints,
+    TriggerEndpoints,
     WorkerEndpoints,
     PoolEndpoints,
     SecretEndpoints,
@@ -91,6 +93,7 @@ ROUTES: Final = tuple(route for endpoints in ENDPOINTS for route in routes_of(en
 NOT_AUDITED: Final = {
     "POST /api/v1/runs": "the first fact of the run says who submitted it",
     "POST /api/v1/workflows/validate": "it changes nothing",
+    "POST /api/v1/hooks/{hookId}": "the history of the trigger and the first fact of its run say it",
     "POST /api/workers/heartbeat": "it says that a worker lives, every few seconds",
     "PUT /api/v1/uploads/{token}": "its URL was made for one result; the resource of the run shows it",
     "POST /api/v1/auth/login": "who is nobody yet: what the login comes to is audited by the login",

@@ -49,6 +49,9 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = MappingProxyType(
             "app",
             "List, save, publish, compare, restore, exchange and delete workflows.",
         ),
+        "triggers": CommandEntry(
+            "triggers", "app", "List, enable, disable and run triggers of workflows."
+        ),
         "workers": CommandEntry("workers", "app", "List, drain and rebind workers."),
         "secrets": CommandEntry("secrets", "app", "Set, list and delete secrets."),
         "pools": CommandEntry("pools", "app", "List, create, pause and delete HTTP worker pools."),

@@ -18,6 +18,7 @@ from astraflow.client import (
     requests,
     rerun_requests,
     secret_requests,
+    trigger_requests,
     version_requests,
 )
 from astraflow.client.requests import ApiDownload, ApiRequest, Pages
@@ -124,6 +125,20 @@ class WorkflowApi(_Api[C]):
     versions = _list(version_requests.iterate_versions)
     restore = _call(version_requests.restore_version)
     diff = _call(version_requests.diff_workflow)
+
+
+class TriggerApi(_Api[C]):
+    """Triggers of saved workflows."""
+
+    list = _call(trigger_requests.list_triggers)
+    iterate = _list(trigger_requests.iterate_triggers)
+    of_workflow = _call(trigger_requests.list_workflow_triggers)
+    get = _call(trigger_requests.get_trigger)
+    enable = _call(trigger_requests.enable_trigger)
+    disable = _call(trigger_requests.disable_trigger)
+    run = _call(trigger_requests.run_trigger)
+    history = _call(trigger_requests.list_trigger_history)
+    iterate_history = _list(trigger_requests.iterate_trigger_history)
 
 
 class WorkerApi(_Api[C]):

@@ -21,6 +21,7 @@ from astraflow.client.apis import (
     SecretApi,
     TenantApi,
     TokenApi,
+    TriggerApi,
     UserApi,
     WorkerApi,
     WorkflowApi,
@@ -76,6 +77,7 @@ class Client:
         self.approvals = ApprovalApi(self)
         self.pools = PoolApi(self)
         self.secrets = SecretApi(self)
+        self.triggers = TriggerApi(self)
         self.tokens = TokenApi(self)
         self.users = UserApi(self)
         self.tenants = TenantApi(self)

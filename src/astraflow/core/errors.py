@@ -549,6 +549,21 @@ INTERNAL = _again("E.INTERNAL", 500,
 
 # --- HTTP worker pools ---
 
+TRIGGER_NOT_FOUND = _final("E.TRIGGER.NOT_FOUND", 404,
+    "there is no such trigger, or none that you may see",
+    "list the triggers of the workflow: astra triggers list --workflow ID")
+TRIGGER_DISABLED = _final("E.TRIGGER.DISABLED", 409,
+    "the trigger is disabled",
+    "enable it: astra triggers enable WORKFLOW TRIGGER")
+TRIGGER_SIGNATURE = _final("E.TRIGGER.SIGNATURE", 401,
+    "the request is not signed with the secret of the webhook",
+    "send the HMAC-SHA256 of the body as X-Hub-Signature-256: sha256=<hex> or X-Signature: <hex>")
+TRIGGER_BUSY = _again("E.TRIGGER.BUSY", 503,
+    "too many runs of the trigger wait to be started",
+    "try again later with the same delivery id")
+TRIGGER_LOST = _final("E.TRIGGER.LOST", 500,
+    "the run of a time or a delivery waited for so long that nobody knows any more whether it was started",
+    "look at the runs of that time, and start one by hand if there is none")
 POOL_NOT_FOUND = _final("E.POOL.NOT_FOUND", 404,
     "there is no such HTTP pool",
     "list them with: astra pools list")

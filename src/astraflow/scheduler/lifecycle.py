@@ -24,6 +24,7 @@ from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.secret_vault import SecretVault
 from astraflow.scheduler.serving import Parts, open_serving
 from astraflow.scheduler.shell_effects import ShellEffects
+from astraflow.scheduler.trigger_services import TriggerServices
 from astraflow.scheduler.writer import EngineFailed
 
 _log: Final = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ class Lifecycle:
         credentials: Credentials,
         blobs: BlobServices | None = None,
         vault: SecretVault | None = None,
+        triggers: TriggerServices | None = None,
     ) -> None:
         self._parts = parts
         self._current = current
@@ -67,6 +69,7 @@ class Lifecycle:
         self._credentials = credentials
         self._blobs = blobs
         self._vault = vault
+        self._triggers = triggers
         self._quarantine = FrameQuarantine()
         self._failures = 0
         self.ready = asyncio.Event()
@@ -100,6 +103,8 @@ class Lifecycle:
             await self._credentials.load()
             if self._vault is not None:
                 await self._vault.load(claim)
+            if self._triggers is not None:
+                await self._triggers.table.load()
             serving = await open_serving(
                 parts, claim, self._plans, self._feed, self._effects, self._quarantine
             )
@@ -108,7 +113,8 @@ class Lifecycle:
             self.ready.set()
             try:
                 blobs = [] if self._blobs is None else [self._blobs.tend()]
-                await serving.run(self._credentials.tend(), *blobs)
+                triggers = [] if self._triggers is None else self._triggers.tend()
+                await serving.run(self._credentials.tend(), *blobs, *triggers)
             finally:
                 self._current.end()
                 if self._blobs is not None:

@@ -198,6 +198,16 @@ class SecretVault:
         filled = msgspec.structs.replace(dispatch, secrets=values)
         return msgspec.structs.replace(effect, dispatch=filled)
 
+    def reveal_key(self, tenant: str, name: str) -> str:
+        """A secret that the scheduler itself checks signatures with: it goes to no package, whatever its scope.
+
+        Raises: NotFound; Refused: it cannot be decrypted.
+        """
+        row = self._rows.get((tenant, name))
+        if row is None:
+            raise errors.NotFound(errors.SECRET_NOT_FOUND, f"no such secret: {name}")
+        return self._reveal(row)
+
     def _reveal(self, row: SecretRow) -> str:
         key = self._keys.get(row.key_id)
         try:

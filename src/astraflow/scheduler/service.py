@@ -32,6 +32,8 @@ from astraflow.scheduler.secret_vault import SecretVault
 from astraflow.scheduler.serving import Parts, Serving
 from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.tenant_events import TenantEvents
+from astraflow.scheduler.trigger_services import TriggerServices
+from astraflow.scheduler.trigger_table import TriggerTable
 from astraflow.scheduler.workers import Workers
 from astraflow.scheduler.workflows import Workflows
 
@@ -50,7 +52,7 @@ class Scheduler:
         masters: MasterKeys | None = None,
     ) -> None:
         store, clock, ids = parts.store, parts.clock, parts.ids
-        plans = Plans(store, catalogs)
+        plans, table = Plans(store, catalogs), TriggerTable(store, current, clock)
         identity = IdentityServices(parts, current, ApiTokens() if known is None else known)
         self.credentials = identity.credentials
         self.tokens = identity.tokens
@@ -65,19 +67,9 @@ class Scheduler:
         self._pools = pools
         pushes = None if pools is None else pools.pushes
         self.secrets = SecretVault(store, current, clock, ids, masters)
-        self._lifecycle = Lifecycle(
-            parts,
-            current,
-            plans,
-            self._feed,
-            ShellEffects(catalogs, blobs, pushes, self.secrets),
-            self.credentials,
-            blobs,
-            self.secrets,
-        )
         self.catalogs = catalogs
         self.workflows = Workflows(
-            store, catalogs, current, self.secrets, clock, parts.retention.workflow_versions
+            store, catalogs, current, self.secrets, table, clock, parts.retention.workflow_versions
         )
         self.drafts = Drafts(store, self.workflows, current, clock)
         ended = EndedRuns(store, plans)
@@ -96,6 +88,20 @@ class Scheduler:
         )
         self.messages = RunMessages(current, self.reader)
         self.reruns = Reruns(store, self.runs, self.reader)
+        self.triggers = TriggerServices(
+            table, store, current, self.runs, self.reader, self.secrets, self._feed, clock, ids
+        )
+        self._lifecycle = Lifecycle(
+            parts,
+            current,
+            plans,
+            self._feed,
+            ShellEffects(catalogs, blobs, pushes, self.secrets),
+            self.credentials,
+            blobs,
+            self.secrets,
+            self.triggers,
+        )
         self.events = TenantEvents(current, self._feed)
         self.workers = Workers(current, catalogs, ids)
         self.reported_workers = ReportedWorkers(current, ids, clock)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.workflow import decode_definition, plan_workflow, validate
+from astraflow.core.workflow.definition import WorkflowSpec
 from astraflow.core.workflow.node_rules import UUID
 from astraflow.core.workflow.problems import DefinitionProblem
 from astraflow.core.workflow.secret_refs import may_refer_to_secrets
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.secret_vault import SecretVault
+from astraflow.scheduler.trigger_table import TriggerTable
 from astraflow.store.rows import VersionRow, WorkflowRow
 from astraflow.store.store import Store
 
@@ -24,10 +26,12 @@ class Workflows:
         catalogs: Catalogs,
         current: Current,
         vault: SecretVault,
+        triggers: TriggerTable,
         clock: Clock,
         keep: int | None,
     ) -> None:
         self._vault = vault
+        self._triggers = triggers
         self._store = store
         self._catalogs = catalogs
         self._current = current
@@ -82,13 +86,19 @@ class Workflows:
             updated_by=by,
             note=note,
         )
-        await self._store_version(row, draft_revision)
+        await self._store_version(row, decoded.workflow, draft_revision)
         return row
 
-    async def _store_version(self, row: WorkflowRow, draft_revision: int | None) -> None:
-        """Make a version durable. Every new version of every workflow passes here, and `delete` removes them all."""
+    async def _store_version(
+        self, row: WorkflowRow, workflow: WorkflowSpec, draft_revision: int | None
+    ) -> None:
+        """Make a version durable, with its triggers. Every new version of every workflow passes here, and `delete`
+        removes them all."""
         claim = self._current.claim_with_room
-        await self._store.put_workflow(claim, row, keep=self._keep, draft_revision=draft_revision)
+        async with self._triggers.saving(row.tenant, workflow) as triggers:
+            await self._store.put_workflow(
+                claim, row, keep=self._keep, draft_revision=draft_revision, triggers=triggers
+            )
 
     async def get(self, tenant: str, workflow_id: str, version: int | None = None) -> WorkflowRow:
         row = await self._store.find_workflow(tenant, workflow_id, version)
@@ -123,6 +133,7 @@ class Workflows:
             raise errors.NotFound(
                 errors.WORKFLOW_NOT_FOUND, f"no such workflow: {workflow_id[:64]}"
             )
+        await self._triggers.forget(tenant, workflow_id)
 
 
 def check_id(workflow_id: str, wanted: str | None) -> None:

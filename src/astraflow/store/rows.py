@@ -196,6 +196,47 @@ class DraftRow(Row, frozen=True, gc=False, kw_only=True):
     updated_by: str = ""
 
 
+class TriggerRow(Row, frozen=True, gc=False):
+    """A trigger of a saved workflow, as JSON (`core.triggers.record.TriggerRecord`)."""
+
+    table = "triggers"
+    primary_key = ("tenant", "workflow_id", "name")
+    mode = "replace"
+
+    tenant: str
+    workflow_id: str
+    name: str
+    body: bytes
+    updated_at: int
+
+
+class TriggerFireRow(Row, frozen=True, gc=False):
+    """An entry of the history of a trigger, as JSON (`core.triggers.history.FireEntry`)."""
+
+    table = "trigger_fires"
+    primary_key = ("tenant", "workflow_id", "name", "number")
+    mode = "replace"
+
+    tenant: str
+    workflow_id: str
+    name: str
+    number: int
+    slot: str
+    outcome: Literal["pending", "started", "refused", "skipped"]
+    body: bytes
+    at: int
+
+
+class TriggerChanges(msgspec.Struct, frozen=True):
+    """What one transaction changes of triggers. Of the history of each, the newest `keep` entries stay."""
+
+    triggers: tuple[TriggerRow, ...] = ()
+    gone: tuple[tuple[str, str, str], ...] = ()
+    """Keys; a key that is put, too, is put after its history is gone."""
+    fires: tuple[TriggerFireRow, ...] = ()
+    keep: int = 100
+
+
 class TenantEvent(Row, frozen=True, gc=False):
     """An event of a tenant's own stream: workers, packages, run statuses. Numbered from 1 without gaps."""
 

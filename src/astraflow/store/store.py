@@ -21,6 +21,7 @@ from astraflow.store.packages import StoredPackages
 from astraflow.store.runs import StoredRuns
 from astraflow.store.secrets import StoredSecrets
 from astraflow.store.sweeper import Sweeper
+from astraflow.store.triggers import StoredTriggers
 from astraflow.store.workers import StoredWorkers
 from astraflow.store.workflows import StoredWorkflows
 
@@ -108,6 +109,12 @@ class Store:
         self.find_draft = workflows.find_draft
         self.list_drafts = workflows.list_drafts
         self.delete_draft = workflows.delete_draft
+
+        triggers = StoredTriggers(database)
+        self.change_triggers = triggers.change_triggers
+        self.triggers = triggers.triggers
+        self.trigger_fires = triggers.trigger_fires
+        self.find_trigger_fire = triggers.find_trigger_fire
 
         self._add_access(StoredIdentity(database), StoredSecrets(database))
 

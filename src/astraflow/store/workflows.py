@@ -10,9 +10,11 @@ from astraflow.store.content import check_row, check_values, stale_draft, stale_
 from astraflow.store.database import all_rows, first_row
 from astraflow.store.rows import DraftRow, VersionRow, WorkflowRow
 from astraflow.store.runs import FIRST_PAGE
+from astraflow.store.triggers import check_triggers, write_triggers
 
 if TYPE_CHECKING:
     from astraflow.store.database import Database, Transaction
+    from astraflow.store.rows import TriggerChanges
     from astraflow.store.store import Claim
 
 
@@ -34,14 +36,18 @@ class StoredWorkflows:
         *,
         keep: int | None = None,
         draft_revision: int | None = None,
+        triggers: TriggerChanges | None = None,
     ) -> None:
         """Save version `row.version`: 1 creates, n + 1 follows the stored version n. Of the versions that are stored
-        then, the newest `keep` stay. `draft_revision`: the draft that it is made of, which ends with it.
+        then, the newest `keep` stay. `draft_revision`: the draft that it is made of, which ends with it. The changes of
+        its triggers are part of the transaction.
 
         Raises:
             Conflict: the stored version is not the one before it, or the draft has another revision.
         """
         check_row(row)
+        if triggers is not None:
+            check_triggers(triggers)
 
         async def save(transaction: Transaction) -> None:
             query = "create_workflow" if row.version == 1 else "follow_workflow"
@@ -57,6 +63,8 @@ class StoredWorkflows:
                     workflow_id=row.workflow_id,
                     last=row.version - keep,
                 )
+            if triggers is not None:
+                await write_triggers(transaction, triggers)
 
         await self._database.write(claim, save)
 

@@ -244,22 +244,55 @@ class ManualTrigger(_DefinitionPart, frozen=True, tag="manual", tag_field="type"
 
 
 class CronTrigger(_DefinitionPart, frozen=True, tag="cron", tag_field="type"):
-    """`catchUp` says what happens to times that passed while nothing could run."""
+    """A run at each time of a schedule: five fields, or six with the seconds first.
+
+    `catchUp` says what happens to times that passed while nothing could run, `overlap` what happens
+    at a time when the run of an earlier one is still active.
+    """
 
     expression: str
     time_zone: str = "UTC"
+    jitter_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 0.0
+    """Each run starts up to so much later, always as much for the same time."""
+    overlap: Literal["allow", "skip", "queue"] = "allow"
+    """`queue`: one run waits for the end of the one before; what is beyond that is skipped."""
     catch_up: Literal["none", "last", "all"] = "last"
     max_catch_up: Annotated[int, Meta(ge=1, le=1_000)] = 100
     id: str | None = None
     disabled: bool = False
+    inputs: dict[str, str] = {}
+    values: Objects = {}
+    """Inputs that are the same for each run."""
 
 
 class WebhookTrigger(_DefinitionPart, frozen=True, tag="webhook", tag_field="type"):
+    """A run for each request to an address of its own."""
+
     path: str | None = None
     methods: list[Literal["GET", "POST", "PUT", "PATCH", "DELETE"]] | None = None
     """None: POST alone."""
+    secret_ref: str | None = None
+    """The name of the secret that requests are signed with. None: whoever knows the address may use it."""
     id: str | None = None
     disabled: bool = False
+    inputs: dict[str, str] = {}
+    """From the name of an input to a path into `{body, headers, query, method}`."""
+    values: Objects = {}
+
+
+class WorkflowTrigger(_DefinitionPart, frozen=True, tag="workflow", tag_field="type"):
+    """A run when a run of another workflow has ended."""
+
+    workflow_id: str
+    on: tuple[Literal["succeeded", "failed"], ...] = ("succeeded",)
+    id: str | None = None
+    disabled: bool = False
+    inputs: dict[str, str] = {}
+    """From the name of an input to a path into `{runId, workflowId, status, outputs}`."""
+    values: Objects = {}
+
+
+TriggerSpec = ManualTrigger | CronTrigger | WebhookTrigger | WorkflowTrigger
 
 
 class WorkflowSpec(_DefinitionPart, frozen=True):
@@ -274,7 +307,7 @@ class WorkflowSpec(_DefinitionPart, frozen=True):
     tags: list[str] = []
     inputs: dict[str, RunInput] = {}
     outputs: dict[str, RunOutput] = {}
-    triggers: list[ManualTrigger | CronTrigger | WebhookTrigger] = []
+    triggers: list[TriggerSpec] = []
     priority: Priority = 0
     timeout_seconds: Seconds | None = None
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from astraflow.core.errors import WORKFLOW_BAD_ID, WORKFLOW_BAD_TEXT
-from astraflow.core.workflow.definition import CronTrigger, WebhookTrigger
 from astraflow.core.workflow.limits import (
     MAX_DESCRIPTION_CHARS,
     MAX_KEY_CHARS,
@@ -20,6 +19,7 @@ from astraflow.core.workflow.plan import Feature
 from astraflow.core.workflow.problems import pointer_token
 from astraflow.core.workflow.run_inputs import check_declared
 from astraflow.core.workflow.schema_rules import check_schema
+from astraflow.core.workflow.trigger_rules import check_triggers
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -29,13 +29,6 @@ if TYPE_CHECKING:
     from astraflow.core.workflow.problems import Problems
     from astraflow.core.workflow.settings_rules import SettingsRules
 
-_CRON: Final = re.compile(
-    r"@(?:hourly|daily|weekly|monthly|yearly)"
-    r"|[0-9A-Za-z*/,#?-]{1,64}(?: [0-9A-Za-z*/,#?-]{1,64}){4}",
-    re.ASCII,
-)
-_TIME_ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}", re.ASCII)
-_WEBHOOK_PATH: Final = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*", re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 
 
@@ -69,7 +62,7 @@ def check_workflow(
         features.add(Feature.RUN_OUTPUT, "/outputs")
     if workflow.timeout_seconds is not None:
         features.add(Feature.RUN_TIMEOUT, "/timeoutSeconds")
-    _check_triggers(workflow, problems)
+    check_triggers(workflow, problems)
 
 
 def _check_metadata(metadata: Metadata, problems: Problems) -> None:
@@ -94,33 +87,3 @@ def _check_names(names: Collection[str], pointer: str, problems: Problems) -> No
     for name in names:
         if len(name) > MAX_KEY_CHARS or not _NAME.fullmatch(name):
             problems.add(pointer, WORKFLOW_BAD_TEXT, f"not a name: {name[:80]!r}")
-
-
-def _check_triggers(workflow: WorkflowSpec, problems: Problems) -> None:
-    if not problems.check_count("/triggers", workflow.triggers, MAX_LIST_ITEMS):
-        return
-    for place, trigger in enumerate(workflow.triggers):
-        pointer = f"/triggers/{place}"
-        if isinstance(trigger, CronTrigger):
-            _check_cron(trigger, pointer, problems)
-        elif isinstance(trigger, WebhookTrigger):
-            _check_webhook(trigger, pointer, problems)
-
-
-def _check_cron(trigger: CronTrigger, pointer: str, problems: Problems) -> None:
-    if not _CRON.fullmatch(trigger.expression):
-        message = f"not a schedule of five fields: {trigger.expression[:80]!r}"
-        problems.add(f"{pointer}/expression", WORKFLOW_BAD_TEXT, message)
-    zone = trigger.time_zone
-    if len(zone) > MAX_KEY_CHARS or not _TIME_ZONE.fullmatch(zone):
-        message = f"not the name of a time zone: {zone[:80]!r}"
-        problems.add(f"{pointer}/timeZone", WORKFLOW_BAD_TEXT, message)
-
-
-def _check_webhook(trigger: WebhookTrigger, pointer: str, problems: Problems) -> None:
-    path = trigger.path
-    if path is None:
-        return
-    if len(path) > MAX_LABEL_CHARS or not _WEBHOOK_PATH.fullmatch(path):
-        message = f"not a path of plain words: {path[:80]!r}"
-        problems.add(f"{pointer}/path", WORKFLOW_BAD_TEXT, message)

@@ -104,6 +104,26 @@ ORDER BY updated_at DESC, workflow_id DESC LIMIT :limit
 DELETE FROM workflow_drafts WHERE tenant = :tenant AND workflow_id = :workflow_id
     AND (CAST(:revision AS bigint) IS NULL OR revision = :revision)
 
+-- name: triggers
+SELECT {TriggerRow} FROM triggers ORDER BY tenant, workflow_id, name
+
+-- name: delete_trigger
+DELETE FROM triggers WHERE tenant = :tenant AND workflow_id = :workflow_id AND name = :name
+
+-- name: trigger_fires
+SELECT {TriggerFireRow} FROM trigger_fires
+WHERE tenant = :tenant AND workflow_id = :workflow_id AND name = :name AND number < :before
+ORDER BY number DESC LIMIT :limit
+
+-- name: find_trigger_fire
+SELECT {TriggerFireRow} FROM trigger_fires
+WHERE tenant = :tenant AND workflow_id = :workflow_id AND name = :name AND slot = :slot
+ORDER BY number DESC LIMIT 1
+
+-- name: delete_trigger_fires
+DELETE FROM trigger_fires
+WHERE tenant = :tenant AND workflow_id = :workflow_id AND name = :name AND number <= :last AND outcome <> 'pending'
+
 -- name: packages
 SELECT {PackageRow} FROM packages ORDER BY tenant, name, version
 
