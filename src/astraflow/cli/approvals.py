@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 import typer
 
 from astraflow.cli.arguments import command_group
-from astraflow.cli.inputs import pair_of, unreadable
+from astraflow.cli.inputs import unreadable, values_of
 from astraflow.cli.output import AsJson, answer
 from astraflow.cli.pagination import Cursor, Limit, show_list
 from astraflow.client import message_requests as requests
@@ -81,7 +80,7 @@ def _decide(
     value: list[str] | None,
     as_json: bool,
 ) -> None:
-    values = dict(map(_value, value or ()))
+    values = values_of(value, "value")
     with Client() as client:
         found = _find(client, run_id, node)
         client.perform(
@@ -92,15 +91,6 @@ def _decide(
     said = "Approved" if approved else "Rejected"
     told = b'{"approved":true}' if approved else b'{"approved":false}'
     answer(told, f"{said}: {found.message or found.label}", as_json)
-
-
-def _value(given: str) -> tuple[str, Any]:
-    """NAME=VALUE of the form; VALUE is JSON if it parses, else text."""
-    name, text = pair_of(given, "value")
-    try:
-        return name, msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return name, text
 
 
 def _find(client: Client, run_id: str, node: str | None) -> OpenApproval:

@@ -91,6 +91,21 @@ def pair_of(given: str, what: str) -> tuple[str, str]:
     return name, text
 
 
+def values_of(given: list[str] | None, what: str) -> dict[str, Any]:
+    """NAME=VALUE pairs without a schema: VALUE is JSON if it parses, else text.
+
+    Raises:
+        Refused: one is no pair.
+    """
+    values: dict[str, Any] = {}
+    for name, text in (pair_of(one, what) for one in given or ()):
+        try:
+            values[name] = msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            values[name] = text
+    return values
+
+
 def read_object(name: str) -> dict[str, Any]:
     """Read a JSON object from a file; `-` is stdin.
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from astraflow.cli.arguments import command_group
-from astraflow.cli.inputs import pairs_of
+from astraflow.cli.inputs import values_of
 from astraflow.cli.output import AsJson, answer, show_json, show_table
 from astraflow.cli.pagination import Cursor, Limit, show_list
 from astraflow.client import trigger_requests as requests
@@ -95,7 +95,7 @@ def run(
     import msgspec
 
     with Client() as client:
-        made = client.perform(requests.run_trigger(workflow_id, trigger_id, pairs_of(given)).raw())
+        made = client.perform(requests.run_trigger(workflow_id, trigger_id, values_of(given)).raw())
     answer(made, "run started", as_json, result=msgspec.json.decode(made)["runId"])
 
 
