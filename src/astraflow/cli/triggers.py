@@ -95,7 +95,9 @@ def run(
     import msgspec
 
     with Client() as client:
-        made = client.perform(requests.run_trigger(workflow_id, trigger_id, values_of(given)).raw())
+        made = client.perform(
+            requests.run_trigger(workflow_id, trigger_id, values_of(given, "input")).raw()
+        )
     answer(made, "run started", as_json, result=msgspec.json.decode(made)["runId"])
 
 
