@@ -30,6 +30,8 @@ TO_GET_IN = {f"POST /api/v1/auth/{one}" for one in ("login", "token", "link")}
 """They check what they are sent, and nothing else."""
 TO_ISSUER = {f"GET /api/v1/auth/oidc/{one}" for one in ("login", "callback")}
 """They check what the issuer of logins says; there is none here."""
+TO_HOOKS = {"POST /api/v1/hooks/{hookId}"}
+"""The address is the key, or the signature of the body; nobody has such an address here."""
 OF_WORKERS = {
     *("GET /api/v1/me", "POST /api/v1/tokens/renew"),
     *("POST /api/workers/register", "POST /api/workers/heartbeat"),
@@ -48,7 +50,7 @@ def test_who_may_only_look_changes_nothing_and_a_worker_has_only_its_own_token()
     for route in ROUTES:
         if route.access.is_public:
             is_page = route.method == "GET" and not route.path.startswith("/api/v1/")
-            assert is_page or route.action in TO_GET_IN | TO_ISSUER, route.action
+            assert is_page or route.action in TO_GET_IN | TO_ISSUER | TO_HOOKS, route.action
             continue
         if route.access.is_task:
             assert not route.access.roles, route.action
@@ -122,7 +124,7 @@ async def test_without_a_good_token_every_route_but_the_public_ones_is_closed(ki
             answer = await rig.client.request(route.method, path_of(route), headers=BAD[kind])
             if route.action in TO_GET_IN:
                 assert answer.status_code == 400  # it has no body
-            elif route.action in TO_ISSUER:
+            elif route.action in TO_ISSUER | TO_HOOKS:
                 assert answer.status_code == 404
             elif route.access.is_public:
                 assert answer.status_code in (200, 307)
@@ -261,3 +263,16 @@ async def test_no_other_origin_is_invited() -> None:
 )
 def test_the_name_in_a_host_header(header: str, name: str | None) -> None:
     assert host_name(header) == name
+
+
+async def test_only_who_may_start_runs_sees_the_address_of_a_webhook() -> None:
+    async with serving() as rig:
+        saved = await rig.post(
+            "/api/v1/workflows", json={**definition(), "triggers": [{"type": "webhook"}]}
+        )
+        assert saved.status_code == 201, saved.text
+        for role in Role:
+            answer = await rig.as_(role, "GET", "/api/v1/triggers")
+            if role is not Role.WORKER:
+                [shown] = answer.json()["items"]
+                assert ("hookPath" in shown) == (role is not Role.VIEWER), role

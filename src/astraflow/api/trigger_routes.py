@@ -100,6 +100,7 @@ class TriggerEndpoints(Endpoints):
         if name is not None and not _KEY.fullmatch(name):
             message = f"Idempotency-Key must be 1 to {MAX_KEY_CHARS} visible ASCII characters"
             raise Refused(errors.REQUEST_INVALID, message)
+        self._scheduler.triggers.table.get(key)  # not found comes before all errors of the body
         body = await request.optional_body()
         wanted = RunTrigger() if body is None else decode_json(body, _run)
         run_id = await self._scheduler.triggers.triggers.run_now(
