@@ -71,7 +71,7 @@ def sync(
         steps = plan_sync(here, there, base, is_deleting=delete, prefer=prefer)
         conflicts = [step for step in steps if step.action == "conflict"]
         if not dry_run and not conflicts:
-            _settle(base, here, there)
+            _note_agreed(base, here, there)
             work = _Work(client, folder, local, remote, base, remark)
             try:
                 for step in steps:
@@ -83,7 +83,7 @@ def sync(
         raise typer.Exit(1)
 
 
-def _settle(base: dict[str, str], here: dict[str, str], there: dict[str, str]) -> None:
+def _note_agreed(base: dict[str, str], here: dict[str, str], there: dict[str, str]) -> None:
     """What is equal on both sides is agreed; what neither has is forgotten."""
     for known in [known for known in base if known not in here and known not in there]:
         del base[known]

@@ -26,6 +26,7 @@ MAY_SCAN = {
     "data_keys",
     "secrets",
     "tenants",
+    "triggers",
     "delete_ended_tokens",
     "doomed_segments",
     "forget_doomed",
