@@ -34,7 +34,9 @@ def keep_for_rerun_from(
         index = base.plan.index.get(node)
         if index is None:
             raise errors.NotFound(errors.WORKFLOW_UNKNOWN_NODE, f"no such node: {node}")
-        first.append(index)
+        # A middleware runs with its host, and never for itself.
+        host = base.plan.nodes[index].host
+        first.append(index if host is None else host)
     return _keep(base, first, gone)
 
 

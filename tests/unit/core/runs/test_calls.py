@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from astraflow.core import errors
+from astraflow.core.ids import NodeId
 from astraflow.core.runs import calls as module
 from astraflow.core.runs.calls import STOP_GRACE_MS, chain_index_of
 from astraflow.core.runs.commands import (
@@ -48,6 +49,7 @@ from astraflow.core.runs.facts import (
     TaskSucceeded,
 )
 from astraflow.core.runs.projections import view_run
+from astraflow.core.runs.rerun import keep_for_rerun_from, keep_for_rerun_of_failed
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import (
     Backoff,
@@ -539,3 +541,24 @@ class TestCancelOfTheRun:
         [failed] = overdue.facts
         assert isinstance(failed, TaskFailed)
         assert (failed.error.code, failed.confirmed) == (errors.CANCEL_TIMEOUT.code, False)
+
+
+class TestReruns:
+    def ended(self, *, is_failing: bool = False) -> RunRecord:
+        """A run whose host was called through its chain once; its calls are tasks 3 and 4."""
+        told = open_chain()
+        told.end(4, result=NULL)
+        told.end(3, result=NULL)
+        if is_failing:
+            told.fail(0)
+        else:
+            told.end(0, result=NULL)
+        assert told.run.is_terminal
+        return told.run
+
+    def test_the_result_of_a_host_is_kept_and_calls_are_none_of_the_plan(self) -> None:
+        assert set(keep_for_rerun_of_failed(self.ended())) == {0}
+        assert keep_for_rerun_of_failed(self.ended(is_failing=True)) == {}
+
+    def test_from_a_middleware_its_host_is_repeated(self) -> None:
+        assert keep_for_rerun_from(self.ended(), [NodeId("n2")]) == {}
