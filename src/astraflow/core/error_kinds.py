@@ -26,6 +26,16 @@ class Code:
         return self.code
 
 
+def final(code: str, http: int, says: str, do: str) -> Code:
+    """A row: trying again does not help."""
+    return Code(code, http, False, says, do)
+
+
+def again(code: str, http: int, says: str, do: str) -> Code:
+    """A row: trying again can help."""
+    return Code(code, http, True, says, do)
+
+
 class AstraflowError(Exception):
     """An error with a row of the catalogue. `pointer` is a JSON pointer to the offending value."""
 

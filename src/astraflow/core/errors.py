@@ -2,7 +2,7 @@
 
 A code is what a machine reads: it goes into frames, answers, logs and the history of a run, and it never changes its
 meaning. A row says what happened, whether trying again can help, which HTTP status an answer with it has, and what to
-do. `docs/reference/errors.md` is made from these rows.
+do. `docs/reference/errors.md` is made from these rows. Those of HTTP workers are in `callback_errors`.
 
 An exception says whose fault it was, so that a caller can tell what to do without reading codes::
 
@@ -26,6 +26,24 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from astraflow.core.callback_errors import ALREADY_STARTED as ALREADY_STARTED
+from astraflow.core.callback_errors import ATTEMPT_MISMATCH as ATTEMPT_MISMATCH
+from astraflow.core.callback_errors import DISPATCH_PUSH_REFUSED as DISPATCH_PUSH_REFUSED
+from astraflow.core.callback_errors import INVALID_ARGUMENT as INVALID_ARGUMENT
+from astraflow.core.callback_errors import INVALID_TOKEN as INVALID_TOKEN
+from astraflow.core.callback_errors import NOT_STARTED as NOT_STARTED
+from astraflow.core.callback_errors import PAYLOAD_TOO_LARGE as PAYLOAD_TOO_LARGE
+from astraflow.core.callback_errors import POOL_BUSY as POOL_BUSY
+from astraflow.core.callback_errors import POOL_INVALID as POOL_INVALID
+from astraflow.core.callback_errors import POOL_NOT_FOUND as POOL_NOT_FOUND
+from astraflow.core.callback_errors import TASK_ALREADY_TERMINAL as TASK_ALREADY_TERMINAL
+from astraflow.core.callback_errors import TASK_EXPIRED as TASK_EXPIRED
+from astraflow.core.callback_errors import TASK_NOT_FOUND as TASK_NOT_FOUND
+from astraflow.core.callback_errors import TRIGGER_BUSY as TRIGGER_BUSY
+from astraflow.core.callback_errors import TRIGGER_DISABLED as TRIGGER_DISABLED
+from astraflow.core.callback_errors import TRIGGER_LOST as TRIGGER_LOST
+from astraflow.core.callback_errors import TRIGGER_NOT_FOUND as TRIGGER_NOT_FOUND
+from astraflow.core.callback_errors import TRIGGER_SIGNATURE as TRIGGER_SIGNATURE
 from astraflow.core.error_kinds import AstraflowError as AstraflowError
 from astraflow.core.error_kinds import Bug as Bug
 from astraflow.core.error_kinds import Code as Code
@@ -37,17 +55,11 @@ from astraflow.core.error_kinds import Refused as Refused
 from astraflow.core.error_kinds import RemoteProtocolError as RemoteProtocolError
 from astraflow.core.error_kinds import StoreError as StoreError
 from astraflow.core.error_kinds import Unavailable as Unavailable
+from astraflow.core.error_kinds import again as _again
+from astraflow.core.error_kinds import final as _final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-def _final(code: str, http: int, says: str, do: str) -> Code:
-    return Code(code, http, False, says, do)
-
-
-def _again(code: str, http: int, says: str, do: str) -> Code:
-    return Code(code, http, True, says, do)
 
 
 # Four lines a row: what it is, what happened, what to do.
@@ -546,66 +558,6 @@ OVERLOADED = _again("E.OVERLOADED", 503,
 INTERNAL = _again("E.INTERNAL", 500,
     "something broke inside AstraFlow",
     "report it with the id of the request; nothing was half done")
-
-# --- HTTP worker pools ---
-
-TRIGGER_NOT_FOUND = _final("E.TRIGGER.NOT_FOUND", 404,
-    "there is no such trigger, or none that you may see",
-    "list the triggers of the workflow: astra triggers list --workflow ID")
-TRIGGER_DISABLED = _final("E.TRIGGER.DISABLED", 409,
-    "the trigger is disabled",
-    "enable it: astra triggers enable WORKFLOW TRIGGER")
-TRIGGER_SIGNATURE = _final("E.TRIGGER.SIGNATURE", 401,
-    "the request is not signed with the secret of the webhook",
-    "send the HMAC-SHA256 of the body as X-Hub-Signature-256: sha256=<hex> or X-Signature: <hex>")
-TRIGGER_BUSY = _again("E.TRIGGER.BUSY", 503,
-    "too many runs of the trigger wait to be started",
-    "try again later with the same delivery id")
-TRIGGER_LOST = _final("E.TRIGGER.LOST", 500,
-    "the run of a time or a delivery waited for so long that nobody knows any more whether it was started",
-    "look at the runs of that time, and start one by hand if there is none")
-POOL_NOT_FOUND = _final("E.POOL.NOT_FOUND", 404,
-    "there is no such HTTP pool",
-    "list them with: astra pools list")
-POOL_BUSY = _final("E.POOL.BUSY", 409,
-    "the HTTP pool cannot be removed while attempts are under way in it",
-    "pause it, wait until they have ended, and remove it then")
-POOL_INVALID = _final("E.POOL.INVALID", 422,
-    "the settings of the HTTP pool cannot work",
-    "correct the field that the answer names")
-DISPATCH_PUSH_REFUSED = _again("E.DISPATCH.PUSH_REFUSED", 502,
-    "the URL of an HTTP pool refused the task, or could not be reached",
-    "check the URL and the secret of the pool, and the log of its worker")
-
-# --- the callbacks of HTTP workers (ADR-023), whose codes have their own form ---
-
-INVALID_TOKEN = _final("invalid_token", 401,
-    "the task token is missing, malformed, expired, or for another task",
-    "use the newest token of this attempt")
-INVALID_ARGUMENT = _final("invalid_argument", 400,
-    "the body of the callback is not as the contract says",
-    "correct the field that the answer names")
-PAYLOAD_TOO_LARGE = _final("payload_too_large", 413,
-    "the body of the callback, its output or its message is larger than allowed",
-    "put large output into a store of your own and report a reference to it")
-TASK_NOT_FOUND = _final("task_not_found", 404,
-    "there is no such task, or its run was removed",
-    "stop the work")
-ATTEMPT_MISMATCH = _final("attempt_mismatch", 409,
-    "the report is not of the newest attempt of the task",
-    "stop the work; what it did counts for nothing")
-TASK_ALREADY_TERMINAL = _final("task_already_terminal", 409,
-    "the attempt has ended, or was cancelled",
-    "stop the work")
-TASK_EXPIRED = _final("task_expired", 410,
-    "the attempt has ended, or its heartbeats did not come in time",
-    "stop the work at once")
-NOT_STARTED = _final("not_started", 409,
-    "the attempt was not reported as started",
-    "send started first")
-ALREADY_STARTED = _final("already_started", 409,
-    "another invocation has started the attempt: it was delivered twice",
-    "stop the work")
 
 # fmt: on
 

@@ -91,17 +91,9 @@ class Scheduler:
         self.triggers = TriggerServices(
             table, store, current, self.runs, self.reader, self.secrets, self._feed, clock, ids
         )
-        self._lifecycle = Lifecycle(
-            parts,
-            current,
-            plans,
-            self._feed,
-            ShellEffects(catalogs, blobs, pushes, self.secrets),
-            self.credentials,
-            blobs,
-            self.secrets,
-            self.triggers,
-        )
+        vault, effects = self.secrets, ShellEffects(catalogs, blobs, pushes, self.secrets)
+        tended = (self.credentials, blobs, vault, self.triggers)
+        self._lifecycle = Lifecycle(parts, current, plans, self._feed, effects, *tended)
         self.events = TenantEvents(current, self._feed)
         self.workers = Workers(current, catalogs, ids)
         self.reported_workers = ReportedWorkers(current, ids, clock)
