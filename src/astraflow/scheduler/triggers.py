@@ -44,6 +44,8 @@ NOT_NOW: Final = (errors.QUOTA_RUNS, errors.QUOTA_TASKS, errors.TENANT_SUSPENDED
 """Why a run is not accepted now, and may be later."""
 LOOK_S: Final = 30.0
 """The clock on the wall may be set: it is looked at again after so long."""
+RESUME_S: Final = 1.0
+"""How soon it is noticed that a tenant is resumed."""
 RETRY_S: Final = 0.5
 """Before a fire is tried again that waits for the run before it, or for room."""
 STARTS: Final = 32
@@ -208,7 +210,8 @@ class Triggers:
 
     async def look(self) -> float:
         """Deal with what is due; how long there is nothing to do, in seconds."""
-        active = [one for one in self.table.all() if not self.is_suspended(one.tenant)]
+        known = self.table.all()
+        active = [one for one in known if not self.is_suspended(one.tenant)]
         at = self._at()
         keys = [one.key for one in active if one.pending or self._is_due(one, at)]
         if keys:
@@ -218,7 +221,8 @@ class Triggers:
         if any(one.pending for one in left):
             return RETRY_S
         times = [when for one in active if (when := self._next(self.table.find(one.key)))]
-        return min([LOOK_S, *(max(0.0, (when - self._at()) / 1000) for when in times)])
+        most_s = LOOK_S if len(active) == len(known) else RESUME_S
+        return min([most_s, *(max(0.0, (when - self._at()) / 1000) for when in times)])
 
     def _due_facts(self, keys: Iterable[TriggerKey]) -> list[TriggerFact]:
         at = self._at()
