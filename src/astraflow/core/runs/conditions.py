@@ -43,11 +43,8 @@ def decide_edges(decision: Decision, source: int, task: int) -> None:
     state = run.tasks[task]
     if state.is_terminal:
         return
-    conditional = [
-        (number, edge)
-        for number, edge in enumerate(run.plan.nodes[task].edges_in)
-        if edge.source == source and edge.is_conditional
-    ]
+    edges = run.edges_between(source, task)
+    conditional = [one for one in edges if one[1].is_conditional]
     try:
         dead = tuple([number for number, edge in conditional if not _holds(run, edge)])
     except ExpressionError as error:
@@ -56,7 +53,7 @@ def decide_edges(decision: Decision, source: int, task: int) -> None:
             decision.record(TaskFailed(decision.at, task, state.attempt, failure))
             return
         dead = tuple([number for number, _ in conditional])  # it began without them, and goes on so
-    decision.record(EdgesDecided(decision.at, task, source, dead))
+    decision.record(EdgesDecided(decision.at, task, source, dead, len(dead) < len(edges)))
 
 
 def _holds(run: RunRecord, edge: InEdge) -> bool:
@@ -105,6 +102,6 @@ def skip_code(run: RunRecord, task: int, because: int) -> errors.Code:
     is_elsewhere = type(state) in LIVE or (isinstance(state, Skipped) and state.code in _NOT_TAKEN)
     if isinstance(state, Failed):
         # The edges for failures lead elsewhere; without one of them it needed the success.
-        kinds = {edge.kind for edge in run.plan.nodes[task].edges_in if edge.source == because}
+        kinds = {edge.kind for _, edge in run.edges_between(because, task)}
         is_elsewhere = kinds == {"error"}
     return errors.TASK_BRANCH_NOT_TAKEN if is_elsewhere else errors.TASK_UPSTREAM_FAILED

@@ -154,6 +154,8 @@ class EdgesDecided(TaskFact, frozen=True, tag="edges.decided"):
 
     source: int
     dead: tuple[int, ...] = ()
+    is_taken: bool = True
+    """Whether one of the edges between the two leads on."""
 
 
 class TaskPassed(TaskFact, frozen=True, tag="task.passed"):

@@ -269,11 +269,7 @@ def _rebuilt_bodies(fact: TaskRebuilt, place: _Place, plan: Plan) -> _Bodies:
 
 def _edge_body(fact: EdgesDecided, place: _Place, plan: Plan) -> EdgeState:
     source = plan.nodes[fact.source].node_id
-    edges = plan.nodes[fact.task].edges_in
-    taken = any(
-        edge.source == fact.source and number not in fact.dead for number, edge in enumerate(edges)
-    )
-    return EdgeState(**place, source_node_id=source, taken=taken)
+    return EdgeState(**place, source_node_id=source, taken=fact.is_taken)
 
 
 def _result_bodies(

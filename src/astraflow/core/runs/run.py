@@ -36,10 +36,13 @@ from astraflow.core.runs.states import (
     Ready,
     State,
 )
-from astraflow.core.workflow.plan import Feature, Plan, PlanNode
+from astraflow.core.workflow.plan import Feature, InEdge, Plan, PlanNode
 
 RECENT_FACTS: Final = 32
 """How many of a run's last facts are kept for the timeline in an `InvalidTransition`."""
+
+FEW_EDGES: Final = 8
+NumberedEdge = tuple[int, InEdge]
 
 _JOINING: Final = frozenset(
     {Feature.JOIN_ANY, Feature.JOIN_ALL_DONE, Feature.ERROR_PORT, Feature.CONDITION}
@@ -122,6 +125,7 @@ class RunRecord:
         "cancel",
         "dead_edges",
         "doomed",
+        "edge_index",
         "error",
         "failed",
         "finished_at",
@@ -188,6 +192,7 @@ class RunRecord:
         self.takes_back = False  # successes have been taken back: a task may wait upstream again
         self.stale: set[int] = set()  # tasks whose attempt was given what has been taken back
         self.is_simple = not (plan.features & _JOINING)
+        self.edge_index: dict[int, dict[int, list[NumberedEdge]]] = {}
         if Feature.MIDDLEWARE in plan.features:
             self._subsume_middlewares()
 
@@ -197,6 +202,19 @@ class RunRecord:
                 self.tasks[index].state = SUBSUMED
                 self.open_tasks -= 1
                 self.ready.remove(index)
+
+    def edges_between(self, source: int, task: int) -> list[NumberedEdge]:
+        """The edges from one task of the plan to another, each with its number among those into the second. Found by an
+        index where there are many: each of ten thousand sources asks for its own."""
+        edges_in = self.plan.nodes[task].edges_in
+        if len(edges_in) <= FEW_EDGES:
+            return [(number, edge) for number, edge in enumerate(edges_in) if edge.source == source]
+        by_source = self.edge_index.get(task)
+        if by_source is None:
+            by_source = self.edge_index[task] = {}
+            for number, edge in enumerate(edges_in):
+                by_source.setdefault(edge.source, []).append((number, edge))
+        return by_source[source]
 
     def task_id(self, task: int) -> TaskId:
         """The id of a task on the wire; a call has one that follows from its request (PROTOCOL §10)."""

@@ -462,8 +462,7 @@ def _may_be_live(run: RunRecord, parent: int, child: int) -> bool:
     state = type(run.tasks[parent].state)
     return any(
         edge.is_conditional and _leads_on(state, edge.kind)
-        for edge in run.plan.nodes[child].edges_in
-        if edge.source == parent
+        for _, edge in run.edges_between(parent, child)
     )
 
 
@@ -473,9 +472,8 @@ def _leads_on(state: type[State], kind: str) -> bool:
 
 def _decide_edges(run: RunRecord, fact: EdgesDecided) -> None:
     child = fact.task
-    for number, edge in enumerate(run.plan.nodes[child].edges_in):
-        if edge.source == fact.source:
-            run.dead_edges.discard((child, number))
+    for number, _ in run.edges_between(fact.source, child):
+        run.dead_edges.discard((child, number))
     run.dead_edges.update((child, number) for number in fact.dead)
     task = run.tasks[child]
     if type(task.state) is Pending:
@@ -507,8 +505,7 @@ def _edges_live(run: RunRecord, parent: int, child: int) -> bool:
     state = type(run.tasks[parent].state)
     lives = [
         _leads_on(state, edge.kind) and (child, number) not in run.dead_edges
-        for number, edge in enumerate(run.plan.nodes[child].edges_in)
-        if edge.source == parent
+        for number, edge in run.edges_between(parent, child)
     ]
     return any(lives) if run.plan.nodes[child].join == "any" else all(lives)
 
@@ -518,9 +515,8 @@ def is_handled(run: RunRecord, failed: int) -> bool:
     for child in run.plan.children[failed]:
         if isinstance(run.tasks[child].state, Skipped):
             continue
-        for number, edge in enumerate(run.plan.nodes[child].edges_in):
-            is_error_edge = edge.source == failed and edge.kind == "error"
-            if is_error_edge and (child, number) not in run.dead_edges:
+        for number, edge in run.edges_between(failed, child):
+            if edge.kind == "error" and (child, number) not in run.dead_edges:
                 return True
     return False
 

@@ -85,7 +85,7 @@ FULL_FACTS: tuple[AnyFact, ...] = (
     CancelRequested(AT, "ann", "deadline"),
     RunFinished(AT, "failed", ERROR),
     CallOpened(AT, 1, TaskId("call1"), 0, 1, "req1", None, msgspec.Raw(b'{"p":1}'), 900),
-    EdgesDecided(AT, 0, 0, (0,)),
+    EdgesDecided(AT, 0, 0, (0,), False),
     TaskPassed(AT, 0, RESULT),
     SignalReceived(AT, "paid", RESULT, "shop", "order-7"),
     TaskParked(AT, 0, WaitReason("approval", "Ship it?", AT + 1_000), 1_000),

@@ -189,3 +189,17 @@ class TestParameters:
         parameters = {"value": "=default(nodes.a.results.x, 'none') + nodes.a.state"}
         nodes = [echo(1, "a", when="false"), echo(2, "b", join="all_done", parameters=parameters)]
         assert Played(plan(nodes, [edge(1, 2)])).given["b"] == {"value": "noneskipped"}
+
+
+def test_a_join_of_many_conditional_edges_looks_at_each_once() -> None:
+    count = 300
+    nodes = [*(echo(number, f"s{number}") for number in range(1, count + 1)), echo(900, "end")]
+    nodes[-1]["join"] = "all_done"
+    edges = [edge(number, 900, when="results.n > 0") for number in range(1, count + 1)]
+    outcomes: dict[str, Any] = {f"s{number}": {"n": number % 2} for number in range(1, count + 1)}
+    played = Played(plan(nodes, edges), outcomes)
+    assert played.states["end"] == "succeeded"
+    assert len(played.run.dead_edges) == count // 2
+    between = played.run.edges_between(0, count)
+    assert [(number, one.source) for number, one in between] == [(0, 0)]
+    assert played.run.edges_between(0, count) is between, "found by an index, made once"

@@ -83,7 +83,7 @@ OPTIONAL = {
     "run.cancel_requested": ("by", "reason"),
     "run.finished": ("error",),
     "call.opened": ("payload", "timeout_ms"),
-    "edges.decided": ("dead",),
+    "edges.decided": ("dead", "is_taken"),
     "task.passed": ("result",),
     "run.signal_received": ("payload", "by", "signal_id"),
     "task.parked": ("for_ms",),

@@ -133,7 +133,7 @@ EXACTLY: list[tuple[Fact, list[tuple[str, dict[str, Any]]]]] = [
         [state("ready", 0, hostNodeId="n0", chainIndex=None, callId="call1")],
     ),
     (
-        EdgesDecided(AT, 0, 0, (0,)),
+        EdgesDecided(AT, 0, 0, (0,), False),
         [("edge.state", {**NODE, "sourceNodeId": "n0", "taken": False})],
     ),
     (
