@@ -65,7 +65,8 @@ class Planted:
         """The world of a seed, with the faults that the bug needs switched on."""
         drawn = draw(seed)
         faults = self.faults if self.only else (*drawn.faults, *self.faults)
-        return drawn.shrink(faults=faults, **{"gone": False, **self.overrides})
+        plain = {"gone": False, "conditions": False, "waits": False}
+        return drawn.shrink(faults=faults, **{**plain, **self.overrides})
 
 
 @contextmanager

@@ -40,6 +40,7 @@ class ResourceChecker:
         self.world = world
         self.store = store
         self.state = state
+        self._copied: dict[tuple[str, str], None] = {}
         store.on_commit.append(self.on_commit)
         store.on_rows.append(self.on_rows)
 
@@ -66,12 +67,8 @@ class ResourceChecker:
                 )
 
     def _has_copy(self, tenant: str, resource_id: str) -> bool:
-        rows = self.store.resources.values()
-        return any(
-            row.blob is not None
-            for row in rows
-            if (row.tenant, row.resource_id) == (tenant, resource_id)
-        )
+        """Whether it has one, or had one: its worker may have come back with it since the dispatch was made."""
+        return (tenant, resource_id) in self._copied
 
     def _holders(self, tenant: str, resource_id: str) -> list[str]:
         return [
@@ -117,6 +114,9 @@ class ResourceChecker:
                 self.world.sometimes("evicted while waited for")
 
     def on_rows(self, changes: object) -> None:
+        for resource in changes.resources:  # type: ignore[attr-defined]
+            if resource.blob is not None:
+                self._copied[resource.tenant, resource.resource_id] = None
         for row in changes.intents:  # type: ignore[attr-defined]
             others = [
                 other
