@@ -32,7 +32,7 @@ from tests.api.scripted import ScriptedWorker, connected, token_of
 
 TENANT = "default"
 OTHER = "umbrella"
-WAIT_S = 20.0
+WAIT_S = 60.0
 LOOK_S = 0.01
 
 NODE_A = "2b2c3fcb-9c18-4ca2-9b5a-8ad4deb1f164"
