@@ -134,6 +134,10 @@ def test_what_cannot_be_told_is_refused(system: System) -> None:
     for _ in range(100):
         deep = [deep]
     assert post(f"{base}/signals/go", json={"payload": deep}).status_code == 400
+    kept = {"payload": "x" * 250_000}
+    answers = [post(f"{base}/signals/other", json=kept) for _ in range(20)]
+    assert [one.status_code for one in answers] == [202] * 16 + [409] * 4
+    assert answers[-1].json()["code"] == "E.RUN.SIGNALS_FULL"
     assert system.rest.run_status(run_id) == "running"
     assert post(f"{base}/signals/go").status_code == 202
     assert system.rest.finished(run_id)["status"] == "succeeded"

@@ -9,7 +9,7 @@ from astraflow.core.engine.commands import DecideApproval, SendSignal
 from astraflow.core.engine.operations import active_run
 from astraflow.core.engine.view import View
 from astraflow.core.runs.commands import Approve, ReceiveSignal
-from astraflow.core.runs.controls import MAX_SIGNALS
+from astraflow.core.runs.controls import MAX_SIGNAL_BYTES, MAX_SIGNALS
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Parked
 from astraflow.core.workflow.problems import DefinitionProblem, InvalidDocument
@@ -24,8 +24,9 @@ def send_signal(view: View, command: SendSignal) -> None:
     run = active_run(view, command.tenant, command.run_id)
     if run.cancel is not None:
         raise errors.Conflict(errors.RUN_CANCELLING, "the run is being cancelled")
-    if len(run.signals) >= MAX_SIGNALS:
-        message = f"{MAX_SIGNALS} signals of the run wait for a node that takes them"
+    kept = len(command.payload) + sum(len(one.payload) for one in run.signals.values())
+    if len(run.signals) >= MAX_SIGNALS or kept > MAX_SIGNAL_BYTES:
+        message = f"{len(run.signals)} signals of the run wait for a node that takes them"
         raise errors.Conflict(errors.RUN_SIGNALS_FULL, message)
     view.decide(run, ReceiveSignal(command.name, command.payload, command.by, command.signal_id))
 

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 MAX_SIGNALS: Final = 1_000
 """Messages of one run that no node has taken yet."""
+MAX_SIGNAL_BYTES: Final = 4 * 1024 * 1024
+"""What their payloads may have together: an active run is kept in memory."""
 
 
 def perform(decision: Decision, task: int, step: ControlStep) -> None:
