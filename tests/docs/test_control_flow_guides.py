@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.processes.command_line import Up, up
+from tests.processes.command_line import up
 from tests.processes.process import ROOT
 
 GUIDES = ROOT / "docs" / "guides"
@@ -19,12 +18,6 @@ GUIDES = ROOT / "docs" / "guides"
 def commands_of(page: str) -> list[str]:
     blocks = re.findall(r"```sh\n(.*?)```", (GUIDES / page).read_text("utf-8"), re.DOTALL)
     return [line for block in blocks for line in block.strip().splitlines()]
-
-
-def typed(server: Up, command: str) -> str:
-    result = server.astra(*shlex.split(command)[1:])
-    assert result.code == 0, (command, result.out, result.err)
-    return result.out + result.err
 
 
 @pytest.mark.parametrize("page", ["expressions.md", "conditions.md", "waits.md"])
@@ -45,7 +38,7 @@ def test_a_guide_works_as_it_stands(tmp_path: Path, page: str, said: list[str]) 
     assert first == "astra up"
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     with up(tmp_path) as server:
-        printed = [typed(server, command) for command in others]
+        printed = [server.typed(command) for command in others]
     assert len(printed) == len(said)
     for text, wanted in zip(printed, said, strict=True):
         assert wanted in text
@@ -56,9 +49,9 @@ def test_the_guide_to_waits_works_as_it_stands(tmp_path: Path) -> None:
     assert first == "astra up"
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     with up(tmp_path) as server:
-        typed(server, others[0])
+        server.typed(others[0])
         run_id = server.astra("approvals", "list", "--json").json["items"][0]["runId"]
-        printed = [typed(server, command.replace("RUN", run_id)) for command in others[1:]]
+        printed = [server.typed(command.replace("RUN", run_id)) for command in others[1:]]
         assert "Pay 500 to Ada?" in printed[0]
         assert "succeeded" in printed[-1]
         assert server.astra("approvals", "approve", run_id).code != 0

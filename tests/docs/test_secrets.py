@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from pathlib import Path
 
-from tests.processes.command_line import Up, up
+from tests.processes.command_line import up
 from tests.processes.process import ROOT
 
 PAGE = (ROOT / "docs" / "guides" / "secrets.md").read_text("utf-8")
@@ -19,19 +18,6 @@ COMMANDS = [
 [DEFINITION] = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
 
 
-def typed(server: Up, command: str) -> str:
-    """Type what the page says; what it prints."""
-    stdin = ""
-    before, pipe, after = command.partition(" | ")
-    if pipe:
-        word, stdin = shlex.split(before)
-        assert word == "printf"
-        command = after
-    result = server.astra(*shlex.split(command)[1:], stdin=stdin)
-    assert result.code == 0, (command, result.err)
-    return result.out + result.err
-
-
 def test_the_guide_works_as_it_stands(tmp_path: Path) -> None:
     first, *others = COMMANDS
     assert first == "astra up"
@@ -39,13 +25,13 @@ def test_the_guide_works_as_it_stands(tmp_path: Path) -> None:
     printed: dict[str, str] = {}
     with up(tmp_path) as server:
         for command in others:
-            printed[command] = typed(server, command)
+            printed[command] = server.typed(command)
             assert "sk-of-this-guide" not in printed[command]
         assert len(printed) == len(others) >= 5
         ran = printed["astra run secret.json"]
         assert "my key is ***" in ran and str(len("sk-of-this-guide")) in ran
         assert "openai" in printed["astra secrets list"]
-        assert not json.loads(typed(server, "astra secrets list --json"))["items"]
+        assert not json.loads(server.typed("astra secrets list --json"))["items"]
 
 
 def test_a_value_is_never_an_argument_and_may_come_from_a_file(tmp_path: Path) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 
-from tests.processes.command_line import Up, up
+from tests.processes.command_line import up
 from tests.processes.process import ROOT
 
 PAGE = (ROOT / "docs" / "guides" / "triggers.md").read_text("utf-8")
@@ -19,25 +18,12 @@ COMMANDS = [
 FLOW = "5f0c7a52-5b0e-4f3a-9a53-0c6f0a8f7f10"
 
 
-def typed(server: Up, command: str) -> str:
-    """Type what the page says; what it prints."""
-    stdin = ""
-    before, pipe, after = command.partition(" | ")
-    if pipe:
-        word, stdin = shlex.split(before)
-        assert word == "printf"
-        command = after
-    result = server.astra(*shlex.split(command)[1:], stdin=stdin)
-    assert result.code == 0, (command, result.err)
-    return result.out + result.err
-
-
 def test_the_guide_works_as_it_stands(tmp_path: Path) -> None:
     first, *others = COMMANDS
     assert first == "astra up"
     (tmp_path / "report.json").write_text(DEFINITION)
     with up(tmp_path) as server:
-        printed = {command: typed(server, command) for command in others}
+        printed = {command: server.typed(command) for command in others}
         assert len(printed) == len(others) == 8
         assert "weekdays" in printed["astra triggers list"]
         assert "nextTimes" in printed[f"astra triggers show {FLOW} weekdays"]

@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import select
+import shlex
 import signal
 import struct
 import subprocess
@@ -78,6 +79,18 @@ class Up:
             return astra(*arguments, cwd=self.folder, stdin=stdin, **environment)
         except subprocess.TimeoutExpired as late:
             raise AssertionError(f"{late}; so far: {late.stderr!r}\n{self.said()}") from None
+
+    def typed(self, command: str) -> str:
+        """What a command prints that a page names, as `astra …` or `printf … | astra …`; it succeeds."""
+        stdin = ""
+        before, pipe, after = command.partition(" | ")
+        if pipe:
+            word, stdin = shlex.split(before)
+            assert word == "printf"
+            command = after
+        done = self.astra(*shlex.split(command)[1:], stdin=stdin)
+        assert done.code == 0, (command, done.out, done.err)
+        return done.out + done.err
 
     def start(self, *arguments: str) -> Process:
         return start(*arguments, cwd=self.folder)
