@@ -10,7 +10,17 @@ from astraflow.core.ids import NodeId, RunId
 from astraflow.core.runs.accept import accept
 from astraflow.core.runs.decision import Decision
 from astraflow.core.runs.facts import RunAccepted
-from astraflow.core.workflow.plan import Feature, InEdge, InputEdge, Plan, PlanNode, RetryPolicy
+from astraflow.core.workflow.plan import (
+    BodyStep,
+    ControlStep,
+    Feature,
+    InEdge,
+    InputEdge,
+    MapStep,
+    Plan,
+    PlanNode,
+    RetryPolicy,
+)
 
 AT = 1_700_000_000_000
 
@@ -66,6 +76,12 @@ def wrapped(count: int, **fields: Mapping[str, Any]) -> Plan:
     for node_id, more in fields.items():
         nodes[int(node_id[1:])].update(more)
     return make_plan(count + 1, nodes=nodes, features=frozenset({Feature.MIDDLEWARE}))
+
+
+def with_body(**fields: Any) -> dict[str, Any]:
+    """The field of a node that is run for each item of a list: its body is one node."""
+    body = BodyStep(plan=make_plan(1), map=MapStep(path=("list",), target=("item",)), **fields)
+    return {"control": ControlStep(body=body)}
 
 
 def retrying(attempts: int = 3, **fields: Any) -> dict[str, Any]:

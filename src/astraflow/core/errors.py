@@ -241,6 +241,9 @@ TASK_EXPRESSION = _final("E.TASK.EXPRESSION", 422,
 TASK_INPUT_INVALID = _final("E.TASK.INPUT_INVALID", 422,
     "what the edges brought does not fit the schema of the node",
     "look at the results of the nodes upstream, or correct the schema")
+TASK_TOO_MANY = _final("E.TASK.TOO_MANY", 422,
+    "a map has too many items, or a run too many tasks",
+    "map over less at once: several runs, or lists of lists")
 TASK_CANCELLED = _final("E.TASK.CANCELLED", 409,
     "the task was cancelled",
     "nothing; start a new run if the work is wanted after all")
@@ -430,6 +433,9 @@ WORKFLOW_EDGE_TYPE = _final("E.WORKFLOW.EDGE_TYPE", 422,
 WORKFLOW_INPUT = _final("E.WORKFLOW.INPUT", 422,
     "the inputs of the run are not those that the workflow declares",
     "give what the workflow's `inputs` declare, each as its schema says")
+WORKFLOW_CALL = _final("E.WORKFLOW.CALL", 422,
+    "a workflow that a node calls is not there, or cannot be called",
+    "publish the workflow, name a version that it has, and let no workflow call itself")
 WORKFLOW_UNKNOWN_FIELD = _final("E.WORKFLOW.UNKNOWN_FIELD", 422,
     "a node has a field that means nothing here; a warning, nothing is refused for it",
     "correct its name, or begin it with `x-` if it is your own")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from astraflow.core.engine.batch import NumberedFact
 from astraflow.core.ids import RunId
-from astraflow.core.runs.facts import CallOpened, Fact, decode_fact, width
+from astraflow.core.runs.facts import Fact, decode_fact, width
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.transitions import replay
 from astraflow.scheduler.byte_cache import ByteCache
@@ -73,8 +73,3 @@ class EndedRuns:
             size += plan_bytes(plan) + RUN_BYTES + TASK_BYTES * len(run.tasks)
             self._cache.put(row.run_id, run, size)
         return run
-
-    async def calls(self, run_id: RunId) -> dict[int, CallOpened]:
-        """The calls of middlewares in a run, by task: later events name them."""
-        facts = await self.facts(run_id)
-        return {fact.task: fact for fact in facts if isinstance(fact, CallOpened)}

@@ -18,8 +18,7 @@ from astraflow.core.workflow import (
     validate,
 )
 from astraflow.core.workflow.features import EXECUTED
-from astraflow.core.workflow.plan import Plan, decode_plan, encode_plan
-from astraflow.core.workflow.run_inputs import DeclaredInput
+from astraflow.core.workflow.plan import DeclaredInput, Plan, decode_plan, encode_plan, walk_nodes
 from astraflow.scheduler.byte_cache import ByteCache
 from astraflow.store.rows import PlanRow
 
@@ -94,7 +93,7 @@ class Plans:
         # The same definition gives another plan when packages have changed meanwhile.
         plan_id = sha256(sha256(definition).digest() + body).hexdigest()
         inputs = declared_inputs(decoded.workflow)
-        has_secrets = any(node.secrets for node in plan.nodes)
+        has_secrets = any(node.secrets for node in walk_nodes(plan))
         return Planned(plan, PlanRow(plan_id, definition, body), name, inputs, has_secrets)
 
     async def find(self, plan_id: str) -> Plan:
@@ -107,7 +106,7 @@ class Plans:
 
 def plan_bytes(plan: Plan) -> int:
     """What a plan takes in memory, by estimate."""
-    return PLAN_BYTES + sum(NODE_BYTES + len(node.parameters) for node in plan.nodes)
+    return PLAN_BYTES + sum(NODE_BYTES + len(node.parameters) for node in walk_nodes(plan))
 
 
 def _size(planned: Planned) -> int:

@@ -8,18 +8,27 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
+from typing import Final
 
 from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.contract.events import Event
 from astraflow.core.contract.runs import KeyHolder, Node, Run, RunWithoutNodes, WaitingFor
-from astraflow.core.contract.words import RunStatus
+from astraflow.core.contract.words import NodeStatus, RunStatus
 from astraflow.core.engine.batch import NumberedFact
 from astraflow.core.engine.wait_reasons import Reason
-from astraflow.core.ids import NodeId, RunId
-from astraflow.core.runs.facts import CallOpened, CancelRequested, RunFinished
-from astraflow.core.runs.projections import events_of, shown_task, view_head, view_node, view_run
+from astraflow.core.ids import RunId
+from astraflow.core.runs.facts import CancelRequested, RunFinished
+from astraflow.core.runs.places import TaskPlaces
+from astraflow.core.runs.projections import events_of, shown_task, view_head, view_node
 from astraflow.core.runs.run import RunRecord
+from astraflow.core.runs.scope_views import (
+    find_task,
+    view_body,
+    view_items,
+    view_whole,
+    with_scope,
+)
 from astraflow.core.runs.timeline import concerns
 from astraflow.core.timestamps import iso
 from astraflow.core.workflow.plan import Feature
@@ -29,6 +38,11 @@ from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.plans import Plans
 from astraflow.store.rows import RunRow
 from astraflow.store.store import Store
+
+NodePlace = tuple[str, str | None]
+"""The id of a node, and the path of the scope that it is in."""
+ADDING: Final = frozenset({Feature.MIDDLEWARE, Feature.MAP, Feature.SUBGRAPH, Feature.CALL})
+"""What adds tasks to a run beyond those of its plan: later events name them."""
 
 
 class RunReader:
@@ -54,7 +68,7 @@ class RunReader:
         """A run as clients see it. Raises: NotFound."""
         run = await self._find_run(tenant, run_id)
         waits = self._waits(run, range(len(run.plan.nodes)))
-        view = view_run(run, ack_deadlines=self._unacked(run), waits=waits)
+        view = view_whole(run, self._unacked(run), waits)
         await self._durable(run)
         return view
 
@@ -71,14 +85,42 @@ class RunReader:
         await self._durable(run)
         return view
 
-    async def view_node(self, tenant: str, run_id: RunId, node_id: str) -> Node:
+    async def view_node(
+        self, tenant: str, run_id: RunId, node_id: str, scope_path: str | None = None
+    ) -> Node:
         """One node with its whole result. Raises: NotFound."""
         run = await self._find_run(tenant, run_id)
-        place = _place_of(run, node_id)
-        deadline, waits = self._unacked(run).get(place), self._waits(run, [place])
-        view = view_node(run, place, ack_deadline=deadline, waiting_for=waits.get(place))
+        task = find_task(run, node_id, scope_path)
+        deadline, waits = self._unacked(run).get(task), self._waits(run, [task])
+        view = view_node(run, task, ack_deadline=deadline, waiting_for=waits.get(task))
+        view = with_scope(run, task, view)
         await self._durable(run)
         return view
+
+    async def view_items(
+        self,
+        tenant: str,
+        run_id: RunId,
+        place: NodePlace,
+        *,
+        first: int,
+        limit: int,
+        status: NodeStatus | None,
+    ) -> list[Node]:
+        """The items of a map, from one on. Raises: NotFound."""
+        run = await self._find_run(tenant, run_id)
+        items = view_items(run, find_task(run, *place), first, limit, status)
+        await self._durable(run)
+        return items
+
+    async def view_body(
+        self, tenant: str, run_id: RunId, place: NodePlace, item: int
+    ) -> list[Node]:
+        """The nodes inside of a node, for one item. Raises: NotFound."""
+        run = await self._find_run(tenant, run_id)
+        nodes = view_body(run, find_task(run, *place), item)
+        await self._durable(run)
+        return nodes
 
     def _waits(self, run: RunRecord, nodes: Iterable[int]) -> dict[int, WaitingFor]:
         """What each node that waits is waiting for at this moment."""
@@ -106,7 +148,7 @@ class RunReader:
         return {
             task: iso(wall_ms + int((until - now) * 1000))
             for task, until in self._current.engine.ask.unacked(run)
-            if task < len(run.plan.nodes)
+            if run.tasks[task].call is None
         }
 
     async def _durable(self, run: RunRecord) -> None:
@@ -155,18 +197,16 @@ class RunReader:
         row = await self.get_row(tenant, run_id)
         active = self._active(run_id)
         plan = active.plan if active is not None else await self._plans.find(row.plan_id)
-        calls: dict[int, CallOpened] = {}
-        if after and Feature.MIDDLEWARE in plan.features:
-            calls = await self._ended.calls(run_id)
+        places = TaskPlaces(plan)
+        if after and not plan.features.isdisjoint(ADDING):
+            places = TaskPlaces(plan, await self._ended.facts(run_id))
         async with aclosing(self._feed.segments(run_id, after)) as batches:
             async for segments in batches:
                 events: list[Event] = []
                 fact: object = None
                 for numbered in (one for segment in segments for one in facts_of(segment)):
                     fact = numbered.fact
-                    if isinstance(fact, CallOpened):
-                        calls[fact.task] = fact
-                    events += events_of(numbered.fact, numbered.first, plan, calls)
+                    events += events_of(numbered.fact, numbered.first, places)
                 if events and events[0].id <= after:
                     events = [event for event in events if event.id > after]
                 if events:
@@ -188,13 +228,15 @@ class RunReader:
             after = segments[-1].last
         return found[:limit]
 
-    async def node_facts(self, tenant: str, run_id: RunId, node_id: str) -> list[NumberedFact]:
+    async def node_facts(
+        self, tenant: str, run_id: RunId, node_id: str, scope_path: str | None = None
+    ) -> list[NumberedFact]:
         """The facts about one node, in order: its task's, those of the calls in its chain, and cancels of the run.
 
         Raises: NotFound.
         """
         run = await self._find_run(tenant, run_id)
-        place = _place_of(run, node_id)
+        place = find_task(run, node_id, scope_path)
         tasks = {place} | {call for call in run.calls.values() if _is_of(run, call, place)}
         found: list[NumberedFact] = []
         after = 0
@@ -221,13 +263,10 @@ def view_reason(reason: Reason, now: float, wall_ms: int) -> WaitingFor:
     )
 
 
-def _place_of(run: RunRecord, node_id: str) -> int:
-    place = run.plan.index.get(NodeId(node_id))
-    if place is None:
-        raise errors.NotFound(errors.RUN_NODE_NOT_FOUND, f"no such node in the run: {node_id[:64]}")
-    return place
-
-
 def _is_of(run: RunRecord, call: int, place: int) -> bool:
     """Whether a call executes the node, or is one in the chain round it."""
-    return run.tasks[call].node is run.plan.nodes[place] or run.host_of(call) == place
+    host, node = run.host_of(call), run.node_at(place)
+    if host == place:
+        return True
+    is_beside = node.host is not None and host == run.base_of(place) + node.host
+    return is_beside and run.tasks[call].node is node

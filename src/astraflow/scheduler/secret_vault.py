@@ -22,6 +22,7 @@ from astraflow.config.problems import ConfigError
 from astraflow.core import errors
 from astraflow.core.engine.commands import KeepAudit
 from astraflow.core.workflow import decode_definition
+from astraflow.core.workflow.plan import walk_places
 from astraflow.core.workflow.problems import DefinitionProblem
 from astraflow.core.workflow.secret_refs import find_secret_refs
 from astraflow.scheduler.master_keys import KEY_BYTES, seal, unseal
@@ -164,8 +165,8 @@ class SecretVault:
     def problems_of(self, tenant: str, plan: Plan, definition: bytes) -> list[DefinitionProblem]:
         """What a workflow refers to and may not have, each with its place in the definition."""
         refused = [
-            (node.node_id, name, refusal)
-            for node in plan.nodes
+            (place, name, refusal)
+            for node, place in walk_places(plan)
             for name in node.secrets
             if (refusal := self.refusal(tenant, name, node.package_name)) is not None
         ]

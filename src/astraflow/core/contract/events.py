@@ -84,6 +84,12 @@ class NodeBody(RestObject, frozen=True, kw_only=True):
         int | UnsetType | None, doc("The place in that chain; null is the node itself.")
     ] = UNSET
     call_id: Annotated[str | None, doc("The call.")] = None
+    scope_path: Annotated[
+        str | None,
+        doc(
+            "Where the node is, if it is inside of others: `NODE:ITEM`, with `/` between the levels."
+        ),
+    ] = None
 
 
 class NodeState(NodeBody, frozen=True, kw_only=True):
@@ -109,6 +115,9 @@ class NodeState(NodeBody, frozen=True, kw_only=True):
     ] = None
     partial_progress: Annotated[Any, doc("How far a cancelled attempt had come.")] = None
     reused_from: Annotated[str | None, doc("The run whose result was reused.")] = None
+    items: Annotated[
+        Count | None, doc("How many items a map has begun with; 1 for a container and a call.")
+    ] = None
     dropped: Annotated[Count, doc("How many pieces of output were dropped before this event.")] = 0
 
 

@@ -97,6 +97,18 @@ class Artifact(RestObject, frozen=True, kw_only=True):
     }
 
 
+class ItemCounts(RestObject, frozen=True, kw_only=True):
+    """How far the items of a map are, or the tasks of a node inside of one."""
+
+    total: Annotated[Count, doc("All of them.")]
+    pending: Annotated[Count, doc("Those that have not begun.")]
+    running: Annotated[Count, doc("Those that are queued, waiting or running.")]
+    succeeded: Annotated[Count, doc("Those that succeeded.")]
+    failed: Annotated[Count, doc("Those that failed.")]
+    skipped: Annotated[Count, doc("Those that were skipped.")]
+    cancelled: Annotated[Count, doc("Those that were cancelled.")]
+
+
 class Node(RestObject, frozen=True, kw_only=True):
     """One node of a run."""
 
@@ -133,6 +145,17 @@ class Node(RestObject, frozen=True, kw_only=True):
     host_node_id: Annotated[str | None, doc("The node that this middleware is around.")] = None
     chain_index: Annotated[Count | None, doc("The place of this middleware in the chain.")] = None
     calls: Annotated[Count | None, doc("How often the node was called through its chain.")] = None
+    parent: Annotated[str | None, doc("The container that the node is inside of.")] = None
+    scope_path: Annotated[
+        str | None,
+        doc(
+            "Where the node is, if it is inside of others: `NODE:ITEM`, with `/` between the levels."
+        ),
+    ] = None
+    item: Annotated[Count | None, doc("Of an item of a map: its place in the list.")] = None
+    items: Annotated[
+        ItemCounts | None, doc("Of a map, and of a node inside of one: how far its items are.")
+    ] = None
     metrics: Annotated[
         dict[str, float] | None, doc("What the last attempt reports: the last value of each name.")
     ] = None
@@ -301,6 +324,12 @@ class LogLine(RestObject, frozen=True, kw_only=True):
         int | UnsetType | None, doc("The place in that chain; null is the node itself.")
     ] = UNSET
     call_id: Annotated[str | None, doc("The call that it belongs to.")] = None
+    scope_path: Annotated[
+        str | None,
+        doc(
+            "Where the node is, if it is inside of others: `NODE:ITEM`, with `/` between the levels."
+        ),
+    ] = None
     attempt: Annotated[Count, doc("The attempt that wrote it.")]
     channel: Annotated[
         str,

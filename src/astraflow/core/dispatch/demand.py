@@ -51,7 +51,8 @@ def bind_task(run: RunRecord, task: int) -> tuple[bytes, Sequence[ResourceRefVal
     """
     state = run.tasks[task]
     node = state.node
-    if state.call is None and not node.inputs and not node.expressions:
+    is_authored = not (node.inputs or node.expressions or node.takes_item)
+    if state.call is None and is_authored:
         return node.parameters, node.resource_refs  # the planner has looked for references
     parameters = _bound_parameters(run, task)
     bound = find_resource_refs(parameters)

@@ -17,12 +17,13 @@ def split_task_id(task_id: TaskId) -> tuple[RunId, int] | None:
 
 
 class ActiveRuns:
-    """By run id. `tasks` counts the nodes of all of them."""
+    """By run id. `tasks` counts the tasks of all of them, calls left out."""
 
     def __init__(self) -> None:
         self._runs: dict[RunId, RunRecord] = {}
         self._calls: dict[TaskId, tuple[RunId, int]] = {}  # the ids of calls → run, task
         self._of_tenant: dict[str, tuple[int, int]] = {}
+        self._sizes: dict[RunId, int] = {}  # the tasks of each run that are counted
         self.tasks = 0
 
     def __len__(self) -> int:
@@ -46,14 +47,14 @@ class ActiveRuns:
 
     def add(self, run: RunRecord) -> None:
         self._runs[run.run_id] = run
-        count = len(run.plan.nodes)
-        self.tasks += count
         runs, tasks = self.of_tenant(run.tenant)
-        self._of_tenant[run.tenant] = (runs + 1, tasks + count)
+        self._of_tenant[run.tenant] = (runs + 1, tasks)
+        self._sizes[run.run_id] = 0
+        self.count_tasks(run)
 
     def remove(self, run: RunRecord) -> None:
         del self._runs[run.run_id]
-        count = len(run.plan.nodes)
+        count = self._sizes.pop(run.run_id)
         self.tasks -= count
         runs, tasks = self._of_tenant.pop(run.tenant)
         if runs > 1:
@@ -61,6 +62,14 @@ class ActiveRuns:
         for task in run.tasks:
             if task.call is not None:
                 del self._calls[task.call.call_id]
+
+    def count_tasks(self, run: RunRecord) -> None:
+        """Count the tasks of a run, those too that were added since."""
+        more = len(run.tasks) - len(run.calls) - self._sizes[run.run_id]
+        self._sizes[run.run_id] += more
+        self.tasks += more
+        runs, tasks = self._of_tenant[run.tenant]
+        self._of_tenant[run.tenant] = (runs, tasks + more)
 
     def add_call(self, call_id: TaskId, run: RunRecord, task: int) -> None:
         self._calls[call_id] = (run.run_id, task)

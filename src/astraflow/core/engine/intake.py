@@ -15,6 +15,7 @@ from astraflow.core.ids import RunId
 from astraflow.core.runs.accept import accept
 from astraflow.core.runs.commands import Cancel
 from astraflow.core.runs.facts import RunAccepted
+from astraflow.core.workflow.plan import walk_nodes
 
 RESERVED_SHARE: Final = 10
 """One part in so many of the active tasks is kept for tenants that have few."""
@@ -49,7 +50,7 @@ def _submit(view: View, request: SubmitRun) -> RunId:
             return known
     check_quotas(view, request.tenant, len(request.plan.nodes))
     _check_room(view, request.tenant, len(request.plan.nodes))
-    for node in request.plan.nodes:
+    for node in walk_nodes(request.plan):
         if node.resource_refs:
             check_refs(view, request.tenant, node.resource_refs)
     accepted = RunAccepted(

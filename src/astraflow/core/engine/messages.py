@@ -50,7 +50,7 @@ def decide_approval(view: View, command: DecideApproval) -> None:
 
 
 def _check_decision(run: RunRecord, task: int, command: DecideApproval) -> None:
-    step = run.plan.nodes[task].control
+    step = run.node_at(task).control
     assert step is not None
     assert step.approval is not None
     approval = step.approval

@@ -36,6 +36,7 @@ from astraflow.core.fleet.workers import (
 from astraflow.core.ids import RunId
 from astraflow.core.runs.commands import Restart
 from astraflow.core.runs.run import RunRecord
+from astraflow.core.workflow.plan import walk_nodes
 
 if TYPE_CHECKING:
     from astraflow.core.engine.view import View
@@ -102,7 +103,7 @@ def rebind_run(view: View, command: RebindRun) -> None:
     tenant, run_id = command.tenant, command.run_id
     run = active_run(view, tenant, run_id)
     view.placing.unbind_run(run_id)
-    for node in run.plan.nodes:
+    for node in walk_nodes(run.plan):
         if node.affinity is not None:
             record = view.affinity.lookup(tenant, node.affinity.key)
             if record is not None:

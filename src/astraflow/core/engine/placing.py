@@ -28,6 +28,7 @@ from astraflow.core.expressions import ExpressionError
 from astraflow.core.fleet.pools import PoolRecord
 from astraflow.core.fleet.resources import ResourceRecord
 from astraflow.core.fleet.workers import WorkerEntry
+from astraflow.core.ids import NodeId
 from astraflow.core.protocol import business
 from astraflow.core.runs.calls import chain_index_of
 from astraflow.core.runs.commands import LeaseTask as LeaseTask
@@ -223,8 +224,11 @@ def _dispatch_frame(
 ) -> business.Dispatch:
     node = run.tasks[task].node
     state = run.tasks[task]
-    host = node if state.call is None and node.host is None else run.plan.nodes[run.host_of(task)]
-    chain = tuple([run.plan.nodes[one].node_id for one in host.middlewares])
+    host = node if state.call is None and node.host is None else run.node_at(task)
+    chain: tuple[NodeId, ...] = ()
+    if host.middlewares:
+        level = run.plan_of(run.host_of(task)).nodes
+        chain = tuple([level[one].node_id for one in host.middlewares])
     timeout_ms = int(node.timeout_s * 1000) if node.timeout_s is not None else None
     return business.Dispatch(
         run_id=run.run_id,

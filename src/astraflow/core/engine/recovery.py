@@ -22,7 +22,7 @@ from astraflow.core.ids import is_pool
 from astraflow.core.runs.commands import Restart
 from astraflow.core.runs.facts import Fact
 from astraflow.core.runs.run import RunRecord
-from astraflow.core.runs.states import Leased, Parked, Running, Stopping
+from astraflow.core.runs.states import Leased, Opened, Parked, Running, Stopping
 from astraflow.core.runs.transitions import replay
 from astraflow.core.workflow.plan import Plan
 
@@ -47,7 +47,7 @@ def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> RunRecord:
             view.placing.bind(run.run_id, run.tasks[index].node.package_name, task.worker)
         if isinstance(state, Leased | Running | Stopping):
             _restore_lease(view, run, index, state)
-        elif isinstance(state, Parked):
+        elif isinstance(state, Parked | Opened):
             left_ms = state.left_ms(view.at)
             if left_ms is not None:
                 view.watch_parked(run, index, left_ms)

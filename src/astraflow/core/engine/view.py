@@ -54,7 +54,7 @@ from astraflow.core.runs.consequences import (
 )
 from astraflow.core.runs.decision import Decision
 from astraflow.core.runs.decisions import decide
-from astraflow.core.runs.facts import CallOpened
+from astraflow.core.runs.facts import CallOpened, ScopeOpened
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.value_checks import input_failure
 from astraflow.core.workflow.plan import AffinityHint, ResourceRefValue
@@ -198,6 +198,8 @@ class View:
             if isinstance(fact, CallOpened):
                 self.runs.add_call(fact.call_id, run, fact.task)
                 self.watch_call(fact)
+            elif isinstance(fact, ScopeOpened):
+                self.runs.count_tasks(run)
         for consequence in decision.consequences:
             if isinstance(consequence, EnqueueTask):
                 self.enqueue(run, consequence.task, consequence.delay_s)

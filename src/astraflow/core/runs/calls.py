@@ -37,7 +37,7 @@ def chain_index_of(run: RunRecord, task: int) -> int | None:
     call = run.tasks[task].call
     if call is not None:
         return call.chain_index
-    return 0 if run.plan.nodes[task].middlewares else None
+    return 0 if run.node_at(task).middlewares else None
 
 
 def open_call(decision: Decision, command: Call) -> None:
@@ -55,12 +55,12 @@ def open_call(decision: Decision, command: Call) -> None:
         decision.consequences.append(refusal)
         decision.ignored = "call refused"
         return
-    host = run.host_of(command.task)
-    chain = run.plan.nodes[host].middlewares
+    host = run.node_at(command.task)
+    chain = host.middlewares
     following = command.chain_index + 1
     call_id = uuid5(
         run.run_id,
-        run.plan.nodes[host].node_id,
+        host.node_id,
         str(command.task),
         str(command.attempt),
         command.request_id,

@@ -46,7 +46,7 @@ def decide_edges(decision: Decision, source: int, task: int) -> None:
     edges = run.edges_between(source, task)
     conditional = [one for one in edges if one[1].is_conditional]
     try:
-        dead = tuple([number for number, edge in conditional if not _holds(run, edge)])
+        dead = tuple([number for number, edge in conditional if not _holds(run, source, edge)])
     except ExpressionError as error:
         if type(state.state) is Pending:
             failure = expression_failure(error)
@@ -56,20 +56,20 @@ def decide_edges(decision: Decision, source: int, task: int) -> None:
     decision.record(EdgesDecided(decision.at, task, source, dead, len(dead) < len(edges)))
 
 
-def _holds(run: RunRecord, edge: InEdge) -> bool:
-    is_failed = type(run.tasks[edge.source].state) is Failed
+def _holds(run: RunRecord, source: int, edge: InEdge) -> bool:
+    is_failed = type(run.tasks[source].state) is Failed
     if is_failed != (edge.kind == "error"):
         return True  # it is dead anyway, whatever its condition says
-    if edge.case is not None and (results_of(run, edge.source) or {}).get("case") != edge.case:
+    if edge.case is not None and (results_of(run, source) or {}).get("case") != edge.case:
         return False
-    return edge.when is None or edge_holds(run, edge.source, edge.when)
+    return edge.when is None or edge_holds(run, source, edge.when)
 
 
 def begins(decision: Decision, task: int) -> bool:
     """Whether a task that is ready is to be run; if not, record what becomes of it."""
     run = decision.run
     state = run.tasks[task]
-    node = run.plan.nodes[run.host_of(task)]
+    node = run.node_at(task)
     if node.disabled:
         decision.record(TaskPassed(decision.at, task, _passed_on(run, task)))
         return False
@@ -80,7 +80,7 @@ def begins(decision: Decision, task: int) -> bool:
     if node.when is None or state.call is not None:
         return True
     try:
-        if holds(run, node.when):
+        if holds(run, task, node.when):
             return True
     except ExpressionError as error:
         failure = expression_failure(error)
@@ -92,7 +92,7 @@ def begins(decision: Decision, task: int) -> bool:
 
 
 def _passed_on(run: RunRecord, task: int) -> msgspec.Raw:
-    node = run.plan.nodes[task]
+    node = run.node_at(task)
     return msgspec.Raw(bind_parameters(run, task, msgspec.structs.replace(node, expressions=())))
 
 

@@ -62,7 +62,7 @@ def perform(decision: Decision, task: int, step: ControlStep) -> None:
             _await_signal(decision, task, step.signal.name, step.signal.timeout_seconds)
         else:
             assert step.approval is not None, "a step of the scheduler is one of these"
-            text = _text(run, step.approval.message, "approval/message")
+            text = _text(run, task, step.approval.message, "approval/message")
             _park(decision, task, "approval", text, step.approval.timeout_s)
     except ExpressionError as error:
         failure = expression_failure(error)
@@ -71,7 +71,7 @@ def perform(decision: Decision, task: int, step: ControlStep) -> None:
 
 def _choose(run: RunRecord, task: int, how: str) -> msgspec.Raw:
     """The case that a node chooses: its edges lead on, those of the others do not."""
-    parameters = msgspec.json.decode(bind_parameters(run, task, run.plan.nodes[task]))
+    parameters = msgspec.json.decode(bind_parameters(run, task, run.node_at(task)))
     value = parameters.get("value")
     case = _case_of(parameters, value)
     if how == "if":
@@ -100,7 +100,7 @@ def _wait(decision: Decision, task: int, wait: WaitSpec) -> None:
         until = decision.at + for_ms
     else:
         for_ms = None
-        until = _time_of(decision.run, wait.until)
+        until = _time_of(decision.run, task, wait.until)
     if until <= decision.at:
         decision.record(TaskDecided(decision.at, task, _waited(until)))
         return
@@ -111,9 +111,9 @@ def _waited(until: int) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode({"until": iso(until)}))
 
 
-def _time_of(run: RunRecord, text: str) -> int:
+def _time_of(run: RunRecord, task: int, text: str) -> int:
     """The wall-clock milliseconds of a time as it is written, or of the value of an expression."""
-    value = _value(run, text, "wait/until")
+    value = _value(run, task, text, "wait/until")
     if is_number(value) and abs(value) < 10**11:
         return int(value * 1000)
     until = parse_iso(value) if isinstance(value, str) else None
@@ -124,18 +124,18 @@ def _time_of(run: RunRecord, text: str) -> int:
     return until
 
 
-def _value(run: RunRecord, text: str, where: str) -> Any:
+def _value(run: RunRecord, task: int, text: str, where: str) -> Any:
     """A setting as it is written, or the value of an expression."""
     if not text.startswith("="):
         return text
     try:
-        return compile_expression(text[1:]).evaluate(names_of(run))
+        return compile_expression(text[1:]).evaluate(names_of(run, task))
     except ExpressionError as error:
         raise ExpressionError(f"{where}: {error.message}") from None
 
 
-def _text(run: RunRecord, text: str, where: str) -> str:
-    value = _value(run, text, where)
+def _text(run: RunRecord, task: int, text: str, where: str) -> str:
+    value = _value(run, task, text, where)
     if not isinstance(value, str):
         raise ExpressionError(f"{where}: the value is no string")
     return value
@@ -143,7 +143,7 @@ def _text(run: RunRecord, text: str, where: str) -> str:
 
 def _await_signal(decision: Decision, task: int, name: str, timeout_s: float | None) -> None:
     run = decision.run
-    wanted = _text(run, name, "signal/name")
+    wanted = _text(run, task, name, "signal/name")
     if not is_signal_name(wanted):
         raise ExpressionError("signal/name: no signal can be sent under this name")
     number = next((one for one, fact in run.signals.items() if fact.name == wanted), None)
@@ -203,7 +203,7 @@ def end_wait(decision: Decision, command: EndWait) -> None:
 
 
 def _step_of(run: RunRecord, task: int) -> ControlStep:
-    step = run.plan.nodes[task].control
+    step = run.node_at(task).control
     assert step is not None, "only a node of the scheduler is parked"
     return step
 

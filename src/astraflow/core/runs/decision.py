@@ -29,6 +29,7 @@ from astraflow.core.runs.facts import (
     TaskSkipped,
 )
 from astraflow.core.runs.run import RunRecord
+from astraflow.core.runs.scope_rules import open_scope, settle_scope
 from astraflow.core.runs.states import Failed, Leased, Stopping
 from astraflow.core.runs.transitions import fold, is_handled
 
@@ -90,16 +91,16 @@ class Decision:
         advance(self)
 
     def is_cancelled(self, index: int) -> bool:
-        """Whether a task gets no further attempt: its run is cancelled, or the call it is."""
+        """Whether a task gets no further attempt: its run is cancelled, the call it is, or the scope it is in."""
         state = self.run.tasks[index].state
         is_stopped = isinstance(state, Stopping) and state.why == "cancel"
-        return self.run.cancel is not None or is_stopped
+        return self.run.cancel is not None or is_stopped or self.run.is_closing(index)
 
 
 def advance(decision: Decision) -> None:
     """Skip what can no longer run, queue what now can, and end the run when all has ended."""
     run = decision.run
-    while run.doomed or run.ready or run.answered or run.undecided:
+    while run.doomed or run.ready or run.answered or run.undecided or run.settling:
         advance_callers(decision)
         while run.undecided:
             decide_edges(decision, *run.undecided.pop())
@@ -110,13 +111,21 @@ def advance(decision: Decision) -> None:
                 decision.record(TaskSkipped(decision.at, child, code, parent))
         ready, run.ready = run.ready, []
         for task in ready:
-            step = run.plan.nodes[task].control if task < len(run.plan.nodes) else None
+            state = run.tasks[task]
+            is_own = state.call is None and state.node.host is None
+            step = state.node.control if is_own else None
             if not begins(decision, task):
                 continue
-            if step is not None:
+            if step is not None and step.body is not None:
+                open_scope(decision, task, step.body)
+            elif step is not None:
                 perform(decision, task, step)
             elif run.tasks[task].open_calls == 0:  # else the end of the last of them queues it
                 decision.consequences.append(EnqueueTask(task))
+        if run.settling and not (run.doomed or run.ready or run.answered or run.undecided):
+            settling, run.settling = run.settling, {}
+            for owner in settling:
+                settle_scope(decision, owner)
     if run.open_tasks == 0 and not run.is_terminal:
         _finish_run(decision)
 

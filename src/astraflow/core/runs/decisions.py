@@ -58,6 +58,7 @@ from astraflow.core.runs.facts import (
     AttemptStarted,
     CancelRequested,
     RunStarted,
+    ScopeClosing,
     StopWhy,
     TaskCancelled,
     TaskFailed,
@@ -76,10 +77,12 @@ from astraflow.core.runs.retry import (
     retry_delay_s,
 )
 from astraflow.core.runs.run import RunRecord
+from astraflow.core.runs.scope_rules import end_scope_time
 from astraflow.core.runs.states import (
     ATTEMPTED,
     Leased,
     Lost,
+    Opened,
     Running,
     Stopping,
 )
@@ -123,6 +126,8 @@ def _cancel(decision: Decision, command: Cancel) -> None:
     for index, task in enumerate(run.tasks):
         if task.is_held and not decision.take_back(index):
             decision.stop(index, "cancel", command.grace_ms)
+        elif isinstance(task.state, Opened):
+            decision.record(ScopeClosing(decision.at, index))  # it ends when all inside have
         elif not task.is_terminal:
             decision.record(TaskCancelled(decision.at, index, task.attempt))
     run.ready.clear()
@@ -494,6 +499,15 @@ def _receive_signal(decision: Decision, command: ReceiveSignal) -> None:
     advance(decision)
 
 
+def _end_wait(decision: Decision, command: EndWait) -> None:
+    """The time of a task that the scheduler itself carries out has come."""
+    if isinstance(decision.run.tasks[command.task].state, Opened):
+        end_scope_time(decision, command.task)
+        advance(decision)
+    else:
+        end_wait(decision, command)
+
+
 def _timeout_problem() -> TaskFailure:
     return TaskFailure(errors.RUNNER_TIMEOUT.code, "TIMEOUT", "the attempt ran longer than allowed")
 
@@ -515,7 +529,7 @@ _HANDLERS: Final[dict[type[RunCommand], Callable[[Decision, Any], None]]] = {
     TimeOut: _time_out,
     Restart: _restart,
     StopOverdue: _stop_overdue,
-    EndWait: end_wait,
+    EndWait: _end_wait,
     ReceiveSignal: _receive_signal,
     Approve: approve,
 }

@@ -148,6 +148,28 @@ class CallOpened(TaskFact, frozen=True, tag="call.opened"):
     timeout_ms: int | None = None
 
 
+class ScopeOpened(TaskFact, frozen=True, tag="scope.opened"):
+    """A node with a body has begun: the tasks of the body are the next of the run, once for each item."""
+
+    first: int
+    """The number of the first of them."""
+    count: int
+    """How many items there are; of a container and a call it is one."""
+    parameters: msgspec.Raw = msgspec.Raw(b"{}")
+    """What the node was given, without the list of items."""
+    items: msgspec.Raw = NO_VALUE
+    until: int | None = None
+    """When all of it must have ended, in wall-clock milliseconds."""
+    for_ms: int | None = None
+
+
+class ScopeClosing(TaskFact, frozen=True, tag="scope.closing"):
+    """No task of the body is begun from here on; items that had not begun are cancelled with this fact."""
+
+    error: TaskFailure | None = None
+    """What the node fails with; None: it is cancelled."""
+
+
 class EdgesDecided(TaskFact, frozen=True, tag="edges.decided"):
     """The conditions of the edges from `source` to the task have been evaluated. `dead` are those that do not hold, by
     their number among the edges into the task."""
@@ -329,6 +351,8 @@ AnyFact = (
     | CancelRequested
     | RunFinished
     | CallOpened
+    | ScopeOpened
+    | ScopeClosing
     | EdgesDecided
     | TaskPassed
     | SignalReceived

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from astraflow.core.runs.states import Succeeded
-from astraflow.core.workflow.bindings import MISSING, read
+from astraflow.core.workflow.bindings import MISSING
+from astraflow.core.workflow.plan import read_port
 
 if TYPE_CHECKING:
     from astraflow.core.runs.run import RunRecord
@@ -49,11 +50,7 @@ def _value(run: RunRecord, output: PlanOutput, decoded: dict[int, Any]) -> msgsp
     task = run.tasks[output.source]
     if type(task.state) is not Succeeded or task.result is None:
         return NULL
-    if output.read is None:
-        return msgspec.Raw(b"true")
     if output.source not in decoded:
         decoded[output.source] = msgspec.json.decode(task.result)
-    value = read(output.read, decoded[output.source])
-    if output.unwrap is not None and isinstance(value, dict) and len(value) == 1:
-        value = value.get(output.unwrap, value)
+    value = read_port(output, decoded[output.source])
     return NULL if value is MISSING else msgspec.Raw(msgspec.json.encode(value))

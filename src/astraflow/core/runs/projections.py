@@ -48,6 +48,8 @@ from astraflow.core.runs.facts import (
     RunAccepted,
     RunFinished,
     RunStarted,
+    ScopeClosing,
+    ScopeOpened,
     SignalReceived,
     StopRequested,
     TaskCancelled,
@@ -67,6 +69,7 @@ from astraflow.core.runs.facts import (
     width,
 )
 from astraflow.core.runs.outputs import outputs_of
+from astraflow.core.runs.places import TaskPlaces
 from astraflow.core.runs.run import RunRecord, Task
 from astraflow.core.runs.states import (
     Backoff,
@@ -74,6 +77,7 @@ from astraflow.core.runs.states import (
     Failed,
     Leased,
     Lost,
+    Opened,
     Parked,
     Passed,
     Pending,
@@ -86,7 +90,6 @@ from astraflow.core.runs.states import (
     Succeeded,
 )
 from astraflow.core.timestamps import iso
-from astraflow.core.workflow.plan import Plan
 
 _Bodies = list[tuple[str, Any]]
 _Place = dict[str, Any]
@@ -97,6 +100,7 @@ _STATUS: Final[dict[type[State], NodeStatus]] = {
     Pending: "pending",
     Ready: "ready",
     Parked: "waiting",
+    Opened: "running",
     Leased: "dispatched",
     Running: "running",
     Stopping: "running",  # as far as anybody knows, also if it was never said to have started
@@ -118,13 +122,12 @@ def node_status(task: Task) -> NodeStatus:
     return _STATUS[type(state)]
 
 
-def events_of(
-    fact: Fact, first: int, plan: Plan, calls: Mapping[int, CallOpened] | None = None
-) -> list[Event]:
-    """The events of one fact, numbered from `first` without a gap. `calls`: those opened so far, by task."""
+def events_of(fact: Fact, first: int, places: TaskPlaces) -> list[Event]:
+    """The events of one fact, numbered from `first` without a gap. `places` has taken the facts before it."""
+    places.note(fact)
     if isinstance(fact, TaskFact):
-        place = _place_of(fact, plan, calls or {})
-        bodies = _task_bodies(fact, place, plan)
+        place = places.fields_of(fact)
+        bodies = _task_bodies(fact, place, places)
         scope = EventScope(node_id=place["node_id"])
     elif isinstance(fact, SignalReceived):
         signal = RunSignal(name=fact.name, payload=fact.payload, by=fact.by)
@@ -163,34 +166,15 @@ def _run_body(fact: Fact) -> RunStatusChange:
     )
 
 
-def _place_of(fact: TaskFact, plan: Plan, calls: Mapping[int, CallOpened]) -> _Place:
-    """What an event is about: a node, or a call within the chain around one."""
-    call = fact if isinstance(fact, CallOpened) else calls.get(fact.task)
-    if call is None:
-        return {"node_id": plan.nodes[fact.task].node_id}
-    parent: CallOpened | None = call
-    home = call.parent
-    while (parent := calls.get(home)) is not None:
-        home = parent.parent
-    host = plan.nodes[home]
-    node = host if call.chain_index is None else plan.nodes[host.middlewares[call.chain_index]]
-    return {
-        "node_id": node.node_id,
-        "host_node_id": host.node_id,
-        "chain_index": call.chain_index,
-        "call_id": call.call_id,
-    }
-
-
-def _task_bodies(fact: TaskFact, place: _Place, plan: Plan) -> _Bodies:
+def _task_bodies(fact: TaskFact, place: _Place, places: TaskPlaces) -> _Bodies:
     if isinstance(fact, TaskSucceeded | TaskReused | TaskPassed | TaskDecided):
         return _result_bodies(fact, place)
     if isinstance(fact, EdgesDecided):
-        return [("edge.state", _edge_body(fact, place, plan))]
+        return [("edge.state", _edge_body(fact, place, places))]
     if isinstance(fact, AttemptProgressed):
         return _progress_bodies(fact, place)
     if isinstance(fact, TaskRebuilt):
-        return _rebuilt_bodies(fact, place, plan)
+        return _rebuilt_bodies(fact, place, places)
     if isinstance(fact, TaskFailed | AttemptFailed):
         return _failure_bodies(fact, place)
     return [("node.state", _state_body(fact, place))]
@@ -214,6 +198,11 @@ def _state_body(fact: TaskFact, place: _Place) -> NodeState:
     if isinstance(fact, AttemptLost):
         message = f"lost: {fact.cause}"
         return NodeState(**place, status="retrying", attempt=fact.attempt, message=message)
+    if isinstance(fact, ScopeOpened):
+        return NodeState(**place, status="running", items=fact.count)
+    if isinstance(fact, ScopeClosing):
+        error = None if fact.error is None else error_view(fact.error)
+        return NodeState(**place, status="running", message="closing", error=error)
     if isinstance(fact, TaskSkipped):
         error = TaskError(code=fact.code)
         return NodeState(**place, status="skipped", attempt=fact.attempt, error=error)
@@ -251,7 +240,7 @@ def _failure_bodies(fact: TaskFailed | AttemptFailed, place: _Place) -> _Bodies:
     ]
 
 
-def _rebuilt_bodies(fact: TaskRebuilt, place: _Place, plan: Plan) -> _Bodies:
+def _rebuilt_bodies(fact: TaskRebuilt, place: _Place, places: TaskPlaces) -> _Bodies:
     lost = f"{fact.resource_id} is gone ({fact.cause})"
     waits = f"{lost}: waits until it is made again"
     again = f"{lost}: runs again to make it"
@@ -260,15 +249,15 @@ def _rebuilt_bodies(fact: TaskRebuilt, place: _Place, plan: Plan) -> _Bodies:
         *(
             (
                 "node.state",
-                NodeState(node_id=plan.nodes[one].node_id, status="pending", message=again),
+                NodeState(node_id=places.node_of(one).node_id, status="pending", message=again),
             )
             for one in fact.again
         ),
     ]
 
 
-def _edge_body(fact: EdgesDecided, place: _Place, plan: Plan) -> EdgeState:
-    source = plan.nodes[fact.source].node_id
+def _edge_body(fact: EdgesDecided, place: _Place, places: TaskPlaces) -> EdgeState:
+    source = places.node_of(fact.source).node_id
     return EdgeState(**place, source_node_id=source, taken=fact.is_taken)
 
 
@@ -367,15 +356,15 @@ def view_node(
     A middleware is shown with its last call; a host with its own task, and how often it was called. What a worker has
     not acknowledged yet, and what the node waits for at this moment, only the scheduler knows.
     """
-    node = run.plan.nodes[index]
+    node, level = run.node_at(index), run.plan_of(index).nodes
     is_in_chain = node.host is not None
     calls = _calls_of(run, index) if node.middlewares or is_in_chain else None
     shown = calls[-1] if is_in_chain and calls else index
     task = run.tasks[shown]
-    status = _middleware_status(run, task) if is_in_chain else node_status(task)
+    status = _middleware_status(run, index, task) if is_in_chain else node_status(task)
     if waiting_for is None and task.waiting_for:
         waiting_for = _waiting(task.waiting_for)
-    host = run.plan.nodes[node.host] if node.host is not None else None
+    host = level[node.host] if node.host is not None else None
     is_dispatched = status == "dispatched"
     return Node(
         node_id=node.node_id,
@@ -399,10 +388,10 @@ def view_node(
         else None,
         ack_deadline=ack_deadline,
         artifacts=[_artifact(one) for one in task.artifacts],
-        middlewares=[run.plan.nodes[one].node_id for one in node.middlewares] or None,
+        middlewares=[level[one].node_id for one in node.middlewares] or None,
         host_node_id=None if host is None else host.node_id,
-        chain_index=host.middlewares.index(index)
-        if host is not None and index in host.middlewares
+        chain_index=host.middlewares.index(index - run.base_of(index))
+        if host is not None and index - run.base_of(index) in host.middlewares
         else None,
         calls=None if calls is None else len(calls),
     )
@@ -424,28 +413,29 @@ def _timestamp(at: int | None) -> str | None:
 
 def shown_task(run: RunRecord, index: int) -> int:
     """The task that a node is shown with: its own, or, of a middleware, its last call."""
-    calls = _calls_of(run, index) if run.plan.nodes[index].host is not None else []
+    calls = _calls_of(run, index) if run.node_at(index).host is not None else []
     return calls[-1] if calls else index
 
 
 def _calls_of(run: RunRecord, index: int) -> list[int]:
     """The calls that executed a node, or for a host all calls of its chain, oldest first."""
-    node = run.plan.nodes[index]
-    is_host = bool(node.middlewares)
+    node = run.node_at(index)
+    host = index if node.host is None else run.base_of(index) + node.host
     return [
         task
         for task in run.calls.values()
-        if (run.host_of(task) == index if is_host else run.tasks[task].node is node)
+        if run.host_of(task) == host and (host == index or run.tasks[task].node is node)
     ]
 
 
-def _middleware_status(run: RunRecord, task: Task) -> NodeStatus:
+def _middleware_status(run: RunRecord, index: int, task: Task) -> NodeStatus:
     if not isinstance(task.state, Subsumed):
         return node_status(task)
     # The outermost runs as its host's own task, the others only when they are called.
-    outer = run.plan.nodes[task.node.host or 0]
-    if outer.middlewares and run.plan.nodes[outer.middlewares[0]] is task.node:
-        return node_status(run.tasks[run.plan.index[outer.node_id]])
+    base, place = run.base_of(index), run.node_at(index).host
+    assert place is not None, "a middleware has a host"
+    if run.node_at(base + place).middlewares[:1] == (index - base,):
+        return node_status(run.tasks[base + place])
     return "skipped" if run.is_terminal else "pending"
 
 

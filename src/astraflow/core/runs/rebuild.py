@@ -62,6 +62,8 @@ def _refusal(
         return "no node of the run made it"
     if run.tasks[task].call is not None:
         return "it cannot be made again within a chain of middlewares"
+    if run.tasks[task].scope is not None:
+        return "it cannot be made again within a container, a call or a map"
     if run.tasks[task].rebuilds >= REBUILDS:
         return f"it was made again {REBUILDS} times"
     if any(run.tasks[index].node.idempotency == "none" for index in (*again, *stale)):
@@ -78,6 +80,8 @@ def makers_of(run: RunRecord, task: int, resource_id: str) -> tuple[int, ...]:
 def _on_the_way(run: RunRecord, task: int, resource_id: str) -> list[int]:
     """The tasks that made it, and those between them and whoever has yet to use it, in the order of the plan."""
     host = run.host_of(task)
+    if run.tasks[host].scope is not None:
+        return []
     upstream = _upstream(run, host)
     made = [index for index in upstream if _names(run, index, resource_id)]
     again = _between(run, made, upstream)

@@ -60,7 +60,6 @@ def _texts(node: PlanNode) -> Iterator[str]:
     yield from (one.text for one in node.expressions)
     yield from (edge.when or "" for edge in node.edges_in)
     yield node.when or ""
-    yield "" if node.map_over is None else node.map_over.over
     # What the scheduler itself does has expressions in places of its own.
     yield "" if node.control is None else "inputs"
 

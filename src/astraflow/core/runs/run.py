@@ -25,6 +25,7 @@ from astraflow.core.runs.facts import (
     TaskFailure,
     WaitReason,
 )
+from astraflow.core.runs.scopes import Scope
 from astraflow.core.runs.states import (
     ATTEMPT_UNDER_WAY,
     PENDING,
@@ -70,6 +71,7 @@ class Task:
         "rebuilds",
         "remaining",
         "result",
+        "scope",
         "started_at",
         "state",
         "tries",
@@ -77,10 +79,17 @@ class Task:
         "worker",
     )
 
-    def __init__(self, remaining: int, node: PlanNode, call: CallOpened | None = None) -> None:
+    def __init__(
+        self,
+        remaining: int,
+        node: PlanNode,
+        call: CallOpened | None = None,
+        scope: Scope | None = None,
+    ) -> None:
         self.state: State = PENDING if remaining else READY
         self.node = node  # that is executed: its own, or the link of a chain of middlewares
         self.call = call
+        self.scope = scope  # that it is inside of; a call is where its host is
         self.open_calls = 0  # calls below it that have not ended: its own, and theirs in turn
         self.remaining = remaining  # upstream tasks that are not settled yet
         self.attempt = 0  # the newest attempt ever issued; a fencing token that only grows (R6)
@@ -137,6 +146,8 @@ class RunRecord:
         "ready",
         "recent",
         "run_id",
+        "scopes",
+        "settling",
         "signal_count",
         "signal_ids",
         "signals",
@@ -167,6 +178,7 @@ class RunRecord:
         self.open_tasks = len(self.tasks)
         self.calls: dict[tuple[int, int, str], int] = {}  # (parent, its attempt, request) → task
         self.failed: list[int] = []  # the tasks of the plan that failed, in this order
+        self.scopes: dict[int, Scope] = {}  # by the task whose body it is
         self.parked: dict[int, None] = {}  # the tasks that are parked, oldest first
         self.signals: dict[
             int, SignalReceived
@@ -188,6 +200,9 @@ class RunRecord:
         self.undecided: list[
             tuple[int, int]
         ] = []  # (source, task) with conditional edges to evaluate
+        self.settling: dict[
+            int, None
+        ] = {}  # owners of scopes in which an item ended or a task failed
         self.recent: deque[Fact] = deque(maxlen=RECENT_FACTS)
         self.takes_back = False  # successes have been taken back: a task may wait upstream again
         self.stale: set[int] = set()  # tasks whose attempt was given what has been taken back
@@ -203,18 +218,71 @@ class RunRecord:
                 self.open_tasks -= 1
                 self.ready.remove(index)
 
+    # -- where a task stands -------------------------------------------------------------------
+
+    def plan_of(self, task: int) -> Plan:
+        """The plan that a task is a node of; not for calls."""
+        scope = self.tasks[task].scope
+        return self.plan if scope is None else scope.plan
+
+    def base_of(self, task: int) -> int:
+        """The number of the first task of the same plan: the tasks beside it are numbered from there."""
+        scope = self.tasks[task].scope
+        return 0 if scope is None else scope.base_of(task)
+
+    def node_at(self, task: int) -> PlanNode:
+        """The node of a task: of a call, that of its host."""
+        host = self.host_of(task)
+        scope = self.tasks[host].scope
+        if scope is None:
+            return self.plan.nodes[host]
+        return scope.plan.nodes[(host - scope.first) % scope.width]
+
+    def children_of(self, task: int) -> Sequence[int]:
+        """The tasks that wait for this one."""
+        scope = self.tasks[task].scope
+        if scope is None:
+            return self.plan.children[task]
+        base = scope.base_of(task)
+        return [base + place for place in scope.plan.children[task - base]]
+
+    def parents_of(self, task: int) -> Sequence[int]:
+        """The tasks that this one waits for."""
+        scope = self.tasks[task].scope
+        if scope is None:
+            return self.plan.parents[task]
+        base = scope.base_of(task)
+        return [base + place for place in scope.plan.parents[task - base]]
+
+    def scopes_of(self, task: int) -> Iterator[tuple[Scope, int]]:
+        """The scopes that a task is inside of, innermost first, each with the item that it belongs to."""
+        here = self.host_of(task)
+        scope = self.tasks[here].scope
+        while scope is not None:
+            yield scope, scope.item_of(here)
+            here = scope.owner
+            scope = self.tasks[here].scope
+
+    def is_closing(self, task: int) -> bool:
+        """Whether a scope that a task is inside of begins nothing any more."""
+        return any(scope.closing is not None for scope, _ in self.scopes_of(task))
+
     def edges_between(self, source: int, task: int) -> list[NumberedEdge]:
-        """The edges from one task of the plan to another, each with its number among those into the second. Found by an
+        """The edges from one task of a plan to another, each with its number among those into the second. Found by an
         index where there are many: each of ten thousand sources asks for its own."""
-        edges_in = self.plan.nodes[task].edges_in
+        edges_in, place = self.tasks[task].node.edges_in, source - self.base_of(task)
+        if self.tasks[task].node.host is not None:
+            edges_in = self.node_at(
+                task
+            ).edges_in  # it runs as the outermost middleware of its node
         if len(edges_in) <= FEW_EDGES:
-            return [(number, edge) for number, edge in enumerate(edges_in) if edge.source == source]
+            return [(number, edge) for number, edge in enumerate(edges_in) if edge.source == place]
         by_source = self.edge_index.get(task)
         if by_source is None:
             by_source = self.edge_index[task] = {}
             for number, edge in enumerate(edges_in):
                 by_source.setdefault(edge.source, []).append((number, edge))
-        return by_source[source]
+        return by_source[place]
 
     def task_id(self, task: int) -> TaskId:
         """The id of a task on the wire; a call has one that follows from its request (PROTOCOL §10)."""
@@ -256,7 +324,7 @@ class RunRecord:
             assert task.open_calls == open_calls[index], f"task {index} waits for other calls"
             if task.call is not None:
                 continue
-            unsettled = sum(not self.tasks[p].is_terminal for p in self.plan.parents[index])
+            unsettled = sum(not self.tasks[p].is_terminal for p in self.parents_of(index))
             if self.is_simple and type(task.state) is Ready:
                 assert unsettled == 0, f"task {index} is ready before its upstream is settled"
             if type(task.state) is Pending:
@@ -268,11 +336,26 @@ class RunRecord:
             assert task.losses <= task.attempt, (
                 f"task {index} was lost more often than it was tried"
             )
+        for owner, scope in self.scopes.items():
+            self._check_scope(owner, scope)
         assert open_tasks == self.open_tasks, "the count of open tasks is not that of the tasks"
         assert not (self.is_terminal and open_tasks), "a finished run has open tasks"
         assert not self.ready, "ready tasks were not advanced"
         assert not self.doomed, "doomed tasks were not skipped"
         assert not self.answered, "ended calls were not answered"
+        assert not self.settling, "ended items were not settled"
+
+    def _check_scope(self, owner: int, scope: Scope) -> None:
+        """The counts of a scope are those of its tasks, and its owner ends after all of them."""
+        ended = 0
+        for item in range(scope.count):
+            first = scope.first_of(item)
+            tasks = self.tasks[first : first + scope.width]
+            left = sum(not task.is_terminal for task in tasks)
+            assert scope.left[item] == left, f"item {item} of task {owner} has other open tasks"
+            ended += left == 0
+        assert scope.ended == ended, f"task {owner} has other ended items"
+        assert scope.is_over or not self.tasks[owner].is_terminal, f"task {owner} ended too early"
 
     def _count_open_calls(self) -> list[int]:
         counts = [0] * len(self.tasks)

@@ -73,6 +73,14 @@ class Succeeded(State, frozen=True):
     """Terminal: its result is committed."""
 
 
+def _left_ms(until: int | None, for_ms: int | None, at: int) -> int | None:
+    """A clock that was set back gives a wait no more than its whole time."""
+    if until is None:
+        return None
+    left = max(0, until - at)
+    return left if for_ms is None else min(left, for_ms)
+
+
 class Parked(State, frozen=True):
     """The scheduler waits at it: for a time, a person or a message. Moved by that, by its deadline, or by cancel."""
 
@@ -80,13 +88,19 @@ class Parked(State, frozen=True):
     for_ms: int | None = None
 
     def left_ms(self, at: int) -> int | None:
-        """How long it is to be waited for at most, as far as the wall clock can tell; None: for ever. A clock that was
-        set back gives a wait no more than its whole time."""
-        until = self.waiting_for.until
-        if until is None:
-            return None
-        left = max(0, until - at)
-        return left if self.for_ms is None else min(left, self.for_ms)
+        """How long it is to be waited for at most, as far as the wall clock can tell; None: for ever."""
+        return _left_ms(self.waiting_for.until, self.for_ms, at)
+
+
+class Opened(State, frozen=True):
+    """The tasks of its body are under way. Moved by the end of the last of them."""
+
+    until: int | None = None
+    for_ms: int | None = None
+
+    def left_ms(self, at: int) -> int | None:
+        """As of a parked task."""
+        return _left_ms(self.until, self.for_ms, at)
 
 
 class Passed(State, frozen=True):

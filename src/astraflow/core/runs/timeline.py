@@ -14,6 +14,8 @@ from astraflow.core.runs.facts import (
     CancelRequested,
     EdgesDecided,
     Fact,
+    ScopeClosing,
+    ScopeOpened,
     SignalReceived,
     StopRequested,
     TaskCancelled,
@@ -55,6 +57,11 @@ def describe_fact(fact: Fact) -> str:
             return f"cancel of the run was requested by {by or 'the scheduler'} ({reason})"
         case CallOpened(parent=parent, parent_attempt=attempt):
             return f"was called by attempt {attempt} of task {parent}"
+        case ScopeOpened(count=count):
+            return "began its body" if count == 1 else f"began its {count} items"
+        case ScopeClosing(error=error):
+            why = "it is cancelled" if error is None else f"{error.code}: {error.message}"
+            return f"begins nothing more ({why})"
         case EdgesDecided(source=source, dead=dead):
             outcome = "hold" if not dead else f"do not hold for {len(dead)} of them"
             return f"the conditions of the edges from task {source} {outcome}"

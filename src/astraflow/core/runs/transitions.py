@@ -9,7 +9,10 @@ Rule 3: terminal states have no rows: they never change (P6). One exception: `Ta
 Rule 4: an attempt number is one more than the last, at every lease, whatever became of the last (R6).
 Rule 5: a call of a middleware is a task that a fact adds to the run. It has no edges: its end is an answer
         to the task that called it, and that task gets no new attempt before all calls below it have ended.
-Rule 6: a task that waits for others becomes `Ready` when they have settled. That follows from the plan, so it is not
+Rule 6: a node with a body (`ScopeOpened`) adds the tasks of its body to the run, once for each item. It ends after all
+        of them. The items of a map begin in their order, as many at once as its limit allows: that follows from the
+        ends of the others, so it is not stored. Once a scope is closing (`ScopeClosing`) nothing in it begins.
+Rule 7: a task that waits for others becomes `Ready` when they have settled. That follows from the plan, so it is not
         stored. A task that can never become ready is *doomed*: it stays `Pending` until the fact of its skip, which
         the same decision records.
 
@@ -42,6 +45,8 @@ from astraflow.core.runs.facts import (
     RunAccepted,
     RunFinished,
     RunStarted,
+    ScopeClosing,
+    ScopeOpened,
     SignalReceived,
     StopRequested,
     TaskCancelled,
@@ -59,13 +64,16 @@ from astraflow.core.runs.facts import (
     width,
 )
 from astraflow.core.runs.run import RunRecord, Task
+from astraflow.core.runs.scopes import Scope
 from astraflow.core.runs.states import (
     BACKOFF,
+    CANCELLED,
     LIVE,
     PASSED,
     PENDING,
     READY,
     REFUSED,
+    SUBSUMED,
     SUCCEEDED,
     TERMINAL,
     WAITING,
@@ -74,6 +82,7 @@ from astraflow.core.runs.states import (
     Failed,
     Leased,
     Lost,
+    Opened,
     Parked,
     Passed,
     Pending,
@@ -198,6 +207,12 @@ def _parked(task: Task, fact: TaskParked) -> State:
     return Parked(fact.waiting_for, fact.for_ms)
 
 
+def _opened(task: Task, fact: ScopeOpened) -> State:
+    task.started_at = fact.at
+    task.finished_at = None
+    return Opened(fact.until, fact.for_ms)
+
+
 def _decided(task: Task, fact: TaskDecided) -> State:
     _ended(task, fact.at)
     if task.started_at is None:
@@ -227,13 +242,17 @@ def _cancelled(task: Task, fact: TaskCancelled) -> State:
     return Cancelled(fact.confirmed)
 
 
+def _stay(task: Task, fact: ScopeClosing) -> State:
+    return task.state
+
+
 Apply = Callable[[Task, Any], State]
 """A row: changes the counters of the task and returns its next state."""
 
 _HELD: Final = (Leased, Running, Stopping)
 _REPORTABLE: Final = (*_HELD, Lost)  # a report may still decide the current attempt
 _PLACEABLE: Final = (Ready, Backoff, Lost)
-_OPEN: Final = (Pending, Parked, *_PLACEABLE, *_HELD)
+_OPEN: Final = (Pending, Parked, Opened, *_PLACEABLE, *_HELD)
 
 
 def _rows(states: tuple[type[State], ...], fact: type[Fact], apply: Apply) -> dict[Any, Apply]:
@@ -254,8 +273,10 @@ TRANSITIONS: Final[Mapping[tuple[type[State], type[Fact]], Apply]] = {
     (Ready, TaskReused): _reused,
     (Ready, TaskPassed): _passed,
     (Ready, TaskParked): _parked,
-    **_rows((Ready, Parked), TaskDecided, _decided),
-    **_rows((Pending, Ready, Parked, Backoff, *_REPORTABLE), TaskFailed, _failed),
+    (Ready, ScopeOpened): _opened,
+    (Opened, ScopeClosing): _stay,
+    **_rows((Ready, Parked, Opened), TaskDecided, _decided),
+    **_rows((Pending, Ready, Parked, Opened, Backoff, *_REPORTABLE), TaskFailed, _failed),
     **_rows((Pending, Ready, *_REPORTABLE), TaskSkipped, _skipped),
     **_rows(_OPEN, TaskCancelled, _cancelled),
 }
@@ -273,6 +294,8 @@ LEADS_TO: Final[Mapping[type[Fact], type[State] | None]] = {
     TaskReused: Succeeded,
     TaskPassed: Passed,
     TaskParked: Parked,
+    ScopeOpened: Opened,
+    ScopeClosing: None,
     TaskDecided: Succeeded,
     TaskFailed: Failed,
     TaskSkipped: Skipped,
@@ -287,6 +310,7 @@ class Upstream(StrEnum):
     SETTLED = "all that it waits for has settled"
     REOPENED = "a task that it waits for runs again"
     TAKEN_BACK = "its outcome is gone with its worker"
+    CLOSED = "its item had not begun when its scope was closed"
 
 
 DERIVED: Final[Mapping[tuple[type[State], Upstream], State]] = {
@@ -296,6 +320,7 @@ DERIVED: Final[Mapping[tuple[type[State], Upstream], State]] = {
     (Backoff, Upstream.REOPENED): PENDING,
     (Lost, Upstream.REOPENED): PENDING,
     (Succeeded, Upstream.TAKEN_BACK): PENDING,
+    (Pending, Upstream.CLOSED): CANCELLED,
 }
 
 
@@ -334,11 +359,15 @@ def fold(run: RunRecord, fact: Fact) -> None:
         run.parked[fact.task] = None
     elif run.parked:
         run.parked.pop(fact.task, None)
+    if type(fact) is ScopeOpened:
+        _open_scope(run, fact)
+    elif type(fact) is ScopeClosing:
+        _close_scope(run, fact)
     if type(fact) is TaskDecided and fact.signal is not None:
         run.signals.pop(fact.signal, None)
     if run.stale and type(fact) is TaskLeased:
         run.stale.discard(fact.task)
-    if run.takes_back and task.is_waiting and task.call is None:
+    if run.takes_back and task.is_waiting and task.call is None and task.scope is None:
         _wait_again(run, fact.task)
     if type(task.state) in TERMINAL:
         task.former = None
@@ -349,16 +378,83 @@ def fold(run: RunRecord, fact: Fact) -> None:
             run.answered.append(fact.task)
             return
         if type(task.state) is Failed:
-            run.failed.append(fact.task)
+            (run.failed if task.scope is None else task.scope.failed).append(fact.task)
         _resolve_children(run, fact.task)
+        if task.scope is not None:
+            _leave_scope(run, task.scope, fact.task)
+
+
+def _open_scope(run: RunRecord, fact: ScopeOpened) -> None:
+    assert fact.first == len(run.tasks), "tasks are numbered in the order in which they are added"
+    step = run.node_at(fact.task).control
+    assert step is not None
+    assert step.body is not None
+    scope = run.scopes[fact.task] = Scope(fact, step.body)
+    plan = scope.plan
+    rows = [
+        (plan.nodes[node.middlewares[0]] if node.middlewares else node, len(plan.parents[place]))
+        for place, node in enumerate(plan.nodes)
+    ]
+    is_subsumed = [node.host is not None for node in plan.nodes]
+    tasks = run.tasks
+    for item in range(scope.count):
+        # The first tasks of an item that has not begun wait for one that is none: its turn.
+        waits = int(item >= scope.started)
+        for place, (node, parents) in enumerate(rows):
+            task = Task(parents or waits, node, None, scope)
+            if is_subsumed[place]:
+                task.state = SUBSUMED
+            elif not parents and not waits:
+                run.ready.append(len(tasks))
+            tasks.append(task)
+    run.open_tasks += sum(scope.left)
+    if sum(scope.left[:1]) == 0:  # a body without nodes
+        scope.ended = scope.count
+        run.settling[fact.task] = None
+
+
+def _leave_scope(run: RunRecord, scope: Scope, task: int) -> None:
+    """A task of a scope has ended, and its item with it if it was the last."""
+    item = scope.item_of(task)
+    scope.left[item] -= 1
+    if type(run.tasks[task].state) is Failed:
+        run.settling[scope.owner] = None
+    if scope.left[item]:
+        return
+    scope.ended += 1
+    run.settling[scope.owner] = None
+    if scope.started < scope.count and scope.closing is None:
+        first = scope.first_of(scope.started)
+        scope.started += 1
+        for place in scope.roots:
+            run.tasks[first + place].remaining = 0
+            _derive(run, first + place, Upstream.SETTLED)
+
+
+def _close_scope(run: RunRecord, fact: ScopeClosing) -> None:
+    scope = run.scopes[fact.task]
+    scope.closing = fact
+    for index in range(scope.first_of(scope.started), scope.first_of(scope.count)):
+        task = run.tasks[index]
+        if not task.is_terminal:
+            _derive(run, index, Upstream.CLOSED)
+            _ended(task, fact.at)
+            run.open_tasks -= 1
+    for item in range(scope.started, scope.count):
+        scope.left[item] = 0
+    scope.ended += scope.count - scope.started
+    scope.started = scope.count
+    run.settling[fact.task] = None
 
 
 def _open_call(run: RunRecord, fact: CallOpened) -> None:
     assert fact.task == len(run.tasks), "calls are numbered in the order in which they are opened"
-    host = run.host_of(fact.parent)
-    middlewares = run.plan.nodes[host].middlewares
-    node = host if fact.chain_index is None else middlewares[fact.chain_index]
-    run.tasks.append(Task(0, run.plan.nodes[node], fact))
+    host = run.node_at(fact.parent)
+    node = host
+    if fact.chain_index is not None:
+        plan = run.plan_of(run.host_of(fact.parent))
+        node = plan.nodes[host.middlewares[fact.chain_index]]
+    run.tasks.append(Task(0, node, fact))
     run.calls[fact.parent, fact.parent_attempt, fact.request_id] = fact.task
     for caller in run.callers_of(fact.task):
         run.tasks[caller].open_calls += 1
@@ -385,7 +481,7 @@ def _take_back(run: RunRecord, fact: TaskRebuilt) -> None:
     run.tasks[fact.task].rebuilds += 1
     touched = dict.fromkeys((fact.task, *fact.again))
     for index in fact.again:
-        touched.update(dict.fromkeys(run.plan.children[index]))
+        touched.update(dict.fromkeys(run.children_of(index)))
     for index in touched:
         _wait_again(run, index)
 
@@ -394,9 +490,9 @@ def _wait_again(run: RunRecord, index: int) -> None:
     task = run.tasks[index]
     if type(task.state) is not Pending and type(task.state) not in WAITING:
         return  # it runs or has ended: it had what it needed
-    parents = run.plan.parents[index]
+    parents = run.parents_of(index)
     task.remaining = sum(not run.tasks[parent].is_terminal for parent in parents)
-    is_any = task.is_waiting and run.plan.nodes[index].join == "any"
+    is_any = task.is_waiting and run.node_at(index).join == "any"
     if is_any and any(_edges_live(run, parent, index) for parent in parents):
         return  # one that is still there is enough
     dead = _dead_parent(run, index) if task.is_waiting else None
@@ -412,8 +508,8 @@ def _wait_again(run: RunRecord, index: int) -> None:
 
 def _dead_parent(run: RunRecord, index: int) -> int | None:
     """What was made again for a task that had begun, and did not succeed this time; none if the task may go on."""
-    join = run.plan.nodes[index].join
-    dead = [one for one in run.plan.parents[index] if run.tasks[one].is_terminal]
+    join = run.node_at(index).join
+    dead = [one for one in run.parents_of(index) if run.tasks[one].is_terminal]
     dead = [one for one in dead if not _edges_live(run, one, index)]
     is_over = join == "all" or (join == "any" and not run.tasks[index].remaining)
     return dead[0] if dead and is_over else None
@@ -441,7 +537,7 @@ def _fold_run(run: RunRecord, fact: Fact) -> None:
 
 def _resolve_children(run: RunRecord, parent: int) -> None:
     live = type(run.tasks[parent].state) in LIVE
-    for child in run.plan.children[parent]:
+    for child in run.children_of(parent):
         task = run.tasks[child]
         if not run.is_simple and not task.is_terminal and _may_be_live(run, parent, child):
             run.undecided.append((parent, child))
@@ -484,7 +580,7 @@ def _decide_edges(run: RunRecord, fact: EdgesDecided) -> None:
 def _resolve_edges(run: RunRecord, parent: int, child: int) -> None:
     """The join rule for a child of a plan that has error edges or joins other than `all`."""
     task = run.tasks[child]
-    node = run.plan.nodes[child]
+    node = run.node_at(child)
     live = _edges_live(run, parent, child)
     if node.join == "all_done":
         becomes_ready, is_doomed = task.remaining == 0, False
@@ -507,12 +603,12 @@ def _edges_live(run: RunRecord, parent: int, child: int) -> bool:
         _leads_on(state, edge.kind) and (child, number) not in run.dead_edges
         for number, edge in run.edges_between(parent, child)
     ]
-    return any(lives) if run.plan.nodes[child].join == "any" else all(lives)
+    return any(lives) if run.node_at(child).join == "any" else all(lives)
 
 
 def is_handled(run: RunRecord, failed: int) -> bool:
     """Whether the failure of a task was taken up: an error edge of it is live, and what it leads to was not skipped."""
-    for child in run.plan.children[failed]:
+    for child in run.children_of(failed):
         if isinstance(run.tasks[child].state, Skipped):
             continue
         for number, edge in run.edges_between(failed, child):
@@ -535,4 +631,5 @@ def replay(plan: Plan, facts: Iterable[Fact]) -> RunRecord:
     run.doomed.clear()
     run.undecided.clear()
     run.answered.clear()
+    run.settling.clear()
     return run

@@ -19,7 +19,7 @@ def input_failure(run: RunRecord, task: int, parameters: bytes) -> TaskFailure |
     place = run.tasks[task].node.parameters_schema
     if place is None:
         return None
-    found = _violations(run, place, parameters)
+    found = _violations(run, task, place, parameters)
     if not found:
         return None
     message = f"the parameters do not fit the schema of the node: {told(found)}"
@@ -29,7 +29,7 @@ def input_failure(run: RunRecord, task: int, parameters: bytes) -> TaskFailure |
 def result_violations(run: RunRecord, task: int, result: msgspec.Raw) -> list[Violation]:
     """What does not fit in a result."""
     place = run.tasks[task].node.results_schema
-    return [] if place is None else _violations(run, place, bytes(result))
+    return [] if place is None else _violations(run, task, place, bytes(result))
 
 
 def told(found: list[Violation]) -> str:
@@ -39,6 +39,6 @@ def told(found: list[Violation]) -> str:
     return f"{first.pointer or '/'}: {first.message}{more}"
 
 
-def _violations(run: RunRecord, place: int, text: bytes) -> list[Violation]:
-    schema = find_schema(run.plan.schemas[place])
+def _violations(run: RunRecord, task: int, place: int, text: bytes) -> list[Violation]:
+    schema = find_schema(run.plan_of(run.host_of(task)).schemas[place])
     return [] if schema is None else schema.violations(msgspec.json.decode(text))

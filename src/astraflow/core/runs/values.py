@@ -5,7 +5,8 @@ Everything here follows from the facts of the run: it is the same whenever it is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -13,30 +14,105 @@ import msgspec
 from astraflow.core.expressions import ExpressionError, compile_expression
 from astraflow.core.runs.projections import node_status
 from astraflow.core.runs.run import RunRecord
+from astraflow.core.runs.scopes import Scope
 from astraflow.core.runs.states import Failed
 from astraflow.core.timestamps import iso
-from astraflow.core.workflow.plan import PlanNode, bind
+from astraflow.core.workflow.bindings import write
+from astraflow.core.workflow.maps import INDEX
+from astraflow.core.workflow.plan import OUTER, PlanNode, bind, evaluate
 
 
 class NodeValues(Mapping[str, Any]):
-    """`nodes` in an expression: what has become of the nodes that expressions name, read when it is asked for."""
+    """`nodes` in an expression: what has become of the nodes that expressions name, read when it is asked for. Inside a
+    container or a map, the nodes beside it are known too, but a called workflow knows only its own."""
 
-    def __init__(self, run: RunRecord) -> None:
+    def __init__(self, run: RunRecord, task: int) -> None:
         self._run = run
+        self._task = run.host_of(task)
+
+    def _levels(self) -> Iterator[tuple[Mapping[str, int], int]]:
+        """The names of each level, innermost first, and the number of its first task."""
+        here = self._task
+        for scope, _ in self._run.scopes_of(here):
+            yield scope.plan.names, scope.base_of(here)
+            if scope.step.is_call:
+                return
+            here = scope.owner
+        yield self._run.plan.names, 0
 
     def __getitem__(self, name: str) -> dict[str, Any]:
-        index = self._run.plan.names[name]
-        return {
-            "results": results_of(self._run, index),
-            "error": error_of(self._run, index),
-            "state": node_status(self._run.tasks[index]),
-        }
+        for names, base in self._levels():
+            place = names.get(name)
+            if place is not None:
+                index = base + place
+                return {
+                    "results": results_of(self._run, index),
+                    "error": error_of(self._run, index),
+                    "state": node_status(self._run.tasks[index]),
+                }
+        raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._run.plan.names)
+        return iter({name: None for names, _ in self._levels() for name in names})
 
     def __len__(self) -> int:
-        return len(self._run.plan.names)
+        return sum(1 for _ in self)
+
+
+class Names(Mapping[str, Any]):
+    """What the expressions of a task read. Each name is made when it is asked for: one item of a map may need none of
+    the inputs of its run."""
+
+    def __init__(
+        self, run: RunRecord, task: int, more: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
+        self._run = run
+        self._task = task
+        self._makers: dict[str, Callable[[], Any]] = {
+            "inputs": lambda: msgspec.json.decode(run.accepted.inputs),
+            "nodes": lambda: NodeValues(run, task),
+            "run": self._run_fields,
+        }
+        if run.scopes:
+            self._take_scopes()
+        self._more = more
+
+    def _take_scopes(self) -> None:
+        makers: dict[str, Callable[[], Any]] = {}
+        for scope, item in self._run.scopes_of(self._task):
+            found = _names_in(scope, item)
+            makers = {**found, **makers}  # what is further in comes first
+            if scope.step.is_call:
+                break
+        self._makers.update(makers)
+
+    def _run_fields(self) -> dict[str, Any]:
+        accepted = self._run.accepted
+        return {
+            "id": self._run.run_id,
+            "workflowId": accepted.workflow_id,
+            "createdAt": iso(accepted.at),
+        }
+
+    def __getitem__(self, name: str) -> Any:
+        return self._more[name] if name in self._more else self._makers[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._makers, **self._more})
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _names_in(scope: Scope, item: int) -> dict[str, Callable[[], Any]]:
+    """What is known inside a scope."""
+    given = scope.parameters
+    if scope.step.map is not None:
+        raw = scope.items[item]
+        return {scope.step.map.item: lambda: msgspec.json.decode(raw), INDEX: lambda: item}
+    return {
+        "inputs" if scope.step.is_call else "container": lambda: msgspec.json.decode(given),
+    }
 
 
 def results_of(run: RunRecord, index: int) -> dict[str, Any] | None:
@@ -62,18 +138,9 @@ def error_of(run: RunRecord, index: int) -> dict[str, Any] | None:
     }
 
 
-def names_of(run: RunRecord) -> dict[str, Any]:
+def names_of(run: RunRecord, task: int) -> Mapping[str, Any]:
     """What the expressions of a task read."""
-    accepted = run.accepted
-    return {
-        "inputs": msgspec.json.decode(accepted.inputs),
-        "nodes": NodeValues(run),
-        "run": {
-            "id": run.run_id,
-            "workflowId": accepted.workflow_id,
-            "createdAt": iso(accepted.at),
-        },
-    }
+    return Names(run, task)
 
 
 def bind_parameters(run: RunRecord, index: int, node: PlanNode) -> bytes:
@@ -81,24 +148,52 @@ def bind_parameters(run: RunRecord, index: int, node: PlanNode) -> bytes:
 
     Raises: ExpressionError.
     """
+    scope = run.tasks[index].scope
+    if node.takes_item:
+        assert scope is not None, "an item is in the scope of its map"
+        return _bind_item(run, index, node, scope)
+    base = 0 if scope is None else scope.base_of(index)
+
+    def results(source: int) -> dict[str, Any] | None:
+        if source == OUTER:
+            assert scope is not None, "only a node inside of a container is given something by it"
+            outer: dict[str, Any] = msgspec.json.decode(scope.parameters)
+            return outer
+        return results_of(run, base + source)
+
     return bind(
         node,
-        lambda source: results_of(run, source),
-        lambda source: error_of(run, source),
-        lambda: names_of(run),
+        results,
+        lambda source: error_of(run, base + source),
+        lambda: names_of(run, index),
         lambda edge: (index, edge) in run.dead_edges,
     )
 
 
-def holds(run: RunRecord, condition: str) -> bool:
+def _bind_item(run: RunRecord, index: int, node: PlanNode, scope: Scope) -> bytes:
+    """The parameters of one item: those of its map, with the item in its place."""
+    step = scope.step.map
+    assert step is not None
+    if step.target is None and not node.expressions:
+        return bytes(scope.parameters)
+    parameters = msgspec.json.decode(scope.parameters)
+    if node.expressions:
+        evaluate(node.expressions, parameters, names_of(run, index))
+    if step.target is not None:
+        item = msgspec.json.decode(scope.items[scope.item_of(index)])
+        parameters = write(step.target, parameters, item)
+    return msgspec.json.encode(parameters)
+
+
+def holds(run: RunRecord, task: int, condition: str) -> bool:
     """Whether the condition of a node holds. Raises: ExpressionError."""
-    return _is_true(condition, names_of(run))
+    return _is_true(condition, names_of(run, task))
 
 
 def edge_holds(run: RunRecord, source: int, condition: str) -> bool:
     """Whether the condition of an edge holds, now that its source has ended. Raises: ExpressionError."""
-    results, error = results_of(run, source), error_of(run, source)
-    return _is_true(condition, {**names_of(run), "results": results, "error": error})
+    more = {"results": results_of(run, source), "error": error_of(run, source)}
+    return _is_true(condition, Names(run, source, more))
 
 
 def _is_true(condition: str, names: Mapping[str, Any]) -> bool:

@@ -10,13 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from astraflow.core.errors import (
+    WORKFLOW_CALL,
     WORKFLOW_CYCLE,
     WORKFLOW_INVALID,
     WORKFLOW_LIMIT,
     WORKFLOW_UNKNOWN_NODE,
 )
+from astraflow.core.workflow.callees import MISSING_CALLEE, Called
+from astraflow.core.workflow.definition import is_expression
 from astraflow.core.workflow.edge_rules import EdgeRules
-from astraflow.core.workflow.expression_rules import BoundParameters, ExpressionRules, is_expression
+from astraflow.core.workflow.expression_rules import BoundParameters, ExpressionRules
 from astraflow.core.workflow.family import Family
 from astraflow.core.workflow.features import Needs
 from astraflow.core.workflow.graph import find_cycles, topological_order
@@ -29,24 +32,30 @@ from astraflow.core.workflow.settings_rules import SettingsRules
 from astraflow.core.workflow.workflow_rules import check_workflow
 
 if TYPE_CHECKING:
+    from astraflow.core.workflow.callees import Callees
     from astraflow.core.workflow.catalog import Catalog
     from astraflow.core.workflow.definition import NodeSpec, WorkflowSpec
     from astraflow.core.workflow.ports import PortSpec
 
-_WITH_SETTINGS: Final = frozenset({Feature.WAIT, Feature.APPROVAL, Feature.SIGNAL})
+_WITH_SETTINGS: Final = frozenset({Feature.WAIT, Feature.APPROVAL, Feature.SIGNAL, Feature.MAP})
 
 
 class Analysis:
     """What is known of a definition. Where `problems.count` is not 0, it cannot be planned."""
 
-    def __init__(self, workflow: WorkflowSpec, catalog: Catalog) -> None:
+    def __init__(
+        self, workflow: WorkflowSpec, catalog: Catalog, callees: Callees | None = None
+    ) -> None:
         self.workflow = workflow
+        self._callees = callees
+        self.called: dict[int, Called] = {}
+        """The workflows that nodes call, by place."""
         self.problems = Problems()
         self.features = Needs()
         self._settings = SettingsRules(self.problems, self.features)
         self.nodes = NodeRules(workflow, catalog, self._settings, self.problems)
         self.family = Family(workflow.nodes, self.nodes.index, self.problems)
-        self.expressions = ExpressionRules(workflow, self.problems)
+        self.expressions = ExpressionRules(workflow, self.family, self.problems)
         self.bound: dict[int, BoundParameters] = {}
         """The parameters of the nodes that have expressions in them, by place."""
         self.outputs: list[tuple[str, int, PortSpec]] = []
@@ -70,8 +79,8 @@ class Analysis:
     def _run(self) -> None:
         check_workflow(self.workflow, self._settings, self.problems, self.features)
         self.nodes.check_all()
-        self._take_expressions()
         self.family.check_all(self.features)
+        self._take_expressions()
         schemas = SchemaRules(self.workflow, self.nodes, self.problems)
         self.edges = EdgeRules(
             self.workflow,
@@ -90,6 +99,8 @@ class Analysis:
             self._take_conditions()
         if not _WITH_SETTINGS.isdisjoint(self.features):
             self._take_settings()
+        if Feature.CALL in self.features:
+            self._take_calls()
         self.expressions.check_upstream(self.nodes.index, self.family.hosts, self.edges.links)
 
     def _take_expressions(self) -> None:
@@ -123,18 +134,34 @@ class Analysis:
             )
             for name, text in settings:
                 if text and is_expression(text):
-                    self.expressions.take_condition(text, f"/nodes/{place}/{name}", place)
+                    self.expressions.take_setting(text, f"/nodes/{place}/{name}", place)
+            if node.map is not None and is_expression(node.map.over):
+                self.expressions.take_condition(node.map.over, f"/nodes/{place}/map/over", place)
+
+    def _take_calls(self) -> None:
+        for place, node in enumerate(self.workflow.nodes):
+            if node.call is None or not node.call.workflow_id:
+                continue  # an empty id was reported
+            pointer = f"/nodes/{place}/call"
+            found = MISSING_CALLEE if self._callees is None else self._callees.find(node.call)
+            if isinstance(found, Called):
+                self.called[place] = found
+                for feature in found.plan.features:
+                    self.features.add(feature, pointer)
+            else:
+                self.problems.add(pointer, WORKFLOW_CALL, found)
 
     def _take_order(self) -> None:
         """The authored order where it is topological, which it mostly is; else a computed one."""
         count = len(self.workflow.nodes)
         if self.edges.is_ordered:
             self.order = list(range(count))
-            return
-        successors = self.edges.successors()
-        self.order = topological_order(successors)
-        if len(self.order) < count:
-            self._report_cycles(successors)
+        else:
+            successors = self.edges.successors()
+            self.order = topological_order(successors)
+            if len(self.order) < count:
+                self._report_cycles(successors)
+        self.family.take_members(self.order)
 
     def _take_outputs(self) -> None:
         for name, output in self.workflow.outputs.items():
@@ -143,6 +170,10 @@ class Analysis:
             if source is None:
                 message = f"there is no node with this id: {output.source.node[:80]!r}"
                 self.problems.add(f"{pointer}/node", WORKFLOW_UNKNOWN_NODE, message)
+                continue
+            if source in self.family.parents:
+                message = "the node is inside a container: make it an output of the container first"
+                self.problems.add(f"{pointer}/node", WORKFLOW_INVALID, message)
                 continue
             port = self.edges.output_port(source, output.source.port, f"{pointer}/port")
             if port is not None:

@@ -31,6 +31,11 @@ Objects = dict[str, Raw]
 Join = Literal["all", "any", "all_done"]
 
 
+def is_expression(text: str) -> bool:
+    """WORKFLOWS: "a string that begins with `=` is one"; all other strings pass verbatim."""
+    return text.startswith("=")
+
+
 # gc=False: a decoded document is a tree, nothing in it can refer back to its holder, and the
 # collector need not walk 50,000 nodes again and again.
 class _DefinitionPart(Struct, frozen=True, gc=False, rename="camel"):
@@ -113,14 +118,20 @@ class ResourceRef(_DefinitionPart, frozen=True):
 class MapOver(_DefinitionPart, frozen=True):
     """Run the node (or the container) once for each item of a list.
 
-    `over` is a path into the parameters or an expression; the results are collected under
-    `collect`, in the order of the items.
+    `over` is a path into the parameters or an expression. The results are collected under `collect`, in the order of
+    the items.
     """
 
     over: str
     concurrency: Annotated[int, Meta(ge=1, le=10_000)] | None = None
-    item: str = "item"
+    """How many items may be under way at once."""
+    item: str | None = None
+    """The parameter that is given the item, and the name of the item in expressions. None: the item takes the place
+    of the list, and expressions call it `item`."""
     collect: str = "items"
+    failure_policy: Literal["stop", "finish", "collect"] = "stop"
+    """What the failure of an item means: `stop` ends the others, `finish` lets them end, and then the node fails.
+    With `collect` the node succeeds: the result of the item is null, and its error is listed under `errors`."""
 
 
 class CallSpec(_DefinitionPart, frozen=True):
@@ -128,6 +139,15 @@ class CallSpec(_DefinitionPart, frozen=True):
 
     workflow_id: str
     version: Annotated[int, Meta(ge=1)] | None = None
+    """None: the newest published one when the run is accepted."""
+    failure_policy: Literal["stop", "finish"] = "finish"
+    """What the failure of a node inside means for the others: they are stopped, or they end."""
+
+
+class ContainerSpec(_DefinitionPart, frozen=True):
+    """How a container deals with what is inside."""
+
+    failure_policy: Literal["stop", "finish"] = "finish"
 
 
 class WaitSpec(_DefinitionPart, frozen=True):
@@ -190,6 +210,7 @@ class NodeSpec(_DefinitionPart, frozen=True):
     parent: str | None = None
     """The container that this node is inside of."""
     map: MapOver | None = None
+    container: ContainerSpec | None = None
     call: CallSpec | None = None
     wait: WaitSpec | None = None
     approval: Approval | None = None

@@ -4,8 +4,9 @@ An edge always means order. Beyond that, the ports decide: into a data port it w
 source port reads; from the `error` port it is followed when the source fails; between control
 ports (or without ports) it is order and nothing else.
 
-Containers and middlewares are nodes in the same list. An edge stays within one container, and a
-middleware has no edges: it runs when its host does.
+Containers and middlewares are nodes in the same list. An edge stays within one container, or it leads from an input of
+the container to a node inside, or from a node inside to an output of the container: such an edge brings a value and is
+no order. A middleware has no edges: it runs when its host does.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from astraflow.core.errors import (
 )
 from astraflow.core.workflow.choices import case_port
 from astraflow.core.workflow.limits import MAX_KEY_CHARS
+from astraflow.core.workflow.maps import ERRORS
 from astraflow.core.workflow.plan import Feature
 from astraflow.core.workflow.ports import DONE, ERROR, TRIGGER, PortSpec
 
@@ -48,6 +50,8 @@ class PlannedEdge(Struct, frozen=True, gc=False):
     read: PortSpec
     write: PortSpec
     """`TRIGGER` where nothing is written."""
+    is_outer: bool = False
+    """Whether it reads what was given to the container that the node is inside of."""
 
 
 class EdgeRules:
@@ -77,6 +81,8 @@ class EdgeRules:
         self.links: list[Sequence[PlannedEdge]] = [()] * count
         self.is_ordered = True
         """Whether every edge leads from an earlier node of the list to a later one."""
+        self.outputs: dict[int, list[PlannedEdge]] = {}
+        """What the outputs of each container read from the nodes inside."""
 
     def check_all(self) -> None:
         index, links = self._nodes.index, self.links
@@ -93,8 +99,8 @@ class EdgeRules:
                 message = f"the edge leads from a node to itself: {edge.source.node}"
                 self._problems.add(f"/edges/{place}", WORKFLOW_SELF_EDGE, message)
                 continue
-            if has_family:
-                self._check_family(source, target, place)
+            if has_family and not self._is_within(edge, source, target, place):
+                continue
             link = self._link(edge, source, target, place)
             if link is None:
                 continue
@@ -116,7 +122,8 @@ class EdgeRules:
         rows: list[list[int]] = [[] for _ in self.links]
         for target, links in enumerate(self.links):
             for link in links:
-                rows[link.source].append(target)
+                if not link.is_outer:
+                    rows[link.source].append(target)
         return rows
 
     def _check_id(self, edge_id: str, place: int, seen: set[str]) -> None:
@@ -133,14 +140,55 @@ class EdgeRules:
                 pointer = f"/edges/{place}/{name}/node"
                 self._problems.add(pointer, WORKFLOW_UNKNOWN_NODE, message)
 
-    def _check_family(self, source: int, target: int, place: int) -> None:
-        if self._family.parents.get(source) != self._family.parents.get(target):
-            message = "the edge crosses the border of a container"
-            self._problems.add(f"/edges/{place}", WORKFLOW_INVALID, message)
+    def _is_within(self, edge: Edge, source: int, target: int, place: int) -> bool:
+        """Whether an edge is one between two nodes of the same container; what it is otherwise is dealt with here."""
         for name, end in (("source", source), ("target", target)):
             if end in self._family.hosts:
                 message = "a middleware runs when its host does and has no edges"
                 self._problems.add(f"/edges/{place}/{name}/node", WORKFLOW_INVALID, message)
+        parents = self._family.parents
+        if parents.get(source) == parents.get(target):
+            return True
+        if parents.get(target) == source or parents.get(source) == target:
+            self._take_border(edge, source, target, place)
+        else:
+            message = "the edge crosses the border of a container"
+            self._problems.add(f"/edges/{place}", WORKFLOW_INVALID, message)
+        return False
+
+    def _take_border(self, edge: Edge, source: int, target: int, place: int) -> None:
+        """An edge between a container and a node inside."""
+        if edge.when is not None:
+            message = "an edge at the border of its container has no condition"
+            self._problems.add(f"/edges/{place}/when", WORKFLOW_INVALID, message)
+            return
+        out, into = edge.source.port, edge.target.port
+        from_outside = self._family.parents.get(target) == source
+        sides = self._nodes.ports[source if from_outside else target]
+        if from_outside:
+            if out in (None, "trigger") or into in (None, "trigger"):
+                return  # the nodes inside begin with their container anyway
+            read = self._declared(sides.inputs, source, out, f"/edges/{place}/source/port")
+            write = self._input_port(target, into, f"/edges/{place}/target/port")
+            if read is not None and write is not None and write.kind == "data":
+                link = PlannedEdge(source, "data", None, read, write, is_outer=True)
+                self.links[target] = [*self.links[target], link]
+            return
+        if into in (None, "done"):
+            return  # a container has ended when all inside have
+        found = self.output_port(source, out, f"/edges/{place}/source/port")
+        port = self._declared(sides.outputs, target, into, f"/edges/{place}/target/port")
+        if found is None or port is None:
+            return
+        if found.kind == "error" or found.case is not None or port.kind != "data":
+            message = "only a value can be an output of the container"
+            self._problems.add(f"/edges/{place}", WORKFLOW_INVALID, message)
+        elif any(known.write.key == port.key for known in self.outputs.get(target, ())):
+            message = f"two edges lead to one output of the container: {port.key}"
+            self._problems.add(f"/edges/{place}/target/port", WORKFLOW_DOUBLE_INPUT, message)
+        else:
+            link = PlannedEdge(source, "data", None, found, port)
+            self.outputs.setdefault(target, []).append(link)
 
     def _link(self, edge: Edge, source: int, target: int, place: int) -> PlannedEdge | None:
         if edge.when is not None:
@@ -162,7 +210,11 @@ class EdgeRules:
             self._features.add(Feature.ERROR_PORT, f"/edges/{place}/source/port")
             return PlannedEdge(source, "error", edge.when, read, write)
         if write is not TRIGGER:
-            self._schemas.check_edge(source, read, target, write, f"/edges/{place}")
+            if (
+                self._workflow.nodes[source].map is None
+                and self._workflow.nodes[target].map is None
+            ):
+                self._schemas.check_edge(source, read, target, write, f"/edges/{place}")
             return PlannedEdge(source, "data", edge.when, read, write)
         if edge.when is not None or read.case is not None:
             return PlannedEdge(source, "control", edge.when, read, TRIGGER)
@@ -181,6 +233,9 @@ class EdgeRules:
         outputs = self._nodes.ports[node].outputs
         if port == "error" and outputs is None:
             return ERROR
+        over = self._workflow.nodes[node].map
+        if over is not None and port in (over.collect, ERRORS):
+            return PortSpec(port, "data", (port,), is_collected=True)
         return self._declared(outputs, node, port, pointer)
 
     def _input_port(self, node: int, port: str, pointer: str) -> PortSpec | None:

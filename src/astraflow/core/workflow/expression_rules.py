@@ -5,6 +5,8 @@ Names in an expression:
 - `nodes.LABEL` or `nodes["LABEL"]`: a node upstream, by its label or its id; it has `results`, `error` and `state`.
 - `run.id`, `run.workflowId`, `run.createdAt`.
 - In the condition of an edge also `results` and `error`: those of the node that the edge comes from.
+- Inside a container also `container`: what the container was given. In a map also the item under its name (`item` where
+  the map gives none) and `index`, its place in the list.
 - `secrets.NAME`, only as a whole parameter: it becomes a reference, and no value passes through the scheduler.
 """
 
@@ -16,7 +18,9 @@ import msgspec
 
 from astraflow.core.errors import WORKFLOW_EXPRESSION, WORKFLOW_LIMIT
 from astraflow.core.expressions import Expression, ExpressionError, compile_expression
+from astraflow.core.workflow.definition import is_expression
 from astraflow.core.workflow.limits import MAX_EXPRESSION_CHARS
+from astraflow.core.workflow.maps import INDEX, item_name
 from astraflow.core.workflow.plan import PlanExpression, put
 from astraflow.core.workflow.problems import pointer_token
 from astraflow.core.workflow.secret_refs import KEY, is_secret_name
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 
     from astraflow.core.workflow.definition import WorkflowSpec
     from astraflow.core.workflow.edge_rules import PlannedEdge
+    from astraflow.core.workflow.family import Family
     from astraflow.core.workflow.problems import Problems
 
 RUN_FIELDS: Final = ("id", "workflowId", "createdAt")
@@ -43,6 +48,8 @@ class BoundParameters(NamedTuple):
 
     parameters: bytes
     expressions: tuple[PlanExpression, ...]
+    of_item: tuple[PlanExpression, ...] = ()
+    """Those that read the item of the node's own map."""
 
 
 class _Use(NamedTuple):
@@ -52,16 +59,12 @@ class _Use(NamedTuple):
     or_itself: bool
 
 
-def is_expression(text: str) -> bool:
-    """WORKFLOWS: "a string that begins with `=` is one"; all other strings pass verbatim."""
-    return text.startswith("=")
-
-
 class ExpressionRules:
     """Checks the expressions of one definition; afterwards `names` says which node each name is."""
 
-    def __init__(self, workflow: WorkflowSpec, problems: Problems) -> None:
+    def __init__(self, workflow: WorkflowSpec, family: Family, problems: Problems) -> None:
         self._workflow = workflow
+        self._family = family
         self._problems = problems
         self._uses: list[_Use] = []
         self._left = _MAX_WALK
@@ -72,6 +75,9 @@ class ExpressionRules:
         """The parameters of a node that hold an expression."""
         document = msgspec.json.decode(text)
         found: list[PlanExpression] = []
+        of_item: list[PlanExpression] = []
+        own = self._own_names(place)
+        names = _OF_NODE | self._names_around(place) | own
         has_secrets = False
         for path, written in _expressions_in(document):
             pointer = "".join(f"/{pointer_token(str(key))}" for key in path)
@@ -80,19 +86,42 @@ class ExpressionRules:
             if secret is not None:
                 put(document, path, {KEY: {"name": secret}})
                 has_secrets = True
-            elif self._take(written[1:], here, place, _OF_NODE) is not None:
-                found.append(PlanExpression(path, written[1:]))
-        if len(found) > MAX_EXPRESSIONS:
-            message = f"the node has more than {MAX_EXPRESSIONS} expressions: {len(found)}"
+                continue
+            expression = self._take(written[1:], here, place, names)
+            if expression is not None:
+                reads_item = any(name in own for name, _ in expression.references)
+                (of_item if reads_item else found).append(PlanExpression(path, written[1:]))
+        count = len(found) + len(of_item)
+        if count > MAX_EXPRESSIONS:
+            message = f"the node has more than {MAX_EXPRESSIONS} expressions: {count}"
             self._problems.add(f"/nodes/{place}/parameters", WORKFLOW_LIMIT, message)
-        return BoundParameters(msgspec.json.encode(document) if has_secrets else text, tuple(found))
+        bound = msgspec.json.encode(document) if has_secrets else text
+        return BoundParameters(bound, tuple(found), tuple(of_item))
+
+    def _names_around(self, place: int) -> frozenset[str]:
+        """What is known inside of the containers that a node is in."""
+        containers = self._family.enclosing(place)
+        if not containers:
+            return frozenset()
+        return frozenset({"container"}).union(*map(self._own_names, containers))
+
+    def _own_names(self, place: int) -> frozenset[str]:
+        """What is known for each item of a node that is mapped, and of its middlewares."""
+        over = self._workflow.nodes[self._family.hosts.get(place, place)].map
+        return frozenset() if over is None else frozenset({item_name(over), INDEX})
 
     def take_condition(self, text: str, pointer: str, place: int, *, of_edge: bool = False) -> None:
         """The `when` of a node, or of an edge that comes from the node. One that is empty or too long was reported."""
         if not text or len(text) > MAX_EXPRESSION_CHARS:
             return
-        names = _OF_EDGE if of_edge else _OF_NODE
+        names = (_OF_EDGE if of_edge else _OF_NODE) | self._names_around(place)
         self._take(condition_text(text), pointer, place, names, or_itself=of_edge)
+
+    def take_setting(self, text: str, pointer: str, place: int) -> None:
+        """A setting of a node that may be an expression: in a map it is evaluated for each item."""
+        if len(text) <= MAX_EXPRESSION_CHARS:
+            names = _OF_NODE | self._names_around(place) | self._own_names(place)
+            self._take(condition_text(text), pointer, place, names)
 
     def _take(
         self,
@@ -171,11 +200,12 @@ class ExpressionRules:
     ) -> bool:
         if wanted == place:
             return use.or_itself
-        seen = {place}
-        pending = [place]
+        # What has ended before a container began has ended before everything inside.
+        pending = [place, *self._family.enclosing(place)]
+        seen = set(pending)
         while pending:
             for link in links[pending.pop()]:
-                if link.source == wanted:
+                if link.source == wanted and not link.is_outer:
                     return True
                 self._left -= 1
                 if link.source not in seen:

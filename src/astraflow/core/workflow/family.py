@@ -32,6 +32,8 @@ class Family:
         self.parents: dict[int, int] = {}
         self.hosts: dict[int, int] = {}
         """The host of each middleware."""
+        self.members: dict[int | None, list[int]] = {}
+        """The nodes of each container, middlewares of mapped nodes left out; None: those of the workflow itself."""
 
     def check_all(self, features: Needs) -> None:
         for place, node in enumerate(self._nodes):
@@ -43,6 +45,31 @@ class Family:
         for place, node in enumerate(self._nodes):
             if node.middlewares:
                 self._take_middlewares(node, place)
+
+    @property
+    def has_bodies(self) -> bool:
+        """Whether the plan has more than one level."""
+        return bool(self.parents) or any(self._has_body(node) for node in self._nodes)
+
+    def take_members(self, order: Sequence[int]) -> None:
+        """Say which nodes make a plan of their own together, in the given order."""
+        for place in order:
+            host = self.hosts.get(place)
+            if host is None or self._nodes[host].map is None:
+                self.members.setdefault(self.parents.get(place), []).append(place)
+
+    def enclosing(self, place: int) -> list[int]:
+        """The containers that a node is inside of, innermost first."""
+        found: list[int] = []
+        here = self.parents.get(place)
+        while here is not None and here not in found:
+            found.append(here)
+            here = self.parents.get(here)
+        return found
+
+    @staticmethod
+    def _has_body(node: NodeSpec) -> bool:
+        return node.map is not None or node.call is not None or node.type == CONTAINER_TYPE
 
     def _take_parent(self, parent_id: str, place: int) -> None:
         pointer = f"/nodes/{place}/parent"
@@ -86,5 +113,8 @@ class Family:
                 self._problems.add(pointer, WORKFLOW_INVALID, message)
             elif self.parents.get(middleware) != self.parents.get(place):
                 message = "a middleware is in the same container as its host"
+                self._problems.add(pointer, WORKFLOW_INVALID, message)
+            elif self._nodes[middleware].map is not None:
+                message = "a middleware runs when its host does and has no map"
                 self._problems.add(pointer, WORKFLOW_INVALID, message)
             self.hosts.setdefault(middleware, place)

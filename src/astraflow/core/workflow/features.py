@@ -17,9 +17,12 @@ from astraflow.core.workflow.problems import Problems
 EXECUTED: Final[frozenset[Feature]] = frozenset(
     {
         Feature.APPROVAL,
+        Feature.CALL,
         Feature.CONDITION,
         Feature.EXPRESSION,
+        Feature.MAP,
         Feature.SIGNAL,
+        Feature.SUBGRAPH,
         Feature.WAIT,
         Feature.JOIN_ANY,
         Feature.JOIN_ALL_DONE,
@@ -34,9 +37,6 @@ EXECUTED: Final[frozenset[Feature]] = frozenset(
 
 _WORDS: Final = {
     Feature.KEY_EXPRESSION: "expressions in keys",
-    Feature.MAP: "maps",
-    Feature.SUBGRAPH: "subgraphs",
-    Feature.CALL: "calls of other workflows",
 }
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from astraflow.core.errors import WORKFLOW_INVALID, WORKFLOW_LIMIT
-from astraflow.core.workflow.expression_rules import is_expression
+from astraflow.core.workflow.definition import is_expression
 from astraflow.core.workflow.limits import MAX_PARAMETERS_BYTES, MAX_PARAMETERS_DEPTH
 from astraflow.core.workflow.plan import ResourceRefValue, find_resource_refs
 from astraflow.core.workflow.secret_refs import find_secret_refs

@@ -12,12 +12,14 @@ Rules:
 6. `bind` makes the parameters of a task. Without data inputs and expressions these are the authored bytes, the same
    object. Else expressions are replaced with their values first, and then the results of the sources are written over
    them in edge order: what comes from a result is never read as an expression.
+7. A container, a call of another workflow and a map have a *body*: a plan of its own, whose tasks a run adds when the
+   node begins. In a body an input from `OUTER` reads the parameters of the node that has the body.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal
 
 import msgspec
@@ -27,7 +29,7 @@ from astraflow.core.categories import RetryCategory
 from astraflow.core.expressions import ExpressionError, compile_expression
 from astraflow.core.ids import NodeId
 from astraflow.core.workflow.bindings import MISSING, Path, read, write
-from astraflow.core.workflow.definition import CallSpec, Join, MapOver, Signal, WaitSpec
+from astraflow.core.workflow.definition import Join, Signal, WaitSpec
 from astraflow.core.workflow.limits import MAX_PARAMETERS_DEPTH, MAX_RESOURCE_REFS
 
 
@@ -105,6 +107,10 @@ class InEdge(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.when is not None or self.case is not None
 
 
+OUTER: Final = -1
+"""In place of the source of an input: what was given to the container that the node is inside of."""
+
+
 class InputEdge(Struct, frozen=True, gc=False, omit_defaults=True):
     """An edge that writes something: `read` from the source's results, `write` into parameters.
 
@@ -121,6 +127,8 @@ class InputEdge(Struct, frozen=True, gc=False, omit_defaults=True):
     of_error: bool = False
     edge: int | None = None
     """Its number among the edges into the node, if it is conditional: a dead edge writes nothing."""
+    each: str | None = None
+    """Its source is a map that collects its results under this name: the value is read from each of them."""
 
 
 class PlanExpression(Struct, frozen=True, gc=False):
@@ -141,10 +149,53 @@ class ApprovalStep(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=Tr
     default: Literal["approve", "reject"] | None = None
 
 
+class DeclaredInput(Struct, frozen=True, gc=False):
+    """An input that a run takes. `schema` and `default` are JSON, empty where there is none."""
+
+    name: str
+    schema: bytes = b""
+    default: bytes = b""
+    is_required: bool = False
+
+
+FailurePolicy = Literal["stop", "finish", "collect"]
+
+
+class MapStep(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """How often the body of a map is run, and for what."""
+
+    path: Path | None = None
+    """Where the list stands in the parameters."""
+    over: str | None = None
+    """The expression that gives the list, if no parameter does."""
+    target: Path | None = None
+    """Where each item is written in the parameters."""
+    item: str = "item"
+    """What expressions call the item."""
+    collect: str = "items"
+    concurrency: int = 1_000
+
+
+class BodyStep(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """Tasks that belong to a node: those of a container, of another workflow, or of the items of a map."""
+
+    plan: Plan
+    policy: FailurePolicy = "finish"
+    map: MapStep | None = None
+    inputs: tuple[DeclaredInput, ...] | None = None
+    """Those of the workflow that is called. Set: the body is another workflow."""
+    timeout_s: float | None = None
+    """How long the whole body may take."""
+
+    @property
+    def is_call(self) -> bool:
+        return self.inputs is not None
+
+
 class ControlStep(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """What the scheduler itself does at a node: one of these."""
 
-    call: CallSpec | None = None
+    body: BodyStep | None = None
     wait: WaitSpec | None = None
     approval: ApprovalStep | None = None
     signal: Signal | None = None
@@ -176,9 +227,8 @@ class PlanNode(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """The nodes that wrap this one, outermost first."""
     host: int | None = None
     """The node that this one wraps, if it is a middleware."""
-    parent: int | None = None
-    """The container that this node is inside of."""
-    map_over: MapOver | None = None
+    takes_item: bool = False
+    """It is the body of a map: its parameters are those of the map, with an item."""
     control: ControlStep | None = None
     """Set: the scheduler itself does this node, no worker."""
     disabled: bool = False
@@ -197,12 +247,16 @@ class PlanNode(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
 
 class PlanOutput(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A declared output of the run: what `read` finds in the results of `source`."""
+    """A declared output of the run, or of a container: what `read` finds in the results of `source`."""
 
     name: str
     source: int
     read: Path | None
     unwrap: str | None = None
+    each: str | None = None
+    """As in `InputEdge`."""
+    write: Path = ()
+    """Where a container has it in its results; empty: under its name."""
 
 
 class Plan(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
@@ -233,11 +287,32 @@ class Plan(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
             assert len(set(parents)) == len(parents)
             assert all(parent < here for parent in parents)
             assert set(parents) == {edge.source for edge in node.edges_in}
-            assert {edge.source for edge in node.inputs} <= set(parents)
+            assert {edge.source for edge in node.inputs} <= {OUTER, *parents}
             assert node.parameters_schema is None or node.parameters_schema < len(self.schemas)
             assert node.results_schema is None or node.results_schema < len(self.schemas)
             assert all(here in self.children[parent] for parent in parents)
+            if node.control is not None and node.control.body is not None:
+                node.control.body.plan.check()
         assert sum(map(len, self.parents)) == sum(map(len, self.children))
+
+
+def walk_nodes(plan: Plan) -> Iterator[PlanNode]:
+    """The nodes of a plan and of all bodies in it."""
+    for node, _ in walk_places(plan):
+        yield node
+
+
+def walk_places(plan: Plan) -> Iterator[tuple[PlanNode, NodeId]]:
+    """The same, each with the node of the definition that it stands for: of a called workflow, the one that calls."""
+    pending: list[tuple[Plan, NodeId | None]] = [(plan, None)]
+    while pending:
+        level, caller = pending.pop()
+        for node in level.nodes:
+            place = node.node_id if caller is None else caller
+            yield node, place
+            body = None if node.control is None else node.control.body
+            if body is not None:
+                pending.append((body.plan, place if body.is_call else caller))
 
 
 encode_plan: Final = msgspec.msgpack.Encoder().encode
@@ -322,13 +397,26 @@ def put(document: Any, path: tuple[str | int, ...], value: Any) -> None:
 
 
 def _value(edge: InputEdge, document: Mapping[str, Any] | None) -> Any:
-    if document is None:
+    return MISSING if document is None else read_port(edge, document)
+
+
+def read_port(port: InputEdge | PlanOutput, document: Mapping[str, Any]) -> Any:
+    """What an output port reads from the results of its node; of a map, from each of them."""
+    if port.each is None:
+        return _read_one(port, document)
+    results = document.get(port.each)
+    if not isinstance(results, list):
         return MISSING
-    if edge.read is None:
+    values = [MISSING if one is None else _read_one(port, one) for one in results]
+    return [None if value is MISSING else value for value in values]
+
+
+def _read_one(port: InputEdge | PlanOutput, document: Any) -> Any:
+    if port.read is None:
         return True
-    value = read(edge.read, document)
-    if edge.unwrap is not None and isinstance(value, dict) and len(value) == 1:
-        return value.get(edge.unwrap, value)
+    value = read(port.read, document)
+    if port.unwrap is not None and isinstance(value, dict) and len(value) == 1:
+        return value.get(port.unwrap, value)
     return value
 
 

@@ -47,6 +47,8 @@ class PortSpec(Struct, frozen=True, gc=False):
     unwrap: str | None = None
     case: str | None = None
     """Of a node that chooses: the case whose edges this port is for."""
+    is_collected: bool = False
+    """Of a map: it reads what was collected, not each of the results."""
 
 
 TRIGGER: Final = PortSpec("trigger", "control")

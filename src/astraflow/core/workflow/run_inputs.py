@@ -12,11 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from astraflow.core.errors import WORKFLOW_INPUT, WORKFLOW_LIMIT
 from astraflow.core.workflow.limits import MAX_INPUTS_BYTES
 from astraflow.core.workflow.parameters import find_unfit
+from astraflow.core.workflow.plan import DeclaredInput
 from astraflow.core.workflow.problems import InvalidDocument, Problems, pointer_token
 from astraflow.core.workflow.schema_rules import check_schema
 from astraflow.core.workflow.value_schemas import Violation, compile_schema
@@ -26,15 +27,6 @@ if TYPE_CHECKING:
 
     from astraflow.core.errors import Code
     from astraflow.core.workflow.definition import RunInput, WorkflowSpec
-
-
-class DeclaredInput(Struct, frozen=True, gc=False):
-    """An input that a run takes. `schema` and `default` are JSON, empty where there is none."""
-
-    name: str
-    schema: bytes = b""
-    default: bytes = b""
-    is_required: bool = False
 
 
 def declared_inputs(workflow: WorkflowSpec) -> tuple[DeclaredInput, ...]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from astraflow.core.errors import WORKFLOW_EDGE_TYPE, WORKFLOW_PARAMETER, WORKFLOW_SCHEMA
+from astraflow.core.workflow.maps import item_path
 from astraflow.core.workflow.ports import TRIGGER
 from astraflow.core.workflow.schema_costs import BadSchema
 from astraflow.core.workflow.schema_shapes import Types, items_of, may_fit, types_at
@@ -90,8 +91,9 @@ class SchemaRules:
             if schema is None or place in unsound:
                 continue  # most node types take anything
             wired = [link.write.path for link in links[place] if link.write is not TRIGGER]
-            if node.map is not None:
-                wired.append((node.map.item,))
+            target = None if node.map is None else item_path(node.map)
+            if target is not None:
+                wired.append(target)
             for one in self._violations(schema, raw, texts[place], tuple(wired)):
                 pointer = f"/nodes/{place}/parameters{one.pointer}"
                 self._problems.add(pointer, WORKFLOW_PARAMETER, one.message)

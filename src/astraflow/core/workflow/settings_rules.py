@@ -14,7 +14,7 @@ from astraflow.core.errors import (
     WORKFLOW_BAD_TEXT,
     WORKFLOW_INVALID,
 )
-from astraflow.core.workflow.bindings import BadPath, compile_path
+from astraflow.core.workflow.bindings import BadPath
 from astraflow.core.workflow.core_manifest import (
     APPROVAL_TYPE,
     CALL_TYPE,
@@ -24,7 +24,7 @@ from astraflow.core.workflow.core_manifest import (
     SWITCH_TYPE,
     WAIT_TYPE,
 )
-from astraflow.core.workflow.expression_rules import is_expression
+from astraflow.core.workflow.definition import is_expression
 from astraflow.core.workflow.limits import (
     MAX_DESCRIPTION_CHARS,
     MAX_EXPRESSION_CHARS,
@@ -33,6 +33,7 @@ from astraflow.core.workflow.limits import (
     MAX_MIDDLEWARES,
     MAX_RESOURCE_REFS,
 )
+from astraflow.core.workflow.maps import ERRORS, RESERVED, list_path
 from astraflow.core.workflow.plan import Feature
 from astraflow.core.workflow.versions import parse_version
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from astraflow.core.workflow.problems import Problems
 
 _MAX_RESOURCE_ID_CHARS: Final = 1_024
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
 _TIME: Final = re.compile(
     r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})", re.ASCII
 )
@@ -60,7 +62,8 @@ _CONTROLS: Final = (
     ("signal", SIGNAL_TYPE, Feature.SIGNAL),
 )
 _CONTROL_TYPES: Final = frozenset(node_type for _, node_type, _ in _CONTROLS)
-_OF_SCHEDULER: Final = _CONTROL_TYPES | {IF_TYPE, SWITCH_TYPE}
+_OF_SCHEDULER: Final = _CONTROL_TYPES | {IF_TYPE, SWITCH_TYPE, CONTAINER_TYPE}
+_WITH_BODY: Final = frozenset({CONTAINER_TYPE, CALL_TYPE})
 _JOINS: Final = {"any": Feature.JOIN_ANY, "all_done": Feature.JOIN_ALL_DONE}
 
 
@@ -92,8 +95,8 @@ class SettingsRules:
             self._check_lists(node, f"/nodes/{place}")
         if node.map is not None:
             self._check_map(node.map, f"/nodes/{place}/map")
-        if node.type == CONTAINER_TYPE:
-            self._features.add(Feature.SUBGRAPH, f"/nodes/{place}/type")
+        if node.type in _WITH_BODY or node.container is not None:
+            self._check_body(node, f"/nodes/{place}")
         if node.type in _CONTROL_TYPES or node.call or node.wait or node.approval or node.signal:
             self._check_controls(node, f"/nodes/{place}")
 
@@ -144,11 +147,26 @@ class SettingsRules:
             self._problems.check_text(f"{pointer}/over", over.over, MAX_EXPRESSION_CHARS)
         else:
             try:
-                compile_path(over.over)
+                list_path(over.over)
             except BadPath as error:
                 self._problems.add(f"{pointer}/over", WORKFLOW_BAD_PATH, str(error))
-        self._problems.check_key(f"{pointer}/item", over.item, MAX_KEY_CHARS)
+        if over.item is not None and (not _NAME.fullmatch(over.item) or over.item in RESERVED):
+            message = f"an item cannot have this name: {over.item[:80]!r}"
+            self._problems.add(f"{pointer}/item", WORKFLOW_BAD_TEXT, message)
         self._problems.check_key(f"{pointer}/collect", over.collect, MAX_KEY_CHARS)
+        if over.collect == ERRORS:
+            message = "the errors of the items have this name"
+            self._problems.add(f"{pointer}/collect", WORKFLOW_BAD_TEXT, message)
+
+    def _check_body(self, node: NodeSpec, pointer: str) -> None:
+        if node.type == CONTAINER_TYPE:
+            self._features.add(Feature.SUBGRAPH, f"{pointer}/type")
+        elif node.container is not None:
+            message = f"only a node of type {CONTAINER_TYPE} has this setting"
+            self._problems.add(f"{pointer}/container", WORKFLOW_INVALID, message)
+        if node.retry is not None and node.type in _WITH_BODY:
+            message = "the nodes inside are retried, each by its own setting"
+            self._problems.add(f"{pointer}/retry", WORKFLOW_INVALID, message)
 
     def _check_controls(self, node: NodeSpec, pointer: str) -> None:
         for name, node_type, feature in _CONTROLS:

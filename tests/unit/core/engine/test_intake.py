@@ -87,7 +87,7 @@ class TestSubmit:
         assert rig.replies[-1] == ReplyToCaller("run2", RunId("run2"))
 
     def test_a_plan_that_cannot_be_carried_out_is_refused(self, rig: Rig) -> None:
-        rig.submit(make_plan(1, features=frozenset({Feature.MAP})))
+        rig.submit(make_plan(1, features=frozenset({Feature.KEY_EXPRESSION})))
         assert refusal(rig).code is errors.WORKFLOW_UNSUPPORTED
         assert rig.facts() == []
 

@@ -22,6 +22,8 @@ from astraflow.core.runs.facts import (
     RunFinished,
     RunStarted,
     RunTrace,
+    ScopeClosing,
+    ScopeOpened,
     SignalReceived,
     StopRequested,
     TaskCancelled,
@@ -39,6 +41,7 @@ from astraflow.core.runs.facts import (
     TaskWaiting,
     WaitReason,
 )
+from astraflow.core.runs.places import TaskPlaces
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import (
     Backoff,
@@ -46,6 +49,7 @@ from astraflow.core.runs.states import (
     Failed,
     Leased,
     Lost,
+    Opened,
     Parked,
     Passed,
     Pending,
@@ -58,7 +62,7 @@ from astraflow.core.runs.states import (
     Succeeded,
 )
 from astraflow.core.runs.transitions import fold
-from tests.unit.plans import AT, accepted, make_plan, wrapped
+from tests.unit.plans import AT, accepted, make_plan, with_body, wrapped
 
 ERROR = TaskFailure("E.RUNNER.FAILURE", "USER_CODE", "boom", False, "line 1")
 ARTIFACT = ArtifactRef(
@@ -85,6 +89,8 @@ FULL_FACTS: tuple[AnyFact, ...] = (
     CancelRequested(AT, "ann", "deadline"),
     RunFinished(AT, "failed", ERROR),
     CallOpened(AT, 1, TaskId("call1"), 0, 1, "req1", None, msgspec.Raw(b'{"p":1}'), 900),
+    ScopeOpened(AT, 0, 2, 1, RESULT, msgspec.Raw(b"[7]"), AT + 1_000, 1_000),
+    ScopeClosing(AT, 0, ERROR),
     EdgesDecided(AT, 0, 0, (0,), False),
     TaskPassed(AT, 0, RESULT),
     SignalReceived(AT, "paid", RESULT, "shop", "order-7"),
@@ -118,6 +124,7 @@ WAY_TO: dict[type[State], tuple[TaskFact, ...]] = {
     Backoff: (LEASED, AttemptFailed(AT, 0, 1, ERROR, 0.0)),
     Succeeded: (LEASED, TaskSucceeded(AT, 0, 1)),
     Parked: (TaskParked(AT, 0, WaitReason("time", "until noon", AT + 1_000)),),
+    Opened: (ScopeOpened(AT, 0, 2, 1, items=msgspec.Raw(b"[7]")),),
     Passed: (TaskPassed(AT, 0),),
     Failed: (TaskFailed(AT, 0, 0, ERROR),),
     Skipped: (TaskSkipped(AT, 0, "E.TASK.DISABLED"),),
@@ -127,10 +134,16 @@ WAY_TO: dict[type[State], tuple[TaskFact, ...]] = {
 """The facts that bring the first task of a run into a state."""
 
 
+def places() -> TaskPlaces:
+    """Of a run of two tasks, the first of which has a body."""
+    return TaskPlaces(make_plan(2, [(0, 1)], nodes={0: with_body()}))
+
+
 def run_in(state: type[State]) -> tuple[RunRecord, int]:
     """A run of two tasks in a row, and the task of it that is in `state`. A middleware and its host, if
     it is the state that no fact leads to."""
-    run = RunRecord(wrapped(1) if state is Subsumed else make_plan(2, [(0, 1)]), accepted())
+    plan = make_plan(2, [(0, 1)], nodes={0: with_body()})
+    run = RunRecord(wrapped(1) if state is Subsumed else plan, accepted())
     fold(run, accepted())
     for fact in WAY_TO[state]:
         fold(run, fact)

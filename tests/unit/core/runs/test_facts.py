@@ -29,8 +29,8 @@ from astraflow.core.runs.facts import (
 )
 from astraflow.core.runs.projections import events_of
 from tests.tables import each_row
-from tests.unit.core.runs.examples import ARTIFACT, ERROR, FULL_FACTS
-from tests.unit.plans import AT, make_plan
+from tests.unit.core.runs.examples import ARTIFACT, ERROR, FULL_FACTS, places
+from tests.unit.plans import AT
 
 REQUIRED = {
     "run.accepted": ("at", "run_id", "tenant", "workflow_id"),
@@ -46,6 +46,8 @@ REQUIRED = {
         "request_id",
         "chain_index",
     ),
+    "scope.opened": ("at", "task", "first", "count"),
+    "scope.closing": ("at", "task"),
     "edges.decided": ("at", "task", "source"),
     "task.passed": ("at", "task"),
     "run.signal_received": ("at", "name"),
@@ -83,6 +85,8 @@ OPTIONAL = {
     "run.cancel_requested": ("by", "reason"),
     "run.finished": ("error",),
     "call.opened": ("payload", "timeout_ms"),
+    "scope.opened": ("parameters", "items", "until", "for_ms"),
+    "scope.closing": ("error",),
     "edges.decided": ("dead", "is_taken"),
     "task.passed": ("result",),
     "run.signal_received": ("payload", "by", "signal_id"),
@@ -199,17 +203,17 @@ def other(resource_id: str) -> ArtifactRef:
 )
 def test_the_width_of_a_fact_is_the_number_of_its_events(fact: Fact, expected: int) -> None:
     assert width(fact) == expected
-    assert len(events_of(fact, 1, make_plan(1))) == expected
+    assert len(events_of(fact, 1, places())) == expected
 
 
 @each_row("fact", FULL_FACTS)
 def test_every_kind_is_as_wide_as_it_is_shown(fact: Fact) -> None:
-    assert len(events_of(fact, 1, make_plan(1))) == width(fact)
+    assert len(events_of(fact, 1, places())) == width(fact)
 
 
 def test_a_fact_of_a_task_is_stored_with_its_place() -> None:
     of_tasks = [kind for kind in KINDS.values() if issubclass(kind, TaskFact)]
-    assert len(of_tasks) == 19
+    assert len(of_tasks) == 21
     assert all("task" in kind.__struct_fields__ for kind in of_tasks)
 
 

@@ -41,6 +41,8 @@ from astraflow.core.runs.facts import (
     Fact,
     RunFinished,
     RunStarted,
+    ScopeClosing,
+    ScopeOpened,
     SignalReceived,
     StopRequested,
     TaskCancelled,
@@ -58,10 +60,11 @@ from astraflow.core.runs.facts import (
     WaitReason,
     width,
 )
+from astraflow.core.runs.places import TaskPlaces
 from astraflow.core.runs.projections import node_status
 from astraflow.core.timestamps import iso
 from tests.tables import each_row
-from tests.unit.core.runs.examples import ARTIFACT, ERROR, FULL_FACTS, RESULT, run_in
+from tests.unit.core.runs.examples import ARTIFACT, ERROR, FULL_FACTS, RESULT, places, run_in
 from tests.unit.plans import AT, accepted, make_plan, retrying, start, wrapped
 
 
@@ -176,6 +179,11 @@ EXACTLY: list[tuple[Fact, list[tuple[str, dict[str, Any]]]]] = [
             )
         ],
     ),
+    (ScopeOpened(AT, 0, 2, 3), [("node.state", {**NODE, "status": "running", "items": 3})]),
+    (
+        ScopeClosing(AT, 0, ERROR),
+        [("node.state", {**NODE, "status": "running", "message": "closing", "error": SHOWN_ERROR})],
+    ),
     (TaskLeased(AT, 0, 1, "w1", 1, 30_000), [state("dispatched", workerId="w1")]),
     (AttemptStarted(AT, 0, 1), [state("running")]),
     (AttemptProgressed(AT, 0, 1), [state("running")]),
@@ -272,7 +280,7 @@ EXACTLY: list[tuple[Fact, list[tuple[str, dict[str, Any]]]]] = [
 def test_a_fact_is_shown_as_exactly_these_events(
     fact: Fact, expected: list[tuple[str, dict[str, Any]]]
 ) -> None:
-    events = events_of(fact, 7, make_plan(1))
+    events = events_of(fact, 7, places())
     assert [(event["type"], event["data"]) for event in events] == [
         (kind, as_json(body)) for kind, body in expected
     ]
@@ -288,14 +296,12 @@ def test_every_kind_of_fact_is_among_them() -> None:
 
 @each_row("fact", FULL_FACTS)
 def test_events_can_be_written_as_json(fact: Fact) -> None:
-    for event in events_of(fact, 1, make_plan(1)):
+    for event in events_of(fact, 1, places()):
         assert msgspec.json.decode(msgspec.json.encode(event))["id"] == event["id"]
 
 
 def test_an_error_without_a_stack_has_none() -> None:
-    events = events_of(
-        RunFinished(AT, "failed", TaskFailure("E.TIMEOUT", "TIMEOUT")), 1, make_plan(1)
-    )
+    events = events_of(RunFinished(AT, "failed", TaskFailure("E.TIMEOUT", "TIMEOUT")), 1, places())
     assert events[0]["data"]["error"] == {"code": "E.TIMEOUT", "category": "TIMEOUT", "message": ""}
 
 
@@ -489,9 +495,9 @@ def test_folding_the_events_gives_the_statuses_of_the_view(
     for command in commands:
         facts += give(run, command)
         seen = {"run": "", "n0": "pending", "n1": "pending", "n2": "pending"}
-        first = 1
+        first, shown = 1, TaskPlaces(run.plan)
         for fact in facts:
-            for event in events_of(fact, first, run.plan):
+            for event in events_of(fact, first, shown):
                 assert event["id"] == first
                 first += 1
                 if event["type"] in ("node.state", "run.status"):
@@ -499,9 +505,9 @@ def test_folding_the_events_gives_the_statuses_of_the_view(
         view = view_run(run)
         assert view["lastEvent"] == first - 1
         assert seen.pop("run") == view["status"]
-        shown = {node["nodeId"]: node["status"] for node in view["nodes"]}
         assert seen == {
-            node: "pending" if status == "ready" else status for node, status in shown.items()
+            node["nodeId"]: "pending" if node["status"] == "ready" else node["status"]
+            for node in view["nodes"]
         }
 
 
@@ -517,10 +523,10 @@ class TestCalls:
 
     def test_the_events_of_calls_name_the_call_its_host_and_its_place(self) -> None:
         run, facts = self.called()
-        calls = {fact.task: fact for fact in facts if isinstance(fact, CallOpened)}
+        shown = TaskPlaces(run.plan)
         seen: dict[str, list[Any]] = {}
         for fact in facts:
-            for event in events_of(fact, 1, run.plan, calls):
+            for event in events_of(fact, 1, shown):
                 body = event["data"]
                 if event["type"] == "node.state" and "callId" in body:
                     assert event["scope"] == {"nodeId": body["nodeId"]}
@@ -537,9 +543,8 @@ class TestCalls:
 
     def test_the_events_of_the_hosts_own_task_are_of_its_node_alone(self) -> None:
         run, facts = self.called()
-        calls = {fact.task: fact for fact in facts if isinstance(fact, CallOpened)}
         [leased] = [fact for fact in facts if isinstance(fact, TaskLeased) and fact.task == 0]
-        [event] = events_of(leased, 1, run.plan, calls)
+        [event] = events_of(leased, 1, TaskPlaces(run.plan, facts))
         assert event["data"] == {**NODE, "status": "dispatched", "attempt": 1, "workerId": "w1"}
 
     def test_before_it_runs_a_chain_waits_as_its_host_does(self) -> None:

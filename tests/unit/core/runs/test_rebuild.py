@@ -22,6 +22,7 @@ from astraflow.core.runs.facts import (
     TaskRebuilt,
     TaskSkipped,
 )
+from astraflow.core.runs.places import TaskPlaces
 from astraflow.core.runs.projections import events_of
 from astraflow.core.runs.rebuild import REBUILDS, makers_of
 from astraflow.core.runs.run import RunRecord
@@ -204,7 +205,7 @@ def test_a_cancelled_run_makes_nothing_again(chain: World) -> None:
 
 def test_readers_are_told_of_every_task_that_runs_again(chain: World) -> None:
     fact = chain.decide(Rebuild(2, "r1", "its worker did not come back")).facts[0]
-    events = events_of(fact, 7, chain.plan)
+    events = events_of(fact, 7, TaskPlaces(chain.plan))
     assert [event.id for event in events] == [7, 8, 9]
     nodes = [chain.plan.nodes[index].node_id for index in (2, 0, 1)]
     assert [event.body.node_id for event in events] == nodes

@@ -21,10 +21,10 @@ from astraflow.core.runs.rerun import (
     nodes_with_inputs,
 )
 from astraflow.core.runs.run import RunRecord
-from astraflow.core.workflow.definition import MapOver, WaitSpec
+from astraflow.core.workflow.definition import WaitSpec
 from astraflow.core.workflow.plan import ControlStep, InEdge, Plan, PlanExpression
 from tests.unit.core.runs.examples import RESULT
-from tests.unit.plans import AT, accepted, make_plan, start
+from tests.unit.plans import AT, accepted, make_plan, start, with_body
 
 CHAIN = make_plan(3, [(0, 1), (1, 2)])
 ERROR = TaskFailure("E.RUNNER.FAILURE", "USER_CODE", "boom")
@@ -106,7 +106,7 @@ class TestOtherInputs:
             {"expressions": (texts,)},
             {"when": "=inputs.n > 1"},
             {"edges_in": (InEdge(0, "control", when="=inputs.n"),)},
-            {"map_over": MapOver("=inputs.list")},
+            with_body(),
             {"control": ControlStep(wait=WaitSpec(seconds=1))},
             {"expressions": (PlanExpression(("a",), "nodes.x"),)},
         ]

@@ -42,6 +42,7 @@ from astraflow.core.runs.facts import (
     decode_fact,
     encode_fact,
 )
+from astraflow.core.runs.places import TaskPlaces
 from astraflow.core.runs.projections import events_of, view_run
 from astraflow.core.runs.retry import DISPATCH_TRIES, LOSS_BUDGET
 from astraflow.core.runs.run import RunRecord
@@ -279,9 +280,9 @@ class RunMachine(RuleBasedStateMachine):
     def events_have_no_gap_and_fold_to_the_statuses_of_the_view(self) -> None:
         view = view_run(self.run)
         seen: dict[str, str] = {}
-        first = 1
+        first, shown = 1, TaskPlaces(self.run.plan)
         for fact in self.facts:
-            for event in events_of(fact, first, self.run.plan):
+            for event in events_of(fact, first, shown):
                 assert event.id == first
                 first += 1
                 if event.type in ("node.state", "run.status"):

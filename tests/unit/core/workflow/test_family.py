@@ -15,8 +15,15 @@ BOX = "core.container"
 def test_a_container_holds_nodes_and_containers() -> None:
     nodes = [node(1, parent=uid(2)), node(2, BOX, parent=uid(3)), node(3, BOX)]
     made = plan(nodes)
-    assert [row.parent for row in made.nodes] == [1, 2, None]
     assert made.features == {Feature.SUBGRAPH}
+    inside = [made]
+    while (step := inside[-1].nodes[0].control) is not None and step.body is not None:
+        inside.append(step.body.plan)
+    assert [[row.node_id for row in level.nodes] for level in inside] == [
+        [uid(3)],
+        [uid(2)],
+        [uid(1)],
+    ]
 
 
 @pytest.mark.parametrize(

@@ -23,14 +23,14 @@ def test_each_place_is_reported() -> None:
     nodes = [
         node(1, concurrencyKey="=run.id"),
         node(2, concurrencyKey="=run.id"),
-        node(3, map={"over": "parameters.list"}),
+        node(3, affinity={"key": "=run.id"}),
         node(4, join="any", when="true", parameters={"a": "=1"}),
     ]
     edges = [edge(1, 2, when="results.ok"), edge(2, 4), edge(3, 4)]
     assert pointers(nodes, edges, timeoutSeconds=3) == [
         "/nodes/0/concurrencyKey",
         "/nodes/1/concurrencyKey",
-        "/nodes/2/map",
+        "/nodes/2/affinity/key",
     ]
 
 
@@ -51,8 +51,8 @@ def test_every_feature_has_words_and_a_bounded_list_of_places() -> None:
 
 
 def test_a_refusal_says_whether_only_the_version_is_too_old() -> None:
-    needs = validate(definition([node(1, map={"over": "a"})]), CORE)
+    needs = validate(definition([node(1, concurrencyKey="=run.id")]), CORE)
     assert refusal_of(needs).code is errors.WORKFLOW_UNSUPPORTED
-    both = validate(definition([node(1, "no.such", map={"over": "a"})]), CORE)
+    both = validate(definition([node(1, "no.such", concurrencyKey="=run.id")]), CORE)
     assert refusal_of(both).code is errors.WORKFLOW_INVALID
     assert len(both) == 2

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from astraflow.core.workflow import Feature
-from astraflow.core.workflow.definition import CallSpec, MapOver, Signal, WaitSpec
+from astraflow.core.workflow.definition import Signal, WaitSpec
 from astraflow.core.workflow.plan import ApprovalStep, ControlStep, decode_plan, encode_plan
 from tests.tables import each_row
 from tests.unit.core.workflow.drafts import found, node, plan
@@ -23,9 +23,8 @@ REF = {"resourceId": "r"}
         ({"affinity": {"key": "=run.id"}}, {Feature.KEY_EXPRESSION}),
         ({"parameters": {"a": ["=1 + 1"]}}, {Feature.EXPRESSION}),
         ({"map": {"over": "parameters.items"}}, {Feature.MAP}),
-        ({"map": {"over": "=inputs.items"}}, {Feature.MAP, Feature.EXPRESSION}),
+        ({"map": {"over": "=[1, 2]"}}, {Feature.MAP, Feature.EXPRESSION}),
         ({"node_type": "core.container"}, {Feature.SUBGRAPH}),
-        ({"node_type": "core.call", "call": {"workflowId": "w"}}, {Feature.CALL}),
         ({"node_type": "core.wait", "wait": {"seconds": 0}}, {Feature.WAIT}),
         ({"node_type": "core.wait", "wait": {"until": "2026-01-01T00:00:00Z"}}, {Feature.WAIT}),
         (
@@ -71,6 +70,13 @@ def test_a_setting_is_taken_and_the_feature_it_needs_is_named(
         ({"map": {"over": "a..b"}}, "map/over", "BAD_PATH"),
         ({"map": {"over": "=" + "x" * 5_000}}, "map/over", "LIMIT"),
         ({"map": {"over": "a", "item": ""}}, "map/item", "BAD_TEXT"),
+        ({"map": {"over": "a", "item": "nodes"}}, "map/item", "BAD_TEXT"),
+        ({"map": {"over": "a", "item": "a b"}}, "map/item", "BAD_TEXT"),
+        ({"map": {"over": "a", "collect": "errors"}}, "map/collect", "BAD_TEXT"),
+        ({"map": {"over": "=item"}}, "map/over", "EXPRESSION"),
+        ({"node_type": "core.container", "retry": {"maxAttempts": 2}}, "retry", "INVALID"),
+        ({"container": {"failurePolicy": "stop"}}, "container", "INVALID"),
+        ({"node_type": "core.call", "call": {"workflowId": "w"}}, "call", "CALL"),
         ({"map": {"over": "a", "collect": ""}}, "map/collect", "BAD_TEXT"),
         ({"wait": {"seconds": 1}}, "wait", "INVALID"),
         ({"call": {"workflowId": "w"}}, "call", "INVALID"),
@@ -117,7 +123,6 @@ def test_what_the_scheduler_does_itself_is_in_the_plan() -> None:
     made = plan(
         [
             node(1, "core.wait", wait={"seconds": 2}),
-            node(2, "core.call", call={"workflowId": "w", "version": 3}, map={"over": "a"}),
             node(3, "core.approval", approval={"message": "ok?"}),
             node(4, "core.signal", signal={"name": "s"}),
             node(5),
@@ -125,10 +130,8 @@ def test_what_the_scheduler_does_itself_is_in_the_plan() -> None:
     )
     assert [row.control for row in made.nodes] == [
         ControlStep(wait=WaitSpec(seconds=2)),
-        ControlStep(call=CallSpec(workflow_id="w", version=3)),
         ControlStep(approval=ApprovalStep(message="ok?")),
         ControlStep(signal=Signal(name="s")),
         None,
     ]
-    assert made.nodes[1].map_over == MapOver(over="a")
     assert decode_plan(encode_plan(made)) == made

@@ -1,0 +1,309 @@
+"""Nodes with a body: containers, calls of other workflows, and maps.
+
+Rule 1: such a node holds no slot and no lease. It begins by adding the tasks of its body to the run, and ends after the
+        last of them.
+Rule 2: what it was given is part of the fact that opens it: what happens upstream later changes nothing inside.
+Rule 3: a failure inside that no error edge takes up is a failure of its item. Policy `stop` closes the scope at once,
+        `finish` lets everything inside end; both fail the node. `collect` (maps only) puts null in the place of the
+        result and lists the error.
+Rule 4: a scope that is closing begins nothing; what workers run is stopped, and the node ends when that is proved.
+Rule 5: the results of a map stand in the order of its items, whatever the order of their ends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from astraflow.core import errors
+from astraflow.core.expressions import ExpressionError, compile_expression
+from astraflow.core.runs.calls import end_call, end_calls
+from astraflow.core.runs.conditions import expression_failure
+from astraflow.core.runs.consequences import UnqueueTask, WatchParked
+from astraflow.core.runs.facts import (
+    RunStarted,
+    ScopeClosing,
+    ScopeOpened,
+    TaskCancelled,
+    TaskDecided,
+    TaskFailed,
+    TaskFailure,
+)
+from astraflow.core.runs.states import LIVE, Failed, Opened
+from astraflow.core.runs.transitions import is_handled
+from astraflow.core.runs.value_checks import input_failure
+from astraflow.core.runs.values import bind_parameters, names_of, results_of
+from astraflow.core.workflow.bindings import MISSING, read, write
+from astraflow.core.workflow.maps import ERRORS
+from astraflow.core.workflow.plan import read_port
+from astraflow.core.workflow.problems import InvalidDocument
+from astraflow.core.workflow.run_inputs import take_inputs
+
+if TYPE_CHECKING:
+    from astraflow.core.runs.decision import Decision
+    from astraflow.core.runs.run import RunRecord
+    from astraflow.core.runs.scopes import Scope
+    from astraflow.core.workflow.plan import BodyStep, MapStep
+
+MAX_ITEMS: Final = 100_000
+"""Of one map: its tasks are in memory while the run is active."""
+MAX_RUN_TASKS: Final = 250_000
+"""Of one run, with the tasks of all bodies."""
+MAX_COLLECTED_BYTES: Final = 3 * 1024 * 1024
+"""What a map collects must fit a frame, as the result of any other node."""
+MAX_ERRORS: Final = 1_000
+"""Errors that a map lists."""
+STOP_GRACE_MS: Final = 10_000
+
+
+# -- opening -----------------------------------------------------------------------------------
+
+
+def open_scope(decision: Decision, task: int, step: BodyStep) -> None:
+    """Begin a node with a body."""
+    run = decision.run
+    if run.status == "queued":
+        decision.record(RunStarted(decision.at))
+    try:
+        opened = _opened(decision, task, step)
+    except ExpressionError as error:
+        _fail(decision, task, expression_failure(error))
+        return
+    if isinstance(opened, TaskFailure):
+        _fail(decision, task, opened)
+        return
+    decision.record(opened)
+    if isinstance(opened, ScopeOpened) and opened.until is not None:
+        decision.consequences.append(WatchParked(task, opened.until - decision.at))
+
+
+def _opened(
+    decision: Decision, task: int, step: BodyStep
+) -> ScopeOpened | TaskDecided | TaskFailure:
+    run = decision.run
+    parameters = bind_parameters(run, task, run.node_at(task))
+    first, for_ms = len(run.tasks), None
+    if step.map is not None:
+        return _opened_map(decision, task, step, step.map, msgspec.json.decode(parameters))
+    if first + len(step.plan.nodes) > MAX_RUN_TASKS:
+        return _too_many(first + len(step.plan.nodes), MAX_RUN_TASKS, "tasks in this run")
+    misfit = input_failure(run, task, parameters)
+    if misfit is not None:
+        return misfit
+    if step.inputs is not None:
+        inputs = msgspec.json.decode(parameters).get("inputs", {})
+        if not isinstance(inputs, dict):
+            return _invalid("/inputs: the value is no object")
+        try:
+            parameters = bytes(take_inputs(step.inputs, msgspec.Raw(msgspec.json.encode(inputs))))
+        except InvalidDocument as error:
+            return _invalid(f"{error.problems[0].pointer}: {error.problems[0].message}")
+    if step.timeout_s is not None:
+        for_ms = int(step.timeout_s * 1000)
+    until = None if for_ms is None else decision.at + for_ms
+    return ScopeOpened(
+        decision.at, task, first, 1, msgspec.Raw(parameters), until=until, for_ms=for_ms
+    )
+
+
+def _opened_map(
+    decision: Decision, task: int, step: BodyStep, over: MapStep, parameters: Any
+) -> ScopeOpened | TaskDecided | TaskFailure:
+    run = decision.run
+    if over.path is None:
+        assert over.over is not None, "a map has either"
+        items = _evaluate(run, task, over.over)
+    else:
+        items = read(over.path, parameters)
+        parameters = write(over.path, parameters, None)
+    if not isinstance(items, list):
+        kind = "nothing" if items is MISSING else type(items).__name__
+        return _invalid(f"map/over: the value is no list but {kind}")
+    if len(items) > MAX_ITEMS:
+        return _too_many(len(items), MAX_ITEMS, "items in one map")
+    first = len(run.tasks)
+    count = first + len(items) * len(step.plan.nodes)
+    if count > MAX_RUN_TASKS:
+        return _too_many(count, MAX_RUN_TASKS, "tasks in this run")
+    if not items:
+        return TaskDecided(decision.at, task, _collected(over, [], None))
+    given, listed = msgspec.json.encode(parameters), msgspec.json.encode(items)
+    return ScopeOpened(
+        decision.at, task, first, len(items), msgspec.Raw(given), msgspec.Raw(listed)
+    )
+
+
+def _evaluate(run: RunRecord, task: int, text: str) -> Any:
+    try:
+        return compile_expression(text).evaluate(names_of(run, task))
+    except ExpressionError as error:
+        raise ExpressionError(f"map/over: {error.message}") from None
+
+
+def _invalid(message: str) -> TaskFailure:
+    return TaskFailure(errors.TASK_INPUT_INVALID.code, "CONFIGURATION", message, retryable=False)
+
+
+def _too_many(count: int, limit: int, what: str) -> TaskFailure:
+    message = f"there are more than {limit} {what}: {count}"
+    return TaskFailure(errors.TASK_TOO_MANY.code, "CONFIGURATION", message, retryable=False)
+
+
+def _fail(decision: Decision, task: int, error: TaskFailure) -> None:
+    decision.record(TaskFailed(decision.at, task, decision.run.tasks[task].attempt, error))
+
+
+# -- ending ------------------------------------------------------------------------------------
+
+
+def settle_scope(decision: Decision, owner: int) -> None:
+    """Something inside has ended: close the scope if a failure asks for it, and end its node if all has ended."""
+    run = decision.run
+    scope = run.scopes[owner]
+    if run.tasks[owner].is_terminal:
+        return
+    if scope.closing is None and scope.step.policy == "stop":
+        failed = _first_failure(run, scope)
+        if failed is not None:
+            close_scope(decision, owner, _failure_of(run, scope, failed))
+    if scope.is_over:
+        _end(decision, owner, scope)
+
+
+def _end(decision: Decision, owner: int, scope: Scope) -> None:
+    run = decision.run
+    closing = scope.closing
+    if run.cancel is not None or (closing is not None and closing.error is None):
+        decision.record(TaskCancelled(decision.at, owner, 0))
+        return
+    failed = None if scope.step.policy == "collect" else _first_failure(run, scope)
+    if closing is not None:
+        assert closing.error is not None
+        _fail(decision, owner, closing.error)
+    elif failed is not None:
+        _fail(decision, owner, _failure_of(run, scope, failed))
+    else:
+        result = _results(run, scope)
+        if len(result) > MAX_COLLECTED_BYTES:
+            message = f"the results of the items have {len(result)} bytes together: keep them by reference"
+            _fail(decision, owner, _failure(errors.RESULT_TOO_LARGE, message))
+            return
+        decision.record(TaskDecided(decision.at, owner, msgspec.Raw(result)))
+
+
+def _failure(code: errors.Code, message: str) -> TaskFailure:
+    return TaskFailure(code.code, "CONFIGURATION", message, retryable=False)
+
+
+def _first_failure(run: RunRecord, scope: Scope) -> int | None:
+    return next((task for task in scope.failed if not is_handled(run, task)), None)
+
+
+def _failure_of(run: RunRecord, scope: Scope, failed: int) -> TaskFailure:
+    """What a node fails with because of a task inside."""
+    state = run.tasks[failed].state
+    assert isinstance(state, Failed)
+    error = state.error
+    where = f"node {run.tasks[failed].node.label}"
+    if scope.step.map is not None:
+        where = f"item {scope.item_of(failed)}"
+    return msgspec.structs.replace(error, message=f"{where}: {error.message}", retryable=None)
+
+
+def _results(run: RunRecord, scope: Scope) -> bytes:
+    over = scope.step.map
+    if over is not None:
+        errors_of_items = _item_errors(run, scope) if scope.step.policy == "collect" else None
+        results = [_item_result(run, scope.first_of(item)) for item in range(scope.count)]
+        return bytes(_collected(over, results, errors_of_items))
+    document: Any = {}
+    decoded: dict[int, Any] = {}
+    for output in scope.plan.outputs:
+        source = scope.first + output.source
+        if source not in decoded:
+            is_live = type(run.tasks[source].state) in LIVE
+            decoded[source] = results_of(run, source) if is_live else None
+        given = decoded[source]
+        value = MISSING if given is None else read_port(output, given)
+        document = write(
+            output.write or (output.name,), document, None if value is MISSING else value
+        )
+    if scope.step.is_call:
+        document = {"outputs": document}
+    return msgspec.json.encode(document)
+
+
+def _item_result(run: RunRecord, task: int) -> bytes:
+    state = run.tasks[task]
+    is_live = type(state.state) in LIVE and state.result is not None
+    return bytes(state.result) if is_live and state.result is not None else b"null"
+
+
+def _collected(over: MapStep, results: list[bytes], failed: list[Any] | None) -> msgspec.Raw:
+    """The result of a map, put together from the bytes of its items."""
+    key = msgspec.json.encode(over.collect)
+    body = b"{" + key + b":[" + b",".join(results) + b"]"
+    if failed is not None:
+        body += b"," + msgspec.json.encode(ERRORS) + b":" + msgspec.json.encode(failed)
+    return msgspec.Raw(body + b"}")
+
+
+def _item_errors(run: RunRecord, scope: Scope) -> list[dict[str, Any]]:
+    found: dict[int, dict[str, Any]] = {}
+    for task in scope.failed:
+        item = scope.item_of(task)
+        state = run.tasks[task].state
+        if item in found or not isinstance(state, Failed) or is_handled(run, task):
+            continue
+        error = state.error
+        found[item] = {
+            "index": item,
+            "code": error.code,
+            "category": error.category,
+            "message": error.message,
+        }
+        if len(found) == MAX_ERRORS:
+            break
+    return [found[item] for item in sorted(found)]
+
+
+# -- closing -----------------------------------------------------------------------------------
+
+
+def close_scope(decision: Decision, owner: int, error: TaskFailure | None) -> None:
+    """Begin nothing more inside, and stop what runs."""
+    run = decision.run
+    scope = run.scopes[owner]
+    begun = range(scope.first, scope.first_of(scope.started))
+    decision.record(ScopeClosing(decision.at, owner, error))
+    for index in begun:
+        task = run.tasks[index]
+        if task.is_terminal:
+            continue
+        if isinstance(task.state, Opened):
+            if run.scopes[index].closing is None:
+                close_scope(decision, index, None)
+        elif task.is_held and not decision.take_back(index):
+            decision.stop(index, "cancel", STOP_GRACE_MS)
+            for call in run.open_calls_of(index) if task.open_calls else ():
+                end_call(decision, call)
+        else:
+            decision.record(TaskCancelled(decision.at, index, task.attempt))
+            decision.consequences.append(UnqueueTask(index))
+            end_calls(decision, index)
+    # What became ready or doomed on the way is among what was cancelled.
+    run.ready = [index for index in run.ready if not run.tasks[index].is_terminal]
+
+
+def end_scope_time(decision: Decision, owner: int) -> None:
+    """The time of a container or a call is over."""
+    state = decision.run.tasks[owner].state
+    assert isinstance(state, Opened)
+    scope = decision.run.scopes[owner]
+    if scope.closing is not None or state.until is None:
+        decision.ignored = "scope is closing"
+        return
+    message = f"the nodes inside had not ended after {(state.for_ms or 0) / 1000:g} s"
+    error = TaskFailure(errors.TIMEOUT.code, "TIMEOUT", message, retryable=False)
+    close_scope(decision, owner, error)
