@@ -15,7 +15,7 @@ from astraflow.core.contract.events import Event, NodeState, RunStatusChange
 from astraflow.core.engine.commands import CancelRun, SubmitRun
 from astraflow.core.engine.effects import ReplyToCaller
 from astraflow.core.ids import NodeId, RunId
-from astraflow.core.runs.facts import CallOpened
+from astraflow.core.runs.places import TaskPlaces
 from astraflow.core.runs.projections import events_of
 from astraflow.core.workflow.plan import (
     AffinityHint,
@@ -294,7 +294,7 @@ class Reader:
         self.last: dict[str, int] = {}
         self.statuses: dict[str, dict[str, str]] = {}
         self._place: dict[str, int] = {}
-        self._calls: dict[str, dict[int, CallOpened]] = {}
+        self._places: dict[str, TaskPlaces] = {}
 
     def read(self) -> None:
         for run_id, run in self.store.runs.items():
@@ -302,11 +302,9 @@ class Reader:
             if place and self.world.chance(0.2):
                 self.checkers.seen("reader resumed")
                 place = self._find(run_id)
-            calls = self._calls.setdefault(run_id, {})
+            places = self._places.setdefault(run_id, TaskPlaces(run.plan))
             for one in run.facts[place:]:
-                if isinstance(one.fact, CallOpened):
-                    calls[one.fact.task] = one.fact
-                self._take(run_id, one.first, events_of(one.fact, one.first, run.plan, calls))
+                self._take(run_id, one.first, events_of(one.fact, one.first, places))
             self._place[run_id] = len(run.facts)
         self.world.after(5.0, self.read)
 

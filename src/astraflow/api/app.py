@@ -39,6 +39,7 @@ from astraflow.api.responses import REQUEST_ID, Response, problem_response
 from astraflow.api.router import Router
 from astraflow.api.routes import Endpoint, Endpoints, Route, Services, Timing, routes_of
 from astraflow.api.run_routes import RunEndpoints
+from astraflow.api.scope_routes import ScopeEndpoints
 from astraflow.api.secret_routes import SecretEndpoints
 from astraflow.api.system_routes import SystemEndpoints, check_ready
 from astraflow.api.task_routes import TaskEndpoints
@@ -67,6 +68,7 @@ METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 ENDPOINTS: Final[tuple[type[Endpoints], ...]] = (
     RunEndpoints,
     MessageEndpoints,
+    ScopeEndpoints,
     RerunEndpoints,
     EventEndpoints,
     WorkflowEndpoints,

@@ -25,6 +25,7 @@ from astraflow.core.contract.runs import (
     ListRuns,
     LogLine,
     LogPage,
+    Node,
     NodeDetail,
     RebindRequest,
     Rebound,
@@ -34,6 +35,7 @@ from astraflow.core.contract.runs import (
     RunSummary,
     ShowRun,
 )
+from astraflow.core.contract.scopes import ShowNode
 from astraflow.core.contract.workflows import Definition
 from astraflow.core.errors import Refused
 from astraflow.core.ids import RunId
@@ -148,11 +150,12 @@ class RunEndpoints(Endpoints):
 
     @route("GET", f"{RUNS}/{{runId}}/nodes/{{nodeId}}", READ, "getRunNode",
            "show a node of a run, with its whole result, its attempts and its history", tag="runs",
-           replies=NodeDetail)  # fmt: skip
-    async def show_node(self, request: Request[NoQuery]) -> AsgiApp:
+           query=ShowNode, replies=NodeDetail)  # fmt: skip
+    async def show_node(self, request: Request[ShowNode]) -> AsgiApp:
         run_id, node_id = RunId(request.params["runId"]), request.params["nodeId"]
-        node = await self._scheduler.reader.view_node(request.tenant, run_id, node_id)
-        numbered = await self._scheduler.reader.node_facts(request.tenant, run_id, node_id)
+        scope = request.query.scope or None
+        node = await self._scheduler.reader.view_node(request.tenant, run_id, node_id, scope)
+        numbered = await self._scheduler.reader.node_facts(request.tenant, run_id, node_id, scope)
         facts = [one.fact for one in numbered]
         view = NodeDetail(
             **msgspec.structs.asdict(node), attempts=attempts_of(facts), story=timeline_of(facts)
@@ -286,14 +289,20 @@ def _summary(row: RunRow) -> RunSummary:
 
 def bounded(view: Run) -> Run:
     """The run without the results that are too large."""
+    bounded_nodes(view.nodes)
+    return view
+
+
+def bounded_nodes(nodes: list[Node]) -> list[Node]:
+    """The nodes without the results that are too large."""
     left = INLINE_TOTAL_BYTES
-    for place, node in enumerate(view.nodes):
+    for place, node in enumerate(nodes):
         size = 0 if node.result is None else memoryview(node.result).nbytes
         if size > INLINE_RESULT_BYTES or size > left:
-            view.nodes[place] = msgspec.structs.replace(node, result=None, result_truncated=True)
+            nodes[place] = msgspec.structs.replace(node, result=None, result_truncated=True)
         else:
             left -= size
-    return view
+    return nodes
 
 
 async def fingerprint_of(body: bytes) -> str:

@@ -167,11 +167,7 @@ class WorkflowEndpoints(Endpoints):
 
 async def check_definition(scheduler: Scheduler, tenant: str, definition: bytes) -> None:
     """Raises InvalidDocument with every error that keeps the definition from being run."""
-    validate = scheduler.workflows.validate
-    if len(definition) <= INLINE_BYTES:
-        problems = validate(tenant, definition)
-    else:
-        problems = await asyncio.to_thread(validate, tenant, definition)
+    problems = await scheduler.workflows.validate(tenant, definition)
     if problems:
         raise refusal_of(problems)
 

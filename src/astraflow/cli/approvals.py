@@ -41,7 +41,7 @@ def list_approvals(limit: Limit = 50, cursor: Cursor = None, as_json: AsJson = F
 def _row(one: OpenApproval) -> tuple[object, ...]:
     return (
         one.run_id,
-        one.label,
+        one.label if one.scope_path is None else f"{one.scope_path}/{one.node_id}",
         one.message,
         one.since or "",
         one.until or "",
@@ -85,7 +85,12 @@ def _decide(
         found = _find(client, run_id, node)
         client.perform(
             requests.decide_approval(
-                run_id, found.node_id, approved, comment=comment, values=values
+                run_id,
+                found.node_id,
+                approved,
+                comment=comment,
+                values=values,
+                scope=found.scope_path,
             )
         )
     said = "Approved" if approved else "Rejected"
@@ -96,12 +101,17 @@ def _decide(
 def _find(client: Client, run_id: str, node: str | None) -> OpenApproval:
     """The node that waits: the one that is named, or the only one of the run."""
     waiting = [one for one in client.approvals.iterate() if one.run_id == run_id]
-    named = [one for one in waiting if node is None or node in (one.node_id, one.label)]
+    named = [
+        one
+        for one in waiting
+        if node is None or node in (one.node_id, one.label, f"{one.scope_path}/{one.node_id}")
+    ]
     if len(named) == 1:
         return named[0]
     if not named:
         place = f" at {node}" if node else ""
         message = f"Nothing waits for a person in run {run_id}{place}"
         raise unreadable(message, hint="list what waits with `astra approvals list`")
-    labels = ", ".join(one.label for one in named)
-    raise unreadable(f"Several nodes of the run wait: {labels}", hint="name the node by its id")
+    labels = ", ".join(one.label for one in named[:10])
+    hint = "name the node by its id, inside of a map with its path: SCOPE/NODE"
+    raise unreadable(f"Several nodes of the run wait: {labels}", hint=hint)

@@ -18,12 +18,13 @@ from astraflow.cli.output import AsJson, answer, plain, show_json
 from astraflow.cli.pagination import Cursor, Limit, show_list
 from astraflow.cli.reruns import find_node
 from astraflow.cli.run import Patience
-from astraflow.client import message_requests, requests
+from astraflow.client import message_requests, requests, scope_requests
 from astraflow.client.blocking import Client
 from astraflow.client.stream import PATIENCE_S
 from astraflow.core.contract.events import Event
 from astraflow.core.contract.log_levels import LogLevel, is_at_least
-from astraflow.core.contract.runs import RunSummary
+from astraflow.core.contract.runs import Node, RunSummary
+from astraflow.core.contract.words import NodeStatus
 
 MOST_TOLD: int = 100
 """Maximum number of nodes whose timelines are shown together; each takes one request."""
@@ -35,6 +36,12 @@ app.command("compare")(reruns.compare)
 
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id")]
 NodeName = Annotated[str | None, typer.Option("--node", help="Node id or label")]
+ScopePath = Annotated[
+    str | None,
+    typer.Option("--scope", help="Path of a node inside of a map or a called workflow: NODE:ITEM"),
+]
+SHOWN_CHARS: int = 60
+"""Of the result of an item in a list."""
 
 
 @app.command("list")
@@ -69,20 +76,62 @@ def _row(run: RunSummary) -> tuple[object, ...]:
 
 
 @app.command()
-def show(run_id: RunId, node: NodeName = None, as_json: AsJson = False) -> None:
+def show(
+    run_id: RunId, node: NodeName = None, scope: ScopePath = None, as_json: AsJson = False
+) -> None:
     """Show a run with its nodes, or one node with its full result."""
     with Client() as client:
         if node is not None:
-            node_id = find_node(client.runs.get(run_id), node)
+            node_id = node if scope else find_node(client.runs.get(run_id), node)
             if as_json:
-                show_json(client.perform(requests.get_node(run_id, node_id).raw()))
+                show_json(client.perform(requests.get_node(run_id, node_id, scope=scope).raw()))
             else:
-                show_node(client, client.runs.node(run_id, node_id))
+                show_node(client, client.runs.node(run_id, node_id, scope=scope))
         elif as_json:
             show_json(client.perform(requests.get_run(run_id).raw()))
         else:
             run = client.runs.get(run_id)
             show_run(client, run, client.runs.definition(run_id))
+
+
+@app.command()
+def items(
+    run_id: RunId,
+    node: Annotated[str, typer.Argument(metavar="NODE", help="Node id or label of the map")],
+    scope: ScopePath = None,
+    status: Annotated[
+        NodeStatus | None, typer.Option(help="Filter by status, for example failed")
+    ] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the items of a map, in the order of its list."""
+    with Client() as client:
+        node_id = node if scope else find_node(client.runs.get(run_id), node)
+    show_list(
+        partial(scope_requests.list_items, run_id, node_id, scope=scope, status=status),
+        kind=Node,
+        columns=("item", "status", "attempt", "worker", "result", "error", "scope"),
+        row=_item_row,
+        limit=limit,
+        cursor=cursor,
+        as_json=as_json,
+        empty="No items",
+    )
+
+
+def _item_row(node: Node) -> tuple[object, ...]:
+    result = "" if node.result is None else msgspec.json.encode(node.result).decode()
+    return (
+        node.item,
+        node.status,
+        node.attempt,
+        node.worker_id or "",
+        result if len(result) <= SHOWN_CHARS else f"{result[:SHOWN_CHARS]}…",
+        node.error.code if node.error else "",
+        node.scope_path or "",
+    )
 
 
 @app.command()

@@ -17,6 +17,7 @@ from astraflow.client import (
     pool_requests,
     requests,
     rerun_requests,
+    scope_requests,
     secret_requests,
     trigger_requests,
     version_requests,
@@ -88,6 +89,8 @@ class RunApi(_Api[C]):
     iterate = _list(requests.iterate_runs)
     get = _call(requests.get_run)
     node = _call(requests.get_node)
+    items = _list(scope_requests.iterate_items)
+    body = _call(scope_requests.get_body)
     definition = _call(requests.get_definition)
     cancel = _call(requests.cancel_run)
     rerun = _call(rerun_requests.rerun)

@@ -51,10 +51,17 @@ def decide_approval(
     *,
     comment: str = "",
     values: Mapping[str, Any] | None = None,
+    scope: str | None = None,
 ) -> ApiRequest[None]:
     """Approve or reject at a node that waits for a person."""
     path = f"{RUNS}/{_part(run_id)}/nodes/{_part(node_id)}/approval"
-    decision = {"approved": approved, "comment": comment, "values": dict(values or {})}
+    decision: dict[str, Any] = {
+        "approved": approved,
+        "comment": comment,
+        "values": dict(values or {}),
+    }
+    if scope is not None:
+        decision["scope"] = scope
     body = _encode(decision, "decision")
     return ApiRequest("POST", path, _as_nothing, headers=JSON, body=body)
 

@@ -20,11 +20,16 @@ class RunFailed(errors.AstraflowError):
 
 
 def results_of(run: Run) -> dict[str, Any]:
-    """The result of each node of a run that succeeded, by id.
+    """The result of each node of a run that succeeded, by id. A node inside of a map has one for each item: the map
+    has them all.
 
     Raises:
         RunFailed: it did not succeed.
     """
     if run.status != "succeeded":
         raise RunFailed(run)
-    return {node.node_id: node.result for node in run.nodes if node.status == "succeeded"}
+    return {
+        node.node_id: node.result
+        for node in run.nodes
+        if node.status == "succeeded" and (node.items is None or node.result is not None)
+    }

@@ -57,6 +57,7 @@ from astraflow.core.contract.runs import (
     RunSummary,
     ShowRun,
 )
+from astraflow.core.contract.scopes import ShowNode
 from astraflow.core.contract.system import Me, Status
 from astraflow.core.contract.workers import (
     CommandAccepted,
@@ -264,9 +265,9 @@ def get_run(run_id: str, *, nodes: bool = True) -> ApiRequest[Run]:
     return ApiRequest("GET", f"{RUNS}/{_part(run_id)}", _as(Run), _query(ShowRun, nodes=nodes))
 
 
-def get_node(run_id: str, node_id: str) -> ApiRequest[NodeDetail]:
+def get_node(run_id: str, node_id: str, *, scope: str | None = None) -> ApiRequest[NodeDetail]:
     path = f"{RUNS}/{_part(run_id)}/nodes/{_part(node_id)}"
-    return ApiRequest("GET", path, _as(NodeDetail))
+    return ApiRequest("GET", path, _as(NodeDetail), _query(ShowNode, scope=scope))
 
 
 def get_definition(run_id: str) -> ApiRequest[dict[str, Any]]:

@@ -9,6 +9,7 @@ from astraflow.core.contract.messages import ApprovalDecision, OpenApproval
 from astraflow.core.engine.commands import DecideApproval, SendSignal
 from astraflow.core.ids import NodeId, RunId
 from astraflow.core.runs.run import RunRecord
+from astraflow.core.runs.scope_views import path_of
 from astraflow.core.runs.states import Parked
 from astraflow.core.timestamps import iso
 from astraflow.scheduler.current import Current
@@ -63,6 +64,7 @@ class RunMessages:
                 subject=f"{run_id}/{node_id}",
                 run_id=run_id,
                 node_id=NodeId(node_id),
+                scope_path=decision.scope or None,
                 approved=decision.approved,
                 role=role,
                 comment=decision.comment,
@@ -113,6 +115,7 @@ def _open_in(run: RunRecord) -> list[tuple[tuple[str, int], OpenApproval]]:
         shown = OpenApproval(
             run_id=run.run_id,
             node_id=task.node.node_id,
+            scope_path=path_of(run, index),
             label=task.node.label,
             message=reason.detail,
             roles=list(step.approval.roles),

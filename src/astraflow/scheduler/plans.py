@@ -20,9 +20,11 @@ from astraflow.core.workflow import (
 from astraflow.core.workflow.features import EXECUTED
 from astraflow.core.workflow.plan import DeclaredInput, Plan, decode_plan, encode_plan, walk_nodes
 from astraflow.scheduler.byte_cache import ByteCache
+from astraflow.scheduler.called_workflows import read_called
 from astraflow.store.rows import PlanRow
 
 if TYPE_CHECKING:
+    from astraflow.core.workflow.callees import Documents
     from astraflow.core.workflow.catalog import Catalog
     from astraflow.core.workflow.definition import WorkflowDocument
     from astraflow.scheduler.catalogs import Catalogs
@@ -39,7 +41,7 @@ NODE_BYTES: Final = 500
 """What a plan takes, and each of its nodes, beside their bytes."""
 
 _Key = tuple[str, int, bytes]
-"""The tenant, the generation of its catalog, the digest of the definition."""
+"""The tenant, the generation of its catalog, the digest of the definition and of those that it calls."""
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -71,22 +73,25 @@ class Plans:
         Raises:
             InvalidDocument: with all its problems.
         """
-        digest = sha256(definition).digest()
-        key = (tenant, self._catalogs.generation(tenant), digest)
+        called = await read_called(self._store, tenant, definition)
+        digest = sha256(definition)
+        for document in called.values():
+            digest.update(sha256(document.raw).digest())
+        key = (tenant, self._catalogs.generation(tenant), digest.digest())
         known = self._cache.find(key)
         if known is not None:
             return known
         catalog = self._catalogs.of(tenant)
         if len(definition) <= INLINE_BYTES:
-            planned = self._make(definition, catalog)
+            planned = self._make(definition, catalog, called)
         else:
-            planned = await asyncio.to_thread(self._make, definition, catalog)
+            planned = await asyncio.to_thread(self._make, definition, catalog, called)
         self._cache.put(key, planned, _size(planned))
         return planned
 
-    def _make(self, definition: bytes, catalog: Catalog) -> Planned:
+    def _make(self, definition: bytes, catalog: Catalog, called: Documents) -> Planned:
         decoded = decode_definition(definition)
-        plan = _plan(decoded, catalog)
+        plan = _plan(decoded, catalog, called)
         metadata = decoded.workflow.metadata
         name = metadata.name if metadata is not None and metadata.name else ""
         body = encode_plan(plan)
@@ -114,12 +119,12 @@ def _size(planned: Planned) -> int:
     return len(row.definition) + len(row.plan) + plan_bytes(planned.plan)
 
 
-def _plan(definition: WorkflowDocument, catalog: Catalog) -> Plan:
+def _plan(definition: WorkflowDocument, catalog: Catalog, called: Documents) -> Plan:
     """Raises InvalidDocument with exactly the problems that validation reports."""
     try:
-        plan = plan_workflow(definition, catalog)
+        plan = plan_workflow(definition, catalog, called)
     except InvalidDocument:
         plan = None
     if plan is None or plan.features - EXECUTED:
-        raise refusal_of(validate(definition, catalog))
+        raise refusal_of(validate(definition, catalog, called))
     return plan

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import TYPE_CHECKING
+
 from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.workflow import decode_definition, plan_workflow, validate
@@ -9,12 +12,17 @@ from astraflow.core.workflow.definition import WorkflowSpec
 from astraflow.core.workflow.node_rules import UUID
 from astraflow.core.workflow.problems import DefinitionProblem
 from astraflow.core.workflow.secret_refs import may_refer_to_secrets
+from astraflow.scheduler.called_workflows import read_called
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.current import Current
+from astraflow.scheduler.plans import INLINE_BYTES
 from astraflow.scheduler.secret_vault import SecretVault
 from astraflow.scheduler.trigger_table import TriggerTable
 from astraflow.store.rows import VersionRow, WorkflowRow
 from astraflow.store.store import Store
+
+if TYPE_CHECKING:
+    from astraflow.core.workflow.callees import Documents
 
 
 class Workflows:
@@ -38,12 +46,24 @@ class Workflows:
         self._clock = clock
         self._keep = keep
 
-    def validate(self, tenant: str, definition: bytes) -> list[DefinitionProblem]:
+    async def validate(self, tenant: str, definition: bytes) -> list[DefinitionProblem]:
         """All problems of a definition; none if the tenant could run it."""
+        called = await read_called(self._store, tenant, definition)
+        if len(definition) <= INLINE_BYTES:
+            return self._problems(tenant, definition, called)
+        return await asyncio.to_thread(self._problems, tenant, definition, called)
+
+    def _problems(
+        self, tenant: str, definition: bytes, called: Documents
+    ) -> list[DefinitionProblem]:
         decoded, catalog = decode_definition(definition), self._catalogs.of(tenant)
-        problems = validate(decoded, catalog)
-        if not problems and may_refer_to_secrets(definition):
-            problems = self._vault.problems_of(tenant, plan_workflow(decoded, catalog), definition)
+        problems = validate(decoded, catalog, called)
+        has_secrets = may_refer_to_secrets(definition) or any(
+            may_refer_to_secrets(one.raw) for one in called.values()
+        )
+        if not problems and has_secrets:
+            plan = plan_workflow(decoded, catalog, called)
+            problems = self._vault.problems_of(tenant, plan, definition)
         return problems
 
     async def save(

@@ -58,6 +58,13 @@ class ApprovalDecision(RequestBody, frozen=True, kw_only=True):
     values: Annotated[
         Raw, doc("What was filled in; it must fit the form.", extra_json_schema=OBJECT)
     ] = msgspec.field(default_factory=_empty)
+    scope: Annotated[
+        str,
+        doc(
+            "`scopePath` of the node, if it is inside of a map or of a called workflow.",
+            max_length=4_096,
+        ),
+    ] = msgspec.field(default_factory=no_text)
 
     EXAMPLE: ClassVar[JsonObject] = {"approved": True, "comment": "looks right"}
 
@@ -67,6 +74,7 @@ class OpenApproval(RestObject, frozen=True, kw_only=True):
 
     run_id: Annotated[str, doc("The run.")]
     node_id: Annotated[str, doc("The node.")]
+    scope_path: Annotated[str | None, doc("Where the node is, if it is inside of others.")] = None
     label: Annotated[str, doc("Its label.")]
     message: Annotated[str, doc("What is asked.")]
     roles: Annotated[list[str], doc("Who may decide; empty: whoever may start runs.")]

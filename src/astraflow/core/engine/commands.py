@@ -126,6 +126,7 @@ class DecideApproval(OperatorCommand, frozen=True, kw_only=True):
     action: ClassVar[str] = "run.approval"
     run_id: RunId
     node_id: NodeId
+    scope_path: str | None = None
     approved: bool
     role: str
     comment: str = ""

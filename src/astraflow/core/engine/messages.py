@@ -11,6 +11,7 @@ from astraflow.core.engine.view import View
 from astraflow.core.runs.commands import Approve, ReceiveSignal
 from astraflow.core.runs.controls import MAX_SIGNAL_BYTES, MAX_SIGNALS
 from astraflow.core.runs.run import RunRecord
+from astraflow.core.runs.scope_views import find_task
 from astraflow.core.runs.states import Parked
 from astraflow.core.workflow.problems import DefinitionProblem, InvalidDocument
 from astraflow.core.workflow.value_schemas import find_schema
@@ -38,10 +39,7 @@ def decide_approval(view: View, command: DecideApproval) -> None:
     InvalidDocument: what was filled in does not fit the form.
     """
     run = active_run(view, command.tenant, command.run_id)
-    task = run.plan.index.get(command.node_id)
-    if task is None:
-        message = f"the run has no such node: {command.node_id[:64]}"
-        raise errors.NotFound(errors.RUN_NODE_NOT_FOUND, message)
+    task = find_task(run, command.node_id, command.scope_path)
     state = run.tasks[task].state
     if not isinstance(state, Parked) or state.waiting_for.kind != "approval":
         raise errors.Conflict(errors.APPROVAL_NOT_OPEN, errors.APPROVAL_NOT_OPEN.says)

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from astraflow.core.dispatch.demand import bind_task
+from astraflow.core.ids import NodeId
 from astraflow.core.runs import scope_rules
 from astraflow.core.runs.commands import Cancel, EndWait, LeaseTask, Lose, Report, RunCommand
 from astraflow.core.runs.consequences import EnqueueTask, StopAttempt, UnqueueTask, WatchParked
@@ -83,7 +84,7 @@ class Playing:
         return self
 
     def result(self, number: int) -> Any:
-        raw = self.run.tasks[self.run.plan.index[uid(number)]].result
+        raw = self.run.tasks[self.run.plan.index[NodeId(uid(number))]].result
         return None if raw is None else msgspec.json.decode(raw)
 
     def status(self, number: int) -> str:
