@@ -104,11 +104,16 @@ class ConditionChecker:
             self._check_failure(run_id, fact)
 
     def _node(self, run_id: str, task: int) -> PlanNode:
-        return self._state.store.runs[run_id].plan.nodes[task]
+        plan, base = self._state.scopes.level(run_id, task)
+        return plan.nodes[task - base]
 
-    def holds(self, run_id: str, edge: InEdge) -> bool | None:
-        """Whether an edge leads on, told without the language; None: its condition has no value."""
-        end = self._state.result_of(run_id, edge.source)
+    def _base(self, run_id: str, task: int) -> int:
+        return self._state.scopes.level(run_id, task)[1]
+
+    def holds(self, run_id: str, edge: InEdge, base: int = 0) -> bool | None:
+        """Whether an edge leads on, told without the language; None: its condition has no value. `base`: the number of
+        the first task beside it."""
+        end = self._state.result_of(run_id, base + edge.source)
         if edge.kind == "error":
             if not isinstance(end, TaskFailed):
                 return False
@@ -137,8 +142,8 @@ class ConditionChecker:
             self._world.sometimes("edge taken" if number not in fact.dead else "edge not taken")
 
     def _check_lease(self, run_id: str, task: int) -> None:
-        node = self._node(run_id, task)
-        lives = [bool(self.holds(run_id, edge)) for edge in node.edges_in]
+        node, base = self._node(run_id, task), self._base(run_id, task)
+        lives = [bool(self.holds(run_id, edge, base)) for edge in node.edges_in]
         if node.join == "all" and not all(lives):
             raise Violation("I29", f"{run_id}.{task} was leased, and an edge into it is dead")
         if node.join == "any" and lives and not any(lives):
@@ -154,7 +159,8 @@ class ConditionChecker:
         return _attempt(end) % 2 == 1
 
     def _check_skip(self, run_id: str, fact: TaskSkipped) -> None:
-        node = self._node(run_id, fact.task) if fact.task < self._count(run_id) else None
+        is_call = self._state.tasks[run_id, fact.task].call is not None
+        node = None if is_call else self._node(run_id, fact.task)
         if fact.code == errors.TASK_CONDITION_FALSE.code:
             assert node is not None
             self._world.sometimes("condition of a node false")
@@ -162,8 +168,9 @@ class ConditionChecker:
                 raise Violation("I29", f"{run_id}.{fact.task} was skipped, and its condition holds")
         elif fact.code == errors.TASK_BRANCH_NOT_TAKEN.code:
             assert node is not None
-            edges = [edge for edge in node.edges_in if edge.source == fact.because]
-            if all(self.holds(run_id, edge) for edge in edges):
+            base = self._base(run_id, fact.task)
+            edges = [edge for edge in node.edges_in if base + edge.source == fact.because]
+            if all(self.holds(run_id, edge, base) for edge in edges):
                 raise Violation("I29", f"{run_id}.{fact.task} was skipped, and its edges lead on")
 
     def _check_failure(self, run_id: str, fact: TaskFailed) -> None:
@@ -171,9 +178,6 @@ class ConditionChecker:
         node = self._node(run_id, fact.task)
         if all(self.holds(run_id, edge) is not None for edge in node.edges_in):
             raise Violation("I29", f"{run_id}.{fact.task} failed, and its expressions have values")
-
-    def _count(self, run_id: str) -> int:
-        return len(self._state.store.runs[run_id].plan.nodes)
 
     def finish(self, run_id: str, fact: RunFinished) -> None:
         """I30: a run has failed if a failure was taken up by nobody, and only then."""

@@ -88,6 +88,7 @@ class Config:
     pools: bool = False
     conditions: bool = False
     waits: bool = False
+    scopes: bool = False
     deadlines: bool = False
     """Every other run has a time in which it must end."""
 
@@ -141,6 +142,9 @@ def draw(seed: int) -> Config:
         drawn = drawn.shrink(pools=True)
     drawn = drawn.shrink(conditions=Random(seed * 7919 + 21).random() < 0.2)
     drawn = drawn.shrink(waits=Random(seed * 7919 + 23).random() < 0.2)
+    # What conditions read of a node is an attempt, and a node with a body has none.
+    has_scopes = not drawn.conditions and Random(seed * 7919 + 26).random() < 0.25
+    drawn = drawn.shrink(scopes=has_scopes)
     drawn = drawn.shrink(deadlines=Random(seed * 7919 + 22).random() < 0.25)
     is_small = drawn.tasks <= 7 and drawn.workers <= 4
     return mix(drawn, third) if is_small and third.random() < 0.25 else drawn

@@ -39,6 +39,7 @@ from astraflow.core.runs.states import Leased, Lost, Running, Stopping
 from tests.sim import planted_conditions as conditional
 from tests.sim import planted_fleet as held
 from tests.sim import planted_pools as pooled
+from tests.sim import planted_scopes as enclosing
 from tests.sim import planted_waits as waiting
 from tests.sim import scheduler as sim_scheduler
 from tests.sim import worker as sim_worker
@@ -65,7 +66,7 @@ class Planted:
         """The world of a seed, with the faults that the bug needs switched on."""
         drawn = draw(seed)
         faults = self.faults if self.only else (*drawn.faults, *self.faults)
-        plain = {"gone": False, "conditions": False, "waits": False}
+        plain = {"gone": False, "conditions": False, "waits": False, "scopes": False}
         return drawn.shrink(faults=faults, **{**plain, **self.overrides})
 
 
@@ -397,6 +398,18 @@ _WAITING: dict[str, object] = {
 }
 """Worlds whose runs wait for times, people and messages."""
 
+_ENCLOSING: dict[str, object] = {
+    "scopes": True,
+    "runs": 6,
+    "tasks": 6,
+    "workers": 3,
+    "slots": 3,
+    "tenants": 1,
+    "handlers": ("ok", "slow", "flaky", "fail"),
+    "resources": False,
+}
+"""Worlds whose runs have maps and containers."""
+
 _POOLED: dict[str, object] = {
     "pools": True,
     "runs": 6,
@@ -543,6 +556,10 @@ PLANTED: dict[str, Planted] = {
     "silentpool": Planted(pooled.silentpool, ("worker_crash",), ("I24",), _POOLED),
     "signaltwice": Planted(waiting.signaltwice, (), ("I32",), _WAITING),
     "resentsignal": Planted(waiting.resentsignal, (), ("I32",), _WAITING),
+    "mapunbounded": Planted(enclosing.mapunbounded, (), ("I40",), _ENCLOSING),
+    "mapdisorder": Planted(enclosing.mapdisorder, (), ("I40",), _ENCLOSING),
+    "itemshift": Planted(enclosing.itemshift, (), ("I40",), _ENCLOSING),
+    "leakyscope": Planted(enclosing.leakyscope, (), ("I40",), _ENCLOSING),
     "earlysignal": Planted(waiting.earlysignal, (), ("I32", "I24"), _WAITING),
     "waitforgotten": Planted(waiting.waitforgotten, (), ("I24",), _WAITING),
     "deadedges": Planted(conditional.deadedges, (), ("I29",), _CONDITIONAL),

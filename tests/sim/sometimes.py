@@ -1,4 +1,4 @@
-"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S54)."""
+"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S78)."""
 
 from __future__ import annotations
 
@@ -72,6 +72,15 @@ SOMETIMES: Mapping[str, str] = {
     "S52 a message ended a wait": "signal taken",
     "S53 a message came before its node waited": "early signal taken",
     "S54 a run with messages ended": "run with signals ended",
+    "S70 a map began": "map opened",
+    "S71 a container began": "container opened",
+    "S72 a map began inside of a container": "inner map opened",
+    "S73 a container began inside of a container": "inner container opened",
+    "S74 a map had as many items under way as it may": "map at its limit",
+    "S75 a map collected the results of all items": "map collected",
+    "S76 a map collected with items that failed": "map with errors",
+    "S77 a failure closed a scope": "scope closed",
+    "S78 a scope was cancelled with its run": "scope cancelled",
     "S48 a run met its deadline": "run met its deadline",
     "S23 a middleware lost what it used while its call was open": "lost with an open call",
 }

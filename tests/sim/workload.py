@@ -26,12 +26,14 @@ from astraflow.core.workflow.plan import (
     PlanNode,
     ResourceRefValue,
     RetryPolicy,
+    walk_nodes,
 )
 from tests.sim.conditions import draw_conditions
 from tests.sim.config import Config
 from tests.sim.features import decorate
 from tests.sim.keeping import EXTRA
 from tests.sim.pools import LABELS
+from tests.sim.scopes import enclose_some
 from tests.sim.store import Store
 from tests.sim.waits import park_some
 from tests.sim.world import Violation, World
@@ -70,6 +72,8 @@ def draw_plan(world: World, config: Config) -> Plan:
         decorate(world, config, nodes, parents)
     if config.waits:
         park_some(world, nodes)
+    if config.scopes:
+        enclose_some(world, config, nodes)
     names = draw_conditions(world, nodes) if config.conditions else {}
     children: list[list[int]] = [[] for _ in nodes]
     for index, mine in enumerate(parents):
@@ -82,6 +86,8 @@ def draw_plan(world: World, config: Config) -> Plan:
         features.add(Feature.CONDITION)
     if config.waits:
         features.update((Feature.WAIT, Feature.SIGNAL, Feature.APPROVAL))
+    if config.scopes:
+        features.update((Feature.MAP, Feature.SUBGRAPH, Feature.ERROR_PORT))
     return Plan(
         workflow_id="sim",
         nodes=tuple(nodes),
@@ -246,7 +252,7 @@ class Client:
         self.checkers.told_accepted(answer.run_id, number)
         # What never ends by itself is cancelled by somebody sooner or later.
         plan = self.store.runs[answer.run_id].plan
-        is_endless = any(node.type == "sim.endless" for node in plan.nodes)
+        is_endless = any(node.type == "sim.endless" for node in walk_nodes(plan))
         if is_endless or (self.config.has("cancel") and self.world.chance(0.4)):
             delay = self.world.rng.random() * 8
             self.world.after(delay, self._cancel, answer.run_id, number, [False])

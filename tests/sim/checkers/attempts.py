@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from astraflow.core.protocol import business
-from astraflow.core.runs.facts import TaskSucceeded
+from astraflow.core.runs.facts import TaskDecided, TaskSucceeded
 from tests.sim.world import Violation
 
 if TYPE_CHECKING:
@@ -67,13 +67,20 @@ class AttemptChecker:
         self._check_inputs(dispatch)
 
     def _check_inputs(self, dispatch: business.Dispatch) -> None:
-        given = msgspec.json.decode(dispatch.parameters)["from"]
+        parameters = msgspec.json.decode(dispatch.parameters)
+        given = parameters["from"]
+        run_id, task = self.state.place_of(dispatch.task_id)
+        self.state.scopes.check_given(run_id, task, parameters)
         committed = self.state.inputs[dispatch.task_id, dispatch.attempt]
         expected = {
             str(parent): msgspec.json.decode(fact.result)["v"]
             for parent, fact in committed.items()
-            if isinstance(fact, TaskSucceeded)
+            if isinstance(fact, TaskSucceeded | TaskDecided) and _has_value(fact)
         }
+        if "item" in parameters:
+            scope = self.state.scopes.scope_of(run_id, self.state.home_of(run_id, task))
+            assert scope is not None
+            expected = scope.given["from"]  # what its map was given
         if given != expected:
             raise Violation("I9", f"{dispatch.task_id} was given {given}, not {expected}")
 
@@ -92,3 +99,8 @@ class AttemptChecker:
         if task.lost == attempt and (report.status == "CANCELLED" or was_stopped):
             return
         raise Violation("I12", f"the report of {task_id} attempt {attempt} was acked and is gone")
+
+
+def _has_value(fact: TaskSucceeded | TaskDecided) -> bool:
+    """Whether those downstream are given something: a wait has no value, a node with a body has one."""
+    return "v" in msgspec.json.decode(fact.result)

@@ -35,6 +35,7 @@ from astraflow.core.runs.retry import LOSS_BUDGET
 from astraflow.core.workflow.plan import Feature, Plan, PlanNode
 from tests.sim.conditions import ConditionChecker
 from tests.sim.config import POOL_SLOTS
+from tests.sim.scopes import ScopeChecker
 from tests.sim.waits import WaitChecker
 from tests.sim.world import Violation
 
@@ -98,6 +99,7 @@ class StateChecker:
         self.keys: dict[tuple[str, str], list[tuple[str, int]]] = {}
         self.conditions = ConditionChecker(world, self)
         self.waits = WaitChecker(world, config)
+        self.scopes = ScopeChecker(world, self)
 
     def on_commit(self, batch: Batch) -> None:
         for one in batch.facts:
@@ -105,6 +107,7 @@ class StateChecker:
             if one.run_id in self.finished:
                 raise Violation("I8", f"a fact after the end of {one.run_id}: {one.fact!r}")
             self.waits.before(one.run_id, one.fact)
+            self.scopes.before(one.run_id, one.fact)
             if isinstance(one.fact, TaskFact):
                 self._task(one.run_id, one.fact)
             elif isinstance(one.fact, CancelRequested):
@@ -131,16 +134,17 @@ class StateChecker:
 
     def node_of(self, run_id: str, task: int) -> PlanNode:
         """The node that a task executes."""
-        plan = self.store.runs[run_id].plan
         call = self.tasks[run_id, task].call
+        place = self.home_of(run_id, task)
+        plan, base = self.scopes.level(run_id, place)
+        home = plan.nodes[place - base]
         if call is None:
-            node = plan.nodes[task]
-            return plan.nodes[node.middlewares[0]] if node.middlewares else node
-        home = plan.nodes[self.home_of(run_id, task)]
+            return plan.nodes[home.middlewares[0]] if home.middlewares else home
         return home if call.chain_index is None else plan.nodes[home.middlewares[call.chain_index]]
 
     def home_of(self, run_id: str, task: int) -> int:
-        call = self.tasks[run_id, task].call
+        model = self.tasks.get((run_id, task))
+        call = None if model is None else model.call
         return task if call is None else self.home_of(run_id, call.parent)
 
     def lease_of(self, task_id: str, attempt: int) -> TaskLeased | None:
@@ -220,7 +224,8 @@ class StateChecker:
         """Whether something that it was given is being made again."""
         if self.tasks[run_id, task].call is not None:
             return False
-        parents = [self.tasks.get((run_id, one)) for one in self._plan(run_id).parents[task]]
+        plan, base = self.scopes.level(run_id, task)
+        parents = [self.tasks.get((run_id, base + one)) for one in plan.parents[task - base]]
         return any(
             one is not None and one.result is not None and not one.is_terminal for one in parents
         )
@@ -252,13 +257,13 @@ class StateChecker:
             raise Violation("I10", f"attempt {fact.attempt} follows {model.attempt}")
         if model.leased_to is not None:
             raise Violation("I10", f"{run_id}.{fact.task} is leased to {model.leased_to} already")
-        plan = self.store.runs[run_id].plan
         node = self.node_of(run_id, fact.task)
-        home = self.home_of(run_id, fact.task)
+        plan, base = self.scopes.level(run_id, self.home_of(run_id, fact.task))
+        home = self.home_of(run_id, fact.task) - base
         joins = {Feature.JOIN_ANY, Feature.JOIN_ALL_DONE, Feature.ERROR_PORT}
-        is_plain = plan.features.isdisjoint(joins)
+        is_plain = self._plan(run_id).features.isdisjoint(joins)
         if is_plain:
-            for parent in plan.parents[home]:
+            for parent in [base + one for one in plan.parents[home]]:
                 is_done = isinstance(self.result_of(run_id, parent), _LIVE)
                 is_open = is_done and not self.tasks[run_id, parent].is_terminal
                 if not is_done or (is_open and model.call is None):
@@ -286,7 +291,7 @@ class StateChecker:
             and edge.kind != "error"
             and not self.conditions.holds(run_id, edge)
         }
-        results = {one: self.result_of(run_id, one) for one in upstream if one not in dead}
+        results = {one: self.result_of(run_id, base + one) for one in upstream if one not in dead}
         self.inputs[name] = {one: fact for one, fact in results.items() if fact is not None}
         worker = (tenant, fact.worker)
         self.held[worker] = self.held.get(worker, 0) + 1
@@ -347,5 +352,6 @@ class StateChecker:
         if self.cancelled.get(run_id, fact.status) != fact.status:
             raise Violation("I14", f"{run_id} was cancelled and ended {fact.status}")
         self.conditions.finish(run_id, fact)
+        self.scopes.finish(run_id)
         self.finished[run_id] = fact.status
         self.finished_at[run_id] = self.world.now
