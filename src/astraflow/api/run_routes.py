@@ -40,7 +40,7 @@ from astraflow.core.contract.workflows import Definition
 from astraflow.core.errors import Refused
 from astraflow.core.ids import RunId
 from astraflow.core.runs.facts import TaskFailure
-from astraflow.core.runs.history import attempts_of, log_lines, timeline_of
+from astraflow.core.runs.history import log_lines
 from astraflow.core.runs.projections import error_view
 from astraflow.core.security.policy import OPERATE, READ, START
 from astraflow.core.timestamps import iso
@@ -155,10 +155,9 @@ class RunEndpoints(Endpoints):
         run_id, node_id = RunId(request.params["runId"]), request.params["nodeId"]
         scope = request.query.scope or None
         node = await self._scheduler.reader.view_node(request.tenant, run_id, node_id, scope)
-        numbered = await self._scheduler.reader.node_facts(request.tenant, run_id, node_id, scope)
-        facts = [one.fact for one in numbered]
+        past = await self._scheduler.reader.node_history(request.tenant, run_id, node_id, scope)
         view = NodeDetail(
-            **msgspec.structs.asdict(node), attempts=attempts_of(facts), story=timeline_of(facts)
+            **msgspec.structs.asdict(node), attempts=past.attempts, story=past.timeline
         )
         return json_response(view)
 

@@ -18,9 +18,11 @@ from astraflow.core.contract.words import NodeStatus, RunStatus
 from astraflow.core.engine.batch import NumberedFact
 from astraflow.core.engine.wait_reasons import Reason
 from astraflow.core.ids import RunId
-from astraflow.core.runs.facts import CancelRequested, RunFinished
+from astraflow.core.runs.chains import calls_by_task, executing_tasks, related_tasks, shown_task
+from astraflow.core.runs.facts import CancelRequested, Fact, RunFinished
+from astraflow.core.runs.history import NodeHistory, attempts_of, timeline_of
 from astraflow.core.runs.places import TaskPlaces
-from astraflow.core.runs.projections import events_of, shown_task, view_head, view_node
+from astraflow.core.runs.projections import events_of, view_head, view_node
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.scope_views import (
     find_task,
@@ -67,8 +69,8 @@ class RunReader:
     async def view_run(self, tenant: str, run_id: RunId) -> Run:
         """A run as clients see it. Raises: NotFound."""
         run = await self._find_run(tenant, run_id)
-        waits = self._waits(run, range(len(run.plan.nodes)))
-        view = view_whole(run, self._unacked(run), waits)
+        places = range(len(run.plan.nodes))
+        view = view_whole(run, self._unacked(run, places), self._waits(run, places))
         await self._durable(run)
         return view
 
@@ -91,8 +93,8 @@ class RunReader:
         """One node with its whole result. Raises: NotFound."""
         run = await self._find_run(tenant, run_id)
         task = find_task(run, node_id, scope_path)
-        deadline, waits = self._unacked(run).get(task), self._waits(run, [task])
-        view = view_node(run, task, ack_deadline=deadline, waiting_for=waits.get(task))
+        deadlines, waits = self._unacked(run, [task]), self._waits(run, [task])
+        view = view_node(run, task, ack_deadline=deadlines.get(task), waiting_for=waits.get(task))
         view = with_scope(run, task, view)
         await self._durable(run)
         return view
@@ -126,10 +128,11 @@ class RunReader:
         """What each node that waits is waiting for at this moment."""
         if self._active(run.run_id) is not run:
             return {}
-        by_task = {shown_task(run, index): index for index in nodes}
+        shown = _shown_tasks(run, nodes)
         now, wall_ms = self._clock.now(), self._clock.wall_ms()
-        reasons = self._current.engine.ask.reasons(run, list(by_task))
-        return {by_task[task]: view_reason(one, now, wall_ms) for task, one in reasons.items()}
+        reasons = self._current.engine.ask.reasons(run, list(dict.fromkeys(shown.values())))
+        told = {task: view_reason(one, now, wall_ms) for task, one in reasons.items()}
+        return {index: told[task] for index, task in shown.items() if task in told}
 
     def _active(self, run_id: RunId) -> RunRecord | None:
         return self._current.engine.ask.run(run_id)
@@ -140,15 +143,16 @@ class RunReader:
             return active
         return await self._ended.run(await self.get_row(tenant, run_id))
 
-    def _unacked(self, run: RunRecord) -> dict[int, str]:
+    def _unacked(self, run: RunRecord, nodes: Iterable[int]) -> dict[int, str]:
         """The nodes of a run whose dispatch no worker has acknowledged, and until when one may."""
         if self._active(run.run_id) is not run:
             return {}
         now, wall_ms = self._clock.now(), self._clock.wall_ms()
+        unacked = dict(self._current.engine.ask.unacked(run))
         return {
-            task: iso(wall_ms + int((until - now) * 1000))
-            for task, until in self._current.engine.ask.unacked(run)
-            if run.tasks[task].call is None
+            index: iso(wall_ms + int((unacked[task] - now) * 1000))
+            for index, task in (_shown_tasks(run, nodes).items() if unacked else ())
+            if task in unacked
         }
 
     async def _durable(self, run: RunRecord) -> None:
@@ -228,25 +232,35 @@ class RunReader:
             after = segments[-1].last
         return found[:limit]
 
-    async def node_facts(
+    async def node_history(
         self, tenant: str, run_id: RunId, node_id: str, scope_path: str | None = None
-    ) -> list[NumberedFact]:
-        """The facts about one node, in order: its task's, those of the calls in its chain, and cancels of the run.
+    ) -> NodeHistory:
+        """What happened to one node, in order: the facts of its tasks, and cancels of the run.
 
         Raises: NotFound.
         """
         run = await self._find_run(tenant, run_id)
         place = find_task(run, node_id, scope_path)
-        tasks = {place} | {call for call in run.calls.values() if _is_of(run, call, place)}
-        found: list[NumberedFact] = []
+        prefixes = related_tasks(run, place)
+        facts: list[Fact] = []
         after = 0
         while segments := await self._store.read_segments(run_id, after):
             for numbered in (one for segment in segments for one in facts_of(segment)):
                 fact = numbered.fact
-                if concerns(fact, tasks) or isinstance(fact, CancelRequested):
-                    found.append(numbered)
+                if concerns(fact, prefixes) or isinstance(fact, CancelRequested):
+                    facts.append(fact)
             after = segments[-1].last
-        return found
+        return NodeHistory(
+            attempts_of(facts, executing_tasks(run, place)), timeline_of(facts, prefixes)
+        )
+
+
+def _shown_tasks(run: RunRecord, nodes: Iterable[int]) -> dict[int, int]:
+    """The task that each node is shown with."""
+    if Feature.MIDDLEWARE not in run.plan.features:
+        return {index: index for index in nodes}
+    calls = calls_by_task(run)
+    return {index: shown_task(run, index, calls) for index in nodes}
 
 
 def view_reason(reason: Reason, now: float, wall_ms: int) -> WaitingFor:
@@ -261,12 +275,3 @@ def view_reason(reason: Reason, now: float, wall_ms: int) -> WaitingFor:
         if reason.held_by is None
         else KeyHolder(run_id=reason.held_by[0], node_id=reason.held_by[1]),
     )
-
-
-def _is_of(run: RunRecord, call: int, place: int) -> bool:
-    """Whether a call executes the node, or is one in the chain round it."""
-    host, node = run.host_of(call), run.node_at(place)
-    if host == place:
-        return True
-    is_beside = node.host is not None and host == run.base_of(place) + node.host
-    return is_beside and run.tasks[call].node is node

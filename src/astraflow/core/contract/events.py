@@ -84,6 +84,12 @@ class NodeBody(RestObject, frozen=True, kw_only=True):
         int | UnsetType | None, doc("The place in that chain; null is the node itself.")
     ] = UNSET
     call_id: Annotated[str | None, doc("The call.")] = None
+    middleware_node_id: Annotated[
+        str | None,
+        doc(
+            "The outermost middleware of the node, which this is about too: it runs as the node's task."
+        ),
+    ] = None
     scope_path: Annotated[
         str | None,
         doc(

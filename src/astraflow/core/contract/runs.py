@@ -109,8 +109,35 @@ class ItemCounts(RestObject, frozen=True, kw_only=True):
     cancelled: Annotated[Count, doc("Those that were cancelled.")]
 
 
+class LastCall(RestObject, frozen=True, kw_only=True):
+    """The last time that the chain around a node called the node itself."""
+
+    call_id: Annotated[str, doc("The id of the call, which is that of its task.")]
+    status: Annotated[NodeStatus, doc("Where the call stands, or how it ended.")]
+    attempt: Annotated[Count, doc("The number of its last attempt; 0 before the first.")]
+    failures: Annotated[Count, doc("How many of its attempts have failed.")]
+    worker_id: Annotated[str | None, doc("The worker of its last attempt.")]
+    waiting_for: Annotated[WaitingFor | None, doc("What it waits for, while it waits.")]
+    error: Annotated[TaskError | None, doc("Why it failed.")]
+    started_at: Annotated[Timestamp | None, doc("When an attempt of it first ran.")]
+    finished_at: Annotated[Timestamp | None, doc("When it ended.")]
+
+    EXAMPLE: ClassVar[JsonObject] = {
+        "callId": "0b3a2e6e-6a52-5d3c-9f39-3c1f1c4d6f10",
+        "status": "succeeded",
+        "attempt": 1,
+        "failures": 0,
+        "workerId": "01JCQ6YV2E5N3A8P7S1F0GKM4C",
+        "waitingFor": None,
+        "error": None,
+        "startedAt": "2026-01-15T10:00:00.004Z",
+        "finishedAt": "2026-01-15T10:00:00.005Z",
+    }
+
+
 class Node(RestObject, frozen=True, kw_only=True):
-    """One node of a run."""
+    """One node of a run. A node with middlewares stands for its whole chain, which is what the nodes after it see;
+    `lastCall` and `calls` are about the node itself."""
 
     node_id: Annotated[str, doc("The id of the node in the definition.")]
     type: Annotated[str, doc("The type of the node.")]
@@ -145,6 +172,9 @@ class Node(RestObject, frozen=True, kw_only=True):
     host_node_id: Annotated[str | None, doc("The node that this middleware is around.")] = None
     chain_index: Annotated[Count | None, doc("The place of this middleware in the chain.")] = None
     calls: Annotated[Count | None, doc("How often the node was called through its chain.")] = None
+    last_call: Annotated[
+        LastCall | None, doc("Of a node with middlewares: the last call of the node itself.")
+    ] = None
     parent: Annotated[str | None, doc("The container that the node is inside of.")] = None
     scope_path: Annotated[
         str | None,
@@ -193,6 +223,9 @@ class Attempt(RestObject, frozen=True, kw_only=True):
     started_at: Annotated[Timestamp | None, doc("When the worker acknowledged it.")]
     finished_at: Annotated[Timestamp | None, doc("When it ended.")]
     error: Annotated[TaskError | None, doc("Why it did not succeed.")] = None
+    call_id: Annotated[
+        str | None, doc("The call that it is an attempt of, if the node was called in a chain.")
+    ] = None
 
     EXAMPLE: ClassVar[JsonObject] = {
         "attempt": 1,

@@ -3,7 +3,7 @@
 Rule 1: the request is recorded before it acts. One that comes again, after a new session say, opens nothing: it
         is answered from what is recorded, or waits for the same call.
 Rule 2: a call is made by the current attempt of a task that is not being stopped, and only by a middleware: the
-        host itself has nothing to call.
+        host itself has nothing to call. What it gives the host is an object, or nothing.
 Rule 3: when an attempt ends, its calls are stopped. All below it are proved to have ended before the task gets
         another attempt, so that two attempts of one host never run at once through an orphaned chain. That holds
         whatever the next attempt is for: a retry, a loss, or a resource that was made again.
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 MAX_CALLS: Final = 10_000
 """Calls of one run: a loop that never ends must not fill the memory (P16)."""
 STOP_GRACE_MS: Final = 10_000
+_PARAMETERS: Final = (b"{", b"n")
+"""How a payload begins that can be the parameters of a host: an object, or null for those that it has."""
 
 
 def chain_index_of(run: RunRecord, task: int) -> int | None:
@@ -86,6 +88,8 @@ def _refusal(run: RunRecord, command: Call) -> str | None:
     if run.cancel is not None or isinstance(run.tasks[command.task].state, Stopping):
         return errors.NEXT_CANCELLED.code
     if chain_index_of(run, command.task) != command.chain_index:
+        return errors.NEXT_INVALID.code
+    if bytes(command.payload)[:1] not in _PARAMETERS:
         return errors.NEXT_INVALID.code
     if len(run.calls) >= MAX_CALLS:
         return errors.NEXT_LIMIT.code

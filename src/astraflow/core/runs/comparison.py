@@ -14,7 +14,8 @@ from astraflow.core.contract.reruns import NodeComparison, NodeSide, RunComparis
 from astraflow.core.contract.versions import ValueChange
 from astraflow.core.contract.words import RunStatus
 from astraflow.core.json_diff import MAX_DIFFERENCES, differences
-from astraflow.core.runs.projections import shown_task, view_node
+from astraflow.core.runs.chains import shown_task
+from astraflow.core.runs.projections import view_node
 from astraflow.core.runs.run import RunRecord
 
 ResultWord = Literal["equal", "changed", "only_first", "only_second", "none"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from astraflow.core.contract.events import Event, NodeOutput, NodeState
+from astraflow.core.contract.events import Event, NodeBody, NodeOutput, NodeState
 from astraflow.core.contract.log_levels import LogLevel, is_at_least
 from astraflow.core.contract.runs import Attempt, LogLine, TaskError
 from astraflow.core.runs.facts import (
@@ -15,6 +16,7 @@ from astraflow.core.runs.facts import (
     AttemptLost,
     AttemptRefused,
     AttemptStarted,
+    CallOpened,
     Fact,
     TaskCancelled,
     TaskFact,
@@ -29,29 +31,43 @@ from astraflow.core.timestamps import iso
 
 DROPPED: Final = "dropped"
 """The channel of lines that say where output is missing."""
+NO_PREFIXES: Final[Mapping[int, str]] = MappingProxyType({})
 
 
-def timeline_of(facts: Iterable[Fact]) -> list[str]:
-    """One sentence for each fact."""
-    return [f"{iso(fact.at)} {describe_fact(fact)}" for fact in facts]
+class NodeHistory(NamedTuple):
+    """What REST shows of the past of one node."""
+
+    attempts: list[Attempt]
+    timeline: list[str]
 
 
-def attempts_of(facts: Iterable[Fact]) -> list[Attempt]:
-    """The attempts of a node, from the facts about it, oldest first."""
+def timeline_of(facts: Iterable[Fact], prefixes: Mapping[int, str] = NO_PREFIXES) -> list[str]:
+    """One sentence for each fact; what a sentence begins with says which task of a chain it is about."""
+    return [
+        f"{iso(fact.at)} {prefixes.get(getattr(fact, 'task', -1), '')}{describe_fact(fact)}"
+        for fact in facts
+    ]
+
+
+def attempts_of(facts: Iterable[Fact], tasks: Collection[int] | None = None) -> list[Attempt]:
+    """The attempts of a node, from the facts about it, oldest first; of these tasks only, if some are named."""
     attempts: dict[tuple[int, int], Attempt] = {}
+    calls: dict[int, str] = {}
     for fact in facts:
-        if not isinstance(fact, TaskFact):
+        if not isinstance(fact, TaskFact) or (tasks is not None and fact.task not in tasks):
             continue
         key = (fact.task, getattr(fact, "attempt", 0))
         known = attempts.get(key)
-        if isinstance(fact, TaskLeased):
-            attempts[key] = _leased(fact)
+        if isinstance(fact, CallOpened):
+            calls[fact.task] = fact.call_id
+        elif isinstance(fact, TaskLeased):
+            attempts[key] = _leased(fact, calls.get(fact.task))
         elif known is not None:
             attempts[key] = msgspec.structs.replace(known, **_changes_of(fact))
     return list(attempts.values())
 
 
-def _leased(fact: TaskLeased) -> Attempt:
+def _leased(fact: TaskLeased, call_id: str | None) -> Attempt:
     return Attempt(
         attempt=fact.attempt,
         worker_id=fact.worker,
@@ -60,6 +76,7 @@ def _leased(fact: TaskLeased) -> Attempt:
         dispatched_at=iso(fact.at),
         started_at=None,
         finished_at=None,
+        call_id=call_id,
     )
 
 
@@ -91,7 +108,7 @@ def log_lines(
     """The output among the events of a run: of one node or of all, from a level on or all of it."""
     for event in events:
         body = event.body
-        if node_id and getattr(body, "node_id", None) != node_id:
+        if node_id and not (isinstance(body, NodeBody) and _writer(body) == node_id):
             continue
         if isinstance(body, NodeOutput):
             if level is not None and not is_at_least(body.metadata, level):
@@ -101,8 +118,15 @@ def log_lines(
             yield _gap(event, body)
 
 
+def _writer(body: NodeBody) -> str:
+    """The node that an event is about: an outermost middleware, which runs as the task of its host, or the node."""
+    return body.middleware_node_id or body.node_id
+
+
 def _fields(body: NodeOutput) -> dict[str, Any]:
     fields = msgspec.structs.asdict(body)
+    del fields["middleware_node_id"]
+    fields["node_id"] = _writer(body)
     if fields["metadata"] is None:
         del fields["metadata"]
     return fields
@@ -113,7 +137,7 @@ def _gap(event: Event, body: NodeState) -> LogLine:
     return LogLine(
         id=event.id,
         occurred_at=event.occurred_at,
-        node_id=body.node_id,
+        node_id=_writer(body),
         attempt=body.attempt or 0,
         channel=DROPPED,
         index=0,

@@ -59,8 +59,7 @@ class TaskPlaces:
         """What the events of a fact are about: a node, or a call within the chain around one."""
         call = fact if isinstance(fact, CallOpened) else self._calls.get(fact.task)
         if call is None:
-            node, path = self._find(fact.task)
-            fields: _Fields = {"node_id": node.node_id}
+            path, fields = self._own_fields(fact.task)
         else:
             home = call.parent
             while (parent := self._calls.get(home)) is not None:
@@ -78,6 +77,23 @@ class TaskPlaces:
         if path:
             fields["scope_path"] = path
         return fields
+
+    def fields_at(self, task: int) -> _Fields:
+        """What an event about a task is about that is no call."""
+        path, fields = self._own_fields(task)
+        return {**fields, "scope_path": path} if path else fields
+
+    def _own_fields(self, task: int) -> tuple[str, _Fields]:
+        """A node; of a wrapped one also the middleware that its task runs."""
+        node, path = self._find(task)
+        if not node.middlewares:
+            return path, {"node_id": node.node_id}
+        return path, {
+            "node_id": node.node_id,
+            "host_node_id": node.node_id,
+            "chain_index": 0,
+            "middleware_node_id": self._level(task).nodes[node.middlewares[0]].node_id,
+        }
 
     def _find(self, task: int) -> tuple[PlanNode, str]:
         """The node of a task, and the path of the items that it is in."""

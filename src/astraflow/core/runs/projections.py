@@ -8,7 +8,7 @@ event of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -28,10 +28,19 @@ from astraflow.core.contract.events import (
     RunSignal,
     RunStatusChange,
 )
-from astraflow.core.contract.runs import Artifact, Node, Run, RunWithoutNodes, TaskError, WaitingFor
+from astraflow.core.contract.runs import (
+    Artifact,
+    LastCall,
+    Node,
+    Run,
+    RunWithoutNodes,
+    TaskError,
+    WaitingFor,
+)
 from astraflow.core.contract.words import NodeStatus
 from astraflow.core.errors import TASK_DISABLED
 from astraflow.core.runs.callbacks import dispatch_id
+from astraflow.core.runs.chains import Calls, calls_by_task, shown_task
 from astraflow.core.runs.facts import (
     NO_VALUE,
     ArtifactRef,
@@ -249,7 +258,7 @@ def _rebuilt_bodies(fact: TaskRebuilt, place: _Place, places: TaskPlaces) -> _Bo
         *(
             (
                 "node.state",
-                NodeState(node_id=places.node_of(one).node_id, status="pending", message=again),
+                NodeState(**places.fields_at(one), status="pending", message=again),
             )
             for one in fact.again
         ),
@@ -350,18 +359,23 @@ def view_node(
     *,
     ack_deadline: str | None = None,
     waiting_for: WaitingFor | None = None,
+    calls: Calls | None = None,
 ) -> Node:
     """One node of the run as REST shows it.
 
-    A middleware is shown with its last call; a host with its own task, and how often it was called. What a worker has
-    not acknowledged yet, and what the node waits for at this moment, only the scheduler knows.
+    A middleware is shown with its last call, the outermost with the task of its host. A host stands for its chain, with
+    its last call and how often it was called. What a worker has not acknowledged yet, and what the node waits for at
+    this moment, only the scheduler knows.
     """
     node, level = run.node_at(index), run.plan_of(index).nodes
     is_in_chain = node.host is not None
-    calls = _calls_of(run, index) if node.middlewares or is_in_chain else None
-    shown = calls[-1] if is_in_chain and calls else index
+    own_calls: Sequence[int] = ()
+    if node.middlewares or is_in_chain:
+        calls = calls_by_task(run) if calls is None else calls
+        own_calls = calls.get(index, ())
+    shown = shown_task(run, index, calls) if is_in_chain else index
     task = run.tasks[shown]
-    status = _middleware_status(run, index, task) if is_in_chain else node_status(task)
+    status = shown_status(run, task)
     if waiting_for is None and task.waiting_for:
         waiting_for = _waiting(task.waiting_for)
     host = level[node.host] if node.host is not None else None
@@ -393,7 +407,23 @@ def view_node(
         chain_index=host.middlewares.index(index - run.base_of(index))
         if host is not None and index - run.base_of(index) in host.middlewares
         else None,
-        calls=None if calls is None else len(calls),
+        calls=len(own_calls) if node.middlewares or is_in_chain else None,
+        last_call=_last_call(run, own_calls[-1]) if own_calls and node.middlewares else None,
+    )
+
+
+def _last_call(run: RunRecord, call: int) -> LastCall:
+    task = run.tasks[call]
+    return LastCall(
+        call_id=run.task_id(call),
+        status=node_status(task),
+        attempt=task.attempt,
+        failures=task.failures,
+        worker_id=task.worker,
+        waiting_for=None if task.waiting_for is None else _waiting(task.waiting_for),
+        error=_node_error(task.state),
+        started_at=_timestamp(task.started_at),
+        finished_at=_timestamp(task.finished_at),
     )
 
 
@@ -411,31 +441,10 @@ def _timestamp(at: int | None) -> str | None:
     return None if at is None else iso(at)
 
 
-def shown_task(run: RunRecord, index: int) -> int:
-    """The task that a node is shown with: its own, or, of a middleware, its last call."""
-    calls = _calls_of(run, index) if run.node_at(index).host is not None else []
-    return calls[-1] if calls else index
-
-
-def _calls_of(run: RunRecord, index: int) -> list[int]:
-    """The calls that executed a node, or for a host all calls of its chain, oldest first."""
-    node = run.node_at(index)
-    host = index if node.host is None else run.base_of(index) + node.host
-    return [
-        task
-        for task in run.calls.values()
-        if run.host_of(task) == host and (host == index or run.tasks[task].node is node)
-    ]
-
-
-def _middleware_status(run: RunRecord, index: int, task: Task) -> NodeStatus:
+def shown_status(run: RunRecord, task: Task) -> NodeStatus:
+    """The status word of a task, also of a middleware that nobody has called."""
     if not isinstance(task.state, Subsumed):
         return node_status(task)
-    # The outermost runs as its host's own task, the others only when they are called.
-    base, place = run.base_of(index), run.node_at(index).host
-    assert place is not None, "a middleware has a host"
-    if run.node_at(base + place).middlewares[:1] == (index - base,):
-        return node_status(run.tasks[base + place])
     return "skipped" if run.is_terminal else "pending"
 
 
@@ -451,8 +460,15 @@ def view_run(
     waits: Mapping[int, WaitingFor] = MappingProxyType({}),
 ) -> Run:
     """The run as REST shows it."""
+    calls = calls_by_task(run)
     nodes = [
-        view_node(run, index, ack_deadline=ack_deadlines.get(index), waiting_for=waits.get(index))
+        view_node(
+            run,
+            index,
+            ack_deadline=ack_deadlines.get(index),
+            waiting_for=waits.get(index),
+            calls=calls,
+        )
         for index in range(len(run.plan.nodes))
     ]
     artifacts = [_artifact(artifact) for task in run.tasks for artifact in task.artifacts]

@@ -16,7 +16,8 @@ from astraflow.core import errors
 from astraflow.core.contract.runs import ItemCounts, Node, Run, WaitingFor
 from astraflow.core.contract.words import NodeStatus
 from astraflow.core.ids import NodeId
-from astraflow.core.runs.projections import node_status, view_node, view_run
+from astraflow.core.runs.chains import Calls, calls_by_task, shown_task
+from astraflow.core.runs.projections import node_status, shown_status, view_node, view_run
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.workflow.plan import BodyStep, Plan, PlanNode
 
@@ -61,13 +62,14 @@ def _bases(run: RunRecord, owner: int) -> Iterator[int]:
 def inner_nodes(run: RunRecord) -> list[Node]:
     """The nodes of the definition that are inside of others."""
     found: list[Node] = []
+    calls = calls_by_task(run)
     for level in levels_of(run):
         if level.plan is run.plan:
             continue
         for place, node in enumerate(level.plan.nodes):
             if not node.takes_item:  # that one is the map itself
                 tasks = [base + place for base in level.bases]
-                found.append(_view(run, node, tasks, level))
+                found.append(_view(run, node, tasks, level, calls))
     return found
 
 
@@ -82,10 +84,10 @@ def view_whole(
     return structs.replace(view, nodes=[*outer, *inner_nodes(run)])
 
 
-def _view(run: RunRecord, node: PlanNode, tasks: list[int], level: Level) -> Node:
+def _view(run: RunRecord, node: PlanNode, tasks: list[int], level: Level, calls: Calls) -> Node:
     if len(tasks) == 1 and not level.is_mapped:
-        return with_scope(run, tasks[0], view_node(run, tasks[0]), level.parent)
-    counts = _counts(run, tasks)
+        return with_scope(run, tasks[0], view_node(run, tasks[0], calls=calls), level.parent)
+    counts = _counts(run, [shown_task(run, task, calls) for task in tasks])
     status = _status(counts) if tasks else "skipped" if run.is_terminal else "pending"
     return Node(
         node_id=node.node_id,
@@ -132,7 +134,7 @@ def path_of(run: RunRecord, task: int) -> str | None:
 
 
 def _counts(run: RunRecord, tasks: Sequence[int]) -> ItemCounts:
-    words = Counter(node_status(run.tasks[task]) for task in tasks)
+    words = Counter(shown_status(run, run.tasks[task]) for task in tasks)
     ended = {word: words[word] for word in _ENDED}
     pending = words["pending"]
     running = len(tasks) - pending - sum(ended.values())
@@ -213,8 +215,8 @@ def view_body(run: RunRecord, task: int, item: int) -> list[Node]:
         message = f"the node has no such item, or has not begun: {item}"
         raise errors.NotFound(errors.RUN_NODE_NOT_FOUND, message)
     first = scope.first_of(item)
-    tasks = range(first, first + scope.width)
-    return [with_scope(run, inner, view_node(run, inner)) for inner in tasks]
+    tasks, calls = range(first, first + scope.width), calls_by_task(run)
+    return [with_scope(run, inner, view_node(run, inner, calls=calls)) for inner in tasks]
 
 
 def view_items(
@@ -225,12 +227,13 @@ def view_items(
     if scope is not None and scope.step.map is None:
         scope = None
     found: list[Node] = []
+    calls = calls_by_task(run)
     for item in range(first, 0 if scope is None else scope.count):
         assert scope is not None
         inner = scope.first_of(item)
         if status is not None and node_status(run.tasks[inner]) != status:
             continue
-        found.append(with_scope(run, inner, view_node(run, inner)))
+        found.append(with_scope(run, inner, view_node(run, inner, calls=calls)))
         if len(found) == limit:
             break
     return found

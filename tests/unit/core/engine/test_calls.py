@@ -347,6 +347,14 @@ class TestRefusals:
         call(worker, 1)
         assert codes(worker) == ["E.NEXT.INVALID"]
 
+    @pytest.mark.parametrize("payload", [b"5", b'"x"', b"[{}]", b"true"])
+    def test_a_payload_that_cannot_be_parameters_is_refused(self, rig: Rig, payload: bytes) -> None:
+        worker = rig.worker()
+        rig.submit(wrapped(1))
+        call(worker, payload=msgspec.Raw(payload))
+        assert codes(worker) == ["E.NEXT.INVALID"]
+        assert len(worker.started) == 1
+
     def test_a_loop_of_calls_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(calls, "MAX_CALLS", 1)
         rig = Rig()

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from typing import Any
+
 from astraflow.core.contract.events import Event, NodeOutput, NodeState, RunStatusChange
+from astraflow.core.ids import TaskId
 from astraflow.core.runs.facts import (
     AttemptFailed,
     AttemptLost,
     AttemptRefused,
     AttemptStarted,
+    CallOpened,
     CancelRequested,
     Fact,
     TaskCancelled,
@@ -91,3 +95,33 @@ def test_only_output_is_a_line_and_what_was_dropped_is_named() -> None:
     assert gap.text == "3 pieces of output were dropped here"
     assert list(log_lines(events, "other")) == []
     assert len(list(log_lines(events, "n"))) == 2
+
+
+def test_the_attempts_of_a_call_name_it_and_those_of_other_tasks_are_left_out() -> None:
+    facts: list[Fact] = [
+        leased(1),
+        CallOpened(2, 1, TaskId("call-1"), 0, 1, "a", None),
+        TaskLeased(3, 1, 1, "w2", 1, 30_000),
+        TaskSucceeded(4, 1, 1),
+    ]
+    (attempt,) = attempts_of(facts, {1})
+    assert (attempt.call_id, attempt.worker_id, attempt.status) == ("call-1", "w2", "succeeded")
+    assert [one.call_id for one in attempts_of(facts)] == [None, "call-1"]
+    told = timeline_of(facts, {0: "retry: ", 1: "host, call 1: "})
+    assert told[0].endswith(" retry: attempt 1 was leased to w1 (boot 1)")
+    assert told[-1].endswith(" host, call 1: succeeded with attempt 1")
+
+
+def test_the_output_of_an_outermost_middleware_is_found_under_its_own_id() -> None:
+    place: dict[str, Any] = {"node_id": "host", "host_node_id": "host", "chain_index": 0}
+    body = NodeOutput(
+        **place, middleware_node_id="retry", attempt=1, channel="log", index=0,
+        mime_type="text/plain", text="again",
+    )  # fmt: skip
+    dropped = NodeState(**place, middleware_node_id="retry", status="running", attempt=1, dropped=2)
+    events = [
+        Event(id=at, type="x", occurred_at="x", body=one) for at, one in enumerate((body, dropped))
+    ]
+    assert list(log_lines(events, "host")) == []
+    assert [one.node_id for one in log_lines(events, "retry")] == ["retry", "retry"]
+    assert next(log_lines(events, None)).chain_index == 0

@@ -541,11 +541,18 @@ class TestCalls:
             ],
         }
 
-    def test_the_events_of_the_hosts_own_task_are_of_its_node_alone(self) -> None:
+    def test_the_events_of_the_hosts_own_task_name_the_outermost_middleware(self) -> None:
         run, facts = self.called()
         [leased] = [fact for fact in facts if isinstance(fact, TaskLeased) and fact.task == 0]
         [event] = events_of(leased, 1, TaskPlaces(run.plan, facts))
-        assert event["data"] == {**NODE, "status": "dispatched", "attempt": 1, "workerId": "w1"}
+        chain = {"hostNodeId": "n0", "chainIndex": 0, "middlewareNodeId": "n1"}
+        assert event["data"] == {
+            **NODE,
+            **chain,
+            "status": "dispatched",
+            "attempt": 1,
+            "workerId": "w1",
+        }
 
     def test_before_it_runs_a_chain_waits_as_its_host_does(self) -> None:
         run = start(wrapped(2)).run
@@ -560,12 +567,37 @@ class TestCalls:
     def test_while_it_runs_a_middleware_is_shown_with_its_last_call(self) -> None:
         run, _ = self.called()
         host, outer, inner = view_run(run)["nodes"]
-        assert (host["status"], host["calls"], host["result"]) == ("dispatched", 2, None)
+        assert (host["status"], host["calls"], host["result"]) == ("dispatched", 1, None)
         assert (outer["status"], outer["calls"]) == ("dispatched", 0)
+        assert (outer["attempt"], outer["workerId"], outer["pendingAck"]) == (1, "w1", True)
+        assert "lastCall" not in outer
+        assert "lastCall" not in inner
+        last = host["lastCall"]
+        assert (last["callId"], last["status"], last["attempt"]) == (run.task_id(4), "succeeded", 1)
+        assert (last["workerId"], last["error"], last["waitingFor"]) == ("w2", None, None)
+        assert last["finishedAt"] is not None
         assert (inner["status"], inner["calls"], inner["attempt"]) == ("dispatched", 1, 1)
         give(run, Call(0, 1, "w1", "c", 0))
         inner = view_node(run, 2)
         assert (inner["status"], inner["calls"], inner["attempt"]) == ("ready", 2, 0)
+
+    def test_a_host_says_what_its_last_call_waits_for(self) -> None:
+        run = start(wrapped(1)).run
+        give(run, LeaseTask(0, "w1", 1, 1), Call(0, 1, "w1", "a", 0))
+        give(run, Wait(2, WaitReason("package", "acme 1.0.0")))
+        last = view_node(run, 0)["lastCall"]
+        assert (last["status"], last["waitingFor"]["kind"]) == ("waiting", "package")
+
+    def test_a_middleware_that_fails_is_shown_with_its_own_error(self) -> None:
+        run = start(wrapped(1)).run
+        give(run, LeaseTask(0, "w1", 1, 1), Call(0, 1, "w1", "a", 0), LeaseTask(2, "w2", 1, 1))
+        give(
+            run, Report(2, 1, "w2", "SUCCEEDED", RESULT), Report(0, 1, "w1", "FAILED", error=ERROR)
+        )
+        host, outer = view_run(run)["nodes"]
+        assert (outer["status"], outer["error"]) == ("failed", SHOWN_ERROR)
+        assert (host["status"], host["lastCall"]["status"]) == ("failed", "succeeded")
+        assert outer["finishedAt"] == host["finishedAt"]
 
     def test_after_its_end_what_was_never_called_was_skipped(self) -> None:
         run = start(wrapped(2)).run
