@@ -283,6 +283,20 @@ class BizExecDispatchAffinity(TypedDict):
     expires_at: NotRequired[str | None]
 
 
+class BizExecDispatchHostPackage(TypedDict):
+    name: str
+    version: str
+
+
+class BizExecDispatchHost(TypedDict):
+    node_type: str
+    package: BizExecDispatchHostPackage
+    parameters: NotRequired[Any]
+    """What the host would be given now; null if it cannot be known, or is large."""
+    input_sha256: NotRequired[str | None]
+    """The SHA-256 of the type, the package and the input of the host."""
+
+
 class BizExecDispatch(TypedDict):
     """Scheduler to worker: run this attempt."""
 
@@ -307,6 +321,8 @@ class BizExecDispatch(TypedDict):
     chain_index: NotRequired[int | None]
     traceparent: NotRequired[str | None]
     secrets: NotRequired[dict[str, str] | None]
+    host: NotRequired[BizExecDispatchHost | None]
+    """For a middleware: the node that its chain ends in."""
 
 
 class BizExecError(TypedDict):

@@ -254,6 +254,20 @@ export interface BizExecDispatchAffinity {
   expires_at?: string | null;
 }
 
+export interface BizExecDispatchHostPackage {
+  name: string;
+  version: string;
+}
+
+export interface BizExecDispatchHost {
+  node_type: string;
+  package: BizExecDispatchHostPackage;
+  /** What the host would be given now; null if it cannot be known, or is large. */
+  parameters?: unknown;
+  /** The SHA-256 of the type, the package and the input of the host. */
+  input_sha256?: string | null;
+}
+
 /** Scheduler to worker: run this attempt. */
 export interface BizExecDispatch {
   run_id: string;
@@ -277,6 +291,8 @@ export interface BizExecDispatch {
   chain_index?: number | null;
   traceparent?: string | null;
   secrets?: Record<string, string> | null;
+  /** For a middleware: the node that its chain ends in. */
+  host?: BizExecDispatchHost | null;
 }
 
 /** Worker to scheduler: the dispatch was refused, nothing started. */

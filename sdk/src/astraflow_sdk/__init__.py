@@ -15,6 +15,7 @@ from astraflow_sdk.errors import (
 )
 from astraflow_sdk.handles import ResourceError, ResourceHandle
 from astraflow_sdk.nodes import NodeInfo, node
+from astraflow_sdk.wrapped import WrappedNode
 
 __all__ = [
     "CallFailed",
@@ -28,6 +29,7 @@ __all__ = [
     "ResourceError",
     "ResourceHandle",
     "UserCodeError",
+    "WrappedNode",
     "artifact",
     "node",
     "resource",

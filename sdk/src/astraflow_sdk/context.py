@@ -18,6 +18,7 @@ from astraflow_sdk.errors import Cancelled, ConfigurationError
 from astraflow_sdk.handles import ResourceHandle
 from astraflow_sdk.resources import ResourceRegistry
 from astraflow_sdk.secret_refs import with_secrets
+from astraflow_sdk.wrapped import WrappedNode
 
 CHUNK_CHARS = 16 * 1024
 """A longer piece of output is cut into several, so that none fills a frame."""
@@ -182,6 +183,22 @@ class Context:
     def chain_index(self) -> int | None:
         """The place of a middleware in its chain; None in all other nodes."""
         return self._frame.get("chain_index")
+
+    @property
+    def host_node_id(self) -> str | None:
+        """The node that the chain is around; None in a node without middlewares that is none itself."""
+        return self._frame.get("host_node_id")
+
+    @property
+    def middleware_chain(self) -> list[str]:
+        """The ids of the middlewares around that node, the outermost first."""
+        return list(self._frame.get("middleware_chain") or ())
+
+    @property
+    def host(self) -> WrappedNode | None:
+        """In a middleware: the node that its chain ends in, and what that would be given now."""
+        told = self._frame.get("host")
+        return None if told is None else WrappedNode.from_frame(told)
 
     # -- resources --------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -81,13 +82,14 @@ class Trial:
         timeout_s: float | None = None,
         cancel: bool | Callable[[Outcome], bool] = False,
         next: Any = None,
+        host: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> Outcome:
         """Run a node with parameters, by name or as one mapping.
 
         `failures`: how often it has failed before. `cancel=True` asks it to end before it begins; a function of the
         outcome so far is asked each time that the node says something. `next` makes it a middleware: what the rest of
-        its chain returns, or a function of the payload that returns it.
+        its chain returns, or a function of the payload that returns it; `host` is what the host of the chain is given.
 
         Raises:
             NodeError: what the node raised, or its result is none.
@@ -106,7 +108,7 @@ class Trial:
             "parameters": json.loads(json.dumps({**(parameters or {}), **more}, allow_nan=False)),
             "secrets": dict(secrets or {}),
             "timeout_ms": None if timeout_s is None else int(timeout_s * 1000),
-            "chain_index": None if next is None else 0,
+            **({} if next is None else _chain(host or {})),
         }
         return attempt.run(Context(frame, attempt))
 
@@ -277,6 +279,23 @@ class _Attempt:
         self._outcome.calls.append(json.loads(json.dumps(payload, allow_nan=False)))
         answer = self._next(payload) if callable(self._next) else self._next
         return _ready(answer) if self._handler.is_async else answer
+
+
+def _chain(host: Mapping[str, Any]) -> dict[str, Any]:
+    """What a dispatch says of the chain of a middleware."""
+    given = json.loads(json.dumps(host, allow_nan=False))
+    digest = sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
+    return {
+        "host_node_id": "host",
+        "middleware_chain": ["node"],
+        "chain_index": 0,
+        "host": {
+            "node_type": "host",
+            "package": {"name": "host", "version": "1.0.0"},
+            "parameters": given,
+            "input_sha256": digest,
+        },
+    }
 
 
 async def _ready(answer: Any) -> Any:

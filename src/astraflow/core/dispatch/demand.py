@@ -69,6 +69,19 @@ def refs_of(run: RunRecord, task: int) -> Sequence[ResourceRefValue]:
         return run.tasks[task].node.resource_refs
 
 
+def host_input(run: RunRecord, task: int) -> bytes | None:
+    """What the host of a chain would be given if the middleware `task` called it now with nothing of its own; None if
+    a parameter has no value: the call then says so."""
+    given = _given_payload(run, task)
+    if given is not None:
+        return given
+    host = run.host_of(task)
+    try:
+        return bind_parameters(run, host, run.node_at(host))
+    except ExpressionError:
+        return None
+
+
 def _bound_parameters(run: RunRecord, task: int) -> bytes:
     call = run.tasks[task].call
     if call is not None and call.chain_index is None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from astraflow.core import errors
 from astraflow.core.categories import Category
+from astraflow.core.dispatch.demand import host_input
 from astraflow.core.engine.effects import SendNextResponse
 from astraflow.core.ids import TaskId
 from astraflow.core.protocol import business
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
     from astraflow.core.engine.view import View
 
 
+MAX_TOLD_INPUT_BYTES: Final = 256 * 1024
+"""A larger input of a host is not told to its middlewares: a dispatch has to fit into a frame."""
+
+
 def lenders_of(run: RunRecord, task: int) -> list[TaskId]:
     """The ids of the tasks that wait for this one: those it was called by, directly or not."""
     found = []
@@ -28,6 +34,20 @@ def lenders_of(run: RunRecord, task: int) -> list[TaskId]:
         found.append(run.task_id(call.parent))
         call = run.tasks[call.parent].call
     return found
+
+
+def wrapped_host(run: RunRecord, task: int) -> business.WrappedHost:
+    """The host behind a middleware, for its dispatch: what a cache is keyed by, and what a new input is made from."""
+    node = run.node_at(task)
+    given = host_input(run, task)
+    package = business.PackageId(node.package_name, node.package_version)
+    if given is None:
+        return business.WrappedHost(node.type, package)
+    identity = (node.type, node.package_name, node.package_version, msgspec.json.decode(given))
+    digest = sha256(msgspec.json.encode(identity, order="sorted")).hexdigest()
+    if len(given) > MAX_TOLD_INPUT_BYTES:
+        return business.WrappedHost(node.type, package, input_sha256=digest)
+    return business.WrappedHost(node.type, package, msgspec.Raw(given), digest)
 
 
 def answer_call(view: View, run: RunRecord, task: int) -> None:

@@ -10,7 +10,7 @@ from astraflow.core.dispatch import AttemptLease, NoPlace, choose
 from astraflow.core.dispatch.demand import Demand, bind_task
 from astraflow.core.dispatch.flows import Entry
 from astraflow.core.dispatch.placement import find_place, is_offered
-from astraflow.core.engine.calls import lenders_of
+from astraflow.core.engine.calls import lenders_of, wrapped_host
 from astraflow.core.engine.effects import SendDispatch
 from astraflow.core.engine.packages import install_for, spread, why_no_package
 from astraflow.core.engine.resources import copies_for
@@ -230,6 +230,7 @@ def _dispatch_frame(
         level = run.plan_of(run.host_of(task)).nodes
         chain = tuple([level[one].node_id for one in host.middlewares])
     timeout_ms = int(node.timeout_s * 1000) if node.timeout_s is not None else None
+    chain_index = chain_index_of(run, task)
     return business.Dispatch(
         run_id=run.run_id,
         task_id=run.task_id(task),
@@ -248,7 +249,8 @@ def _dispatch_frame(
         else None,
         host_node_id=host.node_id if chain else None,
         middleware_chain=chain,
-        chain_index=chain_index_of(run, task),
+        chain_index=chain_index,
+        host=None if chain_index is None else wrapped_host(run, task),
         secrets=dict.fromkeys(node.secrets, "") if node.secrets else None,
         traceparent=None
         if run.accepted.trace is None

@@ -93,6 +93,15 @@ class DispatchAffinity(Wire, frozen=True):
         check_time("expires_at", self.expires_at)
 
 
+class WrappedHost(Wire, frozen=True):
+    """What the chain of a middleware ends in, and what it would be given now. A large input is left out."""
+
+    node_type: Name
+    package: PackageId
+    parameters: Raw = NULL
+    input_sha256: Name | None = None
+
+
 class OfAttempt(Wire, frozen=True):
     """The base of the frames about one attempt of a task."""
 
@@ -121,6 +130,7 @@ class Dispatch(OfAttempt, frozen=True):
     chain_index: Count | None = None
     traceparent: Name | None = None
     secrets: dict[Name, Text] | None = None
+    host: WrappedHost | None = None
 
 
 class ExecCancel(OfAttempt, frozen=True):

@@ -73,6 +73,9 @@ class HostStart(_ToAttempt, frozen=True, tag="start"):
     traceparent: str | None = None
     chain_index: int | None = None
     leased: tuple[Handle, ...] = ()
+    host_node_id: str | None = None
+    middleware_chain: tuple[str, ...] = ()
+    host: business.WrappedHost | None = None
 
 
 class HostCancel(_ToAttempt, frozen=True, tag="cancel"):

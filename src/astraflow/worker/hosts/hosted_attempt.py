@@ -201,5 +201,8 @@ class HostedAttempt:
                 dispatch.traceparent,
                 dispatch.chain_index,
                 self.leased,
+                dispatch.host_node_id,
+                dispatch.middleware_chain,
+                dispatch.host,
             )
         )

@@ -9,7 +9,7 @@ import pytest
 
 from astraflow.core import errors
 from astraflow.core.agent.actions import ForwardAnswer, InterruptAttempt
-from astraflow.core.engine.calls import lenders_of
+from astraflow.core.engine.calls import MAX_TOLD_INPUT_BYTES, lenders_of
 from astraflow.core.ids import RunId, SessionId, TaskId
 from astraflow.core.protocol import business
 from astraflow.core.protocol.codec import Unsendable
@@ -81,6 +81,41 @@ class TestDispatches:
         rig.submit(make_plan(1))
         [only] = worker.started
         assert (only.host_node_id, only.middleware_chain, only.chain_index) == (None, (), None)
+
+    def test_a_middleware_is_told_what_its_host_would_be_given(self, rig: Rig) -> None:
+        worker = rig.worker()
+        rig.submit(wrapped(2, n0={"parameters": b'{"x":1}'}))
+        call(worker, payload=msgspec.Raw(b'{"x":2}'))
+        call(worker)
+        outer, inner, host = (one.host for one in worker.started)
+        assert outer is not None
+        assert inner is not None
+        assert host is None
+        assert [bytes(one.parameters) for one in (outer, inner)] == [b'{"x":1}', b'{"x":2}']
+        assert outer.node_type == worker.started[2].node_type
+        assert outer.package == worker.started[2].package
+        assert outer.input_sha256 != inner.input_sha256
+
+    def test_the_digest_of_an_input_does_not_depend_on_how_it_is_written(self) -> None:
+        written = (b'{"x":1,"y":"\xc3\xa9"}', b'{ "y": "\\u00e9", "x": 1 }', b'{"x":2,"y":"e"}')
+        digests = []
+        for parameters in written:
+            rig = Rig()
+            worker = rig.worker()
+            rig.submit(wrapped(1, n0={"parameters": parameters}))
+            [only] = worker.started
+            assert only.host is not None
+            digests.append(only.host.input_sha256)
+        assert digests[0] == digests[1] != digests[2]
+
+    def test_a_large_input_is_told_by_its_digest_alone(self, rig: Rig) -> None:
+        worker = rig.worker()
+        text = b'{"x":"%s"}' % (b"x" * MAX_TOLD_INPUT_BYTES)
+        rig.submit(wrapped(1, n0={"parameters": text}))
+        [only] = worker.started
+        assert only.host is not None
+        assert bytes(only.host.parameters) == b"null"
+        assert len(only.host.input_sha256 or "") == 64
 
     def test_a_middleware_may_give_its_host_other_parameters(self, rig: Rig) -> None:
         worker = rig.worker()
