@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from astraflow_core import files, flow, script, text, web
+from astraflow_core import files, flow, loop, middleware, script, text, web
 
 __all__ = ["CoreAdapter"]
 
@@ -19,3 +19,9 @@ class CoreAdapter:
     http = staticmethod(web.request)
     file = staticmethod(files.file)
     read_file = staticmethod(files.read_file)
+    retry = staticmethod(middleware.retry)
+    cache = staticmethod(middleware.cache)
+    rate_limit = staticmethod(middleware.rate_limit)
+    timeout = staticmethod(middleware.timeout)
+    log_calls = staticmethod(middleware.log_calls)
+    loop = staticmethod(loop.loop)

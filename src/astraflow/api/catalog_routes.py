@@ -124,6 +124,7 @@ def _nodes_of(manifest: Manifest, catalog: Catalog, *, is_published: bool) -> li
                 runtimes=_given(node, "runtimes", {}),
                 status=_given(node, "status", "published"),
                 executed_by=node.get("executedBy"),
+                middleware=node.get("middleware", False),
                 conditions=node.get("conditions"),
                 extensions=node.get("extensions"),
                 metadata=node.get("metadata"),

@@ -264,6 +264,9 @@ class NodeType(RestObject, frozen=True, kw_only=True):
     executed_by: Annotated[
         str | None, doc("`scheduler` if no worker is needed, if the package says so.")
     ] = None
+    middleware: Annotated[
+        bool, doc("Whether it wraps another node, and cannot run for itself.")
+    ] = False
     conditions: Annotated[JsonObject | None, doc("What the package says about its use.")] = None
     extensions: Annotated[JsonObject | None, doc("What the package says for other tools.")] = None
     metadata: Annotated[JsonObject | None, doc("What the package says about the type.")] = None

@@ -73,7 +73,9 @@ def answer_call(view: View, run: RunRecord, task: int) -> None:
 
 def refuse_call(view: View, run: RunRecord, effect: RefuseCall) -> None:
     """Tell the attempt that its call was not taken."""
-    error = _error(errors.CATALOGUE[effect.code], "CONFIGURATION")
+    is_cancelled = effect.code == errors.NEXT_CANCELLED.code
+    category: Category = "CANCELLED" if is_cancelled else "CONFIGURATION"
+    error = _error(errors.CATALOGUE[effect.code], category)
     _answer(view, run, effect.task, effect.request_id, None, error)
 
 

@@ -54,7 +54,7 @@ class Analysis:
         self.features = Needs()
         self._settings = SettingsRules(self.problems, self.features)
         self.nodes = NodeRules(workflow, catalog, self._settings, self.problems)
-        self.family = Family(workflow.nodes, self.nodes.index, self.problems)
+        self.family = Family(workflow.nodes, self.nodes.index, self.nodes.types, self.problems)
         self.expressions = ExpressionRules(workflow, self.family, self.problems)
         self.bound: dict[int, BoundParameters] = {}
         """The parameters of the nodes that have expressions in them, by place."""

@@ -36,6 +36,8 @@ class CatalogEntry(Struct, frozen=True, gc=False, kw_only=True):
     ports: Ports = NO_PORTS
     idempotency: str = UNSTATED
     executed_by_scheduler: bool = False
+    is_middleware: bool = False
+    """It wraps another node, and cannot run for itself."""
     schemas: NodeSchemas = NO_SCHEMAS
 
 
@@ -163,6 +165,7 @@ def _node_type(body: ManifestBody, node: ManifestNode, ports: Ports) -> CatalogE
         ports=ports,
         idempotency=stated or UNSTATED,
         executed_by_scheduler=node.executed_by == "scheduler",
+        is_middleware=node.middleware,
         schemas=schemas_in(node.schema),
     )
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 import msgspec
 
 from astraflow.core.categories import RetryCategory
+from astraflow.core.workflow.core_middlewares import middleware_nodes
 from astraflow.core.workflow.decoding import decode_manifest
 
 if TYPE_CHECKING:
@@ -65,7 +66,11 @@ def core_manifest() -> Manifest:
 
 
 def _document() -> dict[str, Any]:
-    nodes = [*_worker_nodes(), *_scheduler_nodes()]
+    nodes = [
+        *_worker_nodes(),
+        *middleware_nodes(CORE_PACKAGE, _RUNTIME),
+        *_scheduler_nodes(),
+    ]
     by_worker = [node["type"] for node in nodes if "executedBy" not in node]
     return {
         "name": CORE_PACKAGE,

@@ -11,6 +11,7 @@ from astraflow.core.workflow.plan import Feature
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from astraflow.core.workflow.catalog import CatalogEntry
     from astraflow.core.workflow.definition import NodeSpec
     from astraflow.core.workflow.features import Needs
     from astraflow.core.workflow.problems import Problems
@@ -20,14 +21,20 @@ class Family:
     """Containers and middlewares of a definition, by place.
 
     Rules: a parent is a container and no node is inside itself; a middleware wraps one host, in
-    the same container, and is not wrapped itself.
+    the same container, and is not wrapped itself. It runs on a worker, so no node of the scheduler is one. A type that
+    is made to wrap others wraps one.
     """
 
     def __init__(
-        self, nodes: Sequence[NodeSpec], index: Mapping[str, int], problems: Problems
+        self,
+        nodes: Sequence[NodeSpec],
+        index: Mapping[str, int],
+        types: Sequence[CatalogEntry | None],
+        problems: Problems,
     ) -> None:
         self._nodes = nodes
         self._index = index
+        self._types = types
         self._problems = problems
         self.parents: dict[int, int] = {}
         self.hosts: dict[int, int] = {}
@@ -45,6 +52,13 @@ class Family:
         for place, node in enumerate(self._nodes):
             if node.middlewares:
                 self._take_middlewares(node, place)
+        self._check_wrappers()
+
+    def _check_wrappers(self) -> None:
+        for place, found in enumerate(self._types):
+            if found is not None and found.is_middleware and place not in self.hosts:
+                message = f"{found.type} wraps another node: name this one in its `middlewares`"
+                self._problems.add(f"/nodes/{place}", WORKFLOW_INVALID, message)
 
     @property
     def has_bodies(self) -> bool:
@@ -105,7 +119,11 @@ class Family:
                 message = f"there is no node with this id: {middleware_id[:80]!r}"
                 self._problems.add(pointer, WORKFLOW_UNKNOWN_NODE, message)
                 continue
-            if middleware == place or self._nodes[middleware].middlewares:
+            found = self._types[middleware]
+            if found is not None and found.executed_by_scheduler:
+                message = f"a node that the scheduler carries out wraps none: {found.type}"
+                self._problems.add(pointer, WORKFLOW_INVALID, message)
+            elif middleware == place or self._nodes[middleware].middlewares:
                 message = "a middleware cannot have middlewares of its own"
                 self._problems.add(pointer, WORKFLOW_INVALID, message)
             elif middleware in self.hosts:

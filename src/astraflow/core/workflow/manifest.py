@@ -58,6 +58,8 @@ class ManifestNode(_ManifestPart, frozen=True):
     schema: Objects | None = None
     ui: Ui | None = None
     executed_by: Literal["worker", "scheduler"] = "worker"
+    middleware: bool = False
+    """It wraps another node, and cannot run for itself."""
     conditions: Objects | None = None
     extensions: Objects | None = None
     metadata: Objects | None = None

@@ -48,6 +48,10 @@ TABLE = [
     ("core.read_file", "file", "sha256"),
 ]
 
+MIDDLEWARES = {
+    f"core.{name}" for name in ["retry", "cache", "rate_limit", "timeout", "loop", "log_calls"]
+}
+
 
 def test_the_manifest_is_sound() -> None:
     assert validate_manifest(core_manifest()) == []
@@ -67,9 +71,23 @@ def test_a_node_of_core_has_its_ports(node_type: str, inputs: str, outputs: str)
 
 def test_core_has_these_types_and_those_of_the_scheduler_and_no_others() -> None:
     body = core_manifest().body
-    assert {row.type for row in body.nodes} == {row[0] for row in TABLE} | BY_SCHEDULER
+    by_worker = {row[0] for row in TABLE} | MIDDLEWARES
+    assert {row.type for row in body.nodes} == by_worker | BY_SCHEDULER
     assert {row.type for row in body.nodes if row.executed_by == "scheduler"} == BY_SCHEDULER
-    assert set(body.adapters[0].capabilities) == {row[0] for row in TABLE}
+    assert set(body.adapters[0].capabilities) == by_worker
+
+
+def test_a_middleware_of_core_has_help_for_each_parameter_and_no_ports() -> None:
+    rows = [row for row in core_manifest().document()["nodes"] if row.get("middleware")]
+    assert {row["type"] for row in rows} == MIDDLEWARES
+    for row in rows:
+        assert row["description"].endswith(".")
+        assert row["ui"]["inputPorts"] == row["ui"]["outputPorts"] == []
+        parameters = row["schema"]["parameters"]["properties"]
+        assert [one["key"] for one in row["ui"]["widgets"]] == list(parameters)
+        for widget, schema in zip(row["ui"]["widgets"], parameters.values(), strict=True):
+            assert widget["label"] == schema["title"]
+            assert widget["options"]["help"] == schema["description"]
 
 
 @pytest.mark.parametrize(

@@ -70,9 +70,61 @@ def test_middlewares_wrap_their_host_in_order() -> None:
             [node(1, middlewares=[uid(3)]), node(2, BOX), node(3, parent=uid(2))],
             [("/nodes/0/middlewares/0", "INVALID")],
         ),
+        (
+            [node(1, middlewares=[uid(2), uid(2)]), node(2)],
+            [("/nodes/0/middlewares/1", "INVALID")],
+        ),
+        (
+            [node(1, middlewares=[uid(2), uid(1)]), node(2)],
+            [("/nodes/0/middlewares/1", "INVALID")],
+        ),
+        (
+            [node(1, middlewares=[uid(2)]), node(2, "core.wait", wait={"seconds": 1})],
+            [("/nodes/0/middlewares/0", "INVALID")],
+        ),
+        (
+            [node(1, "core.wait", wait={"seconds": 1}, middlewares=[uid(2)]), node(2)],
+            [("/nodes/0/middlewares", "INVALID")],
+        ),
+        ([node(1), node(2, "core.retry")], [("/nodes/1", "INVALID")]),
     ],
 )
 def test_a_middleware_wraps_one_host_beside_it(
     nodes: list[dict[str, Any]], expected: list[tuple[str, str]]
 ) -> None:
     assert found(nodes) == expected
+
+
+def test_a_node_that_is_not_made_to_wrap_others_may_stand_in_for_one() -> None:
+    made = plan([node(1, middlewares=[uid(2)]), node(2, "core.echo")])
+    assert made.nodes[0].middlewares == (1,)
+
+
+def test_a_middleware_with_an_edge_is_told_at_both_ends() -> None:
+    nodes = [node(1, middlewares=[uid(2)]), node(2, "core.retry"), node(3)]
+    assert found(nodes, [edge(3, 2), edge(2, 1)]) == [
+        ("/edges/0/target/node", "INVALID"),
+        ("/edges/1/source/node", "INVALID"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "pointer"),
+    [
+        ("core.retry", {"attempts": 0}, "attempts"),
+        ("core.retry", {"categories": ["OTHER"]}, "categories/0"),
+        ("core.timeout", {"seconds": 0}, "seconds"),
+        ("core.timeout", {}, "seconds"),
+        ("core.cache", {"ttlSeconds": "1"}, "ttlSeconds"),
+        ("core.rate_limit", {"count": 1.5}, "count"),
+        ("core.loop", {"until": {}}, "until/path"),
+        ("core.loop", {"times": 1001}, "times"),
+        ("core.log_calls", {"level": "loud"}, "level"),
+    ],
+)
+def test_the_parameters_of_a_middleware_are_checked(
+    kind: str, parameters: dict[str, Any], pointer: str
+) -> None:
+    nodes = [node(1, middlewares=[uid(2)]), node(2, kind, parameters=parameters)]
+    [(where, _)] = found(nodes)
+    assert where == f"/nodes/1/parameters/{pointer}"
