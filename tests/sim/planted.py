@@ -36,6 +36,7 @@ from astraflow.core.protocol.worker_session import WorkerSession
 from astraflow.core.runs import calls, decisions, transitions
 from astraflow.core.runs.commands import Refuse, Start
 from astraflow.core.runs.states import Leased, Lost, Running, Stopping
+from tests.sim import planted_calls as calling
 from tests.sim import planted_conditions as conditional
 from tests.sim import planted_fleet as held
 from tests.sim import planted_pools as pooled
@@ -478,6 +479,13 @@ PLANTED: dict[str, Planted] = {
     "lostnext": Planted(
         lostnext, ("mute_crash",), ("I24",), {"chains": True, "mute_crash": 0.05, "runs": 5}
     ),
+    "calltwice": Planted(
+        calling.calltwice,
+        ("mute_crash",),
+        ("I37",),
+        {"chains": True, "mute_crash": 0.05, "runs": 5},
+    ),
+    "otheranswer": Planted(calling.otheranswer, (), ("I37",), {"chains": True, "runs": 5}),
     "poison": Planted(poison, ("poison",), ("I24", "crash"), {"with_codec": True}),
     "tightfence": Planted(
         tightfence,

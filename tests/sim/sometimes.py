@@ -82,6 +82,8 @@ SOMETIMES: Mapping[str, str] = {
     "S77 a failure closed a scope": "scope closed",
     "S78 a scope was cancelled with its run": "scope cancelled",
     "S48 a run met its deadline": "run met its deadline",
+    "S55 a middleware was accepted with the calls that it made": "accepted with its calls",
+    "S56 a middleware was accepted with several calls": "accepted with several calls",
     "S23 a middleware lost what it used while its call was open": "lost with an open call",
 }
 

@@ -420,6 +420,7 @@ class WorkerProcess:
         request = business.NextRequest(
             dispatch.run_id, host.task_id, host.attempt, self.world.new_id(), dispatch.chain_index
         )
+        self.checkers.calls.on_call(request)
         self._input("call", request)
 
     def _answered(self, response: business.NextResponse) -> None:
@@ -427,6 +428,7 @@ class WorkerProcess:
         if host is None:
             return
         self.checkers.seen("call answered")
+        self.checkers.calls.on_answer(response)
         if self.world.chance(0.2):
             self._call_next(host)
         else:

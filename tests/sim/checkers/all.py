@@ -23,6 +23,7 @@ from astraflow.core.protocol.worker_events import (
 )
 from astraflow.core.protocol.worker_session import WorkerSession
 from tests.sim.checkers.attempts import AttemptChecker
+from tests.sim.checkers.calls import CallChecker
 from tests.sim.checkers.deadlines import DeadlineChecker
 from tests.sim.checkers.resources import ResourceChecker
 from tests.sim.checkers.rollouts import RolloutChecker
@@ -130,6 +131,7 @@ class Checkers:
         self.worker_session_class: type[WatchedWorkerSession] = WatchedWorkerSession
         self.agent_class: type[WatchedAgent] = WatchedAgent
         store.on_commit.insert(0, self.state.on_commit)
+        self.calls = CallChecker(world, store, self.state)
 
     def seen(self, what: str) -> None:
         self.world.sometimes(what)
