@@ -347,17 +347,17 @@ PKG_YANKED = _final("E.PKG.YANKED", 409,
 # --- middleware ---
 
 NEXT_INVALID = _final("E.NEXT.INVALID", 422,
-    "the call of the rest of the chain is malformed, or there is no chain at that index",
-    "call next() only from a middleware, with a plain JSON payload")
+    "the call of the rest of the chain is malformed, or its caller is no middleware at that place of a chain",
+    "call next() only from a middleware, with an object or nothing as its payload")
 NEXT_TIMEOUT = _again("E.NEXT.TIMEOUT", 504,
     "the rest of the chain did not end in time",
     "raise the timeout of the call, or make the work smaller")
 NEXT_CANCELLED = _final("E.NEXT.CANCELLED", 409,
-    "the rest of the chain was cancelled together with its caller",
-    "nothing")
+    "the run or the caller is being stopped, or the host skipped itself: the rest of the chain has no result",
+    "nothing, or let the host return a result instead of skipping itself")
 NEXT_FAILED = _again("E.NEXT.FAILED", 500,
-    "the rest of the chain failed",
-    "read the error of the called task")
+    "the rest of the chain failed and does not say how, or its result is too large for an answer",
+    "read the error of the called task; return an artifact instead of a large result")
 NEXT_LIMIT = _final("E.NEXT.LIMIT", 409,
     "the middleware called the rest of the chain more often than allowed",
     "call it less often, or raise the limit")

@@ -16,7 +16,7 @@ from astraflow.core.protocol import business
 from astraflow.core.runs.calls import has_timed_out
 from astraflow.core.runs.consequences import LendSlot, RefuseCall
 from astraflow.core.runs.run import RunRecord
-from astraflow.core.runs.states import Failed, Succeeded
+from astraflow.core.runs.states import Cancelled, Failed, Succeeded
 
 if TYPE_CHECKING:
     from astraflow.core.engine.view import View
@@ -54,21 +54,27 @@ def answer_call(view: View, run: RunRecord, task: int) -> None:
     """Tell the attempt that waits for an ended call how it ended, if its worker has a session."""
     call = run.tasks[task].call
     assert call is not None
+    error = _error_of(run, task)
+    _answer(view, run, call.parent, call.request_id, run.tasks[task].result, error)
+
+
+def _error_of(run: RunRecord, task: int) -> business.AttemptError | None:
+    """Why an ended call did not succeed, as its caller is told."""
     state = run.tasks[task].state
-    error: business.AttemptError | None = None
+    if isinstance(state, Succeeded):
+        return None
+    # A late one that did not end within its grace either was killed.
+    was_stopped = isinstance(state, Cancelled) or (
+        isinstance(state, Failed) and state.error.code == errors.CANCEL_TIMEOUT.code
+    )
+    if was_stopped and has_timed_out(run, task):
+        return _error(errors.NEXT_TIMEOUT, "TIMEOUT")
     if isinstance(state, Failed):
         problem = state.error
-        error = business.AttemptError(
+        return business.AttemptError(
             problem.code, problem.category, problem.message, problem.retryable, problem.stack
         )
-    elif not isinstance(state, Succeeded):
-        is_late = has_timed_out(run, task)
-        error = (
-            _error(errors.NEXT_TIMEOUT, "TIMEOUT")
-            if is_late
-            else _error(errors.NEXT_CANCELLED, "CANCELLED")
-        )
-    _answer(view, run, call.parent, call.request_id, run.tasks[task].result, error)
+    return _error(errors.NEXT_CANCELLED, "CANCELLED")
 
 
 def refuse_call(view: View, run: RunRecord, effect: RefuseCall) -> None:

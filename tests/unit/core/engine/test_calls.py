@@ -160,6 +160,22 @@ class TestTimeouts:
         worker.finish(0)
         assert rig.active() == []
 
+    def test_a_late_call_that_had_to_be_killed_is_told_as_late(self, rig: Rig) -> None:
+        worker = rig.worker()
+        rig.submit(wrapped(1))
+        call(worker, timeout_ms=1000)
+        rig.wait(1.1)
+        killed = business.AttemptError("CANCEL_TIMEOUT", "CANCELLED", "it was killed")
+        worker.finish(1, "FAILED", error=killed)
+        assert codes(worker) == ["E.NEXT.TIMEOUT"]
+
+    def test_a_host_that_skips_itself_in_time_is_not_late(self, rig: Rig) -> None:
+        worker = rig.worker()
+        rig.submit(wrapped(1))
+        call(worker, timeout_ms=60_000)
+        worker.finish(1, "SKIPPED")
+        assert codes(worker) == ["E.NEXT.CANCELLED"]
+
     def test_a_call_that_has_no_place_is_answered_at_once(self, rig: Rig) -> None:
         worker = rig.worker(slots=1, per_node_limits={"acme.n0": 0})
         rig.submit(wrapped(1, n0={"type": "acme.n0"}))
