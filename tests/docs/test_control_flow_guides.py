@@ -1,4 +1,4 @@
-"""The guides to expressions, conditions and waits are run here as they stand, command by command."""
+"""The guides to expressions, conditions, waits and middlewares are run here as they stand, command by command."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
+from astraflow_sdk import CallFailed
+from astraflow_sdk.trial import Trial
 
 from tests.processes.command_line import up
 from tests.processes.process import ROOT
@@ -20,7 +23,7 @@ def commands_of(page: str) -> list[str]:
     return [line for block in blocks for line in block.strip().splitlines()]
 
 
-@pytest.mark.parametrize("page", ["expressions.md", "conditions.md", "waits.md"])
+@pytest.mark.parametrize("page", ["expressions.md", "conditions.md", "waits.md", "middleware.md"])
 def test_the_examples_of_a_guide_are_json(page: str) -> None:
     found = re.findall(r"```json\n(.*?)```", (GUIDES / page).read_text("utf-8"), re.DOTALL)
     assert all(isinstance(json.loads(one), dict) for one in found)
@@ -30,6 +33,14 @@ def test_the_examples_of_a_guide_are_json(page: str) -> None:
     ("page", "said"),
     [
         ("expressions.md", ["ADA pays 25.0 for tea and pot", "GRACE pays 25.0 for tea and pot"]),
+        (
+            "middleware.md",
+            [
+                "Oslo: sunny, said call 3",
+                "Oslo: sunny, said call 3",
+                "Rome: sunny, said call 3",
+            ],
+        ),
         ("conditions.md", ["1500: asked", "0: nothing", "the service is closed on Mondays"]),
     ],
 )
@@ -57,3 +68,23 @@ def test_the_guide_to_waits_works_as_it_stands(tmp_path: Path) -> None:
         assert server.astra("approvals", "approve", run_id).code != 0
         shown = server.astra("runs", "show", run_id)
         assert "500 from IT" in shown.out
+
+
+def test_the_middleware_of_the_guide_works_as_it_stands(tmp_path: Path) -> None:
+    [code] = re.findall(
+        r"```python\n(.*?)```", (GUIDES / "middleware.md").read_text("utf-8"), re.DOTALL
+    )
+    names: dict[str, Any] = {}
+    exec(compile(code, "middleware.md", "exec"), names)
+
+    def rest(payload: Any) -> Any:
+        if payload is None:
+            raise CallFailed("away", category="INFRASTRUCTURE")
+        return payload
+
+    trial = Trial(tmp_path)
+    given = {"instead": {"url": "other"}}
+    outcome = trial.run(names["fallback"], given, next=rest, host={"url": "first", "a": 1})
+    trial.close()
+    assert outcome.result == {"url": "other", "a": 1}
+    assert outcome.logs == [("warning", "host failed with E.NEXT.FAILED")]

@@ -112,6 +112,18 @@ def test_a_cache_answers_a_second_run_of_the_same_input(system: System, tmp_path
     assert ran(tmp_path) == ["1", "2"]
 
 
+def test_a_cache_that_is_sent_to_one_worker_is_one_for_all(tmp_path: Path) -> None:
+    folder = tmp_path / "truth"
+    folder.mkdir()
+    with running(tmp_path, workers=2) as system:
+        for _ in range(6):
+            sticky = {"key": "results", "mode": "sticky"}
+            around = node("core.cache", "cache", affinity=sticky)
+            nodes = run(system, host(folder, around, value=1), around)
+            assert nodes["host"]["result"] == {"value": 1}
+    assert ran(folder) == ["1"]
+
+
 def test_failures_are_retried_by_new_calls_and_the_last_is_told(system: System) -> None:
     around = node("core.retry", "retry", parameters={"attempts": 3, "backoffSeconds": 0})
     wrapped = node("core.fail", "host", parameters={"message": "no"}, middlewares=[around["id"]])
