@@ -89,6 +89,7 @@ class Config:
     conditions: bool = False
     waits: bool = False
     scopes: bool = False
+    undoing: bool = False
     deadlines: bool = False
     """Every other run has a time in which it must end."""
 
@@ -145,6 +146,7 @@ def draw(seed: int) -> Config:
     # What conditions read of a node is an attempt, and a node with a body has none.
     has_scopes = not drawn.conditions and Random(seed * 7919 + 26).random() < 0.25
     drawn = drawn.shrink(scopes=has_scopes)
+    drawn = drawn.shrink(undoing=Random(seed * 7919 + 28).random() < 0.15)
     drawn = drawn.shrink(deadlines=Random(seed * 7919 + 22).random() < 0.25)
     is_small = drawn.tasks <= 7 and drawn.workers <= 4
     return mix(drawn, third) if is_small and third.random() < 0.25 else drawn

@@ -41,6 +41,7 @@ from tests.sim import planted_conditions as conditional
 from tests.sim import planted_fleet as held
 from tests.sim import planted_pools as pooled
 from tests.sim import planted_scopes as enclosing
+from tests.sim import planted_undoing as undo
 from tests.sim import planted_waits as waiting
 from tests.sim import scheduler as sim_scheduler
 from tests.sim import worker as sim_worker
@@ -67,7 +68,13 @@ class Planted:
         """The world of a seed, with the faults that the bug needs switched on."""
         drawn = draw(seed)
         faults = self.faults if self.only else (*drawn.faults, *self.faults)
-        plain = {"gone": False, "conditions": False, "waits": False, "scopes": False}
+        plain = {
+            "gone": False,
+            "conditions": False,
+            "waits": False,
+            "scopes": False,
+            "undoing": False,
+        }
         return drawn.shrink(faults=faults, **{**plain, **self.overrides})
 
 
@@ -411,6 +418,17 @@ _ENCLOSING: dict[str, object] = {
 }
 """Worlds whose runs have maps and containers."""
 
+_UNDOING: dict[str, object] = {
+    "undoing": True,
+    "runs": 6,
+    "tasks": 6,
+    "workers": 3,
+    "tenants": 1,
+    "handlers": ("ok", "slow", "fail"),
+    "resources": False,
+}
+"""Worlds whose runs undo what they have done."""
+
 _POOLED: dict[str, object] = {
     "pools": True,
     "runs": 6,
@@ -568,6 +586,9 @@ PLANTED: dict[str, Planted] = {
     "mapdisorder": Planted(enclosing.mapdisorder, (), ("I40",), _ENCLOSING),
     "itemshift": Planted(enclosing.itemshift, (), ("I40",), _ENCLOSING),
     "leakyscope": Planted(enclosing.leakyscope, (), ("I40",), _ENCLOSING),
+    "undoforward": Planted(undo.undoforward, ("cancel",), ("I41",), _UNDOING),
+    "undosooner": Planted(undo.undosooner, ("cancel",), ("I41",), _UNDOING),
+    "undohalf": Planted(undo.undohalf, ("cancel",), ("I24", "I26", "I41", "crash"), _UNDOING),
     "earlysignal": Planted(waiting.earlysignal, (), ("I32", "I24"), _WAITING),
     "waitforgotten": Planted(waiting.waitforgotten, (), ("I24",), _WAITING),
     "deadedges": Planted(conditional.deadedges, (), ("I29",), _CONDITIONAL),

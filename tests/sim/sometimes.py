@@ -1,4 +1,4 @@
-"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S78)."""
+"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S81)."""
 
 from __future__ import annotations
 
@@ -80,6 +80,9 @@ SOMETIMES: Mapping[str, str] = {
     "S75 a map collected the results of all items": "map collected",
     "S76 a map collected with items that failed": "map with errors",
     "S77 a failure closed a scope": "scope closed",
+    "S79 what was done was undone after a failure": "undone after a failure",
+    "S80 what was done was undone after a cancel": "undone after a cancel",
+    "S81 a branch was not needed": "branch not needed",
     "S78 a scope was cancelled with its run": "scope cancelled",
     "S48 a run met its deadline": "run met its deadline",
     "S55 a middleware was accepted with the calls that it made": "accepted with its calls",

@@ -35,6 +35,7 @@ from tests.sim.keeping import EXTRA
 from tests.sim.pools import LABELS
 from tests.sim.scopes import enclose_some
 from tests.sim.store import Store
+from tests.sim.undoing import undo_some
 from tests.sim.waits import park_some
 from tests.sim.world import Violation, World
 
@@ -74,6 +75,8 @@ def draw_plan(world: World, config: Config) -> Plan:
         park_some(world, nodes)
     if config.scopes:
         enclose_some(world, config, nodes)
+    if config.undoing:
+        undo_some(world, config, nodes, parents)
     names = draw_conditions(world, nodes) if config.conditions else {}
     children: list[list[int]] = [[] for _ in nodes]
     for index, mine in enumerate(parents):
@@ -86,6 +89,8 @@ def draw_plan(world: World, config: Config) -> Plan:
         features.add(Feature.CONDITION)
     if config.waits:
         features.update((Feature.WAIT, Feature.SIGNAL, Feature.APPROVAL))
+    if config.undoing:
+        features.add(Feature.COMPENSATION)
     if config.scopes:
         features.update((Feature.MAP, Feature.SUBGRAPH, Feature.ERROR_PORT))
     return Plan(

@@ -241,6 +241,9 @@ TASK_EXPRESSION = _final("E.TASK.EXPRESSION", 422,
 TASK_INPUT_INVALID = _final("E.TASK.INPUT_INVALID", 422,
     "what the edges brought does not fit the schema of the node",
     "look at the results of the nodes upstream, or correct the schema")
+TASK_NOT_NEEDED = _final("E.TASK.NOT_NEEDED", 409,
+    "the node undoes another one, and there was nothing to undo",
+    "nothing: such nodes run when their run fails or is cancelled")
 TASK_TOO_MANY = _final("E.TASK.TOO_MANY", 422,
     "a map has too many items, or a run too many tasks",
     "map over less at once: several runs, or lists of lists")

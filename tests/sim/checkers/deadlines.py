@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from astraflow.core.runs.facts import CancelRequested, RunAccepted, TaskLeased
+from astraflow.core.runs.facts import CancelRequested, CompensationBegan, RunAccepted, TaskLeased
 from tests.sim.world import Violation
 
 if TYPE_CHECKING:
@@ -39,10 +39,13 @@ class DeadlineChecker:
                 self._check(one.run_id, fact)
 
     def _check(self, run_id: str, fact: TaskLeased) -> None:
-        accepted = self._store.runs[run_id].facts[0].fact
+        run = self._store.runs[run_id]
+        accepted = run.facts[0].fact
         assert isinstance(accepted, RunAccepted)
-        if accepted.deadline_s is None:
-            return
+        if accepted.deadline_s is None or any(
+            isinstance(one.fact, CompensationBegan) for one in run.facts
+        ):
+            return  # what undoes is not bound by the time of its run
         allowed_s = accepted.deadline_s * (1 + 2 * self._config.drift) + SLACK_S
         if fact.at - accepted.at > allowed_s * 1000:
             late_s = (fact.at - accepted.at) / 1000 - accepted.deadline_s

@@ -36,6 +36,7 @@ from astraflow.core.workflow.plan import Feature, Plan, PlanNode
 from tests.sim.conditions import ConditionChecker
 from tests.sim.config import POOL_SLOTS
 from tests.sim.scopes import ScopeChecker
+from tests.sim.undoing import UndoChecker
 from tests.sim.waits import WaitChecker
 from tests.sim.world import Violation
 
@@ -100,6 +101,7 @@ class StateChecker:
         self.conditions = ConditionChecker(world, self)
         self.waits = WaitChecker(world, config)
         self.scopes = ScopeChecker(world, self)
+        self.undoing = UndoChecker(world, self)
 
     def on_commit(self, batch: Batch) -> None:
         for one in batch.facts:
@@ -108,6 +110,7 @@ class StateChecker:
                 raise Violation("I8", f"a fact after the end of {one.run_id}: {one.fact!r}")
             self.waits.before(one.run_id, one.fact)
             self.scopes.before(one.run_id, one.fact)
+            self.undoing.before(one.run_id, one.fact)
             if isinstance(one.fact, TaskFact):
                 self._task(one.run_id, one.fact)
             elif isinstance(one.fact, CancelRequested):
@@ -251,7 +254,7 @@ class StateChecker:
                 raise Violation(
                     "I17", f"{run_id}.{fact.task} is leased while its call {task} is open"
                 )
-        if run_id in self.cancelled:
+        if run_id in self.cancelled and not self.undoing.is_undoing(run_id, fact.task):
             raise Violation("I14", f"{run_id}.{fact.task} was leased after the cancel")
         if fact.attempt != model.attempt + 1:
             raise Violation("I10", f"attempt {fact.attempt} follows {model.attempt}")

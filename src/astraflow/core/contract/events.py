@@ -13,7 +13,13 @@ from msgspec import UNSET, UnsetType
 
 from astraflow.core.contract.base import Count, JsonObject, Query, RestObject, Timestamp, doc
 from astraflow.core.contract.runs import Artifact, Run, TaskError, WaitingFor
-from astraflow.core.contract.words import NodeStatus, ResourceState, RunStatus, WorkerStatus
+from astraflow.core.contract.words import (
+    CompensationKind,
+    NodeStatus,
+    ResourceState,
+    RunStatus,
+    WorkerStatus,
+)
 
 
 class EventScope(RestObject, frozen=True, kw_only=True):
@@ -70,6 +76,9 @@ class RunStatusChange(RestObject, frozen=True, kw_only=True):
     status: Annotated[RunStatus, doc("The status from here on.")]
     cancel_requested: Annotated[bool, doc("Somebody has cancelled the run.")] = False
     reason: Annotated[str | None, doc("Why it was cancelled.")] = None
+    compensating: Annotated[
+        CompensationKind | None, doc("What was done is undone from here on, because of this.")
+    ] = None
     error: Annotated[TaskError | None, doc("Why it failed.")] = None
 
     EXAMPLE: ClassVar[JsonObject] = {"status": "queued"}

@@ -28,6 +28,7 @@ from astraflow.core.contract.log_levels import LogLevel
 from astraflow.core.contract.words import (
     TERMINAL,
     AttemptStatus,
+    CompensationKind,
     NodeStatus,
     RunStatus,
     WaitKind,
@@ -261,6 +262,9 @@ class RunHead(RestObject, frozen=True, kw_only=True):
     created_at: Annotated[Timestamp, doc("When it was accepted.")]
     started_at: Annotated[Timestamp | None, doc("When its first node was dispatched.")]
     finished_at: Annotated[Timestamp | None, doc("When it ended.")]
+    compensating: Annotated[
+        CompensationKind | None, doc("Why what it has done is undone, or was.")
+    ] = None
     error: Annotated[TaskError | None, doc("Why it failed.")] = None
     rerun_of: Annotated[str | None, doc("The run that it repeats.")] = None
 

@@ -46,3 +46,6 @@ DispatcherKind = Literal["http", "cloud_tasks", "nats"]
 
 CallbackOutcome = Literal["SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]
 """How an HTTP worker says that an attempt ended."""
+
+CompensationKind = Literal["failure", "cancel"]
+"""Why what a run has done is undone."""

@@ -111,7 +111,7 @@ def _is_elsewhere(view: View, run: RunRecord, entry: Entry) -> bool:
 
 def _may_be_placed(run: RunRecord, task: int) -> bool:
     state = run.tasks[task]
-    return run.cancel is None and state.open_calls == 0 and state.is_waiting
+    return not run.is_cancelled_at(task) and state.open_calls == 0 and state.is_waiting
 
 
 def _needs_more(view: View, run: RunRecord, entry: Entry) -> bool:

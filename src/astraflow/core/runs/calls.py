@@ -85,7 +85,7 @@ def open_call(decision: Decision, command: Call) -> None:
 
 
 def _refusal(run: RunRecord, command: Call) -> str | None:
-    if run.cancel is not None or isinstance(run.tasks[command.task].state, Stopping):
+    if run.is_cancelled_at(command.task) or isinstance(run.tasks[command.task].state, Stopping):
         return errors.NEXT_CANCELLED.code
     if chain_index_of(run, command.task) != command.chain_index:
         return errors.NEXT_INVALID.code
@@ -119,7 +119,7 @@ def has_timed_out(run: RunRecord, call: int) -> bool:
     """Whether a call that was cancelled was ended by its timeout: nothing else ends one while its caller goes on."""
     opened = run.tasks[call].call
     assert opened is not None
-    is_stopped = run.cancel is not None or isinstance(run.tasks[opened.parent].state, Stopping)
+    is_stopped = run.is_cancelled_at(call) or isinstance(run.tasks[opened.parent].state, Stopping)
     return opened.timeout_ms is not None and not is_stopped
 
 

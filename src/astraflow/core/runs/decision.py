@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from astraflow.core import errors
 from astraflow.core.ids import is_pool
 from astraflow.core.runs.calls import advance_callers, end_calls
+from astraflow.core.runs.compensation import compensate
 from astraflow.core.runs.conditions import begins, decide_edges, skip_code
 from astraflow.core.runs.consequences import (
     AttemptOver,
@@ -94,11 +95,20 @@ class Decision:
         """Whether a task gets no further attempt: its run is cancelled, the call it is, or the scope it is in."""
         state = self.run.tasks[index].state
         is_stopped = isinstance(state, Stopping) and state.why == "cancel"
-        return self.run.cancel is not None or is_stopped or self.run.is_closing(index)
+        return self.run.is_cancelled_at(index) or is_stopped or self.run.is_closing(index)
 
 
 def advance(decision: Decision) -> None:
     """Skip what can no longer run, queue what now can, and end the run when all has ended."""
+    _advance_tasks(decision)
+    if decision.run.compensation is not None:
+        compensate(decision)
+        _advance_tasks(decision)
+    if decision.run.open_tasks == 0 and not decision.run.is_terminal:
+        _finish_run(decision)
+
+
+def _advance_tasks(decision: Decision) -> None:
     run = decision.run
     while run.doomed or run.ready or run.answered or run.undecided or run.settling:
         advance_callers(decision)
@@ -126,8 +136,6 @@ def advance(decision: Decision) -> None:
             settling, run.settling = run.settling, {}
             for owner in settling:
                 settle_scope(decision, owner)
-    if run.open_tasks == 0 and not run.is_terminal:
-        _finish_run(decision)
 
 
 def _finish_run(decision: Decision) -> None:

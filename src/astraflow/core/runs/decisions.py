@@ -124,6 +124,8 @@ def _cancel(decision: Decision, command: Cancel) -> None:
     # What a worker may be running is stopped; all else ends at once. Tasks that become ready or doomed
     # on the way are among those cancelled, so they are not advanced before the end.
     for index, task in enumerate(run.tasks):
+        if run.is_undoing(index):
+            continue
         if task.is_held and not decision.take_back(index):
             decision.stop(index, "cancel", command.grace_ms)
         elif isinstance(task.state, Opened):
@@ -140,7 +142,7 @@ def _lease(decision: Decision, command: LeaseTask) -> None:
     run = decision.run
     task = run.tasks[command.task]
     is_placeable = task.is_waiting and task.open_calls == 0
-    if run.cancel is not None or not is_placeable:
+    if run.is_cancelled_at(command.task) or not is_placeable:
         decision.ignored = "task is not waiting for a place"
         return
     if run.status == "queued":
@@ -474,7 +476,7 @@ def _stop_overdue(decision: Decision, command: StopOverdue) -> None:
         decision.ignored = "attempt is over"
         return
     # A call that is stopped in a run that goes on stands before its caller's next attempt.
-    if state.why == "cancel" and (task.call is None or run.cancel is not None):
+    if state.why == "cancel" and (task.call is None or run.is_cancelled_at(command.task)):
         error = TaskFailure(errors.CANCEL_TIMEOUT.code, "CANCELLED", "the worker did not confirm")
         decision.consequences.append(AttemptOver(command.task, command.attempt))
         decision.finish_task(

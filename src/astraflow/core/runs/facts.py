@@ -19,7 +19,7 @@ from typing import Final, Literal, get_args
 import msgspec
 
 from astraflow.core.categories import Category
-from astraflow.core.contract.words import RunStatus, WaitKind
+from astraflow.core.contract.words import CompensationKind, RunStatus, WaitKind
 from astraflow.core.ids import RunId, TaskId
 
 StopWhy = Literal["withdraw", "cancel", "timeout", "rebind"]
@@ -120,6 +120,13 @@ class CancelRequested(Fact, frozen=True, tag="run.cancel_requested"):
 
     by: str = ""
     reason: str = "user_requested"
+
+
+class CompensationBegan(Fact, frozen=True, tag="run.compensation_began"):
+    """What the run has done is undone: by these branches, in this order."""
+
+    kind: CompensationKind
+    branches: tuple[int, ...]
 
 
 class RunFinished(Fact, frozen=True, tag="run.finished"):
@@ -349,6 +356,7 @@ AnyFact = (
     RunAccepted
     | RunStarted
     | CancelRequested
+    | CompensationBegan
     | RunFinished
     | CallOpened
     | ScopeOpened

@@ -52,6 +52,7 @@ from astraflow.core.runs.facts import (
     CallOpened,
     CancelRequested,
     Chunk,
+    CompensationBegan,
     EdgesDecided,
     Fact,
     RunAccepted,
@@ -169,6 +170,8 @@ def _run_body(fact: Fact) -> RunStatusChange:
         return RunStatusChange(status="running")
     if isinstance(fact, CancelRequested):
         return RunStatusChange(status="running", cancel_requested=True, reason=fact.reason)
+    if isinstance(fact, CompensationBegan):
+        return RunStatusChange(status="running", compensating=fact.kind)
     assert isinstance(fact, RunFinished), f"not a fact of a run: {fact!r}"
     return RunStatusChange(
         status=fact.status, error=None if fact.error is None else error_view(fact.error)
@@ -481,6 +484,7 @@ def _head(run: RunRecord) -> dict[str, Any]:
         "workflow_id": run.plan.workflow_id,
         "status": run.status,
         "cancel_requested": run.cancel is not None,
+        "compensating": None if run.compensation is None else run.compensation.kind,
         "created_at": iso(run.accepted.at),
         "started_at": _timestamp(run.started_at),
         "finished_at": _timestamp(run.finished_at),

@@ -32,7 +32,7 @@ def rebuild(decision: Decision, command: Rebuild) -> None:
     take up."""
     run = decision.run
     task = run.tasks[command.task]
-    if run.cancel is not None or not task.is_waiting:
+    if run.is_cancelled_at(command.task) or not task.is_waiting:
         decision.ignored = "task is not waiting for a place"
         return
     again = makers_of(run, command.task, command.resource_id)

@@ -13,7 +13,7 @@ from astraflow.core import errors
 from astraflow.core.ids import NodeId
 from astraflow.core.runs.accept import ReusedResults, downstream
 from astraflow.core.runs.run import RunRecord
-from astraflow.core.runs.states import Succeeded
+from astraflow.core.runs.states import Skipped, Succeeded
 from astraflow.core.workflow.plan import Plan, PlanNode
 
 
@@ -70,12 +70,20 @@ def check_ended(base: RunRecord) -> None:
         raise errors.Conflict(errors.RUN_NOT_TERMINAL, f"the run is still {base.status}")
 
 
+def _is_undone(base: RunRecord, task: int) -> bool:
+    """Whether a branch has run to undo a task, or the task is in such a branch: neither is kept."""
+    node = base.plan.nodes[task]
+    branches = [one for one in (node.on_failure, node.on_cancel) if one is not None]
+    has_run = any(type(base.tasks[one].state) is not Skipped for one in branches)
+    return has_run or node.branch is not None
+
+
 def _keep(base: RunRecord, first: list[int], gone: frozenset[str]) -> ReusedResults:
     # The tasks of the plan: a call of a middleware is made again with its host, or not at all.
     tasks = base.tasks[: len(base.plan.nodes)]
     for index, task in enumerate(tasks):
         is_gone = any(artifact.resource_id in gone for artifact in task.artifacts)
-        if type(task.state) is not Succeeded or is_gone:
+        if type(task.state) is not Succeeded or is_gone or _is_undone(base, index):
             first.append(index)
     repeated = downstream(base.plan, first)
     return {

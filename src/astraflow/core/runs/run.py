@@ -14,6 +14,7 @@ import msgspec
 
 from astraflow.core.contract.words import RunStatus
 from astraflow.core.ids import TaskId
+from astraflow.core.runs.branches import Branches
 from astraflow.core.runs.facts import (
     NO_METRICS,
     ArtifactRef,
@@ -132,6 +133,7 @@ class RunRecord:
         "answered",
         "calls",
         "cancel",
+        "compensation",
         "dead_edges",
         "doomed",
         "edge_index",
@@ -172,9 +174,14 @@ class RunRecord:
         self.finished_at: int | None = None
         self.last_event = 0
         self.tasks = [
-            Task(len(parents), plan.nodes[node.middlewares[0]] if node.middlewares else node)
+            Task(
+                # The first task of a branch that undoes something waits for that to be asked for.
+                len(parents) or int(node.branch is not None),
+                plan.nodes[node.middlewares[0]] if node.middlewares else node,
+            )
             for node, parents in zip(plan.nodes, plan.parents, strict=True)
         ]
+        self.compensation = Branches(plan) if Feature.COMPENSATION in plan.features else None
         self.open_tasks = len(self.tasks)
         self.calls: dict[tuple[int, int, str], int] = {}  # (parent, its attempt, request) → task
         self.failed: list[int] = []  # the tasks of the plan that failed, in this order
@@ -216,7 +223,8 @@ class RunRecord:
             if node.host is not None:
                 self.tasks[index].state = SUBSUMED
                 self.open_tasks -= 1
-                self.ready.remove(index)
+                if index in self.ready:
+                    self.ready.remove(index)
 
     # -- where a task stands -------------------------------------------------------------------
 
@@ -262,6 +270,19 @@ class RunRecord:
             yield scope, scope.item_of(here)
             here = scope.owner
             scope = self.tasks[here].scope
+
+    def is_undoing(self, task: int) -> bool:
+        """Whether a task runs to undo what another has done."""
+        if self.compensation is None:
+            return False
+        outermost = self.host_of(task)
+        for scope, _ in self.scopes_of(task):
+            outermost = scope.owner
+        return self.plan.nodes[outermost].branch is not None
+
+    def is_cancelled_at(self, task: int) -> bool:
+        """Whether the cancel of the run is for this task: what undoes others goes on."""
+        return self.cancel is not None and not self.is_undoing(task)
 
     def is_closing(self, task: int) -> bool:
         """Whether a scope that a task is inside of begins nothing any more."""

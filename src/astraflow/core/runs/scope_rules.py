@@ -174,7 +174,7 @@ def settle_scope(decision: Decision, owner: int) -> None:
 def _end(decision: Decision, owner: int, scope: Scope) -> None:
     run = decision.run
     closing = scope.closing
-    if run.cancel is not None or (closing is not None and closing.error is None):
+    if run.is_cancelled_at(owner) or (closing is not None and closing.error is None):
         decision.record(TaskCancelled(decision.at, owner, 0))
         return
     failed = None if scope.step.policy == "collect" else _first_failure(run, scope)

@@ -12,6 +12,7 @@ from astraflow.core.runs.facts import (
     AttemptStarted,
     CallOpened,
     CancelRequested,
+    CompensationBegan,
     EdgesDecided,
     Fact,
     ScopeClosing,
@@ -55,6 +56,8 @@ def describe_fact(fact: Fact) -> str:
     match fact:
         case CancelRequested(by=by, reason=reason):
             return f"cancel of the run was requested by {by or 'the scheduler'} ({reason})"
+        case CompensationBegan(kind=kind, branches=branches):
+            return f"what was done is undone by {len(branches)} branches, after a {kind}"
         case CallOpened(parent=parent, parent_attempt=attempt):
             return f"was called by attempt {attempt} of task {parent}"
         case ScopeOpened(count=count):

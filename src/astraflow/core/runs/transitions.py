@@ -30,6 +30,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from astraflow.core.errors import INTERNAL, Bug
+from astraflow.core.runs.branches import Branches
 from astraflow.core.runs.facts import (
     MAX_METRICS,
     NO_METRICS,
@@ -40,6 +41,7 @@ from astraflow.core.runs.facts import (
     AttemptStarted,
     CallOpened,
     CancelRequested,
+    CompensationBegan,
     EdgesDecided,
     Fact,
     RunAccepted,
@@ -382,6 +384,33 @@ def fold(run: RunRecord, fact: Fact) -> None:
         _resolve_children(run, fact.task)
         if task.scope is not None:
             _leave_scope(run, task.scope, fact.task)
+        elif run.compensation is not None:
+            _note_end(run, run.compensation, fact.task)
+
+
+def _note_end(run: RunRecord, state: Branches, index: int) -> None:
+    """A task of a run that can undo has ended: it can be undone from here on, or its branch goes on."""
+    node = run.plan.nodes[index]
+    if node.branch is None:
+        can_be_undone = node.on_failure is not None or node.on_cancel is not None
+        if can_be_undone and type(run.tasks[index].state) is Succeeded:
+            state.done.append(index)
+        return
+    state.open -= 1
+    if node.branch == state.current:
+        state.left -= 1
+        if state.left == 0:
+            _begin_branch(run, state)
+
+
+def _begin_branch(run: RunRecord, state: Branches) -> None:
+    """Let the next branch run, if there is one."""
+    state.current = state.queue.pop(0) if state.queue else None
+    if state.current is None:
+        return
+    state.left = len(state.branches[state.current])
+    run.tasks[state.current].remaining = 0
+    _derive(run, state.current, Upstream.SETTLED)
 
 
 def _open_scope(run: RunRecord, fact: ScopeOpened) -> None:
@@ -473,6 +502,8 @@ def _take_back(run: RunRecord, fact: TaskRebuilt) -> None:
     for index in fact.again:
         task = run.tasks[index]
         _derive(run, index, Upstream.TAKEN_BACK)
+        if run.compensation is not None and index in run.compensation.done:
+            run.compensation.done.remove(index)
         task.former, task.result = task.result, None
         task.artifacts = ()
         task.finished_at = None
@@ -521,6 +552,11 @@ def _fold_run(run: RunRecord, fact: Fact) -> None:
         run.started_at = fact.at
     elif isinstance(fact, CancelRequested):
         run.cancel = fact
+    elif isinstance(fact, CompensationBegan):
+        assert run.compensation is not None, "only a run with branches can undo"
+        run.compensation.kind = fact.kind
+        run.compensation.queue = list(fact.branches)
+        _begin_branch(run, run.compensation)
     elif isinstance(fact, SignalReceived):
         run.signals[run.signal_count] = fact
         run.signal_count += 1

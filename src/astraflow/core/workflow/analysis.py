@@ -17,6 +17,7 @@ from astraflow.core.errors import (
     WORKFLOW_UNKNOWN_NODE,
 )
 from astraflow.core.workflow.callees import MISSING_CALLEE, Called
+from astraflow.core.workflow.compensation import CompensationRules
 from astraflow.core.workflow.definition import is_expression
 from astraflow.core.workflow.edge_rules import EdgeRules
 from astraflow.core.workflow.expression_rules import BoundParameters, ExpressionRules
@@ -55,6 +56,9 @@ class Analysis:
         self._settings = SettingsRules(self.problems, self.features)
         self.nodes = NodeRules(workflow, catalog, self._settings, self.problems)
         self.family = Family(workflow.nodes, self.nodes.index, self.nodes.types, self.problems)
+        self.compensation = CompensationRules(
+            workflow.nodes, self.nodes.index, self.family, self.problems
+        )
         self.expressions = ExpressionRules(workflow, self.family, self.problems)
         self.bound: dict[int, BoundParameters] = {}
         """The parameters of the nodes that have expressions in them, by place."""
@@ -93,6 +97,7 @@ class Analysis:
         )
         self.edges.check_all()
         schemas.check_parameters(self.edges.links)
+        self.compensation.check_all(self.edges.links, self.features)
         self._take_outputs()
         self._take_order()
         if Feature.CONDITION in self.features:
@@ -101,7 +106,7 @@ class Analysis:
             self._take_settings()
         if Feature.CALL in self.features:
             self._take_calls()
-        self.expressions.check_upstream(self.nodes.index, self.family.hosts, self.edges.links)
+        self.expressions.check_upstream(self.nodes.index, self.edges.links, self.compensation)
 
     def _take_expressions(self) -> None:
         parameters, texts = self.nodes.parameters, self.nodes.texts
@@ -145,6 +150,9 @@ class Analysis:
             pointer = f"/nodes/{place}/call"
             found = MISSING_CALLEE if self._callees is None else self._callees.find(node.call)
             if isinstance(found, Called):
+                if Feature.COMPENSATION in found.plan.features:
+                    message = "a workflow that undoes what it did cannot be called"
+                    self.problems.add(pointer, WORKFLOW_CALL, message)
                 self.called[place] = found
                 for feature in found.plan.features:
                     self.features.add(feature, pointer)

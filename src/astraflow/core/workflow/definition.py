@@ -203,6 +203,10 @@ class NodeSpec(_DefinitionPart, frozen=True):
     """What becomes of the node when a resource that it refers to is gone; None: as the scheduler is set."""
     middlewares: tuple[str, ...] = ()
     """Ids of the nodes that wrap this one, outermost first (seed 000: `middlewares: string[]`)."""
+    on_failure: str | None = None
+    """The first node of the branch that undoes this one, if its run fails after it has succeeded."""
+    on_cancel: str | None = None
+    """The same for a run that is cancelled."""
     when: str | None = None
     disabled: bool = False
     join: Join = "all"

@@ -28,6 +28,7 @@ from astraflow.core.workflow.secret_refs import KEY, is_secret_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from astraflow.core.workflow.compensation import CompensationRules
     from astraflow.core.workflow.definition import WorkflowSpec
     from astraflow.core.workflow.edge_rules import PlannedEdge
     from astraflow.core.workflow.family import Family
@@ -166,8 +167,8 @@ class ExpressionRules:
     def check_upstream(
         self,
         index: Mapping[str, int],
-        hosts: Mapping[int, int],
         links: Sequence[Sequence[PlannedEdge]],
+        compensation: CompensationRules,
     ) -> None:
         """Find the nodes that expressions name; each must have ended when the expression is evaluated. What is
         upstream of a host is upstream of its middlewares."""
@@ -181,7 +182,7 @@ class ExpressionRules:
                 message = f"there is no node with this label or id: {use.name[:80]!r}{hint}"
             elif place == _AMBIGUOUS:
                 message = f"several nodes have the label {use.name[:80]!r}: write the id"
-            elif not self._is_upstream(place, hosts.get(use.place, use.place), use, links):
+            elif not self._is_upstream(place, use, links, compensation):
                 message = f"the node {use.name[:80]!r} is not upstream: add an edge that leads from it to this one"
             else:
                 self.names[use.name] = place
@@ -196,12 +197,22 @@ class ExpressionRules:
         return labels
 
     def _is_upstream(
-        self, wanted: int, place: int, use: _Use, links: Sequence[Sequence[PlannedEdge]]
+        self,
+        wanted: int,
+        use: _Use,
+        links: Sequence[Sequence[PlannedEdge]],
+        compensation: CompensationRules,
     ) -> bool:
+        place = self._family.hosts.get(use.place, use.place)
         if wanted == place:
             return use.or_itself
+        undone = compensation.undone_by(place)
+        if wanted == undone:
+            return True
         # What has ended before a container began has ended before everything inside.
         pending = [place, *self._family.enclosing(place)]
+        if undone is not None:
+            pending.append(undone)
         seen = set(pending)
         while pending:
             for link in links[pending.pop()]:

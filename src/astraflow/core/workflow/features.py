@@ -18,6 +18,7 @@ EXECUTED: Final[frozenset[Feature]] = frozenset(
     {
         Feature.APPROVAL,
         Feature.CALL,
+        Feature.COMPENSATION,
         Feature.CONDITION,
         Feature.EXPRESSION,
         Feature.MAP,

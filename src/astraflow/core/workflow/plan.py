@@ -48,6 +48,7 @@ class Feature(enum.Enum):
     MAP = "map"
     SUBGRAPH = "subgraph"
     CALL = "call"
+    COMPENSATION = "compensation"
     MIDDLEWARE = "middleware"
     WAIT = "wait"
     APPROVAL = "approval"
@@ -227,6 +228,11 @@ class PlanNode(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """The nodes that wrap this one, outermost first."""
     host: int | None = None
     """The node that this one wraps, if it is a middleware."""
+    on_failure: int | None = None
+    on_cancel: int | None = None
+    """The first node of the branch that undoes this one."""
+    branch: int | None = None
+    """The first node of the branch that this one is in: it runs only to undo another."""
     takes_item: bool = False
     """It is the body of a map: its parameters are those of the map, with an item."""
     control: ControlStep | None = None

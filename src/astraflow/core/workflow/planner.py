@@ -298,6 +298,7 @@ class _Planner:
             if node.middlewares
             else _NO_TUPLE,
             host=self._rank[hosts[place]] if place in hosts else None,
+            **self._undoing(place),
             control=control,
             disabled=node.disabled,
             priority=workflow.priority if node.priority is None else node.priority,
@@ -308,6 +309,19 @@ class _Planner:
             parameters_schema=self._schema(schemas.parameters) if is_bound else None,
             results_schema=self._schema(schemas.results),
         )
+
+    def _undoing(self, place: int) -> dict[str, Any]:
+        """What undoes a node, and what it undoes itself."""
+        rules, index = self._analysis.compensation, self._analysis.nodes.index
+        if not rules.owners:
+            return {}
+        node, rank = self._workflow.nodes[place], self._rank
+        root = rules.branches.get(self._analysis.family.hosts.get(place, place))
+        return {
+            "on_failure": None if node.on_failure is None else rank[index[node.on_failure]],
+            "on_cancel": None if node.on_cancel is None else rank[index[node.on_cancel]],
+            "branch": None if root is None else rank[root],
+        }
 
     def _incoming(
         self, links: Sequence[PlannedEdge]

@@ -36,6 +36,7 @@ REQUIRED = {
     "run.accepted": ("at", "run_id", "tenant", "workflow_id"),
     "run.started": ("at",),
     "run.cancel_requested": ("at",),
+    "run.compensation_began": ("at", "kind", "branches"),
     "run.finished": ("at", "status"),
     "call.opened": (
         "at",
@@ -83,6 +84,7 @@ OPTIONAL = {
     ),
     "run.started": (),
     "run.cancel_requested": ("by", "reason"),
+    "run.compensation_began": (),
     "run.finished": ("error",),
     "call.opened": ("payload", "timeout_ms"),
     "scope.opened": ("parameters", "items", "until", "for_ms"),

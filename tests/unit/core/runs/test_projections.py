@@ -37,6 +37,7 @@ from astraflow.core.runs.facts import (
     CallOpened,
     CancelRequested,
     Chunk,
+    CompensationBegan,
     EdgesDecided,
     Fact,
     RunFinished,
@@ -125,6 +126,10 @@ def snapshot(attempt: int, result: msgspec.Raw, *artifacts: Any) -> tuple[str, d
 EXACTLY: list[tuple[Fact, list[tuple[str, dict[str, Any]]]]] = [
     (accepted(), [run_status("queued")]),
     (RunStarted(AT), [run_status("running")]),
+    (
+        CompensationBegan(AT, "cancel", (1,)),
+        [run_status("running", compensating="cancel")],
+    ),
     (
         CancelRequested(AT, "ann"),
         [run_status("running", cancelRequested=True, reason="user_requested")],

@@ -35,6 +35,7 @@ SENTENCES = {
     "TaskRebuilt": "run1/session is gone (its worker did not come back): it is made again by 1 nodes, "
     "then the one that needs it goes on",
     "TaskFailed": "failed at attempt 1 with E.RUNNER.FAILURE: boom",
+    "CompensationBegan": "what was done is undone by 1 branches, after a cancel",
     "ScopeOpened": "began its body",
     "ScopeClosing": "begins nothing more (E.RUNNER.FAILURE: boom)",
     "EdgesDecided": "the conditions of the edges from task 0 do not hold for 1 of them",
