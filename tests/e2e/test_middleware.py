@@ -104,6 +104,25 @@ def test_a_loop_gives_its_host_one_item_after_the_other(system: System) -> None:
     assert nodes["host"]["result"] == {"value": "b", "rounds": [{"value": "a"}, {"value": "b"}]}
 
 
+def test_each_item_of_a_map_has_a_chain_of_its_own(system: System) -> None:
+    log = node("core.log_calls", "log")
+    again = node("core.loop", "again", parameters={"times": 2})
+    chain = [log["id"], again["id"]]
+    given = {"parameters": {"value": "=item"}, "map": {"over": "=[1, 2, 3]"}}
+    wrapped = node("core.echo", "host", middlewares=chain, **given)
+    nodes = run(system, wrapped, log, again)
+    assert nodes["host"]["result"] == {"items": [{"value": 1}, {"value": 2}, {"value": 3}]}
+    assert [nodes[one]["items"]["succeeded"] for one in ("log", "again")] == [3, 3]
+    run_id = nodes["run"]["runId"]
+    path = f"runs/{run_id}/nodes/{wrapped['id']}"
+    items = system.rest.get(f"{path}/items")["items"]
+    assert [(one["calls"], one["lastCall"]["status"]) for one in items] == [(2, "succeeded")] * 3
+    second = system.rest.get(path, scope=f"{wrapped['id']}:1")
+    assert (len(second["attempts"]), second["result"]) == (2, {"value": 2})
+    outer = system.rest.get(f"runs/{run_id}/nodes/{log['id']}", scope=f"{wrapped['id']}:1")
+    assert (outer["attempt"], outer["chainIndex"], len(outer["attempts"])) == (1, 0, 1)
+
+
 def test_a_cache_answers_a_second_run_of_the_same_input(system: System, tmp_path: Path) -> None:
     for value in (1, 1, 2):
         around = node("core.cache", "cache")

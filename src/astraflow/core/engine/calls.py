@@ -87,8 +87,10 @@ def refuse_call(view: View, run: RunRecord, effect: RefuseCall) -> None:
 
 def answer_ended_calls(view: View, run: RunRecord, parent: int, attempt: int) -> None:
     """After a new session: "an unanswered one is … answered from the store" (PROTOCOL §10)."""
-    for (caller, of_attempt, _), task in run.calls.items():
-        if caller == parent and of_attempt == attempt and run.tasks[task].is_terminal:
+    for task in run.tasks[parent].made_calls or ():
+        call = run.tasks[task].call
+        assert call is not None
+        if call.parent_attempt == attempt and run.tasks[task].is_terminal:
             answer_call(view, run, task)
 
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 MAX_CALLS: Final = 10_000
 """Calls of one run: a loop that never ends must not fill the memory (P16)."""
+CALLS_PER_TASK: Final = 2
+"""A run with many tasks, as a map over a long list, may make as many calls as this for each of them."""
 STOP_GRACE_MS: Final = 10_000
 _PARAMETERS: Final = (b"{", b"n")
 """How a payload begins that can be the parameters of a host: an object, or null for those that it has."""
@@ -91,7 +93,8 @@ def _refusal(run: RunRecord, command: Call) -> str | None:
         return errors.NEXT_INVALID.code
     if bytes(command.payload)[:1] not in _PARAMETERS:
         return errors.NEXT_INVALID.code
-    if len(run.calls) >= MAX_CALLS:
+    own_tasks = len(run.tasks) - len(run.calls)
+    if len(run.calls) >= max(MAX_CALLS, CALLS_PER_TASK * own_tasks):
         return errors.NEXT_LIMIT.code
     return None
 

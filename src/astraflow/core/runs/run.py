@@ -64,6 +64,7 @@ class Task:
         "finished_at",
         "former",
         "losses",
+        "made_calls",
         "message",
         "metrics",
         "node",
@@ -91,6 +92,7 @@ class Task:
         self.node = node  # that is executed: its own, or the link of a chain of middlewares
         self.call = call
         self.scope = scope  # that it is inside of; a call is where its host is
+        self.made_calls: list[int] | None = None  # that it opened itself, with all its attempts
         self.open_calls = 0  # calls below it that have not ended: its own, and theirs in turn
         self.remaining = remaining  # upstream tasks that are not settled yet
         self.attempt = 0  # the newest attempt ever issued; a fencing token that only grows (R6)
@@ -325,11 +327,8 @@ class RunRecord:
 
     def open_calls_of(self, parent: int) -> list[int]:
         """The calls that a task made itself and that have not ended."""
-        return [
-            task
-            for (caller, _, _), task in self.calls.items()
-            if caller == parent and not self.tasks[task].is_terminal
-        ]
+        made = self.tasks[parent].made_calls or ()
+        return [task for task in made if not self.tasks[task].is_terminal]
 
     @property
     def is_terminal(self) -> bool:

@@ -485,6 +485,10 @@ def _open_call(run: RunRecord, fact: CallOpened) -> None:
         node = plan.nodes[host.middlewares[fact.chain_index]]
     run.tasks.append(Task(0, node, fact))
     run.calls[fact.parent, fact.parent_attempt, fact.request_id] = fact.task
+    parent = run.tasks[fact.parent]
+    if parent.made_calls is None:
+        parent.made_calls = []
+    parent.made_calls.append(fact.task)
     for caller in run.callers_of(fact.task):
         run.tasks[caller].open_calls += 1
     run.open_tasks += 1

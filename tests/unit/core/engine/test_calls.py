@@ -408,6 +408,7 @@ class TestRefusals:
 
     def test_a_loop_of_calls_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(calls, "MAX_CALLS", 1)
+        monkeypatch.setattr(calls, "CALLS_PER_TASK", 0)
         rig = Rig()
         worker = called(rig)
         call(worker, 0, "b")

@@ -271,12 +271,23 @@ class TestRefusals:
 
     def test_a_loop_that_never_ends_is_stopped(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "MAX_CALLS", 2)
+        monkeypatch.setattr(module, "CALLS_PER_TASK", 0)
         told = Told(wrapped(1))
         told.lease(0)
         told.call(0, "a")
         told.call(0, "b")
         self.refused(told.call(0, "x"), 0, errors.NEXT_LIMIT)
         assert told.call(0, "a").ignored == "call is known"
+
+    def test_a_run_with_many_tasks_may_make_more_calls(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(module, "MAX_CALLS", 1)
+        told = Told(wrapped(1))
+        told.lease(0)
+        for request in "abcd":
+            assert kinds(told.call(0, request)) == [CallOpened]
+        self.refused(told.call(0, "x"), 0, errors.NEXT_LIMIT)
 
     @pytest.mark.parametrize("command", [Call(0, 2, "w1", "x", 0), Call(0, 1, "w2", "x", 0)])
     def test_a_call_of_another_attempt_or_worker_is_late(self, command: Call) -> None:
