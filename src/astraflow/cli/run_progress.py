@@ -17,6 +17,7 @@ MAX_RECENT: Final = 50
 
 _ORDER: Final = {"running": 0, "failed": 1, "retrying": 2, "waiting": 3, "dispatched": 4}
 """Statuses that are listed, in this order; nodes in other statuses are only counted."""
+_ENDED: Final = frozenset({"succeeded", "failed", "skipped", "cancelled"})
 
 
 def log_lines(label: str, piece: Mapping[str, Any]) -> list[str]:
@@ -76,8 +77,8 @@ class RunProgress:
         return line
 
     def node(self, event: Event) -> NodeLine | None:
-        """The node of an event."""
-        node_id = event.body.get("nodeId")
+        """The node of an event: of one of a chain's own task, the outermost middleware, which that runs."""
+        node_id = event.body.get("middlewareNodeId") or event.body.get("nodeId")
         if not isinstance(node_id, str):
             return None
         return self.nodes.get(node_id) or self._add(node_id, "")
@@ -93,6 +94,7 @@ class RunProgress:
             return
         if event.type == "node.state":
             self._take_state(node, body)
+            self._take_chain(body)
         elif event.type == "node.result.delta" and "text" in body:
             self._take_text(node, body)
 
@@ -118,6 +120,12 @@ class RunProgress:
         status = body["status"]
         if status != node.status:
             self._move(node, status)
+
+    def _take_chain(self, body: Mapping[str, Any]) -> None:
+        """The end of a chain is that of its host, which may never have been called."""
+        host = self.nodes.get(body["nodeId"]) if "middlewareNodeId" in body else None
+        if host is not None and body["status"] in _ENDED and body["status"] != host.status:
+            self._move(host, body["status"])
 
     def _move(self, node: NodeLine, status: str) -> None:
         self.counts[node.status] -= 1

@@ -58,6 +58,26 @@ def test_a_new_attempt_starts_with_a_clean_slate() -> None:
     assert (node.attempt, node.error, node.progress, node.message) == (2, "", None, "")
 
 
+def test_an_outermost_middleware_is_named_and_ends_its_host_too() -> None:
+    """n1 is around n0: the task of n0 runs n1, and calls n0."""
+    picture = RunProgress("r", definition(2))
+    chain = {"hostNodeId": "n0", "chainIndex": 0, "middlewareNodeId": "n1", "attempt": 1}
+    viewer = LineViewer(picture, stream := io.StringIO())
+    viewer.take(state(0, "running", **chain))
+    said_by_chain = said(0, "calls it", "log")
+    viewer.take(Event(type="node.result.delta", body={**said_by_chain.body, **chain}))
+    viewer.take(state(0, "failed", attempt=1, callId="c", error={"code": "E.X"}))
+    assert (picture.nodes["n0"].status, picture.nodes["n1"].status) == ("failed", "running")
+    viewer.take(state(0, "succeeded", **chain))
+    assert (picture.nodes["n0"].status, picture.nodes["n1"].status) == ("succeeded", "succeeded")
+    assert stream.getvalue().splitlines() == [
+        "Node 1 running",
+        "Node 1 | calls it",
+        "Node 0 failed: E.X",
+        "Node 1 succeeded",
+    ]
+
+
 def live(picture: RunProgress) -> tuple[LiveViewer, Console]:
     console = Console(
         file=io.StringIO(), force_terminal=True, width=WIDTH, height=HEIGHT, color_system=None
