@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -55,6 +56,29 @@ class Site:
                 return waits
             await asyncio.sleep(LOOKED_EVERY_S)
 
+    async def events(self, run_id: str, count: int) -> list[Any]:
+        """The first waits that the events of a run tell of."""
+        found: list[Any] = []
+        query = f"/api/v1/events?runId={run_id}"
+        async with self.client.stream("GET", query, timeout=30) as answer:
+            async for line in answer.aiter_lines():
+                if line.startswith("data: "):
+                    waits = json.loads(line[6:])["data"].get("waitingFor")
+                    found += [waits] if waits else []
+                if len(found) == count:
+                    break
+        return found
+
+    def fail(self, task: dict[str, Any]) -> None:
+        """The worker says that the attempt has failed."""
+        error = {"code": "E.RUNNER.FAILURE", "category": "USER_CODE", "message": "boom"}
+        report = {
+            **{name: task[name] for name in ("run_id", "task_id", "attempt")},
+            "status": "FAILED",
+            "error": error,
+        }
+        self.socket.send(frame("w-1", "biz.exec.result", report, seq=0))
+
 
 @asynccontextmanager
 async def site(port: int, slots: int) -> AsyncIterator[Site]:
@@ -95,14 +119,7 @@ async def test_a_node_that_is_tried_again_says_when(tmp_path: Any) -> None:
     async with served(tmp_path) as port, site(port, 4) as one:
         retry = {"maxAttempts": 2, "backoff": {"initialSeconds": 60, "jitter": 0}}
         run_id = await one.submit({"retry": retry})
-        task = await one.dispatched()
-        error = {"code": "E.RUNNER.FAILURE", "category": "USER_CODE", "message": "boom"}
-        report = {
-            **{name: task[name] for name in ("run_id", "task_id", "attempt")},
-            "status": "FAILED",
-            "error": error,
-        }
-        one.socket.send(frame("w-1", "biz.exec.result", report, seq=0))
+        one.fail(await one.dispatched())
         [wait] = await one.until(run_id, any)
         assert (wait["kind"], wait["detail"]) == ("retry", "attempt 1 failed; failure 1 of 2")
         assert wait["retryAt"] == wait["until"]
@@ -117,3 +134,32 @@ async def test_a_node_that_no_worker_fits_says_what_is_missing(tmp_path: Any) ->
         [wait] = await one.until(run_id, any)
         assert wait["kind"] == "worker"
         assert "the label zone=eu" in wait["detail"], wait
+
+
+async def test_a_wait_for_a_slot_or_a_key_that_lasts_is_an_event(tmp_path: Any) -> None:
+    async with served(tmp_path) as port, site(port, 2) as one:
+        first = await one.submit({"concurrencyKey": "printer"})
+        holder = (await one.dispatched())["node_id"]
+        keyed = await one.submit({"concurrencyKey": "printer"})
+        await one.submit({})
+        await one.dispatched()
+        plain = await one.submit({}, {})
+        [by_key] = await one.events(keyed, 1)
+        detail = f"node {holder} of run {first} has the concurrency key printer"
+        held_by = {"runId": first, "nodeId": holder}
+        assert by_key == {"kind": "key", "detail": detail, "heldBy": held_by}
+        # Of two nodes one speaks for both.
+        assert await one.events(plain, 1) == [{"kind": "slot", "detail": "worker w-1 is busy"}]
+        node = (await one.client.get(f"/api/v1/runs/{keyed}/nodes/{holder}")).json()
+        assert any(f"waits for key: {detail}" in str(line) for line in node["story"]), node["story"]
+
+
+async def test_a_retry_is_an_event_with_its_time(tmp_path: Any) -> None:
+    async with served(tmp_path) as port, site(port, 1) as one:
+        retry = {"maxAttempts": 3, "backoff": {"initialSeconds": 60, "jitter": 0}}
+        run_id = await one.submit({"retry": retry})
+        one.fail(await one.dispatched())
+        [wait] = await one.until(run_id, any)
+        [said] = await one.events(run_id, 1)
+        assert (said["kind"], said["detail"]) == ("retry", "attempt 1 failed; failure 1 of 3")
+        assert said["retryAt"][:16] == wait["retryAt"][:16]

@@ -590,6 +590,7 @@ PLANTED: dict[str, Planted] = {
     "undosooner": Planted(undo.undosooner, ("cancel",), ("I41",), _UNDOING),
     "undohalf": Planted(undo.undohalf, ("cancel",), ("I24", "I26", "I41", "crash"), _UNDOING),
     "earlysignal": Planted(waiting.earlysignal, (), ("I32", "I24"), _WAITING),
+    "silentwait": Planted(waiting.silentwait, (), ("I26",), {**_WAITING, "keyed": True}),
     "waitforgotten": Planted(waiting.waitforgotten, (), ("I24",), _WAITING),
     "deadedges": Planted(conditional.deadedges, (), ("I29",), _CONDITIONAL),
     "nowhen": Planted(conditional.nowhen, (), ("I29",), _CONDITIONAL),

@@ -9,9 +9,10 @@ from unittest.mock import patch
 import msgspec
 
 from astraflow.core.engine.view import View
+from astraflow.core.engine.wait_reasons import Reasons
 from astraflow.core.runs import controls
 
-__all__ = ["earlysignal", "resentsignal", "signaltwice", "waitforgotten"]
+__all__ = ["earlysignal", "resentsignal", "signaltwice", "silentwait", "waitforgotten"]
 
 
 def signaltwice() -> AbstractContextManager[Any]:
@@ -59,3 +60,14 @@ def earlysignal() -> AbstractContextManager[Any]:
                 return
 
     return patch("astraflow.core.runs.decisions.receive_signal", broken)
+
+
+def silentwait() -> AbstractContextManager[Any]:
+    """A task whose concurrency key is taken does not say what it waits for."""
+    reason_of = Reasons.of
+
+    def broken(reasons: Reasons, run: Any, task: int) -> Any:
+        reason = reason_of(reasons, run, task)
+        return None if reason is not None and reason.kind == "key" else reason
+
+    return patch.object(Reasons, "of", broken)

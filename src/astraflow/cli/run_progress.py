@@ -114,7 +114,8 @@ class RunProgress:
             node.error = plain(f"{error['code']} {error.get('message') or ''}".strip())
         waiting = body.get("waitingFor")
         if waiting:
-            node.message = plain(f"waiting for {waiting['kind']}: {waiting['detail']}")
+            until = f", until {waiting['until']}" if waiting.get("until") else ""
+            node.message = plain(f"waiting for {waiting['kind']}: {waiting['detail']}{until}")
         elif node.status == "waiting" and "message" not in body:
             node.message = ""
         status = body["status"]

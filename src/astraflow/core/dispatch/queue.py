@@ -18,8 +18,9 @@ Rule 4: a task with a delay is in no demand before its time.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from heapq import heappop, heappush
+from itertools import islice
 
 import msgspec
 
@@ -210,18 +211,31 @@ class ReadyQueue:
         """The demands that have no place."""
         return [demand for demand, pool in self._pools.items() if pool.until is not None]
 
-    def first_of_runs(self, demand: Demand) -> list[Entry]:
-        """The first waiting task of each run with a demand: those that speak for the others."""
+    def first_of_runs(self, demand: Demand, limit: int | None = None) -> list[Entry]:
+        """The first waiting task of each run with a demand, of some of the runs if there are more than `limit`: those
+        that speak for the others."""
         first: dict[RunId, Entry] = {}
-        for line in self._lines_of(demand):
-            # The last one stays: with it the line would have to be taken out.
-            while len(line.heap) > 1 and not self._is_live(line.heap[0]):
-                self._left(heappop(line.heap))
-            entry = line.heap[0]
-            if self._is_live(entry):
+        for line in islice(self._each_line(demand), limit):
+            entry = self._first_live(line)
+            if entry is not None:
                 run_id = line.run.run_id
                 first[run_id] = min(first.get(run_id, entry), entry)
         return list(first.values())
+
+    def first_of_keys(self, limit: int) -> list[Entry]:
+        """The first task of each run that waits for a concurrency key, `limit` at the most."""
+        asleep = (
+            pool for pools in self._asleep.values() for pool in pools if pool.lock is not None
+        )
+        lines = islice((line for pool in asleep for line in pool.members.values()), limit)
+        return [entry for line in lines if (entry := self._first_live(line)) is not None]
+
+    def _first_live(self, line: Line) -> Entry | None:
+        # The last one stays: with it the line would have to be taken out.
+        while len(line.heap) > 1 and not self._is_live(line.heap[0]):
+            self._left(heappop(line.heap))
+        entry: Entry = line.heap[0]
+        return entry if self._is_live(entry) else None
 
     def demands(self) -> list[Demand]:
         """The demands that somebody may wait with."""
@@ -244,11 +258,17 @@ class ReadyQueue:
         return None if of_run is None else of_run.get(task)
 
     def _lines_of(self, demand: Demand) -> list[Line]:
+        return list(self._each_line(demand))
+
+    def _each_line(self, demand: Demand) -> Iterator[Line]:
         pool = self._pools.get(demand)
         if pool is None:
-            return []
-        plain = [share.plain for share in pool.members.values() if share.plain is not None]
-        return [*plain, *(line for lock in pool.locks.values() for line in lock.members.values())]
+            return
+        for share in pool.members.values():
+            if share.plain is not None:
+                yield share.plain
+        for lock in pool.locks.values():
+            yield from lock.members.values()
 
     # -- taking in ----------------------------------------------------------------------------
 

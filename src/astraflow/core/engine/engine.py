@@ -70,7 +70,7 @@ from astraflow.core.engine.operations import (
     undrain_worker,
 )
 from astraflow.core.engine.ownership import Ownership
-from astraflow.core.engine.placing import place, record_wait_reasons
+from astraflow.core.engine.placing import place
 from astraflow.core.engine.pools import configure_pool, refuse_push, remove_pool
 from astraflow.core.engine.queries import Queries
 from astraflow.core.engine.recovery import restore_run
@@ -111,6 +111,7 @@ from astraflow.core.engine.timeouts import (
     withdraw_unacked,
 )
 from astraflow.core.engine.view import View
+from astraflow.core.engine.wait_facts import record_wait_reasons
 from astraflow.core.fleet.installs import InstallIntent
 from astraflow.core.fleet.pools import PoolRecord
 from astraflow.core.fleet.resources import ResourceRecord

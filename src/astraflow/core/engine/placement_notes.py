@@ -20,6 +20,7 @@ class PlacementNotes:
         self._bindings: dict[str, dict[str, str]] = {}
         self._pins: dict[Demand, float] = {}
         self._looked: dict[Demand, None] = {}
+        self._first_since: dict[tuple[RunId, int], float] = {}
 
     # -- bindings: a preference only -----------------------------------------------------------
 
@@ -71,3 +72,13 @@ class PlacementNotes:
 
     def look_again(self) -> None:
         self._looked.clear()
+
+    # -- tasks that stay first in their run ---------------------------------------------------------
+
+    def lasting(
+        self, first: list[tuple[RunId, int]], now: float, after_s: float
+    ) -> list[tuple[RunId, int]]:
+        """Those of the tasks that are first now which have been so in every round for so long."""
+        since = self._first_since
+        self._first_since = {one: since.get(one, now) for one in first}
+        return [one for one, began in self._first_since.items() if now - began >= after_s]

@@ -12,7 +12,7 @@ from astraflow.core.dispatch.flows import Entry
 from astraflow.core.dispatch.placement import find_place, is_offered
 from astraflow.core.engine.calls import lenders_of, wrapped_host
 from astraflow.core.engine.effects import SendDispatch
-from astraflow.core.engine.packages import install_for, spread, why_no_package
+from astraflow.core.engine.packages import install_for, why_no_package
 from astraflow.core.engine.resources import copies_for
 from astraflow.core.engine.timers import PinDue, TimeoutDue
 from astraflow.core.engine.view import (
@@ -32,7 +32,6 @@ from astraflow.core.ids import NodeId
 from astraflow.core.protocol import business
 from astraflow.core.runs.calls import chain_index_of
 from astraflow.core.runs.commands import LeaseTask as LeaseTask
-from astraflow.core.runs.commands import Wait
 from astraflow.core.runs.facts import WaitReason
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.traces import traceparent_of
@@ -43,9 +42,6 @@ PLACE_BUDGET = 2_000
 """How many tasks are looked at in one turn; then others have theirs: sessions, heartbeats, the API."""
 LEASE_COSTS = 7
 """A task that is leased costs as much as so many that are only looked at."""
-
-SAID_AT_ONCE = 100
-"""How many waiting tasks say why in one round: enough for a person, bounded for the store."""
 UNTYPED = "resource"
 """The type of a reference whose author named none; the wire wants one (seed 000 §3.1)."""
 
@@ -57,7 +53,7 @@ def place(view: View) -> None:
     while budget > 0 and (entry := view.queue.next()) is not None:
         budget -= 1
         run = view.runs.get(entry.run_id)
-        if run is None or not _may_be_placed(run, entry.task):
+        if run is None or not may_be_placed(run, entry.task):
             view.queue.drop(entry)
         elif _is_elsewhere(view, run, entry):
             view.queue.drop(entry)
@@ -109,7 +105,8 @@ def _is_elsewhere(view: View, run: RunRecord, entry: Entry) -> bool:
     return may_have_moved and _needs_more(view, run, entry)
 
 
-def _may_be_placed(run: RunRecord, task: int) -> bool:
+def may_be_placed(run: RunRecord, task: int) -> bool:
+    """Whether a queued task still needs a place."""
     state = run.tasks[task]
     return not run.is_cancelled_at(task) and state.open_calls == 0 and state.is_waiting
 
@@ -267,32 +264,10 @@ def _wire_refs(
     )
 
 
-def record_wait_reasons(view: View) -> None:
-    """Let tasks without a place say why (P2). Waiting for a slot is normal and is not said as a fact."""
-    view.placing.look_again()
-    said = 0
-    for demand in view.queue.sleeping_demands():
-        waiting_for = why_no_place(view, demand)
-        if waiting_for.kind == "package":
-            # A worker that could install it may have come meanwhile.
-            install_for(view, demand)
-            waiting_for = why_no_place(view, demand)
-        if waiting_for.kind == "slot":
-            spread(view, demand)
-            continue
-        for entry in view.queue.first_of_runs(demand):
-            run = view.runs.get(entry.run_id)
-            if run is None or not _may_be_placed(run, entry.task):
-                continue
-            if run.tasks[entry.task].waiting_for != waiting_for:
-                view.decide(run, Wait(entry.task, waiting_for))
-                said += 1
-            if said >= SAID_AT_ONCE:
-                return
-
-
 def why_no_place(view: View, demand: Demand) -> WaitReason:
     """What the tasks of a demand wait for."""
+    if view.tenants.is_suspended(demand.tenant):
+        return WaitReason("tenant", f"tenant {demand.tenant} is suspended")
     chosen = choose(demand, view.workers)
     if not isinstance(chosen, NoPlace):
         return WaitReason("slot", "")

@@ -57,6 +57,8 @@ class EngineSettings(msgspec.Struct, frozen=True):
     stall_s: float = 1.0
     """A pause of the scheduler's own from which on it first listens before it expires anything."""
     say_waiting_after_s: float = 1.0
+    say_lasting_after_s: float = 5.0
+    """A wait for a slot or a concurrency key that lasts so long becomes a fact."""
     remember_submissions_s: float = 24 * 3600.0
     """P3: for so long a repeated submission is answered with the run that it made."""
     max_active_tasks: int = 1_200_000

@@ -14,7 +14,7 @@ from astraflow.core.dispatch.flows import Entry
 from astraflow.core.engine.calls import lenders_of
 from astraflow.core.engine.placing import why_no_place
 from astraflow.core.engine.view import View
-from astraflow.core.runs.retry import DISPATCH_TRIES, LOSS_BUDGET
+from astraflow.core.runs.retry import DISPATCH_TRIES, LOSS_BUDGET, retry_detail
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Backoff, Lost
 
@@ -98,5 +98,8 @@ def _next_try(run: RunRecord, task: int, ready_at: float) -> Reason:
     if isinstance(state.state, Backoff) and state.state.is_refused:
         tries = f"; try {state.tries} of {DISPATCH_TRIES}" if state.tries else ""
         return Reason("dispatch", f"no worker took it{tries}", ready_at)
-    tries = f"{state.failures} of {run.tasks[task].node.retry.max_attempts}"
-    return Reason("retry", f"attempt {state.attempt} failed; failure {tries}", ready_at)
+    return Reason(
+        "retry",
+        retry_detail(state.attempt, state.failures, state.node.retry.max_attempts),
+        ready_at,
+    )

@@ -334,7 +334,12 @@ def _fail_attempt(
         decision.finish_task(TaskFailed(decision.at, index, task.attempt, error, confirmed, output))
         return
     delay_s = retry_delay_s(failures, policy, decision.rng)
-    decision.try_again(AttemptFailed(decision.at, index, task.attempt, error, delay_s, output))
+    attempt = task.attempt
+    decision.try_again(
+        AttemptFailed(
+            decision.at, index, attempt, error, delay_s, output, failures, policy.max_attempts
+        )
+    )
 
 
 def _lose_attempt(decision: Decision, index: int, cause: str) -> None:

@@ -43,6 +43,8 @@ class WaitReason(msgspec.Struct, frozen=True, omit_defaults=True):
     detail: str = ""
     until: int | None = None
     """When the wait ends at the latest, in wall-clock milliseconds, if a time is known."""
+    held_by: tuple[str, str] | None = None
+    """The run and the node that have the concurrency key."""
 
 
 NO_METRICS: Final[Mapping[str, float]] = MappingProxyType({})
@@ -291,6 +293,10 @@ class AttemptFailed(TaskFact, frozen=True, tag="attempt.failed"):
     delay_s: float
     output: msgspec.Raw = NO_VALUE
     """What the failed attempt returned: evidence for people, never given to tasks downstream."""
+    failure: int = 0
+    """Which failure of the task it is; 0: nobody counted."""
+    allowed: int = 0
+    """The failure that would be the last one."""
 
 
 class TaskSucceeded(TaskFact, frozen=True, tag="task.succeeded"):

@@ -31,13 +31,14 @@ from astraflow.core.contract.events import (
 from astraflow.core.contract.runs import (
     Artifact,
     LastCall,
+    KeyHolder,
     Node,
     Run,
     RunWithoutNodes,
     TaskError,
     WaitingFor,
 )
-from astraflow.core.contract.words import NodeStatus
+from astraflow.core.contract.words import NodeStatus, WaitKind
 from astraflow.core.errors import TASK_DISABLED
 from astraflow.core.runs.callbacks import dispatch_id
 from astraflow.core.runs.chains import Calls, calls_by_task, shown_task
@@ -80,6 +81,7 @@ from astraflow.core.runs.facts import (
 )
 from astraflow.core.runs.outputs import outputs_of
 from astraflow.core.runs.places import TaskPlaces
+from astraflow.core.runs.retry import retry_detail
 from astraflow.core.runs.run import RunRecord, Task
 from astraflow.core.runs.states import (
     Backoff,
@@ -205,11 +207,17 @@ def _state_body(fact: TaskFact, place: _Place) -> NodeState:
         message = f"stopping: {fact.why}"
         return NodeState(**place, status="running", attempt=fact.attempt, message=message)
     if isinstance(fact, AttemptRefused):
+        waits = _next_try("dispatch", fact, f"attempt {fact.attempt} did not start: {fact.code}")
         message = f"refused: {fact.code}"
-        return NodeState(**place, status="retrying", attempt=fact.attempt, message=message)
+        return NodeState(
+            **place, status="retrying", attempt=fact.attempt, waiting_for=waits, message=message
+        )
     if isinstance(fact, AttemptLost):
+        waits = _next_try("dispatch", fact, f"attempt {fact.attempt} was lost: {fact.cause}")
         message = f"lost: {fact.cause}"
-        return NodeState(**place, status="retrying", attempt=fact.attempt, message=message)
+        return NodeState(
+            **place, status="retrying", attempt=fact.attempt, waiting_for=waits, message=message
+        )
     if isinstance(fact, ScopeOpened):
         return NodeState(**place, status="running", items=fact.count)
     if isinstance(fact, ScopeClosing):
@@ -236,10 +244,12 @@ def _given(value: Raw) -> Raw | None:
 def _failure_bodies(fact: TaskFailed | AttemptFailed, place: _Place) -> _Bodies:
     error = error_view(fact.error)
     is_over = isinstance(fact, TaskFailed)
+    waits = None if isinstance(fact, TaskFailed) else _retry_wait(fact)
     state = NodeState(
         **place,
         status="failed" if is_over else "retrying",
         attempt=fact.attempt,
+        waiting_for=waits,
         error=error,
         confirmed=False if isinstance(fact, TaskFailed) and not fact.confirmed else None,
     )
@@ -250,6 +260,10 @@ def _failure_bodies(fact: TaskFailed | AttemptFailed, place: _Place) -> _Bodies:
         ),
         ("node.state", state),
     ]
+
+
+def _retry_wait(fact: AttemptFailed) -> WaitingFor:
+    return _next_try("retry", fact, retry_detail(fact.attempt, fact.failure, fact.allowed))
 
 
 def _rebuilt_bodies(fact: TaskRebuilt, place: _Place, places: TaskPlaces) -> _Bodies:
@@ -339,9 +353,21 @@ def error_view(error: TaskFailure) -> TaskError:
 
 
 def _waiting(waiting_for: WaitReason) -> WaitingFor:
+    holder = waiting_for.held_by
     return WaitingFor(
-        kind=waiting_for.kind, detail=waiting_for.detail, until=_timestamp(waiting_for.until)
+        kind=waiting_for.kind,
+        detail=waiting_for.detail,
+        until=_timestamp(waiting_for.until),
+        held_by=None if holder is None else KeyHolder(run_id=holder[0], node_id=holder[1]),
     )
+
+
+def _next_try(
+    kind: WaitKind, fact: AttemptFailed | AttemptRefused | AttemptLost, detail: str
+) -> WaitingFor:
+    """What a task waits for after an attempt that is followed by another."""
+    at = iso(fact.at + int(fact.delay_s * 1000))
+    return WaitingFor(kind=kind, detail=detail, until=at, retry_at=at)
 
 
 def _artifact(artifact: ArtifactRef) -> Artifact:

@@ -54,6 +54,12 @@ def retry_delay_s(failures: int, policy: RetryPolicy, rng: Random) -> float:
     return delay * (1 - policy.jitter * rng.random())
 
 
+def retry_detail(attempt: int, failures: int, allowed: int) -> str:
+    """Why a task waits for its next attempt, for people. Facts of earlier releases have no counts."""
+    counted = f"; failure {failures} of {allowed}" if failures else ""
+    return f"attempt {attempt} failed{counted}"
+
+
 def dispatch_delay_s(tries: int, rng: Random) -> float:
     """0.2–5 s, doubling, with half of it at random so that refused tasks do not come back as one."""
     ceiling = min(DISPATCH_BACKOFF_MAX_S, DISPATCH_BACKOFF_MIN_S * 2.0 ** min(tries, 16))

@@ -87,11 +87,12 @@ def describe_fact(fact: Fact) -> str:
         case StopRequested(attempt=attempt, why=why):
             return f"attempt {attempt} was asked to stop ({why})"
         case AttemptRefused(attempt=attempt, code=code, delay_s=delay_s):
-            return f"attempt {attempt} did not start ({code}); next try in {delay_s:.1f} s"
+            return f"attempt {attempt} did not start ({code}); {_next_try(fact.at, delay_s)}"
         case AttemptLost(attempt=attempt, cause=cause, delay_s=delay_s):
-            return f"attempt {attempt} was lost ({cause}); next try in {delay_s:.1f} s"
-        case AttemptFailed(attempt=attempt, error=error, delay_s=delay_s):
-            return f"attempt {attempt} failed with {error.code}; next try in {delay_s:.1f} s"
+            return f"attempt {attempt} was lost ({cause}); {_next_try(fact.at, delay_s)}"
+        case AttemptFailed(attempt=attempt, error=error, delay_s=delay_s, failure=failure):
+            counted = f", failure {failure} of {fact.allowed}" if failure else ""
+            return f"attempt {attempt} failed with {error.code}{counted}; {_next_try(fact.at, delay_s)}"
         case TaskSucceeded(attempt=attempt):
             return f"succeeded with attempt {attempt}"
         case TaskReused(from_run=from_run):
@@ -110,3 +111,7 @@ def describe_fact(fact: Fact) -> str:
             said = "confirmed" if confirmed else "not confirmed by its worker"
             return f"was cancelled at attempt {attempt} ({said})"
     return type(fact).__name__
+
+
+def _next_try(at: int, delay_s: float) -> str:
+    return f"next try in {delay_s:.1f} s, at {iso(at + int(delay_s * 1000))}"

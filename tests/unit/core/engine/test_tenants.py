@@ -9,6 +9,7 @@ import pytest
 
 from astraflow.core import errors
 from astraflow.core.engine.commands import ConfigureTenant, ResumeTenant, SuspendTenant
+from astraflow.core.engine.wait_reasons import Reason, Reasons
 from astraflow.core.fleet.resources import ResourceRecord
 from astraflow.core.fleet.tenants import TenantPolicy, TenantRecord
 from astraflow.core.protocol import business
@@ -106,6 +107,8 @@ def test_a_suspended_tenant_gets_nothing_until_it_is_resumed(rig: Rig) -> None:
     tell(rig, SuspendTenant)
     worker = rig.worker()
     assert worker.started == []
+    waits = Reasons(rig.engine.view).of(rig.run_of("run1"), 0)
+    assert waits == Reason("tenant", f"tenant {TENANT} is suspended")
     rig.submit(make_plan(1), "run2")
     assert refusal(rig).code is errors.TENANT_SUSPENDED
     tell(rig, ResumeTenant)

@@ -256,10 +256,10 @@ class TestFailure:
     def test_a_policy_gives_another_attempt_after_its_delay(self) -> None:
         run = leased(make_plan(1, nodes={0: retrying(3)}))
         decision = give(run, Report(0, 1, "w1", "FAILED", error=user_error()))
-        assert decision.facts == [AttemptFailed(AT, 0, 1, user_error(), 1.0)]
+        assert decision.facts == [AttemptFailed(AT, 0, 1, user_error(), 1.0, failure=1, allowed=3)]
         assert decision.consequences == [AttemptOver(0, 1), EnqueueTask(0, 1.0)]
         decision = give(run, LEASE, Report(0, 2, "w1", "FAILED", error=user_error()))
-        assert decision.facts == [AttemptFailed(AT, 0, 2, user_error(), 2.0)]
+        assert decision.facts == [AttemptFailed(AT, 0, 2, user_error(), 2.0, failure=2, allowed=3)]
         decision = give(run, LEASE, Report(0, 3, "w1", "FAILED", error=user_error()))
         assert kinds(decision) == [TaskFailed, RunFinished]
 

@@ -101,7 +101,7 @@ OPTIONAL = {
     "attempt.stop_requested": (),
     "attempt.refused": ("message", "counted"),
     "attempt.lost": (),
-    "attempt.failed": ("output",),
+    "attempt.failed": ("output", "failure", "allowed"),
     "task.succeeded": ("result", "artifacts", "duration_ms"),
     "task.reused": ("result", "artifacts"),
     "task.rebuilt": ("stale",),

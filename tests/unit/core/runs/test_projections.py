@@ -106,6 +106,11 @@ SHOWN_ARTIFACT = {
 NO_RESULT = msgspec.Raw(b"{}")
 
 
+def next_try(kind: str, detail: str, delay_ms: int) -> dict[str, str]:
+    at = iso(AT + delay_ms)
+    return {"kind": kind, "detail": detail, "until": at, "retryAt": at}
+
+
 def state(status: str, attempt: int = 1, **more: Any) -> tuple[str, dict[str, Any]]:
     return "node.state", {**NODE, "status": status, "attempt": attempt, **more}
 
@@ -215,14 +220,33 @@ EXACTLY: list[tuple[Fact, list[tuple[str, dict[str, Any]]]]] = [
     (StopRequested(AT, 0, 1, "cancel", 5), [state("running", message="stopping: cancel")]),
     (
         AttemptRefused(AT, 0, 1, "E.DISPATCH.STALE", 0.2),
-        [state("retrying", message="refused: E.DISPATCH.STALE")],
+        [
+            state(
+                "retrying",
+                waitingFor=next_try("dispatch", "attempt 1 did not start: E.DISPATCH.STALE", 200),
+                message="refused: E.DISPATCH.STALE",
+            )
+        ],
     ),
-    (AttemptLost(AT, 0, 1, "silence", 0.2), [state("retrying", message="lost: silence")]),
     (
-        AttemptFailed(AT, 0, 1, ERROR, 1.0),
+        AttemptLost(AT, 0, 1, "silence", 0.2),
+        [
+            state(
+                "retrying",
+                waitingFor=next_try("dispatch", "attempt 1 was lost: silence", 200),
+                message="lost: silence",
+            )
+        ],
+    ),
+    (
+        AttemptFailed(AT, 0, 1, ERROR, 0.2, failure=1, allowed=4),
         [
             ("node.error", {**NODE, "attempt": 1, "error": SHOWN_ERROR}),
-            state("retrying", error=SHOWN_ERROR),
+            state(
+                "retrying",
+                waitingFor=next_try("retry", "attempt 1 failed; failure 1 of 4", 200),
+                error=SHOWN_ERROR,
+            ),
         ],
     ),
     (

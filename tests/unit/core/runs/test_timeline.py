@@ -27,9 +27,11 @@ SENTENCES = {
     "AttemptStarted": "attempt 1 was taken by its worker",
     "AttemptProgressed": "attempt 1 gave feedback with 1 chunks",
     "StopRequested": "attempt 1 was asked to stop (timeout)",
-    "AttemptRefused": "attempt 1 did not start (E.DISPATCH.STALE); next try in 0.2 s",
-    "AttemptLost": "attempt 1 was lost (lease ended); next try in 0.3 s",
-    "AttemptFailed": "attempt 1 failed with E.RUNNER.FAILURE; next try in 2.0 s",
+    "AttemptRefused": "attempt 1 did not start (E.DISPATCH.STALE); next try in 0.2 s, "
+    "at 2023-11-14T22:13:20.200Z",
+    "AttemptLost": "attempt 1 was lost (lease ended); next try in 0.3 s, at 2023-11-14T22:13:20.300Z",
+    "AttemptFailed": "attempt 1 failed with E.RUNNER.FAILURE, failure 1 of 3; next try in 2.0 s, "
+    "at 2023-11-14T22:13:22.000Z",
     "TaskSucceeded": "succeeded with attempt 1",
     "TaskReused": "took over its result from run run0",
     "TaskRebuilt": "run1/session is gone (its worker did not come back): it is made again by 1 nodes, "
