@@ -155,10 +155,18 @@ class ControlRegisterCapabilitiesConcurrency(TypedDict):
     per_node_limits: NotRequired[dict[str, int]]
 
 
+class ControlRegisterCapabilitiesResources(TypedDict):
+    cpu: NotRequired[float]
+    memory_bytes: NotRequired[int]
+    gpu: NotRequired[int]
+
+
 class ControlRegisterCapabilities(TypedDict):
     concurrency: ControlRegisterCapabilitiesConcurrency
     runtimes: NotRequired[list[str]]
     features: NotRequired[list[str]]
+    resources: NotRequired[ControlRegisterCapabilitiesResources | None]
+    """What the machine has for nodes that ask for a part of it."""
 
 
 class ControlRegisterPackagesItem(TypedDict):
@@ -263,8 +271,16 @@ class BizExecDispatchLease(TypedDict):
     """The id of the newest heartbeat or register that had been received."""
 
 
+class BizExecDispatchConstraintsResources(TypedDict):
+    cpu: NotRequired[float]
+    memory_bytes: NotRequired[int]
+    gpu: NotRequired[int]
+
+
 class BizExecDispatchConstraints(TypedDict):
     timeout_ms: NotRequired[int | None]
+    resources: NotRequired[BizExecDispatchConstraintsResources | None]
+    """What the node asks for of the machine."""
 
 
 class BizExecDispatchResourceRefsItem(TypedDict):
@@ -613,7 +629,9 @@ class HttpEnvelope(TypedDict):
     parameters: dict[str, Any]
     """The input of the handler."""
     resources: dict[str, Any]
-    """Limits of the node."""
+    """What the node asks for of a machine: `cpu`, `memoryBytes` and `gpu`, those that it asks
+    for.
+    """
     enqueuedAt: str
     """When the attempt was issued."""
     deadline: str | None

@@ -134,10 +134,18 @@ export interface ControlRegisterCapabilitiesConcurrency {
   per_node_limits?: Record<string, number>;
 }
 
+export interface ControlRegisterCapabilitiesResources {
+  cpu?: number;
+  memory_bytes?: number;
+  gpu?: number;
+}
+
 export interface ControlRegisterCapabilities {
   concurrency: ControlRegisterCapabilitiesConcurrency;
   runtimes?: string[];
   features?: string[];
+  /** What the machine has for nodes that ask for a part of it. */
+  resources?: ControlRegisterCapabilitiesResources | null;
 }
 
 export interface ControlRegisterPackagesItem {
@@ -234,8 +242,16 @@ export interface BizExecDispatchLease {
   since: string;
 }
 
+export interface BizExecDispatchConstraintsResources {
+  cpu?: number;
+  memory_bytes?: number;
+  gpu?: number;
+}
+
 export interface BizExecDispatchConstraints {
   timeout_ms?: number | null;
+  /** What the node asks for of the machine. */
+  resources?: BizExecDispatchConstraintsResources | null;
 }
 
 export interface BizExecDispatchResourceRefsItem {
@@ -557,7 +573,7 @@ export interface HttpEnvelope {
   package: HttpEnvelopePackage;
   /** The input of the handler. */
   parameters: Record<string, unknown>;
-  /** Limits of the node. */
+  /** What the node asks for of a machine: `cpu`, `memoryBytes` and `gpu`, those that it asks for. */
   resources: Record<string, unknown>;
   /** When the attempt was issued. */
   enqueuedAt: string;

@@ -23,7 +23,9 @@ def commands_of(page: str) -> list[str]:
     return [line for block in blocks for line in block.strip().splitlines()]
 
 
-@pytest.mark.parametrize("page", ["expressions.md", "conditions.md", "waits.md", "middleware.md"])
+@pytest.mark.parametrize(
+    "page", ["expressions.md", "conditions.md", "waits.md", "middleware.md", "placement.md"]
+)
 def test_the_examples_of_a_guide_are_json(page: str) -> None:
     found = re.findall(r"```json\n(.*?)```", (GUIDES / page).read_text("utf-8"), re.DOTALL)
     assert all(isinstance(json.loads(one), dict) for one in found)
@@ -41,6 +43,7 @@ def test_the_examples_of_a_guide_are_json(page: str) -> None:
                 "Rome: sunny, said call 3",
             ],
         ),
+        ("placement.md", ["small and large"]),
         ("conditions.md", ["1500: asked", "0: nothing", "the service is closed on Mondays"]),
     ],
 )

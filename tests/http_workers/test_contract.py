@@ -88,6 +88,11 @@ def forged(
 
 
 class TestEnvelope:
+    def test_it_says_what_the_node_asks_for(self, make: Make) -> None:
+        running = make(type="core.noop", resources={"cpu": 64, "memoryBytes": 2**40, "gpu": 0})
+        assert running.task.envelope["resources"] == {"cpu": 64, "memoryBytes": 2**40}
+        assert running.task.succeed().status_code == 200
+
     def test_it_has_every_field_of_the_contract(self, make: Make) -> None:
         running = make(type="core.echo", parameters={"value": [1, "two"]}, timeoutSeconds=50)
         envelope = running.task.envelope
@@ -103,7 +108,7 @@ class TestEnvelope:
         assert envelope["heartbeatIntervalMs"] == 30_000
         assert envelope["heartbeatTimeoutMs"] == 90_000
         assert envelope["cancelGracePeriodMs"] == 30_000
-        assert isinstance(envelope["resources"], dict)
+        assert envelope["resources"] == {}
         assert envelope["callbackBaseUrl"] == running.system.url
         assert envelope["dispatchId"] == running.node()["dispatchId"]
         for name in ("attemptId", "dispatchId", "enqueuedAt", "tokenExpiresAt", "deadline"):

@@ -90,6 +90,7 @@ class Config:
     waits: bool = False
     scopes: bool = False
     undoing: bool = False
+    requests: bool = False
     deadlines: bool = False
     """Every other run has a time in which it must end."""
 
@@ -147,6 +148,7 @@ def draw(seed: int) -> Config:
     has_scopes = not drawn.conditions and Random(seed * 7919 + 26).random() < 0.25
     drawn = drawn.shrink(scopes=has_scopes)
     drawn = drawn.shrink(undoing=Random(seed * 7919 + 28).random() < 0.15)
+    drawn = drawn.shrink(requests=Random(seed * 7919 + 31).random() < 0.2)
     drawn = drawn.shrink(deadlines=Random(seed * 7919 + 22).random() < 0.25)
     is_small = drawn.tasks <= 7 and drawn.workers <= 4
     return mix(drawn, third) if is_small and third.random() < 0.25 else drawn

@@ -40,6 +40,7 @@ from tests.sim import planted_calls as calling
 from tests.sim import planted_conditions as conditional
 from tests.sim import planted_fleet as held
 from tests.sim import planted_pools as pooled
+from tests.sim import planted_requests as asked
 from tests.sim import planted_scopes as enclosing
 from tests.sim import planted_undoing as undo
 from tests.sim import planted_waits as waiting
@@ -428,6 +429,16 @@ _UNDOING: dict[str, object] = {
     "resources": False,
 }
 """Worlds whose runs undo what they have done."""
+_REQUESTING: dict[str, object] = {
+    "requests": True,
+    "runs": 5,
+    "tasks": 7,
+    "slots": 4,
+    "handlers": ("ok", "slow"),
+    "resources": False,
+    "crash_every_s": 5.0,
+}
+"""Worlds whose nodes ask for a part of a machine."""
 
 _POOLED: dict[str, object] = {
     "pools": True,
@@ -580,6 +591,10 @@ PLANTED: dict[str, Planted] = {
         {**_POOLED, "commit_delay_s": 0.05},
     ),
     "silentpool": Planted(pooled.silentpool, ("worker_crash",), ("I24",), _POOLED),
+    "requestuncounted": Planted(asked.requestuncounted, (), ("I38",), _REQUESTING),
+    "requestforgotten": Planted(
+        asked.requestforgotten, ("scheduler_crash",), ("I38", "crash"), _REQUESTING
+    ),
     "signaltwice": Planted(waiting.signaltwice, (), ("I32",), _WAITING),
     "resentsignal": Planted(waiting.resentsignal, (), ("I32",), _WAITING),
     "mapunbounded": Planted(enclosing.mapunbounded, (), ("I40",), _ENCLOSING),

@@ -43,6 +43,7 @@ SOMETIMES: Mapping[str, str] = {
             "calls",
         )
     },
+    "S60 two requests ran side by side on one machine": "requests side by side",
     "S25 a package was installed on one more worker": "install to spread",
     "S26 a rollout ended well": "rollout succeeded",
     "S27 a rollout failed": "rollout failed",

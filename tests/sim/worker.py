@@ -36,6 +36,7 @@ from tests.sim.config import Config
 from tests.sim.edges import edge, edge_time
 from tests.sim.keeping import Keeping, Kept
 from tests.sim.network import Connection, Network
+from tests.sim.requests import MACHINE
 from tests.sim.wire import SimIds, through_codec
 from tests.sim.world import World
 
@@ -150,7 +151,12 @@ class WorkerProcess:
         installs = self.config.packages or self.config.rollouts
         features = ("pkg.install",) if installs else ()
         return RegisterOffer(
-            control.Capabilities(control.Concurrency(self.config.slots), ("python",), features),
+            control.Capabilities(
+                control.Concurrency(self.config.slots),
+                ("python",),
+                features,
+                MACHINE if self.config.requests else None,
+            ),
             packages=self._packages + self.keeping.packages(),
         )
 

@@ -33,6 +33,7 @@ from tests.sim.config import Config
 from tests.sim.features import decorate
 from tests.sim.keeping import EXTRA
 from tests.sim.pools import LABELS
+from tests.sim.requests import ask_some
 from tests.sim.scopes import enclose_some
 from tests.sim.store import Store
 from tests.sim.undoing import undo_some
@@ -71,6 +72,8 @@ def draw_plan(world: World, config: Config) -> Plan:
         _wrap(world, nodes, parents)
     if config.features:
         decorate(world, config, nodes, parents)
+    if config.requests:
+        ask_some(world, nodes)
     if config.waits:
         park_some(world, nodes)
     if config.scopes:

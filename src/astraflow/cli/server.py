@@ -144,6 +144,18 @@ def worker(
     label: Annotated[
         list[str] | None, typer.Option(help="A label as NAME=VALUE. Repeatable")
     ] = None,
+    cpu: Annotated[
+        float | None,
+        typer.Option(help="Processors for nodes that ask for some", show_default="all"),
+    ] = None,
+    memory_bytes: Annotated[
+        int | None,
+        typer.Option(help="Memory for nodes that ask for some", show_default="all"),
+    ] = None,
+    gpu: Annotated[
+        int | None,
+        typer.Option(help="Graphics cards for nodes that ask for some", show_default="all"),
+    ] = None,
     config: Config = None,
     with_parent: Annotated[bool, typer.Option("--with-parent", hidden=True)] = False,
 ) -> None:
@@ -156,6 +168,9 @@ def worker(
             "name": name,
             "concurrency_max_parallel": max_parallel,
             "labels": labels_of(label),
+            "capacity_cpu": cpu,
+            "capacity_memory_bytes": memory_bytes,
+            "capacity_gpu": gpu,
         },
         file=config,
     )

@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from astraflow.config.secret import Secret
 from astraflow.core.engine.settings import EngineSettings
-from astraflow.core.protocol.limits import INLINE_RESULT_BYTES, MAX_PARALLEL
+from astraflow.core.protocol.limits import INLINE_RESULT_BYTES, MAX_CPU, MAX_PARALLEL
 from astraflow.store.store import Retention
 
 DEFAULT_DATA_DIR: Final = Path("var")
@@ -331,6 +331,18 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
         int, Meta(ge=1, le=MAX_PARALLEL), _says("Attempts that run at once")
     ] = 64
     labels: Annotated[dict[str, str], _says("Labels that placement can ask for")] = {}
+    capacity_cpu: Annotated[
+        Annotated[float, Meta(ge=0, le=MAX_CPU)] | None,
+        _says("Processors for nodes that ask for some. Unset: those of the machine"),
+    ] = None
+    capacity_memory_bytes: Annotated[
+        Annotated[int, Meta(ge=0, le=2**53)] | None,
+        _says("Memory for nodes that ask for some. Unset: that of the machine"),
+    ] = None
+    capacity_gpu: Annotated[
+        Annotated[int, Meta(ge=0, le=MAX_CPU)] | None,
+        _says("Graphics cards for nodes that ask for some. Unset: those that the machine shows"),
+    ] = None
     runtime_names: Annotated[
         _Texts,
         _says("Runtimes that the worker offers, and no others. Unset: those of its packages"),

@@ -27,6 +27,7 @@ from astraflow.core.engine.commands import RefusePush
 from astraflow.core.engine.effects import SendDispatch
 from astraflow.core.fleet.pools import PoolRecord
 from astraflow.core.ids import TaskId
+from astraflow.core.protocol.wire import MachineAmounts
 from astraflow.core.runs.callbacks import attempt_id, dispatch_id
 from astraflow.core.timestamps import iso
 from astraflow.scheduler.dispatchers.dispatcher import Dispatcher, Push, PushFailed
@@ -179,7 +180,7 @@ class TaskPushes:
             node_type=dispatch.node_type,
             package=EnvelopePackage(name=dispatch.package.name, version=dispatch.package.version),
             parameters=dispatch.parameters,
-            resources={},
+            resources=_resources(dispatch.constraints.resources),
             enqueued_at=iso(effect.enqueued_at),
             deadline=deadline,
             timeout_ms=timeout_ms,
@@ -192,6 +193,14 @@ class TaskPushes:
             traceparent=dispatch.traceparent,
             secrets=dispatch.secrets,
         )
+
+
+def _resources(asked: MachineAmounts | None) -> dict[str, float]:
+    """What the node asks for, as an envelope says it; what it does not ask for is left out."""
+    if asked is None:
+        return {}
+    named = {"cpu": asked.cpu, "memoryBytes": asked.memory_bytes, "gpu": asked.gpu}
+    return {name: amount for name, amount in named.items() if amount}
 
 
 def _log_failure(key: _Attempt, pool: PoolRecord, failed: PushFailed) -> None:

@@ -15,6 +15,7 @@ from astraflow.core.contract.workers import (
     Rebind,
     Undrain,
     Worker,
+    WorkerAmounts,
     WorkerAttempt,
     WorkerCommand,
     WorkerDetail,
@@ -33,6 +34,7 @@ from astraflow.core.fleet.workers import DrainIntent
 from astraflow.core.ids import IdSource
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.timestamps import iso
+from astraflow.core.workflow.amounts import Amounts
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.current import Current
 from astraflow.store.rows import WorkerRow
@@ -95,6 +97,8 @@ class Workers:
             runtimes=[] if offer is None else sorted(offer.runtimes),
             features=[] if offer is None else sorted(offer.features),
             per_node_limits={} if offer is None else dict(offer.per_node_limits),
+            capacity=None if offer is None else _amounts(offer.capacity),
+            reserved=None if entry is None else _amounts(entry.reserved),
             cpu_pct=None if measured is None else measured.cpu_pct,
             mem_pct=None if measured is None else measured.mem_pct,
             disk_pct=None if measured is None else measured.disk_pct,
@@ -157,6 +161,12 @@ def _attempt(lease: AttemptLease, run: RunRecord) -> WorkerAttempt:
         attempt=lease.attempt,
         acknowledged=lease.is_taken,
     )
+
+
+def _amounts(amounts: Amounts | None) -> WorkerAmounts | None:
+    if amounts is None:
+        return None
+    return WorkerAmounts(cpu=amounts.cpu, memory_bytes=amounts.memory_bytes, gpu=amounts.gpu)
 
 
 def _camel(name: str) -> str:

@@ -36,6 +36,7 @@ from astraflow.observe.spans import open_span_export
 from astraflow.ulids import Ulids
 from astraflow.worker.addresses import Schedulers
 from astraflow.worker.agent_runner import AgentRunner, Hosts
+from astraflow.worker.capacity import capacity_of
 from astraflow.worker.execution_traces import ExecutionTraces, TracedEvents, TracedHosts
 from astraflow.worker.hosts import HostEvents, HostPool, PoolSettings, core_package, kill_orphans
 from astraflow.worker.hosts.procfs import machine_memory
@@ -243,6 +244,7 @@ def _agent(
         control.Concurrency(settings.concurrency_max_parallel),
         settings.runtime_names or DEFAULT_RUNTIMES,
         (*settings.feature_flags, *any_runtime),
+        capacity_of(settings.capacity_cpu, settings.capacity_memory_bytes, settings.capacity_gpu),
     )
 
     def offer() -> RegisterOffer:

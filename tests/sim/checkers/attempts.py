@@ -8,6 +8,7 @@ import msgspec
 
 from astraflow.core.protocol import business
 from astraflow.core.runs.facts import TaskDecided, TaskSucceeded
+from tests.sim.requests import RequestChecker
 from tests.sim.world import Violation
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class AttemptChecker:
         self.started: dict[tuple[str, int], None] = {}
         self.running: dict[str, dict[int, str]] = {}
         self.executions = 0
+        self.requests = RequestChecker(world)
 
     def on_start(self, worker: Worker, dispatch: business.Dispatch) -> None:
         name = (dispatch.task_id, dispatch.attempt)
@@ -64,6 +66,7 @@ class AttemptChecker:
                 f"attempt {name} was leased to {lease.worker} boot {lease.incarnation} and "
                 f"started on {worker.worker_id} boot {worker.incarnation}",
             )
+        self.requests.on_start((worker.tenant, worker.worker_id), dispatch)
         self._check_inputs(dispatch)
 
     def _check_inputs(self, dispatch: business.Dispatch) -> None:
@@ -86,6 +89,7 @@ class AttemptChecker:
 
     def on_end(self, task_id: str, attempt: int) -> None:
         self.running.get(task_id, {}).pop(attempt, None)
+        self.requests.on_end(task_id, attempt)
 
     def on_result_acked(self, task_id: str, attempt: int, report: business.Result) -> None:
         """I12: the store holds that result, or a newer attempt, or a terminal state. A report that only

@@ -72,7 +72,12 @@ class TaskEnvelope(RestObject, frozen=True, kw_only=True):
     node_type: Annotated[str, doc("Which handler runs it.")]
     package: Annotated[EnvelopePackage, doc("Where the handler comes from.")]
     parameters: Annotated[msgspec.Raw, doc("The input of the handler.", extra_json_schema=OBJECT)]
-    resources: Annotated[JsonObject, doc("Limits of the node.")]
+    resources: Annotated[
+        JsonObject,
+        doc(
+            "What the node asks for of a machine: `cpu`, `memoryBytes` and `gpu`, those that it asks for."
+        ),
+    ]
     enqueued_at: Annotated[Timestamp, doc("When the attempt was issued.")]
     deadline: Annotated[
         Timestamp | None, doc("When it must have ended, if its node has a timeout.")

@@ -73,6 +73,14 @@ class Worker(RestObject, frozen=True, kw_only=True):
     }
 
 
+class WorkerAmounts(RestObject, frozen=True, kw_only=True):
+    """Amounts of what a machine has."""
+
+    cpu: Annotated[float, doc("Processors.")]
+    memory_bytes: Annotated[Count, doc("Bytes of memory.")]
+    gpu: Annotated[Count, doc("Graphics cards.")]
+
+
 class WorkerAttempt(RestObject, frozen=True, kw_only=True):
     """An attempt that a worker has."""
 
@@ -103,6 +111,13 @@ class WorkerDetail(Worker, frozen=True, kw_only=True):
     per_node_limits: Annotated[
         dict[str, Count], doc("How many attempts of a node type it runs at once.")
     ]
+    capacity: Annotated[
+        WorkerAmounts | None,
+        doc("What its machine has for nodes that ask for a part of it; null if it did not say."),
+    ]
+    reserved: Annotated[
+        WorkerAmounts | None, doc("How much of it the attempts that it has asked for.")
+    ]
     cpu_pct: Annotated[float | None, doc("The load of its processors; null before a heartbeat.")]
     mem_pct: Annotated[float | None, doc("How much of its memory is in use.")]
     disk_pct: Annotated[float | None, doc("How much of its disk is in use.")]
@@ -117,6 +132,8 @@ class WorkerDetail(Worker, frozen=True, kw_only=True):
         "runtimes": ["python"],
         "features": [],
         "perNodeLimits": {},
+        "capacity": {"cpu": 8.0, "memoryBytes": 34_359_738_368, "gpu": 1},
+        "reserved": {"cpu": 2.5, "memoryBytes": 4_294_967_296, "gpu": 0},
         "cpuPct": 12.5,
         "memPct": 40.0,
         "diskPct": 71.2,

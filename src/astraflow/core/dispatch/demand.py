@@ -15,6 +15,7 @@ from astraflow.core.expressions import ExpressionError
 from astraflow.core.runs.facts import TaskFailure
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.values import bind_parameters
+from astraflow.core.workflow.amounts import Amounts
 from astraflow.core.workflow.plan import ResourceRefValue, find_resource_refs
 
 
@@ -33,6 +34,8 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     """The one worker that a sticky affinity key binds the task to."""
     needs_session: bool = False
     """It calls the rest of a chain, uses resources, or wants to be where it was before: an HTTP worker can do none."""
+    request: Amounts | None = None
+    """What it takes of a worker's machine."""
 
     @property
     def only(self) -> str | None:
@@ -127,6 +130,7 @@ def demand_of(
         pins[0] if pins else None,
         sticky if not pins else None,
         bool(refs) or node.host is not None or node.affinity is not None,
+        node.resources,
     )
 
 

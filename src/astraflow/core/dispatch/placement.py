@@ -2,7 +2,9 @@
 
 In this order: the worker that holds a pinned resource; the worker of a sticky affinity; among those that
 offer the package in the version, the runtime and the labels and have room: the worker of a preferred
-affinity, the worker this run used for the package (its binding), the least loaded of the next few.
+affinity, the worker this run used for the package (its binding), the least loaded of the next few. For a task that asks
+for processors, memory or graphics cards it is not the least loaded but the tightest fit: what is asked for next may be
+larger.
 
 "The next few" go round: a worker that was given work is looked at last next time. With up to `LOOKED_AT`
 workers free the least loaded of all is found; with thousands, a good one is, at no cost for the rest. A task
@@ -21,6 +23,7 @@ from astraflow.core.dispatch.demand import Demand
 from astraflow.core.fleet.pools import ANY_VERSION
 from astraflow.core.fleet.workers import WorkerEntry, WorkerTable
 from astraflow.core.runs.facts import WaitReason
+from astraflow.core.workflow.amounts import Amounts
 
 LOOKED_AT: Final = 8
 """How many fitting free workers are compared by load; two already avoid most bad choices."""
@@ -37,7 +40,7 @@ class NoPlace(msgspec.Struct, frozen=True):
 
 
 def offers(worker: WorkerEntry, demand: Demand) -> bool:
-    """Whether the worker could ever run the task: package, version, runtime, labels."""
+    """Whether the worker could ever run the task: package, version, runtime, labels, size of its machine."""
     offer = worker.offer
     versions = offer.packages.get(demand.package_name)
     if versions is None:
@@ -47,6 +50,8 @@ def offers(worker: WorkerEntry, demand: Demand) -> bool:
     if demand.needs_session and worker.pool is not None:
         return False
     if not offer.has_runtime(demand.runtime):
+        return False
+    if demand.request is not None and not worker.could_hold(demand.request):
         return False
     return all(offer.labels.get(name) == value for name, value in demand.labels)
 
@@ -75,7 +80,23 @@ def find_place(demand: Demand, workers: WorkerTable, *preferred: str | None) -> 
     few = _few_labelled(demand, workers) if demand.labels else None
     there = free.values() if few is None else [one for one in few if one.worker_id in free]
     fitting = islice((one for one in there if _fits(one, demand)), LOOKED_AT)
+    if demand.request is not None:
+        return _tightest(list(fitting), demand.request)
     return min(fitting, key=lambda one: one.load, default=None)
+
+
+def _tightest(fitting: list[WorkerEntry], request: Amounts) -> WorkerEntry | None:
+    """The worker that has least left afterwards, first of all of graphics cards; a pool only if there is no worker."""
+
+    def left(worker: WorkerEntry) -> tuple[bool, int, float]:
+        capacity = worker.offer.capacity
+        if capacity is None:
+            return (True, 0, worker.load)
+        after = worker.free - request
+        cpu = after.milli_cpu / (capacity.milli_cpu or 1)
+        return (False, after.gpu, cpu + after.memory_bytes / (capacity.memory_bytes or 1))
+
+    return min(fitting, key=left, default=None)
 
 
 def is_offered(demand: Demand, workers: WorkerTable) -> bool:
@@ -93,7 +114,12 @@ def _few_labelled(demand: Demand, workers: WorkerTable) -> Collection[WorkerEntr
 
 
 def _fits(worker: WorkerEntry, demand: Demand) -> bool:
-    return offers(worker, demand) and worker.has_room_for(demand.node_type)
+    if not offers(worker, demand) or not worker.has_room_for(demand.node_type):
+        return False
+    request = demand.request
+    if request is None:
+        return True
+    return worker.can_hold(request) and worker.held_for in (None, demand)
 
 
 def _only(worker_id: str, demand: Demand, workers: WorkerTable) -> WorkerEntry | NoPlace:
@@ -103,9 +129,11 @@ def _only(worker_id: str, demand: Demand, workers: WorkerTable) -> WorkerEntry |
         away = f"worker {worker_id} {_why_away(worker)}"
         return NoPlace(WaitReason("affinity" if demand.pin is None else "resource", away))
     if not offers(worker, demand):
+        if demand.request is not None and offers(worker, _anywhere(demand)):
+            return NoPlace(_too_large(demand, demand.request, [worker]))
         wanted = f"{demand.package_name} {demand.package_version} on worker {worker_id}"
         return NoPlace(WaitReason("package", wanted))
-    if not worker.is_available or not worker.has_room_for(demand.node_type):
+    if not worker.is_available or not _fits(worker, demand):
         return NoPlace(WaitReason("slot", f"worker {worker_id} {_why_full(worker, demand)}"))
     return worker
 
@@ -121,9 +149,14 @@ def _why_full(worker: WorkerEntry, demand: Demand) -> str:
         return "has lost its connection"
     if worker.is_pressed:
         return "is short of memory or disk"
-    if worker.used < worker.offer.max_parallel:
-        return f"runs as many {demand.node_type} as it may"
-    return "is busy"
+    if worker.used >= worker.offer.max_parallel:
+        return "is busy"
+    request = demand.request
+    if request is not None and worker.held_for not in (None, demand):
+        return "is held for a larger request"
+    if request is not None and not worker.can_hold(request):
+        return f"has {worker.free.describe(request)} free of the {request.describe()} asked for"
+    return f"runs as many {demand.node_type} as it may"
 
 
 def _why(demand: Demand, workers: WorkerTable) -> WaitReason:
@@ -144,16 +177,47 @@ def _why(demand: Demand, workers: WorkerTable) -> WaitReason:
         return WaitReason("package", f"no worker online offers {wanted}")
     fitting = [one for one in with_package if offers(one, demand)]
     if not fitting:
-        return WaitReason("worker", f"no worker with {wanted} has {_asked(demand)}")
+        small = [one for one in with_package if offers(one, _anywhere(demand))]
+        if demand.request is not None and small:
+            return _too_large(demand, demand.request, small)
+        return WaitReason("worker", f"no worker with {wanted} has {_asked(demand, with_package)}")
     if len(fitting) <= NAMED:
         full = "; ".join(f"worker {one.worker_id} {_why_full(one, demand)}" for one in fitting)
         return WaitReason("slot", full)
     return WaitReason("slot", f"all {len(fitting)} workers with {wanted} are busy")
 
 
-def _asked(demand: Demand) -> str:
-    """The runtime and the labels that it needs, for people."""
-    asked = [f"the runtime {demand.runtime}"] if demand.runtime is not None else []
-    asked += [f"the label {name}={value}" for name, value in demand.labels]
-    asked += ["a session, which HTTP pools have not"] if demand.needs_session else []
-    return " and ".join(asked)
+def _anywhere(demand: Demand) -> Demand:
+    """The same demand, on a machine of any size."""
+    return msgspec.structs.replace(demand, request=None)
+
+
+def _too_large(demand: Demand, request: Amounts, workers: list[WorkerEntry]) -> WaitReason:
+    """No worker could ever hold it, with the numbers."""
+    if len(workers) > NAMED:
+        has = f"none of {len(workers)} workers with {demand.package_name} has so much"
+        return WaitReason("capacity", f"{request.describe()} asked for; {has}")
+    has = "; ".join(f"worker {one.worker_id} {_size(one, request)}" for one in workers)
+    return WaitReason("capacity", f"{request.describe()} asked for; {has}")
+
+
+def _size(worker: WorkerEntry, request: Amounts) -> str:
+    capacity = worker.offer.capacity
+    return "does not say what it has" if capacity is None else f"has {capacity.describe(request)}"
+
+
+def _asked(demand: Demand, workers: list[WorkerEntry]) -> str:
+    """The runtime and the labels that it needs and none of the workers has, or, if it is the combination that none
+    has, all of them; for people."""
+    asked = [
+        (f"the label {name}={value}", [one.offer.labels.get(name) == value for one in workers])
+        for name, value in demand.labels
+    ]
+    if demand.runtime is not None:
+        has_it = [one.offer.has_runtime(demand.runtime) for one in workers]
+        asked.insert(0, (f"the runtime {demand.runtime}", has_it))
+    if demand.needs_session:
+        has_it = [one.pool is None for one in workers]
+        asked.append(("a session, which HTTP pools have not", has_it))
+    missing = [what for what, has_it in asked if not any(has_it)]
+    return " and ".join(missing or [what for what, _ in asked])

@@ -103,12 +103,12 @@ def lend_slot(view: View, run: RunRecord, effect: LendSlot) -> None:
     lease.is_lent = effect.is_lent
     worker = view.workers.find(run.tenant, lease.worker_id)
     assert worker is not None, "a lease names a known worker"
-    node_type = run.tasks[effect.task].node.type
+    node = run.tasks[effect.task].node
     if effect.is_lent:
-        view.workers.free_slot(worker, node_type)
+        view.workers.free_slot(worker, node.type, node.resources)
         view.wake_for(worker)
     else:
-        view.workers.take_slot(worker, node_type)
+        view.workers.take_slot(worker, node.type, node.resources)
 
 
 def _answer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from astraflow.core.dispatch.demand import Demand
+from astraflow.core.fleet.workers import WorkerEntry
 from astraflow.core.ids import RunId
 from astraflow.core.runs.facts import TaskFailure
 from astraflow.core.runs.run import RunRecord
@@ -20,6 +21,8 @@ class PlacementNotes:
         self._bindings: dict[str, dict[str, str]] = {}
         self._pins: dict[Demand, float] = {}
         self._looked: dict[Demand, None] = {}
+        self._short_since: dict[Demand, float] = {}
+        self._holds: dict[Demand, WorkerEntry] = {}
         self._first_since: dict[tuple[RunId, int], float] = {}
 
     # -- bindings: a preference only -----------------------------------------------------------
@@ -82,3 +85,29 @@ class PlacementNotes:
         since = self._first_since
         self._first_since = {one: since.get(one, now) for one in first}
         return [one for one, began in self._first_since.items() if now - began >= after_s]
+
+    # -- workers that are held for large requests ---------------------------------------------------
+
+    def short_since(self, demands: list[Demand], now: float, after_s: float) -> list[Demand]:
+        """Those of the demands without room that have had none for so long, and for which no worker is held."""
+        since = self._short_since
+        self._short_since = {one: since.get(one, now) for one in demands}
+        return [
+            one
+            for one, began in self._short_since.items()
+            if now - began >= after_s and one not in self._holds
+        ]
+
+    def hold(self, demand: Demand, worker: WorkerEntry) -> None:
+        self._holds[demand] = worker
+        worker.held_for = demand
+
+    def release(self, demand: Demand) -> None:
+        """The demand has got a place, or is gone: the next one waits for as long again."""
+        self._short_since.pop(demand, None)
+        worker = self._holds.pop(demand, None)
+        if worker is not None:
+            worker.held_for = None
+
+    def holds(self) -> list[tuple[Demand, WorkerEntry]]:
+        return list(self._holds.items())

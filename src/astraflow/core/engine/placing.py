@@ -30,12 +30,14 @@ from astraflow.core.fleet.resources import ResourceRecord
 from astraflow.core.fleet.workers import WorkerEntry
 from astraflow.core.ids import NodeId
 from astraflow.core.protocol import business
+from astraflow.core.protocol.wire import MachineAmounts
 from astraflow.core.runs.calls import chain_index_of
 from astraflow.core.runs.commands import LeaseTask as LeaseTask
 from astraflow.core.runs.facts import WaitReason
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.traces import traceparent_of
 from astraflow.core.runs.value_checks import input_failure
+from astraflow.core.workflow.amounts import Amounts
 from astraflow.core.workflow.plan import ResourceRefValue
 
 PLACE_BUDGET = 2_000
@@ -74,6 +76,8 @@ def _place_one(view: View, run: RunRecord, entry: Entry) -> bool:
     if chosen is not None:
         view.queue.served(entry)
         view.placing.forget_pin(demand)
+        if demand.request is not None:
+            view.placing.release(demand)
         _lease(view, run, entry, chosen)
         return True
     view.queue.sleep(entry, _wakes(view, demand))
@@ -176,7 +180,7 @@ def _lease(view: View, run: RunRecord, entry: Entry, worker: WorkerEntry) -> Non
         view.now,
     )
     view.leases.grant(lease)
-    view.workers.take_slot(worker, node.type)
+    view.workers.take_slot(worker, node.type, node.resources)
     if node.concurrency_key is not None:
         view.keys.take(run.tenant, node.concurrency_key, task_id, lenders_of(run, task))
     if node.affinity is not None:
@@ -238,7 +242,7 @@ def _dispatch_frame(
         package=business.PackageId(node.package_name, node.package_version),
         parameters=msgspec.Raw(parameters),
         lease=grant,
-        constraints=business.Constraints(timeout_ms),
+        constraints=business.Constraints(timeout_ms, _wire_amounts(node.resources)),
         concurrency_key=node.concurrency_key,
         resource_refs=refs,
         affinity=business.DispatchAffinity(node.affinity.key, node.affinity.mode)
@@ -253,6 +257,12 @@ def _dispatch_frame(
         if run.accepted.trace is None
         else traceparent_of(run, task, state.attempt),
     )
+
+
+def _wire_amounts(request: Amounts | None) -> MachineAmounts | None:
+    if request is None:
+        return None
+    return MachineAmounts(request.cpu, request.memory_bytes, request.gpu)
 
 
 def _wire_refs(

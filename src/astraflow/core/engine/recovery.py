@@ -101,7 +101,7 @@ def _restore_lease(
     worker = view.workers.expect(run.tenant, state.worker)
     lease.is_lent = run.tasks[task].open_calls > 0
     if not lease.is_lent:
-        view.workers.take_slot(worker, node.type)
+        view.workers.take_slot(worker, node.type, node.resources)
     if node.concurrency_key is not None:
         # Callers stand before their calls in a run, so that the key is lent in the right order.
         view.keys.take(run.tenant, node.concurrency_key, task_id, lenders_of(run, task))

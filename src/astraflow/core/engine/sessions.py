@@ -52,6 +52,7 @@ from astraflow.core.protocol.wire import AttemptRef
 from astraflow.core.runs.commands import Lose, Start
 from astraflow.core.runs.consequences import StopAttempt
 from astraflow.core.runs.states import Stopping
+from astraflow.core.workflow.amounts import Amounts
 
 INSTALLED = "installed"
 
@@ -63,6 +64,7 @@ def offer_of(register: control.Register) -> Offer:
         if package.status == INSTALLED:
             packages.setdefault(package.name, set()).add(package.version)
     concurrency = register.capabilities.concurrency
+    machine = register.capabilities.resources
     return Offer(
         concurrency.max_parallel,
         {name: frozenset(versions) for name, versions in packages.items()},
@@ -70,6 +72,7 @@ def offer_of(register: control.Register) -> Offer:
         frozenset(register.capabilities.features),
         register.labels,
         concurrency.per_node_limits,
+        None if machine is None else Amounts.of(machine.cpu, machine.memory_bytes, machine.gpu),
     )
 
 

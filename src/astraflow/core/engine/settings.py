@@ -59,6 +59,8 @@ class EngineSettings(msgspec.Struct, frozen=True):
     say_waiting_after_s: float = 1.0
     say_lasting_after_s: float = 5.0
     """A wait for a slot or a concurrency key that lasts so long becomes a fact."""
+    hold_after_s: float = 30.0
+    """A request for a part of a machine that has waited so long gets a worker held for it."""
     remember_submissions_s: float = 24 * 3600.0
     """P3: for so long a repeated submission is answered with the run that it made."""
     max_active_tasks: int = 1_200_000

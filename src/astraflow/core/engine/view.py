@@ -372,7 +372,7 @@ class View:
         worker = self.workers.find(run.tenant, lease.worker_id)
         assert worker is not None, "a lease names a known worker"
         if not lease.is_lent:
-            self.workers.free_slot(worker, node.type)
+            self.workers.free_slot(worker, node.type, node.resources)
         if node.concurrency_key is not None:
             self.keys.give_back(run.tenant, node.concurrency_key, lease.task_id)
             self.queue.wake(key_key(run.tenant, node.concurrency_key))

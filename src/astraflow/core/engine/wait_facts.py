@@ -16,6 +16,7 @@ from collections.abc import Iterable
 
 from astraflow.core.dispatch.demand import Demand
 from astraflow.core.dispatch.flows import Entry
+from astraflow.core.engine.holds import hold_for_large
 from astraflow.core.engine.packages import install_for, spread
 from astraflow.core.engine.placing import may_be_placed, why_no_place
 from astraflow.core.engine.view import View
@@ -34,14 +35,18 @@ def record_wait_reasons(view: View) -> None:
     view.placing.look_again()
     said = 0
     first: list[Entry] = []
+    short: list[Demand] = []
     for demand in view.queue.sleeping_demands():
         waiting_for = _why_after_install(view, demand)
         if waiting_for.kind == "slot":
             spread(view, demand)
-            first += view.queue.first_of_runs(demand, WATCHED - len(first))
+            waiting = view.queue.first_of_runs(demand, max(WATCHED - len(first), 1))
+            first += waiting
+            short += [demand] if waiting else []  # else all that waited were cancelled
         elif said < SAID_AT_ONCE:
             said += _say(view, demand, waiting_for, SAID_AT_ONCE - said)
-    first += view.queue.first_of_keys(WATCHED - len(first))
+    first += view.queue.first_of_keys(max(WATCHED - len(first), 0))
+    hold_for_large(view, short)
     _say_lasting(view, first, SAID_AT_ONCE - said)
 
 

@@ -10,7 +10,7 @@ Rule 3: a worker is *available* when it has a channel, with a connection if it i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Final, Literal
 
 import msgspec
@@ -18,6 +18,7 @@ import msgspec
 from astraflow.core.fleet.facts import ABSENT, FleetFact, Table, find_move, rows
 from astraflow.core.fleet.pools import PoolRecord
 from astraflow.core.ids import SessionId
+from astraflow.core.workflow.amounts import NOTHING, Amounts
 
 ANY_RUNTIME: Final = "runtime.any"
 """The feature of a worker that runs whatever runtime its packages bring."""
@@ -62,6 +63,8 @@ class Offer(msgspec.Struct, frozen=True):
     features: frozenset[str] = frozenset()
     labels: Mapping[str, str] = {}
     per_node_limits: Mapping[str, int] = {}
+    capacity: Amounts | None = None
+    """What its machine has; None: it did not say."""
 
     def has_runtime(self, runtime: str | None) -> bool:
         return runtime is None or runtime in self.runtimes or ANY_RUNTIME in self.features
@@ -194,6 +197,7 @@ class WorkerEntry:
         "has_drifted",
         "heard_at",
         "heard_mono",
+        "held_for",
         "incarnation",
         "is_connected",
         "is_draining",
@@ -201,6 +205,7 @@ class WorkerEntry:
         "measured",
         "offer",
         "pool",
+        "reserved",
         "resources",
         "says_draining",
         "session_id",
@@ -235,6 +240,8 @@ class WorkerEntry:
         self.measured: MeasuredLoad | None = None  # by its last heartbeat
         self.used = 0
         self.used_by_type: dict[str, int] = {}
+        self.held_for: Hashable | None = None  # the demand that alone may take of its machine
+        self.reserved = NOTHING  # what the attempts that it has asked for
 
     @property
     def shown_status(self) -> WorkerStatus:
@@ -273,6 +280,20 @@ class WorkerEntry:
     def has_room_for(self, node_type: str) -> bool:
         limit = self.offer.per_node_limits.get(node_type)
         return limit is None or self.used_by_type.get(node_type, 0) < limit
+
+    def could_hold(self, request: Amounts) -> bool:
+        """Whether the request fits if nothing else runs. A pool has no machine: each attempt gets one of its own."""
+        capacity = self.offer.capacity
+        return self.pool is not None or (capacity is not None and request.fits_in(capacity))
+
+    def can_hold(self, request: Amounts) -> bool:
+        """Whether the request fits beside what runs."""
+        return self.pool is not None or request.fits_in(self.free)
+
+    @property
+    def free(self) -> Amounts:
+        """What nothing that runs has asked for. It is negative if the worker has come back smaller."""
+        return (self.offer.capacity or NOTHING) - self.reserved
 
     def heard(self, frame_id: str, at: int, now: float) -> None:
         """A register or a heartbeat of its session has come."""
@@ -482,8 +503,12 @@ class WorkerTable:
             worker = self._workers[tenant, worker_id] = WorkerEntry(tenant, worker_id)
         return worker
 
-    def take_slot(self, worker: WorkerEntry, node_type: str) -> None:
+    def take_slot(
+        self, worker: WorkerEntry, node_type: str, request: Amounts | None = None
+    ) -> None:
         worker.used += 1
+        if request is not None:
+            worker.reserved += request
         worker.used_by_type[node_type] = worker.used_by_type.get(node_type, 0) + 1
         for name, value in worker.offer.labels.items():
             listed = self._labelled[worker.tenant, name, value]
@@ -491,9 +516,13 @@ class WorkerTable:
                 listed[worker.worker_id] = listed.pop(worker.worker_id)
         self.refresh(worker)
 
-    def free_slot(self, worker: WorkerEntry, node_type: str) -> None:
+    def free_slot(
+        self, worker: WorkerEntry, node_type: str, request: Amounts | None = None
+    ) -> None:
         assert worker.used > 0, "a slot was given back twice"
         worker.used -= 1
+        if request is not None:
+            worker.reserved -= request
         left = worker.used_by_type[node_type] - 1
         if left:
             worker.used_by_type[node_type] = left
@@ -529,6 +558,8 @@ class WorkerTable:
         """Assert that the lists name exactly the available workers."""
         for worker in self._workers.values():
             assert worker.used == sum(worker.used_by_type.values())
+            assert worker.used or not worker.reserved, "what nobody has is reserved"
+            assert NOTHING.milli_cpu <= worker.reserved.milli_cpu, "more was given back than taken"
             for package in worker.offer.packages:
                 listed = worker.worker_id in self.available(worker.tenant, package)
                 assert listed == worker.is_available, f"{worker.worker_id} is listed wrongly"

@@ -19,6 +19,7 @@ from astraflow.core.protocol.wire import (
     NULL,
     Count,
     FrameType,
+    MachineAmounts,
     Name,
     RunName,
     TaskName,
@@ -68,6 +69,8 @@ class LeaseGrant(Wire, frozen=True):
 
 class Constraints(Wire, frozen=True):
     timeout_ms: Count | None = None
+    resources: MachineAmounts | None = None
+    """What the node asks for of the machine."""
 
 
 class RequiredResource(Wire, frozen=True):

@@ -19,6 +19,7 @@ from astraflow.core.protocol.wire import (
     FrameType,
     InstanceId,
     Int,
+    MachineAmounts,
     Name,
     SessionName,
     Text,
@@ -82,6 +83,8 @@ class Capabilities(Wire, frozen=True):
     concurrency: Concurrency
     runtimes: Names = ()
     features: Names = ()
+    resources: MachineAmounts | None = None
+    """What the machine has for attempts. A worker that does not say it gets no node that asks for some of it."""
 
 
 class RegisteredPackage(Wire, frozen=True):

@@ -19,6 +19,8 @@ ENVELOPE_ROOM_BYTES: Final = 4 * 1024
 MAX_DEPTH: Final = 64
 # Numbers beyond this lose digits in a reader whose numbers are doubles.
 INT_MAX: Final = 2**53
+MAX_CPU: Final = 1_000_000
+"""Processors, or graphics cards, of one machine."""
 INT_MIN: Final = -(2**53)
 SEQ_MAX: Final = 2**53 - 1
 # User data may use what a 64-bit integer, signed or not, can hold; PostgreSQL and Go agree.

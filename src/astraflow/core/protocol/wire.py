@@ -53,6 +53,14 @@ class Wire(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     """The base of all that goes over the wire."""
 
 
+class MachineAmounts(Wire, frozen=True):
+    """Processors, bytes of memory and graphics cards: what a worker has, or a node asks for."""
+
+    cpu: Annotated[float, Meta(ge=0, le=limits.MAX_CPU)] = 0.0
+    memory_bytes: Count = 0
+    gpu: Annotated[int, Meta(ge=0, le=limits.MAX_CPU)] = 0
+
+
 def is_resource_id(text: str) -> bool:
     """An id is never used as a path here, but others may do so, and it stands in the path of a request: it has no
     parts that lead elsewhere, and nothing that cannot be seen."""

@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from astraflow.core.categories import RetryCategory
+from astraflow.core.workflow.amounts import MAX_CPU
 
 ABSENT: Final = Raw()
 """In place of raw JSON that was left out. (A struct cannot hold `Raw | None`.)"""
@@ -182,6 +183,14 @@ class WorkerHints(_DefinitionPart, frozen=True):
     labels: dict[str, str] = {}
 
 
+class ResourcesSpec(_DefinitionPart, frozen=True):
+    """What an attempt of the node takes of its worker's machine."""
+
+    cpu: Annotated[float, Meta(ge=0, le=MAX_CPU)] = 0.0
+    memory_bytes: Annotated[int, Meta(ge=0, le=2**53)] = 0
+    gpu: Annotated[int, Meta(ge=0, le=MAX_CPU)] = 0
+
+
 class NodeSpec(_DefinitionPart, frozen=True):
     id: str
     type: str
@@ -194,6 +203,7 @@ class NodeSpec(_DefinitionPart, frozen=True):
     ui: Ui | None = None
     runtime: str | None = None
     worker_hints: WorkerHints | None = None
+    resources: ResourcesSpec | None = None
     retry: Retry | None = None
     timeout_seconds: Seconds | None = None
     concurrency_key: str | None = None

@@ -135,4 +135,7 @@ class Family:
             elif self._nodes[middleware].map is not None:
                 message = "a middleware runs when its host does and has no map"
                 self._problems.add(pointer, WORKFLOW_INVALID, message)
+            if self._nodes[middleware].resources is not None:
+                message = "a middleware asks for no resources: the node that it wraps does"
+                self._problems.add(f"/nodes/{middleware}/resources", WORKFLOW_INVALID, message)
             self.hosts.setdefault(middleware, place)

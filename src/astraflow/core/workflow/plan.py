@@ -28,6 +28,7 @@ from msgspec import Struct
 from astraflow.core.categories import RetryCategory
 from astraflow.core.expressions import ExpressionError, compile_expression
 from astraflow.core.ids import NodeId
+from astraflow.core.workflow.amounts import Amounts
 from astraflow.core.workflow.bindings import MISSING, Path, read, write
 from astraflow.core.workflow.definition import Join, Signal, WaitSpec
 from astraflow.core.workflow.limits import MAX_PARAMETERS_DEPTH, MAX_RESOURCE_REFS
@@ -242,6 +243,8 @@ class PlanNode(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     idempotency: str = UNSTATED
     worker_labels: tuple[tuple[str, str], ...] = ()
     """Labels that a worker must carry, sorted."""
+    resources: Amounts | None = None
+    """What it takes of its worker's machine; None: nothing that is counted."""
     secrets: tuple[str, ...] = ()
     """The names of the secrets that the authored parameters refer to."""
     expressions: tuple[PlanExpression, ...] = ()

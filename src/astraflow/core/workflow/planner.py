@@ -13,6 +13,7 @@ import msgspec
 
 from astraflow.core.errors import WORKFLOW_INVALID
 from astraflow.core.ids import NodeId
+from astraflow.core.workflow.amounts import Amounts
 from astraflow.core.workflow.analysis import Analysis
 from astraflow.core.workflow.callees import Callees
 from astraflow.core.workflow.core_manifest import (
@@ -50,7 +51,13 @@ if TYPE_CHECKING:
     from astraflow.core.workflow.bindings import Path
     from astraflow.core.workflow.callees import Documents
     from astraflow.core.workflow.catalog import Catalog
-    from astraflow.core.workflow.definition import Affinity, NodeSpec, Retry, WorkflowDocument
+    from astraflow.core.workflow.definition import (
+        Affinity,
+        NodeSpec,
+        ResourcesSpec,
+        Retry,
+        WorkflowDocument,
+    )
     from astraflow.core.workflow.edge_rules import PlannedEdge
     from astraflow.core.workflow.ports import PortSpec
 
@@ -304,6 +311,7 @@ class _Planner:
             priority=workflow.priority if node.priority is None else node.priority,
             idempotency=found.idempotency,
             worker_labels=self._worker_labels(node, runtime),
+            resources=None if node.resources is None else self._resources(node.resources),
             secrets=analysis.nodes.parameters.secrets.get(parameters, _NO_TUPLE),
             expressions=analysis.bound[place].expressions if place in analysis.bound else _NO_TUPLE,
             parameters_schema=self._schema(schemas.parameters) if is_bound else None,
@@ -403,6 +411,10 @@ class _Planner:
     def _affinity(self, affinity: Affinity) -> AffinityHint:
         hint: AffinityHint = self._share(AffinityHint(affinity.key, affinity.mode))
         return hint
+
+    def _resources(self, asked: ResourcesSpec) -> Amounts | None:
+        amounts = Amounts.of(asked.cpu, asked.memory_bytes, asked.gpu)
+        return self._share(amounts) if amounts else None
 
     def _resource_refs(self, node: NodeSpec, parameters: bytes) -> tuple[ResourceRefValue, ...]:
         found = self._analysis.nodes.parameters.resource_refs.get(parameters, _NO_TUPLE)

@@ -91,6 +91,9 @@ class SettingsRules:
             self._problems.check_key(f"/nodes/{place}/runtime", node.runtime, MAX_KEY_CHARS)
         if node.worker_hints is not None:
             self.check_hints(node.worker_hints, f"/nodes/{place}/workerHints")
+        if node.resources is not None and node.type in _OF_SCHEDULER:
+            message = "a node that the scheduler carries out takes no resources of a worker"
+            self._problems.add(f"/nodes/{place}/resources", WORKFLOW_INVALID, message)
         if node.resource_refs or node.middlewares:
             self._check_lists(node, f"/nodes/{place}")
         if node.map is not None:

@@ -16,8 +16,10 @@ from astraflow.core.dispatch.placement import (
     is_offered,
     offers,
 )
+from astraflow.core.fleet.pools import PoolPackage, PoolRecord
 from astraflow.core.fleet.workers import (
     Offer,
+    PoolConfigured,
     WorkerDegraded,
     WorkerDrainChanged,
     WorkerEntry,
@@ -29,6 +31,7 @@ from astraflow.core.fleet.workers import (
 )
 from astraflow.core.ids import SessionId
 from astraflow.core.runs.facts import WaitReason
+from astraflow.core.workflow.amounts import Amounts
 from tests.tables import each_row
 
 PKG = {"pkg": frozenset({"1.0"})}
@@ -324,3 +327,120 @@ class TestIsOffered:
         pool.add("w1", packages={"other": frozenset({"1.0"})})
         assert not is_offered(demand(), pool.table)
         pool.table.check()
+
+
+def _has(cpu: float = 0, memory: int = 0, gpu: int = 0) -> Amounts:
+    return Amounts.of(cpu, memory, gpu)
+
+
+class TestRequests:
+    def test_a_request_goes_where_so_much_is_free(self) -> None:
+        pool = Pool()
+        pool.add("small", capacity=_has(2, 8))
+        pool.add("large", capacity=_has(8, 64))
+        assert pool.chosen(demand(request=_has(4))) == "large"
+        assert pool.chosen(demand(request=_has(1, 16))) == "large"
+
+    def test_the_tightest_fit_is_chosen_so_that_large_ones_keep_their_place(self) -> None:
+        pool = Pool()
+        pool.add("large", capacity=_has(8, 64))
+        pool.add("small", capacity=_has(2, 16))
+        assert pool.chosen(demand(request=_has(1, 4))) == "small"
+
+    def test_graphics_cards_are_left_for_those_that_ask_for_one(self) -> None:
+        pool = Pool()
+        pool.add("cards", capacity=_has(2, 16, 1))
+        pool.add("plain", capacity=_has(64, 512))
+        assert pool.chosen(demand(request=_has(1))) == "plain"
+        assert pool.chosen(demand(request=_has(1, 0, 1))) == "cards"
+
+    def test_what_runs_counts_until_it_has_ended(self) -> None:
+        pool = Pool()
+        worker = pool.add("w1", capacity=_has(2, 16))
+        pool.table.take_slot(worker, "t.node", _has(1.5, 4))
+        wanted = demand(request=_has(1))
+        assert pool.chosen(wanted) == WaitReason(
+            "slot", "worker w1 has 0.5 cpu free of the 1 cpu asked for"
+        )
+        assert pool.chosen(demand()) == "w1"
+        pool.table.free_slot(worker, "t.node", _has(1.5, 4))
+        assert pool.chosen(wanted) == "w1"
+
+    def test_a_request_that_no_machine_could_hold_says_so_with_the_numbers(self) -> None:
+        pool = Pool()
+        pool.add("w1", capacity=_has(2, 16))
+        pool.add("w2")
+        assert pool.chosen(demand(request=_has(4, 8))) == WaitReason(
+            "capacity",
+            "4 cpu, 8 bytes of memory asked for; worker w1 has 2 cpu, 16 bytes of memory; "
+            "worker w2 does not say what it has",
+        )
+        for name in ("w3", "w4"):
+            pool.add(name, capacity=_has(1))
+        assert pool.chosen(demand(request=_has(4))) == WaitReason(
+            "capacity", "4 cpu asked for; none of 4 workers with pkg has so much"
+        )
+
+    def test_a_label_that_nobody_has_is_told_before_the_size(self) -> None:
+        pool = Pool()
+        pool.add("w1", capacity=_has(2))
+        wanted = demand(request=_has(4), labels=(("zone", "eu"),))
+        assert pool.chosen(wanted) == WaitReason(
+            "worker", "no worker with pkg 1.0 has the label zone=eu"
+        )
+
+    def test_the_one_worker_that_will_do_must_be_large_enough(self) -> None:
+        pool = Pool()
+        pool.add("w1", capacity=_has(2))
+        assert pool.chosen(demand(pin="w1", request=_has(2))) == "w1"
+        assert pool.chosen(demand(pin="w1", request=_has(4))) == WaitReason(
+            "capacity", "4 cpu asked for; worker w1 has 2 cpu"
+        )
+
+    def test_a_worker_that_is_held_takes_no_other_request(self) -> None:
+        pool = Pool()
+        worker = pool.add("w1", capacity=_has(4))
+        large, small = demand(request=_has(4)), demand(request=_has(1))
+        worker.held_for = large
+        assert pool.chosen(small) == WaitReason("slot", "worker w1 is held for a larger request")
+        assert pool.chosen(large) == "w1"
+        assert pool.chosen(demand()) == "w1"
+
+    def test_a_full_worker_is_busy_whatever_is_asked_for(self) -> None:
+        pool = Pool()
+        pool.add("w1", 1, capacity=_has(4))
+        pool.fill("w1")
+        assert pool.chosen(demand(request=_has(1))) == WaitReason("slot", "worker w1 is busy")
+
+    def test_an_http_pool_takes_any_request_after_the_workers(self) -> None:
+        pool = Pool()
+        record = PoolRecord(
+            tenant="acme",
+            name="cloud",
+            url="http://127.0.0.1:1",
+            packages=(PoolPackage("pkg", "1.0"),),
+        )
+        pool.table.apply(PoolConfigured("acme", 0, record.worker_id, record))
+        wanted = demand(request=_has(64))
+        assert pool.chosen(wanted) == record.worker_id
+        pool.add("w1", capacity=_has(64))
+        assert pool.chosen(wanted) == "w1"
+
+
+@each_row(
+    ("labels", "said"),
+    [
+        ((("zone", "eu"), ("disk", "ssd")), "the label disk=ssd"),
+        ((("zone", "eu"), ("size", "large")), "the label zone=eu and the label size=large"),
+        ((("disk", "ssd"), ("cpu", "arm")), "the label disk=ssd and the label cpu=arm"),
+    ],
+)
+def test_a_task_says_what_nobody_has_and_not_what_somebody_has(
+    labels: tuple[tuple[str, str], ...], said: str
+) -> None:
+    pool = Pool()
+    pool.add("w1", labels={"zone": "eu"})
+    pool.add("w2", labels={"size": "large"})
+    assert pool.chosen(demand(labels=labels)) == WaitReason(
+        "worker", f"no worker with pkg 1.0 has {said}"
+    )

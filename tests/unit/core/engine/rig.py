@@ -39,7 +39,14 @@ from astraflow.core.ids import RunId, TaskId
 from astraflow.core.protocol import business, control
 from astraflow.core.protocol.events import GatewaySettings, Principal, SendFrame
 from astraflow.core.protocol.gateway import Gateway
-from astraflow.core.protocol.wire import AckInfo, AttemptRef, Envelope, Sender, is_sequenced
+from astraflow.core.protocol.wire import (
+    AckInfo,
+    AttemptRef,
+    Envelope,
+    MachineAmounts,
+    Sender,
+    is_sequenced,
+)
 from astraflow.core.protocol.worker_events import Connect, Credential, Disconnect, WorkerIdentity
 from astraflow.core.protocol.worker_session import WorkerSession
 from astraflow.core.runs.facts import Fact
@@ -348,9 +355,12 @@ def _offer(
     labels: dict[str, str] | None = None,
     per_node_limits: dict[str, int] | None = None,
     features: tuple[str, ...] = (),
+    has: MachineAmounts | None = None,
 ) -> RegisterOffer:
     return RegisterOffer(
-        control.Capabilities(control.Concurrency(slots, per_node_limits or {}), runtimes, features),
+        control.Capabilities(
+            control.Concurrency(slots, per_node_limits or {}), runtimes, features, has
+        ),
         packages=tuple(
             control.RegisteredPackage(name, version, "installed")
             for name, version in (packages or {"pkg": "1.0"}).items()
