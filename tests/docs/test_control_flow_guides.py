@@ -24,7 +24,15 @@ def commands_of(page: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "page", ["expressions.md", "conditions.md", "waits.md", "middleware.md", "placement.md"]
+    "page",
+    [
+        "expressions.md",
+        "conditions.md",
+        "waits.md",
+        "middleware.md",
+        "placement.md",
+        "large-results.md",
+    ],
 )
 def test_the_examples_of_a_guide_are_json(page: str) -> None:
     found = re.findall(r"```json\n(.*?)```", (GUIDES / page).read_text("utf-8"), re.DOTALL)
@@ -44,6 +52,7 @@ def test_the_examples_of_a_guide_are_json(page: str) -> None:
             ],
         ),
         ("placement.md", ["small and large"]),
+        ("large-results.md", ["500000 numbers, total 124999750000", "10 numbers, total 45"]),
         ("conditions.md", ["1500: asked", "0: nothing", "the service is closed on Mondays"]),
     ],
 )

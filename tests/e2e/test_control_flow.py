@@ -48,6 +48,7 @@ def waits_at(system: System, run_id: str, label: str) -> dict[str, Any]:
         ("conditions", {"total": 1000}, {"said": "1000: asked"}),
         ("conditions", {"total": 0}, {"said": "0: nothing"}),
         ("middleware", {}, {"forecast": "Oslo: sunny, said call 3"}),
+        ("large-results", {}, {"said": "500000 numbers, total 124999750000"}),
         ("placement", {}, {"said": "small and large"}),
         ("error-port", {}, {"note": "E.RUNNER.FAILURE: the service is closed on Mondays"}),
     ],

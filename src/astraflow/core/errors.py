@@ -296,6 +296,10 @@ RESULT_TOO_LARGE = _final("E.RESULT.TOO_LARGE", 413,
     "the result is larger than may travel inline",
     "return an artifact instead")
 
+RESULT_NOT_STORED = _again("E.RESULT.NOT_STORED", 503,
+    "a large part of the result could not be stored",
+    "see that the scheduler and its blob store can be reached; retry the node")
+
 # --- resources ---
 
 RESOURCE_MISSING = _final("E.RESOURCE.MISSING", 404,

@@ -7,6 +7,7 @@ from typing import Final
 from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.engine.commands import CloseResource, ExportResource, ExtendResource
+from astraflow.core.expressions.stored_value import VALUE_TYPE
 from astraflow.core.fleet.resources import GONE
 from astraflow.core.ids import RunId
 from astraflow.scheduler.blob_services import BlobServices
@@ -62,6 +63,8 @@ class Resources:
                 errors.RESOURCE_MISSING, f"there is no such resource: {resource_id[:80]}"
             )
         live = [row for row in rows if row.state in ("ready", "evicting")] or rows
+        # Workers that have read a stored value keep it for a while: it is the one that has the copy.
+        live = [row for row in live if row.type == VALUE_TYPE and row.blob is not None] or live
         if len(live) > 1:
             holders = ", ".join(sorted(row.worker_id for row in live))
             raise errors.Conflict(

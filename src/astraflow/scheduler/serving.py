@@ -39,6 +39,7 @@ from astraflow.scheduler.repository import published_version
 from astraflow.scheduler.row_writer import RowWriter
 from astraflow.scheduler.run_traces import RunTraces
 from astraflow.scheduler.shell_effects import ShellEffects
+from astraflow.scheduler.stale_values import close_stale_values
 from astraflow.scheduler.stale_workers import forget_stale_workers
 from astraflow.scheduler.store_timeouts import STALL_TIMEOUT_S
 from astraflow.scheduler.writer import Reached, Writer, WriterGauge
@@ -148,6 +149,7 @@ class Serving:
             await asyncio.sleep(SWEEP_PAUSE_S)
         self._heads_log.log(self.writer.rows.audit_chains, parts.clock.now())
         forget_stale_workers(self.writer, parts.retention.workers_s, self._time.wall_ms())
+        await close_stale_values(parts.store, self.writer)
         usage = await parts.store.usage()
         limit = parts.retention.max_bytes
         # What is active is never swept, so that the bound may be passed by it alone.

@@ -48,6 +48,7 @@ from astraflow.worker.packages import InstallSettings, PackageInstaller, Package
 from astraflow.worker.resources import ResourceService
 from astraflow.worker.resources.copies import CopyFetcher
 from astraflow.worker.resources.files import empty_trash
+from astraflow.worker.resources.stored_results import StoredResults
 from astraflow.worker.socket import connecting
 from astraflow.worker.tls import WorkerTls
 from astraflow.worker.token_renewal import TokenRenewal, WorkerToken
@@ -135,7 +136,7 @@ async def _work(
         clock=clock,
         settings=pool_settings,
         packages=inventory.spec,
-        events=events,
+        events=StoredResults(events, resources.uploads),
         broker=resources.broker,
         changed=packages_woken.set,
         observe_duration=metrics.task_duration.observe,

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from astraflow_sdk.context import Context
-from astraflow_sdk.errors import Cancelled, NodeError
-from astraflow_sdk.handles import ResourceHandle
+from astraflow_sdk.errors import Cancelled, InfrastructureError, NodeError
+from astraflow_sdk.handles import ResourceError, ResourceHandle
 from astraflow_sdk.host.channel import encode_json
+from astraflow_sdk.host.large_results import store_members
 
 MESSAGE_CHARS = 8 * 1024
 STACK_CHARS = 64 * 1024 - 64
@@ -32,8 +33,11 @@ _ARTIFACT_KEYS = {
 _ADAPTER_KEYS = frozenset({"status", "outputs", "artifacts"})
 
 
-def encode_value(ctx: Context, value: object, limit_bytes: int) -> str:
-    """The frame of an attempt that returned. One that cannot be written becomes a failure."""
+def encode_value(
+    ctx: Context, value: object, limit_bytes: int, *, stores_large: bool = False
+) -> str:
+    """The frame of an attempt that returned. One that cannot be written becomes a failure; of one that is too large,
+    the largest members are stored, if its node type allows that."""
     status = "SUCCEEDED"
     artifacts = ctx.take_artifacts()
     if type(value) is not dict:
@@ -44,10 +48,14 @@ def encode_value(ctx: Context, value: object, limit_bytes: int) -> str:
         artifacts = [*artifacts, *(value.get("artifacts") or ())]
         value = value.get("outputs", {})
     try:
-        artifacts = _artifacts(ctx, artifacts)
-        result = encode_json(value)
-        kept = f',"artifacts":{encode_json(artifacts)}' if artifacts else ""
-        size = sum(len(text) if text.isascii() else len(text.encode()) for text in (result, kept))
+        result, kept, size = _encoded(ctx, value, artifacts)
+        if size > limit_bytes and stores_large and ctx.resource_registry is not None:
+            smaller = store_members(ctx, value, size - limit_bytes)
+            if smaller is not None:
+                artifacts = [*artifacts, *ctx.take_artifacts()]
+                result, kept, size = _encoded(ctx, smaller, artifacts)
+    except (ResourceError, InfrastructureError) as problem:
+        return _failed(ctx, failure_of(problem))
     except (TypeError, ValueError, RecursionError, UnicodeError) as problem:
         message = f"the result cannot be written as JSON: {_says(problem)}"
         return _failed(ctx, _error("E.RESULT.INVALID", "USER_CODE", message, False))
@@ -57,6 +65,15 @@ def encode_value(ctx: Context, value: object, limit_bytes: int) -> str:
         )
         return _failed(ctx, _error("E.RESULT.TOO_LARGE", "USER_CODE", message, False))
     return f'{_head(ctx)},"status":"{status}","result":{result}{kept}}}'
+
+
+def _encoded(ctx: Context, value: object, artifacts: list[Any]) -> tuple[str, str, int]:
+    """The result, its artifacts and the size of both."""
+    listed = _artifacts(ctx, artifacts)
+    result = encode_json(value)
+    kept = f',"artifacts":{encode_json(listed)}' if listed else ""
+    size = sum(len(text) if text.isascii() else len(text.encode()) for text in (result, kept))
+    return result, kept, size
 
 
 def _as_object(value: object) -> object:

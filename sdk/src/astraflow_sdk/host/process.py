@@ -23,6 +23,7 @@ from astraflow_sdk.file_store import FileStore
 from astraflow_sdk.host.channel import Channel, encode_json
 from astraflow_sdk.host.children import end_children, watch_children
 from astraflow_sdk.host.handlers import Handler, load_handlers, read_manifest
+from astraflow_sdk.host.large_results import allows_large, has_values, read_values
 from astraflow_sdk.host.objects import Objects
 from astraflow_sdk.host.outcome import encode_failure, encode_value, failure_of
 from astraflow_sdk.host.output import AttemptOutput, finish_lines
@@ -89,6 +90,7 @@ class NodeHost:
         self.defaults = Defaults()
         self.stopped = asyncio.Event()
         self._limit_bytes = settings.result_bytes
+        self._stores_large: frozenset[str] = frozenset()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._threads = Threads(settings.max_threads)
@@ -106,6 +108,7 @@ class NodeHost:
         try:
             manifest = read_manifest(settings.folder)
             self.defaults = Defaults.of(manifest)
+            self._stores_large = allows_large(manifest)
             handlers = load_handlers(settings.folder, manifest)
         except BaseException as problem:  # whatever a package raises when it is imported
             error = failure_of(problem)
@@ -141,7 +144,7 @@ class NodeHost:
             self._channel.send(encode_failure(ctx, problem))
             return
         running = ctx.state = _Running()
-        if handler.is_inline:
+        if handler.is_inline and not has_values(ctx):
             self._tell_end(ctx, self._run_here(ctx, handler))
             return
         self._attempts[ctx.task_id, ctx.attempt] = ctx
@@ -165,7 +168,9 @@ class NodeHost:
         """Run a plain function in this thread; the text of the frame that tells its end."""
         token = CURRENT.set(ctx)
         try:
-            return encode_value(ctx, handler.call(ctx), self._limit_bytes)
+            if has_values(ctx):
+                read_values(ctx)
+            return self._encode(ctx, handler.call(ctx))
         except BaseException as problem:  # the end of an attempt, whatever it is
             return encode_failure(ctx, problem)
         finally:
@@ -176,10 +181,16 @@ class NodeHost:
         ctx.state.is_begun = True
         try:
             ctx.raise_if_cancelled()
-            text = encode_value(ctx, await handler.call(ctx), self._limit_bytes)
+            if has_values(ctx):
+                await asyncio.to_thread(read_values, ctx)
+            text = self._encode(ctx, await handler.call(ctx))
         except BaseException as problem:  # the end of an attempt, whatever it is
             text = encode_failure(ctx, problem)
         self._tell_end(ctx, text)
+
+    def _encode(self, ctx: Context, value: object) -> str:
+        stores_large = ctx.node_type in self._stores_large
+        return encode_value(ctx, value, self._limit_bytes, stores_large=stores_large)
 
     def _run_in_thread(self, ctx: Context, handler: Handler) -> None:
         text = self._run_here(ctx, handler)

@@ -12,6 +12,7 @@ from astraflow.core.engine.view import View
 from astraflow.core.engine.wait_reasons import Reason, Reasons
 from astraflow.core.fleet.installs import InstallIntent
 from astraflow.core.fleet.pools import PoolRecord
+from astraflow.core.fleet.resources import ResourceRecord
 from astraflow.core.fleet.tenants import TenantRecord
 from astraflow.core.fleet.workers import WorkerEntry
 from astraflow.core.ids import RunId, TaskId, is_pool
@@ -120,6 +121,12 @@ class Queries:
                 has_timeout = task.node.timeout_s is not None
                 held.append(LeasedAttempt(lease.run_id, lease.task_id, lease.attempt, has_timeout))
         return held
+
+    # -- resources ----------------------------------------------------------------------------
+
+    def resources_of_type(self, kind: str) -> list[ResourceRecord]:
+        """The resources of one type, of all tenants."""
+        return [record for record in self._view.resources if record.type == kind]
 
     # -- numbers ----------------------------------------------------------------------------
 

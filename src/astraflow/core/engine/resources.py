@@ -20,6 +20,7 @@ from astraflow.core.dispatch.demand import Demand, refs_of
 from astraflow.core.engine.commands import CloseResource, ExportResource, ExtendResource, NoteCopy
 from astraflow.core.engine.effects import CopyFailed, SendExport
 from astraflow.core.engine.view import View
+from astraflow.core.expressions.stored_value import VALUE_TYPE
 from astraflow.core.fleet.resources import (
     ResourceClosed,
     ResourceCopied,
@@ -53,7 +54,7 @@ def on_resource_event(
     """A worker says how one of its resources is."""
     record = view.resources.find(tenant, event.resource_id, worker_id)
     if event.state == "evicted" or event.state == "released":
-        if record is not None:
+        if record is not None and not _is_stored_value(record):
             view.batch.effects.append(CopyFailed(record.key, f"it is {event.state}"))
             _end(view, record, is_evicted=event.state == "evicted")
         return
@@ -62,6 +63,8 @@ def on_resource_event(
         # An id that is registered again: the former one is gone without a word of its own, and its copy with it.
         new = _new(view, tenant, worker_id, event)
         record = view.record_resource(ResourceRegistered(*key, new))
+        if record.type == VALUE_TYPE:
+            _request_copy(view, record)  # its worker reports the result when the copy is there
     else:
         expires_at = None if event.expires_at is None else parse_iso(event.expires_at)
         record = view.record_resource(ResourceUpdated(*key, event.size_bytes, expires_at))
@@ -71,6 +74,13 @@ def on_resource_event(
         view.batch.effects.append(CopyFailed(record.key, event.error))
     if _is_orphaned(view, record):
         view.owe_cleanup(tenant, worker_id, record.scope)
+
+
+def _is_stored_value(record: ResourceRecord) -> bool:
+    """Whether it is a value that a committed result refers to, with a copy. The copy is the value: what its worker does
+    with the file is of no matter. One that somebody closed is given up."""
+    is_kept = record.is_artifact and record.blob is not None and record.state == "ready"
+    return record.type == VALUE_TYPE and is_kept
 
 
 def _is_another(record: ResourceRecord, event: business.ResourceEvent) -> bool:
@@ -145,6 +155,10 @@ def _request_copy(view: View, record: ResourceRecord) -> None:
     """A file that shall outlive its worker (`durable` in its metadata) is copied as soon as it is there."""
     if not view.settings.keeps_copies or record.blob is not None or record.package:
         return
+    if record.type == VALUE_TYPE and any(
+        one.blob is not None for one in view.resources.holders(record.tenant, record.resource_id)
+    ):
+        return  # this is itself read from the copy
     try:
         is_durable = msgspec.json.decode(record.metadata, type=_Wanted).durable
     except msgspec.DecodeError:
@@ -164,7 +178,8 @@ def take_over_boot(view: View, worker: WorkerEntry) -> None:
 def lose_resources(view: View, tenant: str, worker_id: str) -> None:
     """The worker is not expected back: what it held is gone, but for copies."""
     for record in view.resources.of_worker(tenant, worker_id):
-        _end(view, record, is_evicted=True)
+        if not _is_stored_value(record):
+            _end(view, record, is_evicted=True)
 
 
 def _end(view: View, record: ResourceRecord, *, is_evicted: bool) -> None:
@@ -290,7 +305,7 @@ def resend_cleanups(view: View, worker: WorkerEntry) -> None:
     scopes = set()
     view.resources.worker_is_back(worker.tenant, worker.worker_id)
     for record in view.resources.of_worker(worker.tenant, worker.worker_id):
-        if record.is_artifact:
+        if record.is_artifact or record.type == VALUE_TYPE:
             _request_copy(view, record)
         if _is_orphaned(view, record):
             scopes.add(record.scope)
@@ -316,6 +331,9 @@ def _close(view: View, record: ResourceRecord, by: str) -> None:
     worker = view.workers.find(tenant, worker_id)
     if worker is not None:
         _ask_to_close(view, worker, record, f"closed by {by}")
+    if _is_stored_value(record):
+        # The copy is the value: its worker need not say that it has let go of the file.
+        _end(view, record, is_evicted=True)
 
 
 def _ask_to_close(view: View, worker: WorkerEntry, record: ResourceRecord, reason: str) -> None:

@@ -22,6 +22,7 @@ from astraflow.core.engine.settings import EngineSettings
 from astraflow.core.engine.submissions import Submissions
 from astraflow.core.engine.timers import CallDue, CleanupDue, ParkedDue, StopDue, Timers
 from astraflow.core.expressions import ExpressionError
+from astraflow.core.expressions.stored_value import VALUE_TYPE
 from astraflow.core.fleet.affinity import (
     AffinityAcquired,
     AffinityFact,
@@ -286,6 +287,9 @@ class View:
         return [self._located(tenant, ref) for ref in refs]
 
     def _located(self, tenant: str, ref: ResourceRefValue) -> ResourceRefValue:
+        if ref.type == VALUE_TYPE and self._has_copy(tenant, ref.resource_id):
+            # Any worker can read it: it binds nothing to the one that made it.
+            return ResourceRefValue(ref.resource_id, None, ref.type, ref.scope)
         if ref.worker_id is not None:
             named = self.resources.find(tenant, ref.resource_id, ref.worker_id)
             if named is None or not self.resources.is_adrift(named):
@@ -297,6 +301,9 @@ class View:
         kind = ref.type or (holders[0].type if holders else None)
         worker_id = None if there is None else there.worker_id
         return ResourceRefValue(ref.resource_id, worker_id, kind, ref.scope)
+
+    def _has_copy(self, tenant: str, resource_id: str) -> bool:
+        return any(one.blob is not None for one in self.resources.holders(tenant, resource_id))
 
     def copy_of(self, tenant: str, ref: ResourceRefValue) -> ResourceRecord | None:
         """The resource behind a reference that no worker holds any more, if it has a copy."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from astraflow.core.expressions.stored_value import StoredValue
+
 MAX_TEXT: Final = 4_096
 """Characters of an expression."""
 MAX_COST: Final = 1_000_000
@@ -46,8 +48,8 @@ class Budget:
     def charge_text(self, characters: int) -> None:
         self.charge(STEP + characters // _CHARACTERS_PER_UNIT)
 
-    def charge_walk(self, value: Any) -> None:
-        """Charge for looking at every part of a value."""
+    def charge_walk(self, value: Any, *, is_read: bool = False) -> None:
+        """Charge for looking at every part of a value. `is_read`: what is only referred to cannot be part of it."""
         pending = [value]
         while pending:
             one = pending.pop()
@@ -56,6 +58,8 @@ class Budget:
             elif isinstance(one, list):
                 self.charge(1 + len(one))
                 pending.extend(one)
+            elif is_read and isinstance(one, StoredValue):
+                raise ExpressionError(f"cannot read {kind_of(one)}")
             elif isinstance(one, Mapping):
                 self.charge(1 + len(one) + sum(map(len, one)) // _CHARACTERS_PER_UNIT)
                 pending.extend(one.values())
@@ -74,4 +78,6 @@ def kind_of(value: Any) -> str:
         return "a number"
     if isinstance(value, str):
         return "a string"
+    if isinstance(value, StoredValue):
+        return "a large value, which is stored by reference and which only a node can read"
     return "an array" if isinstance(value, list) else "an object"

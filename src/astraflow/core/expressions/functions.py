@@ -77,7 +77,7 @@ def to_string(value: Any, budget: Budget) -> str:
 
 
 def to_json(value: Any, budget: Budget) -> str:
-    budget.charge_walk(value)
+    budget.charge_walk(value, is_read=True)
     return msgspec.json.encode(value).decode()
 
 

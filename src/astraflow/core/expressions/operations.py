@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from astraflow.core.expressions.budget import Budget, ExpressionError, kind_of
+from astraflow.core.expressions.stored_value import StoredValue
 
 MAX_INTEGER: Final = 2**63 - 1
 """Larger integers cannot be read by everybody who reads the JSON."""
@@ -93,6 +94,9 @@ def equal(left: Any, right: Any, budget: Budget) -> bool:
             equal(left[key], right[key], budget) for key in left
         )
     budget.charge(1)
+    for one in (left, right):
+        if isinstance(one, StoredValue) and not (left is None or right is None):
+            raise ExpressionError(f"cannot compare {kind_of(one)}")
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if is_number(left) and is_number(right):

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from astraflow.core.expressions import ExpressionError, compile_expression
+from astraflow.core.expressions.stored_value import VALUE_MARK, with_stored_values
 from astraflow.core.runs.projections import node_status
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.scopes import Scope
@@ -46,7 +47,7 @@ class NodeValues(Mapping[str, Any]):
             if place is not None:
                 index = base + place
                 return {
-                    "results": results_of(self._run, index),
+                    "results": _read_results(self._run, index),
                     "error": error_of(self._run, index),
                     "state": node_status(self._run.tasks[index]),
                 }
@@ -124,6 +125,13 @@ def results_of(run: RunRecord, index: int) -> dict[str, Any] | None:
     return results
 
 
+def _read_results(run: RunRecord, index: int) -> Any:
+    """The results as expressions read them: what is stored by reference cannot be looked into."""
+    raw = run.tasks[index].result or run.tasks[index].former
+    results = results_of(run, index)
+    return with_stored_values(results) if raw is not None and VALUE_MARK in bytes(raw) else results
+
+
 def error_of(run: RunRecord, index: int) -> dict[str, Any] | None:
     """What the error port of a failed task carries: `{code, category, message, stack}`."""
     state = run.tasks[index].state
@@ -192,7 +200,7 @@ def holds(run: RunRecord, task: int, condition: str) -> bool:
 
 def edge_holds(run: RunRecord, source: int, condition: str) -> bool:
     """Whether the condition of an edge holds, now that its source has ended. Raises: ExpressionError."""
-    more = {"results": results_of(run, source), "error": error_of(run, source)}
+    more = {"results": _read_results(run, source), "error": error_of(run, source)}
     return _is_true(condition, Names(run, source, more))
 
 

@@ -86,6 +86,7 @@ def _document() -> dict[str, Any]:
             }
         ],
         "nodes": nodes,
+        "largeResults": "reference",
     }
 
 

@@ -15,6 +15,8 @@ from msgspec import Meta, Raw, Struct
 from astraflow.core.workflow.definition import Ui
 
 Objects = dict[str, Raw]
+LargeResults = Literal["reference", "fail"]
+"""`reference`: its large parts are stored, and a reference is in the place of each; `fail`: the attempt fails."""
 
 
 class _ManifestPart(Struct, frozen=True, gc=False, rename="camel"):
@@ -60,6 +62,8 @@ class ManifestNode(_ManifestPart, frozen=True):
     executed_by: Literal["worker", "scheduler"] = "worker"
     middleware: bool = False
     """It wraps another node, and cannot run for itself."""
+    large_results: LargeResults | None = None
+    """What becomes of a result that is too large; None: as the package says."""
     conditions: Objects | None = None
     extensions: Objects | None = None
     metadata: Objects | None = None
@@ -113,6 +117,8 @@ class ManifestBody(_ManifestPart, frozen=True):
     signature: ManifestSignature | None = None
     isolation: Literal["package", "attempt"] = "package"
     permissions: list[str] = []
+    large_results: LargeResults | None = None
+    """What becomes of a result that is too large, if the node type does not say it; None: it fails."""
 
     def resource_files(self) -> list[ResourceFile]:
         """The files to fetch, whichever form the manifest uses."""

@@ -27,6 +27,7 @@ from msgspec import Struct
 
 from astraflow.core.categories import RetryCategory
 from astraflow.core.expressions import ExpressionError, compile_expression
+from astraflow.core.expressions.stored_value import is_stored_value
 from astraflow.core.ids import NodeId
 from astraflow.core.workflow.amounts import Amounts
 from astraflow.core.workflow.bindings import MISSING, Path, read, write
@@ -369,8 +370,10 @@ def bind(
     for edge in node.inputs:
         if edge.edge is not None and dead(edge.edge):
             continue
-        value = _value(edge, (errors if edge.of_error else results)(edge.source))
+        document = (errors if edge.of_error else results)(edge.source)
+        value = _value(edge, document)
         if value is MISSING:
+            _check_not_inside(edge, document)
             continue
         if edge.multiple:
             lists.setdefault(edge.write, []).append(value)
@@ -395,6 +398,15 @@ def evaluate(
             parameter = "".join(f"/{key}" for key in expression.path)
             raise ExpressionError(f"parameters{parameter}: {error.message}") from None
         put(parameters, expression.path, value)
+
+
+def _check_not_inside(edge: InputEdge, document: Any) -> None:
+    """Raises: ExpressionError, if an edge reads a part of a value that is stored by reference."""
+    for length in range(len(edge.read or ())):
+        if is_stored_value(read((edge.read or ())[:length], document)):
+            source, target = ".".join(edge.read or ()), "/".join(edge.write)
+            message = "a large value, which is stored by reference and which only a node can read"
+            raise ExpressionError(f"parameters/{target}: results.{source} is inside {message}")
 
 
 def put(document: Any, path: tuple[str | int, ...], value: Any) -> None:

@@ -26,6 +26,7 @@ from astraflow.worker.resources.broker import RegistryBroker
 from astraflow.worker.resources.copies import CopyFetcher
 from astraflow.worker.resources.registry import LocalResourceRegistry
 from astraflow.worker.resources.resource import refused
+from astraflow.worker.resources.stored_results import UploadOutcomes
 from astraflow.worker.resources.terms import ResourceLimits
 
 _log: Final = logging.getLogger(__name__)
@@ -76,6 +77,7 @@ class ResourceService:
             tell=self._tell,
         )
         self.broker = RegistryBroker(self.registry, worker_id)
+        self.uploads = UploadOutcomes()
 
     @property
     def folder(self) -> Path:
@@ -149,7 +151,9 @@ class ResourceService:
             export = await self._exports.get()
             try:
                 await self._export(export)
+                self.uploads.ended(export.resource_id)
             except errors.AstraflowError as problem:
+                self.uploads.ended(export.resource_id, problem.message)
                 _log.warning("upload of %s failed: %s", export.resource_id, problem.message)
                 self._tell_state(export.resource_id, problem.message)
 

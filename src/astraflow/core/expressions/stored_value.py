@@ -1,0 +1,44 @@
+"""Values that are stored by reference, because they are too large for a result.
+
+A result has a reference in their place: `{"resourceRef": {"resourceId": …, "type": "astraflow.value", …}}`. The worker
+of a node that is given one reads the value before the handler sees its parameters. The scheduler never reads it: an
+expression can hand it on whole, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+VALUE_TYPE: Final = "astraflow.value"
+"""The type of the resource that such a value is."""
+VALUE_MARK: Final = VALUE_TYPE.encode()
+"""Bytes without it hold no such reference."""
+_KEY: Final = "resourceRef"
+
+
+class StoredValue(msgspec.Struct, frozen=True, gc=False, rename={"resource_ref": _KEY}):
+    """A reference as expressions see it. It is written as it was read."""
+
+    resource_ref: Any
+
+
+def is_stored_value(value: Any) -> bool:
+    """Whether a part of a result is such a reference."""
+    if not isinstance(value, Mapping) or len(value) != 1:
+        return False
+    ref = value.get(_KEY)
+    return isinstance(ref, Mapping) and ref.get("type") == VALUE_TYPE
+
+
+def with_stored_values(value: Any) -> Any:
+    """A value of JSON in which references are `StoredValue`s."""
+    if is_stored_value(value):
+        return StoredValue(value[_KEY])
+    if isinstance(value, dict):
+        return {key: with_stored_values(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [with_stored_values(one) for one in value]
+    return value
