@@ -66,7 +66,8 @@ class AttemptChecker:
                 f"attempt {name} was leased to {lease.worker} boot {lease.incarnation} and "
                 f"started on {worker.worker_id} boot {worker.incarnation}",
             )
-        self.requests.on_start((worker.tenant, worker.worker_id), dispatch)
+        if isinstance(dispatch, business.Dispatch):  # hosts of tier C are told less
+            self.requests.on_start((worker.tenant, worker.worker_id), dispatch)
         self._check_inputs(dispatch)
 
     def _check_inputs(self, dispatch: business.Dispatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 from astraflow.core.expressions.stored_value import VALUE_TYPE
@@ -35,15 +34,9 @@ class Told:
         raise AssertionError
 
 
-Test = Callable[[Told, StoredResults, UploadOutcomes], Coroutine[Any, Any, None]]
-
-
-def run(test: Test, within_s: float = 60.0) -> None:
-    async def main() -> None:
-        told, uploads = Told(), UploadOutcomes()
-        await test(told, StoredResults(told, uploads, within_s), uploads)
-
-    asyncio.run(main())
+def gated(within_s: float = 60.0) -> tuple[Told, StoredResults, UploadOutcomes]:
+    told, uploads = Told(), UploadOutcomes()
+    return told, StoredResults(told, uploads, within_s), uploads
 
 
 def result(*values: str, status: Any = "SUCCEEDED", kind: str = VALUE_TYPE) -> business.Result:
@@ -51,91 +44,76 @@ def result(*values: str, status: Any = "SUCCEEDED", kind: str = VALUE_TYPE) -> b
     return business.Result(RunId("run"), TaskId("run.0"), 1, status, artifacts=artifacts)
 
 
-def test_a_result_without_values_is_told_at_once() -> None:
-    async def test(told: Told, gate: StoredResults, uploads: UploadOutcomes) -> None:
-        given = [result(), result("a", kind="file"), result("a", status="FAILED")]
-        for one in given:
-            gate.finished(one)
-        assert told.results == given
-
-    run(test)
+async def test_a_result_without_values_is_told_at_once() -> None:
+    told, gate, _ = gated()
+    given = [result(), result("a", kind="file"), result("a", status="FAILED")]
+    for one in given:
+        gate.finished(one)
+    assert told.results == given
 
 
-def test_a_result_waits_for_all_its_values() -> None:
-    async def test(told: Told, gate: StoredResults, uploads: UploadOutcomes) -> None:
-        uploads.ended("a")
-        gate.finished(result("a", "b", "c"))
-        uploads.ended("b")
-        uploads.ended("other")
-        assert told.results == []
-        uploads.ended("c")
-        assert told.results == [result("a", "b", "c")]
-        uploads.ended("c")
-        assert len(told.results) == 1
-
-    run(test)
+async def test_a_result_waits_for_all_its_values() -> None:
+    told, gate, uploads = gated()
+    uploads.ended("a")
+    gate.finished(result("a", "b", "c"))
+    uploads.ended("b")
+    uploads.ended("other")
+    assert told.results == []
+    uploads.ended("c")
+    assert told.results == [result("a", "b", "c")]
+    uploads.ended("c")
+    assert len(told.results) == 1
 
 
-def test_a_failed_upload_is_a_failure_that_may_be_retried() -> None:
-    async def test(told: Told, gate: StoredResults, uploads: UploadOutcomes) -> None:
-        gate.finished(result("a", "b"))
-        uploads.ended("a", "the store is away")
-        uploads.ended("b")
-        [failed] = told.results
-        assert failed.status == "FAILED"
-        assert failed.error is not None
-        assert (failed.error.code, failed.error.category) == (
-            "E.RESULT.NOT_STORED",
-            "INFRASTRUCTURE",
-        )
-        assert failed.error.message.endswith("the store is away")
-        assert failed.error.retryable is None
-
-    run(test)
+async def test_a_failed_upload_is_a_failure_that_may_be_retried() -> None:
+    told, gate, uploads = gated()
+    gate.finished(result("a", "b"))
+    uploads.ended("a", "the store is away")
+    uploads.ended("b")
+    [failed] = told.results
+    assert failed.status == "FAILED"
+    assert failed.error is not None
+    assert (failed.error.code, failed.error.category) == (
+        "E.RESULT.NOT_STORED",
+        "INFRASTRUCTURE",
+    )
+    assert failed.error.message.endswith("the store is away")
+    assert failed.error.retryable is None
 
 
-def test_an_upload_that_failed_before_the_result_counts() -> None:
-    async def test(told: Told, gate: StoredResults, uploads: UploadOutcomes) -> None:
-        uploads.ended("a", "no")
-        gate.finished(result("a", "b"))
-        assert [one.status for one in told.results] == ["FAILED"]
-
-    run(test)
+async def test_an_upload_that_failed_before_the_result_counts() -> None:
+    told, gate, uploads = gated()
+    uploads.ended("a", "no")
+    gate.finished(result("a", "b"))
+    assert [one.status for one in told.results] == ["FAILED"]
 
 
-def test_nobody_waits_for_ever() -> None:
-    async def test(told: Told, gate: StoredResults, uploads: UploadOutcomes) -> None:
-        gate.finished(result("a"))
-        async with asyncio.timeout(10):
-            await told.heard.wait()
-        assert [one.status for one in told.results] == ["FAILED"]
-        uploads.ended("a")
-        assert len(told.results) == 1
-
-    run(test, within_s=0.01)
+async def test_nobody_waits_for_ever() -> None:
+    told, gate, uploads = gated(within_s=0.01)
+    gate.finished(result("a"))
+    async with asyncio.timeout(10):
+        await told.heard.wait()
+    assert [one.status for one in told.results] == ["FAILED"]
+    uploads.ended("a")
+    assert len(told.results) == 1
 
 
-def test_an_attempt_that_was_killed_is_told_as_gone_alone() -> None:
-    async def test(told: Told, gate: StoredResults, uploads: UploadOutcomes) -> None:
-        gate.finished(result("a"))
-        gate.gone(TaskId("run.0"), 1)
-        gate.gone(TaskId("run.1"), 1)
-        uploads.ended("a")
-        assert told.results == []
-        assert told.ended == [("run.0", 1), ("run.1", 1)]
-
-    run(test)
+async def test_an_attempt_that_was_killed_is_told_as_gone_alone() -> None:
+    told, gate, uploads = gated()
+    gate.finished(result("a"))
+    gate.gone(TaskId("run.0"), 1)
+    gate.gone(TaskId("run.1"), 1)
+    uploads.ended("a")
+    assert told.results == []
+    assert told.ended == [("run.0", 1), ("run.1", 1)]
 
 
-def test_only_so_many_uploads_are_remembered(monkeypatch: Any) -> None:
+async def test_only_so_many_uploads_are_remembered(monkeypatch: Any) -> None:
     monkeypatch.setattr(stored_results, "REMEMBERED", 2)
-
-    async def test(told: Told, gate: StoredResults, uploads: UploadOutcomes) -> None:
-        for name in "abc":
-            uploads.ended(name)
-        gate.finished(result("b", "c"))
-        assert len(told.results) == 1
-        gate.finished(result("a"))
-        assert len(told.results) == 1
-
-    run(test)
+    told, gate, uploads = gated()
+    for name in "abc":
+        uploads.ended(name)
+    gate.finished(result("b", "c"))
+    assert len(told.results) == 1
+    gate.finished(result("a"))
+    assert len(told.results) == 1

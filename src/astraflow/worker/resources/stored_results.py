@@ -77,7 +77,7 @@ class StoredResults:
             self._asked_within_s, self._fail, waiting, "the scheduler did not ask for it in time"
         )
         for resource_id in values & self._ended.keys():
-            self._settle(waiting, resource_id, self._ended.pop(resource_id))
+            self._take_outcome(waiting, resource_id, self._ended.pop(resource_id))
 
     def gone(self, task_id: TaskId, attempt: int) -> None:
         waiting = self._waiting.get((task_id, attempt))
@@ -88,13 +88,13 @@ class StoredResults:
     def _on_upload(self, resource_id: str, problem: str | None) -> None:
         wanted = [one for one in self._waiting.values() if resource_id in one.missing]
         for waiting in wanted:
-            self._settle(waiting, resource_id, problem)
+            self._take_outcome(waiting, resource_id, problem)
         if not wanted:
             self._ended[resource_id] = problem
             if len(self._ended) > REMEMBERED:
                 del self._ended[next(iter(self._ended))]
 
-    def _settle(self, waiting: _Waiting, resource_id: str, problem: str | None) -> None:
+    def _take_outcome(self, waiting: _Waiting, resource_id: str, problem: str | None) -> None:
         if problem is not None:
             self._fail(waiting, problem)
             return
