@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from tests.definitions import link, node, workflow
 from tests.processes.system import System, running
+from tests.scheduler.bucket import s3_server
 
 LIMIT = 64 * 1024
 SHELL = len('{"result":""}')
@@ -24,13 +26,20 @@ def main(text):
 """
 
 
-@pytest.fixture
-def system(tmp_path: Path) -> Iterator[System]:
-    environ = {"ASTRA_WORKER_INLINE_RESULT_LIMIT_BYTES": str(LIMIT)}
-    with running(tmp_path, environ=environ) as made:
+@contextmanager
+def site(folder: Path, **environ: str) -> Iterator[System]:
+    """Two workers, each with a label of its own."""
+    limit = {"ASTRA_WORKER_INLINE_RESULT_LIMIT_BYTES": str(LIMIT)}
+    with running(folder, environ={**limit, **environ}) as made:
         for name in ("left", "right"):
             made.new_worker(name, "--label", f"side={name}").start()
         made.until(lambda: len(made.rest.online()) == 2, "both workers online")
+        yield made
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> Iterator[System]:
+    with site(tmp_path) as made:
         yield made
 
 
@@ -79,6 +88,17 @@ def test_a_result_becomes_a_reference_above_the_limit(
     assert answer.status_code == 200
     assert hashlib.sha256(answer.content).hexdigest() == ref["sha256"]
     assert json.loads(answer.content) == "x" * count
+
+
+def test_a_large_result_goes_through_a_bucket(tmp_path: Path) -> None:
+    with (
+        s3_server() as bucket,
+        site(tmp_path, **bucket, ASTRA_SCHEDULER_BLOBS_URL="s3://astraflow/large") as system,
+    ):
+        view = system.rest.run(handing_on(1_000_000))
+        nodes = {one["label"]: one for one in view["nodes"]}
+        assert view["status"] == "succeeded", nodes
+        assert nodes["measure"]["result"] == {"result": measured(1_000_000)}
 
 
 def test_two_large_results_of_two_workers_meet_in_one_node(system: System) -> None:

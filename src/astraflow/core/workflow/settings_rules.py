@@ -64,6 +64,7 @@ _CONTROLS: Final = (
 _CONTROL_TYPES: Final = frozenset(node_type for _, node_type, _ in _CONTROLS)
 _OF_SCHEDULER: Final = _CONTROL_TYPES | {IF_TYPE, SWITCH_TYPE, CONTAINER_TYPE}
 _WITH_BODY: Final = frozenset({CONTAINER_TYPE, CALL_TYPE})
+_WITHOUT_WORKER: Final = _OF_SCHEDULER | {CONTAINER_TYPE}
 _JOINS: Final = {"any": Feature.JOIN_ANY, "all_done": Feature.JOIN_ALL_DONE}
 
 
@@ -91,7 +92,7 @@ class SettingsRules:
             self._problems.check_key(f"/nodes/{place}/runtime", node.runtime, MAX_KEY_CHARS)
         if node.worker_hints is not None:
             self.check_hints(node.worker_hints, f"/nodes/{place}/workerHints")
-        if node.resources is not None and node.type in _OF_SCHEDULER:
+        if node.resources is not None and node.type in _WITHOUT_WORKER:
             message = "a node that the scheduler carries out takes no resources of a worker"
             self._problems.add(f"/nodes/{place}/resources", WORKFLOW_INVALID, message)
         if node.resource_refs or node.middlewares:

@@ -109,6 +109,13 @@ def test_what_the_scheduler_does_itself_asks_for_nothing() -> None:
     assert [one.pointer for one in problems([wait])] == ["/nodes/0/resources"]
 
 
+def test_a_container_asks_for_nothing() -> None:
+    found = problems(
+        [node(1, "core.container", resources={"cpu": 1}), node(2, parent=node(1)["id"])]
+    )
+    assert "/nodes/0/resources" in [one.pointer for one in found]
+
+
 def test_the_node_asks_and_not_its_middleware() -> None:
     wrapped = node(1, middlewares=[node(2)["id"]], resources={"cpu": 1})
     middleware = node(2, resources={"cpu": 1})
