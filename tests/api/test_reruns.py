@@ -235,3 +235,25 @@ async def test_many_runs_are_repeated_once_with_one_key() -> None:
 async def test_a_filter_that_is_none_is_refused(body: Any) -> None:
     async with serving() as rig:
         problem_of(await rig.post(f"{RUNS}/cancel", json=body), 400, "E.REQUEST.INVALID")
+
+
+async def test_a_node_says_what_it_was_given_and_by_which_package() -> None:
+    async with serving() as rig, rig.worker() as worker:
+        run_id = await started(rig, inputs={"n": 8})
+        path = f"{RUNS}/{run_id}/nodes"
+        _, alone = await worker.tasks(NODE_A, NODE_C)
+        node = (await rig.get(f"{path}/{NODE_C}")).json()
+        assert node["parameters"] == {"value": 8}
+        assert "parametersTruncated" not in node
+        assert node["package"]["name"] == "core"
+        assert node["package"]["version"]
+        assert (await rig.get(f"{path}/{NODE_B}")).json()["parameters"] is None
+        alone.succeed({"value": 8})
+
+
+async def test_parameters_that_are_too_large_are_left_out_and_said_to_be() -> None:
+    async with serving() as rig, rig.worker() as worker:
+        run_id = await started(rig, inputs={"n": "x" * 1_100_000})
+        await worker.tasks(NODE_A, NODE_C)
+        node = (await rig.get(f"{RUNS}/{run_id}/nodes/{NODE_C}")).json()
+        assert (node["parameters"], node["parametersTruncated"]) == (None, True)

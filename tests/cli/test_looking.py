@@ -57,6 +57,11 @@ def test_a_run_and_a_node_are_shown(server: Up, finished: str) -> None:
     assert "pendingAck" in run["nodes"][0]  # as the server said it, nothing left out
     found = server.astra("runs", "show", finished, "--node", "Guests", "--json").json
     assert found["result"] == {"value": {"first": "Ada", "second": "Grace", "third": "Alan"}}
+    assert found["parameters"] == {"value": {"first": "Ada", "second": "Grace", "third": "Alan"}}
+    assert found["package"]["name"] == "core"
+    told = server.astra("runs", "show", finished, "--node", "Guests").err
+    assert f"package core {found['package']['version']}" in told
+    assert 'parameters {"value":{"first":"Ada"' in told
 
 
 def test_a_node_that_waits_says_for_what(server: Up) -> None:

@@ -171,6 +171,8 @@ def test_only_the_attempt_that_refers_to_a_secret_gets_it(site: System) -> None:
     first = node("core.python", "one", parameters={"code": code, "inputs": {"key": ref}})
     view = site.rest.run(workflow(first))
     assert view["nodes"][0]["result"]["names"] == ["canary"]
+    path = f"runs/{view['runId']}/nodes/{view['nodes'][0]['nodeId']}"
+    assert site.rest.get(path)["parameters"]["inputs"] == {"key": ref}
 
 
 def test_a_reference_that_comes_with_a_result_is_a_value_like_any_other(site: System) -> None:

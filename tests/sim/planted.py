@@ -75,6 +75,7 @@ class Planted:
             "waits": False,
             "scopes": False,
             "undoing": False,
+            "requests": False,
         }
         return drawn.shrink(faults=faults, **{**plain, **self.overrides})
 

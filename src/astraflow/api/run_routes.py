@@ -21,6 +21,7 @@ from astraflow.core.contract.runs import (
     MAX_KEY_CHARS,
     Accepted,
     ArtifactPage,
+    ExecutedPackage,
     ListLogs,
     ListRuns,
     LogLine,
@@ -56,6 +57,9 @@ INLINE_DIGEST_BYTES: Final = 1024 * 1024
 INLINE_RESULT_BYTES: Final = 16 * 1024
 INLINE_TOTAL_BYTES: Final = 4 * 1024 * 1024
 """A page that shows a run of ten thousand nodes must not carry all that they made."""
+
+SHOWN_PARAMETERS_BYTES: Final = 1024 * 1024
+"""Edges may bring several results that are as large as a result may be."""
 
 RUNS: Final = "/api/v1/runs"
 
@@ -149,15 +153,22 @@ class RunEndpoints(Endpoints):
         return json_response(bounded(await reader.view_run(request.tenant, run_id)))
 
     @route("GET", f"{RUNS}/{{runId}}/nodes/{{nodeId}}", READ, "getRunNode",
-           "show a node of a run, with its whole result, its attempts and its history", tag="runs",
-           query=ShowNode, replies=NodeDetail)  # fmt: skip
+           "show a node of a run, with what it was given, its whole result, its attempts and its history",
+           tag="runs", query=ShowNode, replies=NodeDetail)  # fmt: skip
     async def show_node(self, request: Request[ShowNode]) -> AsgiApp:
         run_id, node_id = RunId(request.params["runId"]), request.params["nodeId"]
-        scope = request.query.scope or None
-        node = await self._scheduler.reader.view_node(request.tenant, run_id, node_id, scope)
-        past = await self._scheduler.reader.node_history(request.tenant, run_id, node_id, scope)
+        reader, tenant, scope = self._scheduler.reader, request.tenant, request.query.scope or None
+        node, execution = await reader.view_node(tenant, run_id, node_id, scope)
+        past = await reader.node_history(tenant, run_id, node_id, scope)
+        given = execution.parameters
+        is_truncated = given is not None and len(given) > SHOWN_PARAMETERS_BYTES
         view = NodeDetail(
-            **msgspec.structs.asdict(node), attempts=past.attempts, story=past.timeline
+            **msgspec.structs.asdict(node),
+            package=ExecutedPackage(name=execution.package, version=execution.version),
+            parameters=None if given is None or is_truncated else msgspec.Raw(given),
+            parameters_truncated=is_truncated,
+            attempts=past.attempts,
+            story=past.timeline,
         )
         return json_response(view)
 

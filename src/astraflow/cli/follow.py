@@ -117,11 +117,16 @@ def show_run(client: Client, run: Run, definition: Mapping[str, Any]) -> None:
 
 
 def show_node(client: Client, node: NodeDetail) -> None:
-    """Print one node with its timeline and its result, for people."""
+    """Print one node with its package, what it was given, its timeline and its result, for people."""
     show_table(
         ("node", "status", "attempts", "duration", "worker", "error"),
         [_row(node, _worker_names(client))],
     )
+    note(f"package {plain(node.package.name)} {plain(node.package.version)}")
+    if node.parameters is not None:
+        text = msgspec.json.encode(node.parameters).decode()
+        cut = "…" if len(text) > MAX_INPUT_CHARS else ""
+        note(f"parameters {plain(text[:MAX_INPUT_CHARS])}{cut}")
     _show_stacks([node])
     for line in node.story:
         note(plain(line))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from astraflow.core.contract.runs import (
         Artifact,
         Attempt,
+        ExecutedPackage,
         LogLine,
         Node,
         NodeDetail,
@@ -47,6 +48,7 @@ __all__ = [
     "Client",
     "Endpoint",
     "Event",
+    "ExecutedPackage",
     "LogLine",
     "Me",
     "NewToken",

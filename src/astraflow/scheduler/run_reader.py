@@ -15,6 +15,7 @@ from astraflow.core import errors
 from astraflow.core.contract.events import Event
 from astraflow.core.contract.runs import KeyHolder, Node, Run, RunWithoutNodes, WaitingFor
 from astraflow.core.contract.words import NodeStatus, RunStatus
+from astraflow.core.dispatch.execution import NodeExecution, execution_of
 from astraflow.core.engine.batch import NumberedFact
 from astraflow.core.engine.wait_reasons import Reason
 from astraflow.core.ids import RunId
@@ -89,15 +90,16 @@ class RunReader:
 
     async def view_node(
         self, tenant: str, run_id: RunId, node_id: str, scope_path: str | None = None
-    ) -> Node:
-        """One node with its whole result. Raises: NotFound."""
+    ) -> tuple[Node, NodeExecution]:
+        """One node with its whole result, and what it was executed with. Raises: NotFound."""
         run = await self._find_run(tenant, run_id)
         task = find_task(run, node_id, scope_path)
         deadlines, waits = self._unacked(run, [task]), self._waits(run, [task])
         view = view_node(run, task, ack_deadline=deadlines.get(task), waiting_for=waits.get(task))
         view = with_scope(run, task, view)
+        execution = execution_of(run, shown_task(run, task))
         await self._durable(run)
-        return view
+        return view, execution
 
     async def view_items(
         self,

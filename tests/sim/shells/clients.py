@@ -126,7 +126,7 @@ class Client:
 
     async def _read_node(self, tenant: str, run_id: str) -> None:
         place = self.world.rng.randrange(self.site.config.tasks)
-        shown = await self.ask(
+        shown, _ = await self.ask(
             lambda scheduler: scheduler.reader.view_node(tenant, RunId(run_id), node_uid(place))
         )
         facts = self.site.mirror.runs[run_id].facts

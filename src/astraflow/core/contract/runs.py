@@ -239,14 +239,37 @@ class Attempt(RestObject, frozen=True, kw_only=True):
     }
 
 
-class NodeDetail(Node, frozen=True, kw_only=True):
-    """A node with its whole result, its attempts, and its history in sentences."""
+class ExecutedPackage(RestObject, frozen=True, kw_only=True):
+    """The package that a node of a run is executed with."""
 
+    name: Annotated[str, doc("The name of the package.")]
+    version: Annotated[str, doc("Its version: it was pinned when the run was accepted.")]
+
+    EXAMPLE: ClassVar[JsonObject] = {"name": "core", "version": "1.0.0"}
+
+
+class NodeDetail(Node, frozen=True, kw_only=True):
+    """A node with what it was given, its whole result, its attempts, and its history in sentences."""
+
+    package: Annotated[ExecutedPackage, doc("The package that executes it.")]
+    parameters: Annotated[
+        Any,
+        doc(
+            "The parameters that the last attempt was given: as authored, with what edges and expressions brought. "
+            "A secret stays a reference. Null before the first attempt, and when `parametersTruncated`.",
+            extra_json_schema=OBJECT,
+        ),
+    ]
+    parameters_truncated: Annotated[
+        bool, doc("The parameters are too large for this response.")
+    ] = False
     attempts: Annotated[list[Attempt], doc("Its attempts, oldest first.")]
     story: Annotated[list[str], doc("What happened to it, one sentence each, oldest first.")]
 
     EXAMPLE: ClassVar[JsonObject] = {
         **Node.EXAMPLE,
+        "package": ExecutedPackage.EXAMPLE,
+        "parameters": {"value": "hello"},
         "attempts": [Attempt.EXAMPLE],
         "story": ["2026-01-15T10:00:00.005Z succeeded with attempt 1"],
     }
