@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from astraflow.builder import Flow
     from astraflow.client import AsyncClient, Client
 
-__all__ = ["AsyncClient", "Client", "__version__"]
+__all__ = ["AsyncClient", "Client", "Flow", "__version__"]
 
 __version__ = "0.1.0"
 
@@ -18,4 +19,8 @@ def __getattr__(name: str) -> Any:
         from astraflow import client
 
         return getattr(client, name)
+    if name == "Flow":
+        from astraflow.builder import Flow
+
+        return Flow
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import astraflow
+from astraflow.builder import core, server_catalog
 from astraflow.client import RunFailed
 from astraflow.core import errors
 from tests.cli.workflows import EXAMPLES, FAILING, SLOW, node, workflow
@@ -37,6 +38,22 @@ def test_a_run_is_started_followed_and_gives_its_results(client: astraflow.Clien
         "value": "it worked in the end"
     }
     assert list(handle.events(after=run.last_event)) == []
+
+
+def test_a_built_workflow_runs_and_gives_its_results_by_label(client: astraflow.Client) -> None:
+    flow = astraflow.Flow("Built", catalog=server_catalog(client.catalog.iterate()))
+    name = flow.input("name", {"type": "string"})
+    large = core.python(flow, "Large", code="def main():\n    return {'text': 'x' * 20_000}\n")
+    said = core.template(flow, "Said", template="Hello, {{name}}", values={"name": name})
+    large >> said
+    handle = client.run(flow.to_json(), {"name": "Ada"})
+    results = handle.results()
+    assert results["Said"] == {"text": "Hello, Ada"}
+    assert len(results["Large"]["text"]) == 20_000
+    run = handle.status()
+    assert run.results["Said"] == {"text": "Hello, Ada"}
+    with pytest.raises(KeyError, match="too large"):
+        run.results["Large"]
 
 
 async def test_a_list_can_be_walked_to_a_limit(client: astraflow.Client, server: Up) -> None:

@@ -48,7 +48,7 @@ from astraflow.client.transport import (
 from astraflow.clock import Clock, SystemClock
 from astraflow.core import errors
 from astraflow.core.contract.events import Event
-from astraflow.core.contract.runs import Run
+from astraflow.core.contract.runs import Node, NodeResults, Run
 from astraflow.core.contract.system import Me
 
 Item = TypeVar("Item")
@@ -292,6 +292,21 @@ class AsyncRunHandle:
                 whole = await self._client.runs.node(self.run_id, node.node_id)
                 results[node.node_id] = whole.result
         return results
+
+    async def results(self, timeout_s: float | None = None) -> NodeResults:
+        """Wait, and return the result of each node by its label: `handle.results()["Sum"]`.
+
+        Raises:
+            RunFailed: the run did not succeed.
+        """
+        results_of(run := await self.wait(timeout_s))
+        nodes: list[Node] = []
+        for node in run.nodes:
+            is_cut = node.result_truncated
+            nodes.append(
+                await self._client.runs.node(self.run_id, node.node_id) if is_cut else node
+            )
+        return NodeResults(nodes)
 
     async def status(self) -> Run:
         """The run as it is now."""

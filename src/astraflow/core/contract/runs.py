@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
@@ -338,6 +340,36 @@ class RunWithoutNodes(RunHead, frozen=True, kw_only=True):
     ] = False
 
 
+class NodeResults(Mapping[str, Any]):
+    """The results of nodes by label; a node without one, or whose label others have, too, by id.
+
+    A key may be the id of any node.
+    """
+
+    __slots__ = ("_labels", "_nodes")
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        ended = [one for one in nodes if one.result is not None or one.result_truncated]
+        count = Counter(one.label for one in ended)
+        self._nodes = {one.node_id: one for one in ended}
+        self._labels = {
+            one.label if one.label and count[one.label] == 1 else one.node_id: one for one in ended
+        }
+
+    def __getitem__(self, name: str) -> Any:
+        """Raises: KeyError, if no node of this name has a result that is here."""
+        node = self._labels.get(name) or self._nodes[name]
+        if node.result_truncated:
+            raise KeyError(f"{name}: the result is too large for a run; get the node")
+        return node.result
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._labels)
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+
 class Run(RunWithoutNodes, frozen=True, kw_only=True):
     """A run. `nodes` and `artifacts` are missing if the request says `nodes=false`."""
 
@@ -358,6 +390,11 @@ class Run(RunWithoutNodes, frozen=True, kw_only=True):
             if name in (one.node_id, one.label):
                 return one
         raise KeyError(name)
+
+    @property
+    def results(self) -> NodeResults:
+        """The results of the nodes that have one, by label or id; not those that are too large for this response."""
+        return NodeResults(self.nodes)
 
     EXAMPLE: ClassVar[JsonObject] = {
         "runId": "01JCQ6Z0M3V8R6T2XK9D4HB7WN",
