@@ -46,7 +46,7 @@ def follow(
 
     ^C stops following; the run continues.
     """
-    viewer = _viewer(client, run_id, definition, as_json=as_json, to_stderr=to_stderr)
+    viewer = open_viewer(client, run_id, definition, as_json=as_json, to_stderr=to_stderr)
     try:
         with viewer:
             for event in client.follow(run_id, patience_s=patience_s, on_cut=viewer.cut):
@@ -62,19 +62,21 @@ def follow(
         fail(error.code, error.message, exit_code_of(error), as_json=as_json, hint=hint)
 
 
-def _viewer(
+def open_viewer(
     client: Client,
     run_id: str,
     definition: Mapping[str, Any],
     *,
     as_json: bool,
     to_stderr: bool,
+    may_ask: bool = False,
 ) -> Viewer:
+    """What shows the events. `may_ask`: the user may be asked something meanwhile."""
     if as_json:
         return JsonViewer()
     progress = RunProgress(run_id, definition, _worker_names(client))
     stream = sys.stderr if to_stderr else sys.stdout
-    if stream.isatty() and os.environ.get("TERM") != "dumb":
+    if stream.isatty() and os.environ.get("TERM") != "dumb" and not may_ask:
         from astraflow.cli.live_view import LiveViewer  # only at a terminal: it imports rich
 
         return LiveViewer(progress, console(err=to_stderr), SystemClock())

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from astraflow.cli.follow import follow, show_end
-from astraflow.cli.inputs import WorkflowFile, read_definition
+from astraflow.cli.inputs import WorkflowFile, read_definition, unreadable
 from astraflow.cli.output import AsJson, answer
 from astraflow.cli.run_inputs import collect_inputs
 from astraflow.client.blocking import Client, RunHandle
@@ -23,39 +23,67 @@ Patience = Annotated[
 ]
 
 
+File = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="A workflow definition (JSON), a Python file that defines `workflow`, - for stdin, or the id of a "
+        "saved workflow",
+    ),
+]
+Given = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        "-i",
+        help="An input as NAME=VALUE; VALUE is read as its schema says. Repeatable",
+    ),
+]
+InputFile = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Inputs as a JSON object; --input counts more"),
+]
+Key = Annotated[
+    str | None,
+    typer.Option(help="Idempotency key: submitting again with the same key returns the same run"),
+]
+IsLocal = Annotated[bool, typer.Option("--local", help="Run it in this process, without a server")]
+Signals = Annotated[
+    list[str] | None,
+    typer.Option("--signal", help="With --local: NAME=VALUE, a signal for the run. Repeatable"),
+]
+Approves = Annotated[
+    bool, typer.Option("--yes", help="With --local: approve whatever a person is asked")
+]
+
+
 def run(
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="A workflow definition (JSON), - for stdin, or the id of a saved workflow",
-        ),
-    ],
-    given: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--input",
-            "-i",
-            help="An input as NAME=VALUE; VALUE is read as its schema says. Repeatable",
-        ),
-    ] = None,
-    input_file: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Inputs as a JSON object; --input counts more"),
-    ] = None,
+    file: File,
+    given: Given = None,
+    input_file: InputFile = None,
     watch: Annotated[bool, typer.Option(help="Follow the run until it ends")] = True,
     as_json: AsJson = False,
-    idempotency_key: Annotated[
-        str | None,
-        typer.Option(
-            help="Idempotency key: submitting again with the same key returns the same run"
-        ),
-    ] = None,
+    idempotency_key: Key = None,
     patience: Patience = PATIENCE_S,
+    local: IsLocal = False,
+    signals: Signals = None,
+    yes: Approves = False,
 ) -> None:
     """Run a workflow and follow its progress. Exits with 0 if it succeeded, else with 1."""
     saved = None if Path(file).exists() or file == "-" else _workflow_id(file)
-    document = WorkflowFile(b"", {}, {}) if saved else read_definition(file)
+    document = WorkflowFile(b"", {}, {}) if saved else _read(file)
+    if local:
+        from astraflow.cli import local_run
+
+        local_run.check_local(saved, watch=watch, key=idempotency_key)
+        more = collect_inputs(given, input_file, _declared(document.definition))
+        inputs = {**document.inputs, **more}
+        local_run.run_locally(document, inputs, signals, approves=yes, as_json=as_json)
+        return
+    if signals or yes:
+        raise unreadable(
+            "--signal and --yes are for --local: use `astra runs signal` and `astra approvals`"
+        )
     with Client() as client:
         declared = document.definition
         if saved and given:
@@ -91,6 +119,14 @@ def _submit(
             hint = f"submit it again with `--idempotency-key {key}`; this creates no second run"
             raise errors.Unavailable(error.code, error.message, detail={"hint": hint}) from error
         raise
+
+
+def _read(file: str) -> WorkflowFile:
+    if not file.endswith(".py"):
+        return read_definition(file)
+    from astraflow.cli.workflow_scripts import read_workflow  # it imports the builder
+
+    return read_workflow(file)
 
 
 def _declared(definition: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -63,10 +63,16 @@ class Client:
     """
 
     def __init__(
-        self, url: str | None = None, token: str | None = None, *, clock: Clock | None = None
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        clock: Clock | None = None,
+        transport: httpx.BaseTransport | None = None,
     ) -> None:
+        """`transport`: what requests are sent with in place of connections."""
         self.endpoint = find_endpoint(url, token)
-        self._http = httpx.Client(**options(self.endpoint))
+        self._http = httpx.Client(**options(self.endpoint), transport=transport)
         self._clock = clock or SystemClock()
         self.runs = RunApi(self)
         self.workflows = WorkflowApi(self)

@@ -12,10 +12,10 @@ import os
 import signal
 import socket as sockets
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -49,7 +49,7 @@ from astraflow.worker.resources import ResourceService
 from astraflow.worker.resources.copies import CopyFetcher
 from astraflow.worker.resources.files import empty_trash
 from astraflow.worker.resources.stored_results import StoredResults
-from astraflow.worker.socket import connecting
+from astraflow.worker.socket import OpenSocket, connecting
 from astraflow.worker.tls import WorkerTls
 from astraflow.worker.token_renewal import TokenRenewal, WorkerToken
 
@@ -65,6 +65,28 @@ DRAIN_OVERRUN_S: Final = 10.0
 """Added to the drain timeout, for the acknowledgement of results; then the worker exits whatever it holds."""
 
 
+class Surroundings(NamedTuple):
+    """What a worker runs in: how it reaches its scheduler, and who ends it."""
+
+    connect: Callable[[WorkerTls], OpenSocket]
+    control: Callable[[AgentRunner], AbstractContextManager[None]]
+    renews_token: bool = True
+
+
+async def run_attached_worker(
+    settings: WorkerSettings, connect: OpenSocket, stop: asyncio.Event
+) -> None:
+    """Run a worker in the process of its scheduler until `stop`; signals are the caller's. What it has not finished is
+    killed.
+
+    Raises: as `run_worker`.
+    """
+    surroundings = Surroundings(
+        lambda tls: connect, lambda runner: _stopping(runner, stop), renews_token=False
+    )
+    await _open(settings, SystemClock(), surroundings)
+
+
 async def run_worker(
     settings: WorkerSettings, clock: Clock | None = None, *, parent: int | None = None
 ) -> int:
@@ -77,7 +99,17 @@ async def run_worker(
         Unavailable: another worker uses the data folder.
         Refused: the settings cannot be used.
     """
-    clock = clock or SystemClock()
+
+    @contextmanager
+    def control(runner: AgentRunner) -> Iterator[None]:
+        with _signals(runner, float(settings.drain_timeout_seconds)), _parent(runner, parent):
+            yield
+
+    surroundings = Surroundings(lambda tls: connecting(tls.for_connection), control)
+    return await _open(settings, clock or SystemClock(), surroundings)
+
+
+async def _open(settings: WorkerSettings, clock: Clock, surroundings: Surroundings) -> int:
     tls = WorkerTls(settings)
     certificate = tls.certificate
     named = None if certificate is None else certificate.worker_id
@@ -91,7 +123,7 @@ async def run_worker(
                 settings, folder.path, folder.instance_id, clock, schedulers.origin, tls.downloads
             )
         ) as resources:
-            return await _work(settings, schedulers, folder, resources, tls, clock, parent)
+            return await _work(settings, schedulers, folder, resources, tls, clock, surroundings)
     finally:
         folder.close()
 
@@ -112,7 +144,7 @@ async def _work(
     resources: ResourceService,
     tls: WorkerTls,
     clock: Clock,
-    parent: int | None,
+    surroundings: Surroundings,
 ) -> int:
     """Wire the worker, in the order in which its parts need each other, and run it."""
     settings = _with_memory_limit(settings)
@@ -124,8 +156,12 @@ async def _work(
     token = WorkerToken(folder.path, given)
     session = _session(settings, folder, token, tls, Ulids(clock))
     agent = _agent(settings, session, Machine(folder.path), inventory, attempts, resources, metrics)
-    runner = AgentRunner(agent, schedulers, connecting(tls.for_connection), clock)
-    renewal = TokenRenewal(token, schedulers.origin, runner.present, tls.downloads)
+    runner = AgentRunner(agent, schedulers, surroundings.connect(tls), clock)
+    renewal = (
+        TokenRenewal(token, schedulers.origin, runner.present, tls.downloads)
+        if surroundings.renews_token
+        else None
+    )
     pool_settings = _pool_settings(settings, folder, resources)
     packages_woken = asyncio.Event()
     spans = open_span_export("astraflow-worker", folder.instance_id, settings.otlp_endpoint)
@@ -159,8 +195,7 @@ async def _work(
     watch_resources(metrics, resources.metrics)
     try:
         async with serve_metrics(metrics, settings.metrics_host, settings.metrics_port):
-            drain_s = float(settings.drain_timeout_seconds)
-            with _signals(runner, drain_s), _parent(runner, parent):
+            with surroundings.control(runner):
                 ended = await _keep(runner, fetcher, installer, resources, renewal)
     finally:
         await pool.close()
@@ -323,6 +358,21 @@ def _signals(runner: AgentRunner, drain_s: float) -> Iterator[None]:
             loop.remove_signal_handler(number)
         for timer in timers:
             timer.cancel()
+
+
+@contextmanager
+def _stopping(runner: AgentRunner, stop: asyncio.Event) -> Iterator[None]:
+    """End when the event is set."""
+
+    async def wait() -> None:
+        await stop.wait()
+        runner.end(0, "stopped")
+
+    waiting = asyncio.create_task(wait())
+    try:
+        yield
+    finally:
+        waiting.cancel()
 
 
 @contextmanager

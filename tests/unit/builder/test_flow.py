@@ -74,8 +74,8 @@ def test_the_same_script_gives_the_same_document() -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_a_definition_reads_back_byte_by_byte(path: Path) -> None:
     wanted = canonical(msgspec.json.decode(path.read_bytes()))
-    for given in (path.read_bytes(), path.read_text("utf-8"), msgspec.json.decode(wanted)):
-        assert Flow.from_json(given).to_json() == wanted
+    for text in (path.read_bytes(), path.read_text("utf-8"), msgspec.json.decode(wanted)):
+        assert Flow.from_json(text).to_json() == wanted
 
 
 @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
