@@ -195,11 +195,14 @@ def call(
     *,
     workflow_id: str | Formula | UnsetType = UNSET,
     version: int | UnsetType = UNSET,
+    failure_policy: Literal["stop", "finish"] | UnsetType = UNSET,
     inputs: Mapping[str, Any] | Given | UnsetType = UNSET,
 ) -> FlowNode:
     """Call a workflow. Its ports: `trigger`, `inputs` → `outputs`, `done`."""
     node = flow.node("core.call", label, {"inputs": inputs})
-    return node.set(call={"workflowId": workflow_id, "version": version})
+    return node.set(
+        call={"workflowId": workflow_id, "version": version, "failurePolicy": failure_policy}
+    )
 
 
 def wait(

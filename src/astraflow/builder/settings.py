@@ -15,6 +15,7 @@ from astraflow.core.workflow.definition import (
     Affinity,
     Approval,
     CallSpec,
+    ContainerSpec,
     MapOver,
     NodeSpec,
     PackageRef,
@@ -54,6 +55,7 @@ class NodeSettings(TypedDict, total=False):
     join: Literal["all", "any", "all_done"]
     priority: int
     map: MapOver | Json
+    container: ContainerSpec | Json
     call: CallSpec | Json
     wait: WaitSpec | Json
     approval: Approval | Json
