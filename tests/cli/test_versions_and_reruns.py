@@ -108,3 +108,35 @@ def test_many_runs_are_cancelled_and_repeated_by_a_filter(server: Up) -> None:
     assert server.astra("runs", "cancel", "--workflow", ID, "--yes").code == 0
     none = server.astra("runs", "cancel", "--workflow", "nothing", "--yes")
     assert (none.code, none.err) == (0, "No such runs\n")
+
+
+def test_results_are_pinned_used_and_removed(server: Up, tmp_path: Path) -> None:
+    first, second = node(1, "echo", "Slow", parameters={"value": "real"}), node(2, "echo", "Next")
+    flow = {**workflow(first, second), "id": "22222222-7f7c-4c1b-9d61-0c3a2f6d1b11"}
+    port = {"port": "value"}
+    flow["edges"] = [
+        {"source": {"node": first["id"], **port}, "target": {"node": second["id"], **port}}
+    ]
+    known = flow["id"]
+    assert server.astra("workflows", "save", file_of(tmp_path, flow)).code == 0
+    pinned = server.astra("workflows", "pin", known, "Slow", "--result", '{"value": "pinned"}')
+    assert (pinned.code, pinned.err) == (0, "Pinned the result of Slow\n"), pinned
+    assert '{"value":"pinned"}' in server.astra("workflows", "pins", known).out
+    run = server.astra("run", known, "--pinned", "--json").lines[-1]
+    assert run["nodes"][1]["result"] == {"value": "pinned"}
+    shown = server.astra("run", known, "--pinned")
+    assert "pinned result" in shown.out
+    plain = server.astra("run", known, "--json").lines[-1]
+    assert plain["nodes"][1]["result"] == {"value": "real"}
+    again = server.astra("workflows", "pin", known, "Slow", "--run", plain["runId"], "--json").json
+    assert (again["result"], again["fromRun"]) == ({"value": "real"}, plain["runId"])
+    (tmp_path / "result.json").write_text('{"value": "file"}')
+    file = str(tmp_path / "result.json")
+    assert server.astra("workflows", "pin", known, second["id"], "--file", file).code == 0
+    listed = server.astra("workflows", "pins", known, "--json").json["items"]
+    assert len(listed) == 2
+    for wrong in ([], ["--result", "5"], ["--result", "{}", "--file", file]):
+        assert server.astra("workflows", "pin", known, "Slow", *wrong).code == 2
+    assert server.astra("workflows", "unpin", known, "Slow").code == 0
+    assert server.astra("workflows", "unpin", known, "Slow").code == 1
+    assert server.astra("workflows", "unpin", known, "Nobody").code == 1

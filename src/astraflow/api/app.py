@@ -30,6 +30,7 @@ from astraflow.api.message_routes import MessageEndpoints
 from astraflow.api.oidc_routes import OidcEndpoints
 from astraflow.api.openapi import describe
 from astraflow.api.package_routes import PackageEndpoints
+from astraflow.api.pin_routes import PinEndpoints
 from astraflow.api.pool_routes import PoolEndpoints
 from astraflow.api.queries import QueryDecoder
 from astraflow.api.requests import Request
@@ -73,6 +74,7 @@ ENDPOINTS: Final[tuple[type[Endpoints], ...]] = (
     EventEndpoints,
     WorkflowEndpoints,
     VersionEndpoints,
+    PinEndpoints,
     TriggerEndpoints,
     WorkerEndpoints,
     PoolEndpoints,

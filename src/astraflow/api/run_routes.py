@@ -109,6 +109,7 @@ class RunEndpoints(Endpoints):
                 idempotency_key=key,
                 fingerprint=None if key is None else await fingerprint_of(body),
                 traceparent=traceparent_of(request),
+                use_pinned=wanted.use_pinned,
             )
         )
         view = Accepted(

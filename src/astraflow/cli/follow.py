@@ -167,6 +167,8 @@ def _row(node: Node, names: Mapping[str, str]) -> tuple[object, ...]:
         waiting = node.waiting_for
         until = f", until {waiting.until}" if waiting.until is not None else ""
         error = f"waiting for {waiting.kind}: {waiting.detail}{until}"
+    if node.pinned:
+        error = "pinned result"
     took = duration(node.started_at, node.finished_at)
     worker = names.get(node.worker_id or "") or node.worker_id
     return (node.label or node.node_id, node.status, node.attempt, took, worker, error)

@@ -201,9 +201,11 @@ def _terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def check_local(saved: str | None, *, watch: bool, key: str | None) -> None:
+def check_local(saved: str | None, *, watch: bool, key: str | None, pinned: bool) -> None:
     """Raises: Refused, if an option needs a server."""
     if saved is not None:
         raise unreadable("A saved workflow needs a server: name a file, or leave out --local")
-    if not watch or key is not None:
-        raise unreadable("--no-watch and --idempotency-key need a server: leave out --local")
+    if not watch or key is not None or pinned:
+        raise unreadable(
+            "--no-watch, --idempotency-key and --pinned need a server: leave out --local"
+        )

@@ -47,6 +47,12 @@ Key = Annotated[
     str | None,
     typer.Option(help="Idempotency key: submitting again with the same key returns the same run"),
 ]
+Pinned = Annotated[
+    bool,
+    typer.Option(
+        "--pinned", help="Use the pinned results of the workflow in place of running nodes"
+    ),
+]
 IsLocal = Annotated[bool, typer.Option("--local", help="Run it in this process, without a server")]
 Signals = Annotated[
     list[str] | None,
@@ -65,6 +71,7 @@ def run(
     as_json: AsJson = False,
     idempotency_key: Key = None,
     patience: Patience = PATIENCE_S,
+    pinned: Pinned = False,
     local: IsLocal = False,
     signals: Signals = None,
     yes: Approves = False,
@@ -75,7 +82,7 @@ def run(
     if local:
         from astraflow.cli import local_run
 
-        local_run.check_local(saved, watch=watch, key=idempotency_key)
+        local_run.check_local(saved, watch=watch, key=idempotency_key, pinned=pinned)
         more = collect_inputs(given, input_file, _declared(document.definition))
         inputs = {**document.inputs, **more}
         local_run.run_locally(document, inputs, signals, approves=yes, as_json=as_json)
@@ -90,7 +97,7 @@ def run(
             declared = client.workflows.get(saved).definition
         more = collect_inputs(given, input_file, _declared(declared))
         inputs = {**document.inputs, **more}
-        handle = _submit(client, saved or document.raw, inputs, idempotency_key)
+        handle = _submit(client, saved or document.raw, inputs, idempotency_key, use_pinned=pinned)
         if not watch:
             shown = {"runId": handle.run_id, "status": "queued"}
             said = f"\nhint: follow it with `astra runs watch {handle.run_id}`"
@@ -109,11 +116,16 @@ def run(
 
 
 def _submit(
-    client: Client, workflow: bytes | str, inputs: dict[str, Any], key: str | None
+    client: Client,
+    workflow: bytes | str,
+    inputs: dict[str, Any],
+    key: str | None,
+    *,
+    use_pinned: bool,
 ) -> RunHandle:
     key = key or str(uuid.uuid4())
     try:
-        return client.run(workflow, inputs, idempotency_key=key)
+        return client.run(workflow, inputs, idempotency_key=key, use_pinned=use_pinned)
     except errors.Unavailable as error:
         if (error.detail or {}).get("sent"):
             hint = f"submit it again with `--idempotency-key {key}`; this creates no second run"

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from astraflow.cli import versions, workflow_files, workflow_sync
+from astraflow.cli import pins, versions, workflow_files, workflow_sync
 from astraflow.cli.arguments import command_group
 from astraflow.cli.exit_codes import note
 from astraflow.cli.inputs import read_definition, unreadable
@@ -31,6 +31,9 @@ app.command("restore")(versions.restore)
 app.command("export")(workflow_files.export)
 app.command("import")(workflow_files.import_files)
 app.command("sync")(workflow_sync.sync)
+app.command("pin")(pins.pin)
+app.command("unpin")(pins.unpin)
+app.command("pins")(pins.list_pins)
 
 File = Annotated[
     str, typer.Argument(metavar="FILE", help="A workflow definition (JSON), - for stdin")

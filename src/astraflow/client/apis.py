@@ -14,6 +14,7 @@ from astraflow.client import (
     access_requests,
     audit_requests,
     message_requests,
+    pin_requests,
     pool_requests,
     requests,
     rerun_requests,
@@ -128,6 +129,9 @@ class WorkflowApi(_Api[C]):
     versions = _list(version_requests.iterate_versions)
     restore = _call(version_requests.restore_version)
     diff = _call(version_requests.diff_workflow)
+    pins = _call(pin_requests.list_pins)
+    pin = _call(pin_requests.pin_result)
+    unpin = _call(pin_requests.unpin_result)
 
 
 class TriggerApi(_Api[C]):

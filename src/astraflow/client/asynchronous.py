@@ -105,8 +105,11 @@ class AsyncClient:
         *,
         version: int | None = None,
         idempotency_key: str | None = None,
+        use_pinned: bool = False,
     ) -> AsyncRunHandle:
         """Start a run of a definition, or of the saved workflow with this id.
+
+        With `use_pinned`, nodes with a pinned result have it in place of running.
 
         It is retried when it is unknown whether it arrived, always with the same key: there is one run.
 
@@ -116,7 +119,8 @@ class AsyncClient:
             Unavailable: the server does not respond.
         """
         key = idempotency_key or str(uuid.uuid4())
-        accepted = await self.perform(requests.submit(workflow, inputs, key, version))
+        request = requests.submit(workflow, inputs, key, version, use_pinned=use_pinned)
+        accepted = await self.perform(request)
         return AsyncRunHandle(self, accepted.run_id)
 
     def handle(self, run_id: str) -> AsyncRunHandle:

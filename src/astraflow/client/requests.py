@@ -210,6 +210,8 @@ def submit(
     inputs: Mapping[str, Any] | None,
     key: str,
     version: int | None = None,
+    *,
+    use_pinned: bool = False,
 ) -> ApiRequest[Accepted]:
     """Raises: Refused, when the key cannot be one."""
     if (
@@ -223,6 +225,8 @@ def submit(
             f"an idempotency key has 1 to {MAX_KEY_CHARS} visible ASCII characters: {key!r}",
         )
     body: dict[str, Any] = {"inputs": msgspec.Raw(_encode(inputs or {}, "inputs"))}
+    if use_pinned:
+        body["usePinned"] = True
     if isinstance(workflow, str):
         body["workflowId"] = workflow
         if version is not None:

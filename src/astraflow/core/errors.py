@@ -456,6 +456,9 @@ WORKFLOW_CONFLICT = _final("E.WORKFLOW.CONFLICT", 409,
 WORKFLOW_NO_DRAFT = _final("E.WORKFLOW.NO_DRAFT", 404,
     "the workflow has no draft",
     "save one, or use a published version")
+WORKFLOW_NO_PIN = _final("E.WORKFLOW.NO_PIN", 404,
+    "the node has no pinned result",
+    "list the pinned results of the workflow")
 WORKFLOW_STALE_DRAFT = _final("E.WORKFLOW.STALE_DRAFT", 409,
     "a newer version was published since the draft was begun",
     "put the changes of that version into the draft and save it with its number as baseVersion, or publish with force")

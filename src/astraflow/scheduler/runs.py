@@ -16,6 +16,7 @@ from astraflow.core.runs.accept import ReusedResult
 from astraflow.core.workflow import refusal_of, take_inputs
 from astraflow.observe.request_ids import current_request_id
 from astraflow.scheduler.current import Current
+from astraflow.scheduler.pins import Pins
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.run_reader import RunReader
 from astraflow.scheduler.run_traces import RunTraces
@@ -41,6 +42,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     rerun_of: str | None = None
     kept: Mapping[NodeId, ReusedResult] = {}
     """The results of `rerun_of` that the run takes over."""
+    use_pinned: bool = False
+    """Whether nodes have the pinned results of the workflow. A trigger never asks for that."""
 
 
 class SubmittedRun(msgspec.Struct, frozen=True):
@@ -63,6 +66,7 @@ class Runs:
         workflows: Workflows,
         reader: RunReader,
         vault: SecretVault,
+        pins: Pins,
         clock: Clock,
         ids: IdSource,
         traces: RunTraces,
@@ -76,6 +80,7 @@ class Runs:
         self._workflows = workflows
         self._reader = reader
         self._vault = vault
+        self._pins = pins
         self._clock = clock
         self._ids = ids
         self._traces = traces
@@ -96,6 +101,10 @@ class Runs:
             if problems:
                 raise refusal_of(problems)
         inputs = take_inputs(planned.inputs, submission.inputs)
+        pinned: dict[NodeId, ReusedResult] = {}
+        if submission.use_pinned:
+            pinned = await self._pins.for_run(submission.tenant, planned.plan)
+        index = planned.plan.index
         serving = self._current.serving
         if serving.is_full:
             raise errors.Unavailable(
@@ -115,7 +124,8 @@ class Runs:
                 submission.fingerprint,
                 deadline_s=planned.plan.timeout_s,
                 rerun_of=submission.rerun_of,
-                kept={planned.plan.index[node]: one for node, one in submission.kept.items()},
+                kept={index[node]: one for node, one in {**submission.kept, **pinned}.items()},
+                pinned=tuple(sorted(index[node] for node in pinned)),
                 plan_id=planned.row.plan_id,
                 definition=planned.row.definition,
                 plan_body=planned.row.plan,

@@ -20,6 +20,7 @@ from astraflow.scheduler.lifecycle import Lifecycle
 from astraflow.scheduler.master_keys import MasterKeys
 from astraflow.scheduler.messages import RunMessages
 from astraflow.scheduler.packages import Packages
+from astraflow.scheduler.pins import Pins
 from astraflow.scheduler.plans import Plans
 from astraflow.scheduler.pool_services import PoolServices
 from astraflow.scheduler.pools import Pools
@@ -74,6 +75,7 @@ class Scheduler:
         self.drafts = Drafts(store, self.workflows, current, clock)
         ended = EndedRuns(store, plans)
         self.reader = RunReader(store, current, plans, ended, self._feed, clock)
+        self.pins = Pins(store, current, plans, self.reader, clock, parts.engine.result_schemas)
         self.runs = Runs(
             store,
             current,
@@ -81,6 +83,7 @@ class Scheduler:
             self.workflows,
             self.reader,
             self.secrets,
+            self.pins,
             clock,
             ids,
             parts.traces,

@@ -196,6 +196,22 @@ class DraftRow(Row, frozen=True, gc=False, kw_only=True):
     updated_by: str = ""
 
 
+class PinnedResultRow(Row, frozen=True, gc=False, kw_only=True):
+    """A result, as JSON, that stands in for that of a node in runs that ask for it. `from_run`: where it is from."""
+
+    table = "pinned_results"
+    primary_key = ("tenant", "workflow_id", "node_id")
+    mode = "replace"
+
+    tenant: str
+    workflow_id: str
+    node_id: str
+    result: bytes
+    updated_at: int
+    from_run: str | None = None
+    updated_by: str = ""
+
+
 class TriggerRow(Row, frozen=True, gc=False):
     """A trigger of a saved workflow, as JSON (`core.triggers.record.TriggerRecord`)."""
 

@@ -18,6 +18,7 @@ from astraflow.store.audits import StoredAudits
 from astraflow.store.events import StoredEvents
 from astraflow.store.identity import StoredIdentity
 from astraflow.store.packages import StoredPackages
+from astraflow.store.pins import StoredPins
 from astraflow.store.runs import StoredRuns
 from astraflow.store.secrets import StoredSecrets
 from astraflow.store.sweeper import Sweeper
@@ -109,6 +110,11 @@ class Store:
         self.find_draft = workflows.find_draft
         self.list_drafts = workflows.list_drafts
         self.delete_draft = workflows.delete_draft
+
+        pins = StoredPins(database)
+        self.put_pin = pins.put_pin
+        self.list_pins = pins.list_pins
+        self.delete_pins = pins.delete_pins
 
         triggers = StoredTriggers(database)
         self.change_triggers = triggers.change_triggers

@@ -69,12 +69,13 @@ class StoredWorkflows:
         await self._database.write(claim, save)
 
     async def delete_workflow(self, claim: Claim, tenant: str, workflow_id: str) -> bool:
-        """Remove all its versions and its draft; whether there was either."""
+        """Remove all its versions, its draft and its pinned results; whether there was a version or a draft."""
         check_values(tenant, workflow_id)
 
         async def delete(transaction: Transaction) -> bool:
             key = {"tenant": tenant, "workflow_id": workflow_id}
             had_draft = await transaction.change("delete_draft", **key, revision=None) > 0
+            await transaction.change("delete_pins", **key)
             return await transaction.change("delete_workflow", **key) > 0 or had_draft
 
         return await self._database.write(claim, delete)

@@ -10,6 +10,7 @@ from astraflow.store.rows import (
     FactSegment,
     InstallIntentRow,
     PackageRow,
+    PinnedResultRow,
     PlanRow,
     ResourceRow,
     RunChange,
@@ -96,6 +97,18 @@ def draft(workflow_id: str, revision: int, **fields: Any) -> DraftRow:
         "updated_by": "ann",
     }
     return DraftRow(**{**given, **fields})
+
+
+def pin(node_id: str, workflow_id: str = "a", **fields: Any) -> PinnedResultRow:
+    given = {
+        "tenant": "default",
+        "workflow_id": workflow_id,
+        "node_id": node_id,
+        "result": b'{"value":1}',
+        "updated_at": 5,
+        "updated_by": "ann",
+    }
+    return PinnedResultRow(**{**given, **fields})
 
 
 def package(version: str, name: str = "acme.texts", **fields: Any) -> PackageRow:

@@ -130,6 +130,7 @@ class NodeState(NodeBody, frozen=True, kw_only=True):
     ] = None
     partial_progress: Annotated[Any, doc("How far a cancelled attempt had come.")] = None
     reused_from: Annotated[str | None, doc("The run whose result was reused.")] = None
+    pinned: Annotated[bool | None, doc("Whether its result is a pinned one.")] = None
     items: Annotated[
         Count | None, doc("How many items a map has begun with; 1 for a container and a call.")
     ] = None

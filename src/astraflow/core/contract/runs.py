@@ -189,6 +189,9 @@ class Node(RestObject, frozen=True, kw_only=True):
     items: Annotated[
         ItemCounts | None, doc("Of a map, and of a node inside of one: how far its items are.")
     ] = None
+    pinned: Annotated[
+        bool, doc("Its result is the pinned one of the workflow: the node did not run.")
+    ] = False
     metrics: Annotated[
         dict[str, float] | None, doc("What the last attempt reports: the last value of each name.")
     ] = None
@@ -493,6 +496,9 @@ class ListLogs(PageQuery, frozen=True, kw_only=True):
     ] = None
 
 
+UsePinned = Annotated[
+    bool, doc("Whether nodes with a pinned result have it in place of running, for development.")
+]
 RunInputs = Annotated[Raw, doc("The inputs of the run, by name.", extra_json_schema=OBJECT)]
 
 
@@ -507,6 +513,7 @@ class RunOfDefinition(RequestBody, frozen=True, kw_only=True):
         Raw, doc("The definition.", extra_json_schema={"$ref": "#/components/schemas/Definition"})
     ]
     inputs: RunInputs = msgspec.field(default_factory=_no_inputs)
+    use_pinned: UsePinned = False
 
 
 class RunOfWorkflow(RequestBody, frozen=True, kw_only=True):
@@ -515,6 +522,7 @@ class RunOfWorkflow(RequestBody, frozen=True, kw_only=True):
     workflow_id: Annotated[Id, doc("The id of the saved workflow.")]
     version: Annotated[Positive | None, doc("One of its versions; the newest by default.")] = None
     inputs: RunInputs = msgspec.field(default_factory=_no_inputs)
+    use_pinned: UsePinned = False
 
 
 class RunRequest(RequestBody, frozen=True, kw_only=True):
@@ -524,6 +532,7 @@ class RunRequest(RequestBody, frozen=True, kw_only=True):
     workflow_id: Id | UnsetType = UNSET
     version: Annotated[int, msgspec.Meta(ge=1)] | None = None
     inputs: RunInputs = msgspec.field(default_factory=_no_inputs)
+    use_pinned: UsePinned = False
 
     EXAMPLE: ClassVar[JsonObject] = {
         "workflow": {

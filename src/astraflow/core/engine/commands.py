@@ -45,6 +45,8 @@ class SubmitRun(msgspec.Struct, frozen=True):
     trace: RunTrace | None = None
     by: str = ""
     corr: str | None = None
+    pinned: tuple[int, ...] = ()
+    """Those of `kept` whose result is pinned."""
 
 
 class CancelRun(msgspec.Struct, frozen=True):

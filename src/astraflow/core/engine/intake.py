@@ -66,6 +66,7 @@ def _submit(view: View, request: SubmitRun) -> RunId:
         request.trace,
         request.by,
         request.corr,
+        request.pinned,
     )
     decision = accept(request.plan, accepted, view.rng, request.kept)
     view.runs.add(decision.run)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from astraflow.core import errors
 from astraflow.core.runs.decision import Decision, advance
-from astraflow.core.runs.facts import ArtifactRef, RunAccepted, TaskReused
+from astraflow.core.runs.facts import PINNED, ArtifactRef, RunAccepted, TaskReused
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.workflow.features import EXECUTED
 from astraflow.core.workflow.plan import Feature, Plan
@@ -30,7 +30,7 @@ def unsupported(plan: Plan) -> list[Feature]:
 def accept(
     plan: Plan, accepted: RunAccepted, rng: Random, kept: ReusedResults | None = None
 ) -> Decision:
-    """Start a run. With `kept`, the tasks named there are taken over from `accepted.rerun_of`.
+    """Start a run. With `kept`, the tasks named there have results already: from `accepted.rerun_of`, or pinned.
 
     Raises:
         Refused: the plan needs something that is not carried out.
@@ -43,8 +43,9 @@ def accept(
     decision = Decision(run, accepted.at, rng)
     decision.record(accepted)
     for task, (result, artifacts) in sorted((kept or {}).items()):
-        assert accepted.rerun_of is not None
-        decision.record(TaskReused(accepted.at, task, accepted.rerun_of, result, artifacts))
+        source = PINNED if task in accepted.pinned else accepted.rerun_of
+        assert source is not None, "what is kept is from a run, or pinned"
+        decision.record(TaskReused(accepted.at, task, source, result, artifacts))
     run.ready = [task for task in run.ready if not run.tasks[task].is_terminal]
     advance(decision)
     return decision

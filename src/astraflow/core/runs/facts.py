@@ -111,6 +111,8 @@ class RunAccepted(Fact, frozen=True, tag="run.accepted"):
     by: str = ""
     corr: str | None = None
     """The id of the request that submitted it."""
+    pinned: tuple[int, ...] = ()
+    """The tasks that have a pinned result in place of their own."""
 
 
 class RunStarted(Fact, frozen=True, tag="run.started"):
@@ -308,8 +310,12 @@ class TaskSucceeded(TaskFact, frozen=True, tag="task.succeeded"):
     duration_ms: int | None = None
 
 
+PINNED: Final = "pinned"
+"""In place of the run that a result is from: it is pinned. No run has this id."""
+
+
 class TaskReused(TaskFact, frozen=True, tag="task.reused"):
-    """A re-run keeps a result that an earlier run committed."""
+    """The task has a result from the start: a re-run keeps one that an earlier run committed, or it is pinned."""
 
     from_run: str
     result: msgspec.Raw = msgspec.Raw(b"{}")

@@ -44,6 +44,7 @@ from astraflow.core.runs.callbacks import dispatch_id
 from astraflow.core.runs.chains import Calls, calls_by_task, shown_task
 from astraflow.core.runs.facts import (
     NO_VALUE,
+    PINNED,
     ArtifactRef,
     AttemptFailed,
     AttemptLost,
@@ -303,8 +304,15 @@ def _result_bodies(
     given = () if isinstance(fact, TaskDecided) else fact.artifacts
     artifacts = [_artifact(one) for one in given]
     snapshot = NodeResult(**place, attempt=attempt, result=fact.result, artifacts=artifacts)
-    reused_from = fact.from_run if isinstance(fact, TaskReused) else None
-    state = NodeState(**place, status="succeeded", attempt=attempt, reused_from=reused_from)
+    source = fact.from_run if isinstance(fact, TaskReused) else None
+    is_pinned = source == PINNED
+    state = NodeState(
+        **place,
+        status="succeeded",
+        attempt=attempt,
+        reused_from=None if is_pinned else source,
+        pinned=is_pinned or None,
+    )
     return [
         ("node.result.snapshot", snapshot),
         *(("artifact.ready", ArtifactReady(**place, artifact=one)) for one in artifacts),
@@ -438,6 +446,7 @@ def view_node(
         else None,
         calls=len(own_calls) if node.middlewares or is_in_chain else None,
         last_call=_last_call(run, own_calls[-1]) if own_calls and node.middlewares else None,
+        pinned=index in run.accepted.pinned,
     )
 
 

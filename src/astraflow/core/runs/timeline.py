@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from astraflow.core.runs.facts import (
+    PINNED,
     AttemptFailed,
     AttemptLost,
     AttemptProgressed,
@@ -95,6 +96,8 @@ def describe_fact(fact: Fact) -> str:
             return f"attempt {attempt} failed with {error.code}{counted}; {_next_try(fact.at, delay_s)}"
         case TaskSucceeded(attempt=attempt):
             return f"succeeded with attempt {attempt}"
+        case TaskReused(from_run=from_run) if from_run == PINNED:
+            return "took its pinned result"
         case TaskReused(from_run=from_run):
             return f"took over its result from run {from_run}"
         case TaskRebuilt(resource_id=resource_id, cause=cause, again=again):

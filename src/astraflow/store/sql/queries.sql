@@ -100,6 +100,15 @@ SELECT revision FROM workflow_drafts WHERE tenant = :tenant AND workflow_id = :w
 SELECT {DraftRow} FROM workflow_drafts WHERE tenant = :tenant AND (updated_at, workflow_id) < (:before_at, :before_id)
 ORDER BY updated_at DESC, workflow_id DESC LIMIT :limit
 
+-- name: list_pins
+SELECT {PinnedResultRow} FROM pinned_results WHERE tenant = :tenant AND workflow_id = :workflow_id ORDER BY node_id
+
+-- name: delete_pin
+DELETE FROM pinned_results WHERE tenant = :tenant AND workflow_id = :workflow_id AND node_id = :node_id
+
+-- name: delete_pins
+DELETE FROM pinned_results WHERE tenant = :tenant AND workflow_id = :workflow_id
+
 -- name: delete_draft
 DELETE FROM workflow_drafts WHERE tenant = :tenant AND workflow_id = :workflow_id
     AND (CAST(:revision AS bigint) IS NULL OR revision = :revision)
