@@ -85,6 +85,7 @@ FULL_FACTS: tuple[AnyFact, ...] = (
         RunTrace("00-" + "a" * 32 + "-" + "b" * 16 + "-01", "c" * 16, is_recorded=True),
         "ann",
         "req-1",
+        (2,),
     ),
     RunStarted(AT),
     CancelRequested(AT, "ann", "deadline"),

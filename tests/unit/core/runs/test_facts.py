@@ -81,6 +81,7 @@ OPTIONAL = {
         "trace",
         "by",
         "corr",
+        "pinned",
     ),
     "run.started": (),
     "run.cancel_requested": ("by", "reason"),
