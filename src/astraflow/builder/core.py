@@ -156,6 +156,111 @@ def read_file(
     return flow.node("core.read_file", label, {"file": file})
 
 
+def retry(
+    flow: Flow,
+    label: str,
+    *,
+    attempts: int | Given | UnsetType = UNSET,
+    backoff_seconds: float | Given | UnsetType = UNSET,
+    factor: float | Given | UnsetType = UNSET,
+    max_backoff_seconds: float | Given | UnsetType = UNSET,
+    categories: Sequence[Any] | Given | UnsetType = UNSET,
+) -> FlowNode:
+    """Retry. Its ports:  → ."""
+    return flow.node(
+        "core.retry",
+        label,
+        {
+            "attempts": attempts,
+            "backoffSeconds": backoff_seconds,
+            "factor": factor,
+            "maxBackoffSeconds": max_backoff_seconds,
+            "categories": categories,
+        },
+    )
+
+
+def cache(
+    flow: Flow,
+    label: str,
+    *,
+    ttl_seconds: float | Given | UnsetType = UNSET,
+    key: Any = UNSET,
+    max_bytes: int | Given | UnsetType = UNSET,
+) -> FlowNode:
+    """Cache. Its ports:  → ."""
+    return flow.node(
+        "core.cache", label, {"ttlSeconds": ttl_seconds, "key": key, "maxBytes": max_bytes}
+    )
+
+
+def rate_limit(
+    flow: Flow,
+    label: str,
+    *,
+    count: int | Given | UnsetType = UNSET,
+    per_seconds: float | Given | UnsetType = UNSET,
+    key: str | Given | UnsetType = UNSET,
+    max_wait_seconds: float | Given | UnsetType = UNSET,
+) -> FlowNode:
+    """Rate limit. Its ports:  → ."""
+    return flow.node(
+        "core.rate_limit",
+        label,
+        {"count": count, "perSeconds": per_seconds, "key": key, "maxWaitSeconds": max_wait_seconds},
+    )
+
+
+def timeout(
+    flow: Flow,
+    label: str,
+    *,
+    seconds: float | Given | UnsetType = UNSET,
+) -> FlowNode:
+    """Timeout. Its ports:  → ."""
+    return flow.node("core.timeout", label, {"seconds": seconds})
+
+
+def loop(
+    flow: Flow,
+    label: str,
+    *,
+    times: int | Given | UnsetType = UNSET,
+    over: Sequence[Any] | Given | UnsetType = UNSET,
+    item: str | Given | UnsetType = UNSET,
+    until: Mapping[str, Any] | Given | UnsetType = UNSET,
+    feed: Mapping[str, Any] | Given | UnsetType = UNSET,
+    collect: bool | Given | UnsetType = UNSET,
+    max_rounds: int | Given | UnsetType = UNSET,
+) -> FlowNode:
+    """Loop. Its ports:  → ."""
+    return flow.node(
+        "core.loop",
+        label,
+        {
+            "times": times,
+            "over": over,
+            "item": item,
+            "until": until,
+            "feed": feed,
+            "collect": collect,
+            "maxRounds": max_rounds,
+        },
+    )
+
+
+def log_calls(
+    flow: Flow,
+    label: str,
+    *,
+    level: Literal["debug", "info", "warning", "error"] | Given | UnsetType = UNSET,
+    input: bool | Given | UnsetType = UNSET,
+    result: bool | Given | UnsetType = UNSET,
+) -> FlowNode:
+    """Log calls. Its ports:  → ."""
+    return flow.node("core.log_calls", label, {"level": level, "input": input, "result": result})
+
+
 def if_(
     flow: Flow,
     label: str,

@@ -30,8 +30,8 @@ from astraflow.core.contract.events import (
 )
 from astraflow.core.contract.runs import (
     Artifact,
-    LastCall,
     KeyHolder,
+    LastCall,
     Node,
     Run,
     RunWithoutNodes,
