@@ -21,6 +21,7 @@ from astraflow.core.workflow.definition import (
     PackageRef,
     Position,
     ResourceRef,
+    ResourcesSpec,
     Retry,
     Signal,
     Ui,
@@ -47,9 +48,12 @@ class NodeSettings(TypedDict, total=False):
     timeout_seconds: float
     concurrency_key: str
     affinity: Affinity | Json
+    resources: ResourcesSpec | Json
     resource_refs: Sequence[ResourceRef | Json]
     on_resource_lost: Literal["fail", "rebuild"]
     middlewares: Sequence[FlowNode | str]
+    on_failure: FlowNode | str
+    on_cancel: FlowNode | str
     when: str | Formula
     disabled: bool
     join: Literal["all", "any", "all_done"]

@@ -163,4 +163,6 @@ def test_an_example_is_a_valid_workflow_with_a_name(file: Path) -> None:
     assert definition["metadata"]["description"]
     assert all(node["label"] for node in definition["nodes"])
     catalog = StaticCatalog([core_manifest()])
-    assert validate(decode_definition(file.read_bytes()), catalog) == []
+    called = decode_definition((EXAMPLES / "greeting.json").read_bytes())
+    documents = {(called.workflow.id, None): called}
+    assert validate(decode_definition(file.read_bytes()), catalog, documents) == []
