@@ -162,6 +162,17 @@ def test_a_call_that_takes_too_long_is_ended_and_told_so(system: System, tmp_pat
     assert nodes["host"]["lastCall"]["status"] == "cancelled"
 
 
+def test_a_host_that_has_to_be_killed_does_not_take_its_middleware_along(
+    system: System, tmp_path: Path
+) -> None:
+    limit = node("core.timeout", "limit", parameters={"seconds": 0.3})
+    wrapped = host(tmp_path, limit, value=1, until=str(tmp_path / "never"))
+    nodes = run(system, wrapped, limit)
+    assert (nodes["limit"]["error"]["code"], nodes["limit"]["attempt"]) == ("E.NEXT.TIMEOUT", 1)
+    assert nodes["host"]["lastCall"]["error"]["code"] == "CANCEL_TIMEOUT"
+    assert ran(tmp_path) == ["1"]
+
+
 def test_a_middleware_that_wraps_nothing_is_refused_before_it_runs(system: System) -> None:
     definition = workflow(node("core.retry", "alone"), node("core.noop"))
     for path, body in (("workflows/validate", definition), ("runs", {"workflow": definition})):

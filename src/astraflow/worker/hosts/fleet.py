@@ -55,7 +55,8 @@ class Fleet:
         self._settings = settings
         self._packages = packages
         self._refuse = refuse
-        self._shared: dict[Version, Host] = {}
+        self._shared: dict[tuple[Version, bool], Host] = {}
+        """By whether it is for middlewares: what a killed node takes along is not what waits for it."""
         self._failures: dict[Version, _Failure] = {}
         self.hosts: dict[Host, None] = {}
         self.waiting: dict[tuple[str, int], HostedAttempt] = {}
@@ -95,7 +96,7 @@ class Fleet:
         if spec.isolation == "attempt":
             return None
         if not running.needs_own_host:
-            shared = self._shared.get((spec.name, spec.version))
+            shared = self._shared.get(_share_of(spec, running))
             return None if shared is None or shared.is_ending else shared
         for host in self.hosts:
             if host.is_own and host.is_free and host.spec == spec:
@@ -129,7 +130,7 @@ class Fleet:
         self.started_total += 1
         self.hosts[host] = None
         if not is_own:
-            self._shared[spec.name, spec.version] = host
+            self._shared[_share_of(spec, running)] = host
         host.add(running)
 
     # -- the lives of hosts -----------------------------------------------------------------
@@ -164,9 +165,8 @@ class Fleet:
             self._note_failure(host.spec)
 
     def _forget(self, host: Host) -> None:
-        version = (host.spec.name, host.spec.version)
-        if self._shared.get(version) is host:
-            del self._shared[version]
+        for share in [one for one, shared in self._shared.items() if shared is host]:
+            del self._shared[share]
 
     def _note_failure(self, spec: HostSpec) -> None:
         failure = self._failures.setdefault((spec.name, spec.version), _Failure())
@@ -203,3 +203,8 @@ class Fleet:
             host.kill("memory", f"{held.rss_bytes} bytes, allowed are {limit}")
         elif held.processes > most:
             host.kill("processes", f"{held.processes}, allowed are {most}")
+
+
+def _share_of(spec: HostSpec, running: HostedAttempt) -> tuple[Version, bool]:
+    """Which attempts of a package are together in a host."""
+    return (spec.name, spec.version), running.dispatch.chain_index is not None
