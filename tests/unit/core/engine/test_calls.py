@@ -420,7 +420,7 @@ class TestRefusals:
         rig.cancel()
         raw.send(business.NEXT_REQUEST, request(dispatch), dispatch.task_id)
         [answer] = raw.of(business.NextResponse)
-        assert answer.error.code == "E.NEXT.CANCELLED"
+        assert (answer.error.code, answer.error.category) == ("E.NEXT.CANCELLED", "CANCELLED")
 
     def test_a_call_of_an_unknown_task_is_passed_over(self, rig: Rig, raw: RawWorker) -> None:
         rig.submit(wrapped(1))
