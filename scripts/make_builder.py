@@ -111,7 +111,7 @@ def function_of(node: Mapping[str, Any]) -> str:
     is_open = not parameters and step is None
     if is_open:
         lines.append("    **parameters: Any,")
-    lines += [") -> FlowNode:", f'    """{node["label"]}. Its ports: {ports_of(node)}."""']
+    lines += [") -> FlowNode:", f'    """{described(node)}"""']
     given = ", ".join(f"{name!r}: {snake(name)}" for name in parameters)
     made = "parameters" if is_open else "{" + given + "}"
     made = f"flow.node({node_type!r}, label, {made})"
@@ -121,6 +121,12 @@ def function_of(node: Mapping[str, Any]) -> str:
         made = f"node.set({step[0]}={{{values}}})"
     lines.append(f"    return {made}")
     return "\n".join(lines) + "\n\n\n"
+
+
+def described(node: Mapping[str, Any]) -> str:
+    if node.get("middleware"):
+        return f"{node['label']}: a middleware, for `middlewares` of another node."
+    return f"{node['label']}. Its ports: {ports_of(node)}."
 
 
 def ports_of(node: Mapping[str, Any]) -> str:

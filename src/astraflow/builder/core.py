@@ -166,7 +166,7 @@ def retry(
     max_backoff_seconds: float | Given | UnsetType = UNSET,
     categories: Sequence[Any] | Given | UnsetType = UNSET,
 ) -> FlowNode:
-    """Retry. Its ports:  → ."""
+    """Retry: a middleware, for `middlewares` of another node."""
     return flow.node(
         "core.retry",
         label,
@@ -188,7 +188,7 @@ def cache(
     key: Any = UNSET,
     max_bytes: int | Given | UnsetType = UNSET,
 ) -> FlowNode:
-    """Cache. Its ports:  → ."""
+    """Cache: a middleware, for `middlewares` of another node."""
     return flow.node(
         "core.cache", label, {"ttlSeconds": ttl_seconds, "key": key, "maxBytes": max_bytes}
     )
@@ -203,7 +203,7 @@ def rate_limit(
     key: str | Given | UnsetType = UNSET,
     max_wait_seconds: float | Given | UnsetType = UNSET,
 ) -> FlowNode:
-    """Rate limit. Its ports:  → ."""
+    """Rate limit: a middleware, for `middlewares` of another node."""
     return flow.node(
         "core.rate_limit",
         label,
@@ -217,7 +217,7 @@ def timeout(
     *,
     seconds: float | Given | UnsetType = UNSET,
 ) -> FlowNode:
-    """Timeout. Its ports:  → ."""
+    """Timeout: a middleware, for `middlewares` of another node."""
     return flow.node("core.timeout", label, {"seconds": seconds})
 
 
@@ -233,7 +233,7 @@ def loop(
     collect: bool | Given | UnsetType = UNSET,
     max_rounds: int | Given | UnsetType = UNSET,
 ) -> FlowNode:
-    """Loop. Its ports:  → ."""
+    """Loop: a middleware, for `middlewares` of another node."""
     return flow.node(
         "core.loop",
         label,
@@ -257,7 +257,7 @@ def log_calls(
     input: bool | Given | UnsetType = UNSET,
     result: bool | Given | UnsetType = UNSET,
 ) -> FlowNode:
-    """Log calls. Its ports:  → ."""
+    """Log calls: a middleware, for `middlewares` of another node."""
     return flow.node("core.log_calls", label, {"level": level, "input": input, "result": result})
 
 
