@@ -17,6 +17,8 @@ from astraflow.cli.run_inputs import collect_inputs, told_inputs
 from astraflow.cli.server import labels_of
 from astraflow.core import errors
 from astraflow.core.workflow import StaticCatalog, core_manifest, decode_definition, validate
+from astraflow.core.workflow.callees import CalleeKey
+from astraflow.core.workflow.definition import WorkflowDocument
 from tests.cli.workflows import EXAMPLES
 from tests.tables import each_row
 
@@ -164,5 +166,5 @@ def test_an_example_is_a_valid_workflow_with_a_name(file: Path) -> None:
     assert all(node["label"] for node in definition["nodes"])
     catalog = StaticCatalog([core_manifest()])
     called = decode_definition((EXAMPLES / "greeting.json").read_bytes())
-    documents = {(called.workflow.id, None): called}
+    documents: dict[CalleeKey, WorkflowDocument] = {(called.workflow.id, None): called}
     assert validate(decode_definition(file.read_bytes()), catalog, documents) == []
