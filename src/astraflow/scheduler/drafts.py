@@ -111,7 +111,7 @@ class Drafts:
         revision = row.revision if expected_revision is None else expected_revision
         await self._store.delete_draft(self._current.claim, tenant, workflow_id, revision)
         if not await self._newest(tenant, workflow_id):
-            await self._store.delete_pins(self._current.claim, tenant, workflow_id)
+            await self._store.pins.delete(self._current.claim, tenant, workflow_id)
 
     async def publish(
         self, row: DraftRow, *, by: str, note: str, is_forced: bool = False

@@ -53,7 +53,7 @@ class Pins:
     async def search(self, tenant: str, workflow_id: str) -> list[PinnedResultRow]:
         """Raises: NotFound, if there is no such workflow."""
         await self._definition(tenant, workflow_id)
-        return await self._store.list_pins(tenant, workflow_id)
+        return await self._store.pins.of_workflow(tenant, workflow_id)
 
     async def put(
         self,
@@ -76,7 +76,7 @@ class Pins:
             result = await self._result_in(tenant, RunId(from_run), node_id)
         assert result is not None, "a result is given, or a run that has it"
         warnings = await self._check(tenant, definition, node_id, result)
-        stored = await self._store.list_pins(tenant, workflow_id)
+        stored = await self._store.pins.of_workflow(tenant, workflow_id)
         if len(stored) >= MAX_PINS and all(one.node_id != node_id for one in stored):
             raise _refused(f"a workflow can have at most {MAX_PINS} pinned results")
         row = PinnedResultRow(
@@ -88,12 +88,12 @@ class Pins:
             updated_at=self._clock.wall_ms(),
             updated_by=by,
         )
-        await self._store.put_pin(self._current.claim_with_room, row)
+        await self._store.pins.put(self._current.claim_with_room, row)
         return row, warnings
 
     async def remove(self, tenant: str, workflow_id: str, node_id: str) -> None:
         """Raises: NotFound, if the node has no pinned result."""
-        if not await self._store.delete_pins(self._current.claim, tenant, workflow_id, node_id):
+        if not await self._store.pins.delete(self._current.claim, tenant, workflow_id, node_id):
             raise errors.NotFound(
                 errors.WORKFLOW_NO_PIN, f"the node has no pinned result: {node_id[:64]}"
             )
@@ -104,7 +104,7 @@ class Pins:
         Raises: Refused, if one does not fit the schema of its node and must.
         """
         found: dict[NodeId, ReusedResult] = {}
-        for row in await self._store.list_pins(tenant, plan.workflow_id):
+        for row in await self._store.pins.of_workflow(tenant, plan.workflow_id):
             node_id = NodeId(row.node_id)
             if _can_be_pinned(plan, node_id):
                 self._fits(plan, node_id, row.result)

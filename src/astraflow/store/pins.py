@@ -18,7 +18,7 @@ class StoredPins:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def put_pin(self, claim: Claim, row: PinnedResultRow) -> None:
+    async def put(self, claim: Claim, row: PinnedResultRow) -> None:
         """Save the pinned result of a node, in place of the one there is."""
         check_row(row)
 
@@ -27,13 +27,13 @@ class StoredPins:
 
         await self._database.write(claim, save)
 
-    async def list_pins(self, tenant: str, workflow_id: str) -> list[PinnedResultRow]:
+    async def of_workflow(self, tenant: str, workflow_id: str) -> list[PinnedResultRow]:
         """Those of a workflow, by node."""
         return await all_rows(
             self._database, PinnedResultRow, "list_pins", tenant=tenant, workflow_id=workflow_id
         )
 
-    async def delete_pins(
+    async def delete(
         self, claim: Claim, tenant: str, workflow_id: str, node_id: str | None = None
     ) -> int:
         """Remove the one of a node, or all; how many there were."""

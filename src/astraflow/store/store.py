@@ -100,7 +100,7 @@ class Store:
         self.put_site = packages.put_site
         self.find_site = packages.find_site
 
-        workflows = StoredWorkflows(database)
+        workflows, self.pins = StoredWorkflows(database), StoredPins(database)
         self.put_workflow = workflows.put_workflow
         self.delete_workflow = workflows.delete_workflow
         self.find_workflow = workflows.find_workflow
@@ -110,11 +110,6 @@ class Store:
         self.find_draft = workflows.find_draft
         self.list_drafts = workflows.list_drafts
         self.delete_draft = workflows.delete_draft
-
-        pins = StoredPins(database)
-        self.put_pin = pins.put_pin
-        self.list_pins = pins.list_pins
-        self.delete_pins = pins.delete_pins
 
         triggers = StoredTriggers(database)
         self.change_triggers = triggers.change_triggers
