@@ -85,6 +85,20 @@ def test_files_are_made_and_read(local: Local) -> None:
     assert done.lines[-1]["nodes"][1]["result"]["sizeBytes"] == 3
 
 
+def test_a_large_result_is_given_to_the_next_node(local: Local, tmp_path: Path) -> None:
+    path = tmp_path / "large.py"
+    path.write_text(
+        "from astraflow.builder import Flow, core\n"
+        "workflow = Flow('Large')\n"
+        "made = core.python(workflow, 'Make', code='def main():\\n    return {\"t\": \"x\" * 6_000_000}\\n')\n"
+        "read = 'def main(t):\\n    return {\"n\": len(t)}\\n'\n"
+        "core.python(workflow, 'Read', code=read, inputs=made['result'])\n"
+    )
+    done = local(str(path), "--json")
+    assert done.code == 0, done
+    assert done.lines[-1]["nodes"][1]["result"] == {"n": 6_000_000}
+
+
 def test_a_run_that_fails_exits_with_1(local: Local) -> None:
     done = local("-", stdin=json.dumps(FAILING))
     assert done.code == 1

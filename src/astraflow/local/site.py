@@ -22,6 +22,7 @@ from astraflow.api.app import Application, make_app
 from astraflow.client.blocking import Client
 from astraflow.clock import SystemClock
 from astraflow.config import SchedulerSettings, Secret, WorkerSettings
+from astraflow.lean_httpx import httpx
 from astraflow.local.link import connecting_to
 from astraflow.local.transport import LocalTransport
 from astraflow.observe.metrics import Metrics
@@ -102,9 +103,11 @@ class LocalSite:
             auth_token=self._token,
             name=NAME,
         )
-        await self._run(scheduler, worker, stop)
+        await self._run(self._app, scheduler, worker, stop)
 
-    async def _run(self, scheduler: Scheduler, worker: WorkerSettings, stop: asyncio.Event) -> None:
+    async def _run(
+        self, app: Application, scheduler: Scheduler, worker: WorkerSettings, stop: asyncio.Event
+    ) -> None:
         serving = asyncio.create_task(scheduler.run())
         ready = asyncio.create_task(scheduler.ready.wait())
         try:
@@ -112,7 +115,8 @@ class LocalSite:
             if serving.done():
                 await serving
             self._is_ready.set()
-            await run_attached_worker(worker, connecting_to(scheduler), stop)
+            transport = httpx.ASGITransport(app)
+            await run_attached_worker(worker, connecting_to(scheduler), transport, stop)
         finally:
             ready.cancel()
             scheduler.end_streams()

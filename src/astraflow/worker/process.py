@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from random import Random
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -53,6 +53,9 @@ from astraflow.worker.socket import OpenSocket, connecting
 from astraflow.worker.tls import WorkerTls
 from astraflow.worker.token_renewal import TokenRenewal, WorkerToken
 
+if TYPE_CHECKING:
+    import httpx
+
 _log: Final = logging.getLogger(__name__)
 
 DEFAULT_RUNTIMES: Final = ("python",)
@@ -71,10 +74,15 @@ class Surroundings(NamedTuple):
     connect: Callable[[WorkerTls], OpenSocket]
     control: Callable[[AgentRunner], AbstractContextManager[None]]
     renews_token: bool = True
+    transport: httpx.AsyncBaseTransport | None = None
+    """What files are sent and fetched with in place of connections."""
 
 
 async def run_attached_worker(
-    settings: WorkerSettings, connect: OpenSocket, stop: asyncio.Event
+    settings: WorkerSettings,
+    connect: OpenSocket,
+    transport: httpx.AsyncBaseTransport,
+    stop: asyncio.Event,
 ) -> None:
     """Run a worker in the process of its scheduler until `stop`; signals are the caller's. What it has not finished is
     killed.
@@ -82,7 +90,10 @@ async def run_attached_worker(
     Raises: as `run_worker`.
     """
     surroundings = Surroundings(
-        lambda tls: connect, lambda runner: _stopping(runner, stop), renews_token=False
+        lambda tls: connect,
+        lambda runner: _stopping(runner, stop),
+        renews_token=False,
+        transport=transport,
     )
     await _open(settings, SystemClock(), surroundings)
 
@@ -120,7 +131,13 @@ async def _open(settings: WorkerSettings, clock: Clock, surroundings: Surroundin
         schedulers = Schedulers(settings.scheduler_ws_url)
         with closing(
             ResourceService(
-                settings, folder.path, folder.instance_id, clock, schedulers.origin, tls.downloads
+                settings,
+                folder.path,
+                folder.instance_id,
+                clock,
+                schedulers.origin,
+                tls.downloads,
+                surroundings.transport,
             )
         ) as resources:
             return await _work(settings, schedulers, folder, resources, tls, clock, surroundings)

@@ -25,6 +25,8 @@ from astraflow.worker.resources.resource import Lessee, Maker, invalid
 from astraflow.worker.resources.terms import Terms
 
 if TYPE_CHECKING:
+    import httpx
+
     from astraflow.worker.agent_runner import Hosts
     from astraflow.worker.hosts import HostEvents
     from astraflow.worker.resources.registry import LocalResourceRegistry
@@ -50,6 +52,7 @@ class CopyFetcher:
         source: Path,
         origin: Origin,
         tls: ssl.SSLContext | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._registry = registry
         self._hosts = hosts
@@ -57,6 +60,7 @@ class CopyFetcher:
         self._source = source
         self._origin = origin
         self._tls = tls
+        self._transport = transport
         self._group: asyncio.TaskGroup | None = None
         self._fetching: dict[tuple[str, int], tuple[business.Dispatch, asyncio.Task[None]]] = {}
         self._fences: dict[tuple[str, int], float] = {}
@@ -153,7 +157,7 @@ class CopyFetcher:
         try:
             address = absolute_url(copy.copy_url, self._origin, errors.RESOURCE_INVALID)
             exports = await asyncio.to_thread(import_module, "astraflow.worker.resources.exports")
-            await exports.get_file(address, path, self._tls)
+            await exports.get_file(address, path, self._tls, self._transport)
             filed = await asyncio.to_thread(self._registry.files.take, path)
         finally:
             shutil.rmtree(folder, ignore_errors=True)

@@ -26,15 +26,20 @@ _OK: Final = 200
 
 
 async def put_file(
-    path: Path, size_bytes: int, address: str, mime: str | None, tls: ssl.SSLContext | None = None
+    path: Path,
+    size_bytes: int,
+    address: str,
+    mime: str | None,
+    tls: ssl.SSLContext | None = None,
+    transport: httpx.AsyncBaseTransport | None = None,
 ) -> None:
-    """Upload a file, trying again when the other side is not there.
+    """Upload a file, trying again when the other side is not there. `transport`: what is used in place of connections.
 
     Raises:
         Unavailable: it did not take it.
     """
     headers = {"content-type": mime or DEFAULT_MIME, "content-length": str(size_bytes)}
-    async with _client(tls) as client:
+    async with _client(tls, transport) as client:
         why = await _put(client, path, address, headers)
     if why is not None:
         raise errors.Unavailable(errors.RESOURCE_BUSY, f"Upload failed: {why}")
@@ -73,7 +78,12 @@ async def _pieces(path: Path) -> AsyncIterator[bytes]:
         content.close()
 
 
-async def get_file(address: str, path: Path, tls: ssl.SSLContext | None = None) -> None:
+async def get_file(
+    address: str,
+    path: Path,
+    tls: ssl.SSLContext | None = None,
+    transport: httpx.AsyncBaseTransport | None = None,
+) -> None:
     """Download a file, in pieces, whatever its size.
 
     Raises:
@@ -83,7 +93,7 @@ async def get_file(address: str, path: Path, tls: ssl.SSLContext | None = None) 
 
     try:
         async with (
-            _client(tls) as client,
+            _client(tls, transport) as client,
             client.stream("GET", address) as answer,
         ):
             if answer.status_code != _OK:
@@ -98,14 +108,18 @@ async def get_file(address: str, path: Path, tls: ssl.SSLContext | None = None) 
         raise _no_copy(f"{type(problem).__name__}: {problem}") from problem
 
 
-def _client(tls: ssl.SSLContext | None) -> httpx.AsyncClient:
+def _client(
+    tls: ssl.SSLContext | None, transport: httpx.AsyncBaseTransport | None
+) -> httpx.AsyncClient:
     from astraflow.lean_httpx import (
         httpx,  # five megabytes that a worker without such files does not need
     )
 
     timeout = httpx.Timeout(PIECE_S, connect=CONNECT_S)
     verify = True if tls is None else tls
-    return httpx.AsyncClient(follow_redirects=False, verify=verify, timeout=timeout)
+    return httpx.AsyncClient(
+        follow_redirects=False, verify=verify, timeout=timeout, transport=transport
+    )
 
 
 def _no_copy(why: str) -> errors.Unavailable:

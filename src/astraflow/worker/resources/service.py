@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -28,6 +28,9 @@ from astraflow.worker.resources.registry import LocalResourceRegistry
 from astraflow.worker.resources.resource import refused
 from astraflow.worker.resources.stored_results import UploadOutcomes
 from astraflow.worker.resources.terms import ResourceLimits
+
+if TYPE_CHECKING:
+    import httpx
 
 _log: Final = logging.getLogger(__name__)
 
@@ -53,12 +56,17 @@ class ResourceService:
         clock: Clock,
         origin: Origin,
         tls: ssl.SSLContext | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """Raises StoreError when the database cannot be opened."""
+        """`transport`: what files are sent and fetched with in place of connections.
+
+        Raises StoreError when the database cannot be opened.
+        """
         self._interval_s = float(settings.resource_gc_interval_seconds)
         self._source = folder / DATA_FOLDER
         self._origin = origin
         self._tls = tls
+        self._transport = transport
         self._tell_link: Tell | None = None
         self._untold: dict[str, business.ResourceEvent] = {}
         self._exports: asyncio.Queue[business.ResourceExport] = asyncio.Queue(MAX_EXPORTS)
@@ -100,7 +108,9 @@ class ResourceService:
 
     def fetcher(self, hosts: Hosts, events: HostEvents) -> CopyFetcher:
         """The hosts, for attempts that may need files of workers that did not come back."""
-        return CopyFetcher(self.registry, hosts, events, self._source, self._origin, self._tls)
+        return CopyFetcher(
+            self.registry, hosts, events, self._source, self._origin, self._tls, self._transport
+        )
 
     def metrics(self) -> control.ResourceMetrics:
         return self.registry.metrics()
@@ -169,7 +179,9 @@ class ResourceService:
             said = mime if isinstance(mime, str) and mime.isascii() else None
             # Imported when it is first needed: an HTTP client is a fifth of the memory of an idle worker.
             exports = await asyncio.to_thread(import_module, "astraflow.worker.resources.exports")
-            await exports.put_file(path, resource.size_bytes, address, said, self._tls)
+            await exports.put_file(
+                path, resource.size_bytes, address, said, self._tls, self._transport
+            )
         finally:
             self.registry.release(export.resource_id)
         # Not what it was before: it may have been asked to go meanwhile, and have gone with this lease.
