@@ -18,6 +18,8 @@ import msgspec
 
 from astraflow.core import errors
 from astraflow.core.expressions import ExpressionError, compile_expression
+from astraflow.core.expressions.budget import kind_of
+from astraflow.core.expressions.stored_value import with_stored_values
 from astraflow.core.runs.calls import end_call, end_calls
 from astraflow.core.runs.conditions import expression_failure
 from astraflow.core.runs.consequences import UnqueueTask, WatchParked
@@ -118,7 +120,7 @@ def _opened_map(
         items = read(over.path, parameters)
         parameters = write(over.path, parameters, None)
     if not isinstance(items, list):
-        kind = "nothing" if items is MISSING else type(items).__name__
+        kind = "nothing" if items is MISSING else kind_of(with_stored_values(items))
         return _invalid(f"map/over: the value is no list but {kind}")
     if len(items) > MAX_ITEMS:
         return _too_many(len(items), MAX_ITEMS, "items in one map")

@@ -19,6 +19,7 @@ from astraflow.core.runs.places import TaskPlaces
 from astraflow.core.runs.projections import events_of, view_run
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.scope_views import find_task, view_body, view_items, view_whole
+from astraflow.core.runs.states import Failed
 from astraflow.core.runs.transitions import replay
 from astraflow.core.workflow import plan_workflow, validate
 from astraflow.core.workflow.plan import Plan
@@ -161,6 +162,13 @@ class TestMaps:
         played = Playing(plan([echo(1, parameters={"value": value}, map={"over": "value"})]))
         assert played.status(1) == "failed E.TASK.INPUT_INVALID"
         assert played.run.status == "failed"
+
+    def test_a_list_that_is_stored_by_reference_is_told_as_what_it_is(self) -> None:
+        ref = {"resourceRef": {"resourceId": "r", "workerId": "w", "type": "astraflow.value"}}
+        played = Playing(plan([echo(1, parameters={"value": ref}, map={"over": "value"})]))
+        (task,) = played.run.tasks
+        assert isinstance(task.state, Failed)
+        assert "no list but a large value, which is stored by reference" in task.state.error.message
 
     def test_too_many_items_are_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(scope_rules, "MAX_ITEMS", 2)
