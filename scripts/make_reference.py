@@ -24,7 +24,8 @@ from astraflow.core.fleet.facts import ABSENT, Table
 from astraflow.core.protocol import session_states
 from astraflow.core.protocol.frame_table import FRAME_TYPES
 from astraflow.core.protocol.wire import FrameType, is_sequenced
-from astraflow.core.runs.transitions import DERIVED, LEADS_TO, TRANSITIONS
+from astraflow.core.runs.derived import DERIVED
+from astraflow.core.runs.transitions import LEADS_TO, TRANSITIONS
 from astraflow.core.security.policy import WORKER_SESSION, Access, Role
 
 FOLDER: Final = Path(__file__).resolve().parent.parent / "docs" / "reference"

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 from unittest.mock import patch
 
-from astraflow.core.runs import conditions, decision, transitions
+from astraflow.core.runs import conditions, decision, joins, transitions
 
 __all__ = ["deadedges", "handledall", "handlednone", "lostdecision", "nowhen"]
 
@@ -18,7 +18,7 @@ def deadedges() -> AbstractContextManager[Any]:
 
 def nowhen() -> AbstractContextManager[Any]:
     """The condition of a node is not looked at."""
-    return patch.object(conditions, "holds", lambda run, condition: True)
+    return patch.object(conditions, "holds", lambda run, task, condition: True)
 
 
 def lostdecision() -> AbstractContextManager[Any]:
@@ -28,8 +28,8 @@ def lostdecision() -> AbstractContextManager[Any]:
         decide_edges(run, fact)
         run.dead_edges.clear()
 
-    decide_edges = transitions._decide_edges
-    return patch.object(transitions, "_decide_edges", broken)
+    decide_edges = joins.take_decision
+    return patch.object(transitions, "take_decision", broken)
 
 
 def handledall() -> AbstractContextManager[Any]:

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 from unittest.mock import patch
 
-from astraflow.core.runs import compensation, transitions
+from astraflow.core.runs import added_tasks, compensation
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import TERMINAL
 
@@ -25,14 +25,14 @@ def undoforward() -> AbstractContextManager[Any]:
 
 def undosooner() -> AbstractContextManager[Any]:
     """A branch begins when the first task of the one before has ended."""
-    note_end = transitions._note_end
+    note_end = added_tasks.note_end
 
     def broken(run: Any, state: Any, index: int) -> None:
         note_end(run, state, index)
         if index == state.current and state.left:
-            transitions._begin_branch(run, state)
+            added_tasks.begin_branch(run, state)
 
-    return patch.object(transitions, "_note_end", broken)
+    return patch("astraflow.core.runs.transitions.note_end", broken)
 
 
 def undohalf() -> AbstractContextManager[Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from astraflow.core.runs.accept import accept, unsupported
 from astraflow.core.runs.decision import Decision
 from astraflow.core.runs.decisions import decide
+from astraflow.core.runs.derived import InvalidTransition
 from astraflow.core.runs.run import RunRecord, Task
-from astraflow.core.runs.transitions import InvalidTransition, fold
+from astraflow.core.runs.transitions import fold
 
 __all__ = [
     "Decision",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from astraflow.core import errors
 from astraflow.core.runs.facts import CompensationBegan, TaskSkipped
-from astraflow.core.runs.transitions import is_handled
+from astraflow.core.runs.joins import is_handled
 
 if TYPE_CHECKING:
     from astraflow.core.contract.words import CompensationKind

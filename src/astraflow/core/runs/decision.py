@@ -29,10 +29,11 @@ from astraflow.core.runs.facts import (
     TaskFailure,
     TaskSkipped,
 )
+from astraflow.core.runs.joins import is_handled
 from astraflow.core.runs.run import RunRecord
-from astraflow.core.runs.scope_rules import open_scope, settle_scope
+from astraflow.core.runs.scope_rules import advance_scope, open_scope
 from astraflow.core.runs.states import Failed, Leased, Stopping
-from astraflow.core.runs.transitions import fold, is_handled
+from astraflow.core.runs.transitions import fold
 
 if TYPE_CHECKING:
     from random import Random
@@ -110,7 +111,7 @@ def advance(decision: Decision) -> None:
 
 def _advance_tasks(decision: Decision) -> None:
     run = decision.run
-    while run.doomed or run.ready or run.answered or run.undecided or run.settling:
+    while run.doomed or run.ready or run.answered or run.undecided or run.touched:
         advance_callers(decision)
         while run.undecided:
             decide_edges(decision, *run.undecided.pop())
@@ -132,10 +133,10 @@ def _advance_tasks(decision: Decision) -> None:
                 perform(decision, task, step)
             elif run.tasks[task].open_calls == 0:  # else the end of the last of them queues it
                 decision.consequences.append(EnqueueTask(task))
-        if run.settling and not (run.doomed or run.ready or run.answered or run.undecided):
-            settling, run.settling = run.settling, {}
-            for owner in settling:
-                settle_scope(decision, owner)
+        if run.touched and not (run.doomed or run.ready or run.answered or run.undecided):
+            touched, run.touched = run.touched, {}
+            for owner in touched:
+                advance_scope(decision, owner)
 
 
 def _finish_run(decision: Decision) -> None:

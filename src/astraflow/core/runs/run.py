@@ -151,7 +151,6 @@ class RunRecord:
         "recent",
         "run_id",
         "scopes",
-        "settling",
         "signal_count",
         "signal_ids",
         "signals",
@@ -161,6 +160,7 @@ class RunRecord:
         "takes_back",
         "tasks",
         "tenant",
+        "touched",
         "undecided",
     )
 
@@ -209,7 +209,7 @@ class RunRecord:
         self.undecided: list[
             tuple[int, int]
         ] = []  # (source, task) with conditional edges to evaluate
-        self.settling: dict[
+        self.touched: dict[
             int, None
         ] = {}  # owners of scopes in which an item ended or a task failed
         self.recent: deque[Fact] = deque(maxlen=RECENT_FACTS)
@@ -363,7 +363,7 @@ class RunRecord:
         assert not self.ready, "ready tasks were not advanced"
         assert not self.doomed, "doomed tasks were not skipped"
         assert not self.answered, "ended calls were not answered"
-        assert not self.settling, "ended items were not settled"
+        assert not self.touched, "ended items were not settled"
 
     def _check_scope(self, owner: int, scope: Scope) -> None:
         """The counts of a scope are those of its tasks, and its owner ends after all of them."""

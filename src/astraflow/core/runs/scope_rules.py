@@ -32,8 +32,8 @@ from astraflow.core.runs.facts import (
     TaskFailed,
     TaskFailure,
 )
+from astraflow.core.runs.joins import is_handled
 from astraflow.core.runs.states import LIVE, Failed, Opened
-from astraflow.core.runs.transitions import is_handled
 from astraflow.core.runs.value_checks import input_failure
 from astraflow.core.runs.values import bind_parameters, names_of, results_of
 from astraflow.core.workflow.bindings import MISSING, read, write
@@ -159,7 +159,7 @@ def _fail(decision: Decision, task: int, error: TaskFailure) -> None:
 # -- ending ------------------------------------------------------------------------------------
 
 
-def settle_scope(decision: Decision, owner: int) -> None:
+def advance_scope(decision: Decision, owner: int) -> None:
     """Something inside has ended: close the scope if a failure asks for it, and end its node if all has ended."""
     run = decision.run
     scope = run.scopes[owner]

@@ -12,6 +12,7 @@ from astraflow.core.runs.commands import Cancel, LeaseTask, Lose, Rebuild, Repor
 from astraflow.core.runs.consequences import AttemptOver, EnqueueTask, UnqueueTask
 from astraflow.core.runs.decision import Decision
 from astraflow.core.runs.decisions import decide
+from astraflow.core.runs.derived import InvalidTransition
 from astraflow.core.runs.facts import (
     AttemptFailed,
     AttemptLost,
@@ -28,7 +29,7 @@ from astraflow.core.runs.rebuild import REBUILDS, makers_of
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Failed, Ready, Succeeded
 from astraflow.core.runs.timeline import task_timeline
-from astraflow.core.runs.transitions import InvalidTransition, fold, replay
+from astraflow.core.runs.transitions import fold, replay
 from astraflow.core.workflow.plan import Feature, RetryPolicy
 from tests.unit.plans import AT, make_plan, start
 

@@ -13,6 +13,7 @@ from astraflow.core.ids import TaskId
 from astraflow.core.runs import states
 from astraflow.core.runs.commands import LeaseTask, Lose, Report, Start
 from astraflow.core.runs.decisions import decide
+from astraflow.core.runs.derived import InvalidTransition
 from astraflow.core.runs.facts import (
     AttemptProgressed,
     AttemptStarted,
@@ -32,7 +33,7 @@ from astraflow.core.runs.facts import (
 from astraflow.core.runs.projections import view_run
 from astraflow.core.runs.run import RECENT_FACTS, RunRecord
 from astraflow.core.runs.states import TERMINAL, Failed, Leased, Pending, Ready, State, Succeeded
-from astraflow.core.runs.transitions import LEADS_TO, TRANSITIONS, InvalidTransition, fold, replay
+from astraflow.core.runs.transitions import LEADS_TO, TRANSITIONS, fold, replay
 from tests.tables import each_row
 from tests.unit.core.runs.examples import ERROR, FULL_FACTS, WAY_TO, about, run_in
 from tests.unit.plans import AT, accepted, make_plan, retrying, start
