@@ -13,7 +13,7 @@ __all__ = ["deadedges", "handledall", "handlednone", "lostdecision", "nowhen"]
 
 def deadedges() -> AbstractContextManager[Any]:
     """Every edge leads on, whatever its condition says."""
-    return patch.object(conditions, "_holds", lambda run, edge: True)
+    return patch.object(conditions, "_holds", lambda run, source, edge: True)
 
 
 def nowhen() -> AbstractContextManager[Any]:
