@@ -70,10 +70,6 @@ async def test_a_run_is_made_shown_listed_and_cancelled(store_url: str) -> None:
 
 
 NODE = {"id": NODE_A, "type": "core.echo", "parameters": {"value": 1}}
-NEEDS: list[tuple[dict[str, Any], str]] = [
-    (definition(nodes=[{**NODE, "map": {"over": "value"}}]), "/nodes/0/map"),
-    (definition(nodes=[{**NODE, "concurrencyKey": "=run.id"}]), "/nodes/0/concurrencyKey"),
-]
 HTTP = {"id": NODE_B, "type": "core.http", "parameters": {"url": "http://127.0.0.1"}}
 WRONG: list[tuple[dict[str, Any], str]] = [
     (definition(nodes=[{**HTTP, "parameters": {"url": 5}}]), "/nodes/0/parameters/url"),
@@ -99,22 +95,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         "/edges/0",
     ),
 ]
-
-
-@pytest.mark.parametrize(("document", "pointer"), NEEDS)
-async def test_what_cannot_be_run_is_refused_alike_by_validate_save_and_submit(
-    document: dict[str, Any], pointer: str
-) -> None:
-    async with serving("memory://") as rig:
-        answers = [
-            await rig.post("/api/v1/workflows/validate", json=document),
-            await rig.post("/api/v1/workflows", json=document),
-            await rig.post(RUNS, json={"workflow": document}),
-        ]
-        bodies = [problem_of(one, 422, "E.WORKFLOW.UNSUPPORTED") for one in answers]
-        assert [one["pointer"] for one in bodies[0]["errors"]] == [pointer]
-        assert bodies[0]["errors"] == bodies[1]["errors"] == bodies[2]["errors"]
-        assert (await rig.get("/api/v1/workflows")).json()["items"] == []
 
 
 @pytest.mark.parametrize(("document", "pointer"), WRONG)

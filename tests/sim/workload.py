@@ -94,6 +94,9 @@ def draw_plan(world: World, config: Config) -> Plan:
         features.update((Feature.WAIT, Feature.SIGNAL, Feature.APPROVAL))
     if config.undoing:
         features.add(Feature.COMPENSATION)
+    if config.keyed and world.seed % 3 == 0:
+        features.add(Feature.KEY_EXPRESSION)
+        nodes = [_with_expression(node) for node in nodes]
     if config.scopes:
         features.update((Feature.MAP, Feature.SUBGRAPH, Feature.ERROR_PORT))
     return Plan(
@@ -105,6 +108,13 @@ def draw_plan(world: World, config: Config) -> Plan:
         features=frozenset(features),
         names=names,
     )
+
+
+def _with_expression(node: PlanNode) -> PlanNode:
+    """The same key, as the value of an expression."""
+    if node.concurrency_key != "key":
+        return node
+    return msgspec.structs.replace(node, concurrency_key="=join(['k', 'ey'])")
 
 
 def _hand_on(

@@ -425,9 +425,6 @@ WORKFLOW_EXPRESSION = _final("E.WORKFLOW.EXPRESSION", 422,
 WORKFLOW_LIMIT = _final("E.WORKFLOW.LIMIT", 422,
     "the workflow is larger than allowed",
     "split it, or raise the limit that the message names")
-WORKFLOW_UNSUPPORTED = _final("E.WORKFLOW.UNSUPPORTED", 422,
-    "the definition asks for something that this version does not do",
-    "leave it out, or use a version that does it")
 WORKFLOW_SCHEMA = _final("E.WORKFLOW.SCHEMA", 422,
     "a schema in the definition is no JSON Schema, or one that costs too much",
     "correct the schema at the place that the pointer names")

@@ -10,14 +10,10 @@ import msgspec
 
 from astraflow.core import errors
 from astraflow.core.workflow import (
-    InvalidDocument,
     declared_inputs,
     decode_definition,
     plan_workflow,
-    refusal_of,
-    validate,
 )
-from astraflow.core.workflow.features import EXECUTED
 from astraflow.core.workflow.plan import DeclaredInput, Plan, decode_plan, encode_plan, walk_nodes
 from astraflow.scheduler.byte_cache import ByteCache
 from astraflow.scheduler.called_workflows import read_called
@@ -26,7 +22,6 @@ from astraflow.store.rows import PlanRow
 if TYPE_CHECKING:
     from astraflow.core.workflow.callees import Documents
     from astraflow.core.workflow.catalog import Catalog
-    from astraflow.core.workflow.definition import WorkflowDocument
     from astraflow.scheduler.catalogs import Catalogs
     from astraflow.store.store import Store
 
@@ -91,7 +86,7 @@ class Plans:
 
     def _make(self, definition: bytes, catalog: Catalog, called: Documents) -> Planned:
         decoded = decode_definition(definition)
-        plan = _plan(decoded, catalog, called)
+        plan = plan_workflow(decoded, catalog, called)
         metadata = decoded.workflow.metadata
         name = metadata.name if metadata is not None and metadata.name else ""
         body = encode_plan(plan)
@@ -117,14 +112,3 @@ def plan_bytes(plan: Plan) -> int:
 def _size(planned: Planned) -> int:
     row = planned.row
     return len(row.definition) + len(row.plan) + plan_bytes(planned.plan)
-
-
-def _plan(definition: WorkflowDocument, catalog: Catalog, called: Documents) -> Plan:
-    """Raises InvalidDocument with exactly the problems that validation reports."""
-    try:
-        plan = plan_workflow(definition, catalog, called)
-    except InvalidDocument:
-        plan = None
-    if plan is None or plan.features - EXECUTED:
-        raise refusal_of(validate(definition, catalog, called))
-    return plan

@@ -13,6 +13,7 @@ import msgspec
 from astraflow.core import errors
 from astraflow.core.expressions import ExpressionError
 from astraflow.core.runs.facts import TaskFailure
+from astraflow.core.runs.keys import concurrency_key, next_concurrency_key
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.values import bind_parameters
 from astraflow.core.workflow.amounts import Amounts
@@ -136,9 +137,9 @@ def demand_of(
 
 def lock_of(run: RunRecord, task: int) -> tuple[str, str | None] | None:
     """The concurrency key that a task needs, and the chain that lends it: those that it waits for may use a key which
-    for others is taken."""
-    key = run.tasks[task].node.concurrency_key
+    for others is taken. Raises: ExpressionError."""
+    key = next_concurrency_key(run, task)
     if key is None:
         return None
-    is_lent = any(run.tasks[caller].node.concurrency_key == key for caller in run.callers_of(task))
+    is_lent = any(concurrency_key(run, caller) == key for caller in run.callers_of(task))
     return key, run.task_id(run.host_of(task)) if is_lent else None

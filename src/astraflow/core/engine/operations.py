@@ -103,12 +103,13 @@ def rebind_run(view: View, command: RebindRun) -> None:
     tenant, run_id = command.tenant, command.run_id
     run = active_run(view, tenant, run_id)
     view.placing.unbind_run(run_id)
-    for node in walk_nodes(run.plan):
-        if node.affinity is not None:
-            record = view.affinity.lookup(tenant, node.affinity.key)
-            if record is not None:
-                view.release(tenant, node.affinity.key)
-                _wake(view, tenant, record.worker_id)
+    authored = {node.affinity.key for node in walk_nodes(run.plan) if node.affinity is not None}
+    evaluated = {key for _, key in run.keys.values() if key is not None}
+    for key in sorted(authored | evaluated):
+        record = view.affinity.lookup(tenant, key)
+        if record is not None:
+            view.release(tenant, key)
+            _wake(view, tenant, record.worker_id)
     if command.restart:
         _restart(view, run)
 

@@ -34,6 +34,7 @@ from astraflow.core.protocol.wire import MachineAmounts
 from astraflow.core.runs.calls import chain_index_of
 from astraflow.core.runs.commands import LeaseTask as LeaseTask
 from astraflow.core.runs.facts import WaitReason
+from astraflow.core.runs.keys import affinity_of, concurrency_key
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.traces import traceparent_of
 from astraflow.core.runs.value_checks import input_failure
@@ -164,7 +165,14 @@ def _lease(view: View, run: RunRecord, entry: Entry, worker: WorkerEntry) -> Non
     pool = worker.pool
     ttl_s = settings.lease_ttl_s if pool is None else pool.start_timeout_s
     ttl_ms = int(ttl_s * 1000)
-    decision = view.decide(run, LeaseTask(task, worker.worker_id, worker.incarnation, ttl_ms))
+    command = LeaseTask(task, worker.worker_id, worker.incarnation, ttl_ms)
+    if run.has_keys:
+        command = msgspec.structs.replace(
+            command,
+            key=None if entry.lock is None else entry.lock[0],
+            affinity_key=None if entry.affinity is None else entry.affinity.key,
+        )
+    decision = view.decide(run, command)
     assert decision.facts, "a task that may be placed can be leased"
     node = run.tasks[task].node
     attempt = run.tasks[task].attempt
@@ -181,10 +189,10 @@ def _lease(view: View, run: RunRecord, entry: Entry, worker: WorkerEntry) -> Non
     )
     view.leases.grant(lease)
     view.workers.take_slot(worker, node.type, node.resources)
-    if node.concurrency_key is not None:
-        view.keys.take(run.tenant, node.concurrency_key, task_id, lenders_of(run, task))
-    if node.affinity is not None:
-        view.acquire(run.tenant, node.affinity.key, worker.worker_id)
+    if entry.lock is not None:
+        view.keys.take(run.tenant, entry.lock[0], task_id, lenders_of(run, task))
+    if entry.affinity is not None:
+        view.acquire(run.tenant, entry.affinity.key, worker.worker_id)
     view.placing.bind(run.run_id, node.package_name, worker.worker_id)
     if pool is not None:
         view.batch.effects.append(push_of(view, run, task, pool, parameters))
@@ -231,6 +239,7 @@ def _dispatch_frame(
         level = run.plan_of(run.host_of(task)).nodes
         chain = tuple([level[one].node_id for one in host.middlewares])
     timeout_ms = int(node.timeout_s * 1000) if node.timeout_s is not None else None
+    hint = affinity_of(run, task)
     chain_index = chain_index_of(run, task)
     return business.Dispatch(
         run_id=run.run_id,
@@ -243,11 +252,9 @@ def _dispatch_frame(
         parameters=msgspec.Raw(parameters),
         lease=grant,
         constraints=business.Constraints(timeout_ms, _wire_amounts(node.resources)),
-        concurrency_key=node.concurrency_key,
+        concurrency_key=concurrency_key(run, task),
         resource_refs=refs,
-        affinity=business.DispatchAffinity(node.affinity.key, node.affinity.mode)
-        if node.affinity is not None
-        else None,
+        affinity=None if hint is None else business.DispatchAffinity(hint.key, hint.mode),
         host_node_id=host.node_id if chain else None,
         middleware_chain=chain,
         chain_index=chain_index,

@@ -21,6 +21,7 @@ from astraflow.core.fleet.workers import WorkerEntry
 from astraflow.core.ids import is_pool
 from astraflow.core.runs.commands import Restart
 from astraflow.core.runs.facts import Fact
+from astraflow.core.runs.keys import affinity_of, concurrency_key
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Leased, Opened, Parked, Running, Stopping
 from astraflow.core.runs.transitions import replay
@@ -102,11 +103,12 @@ def _restore_lease(
     lease.is_lent = run.tasks[task].open_calls > 0
     if not lease.is_lent:
         view.workers.take_slot(worker, node.type, node.resources)
-    if node.concurrency_key is not None:
+    key, hint = concurrency_key(run, task), affinity_of(run, task)
+    if key is not None:
         # Callers stand before their calls in a run, so that the key is lent in the right order.
-        view.keys.take(run.tenant, node.concurrency_key, task_id, lenders_of(run, task))
-    if node.affinity is not None:
-        _restore_key(view, worker, node.affinity.key)
+        view.keys.take(run.tenant, key, task_id, lenders_of(run, task))
+    if hint is not None:
+        _restore_key(view, worker, hint.key)
     if worker.pool is not None:
         _restore_push(view, run, task, worker.pool)
     elif isinstance(state, Stopping):

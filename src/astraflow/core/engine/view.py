@@ -56,6 +56,7 @@ from astraflow.core.runs.consequences import (
 from astraflow.core.runs.decision import Decision
 from astraflow.core.runs.decisions import decide
 from astraflow.core.runs.facts import CallOpened, ScopeOpened
+from astraflow.core.runs.keys import affinity_of, concurrency_key, next_affinity
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.value_checks import input_failure
 from astraflow.core.workflow.plan import AffinityHint, ResourceRefValue
@@ -239,8 +240,11 @@ class View:
 
     def enqueue(self, run: RunRecord, task: int, delay_s: float) -> None:
         """Queue a task that may run, or fail it if it can never have a place."""
+        node = run.tasks[task].node
         try:
             parameters, refs = bind_task(run, task)
+            hint = node.affinity if node.affinity is None else next_affinity(run, task)
+            lock = None if node.concurrency_key is None else lock_of(run, task)
         except ExpressionError as error:
             self.placing.unplaceable.append((run, task, expression_failure(error)))
             return
@@ -258,8 +262,6 @@ class View:
                 # Failing it here would decide inside a decision; the engine does so right after it.
                 self.placing.unplaceable.append((run, task, conflict))
                 return
-        node = run.tasks[task].node
-        hint = node.affinity
         sticky = None if hint is None else self.sticky_worker(run.tenant, hint)
         self.queue.push(
             run.run_id,
@@ -267,7 +269,7 @@ class View:
             demand_of(run, task, refs, sticky),
             priority=node.priority,
             ready_at=self.now + delay_s if delay_s > 0 else None,
-            lock=lock_of(run, task) if node.concurrency_key is not None else None,
+            lock=lock,
             affinity=hint,
         )
 
@@ -380,12 +382,14 @@ class View:
         assert worker is not None, "a lease names a known worker"
         if not lease.is_lent:
             self.workers.free_slot(worker, node.type, node.resources)
-        if node.concurrency_key is not None:
-            self.keys.give_back(run.tenant, node.concurrency_key, lease.task_id)
-            self.queue.wake(key_key(run.tenant, node.concurrency_key))
-        if node.affinity is not None:
+        key = None if node.concurrency_key is None else concurrency_key(run, task)
+        if key is not None:
+            self.keys.give_back(run.tenant, key, lease.task_id)
+            self.queue.wake(key_key(run.tenant, key))
+        hint = None if node.affinity is None else affinity_of(run, task)
+        if hint is not None:
             ends_at = self.now + self.settings.affinity_ttl_s
-            self.affinity.end_use(run.tenant, node.affinity.key, lease.worker_id, ends_at)
+            self.affinity.end_use(run.tenant, hint.key, lease.worker_id, ends_at)
         self.wake_for(worker)
 
     def reconsider(self, worker: WorkerEntry) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from astraflow.core.runs.accept import accept, unsupported
+from astraflow.core.runs.accept import accept
 from astraflow.core.runs.decision import Decision
 from astraflow.core.runs.decisions import decide
 from astraflow.core.runs.derived import InvalidTransition
@@ -17,5 +17,4 @@ __all__ = [
     "accept",
     "decide",
     "fold",
-    "unsupported",
 ]

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from astraflow.core import errors
 from astraflow.core.runs.decision import Decision, advance
 from astraflow.core.runs.facts import PINNED, ArtifactRef, RunAccepted, TaskReused
 from astraflow.core.runs.run import RunRecord
-from astraflow.core.workflow.features import EXECUTED
-from astraflow.core.workflow.plan import Feature, Plan
+from astraflow.core.workflow.plan import Plan
 
 if TYPE_CHECKING:
     from random import Random
@@ -22,23 +20,10 @@ ReusedResults = Mapping[int, ReusedResult]
 """Committed results that a re-run keeps, by task."""
 
 
-def unsupported(plan: Plan) -> list[Feature]:
-    """The features of a plan that cannot be carried out, in a stable order."""
-    return sorted(plan.features - EXECUTED, key=lambda feature: feature.value)
-
-
 def accept(
     plan: Plan, accepted: RunAccepted, rng: Random, kept: ReusedResults | None = None
 ) -> Decision:
-    """Start a run. With `kept`, the tasks named there have results already: from `accepted.rerun_of`, or pinned.
-
-    Raises:
-        Refused: the plan needs something that is not carried out.
-    """
-    missing = unsupported(plan)
-    if missing:
-        names = ", ".join(feature.value for feature in missing)
-        raise errors.Refused(errors.WORKFLOW_UNSUPPORTED, f"the workflow needs: {names}")
+    """Start a run. With `kept`, the tasks named there have results already: from `accepted.rerun_of`, or pinned."""
     run = RunRecord(plan, accepted)
     decision = Decision(run, accepted.at, rng)
     decision.record(accepted)

@@ -35,6 +35,8 @@ class LeaseTask(RunCommand, frozen=True):
     worker: str
     incarnation: int
     ttl_ms: int
+    key: str | None = None
+    affinity_key: str | None = None
 
 
 class Wait(RunCommand, frozen=True):

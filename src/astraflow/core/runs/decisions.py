@@ -150,7 +150,14 @@ def _lease(decision: Decision, command: LeaseTask) -> None:
     attempt = next_attempt(run, command.task)
     decision.record(
         TaskLeased(
-            decision.at, command.task, attempt, command.worker, command.incarnation, command.ttl_ms
+            decision.at,
+            command.task,
+            attempt,
+            command.worker,
+            command.incarnation,
+            command.ttl_ms,
+            command.key,
+            command.affinity_key,
         )
     )
 

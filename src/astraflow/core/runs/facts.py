@@ -237,6 +237,10 @@ class TaskLeased(TaskFact, frozen=True, tag="task.leased"):
     worker: str
     incarnation: int
     ttl_ms: int
+    key: str | None = None
+    """The concurrency key, if the node has an expression for it."""
+    affinity_key: str | None = None
+    """The same for the affinity key."""
 
 
 class AttemptStarted(TaskFact, frozen=True, tag="attempt.started"):

@@ -142,7 +142,9 @@ class RunRecord:
         "error",
         "failed",
         "finished_at",
+        "has_keys",
         "is_simple",
+        "keys",
         "last_event",
         "open_tasks",
         "parked",
@@ -187,6 +189,9 @@ class RunRecord:
         self.open_tasks = len(self.tasks)
         self.calls: dict[tuple[int, int, str], int] = {}  # (parent, its attempt, request) → task
         self.failed: list[int] = []  # the tasks of the plan that failed, in this order
+        self.keys: dict[
+            int, tuple[str | None, str | None]
+        ] = {}  # concurrency and affinity, where they are expressions
         self.scopes: dict[int, Scope] = {}  # by the task whose body it is
         self.parked: dict[int, None] = {}  # the tasks that are parked, oldest first
         self.signals: dict[
@@ -216,6 +221,7 @@ class RunRecord:
         self.takes_back = False  # successes have been taken back: a task may wait upstream again
         self.stale: set[int] = set()  # tasks whose attempt was given what has been taken back
         self.is_simple = not (plan.features & _JOINING)
+        self.has_keys = Feature.KEY_EXPRESSION in plan.features
         self.edge_index: dict[int, dict[int, list[NumberedEdge]]] = {}
         if Feature.MIDDLEWARE in plan.features:
             self._subsume_middlewares()

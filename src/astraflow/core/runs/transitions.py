@@ -319,8 +319,11 @@ def fold(run: RunRecord, fact: Fact) -> None:
         close_scope(run, fact)
     if type(fact) is TaskDecided and fact.signal is not None:
         run.signals.pop(fact.signal, None)
-    if run.stale and type(fact) is TaskLeased:
-        run.stale.discard(fact.task)
+    if type(fact) is TaskLeased:
+        if run.stale:
+            run.stale.discard(fact.task)
+        if run.has_keys:
+            run.keys[fact.task] = (fact.key, fact.affinity_key)
     if run.takes_back and task.is_waiting and task.call is None and task.scope is None:
         _wait_again(run, fact.task)
     if type(task.state) in TERMINAL:

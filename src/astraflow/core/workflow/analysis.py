@@ -22,7 +22,6 @@ from astraflow.core.workflow.definition import is_expression
 from astraflow.core.workflow.edge_rules import EdgeRules
 from astraflow.core.workflow.expression_rules import BoundParameters, ExpressionRules
 from astraflow.core.workflow.family import Family
-from astraflow.core.workflow.features import Needs
 from astraflow.core.workflow.graph import find_cycles, topological_order
 from astraflow.core.workflow.limits import MAX_EDGES, MAX_MEMBERS_NAMED, MAX_NODES
 from astraflow.core.workflow.node_rules import NodeRules
@@ -38,7 +37,9 @@ if TYPE_CHECKING:
     from astraflow.core.workflow.definition import NodeSpec, WorkflowSpec
     from astraflow.core.workflow.ports import PortSpec
 
-_WITH_SETTINGS: Final = frozenset({Feature.WAIT, Feature.APPROVAL, Feature.SIGNAL, Feature.MAP})
+_WITH_SETTINGS: Final = frozenset(
+    {Feature.WAIT, Feature.APPROVAL, Feature.SIGNAL, Feature.MAP, Feature.KEY_EXPRESSION}
+)
 
 
 class Analysis:
@@ -52,7 +53,7 @@ class Analysis:
         self.called: dict[int, Called] = {}
         """The workflows that nodes call, by place."""
         self.problems = Problems()
-        self.features = Needs()
+        self.features: set[Feature] = set()
         self._settings = SettingsRules(self.problems, self.features)
         self.nodes = NodeRules(workflow, catalog, self._settings, self.problems)
         self.family = Family(workflow.nodes, self.nodes.index, self.nodes.types, self.problems)
@@ -114,7 +115,7 @@ class Analysis:
             return
         for place, text in enumerate(texts):
             if text in parameters.with_expression:
-                self.features.add(Feature.EXPRESSION, f"/nodes/{place}/parameters")
+                self.features.add(Feature.EXPRESSION)
                 self.bound[place] = self.expressions.take_parameters(text, place)
                 texts[place] = parameters.take_bound(self.bound[place].parameters, place)
 
@@ -136,6 +137,8 @@ class Analysis:
                 ("wait/until", node.wait and node.wait.until),
                 ("approval/message", node.approval and node.approval.message),
                 ("signal/name", node.signal and node.signal.name),
+                ("concurrencyKey", node.concurrency_key),
+                ("affinity/key", node.affinity and node.affinity.key),
             )
             for name, text in settings:
                 if text and is_expression(text):
@@ -155,7 +158,7 @@ class Analysis:
                     self.problems.add(pointer, WORKFLOW_CALL, message)
                 self.called[place] = found
                 for feature in found.plan.features:
-                    self.features.add(feature, pointer)
+                    self.features.add(feature)
             else:
                 self.problems.add(pointer, WORKFLOW_CALL, found)
 

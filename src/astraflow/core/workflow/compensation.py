@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from astraflow.core.workflow.definition import NodeSpec
     from astraflow.core.workflow.edge_rules import PlannedEdge
     from astraflow.core.workflow.family import Family
-    from astraflow.core.workflow.features import Needs
     from astraflow.core.workflow.problems import Problems
 
 _SETTINGS = (("onFailure", "on_failure"), ("onCancel", "on_cancel"))
@@ -45,13 +44,13 @@ class CompensationRules:
         self.branches: dict[int, int] = {}
         """By each node of a branch: the first one."""
 
-    def check_all(self, links: Sequence[Sequence[PlannedEdge]], features: Needs) -> None:
+    def check_all(self, links: Sequence[Sequence[PlannedEdge]], features: set[Feature]) -> None:
         for place, node in enumerate(self._nodes):
             for name, field in _SETTINGS:
                 target = getattr(node, field)
                 if target is not None:
                     pointer = f"/nodes/{place}/{name}"
-                    features.add(Feature.COMPENSATION, pointer)
+                    features.add(Feature.COMPENSATION)
                     self._take(place, target, pointer)
         if self.owners:
             self._take_branches(links)

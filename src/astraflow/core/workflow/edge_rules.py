@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from astraflow.core.workflow.definition import Edge, WorkflowSpec
     from astraflow.core.workflow.family import Family
-    from astraflow.core.workflow.features import Needs
     from astraflow.core.workflow.node_rules import NodeRules
     from astraflow.core.workflow.problems import Problems
     from astraflow.core.workflow.schema_rules import SchemaRules
@@ -64,7 +63,7 @@ class EdgeRules:
         family: Family,
         settings: SettingsRules,
         problems: Problems,
-        features: Needs,
+        features: set[Feature],
         schemas: SchemaRules,
     ) -> None:
         self._workflow = workflow
@@ -205,9 +204,9 @@ class EdgeRules:
         if write.kind == "control":
             write = TRIGGER
         if read.case is not None:
-            self._features.add(Feature.CONDITION, f"/edges/{place}/source/port")
+            self._features.add(Feature.CONDITION)
         if read.kind == "error":
-            self._features.add(Feature.ERROR_PORT, f"/edges/{place}/source/port")
+            self._features.add(Feature.ERROR_PORT)
             return PlannedEdge(source, "error", edge.when, read, write)
         if write is not TRIGGER:
             if (

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from astraflow.core.workflow.catalog import CatalogEntry
     from astraflow.core.workflow.definition import NodeSpec
-    from astraflow.core.workflow.features import Needs
     from astraflow.core.workflow.problems import Problems
 
 
@@ -42,10 +41,10 @@ class Family:
         self.members: dict[int | None, list[int]] = {}
         """The nodes of each container, middlewares of mapped nodes left out; None: those of the workflow itself."""
 
-    def check_all(self, features: Needs) -> None:
+    def check_all(self, features: set[Feature]) -> None:
         for place, node in enumerate(self._nodes):
             if node.parent is not None:
-                features.add(Feature.SUBGRAPH, f"/nodes/{place}/parent")
+                features.add(Feature.SUBGRAPH)
                 self._take_parent(node.parent, place)
         if self.parents:
             self._check_depth()

@@ -6,8 +6,7 @@ Rules:
 2. Packages are pinned: every node names one version (WORKFLOWS: "pinned when the run is
    accepted"), so that a run does not change when a newer version is published.
 3. Equal parts are one object: policies, parameters, tuples. 50,000 nodes differ in little.
-4. `features` names all that the plan needs beyond a plain graph. An engine refuses a plan with a
-   feature that it does not execute; it never ignores one.
+4. `features` names all that the plan needs beyond a plain graph: what it does not name costs a run nothing.
 5. A plan is stored with the run that executes it: every type in it has one encoding (`encode_plan`).
 6. `bind` makes the parameters of a task. Without data inputs and expressions these are the authored bytes, the same
    object. Else expressions are replaced with their values first, and then the results of the sources are written over

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
         WaitSpec,
         WorkerHints,
     )
-    from astraflow.core.workflow.features import Needs
     from astraflow.core.workflow.problems import Problems
 
 _MAX_RESOURCE_ID_CHARS: Final = 1_024
@@ -74,7 +73,7 @@ def is_signal_name(name: str) -> bool:
 
 
 class SettingsRules:
-    def __init__(self, problems: Problems, features: Needs) -> None:
+    def __init__(self, problems: Problems, features: set[Feature]) -> None:
         self._problems = problems
         self._features = features
 
@@ -83,7 +82,7 @@ class SettingsRules:
         if node.when is not None:
             self.check_condition(node.when, f"/nodes/{place}/when")
         if node.join != "all":
-            self._features.add(_JOINS[node.join], f"/nodes/{place}/join")
+            self._features.add(_JOINS[node.join])
         if node.concurrency_key is not None:
             self._check_key(node.concurrency_key, f"/nodes/{place}/concurrencyKey")
         if node.affinity is not None:
@@ -107,7 +106,7 @@ class SettingsRules:
     def check_condition(self, text: str, pointer: str) -> None:
         """Check the `when` of a node or an edge: an expression, with or without a leading `=`."""
         self._problems.check_key(pointer, text, MAX_EXPRESSION_CHARS)
-        self._features.add(Feature.CONDITION, pointer)
+        self._features.add(Feature.CONDITION)
 
     def check_hints(self, hints: WorkerHints, pointer: str) -> None:
         if hints.package is not None:
@@ -124,7 +123,7 @@ class SettingsRules:
 
     def _check_key(self, text: str, pointer: str) -> None:
         if is_expression(text):
-            self._features.add(Feature.KEY_EXPRESSION, pointer)
+            self._features.add(Feature.KEY_EXPRESSION)
             self._problems.check_key(pointer, text, MAX_EXPRESSION_CHARS)
         else:
             self._problems.check_key(pointer, text, MAX_KEY_CHARS)
@@ -133,7 +132,7 @@ class SettingsRules:
         refs, middlewares = node.resource_refs, node.middlewares
         here = f"{pointer}/middlewares"
         if middlewares:
-            self._features.add(Feature.MIDDLEWARE, here)
+            self._features.add(Feature.MIDDLEWARE)
             if node.type in _OF_SCHEDULER:
                 message = "a node that the scheduler carries out has no middlewares"
                 self._problems.add(here, WORKFLOW_INVALID, message)
@@ -145,9 +144,9 @@ class SettingsRules:
                 self._problems.check_key(place, ref.resource_id, _MAX_RESOURCE_ID_CHARS)
 
     def _check_map(self, over: MapOver, pointer: str) -> None:
-        self._features.add(Feature.MAP, pointer)
+        self._features.add(Feature.MAP)
         if is_expression(over.over):
-            self._features.add(Feature.EXPRESSION, f"{pointer}/over")
+            self._features.add(Feature.EXPRESSION)
             self._problems.check_text(f"{pointer}/over", over.over, MAX_EXPRESSION_CHARS)
         else:
             try:
@@ -164,7 +163,7 @@ class SettingsRules:
 
     def _check_body(self, node: NodeSpec, pointer: str) -> None:
         if node.type == CONTAINER_TYPE:
-            self._features.add(Feature.SUBGRAPH, f"{pointer}/type")
+            self._features.add(Feature.SUBGRAPH)
         elif node.container is not None:
             message = f"only a node of type {CONTAINER_TYPE} has this setting"
             self._problems.add(f"{pointer}/container", WORKFLOW_INVALID, message)
@@ -179,7 +178,7 @@ class SettingsRules:
                 message = f"only a node of type {node_type} has this setting"
                 self._problems.add(f"{pointer}/{name}", WORKFLOW_INVALID, message)
             if node.type == node_type:
-                self._features.add(feature, f"{pointer}/type")
+                self._features.add(feature)
                 if not is_set and name != "approval":
                     message = f"a node of type {node_type} needs the setting {name}"
                     self._problems.add(pointer, WORKFLOW_INVALID, message)
@@ -195,7 +194,7 @@ class SettingsRules:
 
     def _check_signal(self, name: str, pointer: str) -> None:
         if is_expression(name):
-            self._features.add(Feature.EXPRESSION, pointer)
+            self._features.add(Feature.EXPRESSION)
             self._problems.check_text(pointer, name, MAX_EXPRESSION_CHARS)
             return
         self._problems.check_key(pointer, name, MAX_KEY_CHARS)
@@ -210,7 +209,7 @@ class SettingsRules:
         if wait.until is None:
             return
         if is_expression(wait.until):
-            self._features.add(Feature.EXPRESSION, f"{pointer}/until")
+            self._features.add(Feature.EXPRESSION)
             self._problems.check_text(f"{pointer}/until", wait.until, MAX_EXPRESSION_CHARS)
         elif not _TIME.fullmatch(wait.until):
             message = "not a time as RFC 3339 writes it, nor an expression"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from astraflow.core.errors import WORKFLOW_INVALID, WORKFLOW_UNSUPPORTED
+from astraflow.core.errors import WORKFLOW_INVALID
 from astraflow.core.workflow.analysis import Analysis
 from astraflow.core.workflow.planner import callees_of
 from astraflow.core.workflow.problems import InvalidDocument
@@ -24,12 +24,9 @@ def validate(
     """All problems of a decoded definition; an empty list means that it can be run. `documents` are the definitions
     that it calls, and those that they call."""
     callees = callees_of(definition, catalog, documents or {})
-    analysis = Analysis(definition.workflow, catalog, callees)
-    analysis.features.report(analysis.problems)
-    return analysis.problems.found()
+    return Analysis(definition.workflow, catalog, callees).problems.found()
 
 
 def refusal_of(problems: Sequence[DefinitionProblem]) -> InvalidDocument:
     """The refusal of a definition with these problems, whoever asks."""
-    needs_only = all(problem.code == WORKFLOW_UNSUPPORTED.code for problem in problems)
-    return InvalidDocument(WORKFLOW_UNSUPPORTED if needs_only else WORKFLOW_INVALID, problems)
+    return InvalidDocument(WORKFLOW_INVALID, problems)

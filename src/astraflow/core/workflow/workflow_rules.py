@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from astraflow.core.workflow.definition import Metadata, WorkflowSpec
-    from astraflow.core.workflow.features import Needs
     from astraflow.core.workflow.problems import Problems
     from astraflow.core.workflow.settings_rules import SettingsRules
 
@@ -33,7 +32,7 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 
 
 def check_workflow(
-    workflow: WorkflowSpec, settings: SettingsRules, problems: Problems, features: Needs
+    workflow: WorkflowSpec, settings: SettingsRules, problems: Problems, features: set[Feature]
 ) -> None:
     """Report the problems of everything but nodes and edges."""
     if not UUID.fullmatch(workflow.id):
@@ -57,11 +56,11 @@ def check_workflow(
             pointer = f"/outputs/{pointer_token(name)}/schema"
             check_schema(problems, pointer, msgspec.json.encode(output.schema))
     if workflow.inputs:
-        features.add(Feature.RUN_INPUT, "/inputs")
+        features.add(Feature.RUN_INPUT)
     if workflow.outputs:
-        features.add(Feature.RUN_OUTPUT, "/outputs")
+        features.add(Feature.RUN_OUTPUT)
     if workflow.timeout_seconds is not None:
-        features.add(Feature.RUN_TIMEOUT, "/timeoutSeconds")
+        features.add(Feature.RUN_TIMEOUT)
     check_triggers(workflow, problems)
 
 

@@ -16,7 +16,6 @@ from astraflow.core.runs.facts import (
     TaskCancelled,
     TaskReused,
 )
-from astraflow.core.workflow.plan import Feature
 from tests.unit.core.engine.rig import Rig, Worker
 from tests.unit.plans import make_plan
 
@@ -85,11 +84,6 @@ class TestSubmit:
         assert isinstance(refusal(rig), errors.Unavailable)
         rig.submit(make_plan(2), "run2", idempotency_key="k")  # the key was not used up
         assert rig.replies[-1] == ReplyToCaller("run2", RunId("run2"))
-
-    def test_a_plan_that_cannot_be_carried_out_is_refused(self, rig: Rig) -> None:
-        rig.submit(make_plan(1, features=frozenset({Feature.KEY_EXPRESSION})))
-        assert refusal(rig).code is errors.WORKFLOW_UNSUPPORTED
-        assert rig.facts() == []
 
     def test_a_rerun_takes_over_what_it_keeps(self, rig: Rig, worker: Worker) -> None:
         kept = {0: (msgspec.Raw(b'{"v":1}'), ())}

@@ -100,7 +100,7 @@ FULL_FACTS: tuple[AnyFact, ...] = (
     TaskParked(AT, 0, WaitReason("approval", "Ship it?", AT + 1_000), 1_000),
     TaskDecided(AT, 0, RESULT, "ann", 0),
     TaskWaiting(AT, 0, WaitReason("package", "pkg 1.0", AT + 1_000, ("run0", "n4"))),
-    TaskLeased(AT, 0, 1, "w1", 3, 30_000),
+    TaskLeased(AT, 0, 1, "w1", 3, 30_000, "k", "a"),
     AttemptStarted(AT, 0, 1, "invocation-7", 90_000),
     AttemptProgressed(AT, 0, 1, 0.5, "half", "load", (Chunk("log", 0, "hello"),), 2, {"loss": 0.5}),
     StopRequested(AT, 0, 1, "timeout", 500),

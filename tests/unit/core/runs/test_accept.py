@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from random import Random
 
 import msgspec
 import pytest
 
-from astraflow.core import errors
-from astraflow.core.runs.accept import accept, downstream, unsupported
+from astraflow.core.runs.accept import accept, downstream
 from astraflow.core.runs.consequences import EnqueueTask, FinishRun
 from astraflow.core.runs.facts import RunFinished, TaskReused
 from astraflow.core.runs.states import Pending, Ready, Succeeded
-from astraflow.core.workflow.features import EXECUTED
-from astraflow.core.workflow.plan import Feature
-from tests.tables import each_row
 from tests.unit.core.runs.examples import ARTIFACT, RESULT
-from tests.unit.plans import AT, JOINING, accepted, make_plan, start
+from tests.unit.plans import AT, accepted, make_plan, start
 
 EMPTY = msgspec.Raw(b"{}")
 
@@ -38,25 +33,6 @@ class TestFresh:
         assert decision.facts == [accepted(), RunFinished(AT, "succeeded")]
         assert decision.consequences == [FinishRun("succeeded")]
         decision.run.check()
-
-
-class TestFeatures:
-    @pytest.mark.parametrize("feature", sorted(EXECUTED, key=attrgetter("value")))
-    def test_what_is_carried_out_is_accepted(self, feature: Feature) -> None:
-        assert start(make_plan(1, features=frozenset({feature}))).run.status == "queued"
-
-    @each_row("feature", sorted(set(Feature) - EXECUTED, key=attrgetter("value")))
-    def test_what_is_not_carried_out_is_refused_by_name(self, feature: Feature) -> None:
-        with pytest.raises(errors.Refused) as raised:
-            start(make_plan(1, features=frozenset({feature})))
-        assert raised.value.code == errors.WORKFLOW_UNSUPPORTED
-        assert str(raised.value).endswith(feature.value)
-
-    def test_what_is_missing_is_named(self) -> None:
-        plan = make_plan(1, features=JOINING | {Feature.KEY_EXPRESSION, Feature.MAP})
-        assert unsupported(plan) == [Feature.KEY_EXPRESSION]
-        with pytest.raises(errors.Refused, match="key_expression"):
-            start(plan)
 
 
 class TestKept:

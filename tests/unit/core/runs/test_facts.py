@@ -96,7 +96,7 @@ OPTIONAL = {
     "task.parked": ("for_ms",),
     "task.decided": ("result", "by", "signal"),
     "task.waiting": (),
-    "task.leased": (),
+    "task.leased": ("key", "affinity_key"),
     "attempt.started": ("by", "ttl_ms"),
     "attempt.progressed": ("progress", "message", "stage", "chunks", "dropped", "metrics"),
     "attempt.stop_requested": (),

@@ -19,7 +19,7 @@ REF = {"resourceId": "r"}
         ({"join": "all_done"}, {Feature.JOIN_ALL_DONE}),
         ({"join": "all"}, set()),
         ({"concurrencyKey": "mail"}, set()),
-        ({"concurrencyKey": "=inputs.user"}, {Feature.KEY_EXPRESSION}),
+        ({"concurrencyKey": "=run.workflowId"}, {Feature.KEY_EXPRESSION}),
         ({"affinity": {"key": "=run.id"}}, {Feature.KEY_EXPRESSION}),
         ({"parameters": {"a": ["=1 + 1"]}}, {Feature.EXPRESSION}),
         ({"map": {"over": "parameters.items"}}, {Feature.MAP}),
