@@ -158,3 +158,43 @@ def test_an_approval_inside_of_a_map_is_decided_by_its_path(system: System) -> N
     view = system.rest.finished(run_id)
     results = by_label(view)["ask"]["result"]["items"]
     assert [one["approved"] for one in results] == [True, False]
+
+
+def test_what_a_map_collects_is_stored_when_it_is_large(system: System) -> None:
+    code = "def main(n):\n    return {'n': n, 'text': 'x' * 20_000}"
+    count = node(
+        "core.python",
+        "count",
+        parameters={
+            "code": "def main(rows):\n    return {'rows': len(rows), 'last': rows[-1]['n']}"
+        },
+        ui={"inputPorts": [{"key": "rows", "binding": {"path": "parameters.inputs.rows"}}]},
+    )
+    made = node(
+        "core.python",
+        "make",
+        parameters={"code": code, "inputs": {"n": "=item"}},
+        map={"over": "=range(300)"},
+    )
+    edge = {
+        "source": {"node": made["id"], "port": "items"},
+        "target": {"node": count["id"], "port": "rows"},
+    }
+    run_id = system.rest.submit(workflow(made, count, edges=[edge]))
+
+    def almost() -> bool | None:
+        shown = by_label(system.rest.get(f"runs/{run_id}"))["make"]["items"]
+        return True if shown is not None and shown["succeeded"] > 250 else None
+
+    system.until(almost, "a map that has almost ended")
+    system.restart()
+    view = system.rest.finished(run_id)
+    assert view["status"] == "succeeded", view
+    nodes = by_label(view)
+    assert nodes["count"]["result"] == {"rows": 300, "last": 299}
+    ref = nodes["make"]["result"]["items"]["resourceRef"]
+    assert ref["sizeBytes"] > 6_000_000
+    got = system.rest.http.get(f"/api/v1/artifacts/{ref['resourceId']}", follow_redirects=True)
+    assert [one["n"] for one in got.json()] == list(range(300))
+    item = system.rest.get(f"runs/{run_id}/nodes/{made['id']}?scope={made['id']}:7")
+    assert item["result"]["n"] == 7

@@ -23,6 +23,10 @@ POOL_PREFIX: Final = "pool/"
 """The worker id of an HTTP pool begins so. An instance id has no slash, so that no worker can claim to be a pool."""
 
 
+SCHEDULER_ID: Final = "scheduler/values"
+"""In place of a worker id: of a value that the scheduler itself has stored."""
+
+
 def is_pool(worker_id: str | None) -> bool:
     """Whether this is the worker id of an HTTP pool."""
     return worker_id is not None and worker_id.startswith(POOL_PREFIX)

@@ -109,6 +109,12 @@ class Copies:
                 arrival.set_result(None)
         return copy
 
+    async def keep(self, chunks: AsyncIterator[bytes], max_bytes: int) -> Copy:
+        """Keep bytes of the scheduler itself. Raises: Unavailable."""
+        place = f"{PREFIX}/{os.urandom(16).hex()}"
+        written = await self._blobs.put_stream(place, chunks, max_bytes)
+        return Copy(place, written.sha256)
+
     def give_up(self, key: Key, why: str) -> None:
         """Its worker cannot deliver it: nobody need wait any longer."""
         for arrival in self._waiting.pop(key, ()):

@@ -35,6 +35,7 @@ from astraflow.scheduler.shell_effects import ShellEffects
 from astraflow.scheduler.tenant_events import TenantEvents
 from astraflow.scheduler.trigger_services import TriggerServices
 from astraflow.scheduler.trigger_table import TriggerTable
+from astraflow.scheduler.value_store import ValueStore
 from astraflow.scheduler.workers import Workers
 from astraflow.scheduler.workflows import Workflows
 
@@ -94,7 +95,8 @@ class Scheduler:
         self.triggers = TriggerServices(
             table, store, current, self.runs, self.reader, self.secrets, self._feed, clock, ids
         )
-        vault, effects = self.secrets, ShellEffects(catalogs, blobs, pushes, self.secrets)
+        values = ValueStore(None if blobs is None else blobs.copies, current)
+        vault, effects = self.secrets, ShellEffects(catalogs, blobs, pushes, self.secrets, values)
         tended = (self.credentials, blobs, vault, self.triggers)
         self._lifecycle = Lifecycle(parts, current, plans, self._feed, effects, *tended)
         self.events = TenantEvents(current, self._feed)

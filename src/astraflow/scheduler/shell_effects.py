@@ -25,6 +25,7 @@ from astraflow.core.engine.effects import (
     SendExport,
     SendInstall,
     ShellEffect,
+    StoreValue,
 )
 from astraflow.core.workflow import decode_manifest, validate_manifest
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from astraflow.scheduler.catalogs import Catalogs
     from astraflow.scheduler.pushes import TaskPushes
     from astraflow.scheduler.secret_vault import SecretVault
+    from astraflow.scheduler.value_store import ValueStore
 
 _log: Final = logging.getLogger(__name__)
 _SIGNED: Final = frozenset({SendInstall, SendExport})
@@ -47,8 +49,10 @@ class ShellEffects:
         blobs: BlobServices | None = None,
         pushes: TaskPushes | None = None,
         vault: SecretVault | None = None,
+        values: ValueStore | None = None,
     ) -> None:
         self._vault = vault
+        self._values = values
         self._catalogs = catalogs
         self._pushes = pushes
         self._blobs = blobs
@@ -93,6 +97,9 @@ class ShellEffects:
         elif isinstance(effect, CopyFailed):
             if self._blobs is not None:
                 self._blobs.copies.give_up(effect.resource, effect.why)
+        elif isinstance(effect, StoreValue):
+            assert self._values is not None, "whoever runs maps stores what they collect"
+            self._values.store(effect)
         elif isinstance(effect, Activated):
             assert self._blobs is not None, "only what is published is activated"
             self._blobs.repository.note_active(effect.active)

@@ -250,6 +250,16 @@ class NoteCopy(ResourceCommand, frozen=True, kw_only=True):
     blob: str
 
 
+class NoteValue(OperatorCommand, frozen=True, kw_only=True):
+    """What a map has collected is in the blob store, or cannot be stored: then there is no `blob`."""
+
+    run_id: RunId
+    task: int
+    size_bytes: int
+    blob: str | None
+    problem: str = ""
+
+
 # -- packages ------------------------------------------------------------------------------------
 
 

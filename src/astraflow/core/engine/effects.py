@@ -130,6 +130,15 @@ class CopyFailed(_Effect, frozen=True):
     why: str
 
 
+class StoreValue(_Effect, frozen=True):
+    """Store what a map has collected, and say where (`NoteValue`)."""
+
+    tenant: str
+    run_id: RunId
+    task: int
+    value: bytes
+
+
 class Activated(_Effect, frozen=True):
     """Another version of a package is active."""
 
@@ -151,7 +160,14 @@ class EndPush(_Effect, frozen=True):
 
 
 ShellEffect = (
-    ReplyToCaller | LearnManifest | CopyFailed | Activated | AnswerCallback | EndPush | SendDispatch
+    ReplyToCaller
+    | LearnManifest
+    | CopyFailed
+    | StoreValue
+    | Activated
+    | AnswerCallback
+    | EndPush
+    | SendDispatch
 )
 """What the shell does, not the sessions."""
 Effect = (

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 from astraflow.core import errors
 from astraflow.core.engine.batch import Batch
 from astraflow.core.engine.callbacks import on_callback
+from astraflow.core.engine.collected import note_value
 from astraflow.core.engine.commands import (
     ActivateVersion,
     CancelRun,
@@ -42,6 +43,7 @@ from astraflow.core.engine.commands import (
     ForgetWorker,
     KeepAudit,
     NoteCopy,
+    NoteValue,
     OperatorCommand,
     RebindRun,
     RebindWorker,
@@ -154,6 +156,7 @@ _COMMANDS: Final[Mapping[type[OperatorCommand], Callable[[View, Any], None]]] = 
     ExportResource: export_resource,
     ExtendResource: extend_resource,
     NoteCopy: note_copy,
+    NoteValue: note_value,
     RebindRun: rebind_run,
     SendSignal: send_signal,
     DecideApproval: decide_approval,

@@ -49,7 +49,8 @@ def restore_run(view: View, plan: Plan, facts: Iterable[Fact]) -> RunRecord:
         if isinstance(state, Leased | Running | Stopping):
             _restore_lease(view, run, index, state)
         elif isinstance(state, Parked | Opened):
-            left_ms = state.left_ms(view.at)
+            is_over = isinstance(state, Opened) and run.scopes[index].is_over
+            left_ms = 0 if is_over else state.left_ms(view.at)
             if left_ms is not None:
                 view.watch_parked(run, index, left_ms)
         elif task.is_waiting and task.open_calls == 0:

@@ -17,7 +17,12 @@ import msgspec
 
 from astraflow.core import errors
 from astraflow.core.dispatch.demand import Demand, refs_of
-from astraflow.core.engine.commands import CloseResource, ExportResource, ExtendResource, NoteCopy
+from astraflow.core.engine.commands import (
+    CloseResource,
+    ExportResource,
+    ExtendResource,
+    NoteCopy,
+)
 from astraflow.core.engine.effects import CopyFailed, SendExport
 from astraflow.core.engine.view import View
 from astraflow.core.expressions.stored_value import VALUE_TYPE

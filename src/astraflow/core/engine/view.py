@@ -15,7 +15,7 @@ from astraflow.core.dispatch.demand import bind_task, conflict_of, demand_of, lo
 from astraflow.core.engine.active_runs import ActiveRuns
 from astraflow.core.engine.batch import Batch, FleetChange, NumberedFact
 from astraflow.core.engine.calls import answer_call, lend_slot, refuse_call
-from astraflow.core.engine.effects import AskWorker, EndPush, SendStop
+from astraflow.core.engine.effects import AskWorker, EndPush, SendStop, StoreValue
 from astraflow.core.engine.placement_notes import PlacementNotes
 from astraflow.core.engine.sent_frames import SentFrames
 from astraflow.core.engine.settings import EngineSettings
@@ -50,6 +50,7 @@ from astraflow.core.runs.consequences import (
     LendSlot,
     RefuseCall,
     StopAttempt,
+    StoreCollected,
     UnqueueTask,
     WatchParked,
 )
@@ -58,6 +59,7 @@ from astraflow.core.runs.decisions import decide
 from astraflow.core.runs.facts import CallOpened, ScopeOpened
 from astraflow.core.runs.keys import affinity_of, concurrency_key, next_affinity
 from astraflow.core.runs.run import RunRecord
+from astraflow.core.runs.scope_rules import collected_list
 from astraflow.core.runs.value_checks import input_failure
 from astraflow.core.workflow.plan import AffinityHint, ResourceRefValue
 
@@ -220,6 +222,10 @@ class View:
                 lend_slot(self, run, consequence)
             elif isinstance(consequence, WatchParked):
                 self.watch_parked(run, consequence.task, consequence.left_ms)
+            elif isinstance(consequence, StoreCollected):
+                value = collected_list(run, consequence.task)
+                effect = StoreValue(run.tenant, run.run_id, consequence.task, value)
+                self.batch.effects.append(effect)
             elif isinstance(consequence, FinishRun):
                 self._finish(run)
             else:

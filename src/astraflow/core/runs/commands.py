@@ -39,6 +39,14 @@ class LeaseTask(RunCommand, frozen=True):
     affinity_key: str | None = None
 
 
+class Collect(RunCommand, frozen=True):
+    """What a map has collected is stored by reference, or could not be (`problem`)."""
+
+    task: int
+    ref: msgspec.Raw | None
+    problem: str = ""
+
+
 class Wait(RunCommand, frozen=True):
     """Placement has found no place for a task."""
 

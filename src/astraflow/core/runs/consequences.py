@@ -75,6 +75,12 @@ class WatchParked(_Consequence, frozen=True):
     left_ms: int
 
 
+class StoreCollected(_Consequence, frozen=True):
+    """What a map has collected is too large for a result: store it, and say where."""
+
+    task: int
+
+
 class FinishRun(_Consequence, frozen=True):
     """The run has ended: drop it from memory, clean up after it."""
 
@@ -90,5 +96,6 @@ Consequence = (
     | RefuseCall
     | LendSlot
     | WatchParked
+    | StoreCollected
     | FinishRun
 )

@@ -26,6 +26,7 @@ from astraflow.core.runs.commands import (
     Approve,
     Call,
     Cancel,
+    Collect,
     EndCall,
     EndWait,
     Fail,
@@ -77,7 +78,7 @@ from astraflow.core.runs.retry import (
     retry_delay_s,
 )
 from astraflow.core.runs.run import RunRecord
-from astraflow.core.runs.scope_rules import end_scope_time
+from astraflow.core.runs.scope_rules import collect, end_scope_time
 from astraflow.core.runs.states import (
     ATTEMPTED,
     Leased,
@@ -544,6 +545,7 @@ _HANDLERS: Final[dict[type[RunCommand], Callable[[Decision, Any], None]]] = {
     Restart: _restart,
     StopOverdue: _stop_overdue,
     EndWait: _end_wait,
+    Collect: collect,
     ReceiveSignal: _receive_signal,
     Approve: approve,
 }

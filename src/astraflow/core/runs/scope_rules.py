@@ -7,7 +7,8 @@ Rule 3: a failure inside that no error edge takes up is a failure of its item. P
         `finish` lets everything inside end; both fail the node. `collect` (maps only) puts null in the place of the
         result and lists the error.
 Rule 4: a scope that is closing begins nothing; what workers run is stopped, and the node ends when that is proved.
-Rule 5: the results of a map stand in the order of its items, whatever the order of their ends.
+Rule 5: the results of a map stand in the order of its items, whatever the order of their ends. If they are too large
+        for a result, they are stored first, and the result of the map refers to them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from astraflow.core.expressions.budget import kind_of
 from astraflow.core.expressions.stored_value import with_stored_values
 from astraflow.core.runs.calls import end_call, end_calls
 from astraflow.core.runs.conditions import expression_failure
-from astraflow.core.runs.consequences import UnqueueTask, WatchParked
+from astraflow.core.runs.consequences import StoreCollected, UnqueueTask, WatchParked
 from astraflow.core.runs.facts import (
     RunStarted,
     ScopeClosing,
@@ -43,6 +44,7 @@ from astraflow.core.workflow.problems import InvalidDocument
 from astraflow.core.workflow.run_inputs import take_inputs
 
 if TYPE_CHECKING:
+    from astraflow.core.runs.commands import Collect
     from astraflow.core.runs.decision import Decision
     from astraflow.core.runs.run import RunRecord
     from astraflow.core.runs.scopes import Scope
@@ -53,7 +55,7 @@ MAX_ITEMS: Final = 100_000
 MAX_RUN_TASKS: Final = 250_000
 """Of one run, with the tasks of all bodies."""
 MAX_COLLECTED_BYTES: Final = 3 * 1024 * 1024
-"""What a map collects must fit a frame, as the result of any other node."""
+"""What a node with a body may return inline: it must fit a frame, as the result of any other node."""
 MAX_ERRORS: Final = 1_000
 """Errors that a map lists."""
 STOP_GRACE_MS: Final = 10_000
@@ -187,11 +189,45 @@ def _end(decision: Decision, owner: int, scope: Scope) -> None:
         _fail(decision, owner, _failure_of(run, scope, failed))
     else:
         result = _results(run, scope)
-        if len(result) > MAX_COLLECTED_BYTES:
-            message = f"the results of the items have {len(result)} bytes together: keep them by reference"
+        if len(result) <= MAX_COLLECTED_BYTES:
+            decision.record(TaskDecided(decision.at, owner, msgspec.Raw(result)))
+        elif scope.step.map is not None:
+            decision.consequences.append(StoreCollected(owner))
+        else:
+            message = f"the outputs have {len(result)} bytes together"
             _fail(decision, owner, _failure(errors.RESULT_TOO_LARGE, message))
-            return
-        decision.record(TaskDecided(decision.at, owner, msgspec.Raw(result)))
+
+
+def collected_list(run: RunRecord, owner: int) -> bytes:
+    """The results of a map that has ended, as JSON."""
+    scope = run.scopes[owner]
+    results = [_item_result(run, scope.first_of(item)) for item in range(scope.count)]
+    return b"[" + b",".join(results) + b"]"
+
+
+def collect(decision: Decision, command: Collect) -> None:
+    """What a map has collected is stored, or cannot be."""
+    run = decision.run
+    scope = run.scopes.get(command.task)
+    is_open = isinstance(run.tasks[command.task].state, Opened)
+    if scope is None or not is_open or not scope.is_over or scope.closing is not None:
+        decision.ignored = "nothing is to be stored"
+        return
+    if command.ref is None:
+        code = errors.RESULT_NOT_STORED
+        message = f"{code.says}: {command.problem}"
+        decision.finish_task(
+            TaskFailed(
+                decision.at, command.task, 0, TaskFailure(code.code, "INFRASTRUCTURE", message)
+            )
+        )
+        return
+    assert scope.step.map is not None
+    result: dict[str, Any] = {scope.step.map.collect: command.ref}
+    if scope.step.policy == "collect":
+        result[ERRORS] = _item_errors(run, scope)
+    raw = msgspec.Raw(msgspec.json.encode(result))
+    decision.finish_task(TaskDecided(decision.at, command.task, raw))
 
 
 def _failure(code: errors.Code, message: str) -> TaskFailure:
@@ -303,6 +339,9 @@ def end_scope_time(decision: Decision, owner: int) -> None:
     state = decision.run.tasks[owner].state
     assert isinstance(state, Opened)
     scope = decision.run.scopes[owner]
+    if scope.is_over and scope.closing is None:
+        decision.consequences.append(StoreCollected(owner))  # who was to store it has died
+        return
     if scope.closing is not None or state.until is None:
         decision.ignored = "scope is closing"
         return

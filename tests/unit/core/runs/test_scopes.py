@@ -11,8 +11,22 @@ import pytest
 from astraflow.core.dispatch.demand import bind_task
 from astraflow.core.ids import NodeId
 from astraflow.core.runs import scope_rules
-from astraflow.core.runs.commands import Cancel, EndWait, LeaseTask, Lose, Report, RunCommand
-from astraflow.core.runs.consequences import EnqueueTask, StopAttempt, UnqueueTask, WatchParked
+from astraflow.core.runs.commands import (
+    Cancel,
+    Collect,
+    EndWait,
+    LeaseTask,
+    Lose,
+    Report,
+    RunCommand,
+)
+from astraflow.core.runs.consequences import (
+    EnqueueTask,
+    StopAttempt,
+    StoreCollected,
+    UnqueueTask,
+    WatchParked,
+)
 from astraflow.core.runs.decisions import decide
 from astraflow.core.runs.facts import ScopeClosing, ScopeOpened, TaskFailure
 from astraflow.core.runs.places import TaskPlaces
@@ -284,12 +298,36 @@ class TestMaps:
         assert played.run.status == "cancelled"
         assert played.status(1) == "cancelled"
 
-    def test_results_that_are_too_large_together_fail_the_node(
+    def test_results_that_are_too_large_together_are_stored_first(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(scope_rules, "MAX_COLLECTED_BYTES", 20)
-        made = plan([echo(1, parameters={"value": [1, 2]}, map={"over": "value"})])
-        assert Playing(made).play().status(1) == "failed E.RESULT.TOO_LARGE"
+        nodes = [
+            echo(1, parameters={"value": [1, 2]}, map={"over": "value"}),
+            echo(2),
+        ]
+        ref = {"resourceRef": {"resourceId": "r", "type": "astraflow.value"}}
+        raw = msgspec.Raw(msgspec.json.encode(ref))
+        played = Playing(plan(nodes, [edge("1.items", "2.value")])).play()
+        assert StoreCollected(0) in played.consequences
+        assert scope_rules.collected_list(played.run, 0) == b'[{"value":1},{"value":2}]'
+        assert played.status(1) == "running"
+        played.give(EndWait(0))  # after a restart
+        assert played.consequences == [StoreCollected(0)]
+        played.give(Collect(0, raw))
+        assert played.result(1) == {"items": ref}
+        assert [played.given(task) for task in played.queued] == [{"value": ref}]
+        played.give(Collect(0, raw))
+        assert played.consequences == []
+
+    def test_results_that_cannot_be_stored_fail_the_node(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(scope_rules, "MAX_COLLECTED_BYTES", 20)
+        over = {"over": "value", "failurePolicy": "collect"}
+        played = Playing(plan([echo(1, parameters={"value": [1, 2]}, map=over)])).play()
+        played.give(Collect(0, None, "the bucket is away"))
+        assert played.status(1) == "failed E.RESULT.NOT_STORED"
 
     def test_a_condition_and_a_disabled_node_are_of_the_whole_map(self) -> None:
         nodes = [
