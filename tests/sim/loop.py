@@ -168,10 +168,15 @@ class LoopClock:
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
+        self._wall_offset_ms = 0
         self.now = loop.time
 
     def wall_ms(self) -> int:
-        return WALL_START_MS + int(self._loop.time() * 1000)
+        return WALL_START_MS + int(self._loop.time() * 1000) + self._wall_offset_ms
+
+    def set_wall(self, seconds: float) -> None:
+        """Somebody sets the clock on the wall forward, or back."""
+        self._wall_offset_ms += int(seconds * 1000)
 
 
 def run_virtual(main: Callable[[VirtualLoop], Coroutine[Any, Any, Answer]]) -> Answer:

@@ -1,4 +1,4 @@
-"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S81)."""
+"""What must be seen in every thousand seeds, or the simulator has gone soft (S1–S89)."""
 
 from __future__ import annotations
 
@@ -117,6 +117,16 @@ IN_SHELLS = (
     "copy made by command",
     "copy noted",
     "worker forgotten",
+    # S85-S89: triggers.
+    "run started by a trigger: time",
+    "run started by a trigger: delivery",
+    "run started by a trigger: end",
+    "tick started by the next scheduler",
+    "tick caught up",
+    "tick missed",
+    "tick skipped for overlap",
+    "clock set forward",
+    "clock set back",
 )
 """What two hundred worlds of shells must have seen."""
 

@@ -2,6 +2,7 @@
 
 Rule 1: one decision at a time. Each is made against the records as they are stored.
 Rule 2: the triggers of a workflow change in the transaction that saves it.
+Rule 3: after a write that failed nobody knows what is stored. It is read again before the next decision.
 """
 
 from __future__ import annotations
@@ -48,12 +49,14 @@ class TriggerTable:
         self._records: _Records = {}
         self._hooks: dict[str, TriggerKey] = {}
         self._turn = asyncio.Lock()
+        self._is_stale = False
         self.changed = asyncio.Event()
         """Set when a trigger has changed, until whoever waits for that clears it."""
 
     async def load(self) -> None:
         """Read what is stored."""
         rows = await self._store.triggers()
+        self._is_stale = False
         self._records, self._hooks = {}, {}
         self._accept({one.key: one for one in (_record.decode(row.body) for row in rows)})
 
@@ -95,12 +98,13 @@ class TriggerTable:
 
         Raises: StoreError, Unavailable; and what `make` raises.
         """
-        async with self._turn:
+        async with self._deciding():
             facts = list(make())
             if facts:
                 after = self._folded(facts)
                 changes = _changes_of(facts, after)
-                await self._store.change_triggers(self._current.claim, changes)
+                async with self._writing():
+                    await self._store.change_triggers(self._current.claim, changes)
                 self._accept(after)
             return facts
 
@@ -110,17 +114,40 @@ class TriggerTable:
 
         Triggers with problems, as a draft may have them, change nothing.
         """
-        async with self._turn:
+        async with self._deciding():
             facts = self._declared(tenant, workflow)
             after = self._folded(facts)
-            yield _changes_of(facts, after)
+            async with self._writing():
+                yield _changes_of(facts, after)
             self._accept(after)
 
     async def forget(self, tenant: str, workflow_id: str) -> None:
         """The workflow is deleted, and with it the rows of its triggers."""
-        async with self._turn:
+        async with self._deciding():
             for record in self.of_tenant(tenant, workflow_id):
                 self._accept({record.key: msgspec.structs.replace(record, state="removed")})
+
+    async def refresh(self) -> None:
+        """Read what is stored, if a write has failed. Raises: StoreError."""
+        async with self._deciding():
+            pass
+
+    @asynccontextmanager
+    async def _deciding(self) -> AsyncIterator[None]:
+        async with self._turn:
+            if self._is_stale:
+                await self.load()
+            yield
+
+    @asynccontextmanager
+    async def _writing(self) -> AsyncIterator[None]:
+        """A write that fails, or whose caller gives up, may have been done."""
+        try:
+            yield
+        except BaseException:
+            self._is_stale = True
+            self.changed.set()
+            raise
 
     def _declared(self, tenant: str, workflow: WorkflowSpec) -> list[TriggerFact]:
         problems = Problems()

@@ -210,6 +210,7 @@ class Triggers:
 
     async def look(self) -> float:
         """Deal with what is due; how long there is nothing to do, in seconds."""
+        await self.table.refresh()
         known = self.table.all()
         active = [one for one in known if not self.is_suspended(one.tenant)]
         at = self._at()

@@ -8,7 +8,15 @@ from typing import Any
 
 from tests.sim.config import TENANTS
 
-__all__ = ["FAULTS", "HANDLERS", "KEEPING_FAULTS", "Config", "draw", "draw_plain"]
+__all__ = [
+    "FAULTS",
+    "HANDLERS",
+    "KEEPING_FAULTS",
+    "Config",
+    "draw",
+    "draw_plain",
+    "draw_triggers",
+]
 
 FAULTS = (
     "cut",
@@ -75,6 +83,7 @@ class Config:
     rollouts: bool = False
     removals: bool = False
     gone: bool = False
+    triggers: bool = False
     handlers: tuple[str, ...] = ("ok",)
 
     def tenant_of(self, number: int) -> str:
@@ -106,7 +115,7 @@ class Config:
 
 
 def draw(seed: int) -> Config:
-    """The world of a seed. In two of five, workers keep something."""
+    """The world of a seed. In two of five, workers keep something; in some of the others, there are triggers."""
     plain = draw_plain(seed)
     # Of its own, so that what it decides leaves the rest of a world as it was.
     rng = Random(seed * 104_729 + 32)
@@ -117,7 +126,7 @@ def draw(seed: int) -> Config:
     if rng.random() < 0.4:
         faults += ("drain",)
     if not resources and not packages and not rollouts:
-        return plain
+        return draw_triggers(plain)
     drawn = plain.with_(
         faults=plain.faults + faults,
         packages=packages,
@@ -128,6 +137,15 @@ def draw(seed: int) -> Config:
         gone=gone and (copies or plain.workers >= 2 * plain.tenants),
     )
     return _with_resources(drawn, copies) if resources else drawn
+
+
+def draw_triggers(config: Config) -> Config:
+    """The same world, sometimes with triggers, and with a clock on the wall that is set."""
+    rng = Random(config.seed * 104_729 + 33)
+    has_them, is_set = rng.random() < 0.4, rng.random() < 0.5
+    if not has_them:
+        return config
+    return config.with_(triggers=True, faults=config.faults + (("clock",) if is_set else ()))
 
 
 def _with_resources(config: Config, copies: bool) -> Config:

@@ -15,7 +15,7 @@ from astraflow.store.memory import MemoryStore
 from tests.sim.world import Violation
 
 if TYPE_CHECKING:
-    from astraflow.store.rows import Changes
+    from astraflow.store.rows import Changes, TriggerChanges, WorkflowRow
     from astraflow.store.store import Claim
     from tests.sim.loop import LoopClock
     from tests.sim.mirror import Mirror
@@ -44,6 +44,8 @@ class Disk:
         self.is_healed = False
         self.violation: Violation | None = None
         self.out_until = 0.0
+        self.on_triggers: list[Callable[[int, TriggerChanges], None]] = []
+        """Told of what was written of triggers, with the epoch of who wrote it."""
         self._holder: tuple[Handle, Claim] | None = None
         self._renewed_at = 0.0
 
@@ -65,6 +67,11 @@ class Disk:
         if is_ours:
             self._renewed_at = self.world.now
         return is_ours
+
+    @property
+    def epoch(self) -> int:
+        """Of whoever holds the claim, as the store has it."""
+        return 0 if self._holder is None else self._holder[1].epoch
 
     @property
     def is_out(self) -> bool:
@@ -113,6 +120,32 @@ class Handle:
 
     async def commit(self, claim: Claim, number: int, changes: Changes) -> None:
         disk = self._disk
+        await self._write(
+            lambda: disk.store.commit(claim, number, changes),
+            lambda: disk.mirror.written(claim.epoch, number, changes),
+        )
+
+    async def change_triggers(self, claim: Claim, changes: TriggerChanges) -> None:
+        await self._write(
+            lambda: self._disk.store.change_triggers(claim, changes),
+            lambda: self._triggers_written(claim, changes),
+        )
+
+    async def put_workflow(
+        self, claim: Claim, row: WorkflowRow, *, triggers: TriggerChanges, **how: Any
+    ) -> None:
+        await self._write(
+            lambda: self._disk.store.put_workflow(claim, row, triggers=triggers, **how),
+            lambda: self._triggers_written(claim, triggers),
+        )
+
+    def _triggers_written(self, claim: Claim, changes: TriggerChanges) -> None:
+        for listener in self._disk.on_triggers:
+            listener(claim.epoch, changes)
+
+    async def _write(self, write: Callable[[], Awaitable[None]], tell: Callable[[], None]) -> None:
+        """A transaction, with what may happen to one; `tell`: what was really written is told to the checkers."""
+        disk = self._disk
         self.is_committing = True
         try:
             await disk.wait(disk.config.commit_delay_s)
@@ -125,9 +158,9 @@ class Handle:
             if fault == "unknown, lost":
                 disk.world.sometimes("commit unknown")
                 raise OutcomeUnknown(errors.STORE_UNAVAILABLE, "planted: no answer")
-            await disk.store.commit(claim, number, changes)
+            await write()
             try:
-                disk.mirror.written(claim.epoch, number, changes)
+                tell()
             except Violation as broken:
                 # A scheduler takes it for a failure of its own.
                 disk.violation = disk.violation or broken

@@ -38,6 +38,7 @@ class Nemesis:
             ("host_crash", 5.0, self._crash_host),
             ("blobs", 8.0, self._lose_blobs),
             ("drain", 8.0, self._drain),
+            ("clock", 8.0, self._set_clock),
         )
         tasks = [
             group.create_task(self._again(mean, act), name=f"nemesis: {fault}")
@@ -144,6 +145,21 @@ class Nemesis:
 
     def _lose_blobs(self) -> None:
         self.site.shelf.out_until = self.world.now + self.world.rng.random() * 5
+
+    def _set_clock(self) -> None:
+        """Forward by more than makes a time late, or back.
+
+        Between two transactions only: within one, the checkers know the order of facts by their times.
+        """
+        serving = [
+            one.scheduler.serving for one in self.site.schedulers if one.epoch and one.scheduler
+        ]
+        if any(one.engine.has_decided for one in serving):
+            return
+        seconds = self.world.rng.choice((-90.0, -7.0, 7.0, 65.0, 150.0))
+        self.site.clock.set_wall(seconds)
+        self.world.sometimes("clock set back" if seconds < 0 else "clock set forward")
+        self.world.log(f"the clock is set by {seconds} s")
 
     def _stall(self) -> None:
         self.site.loop.stall(self.world.rng.random() * 5)

@@ -16,6 +16,7 @@ from astraflow.scheduler.row_writer import RowWriter
 from astraflow.scheduler.writer import Writer
 from astraflow.store.rows import Changes
 from astraflow.worker.agent_runner import AgentRunner
+from tests.sim.shells import planted_firing as firing
 from tests.sim.shells import planted_keeping as keeping
 from tests.sim.shells.config import Config, draw_plain
 
@@ -157,6 +158,8 @@ _COPIES = {**_RESOURCES, "copies": True, "workers": 2, "tenants": 1}
 _PACKAGES = {"packages": True, "handlers": ("ok", "slow")}
 _ROLLOUTS = {"rollouts": True, "workers": 2, "tenants": 1}
 _REMOVALS = {**_ROLLOUTS, **_PACKAGES, "removals": True, "runs": 3, "tasks": 5}
+_TRIGGERS = {"triggers": True, "commit_fault": 0.05}
+_CRASHES = ("scheduler_crash", "commit", "clock")
 
 PLANTED: dict[str, Planted] = {
     "speakfirst": Planted(speakfirst, ("I7", "I10", "I12", "I14", "crash"), (), _SLOW),
@@ -182,5 +185,13 @@ PLANTED: dict[str, Planted] = {
     "deafinstaller": Planted(keeping.deafinstaller, ("wake-up",), (), _REMOVALS),
     "deafpool": Planted(keeping.deafpool, ("wake-up",), (), _REMOVALS),
     "leasekept": Planted(keeping.leasekept, ("I18", "I20", "I24"), (), _RESOURCES),
+    "fireunstored": Planted(firing.fireunstored, ("I42",), _CRASHES, _TRIGGERS),
+    "slotlesskey": Planted(firing.slotlesskey, ("I43",), _CRASHES, _TRIGGERS),
+    "keyperattempt": Planted(firing.keyperattempt, ("I42",), _CRASHES, _TRIGGERS),
+    "nextfromnow": Planted(firing.nextfromnow, ("I43",), _CRASHES, _TRIGGERS),
+    "owedforgotten": Planted(firing.owedforgotten, ("I20", "I43"), _CRASHES, _TRIGGERS),
+    "overlapblind": Planted(firing.overlapblind, ("I42",), _CRASHES, _TRIGGERS),
+    "endsunread": Planted(firing.endsunread, ("I24", "I43"), _CRASHES, _TRIGGERS),
+    "tablestale": Planted(firing.tablestale, ("I20", "I42"), _CRASHES, _TRIGGERS),
     "hostforgotten": Planted(keeping.hostforgotten, ("I18",), ("host_crash",), _RESOURCES),
 }  # fmt: skip

@@ -24,6 +24,7 @@ from astraflow.worker.packages import installation
 from tests.sim.loop import Hang, VirtualLoop, run_virtual
 from tests.sim.shells.clients import Client
 from tests.sim.shells.config import Config, draw
+from tests.sim.shells.firing import FiringWorkload
 from tests.sim.shells.host_process import HostProgram
 from tests.sim.shells.http import VirtualHttp
 from tests.sim.shells.keeping import fake_environment
@@ -138,6 +139,8 @@ class Simulation:
         if config.keeps:
             operator = Operator(site, client)
             runs += operator.start(group)
+        if config.triggers:
+            runs += FiringWorkload(site, client).start(group)
         tenants = sorted({config.tenant_of(number) for number in range(config.runs)})
         streams = [
             group.create_task(client.follow_tenant(tenant), name=f"listener of {tenant}")
@@ -150,6 +153,7 @@ class Simulation:
         nemesis.heal()
         await self._end_of(runs, site)
         await self._rest(site)
+        site.firing.check_end()
         for worker in [one for one in site.workers if one.is_gone]:
             await self._forget(site, worker)
         for task in streams:

@@ -12,6 +12,7 @@ from tests.sim.loop import LoopClock, VirtualLoop
 from tests.sim.mirror import Mirror
 from tests.sim.shells.blobs import BlobShelf
 from tests.sim.shells.disk import Disk, Handle
+from tests.sim.shells.firing import FiringChecker
 from tests.sim.shells.keeping import Boot, KeepingWorker
 from tests.sim.shells.processes import SchedulerProcess, WorkerProcess
 from tests.sim.shells.wire import Network
@@ -66,6 +67,9 @@ class Site:
         self.copied: dict[tuple[str, str, str], None] = {}
         """The resources whose copies have been stored."""
         self.mirror.on_rows.append(self.on_rows)
+        self.firing = FiringChecker(self)
+        self.disk.on_triggers.append(self.firing.on_triggers)
+        self.mirror.on_commit.append(self.firing.on_commit)
         count = 2 if config.has("standby") else 1
         self.schedulers = [SchedulerProcess(self, f"sched-{number}") for number in range(count)]
         kind = KeepingWorker if config.keeps else WorkerProcess
@@ -138,6 +142,7 @@ class Site:
             if process.epoch and process.scheduler is not None:
                 self._check_writer(process.scheduler.serving.writer)
                 self._check_active(process.scheduler)
+        self._check_triggers()
         for worker in self.workers:
             if worker.link is not None:
                 self._check_link(worker)
@@ -146,6 +151,14 @@ class Site:
         self._idles += 1
         if self._idles % CHECK_EVERY == 0:
             self._check_whole()
+
+    def _check_triggers(self) -> None:
+        newest = max(self.schedulers, key=lambda one: one.epoch)
+        if newest.scheduler is None or newest.epoch != self.disk.epoch:
+            return
+        table = newest.scheduler.triggers.table
+        if not table._turn.locked() and not table._is_stale:
+            self.firing.check_table(table.all())
 
     def _check_whole(self) -> None:
         """The invariants that every object can tell of itself, now and then."""
@@ -208,6 +221,8 @@ class Site:
         for run_id, run in self.mirror.runs.items():
             if not run.is_finished:
                 return f"run {run_id} has not ended"
+        if (owed := self.firing.what_is_open()) is not None:
+            return owed
         for process in self.schedulers:
             current = process.scheduler._current if process.scheduler is not None else None
             if current is not None and current.is_serving and len(current.engine.view.leases):

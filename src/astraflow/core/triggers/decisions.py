@@ -1,6 +1,6 @@
 """What becomes true of triggers: by a new version of a workflow, by a person, by an event, by the time.
 
-Rule 1: a time is late when it is dealt with more than `LATE_MS` after it was due. What happens to late times is the
+Rule 1: a time is late when it is dealt with `LATE_MS` or more after it was due. What happens to late times is the
         catch-up policy: none is made up for, the last one, or all of them, but at most `maxCatchUp`.
 Rule 2: the overlap policy counts the run of the schedule that is active and the fires that wait: with `skip` there is
         one of them at most, with `queue` two.
