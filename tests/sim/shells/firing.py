@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from astraflow.core import errors
 from astraflow.core.runs.facts import RunAccepted, RunFinished
 from astraflow.core.timestamps import iso
 from astraflow.core.triggers.decisions import LATE_MS
@@ -22,7 +23,11 @@ from tests.sim.config import TENANTS
 from tests.sim.world import Violation
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from astraflow.core.ids import RunId
     from astraflow.core.triggers.record import TriggerKey
+    from astraflow.scheduler.service import Scheduler
     from astraflow.store.rows import TriggerChanges
     from tests.sim.mirror import Written
     from tests.sim.shells.clients import Client
@@ -300,28 +305,25 @@ class FiringWorkload:
             raise Violation("I12", f"a switch of {key[2]} was acknowledged, and {stored} is stored")
 
     async def _run_now(self, key: TriggerKey, name: str) -> None:
-        told = {
-            await self._client.ask(
-                lambda scheduler: scheduler.triggers.triggers.run_now(key, {}, by=WHO, name=name)
-            )
-            for _ in range(2)
-        }
-        self._check_told(name, told)
+        await self._ask_twice(
+            name, lambda one: one.triggers.triggers.run_now(key, {}, by=WHO, name=name)
+        )
 
     async def _deliver(self, key: TriggerKey, name: str) -> None:
         body = msgspec.json.encode({"name": name})
         headers = {"content-type": "application/json", "idempotency-key": name}
         hook = self.site.firing.records[key].hook_id
         delivery = Delivery(body, headers, {})
-        told = {
-            await self._client.ask(
-                lambda scheduler: scheduler.triggers.webhooks.deliver(hook, delivery)
-            )
-            for _ in range(2)
-        }
+        await self._ask_twice(name, lambda one: one.triggers.webhooks.deliver(hook, delivery))
+
+    async def _ask_twice(self, name: str, ask: Callable[[Scheduler], Awaitable[RunId]]) -> None:
+        try:
+            told = {await self._client.ask(ask) for _ in range(2)}
+        except errors.AstraflowError as error:
+            raise Violation("I43", f"{name} is refused: {error.message}") from error
         self._check_told(name, told)
 
-    def _check_told(self, name: str, told: set[Any]) -> None:
+    def _check_told(self, name: str, told: set[RunId]) -> None:
         if len(told) > 1:
             raise Violation("I42", f"{name} was told to have started {sorted(told)}")
         for run_id in told:
