@@ -25,6 +25,7 @@ from astraflow.api.audit_routes import AuditEndpoints
 from astraflow.api.catalog_routes import CatalogEndpoints
 from astraflow.api.cursors import Cursors
 from astraflow.api.events import EventEndpoints
+from astraflow.api.hook_routes import HookEndpoints
 from astraflow.api.login_routes import LoginEndpoints
 from astraflow.api.message_routes import MessageEndpoints
 from astraflow.api.oidc_routes import OidcEndpoints
@@ -76,6 +77,7 @@ ENDPOINTS: Final[tuple[type[Endpoints], ...]] = (
     VersionEndpoints,
     PinEndpoints,
     TriggerEndpoints,
+    HookEndpoints,
     WorkerEndpoints,
     PoolEndpoints,
     SecretEndpoints,
@@ -97,7 +99,10 @@ ROUTES: Final = tuple(route for endpoints in ENDPOINTS for route in routes_of(en
 NOT_AUDITED: Final = {
     "POST /api/v1/runs": "the first fact of the run says who submitted it",
     "POST /api/v1/workflows/validate": "it changes nothing",
-    "POST /api/v1/hooks/{hookId}": "the history of the trigger and the first fact of its run say it",
+    **{
+        f"{method} /api/v1/hooks/{{hookId}}": "the history of the trigger and the first fact of its run say it"
+        for method in ("POST", "PUT", "PATCH", "DELETE")
+    },
     "POST /api/workers/heartbeat": "it says that a worker lives, every few seconds",
     "PUT /api/v1/uploads/{token}": "its URL was made for one result; the resource of the run shows it",
     "POST /api/v1/auth/login": "who is nobody yet: what the login comes to is audited by the login",

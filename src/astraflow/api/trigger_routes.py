@@ -1,20 +1,19 @@
-"""Triggers of saved workflows: list, show, enable, disable, run now, their history; and the addresses of webhooks."""
+"""Triggers of saved workflows: list, show, enable, disable, run now, their history."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, ClassVar, Final
-from urllib.parse import parse_qsl, quote
+from typing import Any, Final
+from urllib.parse import quote
 
 import msgspec
 
 from astraflow.api.asgi import AsgiApp
 from astraflow.api.requests import Request, decode_json
 from astraflow.api.responses import json_response
-from astraflow.api.routes import FILE, Endpoints, Header, Reply, route
+from astraflow.api.routes import Endpoints, Header, Reply, route
 from astraflow.core import errors
-from astraflow.core.contract.base import NoQuery, PageQuery, Query
+from astraflow.core.contract.base import NoQuery, PageQuery
 from astraflow.core.contract.runs import MAX_KEY_CHARS
 from astraflow.core.contract.triggers import (
     NEXT_TIMES,
@@ -29,20 +28,18 @@ from astraflow.core.contract.triggers import (
     TriggerPage,
 )
 from astraflow.core.errors import Refused
-from astraflow.core.security.policy import PUBLIC, READ, START
+from astraflow.core.security.policy import READ, START
 from astraflow.core.timestamps import iso
 from astraflow.core.triggers.history import FireEntry
 from astraflow.core.triggers.record import TriggerKey, TriggerRecord
 from astraflow.core.workflow.definition import CronTrigger
 from astraflow.core.workflow.schedules import Schedule
 from astraflow.core.workflow.trigger_rules import kind_of
-from astraflow.scheduler.webhooks import Delivery
+from astraflow.scheduler.webhooks import address_of
 
 TRIGGERS: Final = "/api/v1/triggers"
 OF_WORKFLOW: Final = "/api/v1/workflows/{id}/triggers"
 HOOKS: Final = "/api/v1/hooks"
-MAX_HOOK_BYTES: Final = 1024 * 1024
-"""What a webhook takes; its inputs are kept with the run."""
 _ONE: Final = f"{OF_WORKFLOW}/{{triggerId}}"
 _KEY: Final = re.compile(rf"[!-~]{{1,{MAX_KEY_CHARS}}}", re.ASCII)
 _KEY_HEADER: Final = Header(
@@ -51,13 +48,7 @@ _KEY_HEADER: Final = Header(
     {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARS, "pattern": "^[!-~]+$"},
 )
 _run: Final = msgspec.json.Decoder(RunTrigger)
-_ACCEPTED: Final = Reply("The run exists.", HookAccepted, headers={"Location": "Its path."})
-
-
-class HookQuery(Query, frozen=True, kw_only=True):
-    """Whatever the sender has put into the address."""
-
-    IGNORES_OTHERS: ClassVar[bool] = True
+ACCEPTED: Final = Reply("The run exists.", HookAccepted, headers={"Location": "Its path."})
 
 
 class TriggerEndpoints(Endpoints):
@@ -94,7 +85,7 @@ class TriggerEndpoints(Endpoints):
 
     @route("POST", f"{_ONE}/run", START, "runTrigger", "start a run as the trigger would",
            tag="triggers", headers=(_KEY_HEADER,), body=RunTrigger, is_body_required=False,
-           replies={202: _ACCEPTED})  # fmt: skip
+           replies={202: ACCEPTED})  # fmt: skip
     async def run(self, request: Request[NoQuery]) -> AsgiApp:
         key, name = _key_of(request), request.header(b"idempotency-key")
         if name is not None and not _KEY.fullmatch(name):
@@ -106,7 +97,7 @@ class TriggerEndpoints(Endpoints):
         run_id = await self._scheduler.triggers.triggers.run_now(
             key, wanted.inputs, by=request.subject, name=name
         )
-        return _accepted(run_id)
+        return accepted(run_id)
 
     @route("GET", f"{_ONE}/history", READ, "listTriggerHistory",
            "list what a trigger has fired, newest first", tag="triggers", query=ListTriggerFires,
@@ -124,34 +115,6 @@ class TriggerEndpoints(Endpoints):
         return json_response(
             TriggerFirePage(items=[_fire(one) for one in page], next_cursor=cursor)
         )
-
-    @route(
-        "POST",
-        f"{HOOKS}/{{hookId}}",
-        PUBLIC,
-        "deliverHook",
-        "take a delivery for a webhook, and start its run",
-        tag="triggers",
-        text="The address is unguessable. If the trigger names a secret, the body must be signed with it: HMAC-SHA256 "
-        "as `X-Hub-Signature-256: sha256=<hex>` or `X-Signature: <hex>`. A delivery that is sent again with the same "
-        "`X-GitHub-Delivery` or `Idempotency-Key` returns the same run.",
-        query=HookQuery,
-        body=FILE,
-        is_body_required=False,
-        replies={202: _ACCEPTED},
-    )
-    async def deliver(self, request: Request[HookQuery]) -> AsgiApp:
-        pieces, size = [], 0
-        async for piece in request.stream_body(MAX_HOOK_BYTES):
-            size += len(piece)
-            if size > MAX_HOOK_BYTES:
-                message = f"the body is larger than allowed, in bytes: {MAX_HOOK_BYTES}"
-                raise Refused(errors.REQUEST_TOO_LARGE, message)
-            pieces.append(piece)
-        query = parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        delivery = Delivery(b"".join(pieces), _headers(request), dict(query), request.method)
-        webhooks = self._scheduler.triggers.webhooks
-        return _accepted(await webhooks.deliver(request.params["hookId"], delivery))
 
     # -- helpers ----------------------------------------------------------------------------
 
@@ -178,7 +141,8 @@ class TriggerEndpoints(Endpoints):
         if isinstance(spec, CronTrigger) and record.state == "enabled":
             now = max(record.since, self._services.clock.wall_ms())
             times = Schedule(spec.expression, spec.time_zone).upcoming(now, NEXT_TIMES)
-        may_know = bool(record.hook_id) and START.allows(request.bearer.role)
+        address = address_of(record)
+        may_know = bool(address) and START.allows(request.bearer.role)
         return Trigger(
             workflow_id=record.workflow_id,
             id=record.name,
@@ -186,7 +150,7 @@ class TriggerEndpoints(Endpoints):
             enabled=record.state == "enabled",
             settings=spec,
             next_times=[iso(at) for at in times],
-            hook_path=f"{HOOKS}/{record.hook_id}" if may_know else None,
+            hook_path=f"{HOOKS}/{address}" if may_know else None,
             pending=len(record.pending),
             created_at=iso(record.created_at),
             updated_at=iso(record.updated_at),
@@ -197,19 +161,7 @@ def _key_of(request: Request[Any]) -> TriggerKey:
     return request.tenant, request.params["id"], request.params["triggerId"]
 
 
-def _headers(request: Request[Any]) -> Mapping[str, str]:
-    """Raises: Refused: a header that the check or a path may read is there twice."""
-    found: dict[str, str] = {}
-    for key, value in request.scope["headers"]:
-        name = key.decode("latin-1")
-        if name in found:
-            message = f"the request has this header twice: {name[:80]}"
-            raise Refused(errors.REQUEST_INVALID, message)
-        found[name] = value.decode("latin-1")
-    return found
-
-
-def _accepted(run_id: str) -> AsgiApp:
+def accepted(run_id: str) -> AsgiApp:
     location = (b"location", f"/api/v1/runs/{quote(run_id, safe='')}".encode())
     return json_response(HookAccepted(run_id=run_id), 202, [location])
 

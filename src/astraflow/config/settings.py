@@ -234,6 +234,10 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
         _Count | None,
         _says("Requests that one credential may send in a second. Unset: as many as it likes"),
     ] = None
+    hook_requests_per_second: Annotated[
+        _Count,
+        _says("Requests that the address of one webhook takes in a second; twice as many at once"),
+    ] = 20
     session_ttl_seconds: Annotated[
         _Seconds, _says("Time after which a browser must log in again, whatever it did")
     ] = 7 * 24 * 3_600

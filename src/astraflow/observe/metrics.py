@@ -243,6 +243,11 @@ class Metrics:
             "astraflow_http_requests_total", "HTTP requests, by action and status",
             ("action", "status"),
         )  # fmt: skip
+        self.hook_deliveries = Counter(
+            "astraflow_hook_deliveries_total",
+            "requests to webhooks, by outcome (accepted, refused, limited, failed)",
+            ("tenant", "outcome"),
+        )
         self.store_bytes = Gauge("astraflow_store_bytes", "size of the store")
 
     def text(self, tenant: str | None = None) -> bytes:

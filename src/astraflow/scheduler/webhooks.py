@@ -55,16 +55,22 @@ class Webhooks:
         self._clock = clock
         self._ids = ids
 
-    async def deliver(self, hook_id: str, delivery: Delivery) -> RunId:
+    def find(self, address: str) -> TriggerRecord:
+        """The trigger at an address: its id, and its path if it has one. Raises: NotFound."""
+        record = self._table.by_hook(address.partition("/")[0])
+        if address != address_of(record):
+            raise errors.NotFound(errors.TRIGGER_NOT_FOUND, "there is no webhook at this address")
+        return record
+
+    async def deliver(self, record: TriggerRecord, delivery: Delivery) -> RunId:
         """Start the run of a delivery, or find the one that it has started before.
 
         Raises:
-            NotFound: there is no such address.
+            NotFound: the trigger is gone.
             Refused: a bad signature or body, a suspended tenant; or what the run is refused with.
             Conflict: the trigger is disabled.
             Unavailable: not now.
         """
-        record = self._table.by_hook(hook_id)
         self._check(record, delivery)
         what = self._name_of(delivery)
         event = _event_of(delivery)
@@ -82,10 +88,6 @@ class Webhooks:
             raise errors.Refused(errors.TENANT_SUSPENDED, errors.TENANT_SUSPENDED.says)
         if record.state != "enabled":
             raise errors.Conflict(errors.TRIGGER_DISABLED, errors.TRIGGER_DISABLED.says)
-        if delivery.method not in (spec.methods or ["POST"]):
-            raise errors.Refused(
-                errors.REQUEST_METHOD, f"the webhook takes: {', '.join(spec.methods or ['POST'])}"
-            )
 
     def _is_signed(self, record: TriggerRecord, name: str, delivery: Delivery) -> bool:
         try:
@@ -107,6 +109,18 @@ class Webhooks:
                     raise errors.Refused(errors.REQUEST_INVALID, message)
                 return name
         return self._ids.new()
+
+
+def address_of(record: TriggerRecord) -> str:
+    """What follows the common part of the addresses of webhooks; empty if it is none."""
+    path = record.spec.path if isinstance(record.spec, WebhookTrigger) else None
+    return record.hook_id if path is None else f"{record.hook_id}/{path}"
+
+
+def methods_of(record: TriggerRecord) -> tuple[str, ...]:
+    """What a webhook takes."""
+    assert isinstance(record.spec, WebhookTrigger), "only a webhook has an address"
+    return tuple(record.spec.methods or ("POST",))
 
 
 def _event_of(delivery: Delivery) -> dict[str, Any]:

@@ -203,6 +203,11 @@ class FiringChecker:
             raise Violation("I20", f"triggers are not known as they are stored: {sorted(names)}")
 
 
+async def _send(scheduler: Scheduler, hook: str, delivery: Delivery) -> RunId:
+    webhooks = scheduler.triggers.webhooks
+    return await webhooks.deliver(webhooks.find(hook), delivery)
+
+
 def _is_slot(entry: FireEntry) -> bool:
     return entry.cause in ("schedule", "catch_up")
 
@@ -314,7 +319,7 @@ class FiringWorkload:
         headers = {"content-type": "application/json", "idempotency-key": name}
         hook = self.site.firing.records[key].hook_id
         delivery = Delivery(body, headers, {})
-        await self._ask_twice(name, lambda one: one.triggers.webhooks.deliver(hook, delivery))
+        await self._ask_twice(name, lambda one: _send(one, hook, delivery))
 
     async def _ask_twice(self, name: str, ask: Callable[[Scheduler], Awaitable[RunId]]) -> None:
         try:

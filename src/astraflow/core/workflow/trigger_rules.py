@@ -77,6 +77,18 @@ def check_triggers(workflow: WorkflowSpec, problems: Problems) -> None:
             message = f"the trigger {seen[name]} has the same id: {name}"
             problems.add(f"{pointer}/id", WORKFLOW_DUPLICATE_ID, message)
         _check_trigger(workflow, workflow.triggers[place], pointer, problems)
+    _check_paths(workflow.triggers, problems)
+
+
+def _check_paths(triggers: Sequence[TriggerSpec], problems: Problems) -> None:
+    """A path says which webhook of the workflow is meant."""
+    seen: dict[str, int] = {}
+    for place, trigger in enumerate(triggers):
+        if not isinstance(trigger, WebhookTrigger) or trigger.path is None:
+            continue
+        if seen.setdefault(trigger.path, place) != place:
+            message = f"the trigger {seen[trigger.path]} has the same path: {trigger.path[:80]}"
+            problems.add(f"/triggers/{place}/path", WORKFLOW_DUPLICATE_ID, message)
 
 
 def _check_trigger(
@@ -117,6 +129,8 @@ def _check_webhook(trigger: WebhookTrigger, pointer: str, problems: Problems) ->
     if path is not None and (len(path) > MAX_LABEL_CHARS or not _WEBHOOK_PATH.fullmatch(path)):
         message = f"not a path of plain words: {path[:80]!r}"
         problems.add(f"{pointer}/path", WORKFLOW_BAD_TEXT, message)
+    if trigger.methods is not None and not trigger.methods:
+        problems.add(f"{pointer}/methods", WORKFLOW_BAD_TEXT, "name at least one method")
     if secret is not None and (len(secret) > MAX_KEY_CHARS or not _SECRET.fullmatch(secret)):
         message = f"not the name of a secret: {secret[:80]!r}"
         problems.add(f"{pointer}/secretRef", WORKFLOW_BAD_TEXT, message)

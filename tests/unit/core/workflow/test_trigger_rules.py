@@ -32,6 +32,7 @@ INPUTS: dict[str, Any] = {"city": {}}
         ({"type": "webhook", "inputs": {"city": "/cookies/x"}}, "/inputs/city", "BAD_PATH"),
         ({"type": "webhook", "secretRef": "a b"}, "/secretRef", "BAD_TEXT"),
         ({"type": "webhook", "path": "../a"}, "/path", "BAD_TEXT"),
+        ({"type": "webhook", "methods": []}, "/methods", "BAD_TEXT"),
         ({**OTHER, "workflowId": "w"}, "/workflowId", "BAD_ID"),
         ({**OTHER, "on": []}, "/on", "BAD_TEXT"),
         ({**OTHER, "inputs": {"city": "result.x"}}, "/inputs/city", "BAD_PATH"),
@@ -48,6 +49,11 @@ def test_what_is_wrong_with_a_trigger_is_reported(
 def test_a_workflow_does_not_start_itself() -> None:
     own = {"type": "workflow", "workflowId": uid(900)}
     assert found([node(1)], id=uid(900), triggers=[own]) == [("/triggers/0/workflowId", "BAD_ID")]
+
+
+def test_two_webhooks_have_two_paths() -> None:
+    hooks = [{"type": "webhook", "path": path} for path in ("a", "b", "a", None, None)]
+    assert found([node(1)], triggers=hooks) == [("/triggers/2/path", "DUPLICATE_ID")]
 
 
 def test_two_triggers_have_two_ids_also_when_one_is_made() -> None:
