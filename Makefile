@@ -75,6 +75,7 @@ check: setup ## lint, format, types, layers, generated pages
 	$(PY) scripts/make_blocking_client.py --check
 	$(PY) scripts/make_builder.py --check
 	$(PY) scripts/make_wire_models.py --check
+	$(PY) scripts/make_pictures.py --check
 	$(PY) -m pytest -q tests/tidy
 
 unit: setup ## the unit tests alone
@@ -134,7 +135,8 @@ typescript: ## check the TypeScript models with the compiler, and that it refuse
 	  --no-audit --no-fund --prefix build/typescript typescript@$(TYPESCRIPT)
 	build/typescript/node_modules/.bin/tsc --project clients/typescript
 
-docs: setup client wire ## write the generated reference pages and modules
+docs: setup client wire ## write the generated reference pages, modules and pictures
+	$(PY) scripts/make_pictures.py
 	$(PY) scripts/make_builder.py
 	$(PY) scripts/make_reference.py
 	$(PY) scripts/make_openapi.py
