@@ -28,6 +28,7 @@ def commands_of(page: str) -> list[str]:
     [
         "expressions.md",
         "conditions.md",
+        "compensation.md",
         "waits.md",
         "middleware.md",
         "placement.md",
@@ -80,6 +81,20 @@ def test_the_guide_to_waits_works_as_it_stands(tmp_path: Path) -> None:
         assert server.astra("approvals", "approve", run_id).code != 0
         shown = server.astra("runs", "show", run_id)
         assert "500 from IT" in shown.out
+
+
+def test_the_guide_to_compensation_works_as_it_stands(tmp_path: Path) -> None:
+    first, *fine, broken = commands_of("compensation.md")
+    assert first == "astra up"
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    with up(tmp_path) as server:
+        [printed] = [server.typed(command) for command in fine]
+        assert "flight, hotel and car" in printed
+        done = server.astra(*broken.split()[1:])
+    assert done.code == 1
+    undone = ["Cancel the hotel", "Cancel the flight", "Tell the traveller"]
+    lines = [line for line in done.err.splitlines() if line.endswith(" succeeded")]
+    assert lines[-3:] == [f"{label} succeeded" for label in undone]
 
 
 def test_the_middleware_of_the_guide_works_as_it_stands(tmp_path: Path) -> None:
