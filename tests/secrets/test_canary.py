@@ -193,6 +193,8 @@ def test_a_reference_that_comes_with_a_result_is_a_value_like_any_other(site: Sy
     [
         ({"secretRef": {"name": "nobody"}}, "E.SECRET.NOT_FOUND"),
         ({"secretRef": {"name": "scoped"}}, "E.SECRET.SCOPE"),
+        ("=secrets.nobody", "E.SECRET.NOT_FOUND"),
+        ("= secrets.scoped ", "E.SECRET.SCOPE"),
         ({"secretRef": {}}, "E.WORKFLOW.INVALID"),
         ({"secretRef": "canary"}, "E.WORKFLOW.INVALID"),
         ({"secretRef": {"name": "canary"}, "more": 1}, "E.WORKFLOW.INVALID"),
@@ -200,7 +202,7 @@ def test_a_reference_that_comes_with_a_result_is_a_value_like_any_other(site: Sy
     ],
 )
 def test_what_a_node_may_not_have_is_a_problem_with_a_pointer(
-    site: System, ref: dict[str, Any], code: str
+    site: System, ref: object, code: str
 ) -> None:
     put(site, "scoped", "only for llm", packages=["llm"])
     definition = workflow(node("core.echo", "n", parameters={"value": [ref]}))

@@ -130,3 +130,20 @@ async def test_a_reference_is_found_however_its_key_is_spelt(key: str) -> None:
                 answer = await rig.post(f"/api/v1/{path}", content=sent, headers=headers)
                 (error,) = problem_of(answer, 422, "E.WORKFLOW.INVALID")["errors"]
                 assert (error["pointer"], error["code"]) == ("/nodes/0/parameters/value", code)
+
+
+@pytest.mark.parametrize("ref", [{"secretRef": {"name": NAME}}, f"=secrets.{NAME}"])
+async def test_a_secret_that_a_called_workflow_may_not_have_is_a_problem_of_the_call(
+    ref: object,
+) -> None:
+    async with vaults() as (rig, vault):
+        await vault.put("default", NAME, "one", [], "ann")
+        callee = workflow(node("core.echo", parameters={"value": ref}))
+        assert (await rig.post("/api/v1/workflows", json=callee)).status_code == 201
+        calls = node("core.call", call={"workflowId": callee["id"]})
+        caller = workflow(node("core.noop"), calls)
+        await vault.delete("default", NAME, "ann")
+        for path, sent in (("workflows/validate", caller), ("runs", {"workflow": caller})):
+            answer = await rig.post(f"/api/v1/{path}", json=sent)
+            (error,) = problem_of(answer, 422, "E.WORKFLOW.INVALID")["errors"]
+            assert (error["pointer"], error["code"]) == ("/nodes/1/call", "E.SECRET.NOT_FOUND")

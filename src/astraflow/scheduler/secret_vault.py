@@ -177,8 +177,13 @@ class SecretVault:
         found = []
         for node_id, name, (code, message) in refused:
             index = place[node_id]
-            pointer = find_secret_refs(bytes(nodes[index].parameters)).places[name]
-            where = f"/nodes/{index}/parameters{pointer}"
+            called = nodes[index].call
+            if called is not None:
+                where = f"/nodes/{index}/call"
+                message = f"in the workflow {called.workflow_id}: {message}"
+            else:
+                pointer = find_secret_refs(bytes(nodes[index].parameters)).places[name]
+                where = f"/nodes/{index}/parameters{pointer}"
             found.append(DefinitionProblem(where, code.code, message))
         return found
 

@@ -23,7 +23,7 @@ from astraflow.core.workflow.limits import MAX_EXPRESSION_CHARS
 from astraflow.core.workflow.maps import INDEX, item_name
 from astraflow.core.workflow.plan import PlanExpression, put
 from astraflow.core.workflow.problems import pointer_token
-from astraflow.core.workflow.secret_refs import KEY, is_secret_name
+from astraflow.core.workflow.secret_refs import KEY, secret_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -83,7 +83,7 @@ class ExpressionRules:
         for path, written in _expressions_in(document):
             pointer = "".join(f"/{pointer_token(str(key))}" for key in path)
             here = f"/nodes/{place}/parameters{pointer}"
-            secret = _secret_of(written)
+            secret = secret_of(written)
             if secret is not None:
                 put(document, path, {KEY: {"name": secret}})
                 has_secrets = True
@@ -206,11 +206,11 @@ class ExpressionRules:
         place = self._family.hosts.get(use.place, use.place)
         if wanted == place:
             return use.or_itself
-        undone = compensation.undone_by(place)
-        if wanted == undone:
-            return True
         # What has ended before a container began has ended before everything inside.
         pending = [place, *self._family.enclosing(place)]
+        undone = compensation.undone_by(pending[-1])
+        if wanted == undone:
+            return True
         if undone is not None:
             pending.append(undone)
         seen = set(pending)
@@ -233,12 +233,6 @@ _AMBIGUOUS: Final = -1
 def condition_text(text: str) -> str:
     """A condition is an expression, with or without a leading `=`."""
     return text[1:] if is_expression(text) else text
-
-
-def _secret_of(written: str) -> str | None:
-    """The name of the secret, if the whole expression is one."""
-    root, dot, name = written[1:].strip().partition(".")
-    return name if root == "secrets" and dot and is_secret_name(name) else None
 
 
 def _expressions_in(document: Any) -> Iterable[tuple[tuple[str | int, ...], str]]:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from astraflow.core.errors import WORKFLOW_CYCLE, WORKFLOW_INVALID, WORKFLOW_UNKNOWN_NODE
+from astraflow.core.errors import (
+    WORKFLOW_CYCLE,
+    WORKFLOW_INVALID,
+    WORKFLOW_LIMIT,
+    WORKFLOW_UNKNOWN_NODE,
+)
 from astraflow.core.workflow.core_manifest import CONTAINER_TYPE
+from astraflow.core.workflow.limits import MAX_CONTAINER_DEPTH
 from astraflow.core.workflow.plan import Feature
 
 if TYPE_CHECKING:
@@ -97,18 +103,24 @@ class Family:
             self.parents[place] = parent
 
     def _check_depth(self) -> None:
-        """Report nodes that are inside themselves. A place is walked once, so this is linear."""
-        sound: set[int] = set()
+        """Report nodes that are inside themselves, or of too many others. A place is walked once: this is linear."""
+        depths: dict[int, int] = {}
         for start in self.parents:
-            walked: set[int] = set()
+            walked: dict[int, None] = {}
             here: int | None = start
-            while here is not None and here not in sound and here not in walked:
-                walked.add(here)
+            while here is not None and here not in depths and here not in walked:
+                walked[here] = None
                 here = self.parents.get(here)
             if here is not None and here in walked:
                 message = f"the container is inside itself: {self._nodes[here].id}"
                 self._problems.add(f"/nodes/{here}/parent", WORKFLOW_CYCLE, message)
-            sound |= walked
+            depth = -1 if here is None else depths.get(here, -1)
+            for place in reversed(walked):
+                depth += 1
+                depths[place] = depth
+                if depth == MAX_CONTAINER_DEPTH + 1:
+                    message = f"the node is inside of more than {MAX_CONTAINER_DEPTH} containers"
+                    self._problems.add(f"/nodes/{place}/parent", WORKFLOW_LIMIT, message)
 
     def _take_middlewares(self, host: NodeSpec, place: int) -> None:
         for number, middleware_id in enumerate(host.middlewares):

@@ -40,6 +40,9 @@ MAX_LIST_ITEMS: Final = 1_024
 MAX_MIDDLEWARES: Final = 16
 """Each wraps the next; every call through the chain is a task of its own."""
 
+MAX_CONTAINER_DEPTH: Final = 64
+"""Containers in containers: each is a plan of its own inside of the next."""
+
 MAX_RESOURCE_REFS: Final = 64
 """Each is leased before the attempt starts."""
 

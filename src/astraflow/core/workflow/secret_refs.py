@@ -1,4 +1,5 @@
-"""References to secrets in parameters: `{"secretRef": {"name": "openai"}}` in the place of a value.
+"""References to secrets in parameters: `{"secretRef": {"name": "openai"}}` in the place of a value, which may also be
+written as the expression `=secrets.openai`.
 
 Only what the author wrote counts: a reference that comes with a result of another node is a value like any other. The
 value of a secret is in no definition, plan or fact.
@@ -12,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from astraflow.core.workflow.definition import is_expression
 from astraflow.core.workflow.problems import pointer_token
 
 KEY: Final = "secretRef"
@@ -43,11 +45,19 @@ def is_secret_name(text: str) -> bool:
 
 def may_refer_to_secrets(text: bytes) -> bool:
     """Whether a JSON text is worth a look: a key can be spelt with escapes."""
-    return b"secretRef" in text or b"\\u" in text
+    return b"secretRef" in text or b"secrets" in text or b"\\u" in text
+
+
+def secret_of(written: str) -> str | None:
+    """The name of the secret, if a text is an expression that is one and nothing else."""
+    if not is_expression(written):
+        return None
+    root, dot, name = written[1:].strip().partition(".")
+    return name if root == "secrets" and dot and is_secret_name(name) else None
 
 
 def find_secret_refs(parameters: bytes) -> SecretRefs:
-    """What sound parameters refer to."""
+    """What sound parameters refer to, in either form."""
     if not may_refer_to_secrets(parameters):
         return NO_REFS
     found = SecretRefs()
@@ -62,6 +72,8 @@ def find_secret_refs(parameters: bytes) -> SecretRefs:
             items = value.items()
         elif isinstance(value, list):
             items = enumerate(value)
+        elif isinstance(value, str) and (name := secret_of(value)) is not None:
+            _take(found, pointer, {KEY: {"name": name}})
         below = [(f"{pointer}/{pointer_token(str(key))}", one) for key, one in items]
         pending.extend(reversed(below))
     return found

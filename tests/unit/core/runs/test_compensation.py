@@ -57,6 +57,23 @@ def test_what_was_done_is_undone_the_last_first() -> None:
     assert played.run.error == BOOM
 
 
+def test_a_container_that_undoes_a_node_reads_it_from_inside() -> None:
+    nodes = [
+        echo(1, label="flight", parameters={"value": 11}, onFailure=uid(11)),
+        echo(2, label="car"),
+        node(11, BOX),
+        echo(12, parent=uid(11), parameters={"value": "=nodes.flight.results.value"}),
+    ]
+    played = Playing(plan(nodes, [edge(1, 2)]))
+    play_to(played, 1)
+    task = played.queued[0]
+    played.lease(task)
+    played.end(task, BOOM)
+    assert [played.given(one) for one in played.queued] == [{"value": 11}]
+    played.play()
+    assert played.run.status == "failed"
+
+
 def test_what_was_not_done_is_not_undone() -> None:
     played = Playing(trip())
     play_to(played, 1)

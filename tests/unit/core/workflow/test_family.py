@@ -6,6 +6,7 @@ import pytest
 
 from astraflow.core.ids import NodeId
 from astraflow.core.workflow import Feature
+from astraflow.core.workflow.limits import MAX_CONTAINER_DEPTH
 from tests.tables import each_row
 from tests.unit.core.workflow.drafts import edge, found, node, plan, uid
 
@@ -42,6 +43,20 @@ def test_a_parent_is_a_container_and_not_inside_itself(
     nodes: list[dict[str, Any]], expected: list[tuple[str, str]]
 ) -> None:
     assert found(nodes) == expected
+
+
+def test_containers_stand_in_each_other_up_to_a_depth() -> None:
+    depth = MAX_CONTAINER_DEPTH
+    boxes = [node(1, BOX), *(node(n, BOX, parent=uid(n - 1)) for n in range(2, depth + 1))]
+    assert found([*boxes, node(900, parent=uid(depth))]) == []
+    boxes = [*boxes, node(depth + 1, BOX, parent=uid(depth))]
+    inside = [node(900, parent=uid(depth + 1)), node(901, parent=uid(depth + 1))]
+    limit = [(f"/nodes/{depth + at}/parent", "LIMIT") for at in (1, 2)]
+    assert found([*boxes, *inside]) == limit
+    assert found(list(reversed([*boxes, *inside]))) == [
+        ("/nodes/0/parent", "LIMIT"),
+        ("/nodes/1/parent", "LIMIT"),
+    ]
 
 
 def test_middlewares_wrap_their_host_in_order() -> None:

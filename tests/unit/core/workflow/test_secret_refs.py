@@ -24,6 +24,18 @@ def test_references_are_found_wherever_they_stand() -> None:
     assert found.malformed is None
 
 
+def test_an_expression_that_is_a_secret_and_nothing_else_is_a_reference() -> None:
+    parameters = {
+        "a": ["=secrets.one", "= secrets.two "],
+        "b": "secrets.three",
+        "c": "=secrets.a + 1",
+    }
+    assert find_secret_refs(json.dumps(parameters).encode()).places == {
+        "one": "/a/0",
+        "two": "/a/1",
+    }
+
+
 def test_an_escaped_key_is_the_same_key() -> None:
     found = find_secret_refs(b'{"a": {"\\u0073ecretRef": {"name": "one"}}}')
     assert found.names == ("one",)
