@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import threading
 import tracemalloc
 import uuid
 from collections.abc import Awaitable, Callable
@@ -17,6 +18,7 @@ from astraflow.core.ids import RunId
 from astraflow.core.runs.commands import LeaseTask, Report, Start
 from astraflow.core.runs.decisions import decide
 from astraflow.core.runs.facts import encode_fact
+from astraflow.core.runs.run import RunRecord
 from astraflow.core.workflow import core_manifest
 from astraflow.core.workflow.plan import encode_plan
 from astraflow.scheduler import ended_runs, plans
@@ -116,3 +118,23 @@ async def test_ended_runs_are_bounded_in_bytes(count: int, size: int) -> None:
     held = await taken(work)
     assert held < SLACK * ended_runs.CACHE_BYTES, held
     assert len(kept._cache) > 1, "the last ones are kept"
+
+
+@pytest.mark.parametrize(
+    ("size", "is_beside"), [(100, False), (ended_runs.INLINE_BYTES, True)], ids=["small", "large"]
+)
+async def test_a_large_ended_run_is_folded_beside_the_loop(
+    monkeypatch: pytest.MonkeyPatch, size: int, is_beside: bool
+) -> None:
+    threads: list[int] = []
+    replay = ended_runs.replay
+
+    def noted(*given: Any) -> RunRecord:
+        threads.append(threading.get_ident())
+        return replay(*given)
+
+    monkeypatch.setattr(ended_runs, "replay", noted)
+    store: Any = RunsOfOneSize(size)
+    kept = EndedRuns(store, Plans(store, Catalogs([core_manifest()])))
+    assert (await kept.run(row(1))).status == "succeeded"
+    assert [one != threading.get_ident() for one in threads] == [is_beside]

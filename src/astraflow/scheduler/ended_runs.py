@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from astraflow.core.engine.batch import NumberedFact
@@ -13,6 +14,9 @@ from astraflow.scheduler.byte_cache import ByteCache
 from astraflow.scheduler.plans import plan_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from astraflow.core.workflow.plan import Plan
     from astraflow.scheduler.plans import Plans
     from astraflow.store.rows import FactSegment, RunRow
     from astraflow.store.store import Store
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
 CACHE_BYTES: Final = 32 * 1024**2
 """What ended runs take that are kept for the next reader, with their plans, parameters and results."""
 LARGEST_BYTES: Final = CACHE_BYTES // 2
+INLINE_BYTES: Final = 256 * 1024
+"""Facts that are folded at once; more are folded beside what the scheduler does for others."""
 RUN_BYTES: Final = 3_000
 TASK_BYTES: Final = 1_000
 """What a run takes, and each of its tasks, beside their bytes."""
@@ -45,21 +51,20 @@ class EndedRuns:
         self._store = store
         self._plans = plans
         self._cache: ByteCache[str, RunRecord] = ByteCache(CACHE_BYTES, LARGEST_BYTES)
+        self._large = asyncio.Lock()
 
     async def facts(self, run_id: RunId) -> list[Fact]:
         """All facts of a run, in order."""
-        return (await self._facts(run_id))[0]
+        return _decoded(await self._bodies(run_id))
 
-    async def _facts(self, run_id: RunId) -> tuple[list[Fact], int]:
-        """The same, and their bytes."""
-        facts: list[Fact] = []
-        after = size = 0
+    async def _bodies(self, run_id: RunId) -> list[bytes]:
+        """What the segments of a run hold, in order."""
+        bodies: list[bytes] = []
+        after = 0
         while segments := await self._store.read_segments(run_id, after):
-            for segment in segments:
-                facts.extend(map(decode_fact, segment.body.split(b"\n")))
-                size += len(segment.body)
+            bodies += (segment.body for segment in segments)
             after = segments[-1].last
-        return facts, size
+        return bodies
 
     async def run(self, row: RunRow) -> RunRecord:
         """A stored run, folded."""
@@ -67,9 +72,23 @@ class EndedRuns:
         if known is not None:
             return known
         plan = await self._plans.find(row.plan_id)
-        facts, size = await self._facts(row.run_id)
-        run = replay(plan, facts)
+        bodies = await self._bodies(row.run_id)
+        size = sum(map(len, bodies))
+        if size <= INLINE_BYTES:
+            run = _folded(plan, bodies)
+        else:
+            # One after another: a run of 100,000 tasks takes 100 MB while it is read.
+            async with self._large:
+                run = await asyncio.to_thread(_folded, plan, bodies)
         if run.is_terminal:
             size += plan_bytes(plan) + RUN_BYTES + TASK_BYTES * len(run.tasks)
             self._cache.put(row.run_id, run, size)
         return run
+
+
+def _decoded(bodies: Iterable[bytes]) -> list[Fact]:
+    return [decode_fact(line) for body in bodies for line in body.split(b"\n")]
+
+
+def _folded(plan: Plan, bodies: Iterable[bytes]) -> RunRecord:
+    return replay(plan, _decoded(bodies))
