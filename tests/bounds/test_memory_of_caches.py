@@ -19,6 +19,7 @@ from astraflow.core.runs.commands import LeaseTask, Report, Start
 from astraflow.core.runs.decisions import decide
 from astraflow.core.runs.facts import encode_fact
 from astraflow.core.runs.run import RunRecord
+from astraflow.core.runs.transitions import replay
 from astraflow.core.workflow import core_manifest
 from astraflow.core.workflow.plan import encode_plan
 from astraflow.scheduler import ended_runs, plans
@@ -127,7 +128,6 @@ async def test_a_large_ended_run_is_folded_beside_the_loop(
     monkeypatch: pytest.MonkeyPatch, size: int, is_beside: bool
 ) -> None:
     threads: list[int] = []
-    replay = ended_runs.replay
 
     def noted(*given: Any) -> RunRecord:
         threads.append(threading.get_ident())

@@ -228,6 +228,9 @@ class EdgeRules:
             return DONE
         cases = self._nodes.cases
         if node in cases and port in cases[node]:
+            if self._workflow.nodes[node].map is not None:
+                message = "a map chooses for each item: map a container with this node and what follows it"
+                self._problems.add(pointer, WORKFLOW_INVALID, message)
             return case_port(port)
         outputs = self._nodes.ports[node].outputs
         if port == "error" and outputs is None:

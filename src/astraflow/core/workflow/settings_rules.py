@@ -35,6 +35,7 @@ from astraflow.core.workflow.limits import (
 )
 from astraflow.core.workflow.maps import ERRORS, RESERVED, list_path
 from astraflow.core.workflow.plan import Feature
+from astraflow.core.workflow.ports import DONE, ERROR
 from astraflow.core.workflow.versions import parse_version
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from astraflow.core.workflow.problems import Problems
 
 _MAX_RESOURCE_ID_CHARS: Final = 1_024
+_TAKEN: Final = frozenset({ERRORS, DONE.key, ERROR.key})
+"""Outputs of a map beside what it collects."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
 _TIME: Final = re.compile(
     r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})", re.ASCII
@@ -157,8 +160,8 @@ class SettingsRules:
             message = f"an item cannot have this name: {over.item[:80]!r}"
             self._problems.add(f"{pointer}/item", WORKFLOW_BAD_TEXT, message)
         self._problems.check_key(f"{pointer}/collect", over.collect, MAX_KEY_CHARS)
-        if over.collect == ERRORS:
-            message = "the errors of the items have this name"
+        if over.collect in _TAKEN:
+            message = f"another output of the node has this name: {over.collect}"
             self._problems.add(f"{pointer}/collect", WORKFLOW_BAD_TEXT, message)
 
     def _check_body(self, node: NodeSpec, pointer: str) -> None:

@@ -136,3 +136,9 @@ def test_a_middleware_has_no_edges() -> None:
         ("/edges/0/source/node", "INVALID"),
         ("/edges/1/target/node", "INVALID"),
     ]
+
+
+def test_a_map_has_no_ports_for_the_cases_of_its_items() -> None:
+    chooses = node(1, "core.if", parameters={"condition": True}, map={"over": "=[1]"})
+    assert found([chooses, node(2)], [edge("1.true", "2")]) == [("/edges/0/source/port", "INVALID")]
+    assert found([chooses, node(2)], [edge("1.items", "2")]) == []

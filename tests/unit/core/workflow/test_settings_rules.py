@@ -73,6 +73,8 @@ def test_a_setting_is_taken_and_the_feature_it_needs_is_named(
         ({"map": {"over": "a", "item": "nodes"}}, "map/item", "BAD_TEXT"),
         ({"map": {"over": "a", "item": "a b"}}, "map/item", "BAD_TEXT"),
         ({"map": {"over": "a", "collect": "errors"}}, "map/collect", "BAD_TEXT"),
+        ({"map": {"over": "a", "collect": "error"}}, "map/collect", "BAD_TEXT"),
+        ({"map": {"over": "a", "collect": "done"}}, "map/collect", "BAD_TEXT"),
         ({"map": {"over": "=item"}}, "map/over", "EXPRESSION"),
         ({"node_type": "core.container", "retry": {"maxAttempts": 2}}, "retry", "INVALID"),
         ({"container": {"failurePolicy": "stop"}}, "container", "INVALID"),
