@@ -15,9 +15,10 @@ from astraflow.core.workflow import (
     core_manifest,
     decode_definition,
     decode_manifest,
+    validate,
     validate_manifest,
 )
-from astraflow.core.workflow.analysis import Analysis
+from astraflow.core.workflow.callees import called_by
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 EXAMPLES = SCHEMAS / "examples"
@@ -39,6 +40,8 @@ VALIDATORS = {
     "manifest": make_validator("manifest.schema.json"),
 }
 CATALOG = StaticCatalog([core_manifest()])
+CALLEE = decode_definition((EXAMPLES / "valid/workflow/smallest.json").read_bytes())
+"""Whatever a definition calls, it is this."""
 
 
 def pointers_by_types(kind: str, raw: bytes) -> list[str]:
@@ -46,8 +49,9 @@ def pointers_by_types(kind: str, raw: bytes) -> list[str]:
     try:
         if kind == "manifest":
             return [problem.pointer for problem in validate_manifest(decode_manifest(raw))]
-        analysis = Analysis(decode_definition(raw).workflow, CATALOG)
-        return [problem.pointer for problem in analysis.problems.found()]
+        document = decode_definition(raw)
+        called = dict.fromkeys(called_by(document), CALLEE)
+        return [problem.pointer for problem in validate(document, CATALOG, called)]
     except InvalidDocument as refused:
         return [problem.pointer for problem in refused.problems]
 
