@@ -28,6 +28,9 @@ def commands_of(page: str) -> list[str]:
     [
         "expressions.md",
         "conditions.md",
+        "inputs.md",
+        "maps.md",
+        "containers.md",
         "compensation.md",
         "waits.md",
         "middleware.md",
@@ -54,6 +57,24 @@ def test_the_examples_of_a_guide_are_json(page: str) -> None:
         ),
         ("placement.md", ["small and large"]),
         ("large-results.md", ["500000 numbers, total 124999750000", "10 numbers, total 45"]),
+        (
+            "inputs.md",
+            [
+                "Valid: examples/invoice.json",
+                "2 items, 7.5 EUR in all",
+                "2 items, 7.5 NOK in all",
+                "1 items, 2 EUR in all",
+            ],
+        ),
+        (
+            "containers.md",
+            [
+                '"total": 48.0',
+                "Saved as version 1",
+                '"Hello Grace"',
+                '"Hello Alan"',
+            ],
+        ),
         ("conditions.md", ["1500: asked", "0: nothing", "the service is closed on Mondays"]),
     ],
 )
@@ -81,6 +102,30 @@ def test_the_guide_to_waits_works_as_it_stands(tmp_path: Path) -> None:
         assert server.astra("approvals", "approve", run_id).code != 0
         shown = server.astra("runs", "show", run_id)
         assert "500 from IT" in shown.out
+
+
+def test_the_guide_to_maps_works_as_it_stands(tmp_path: Path) -> None:
+    first, *others = commands_of("maps.md")
+    assert first == "astra up"
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    with up(tmp_path) as server:
+        runs = [server.typed(command) for command in others if command.startswith("astra run ")]
+        assert "1. Hello Paris; 2. Hello Lagos; 3. Hello Lima" in runs[0]
+        assert "1. Hello Oslo; 2. Hello Quito" in runs[1]
+        run_id = server.astra("runs", "list", "--json").json["items"][0]["runId"]
+        shown = [server.typed(one.replace("RUN", run_id)) for one in others[len(runs) :]]
+        assert [text.count("Hello Oslo") for text in shown] == [1, 0, 0]
+        assert "Greet: began its 2 items" in shown[2]
+
+
+def test_what_the_guide_to_inputs_says_of_a_refusal_is_what_is_printed(tmp_path: Path) -> None:
+    [text] = re.findall(r"```text\n(.*?)```", (GUIDES / "inputs.md").read_text("utf-8"), re.DOTALL)
+    command, *lines = text.strip().splitlines()
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    with up(tmp_path) as server:
+        done = server.astra(*command.split()[2:])
+    assert done.code == 1
+    assert done.err.splitlines()[: len(lines)] == lines
 
 
 def test_the_guide_to_compensation_works_as_it_stands(tmp_path: Path) -> None:

@@ -14,9 +14,12 @@ from tests.processes.process import ROOT
 
 PICTURES = sorted((ROOT / "docs" / "pictures").glob("*.svg"))
 GUIDES = [
+    "inputs",
     "conditions",
     "compensation",
     "middleware",
+    "containers",
+    "maps",
     "waits",
     "expressions",
     "triggers",
