@@ -30,7 +30,8 @@ TO_GET_IN = {f"POST /api/v1/auth/{one}" for one in ("login", "token", "link")}
 """They check what they are sent, and nothing else."""
 TO_ISSUER = {f"GET /api/v1/auth/oidc/{one}" for one in ("login", "callback")}
 """They check what the issuer of logins says; there is none here."""
-TO_HOOKS = {"POST /api/v1/hooks/{hookId}"}
+TO_HOOKS = {f"{one} /api/v1/hooks/{{hookId}}" for one in ("GET", "POST", "PUT", "PATCH", "DELETE")}
+TO_HOOKS |= {"POST /api/v1/signals/{runId}/{name}/{token}"}
 """The address is the key, or the signature of the body; nobody has such an address here."""
 OF_WORKERS = {
     *("GET /api/v1/me", "POST /api/v1/tokens/renew"),

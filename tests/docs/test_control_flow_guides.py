@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +98,8 @@ def test_the_guide_to_waits_works_as_it_stands(tmp_path: Path) -> None:
     with up(tmp_path) as server:
         server.typed(others[0])
         run_id = server.astra("approvals", "list", "--json").json["items"][0]["runId"]
-        printed = [server.typed(command.replace("RUN", run_id)) for command in others[1:]]
+        place = others.index("astra run invoice.json --no-watch")
+        printed = [server.typed(command.replace("RUN", run_id)) for command in others[1:place]]
         assert "Pay 500 to Ada?" in printed[0]
         assert "succeeded" in printed[-1]
         assert server.astra("approvals", "approve", run_id).code != 0
@@ -140,6 +143,22 @@ def test_the_guide_to_compensation_works_as_it_stands(tmp_path: Path) -> None:
     undone = ["Cancel the hotel", "Cancel the flight", "Tell the traveller"]
     lines = [line for line in done.err.splitlines() if line.endswith(" succeeded")]
     assert lines[-3:] == [f"{label} succeeded" for label in undone]
+
+
+def test_the_address_of_the_guide_to_waits_works_as_it_stands(tmp_path: Path) -> None:
+    *_, first, second, third = commands_of("waits.md")
+    page = (GUIDES / "waits.md").read_text("utf-8")
+    [document] = re.findall(r"```json\n(.*?)```", page.partition("`invoice.json`")[2], re.DOTALL)
+    (tmp_path / "invoice.json").write_text(document)
+    with up(tmp_path) as server:
+        server.typed(first)
+        run_id = server.astra("runs", "list", "--json").json["items"][0]["runId"]
+        shown = server.typed(second.replace("RUN", run_id))
+        [address] = re.findall(r"http\S+", shown)
+        sent = third.replace('"$ADDRESS"', address)
+        subprocess.run(shlex.split(sent), check=True, timeout=60)
+        assert "succeeded" in server.astra("runs", "watch", run_id).out
+        assert "500" in server.astra("runs", "show", run_id).out
 
 
 def test_the_middleware_of_the_guide_works_as_it_stands(tmp_path: Path) -> None:

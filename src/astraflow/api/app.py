@@ -99,6 +99,7 @@ ROUTES: Final = tuple(route for endpoints in ENDPOINTS for route in routes_of(en
 NOT_AUDITED: Final = {
     "POST /api/v1/runs": "the first fact of the run says who submitted it",
     "POST /api/v1/workflows/validate": "it changes nothing",
+    "POST /api/v1/signals/{runId}/{name}/{token}": "the facts of the run say it",
     **{
         f"{method} /api/v1/hooks/{{hookId}}": "the history of the trigger and the first fact of its run say it"
         for method in ("POST", "PUT", "PATCH", "DELETE")

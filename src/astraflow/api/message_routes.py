@@ -19,6 +19,7 @@ from astraflow.core.contract.messages import (
     ListApprovals,
     OpenApprovalPage,
     SignalAccepted,
+    SignalAddressPage,
     SignalRequest,
 )
 from astraflow.core.ids import RunId
@@ -54,11 +55,20 @@ class MessageEndpoints(Endpoints):
             raise errors.Refused(errors.REQUEST_INVALID, message)
         body = await request.optional_body()
         payload = bytes((decode_json(body, _signal) if body else SignalRequest()).payload)
-        _check_payload(payload, "/payload")
+        check_payload(payload, "/payload")
         await self._scheduler.messages.signal(
             request.tenant, run_id, name, payload, idempotency_key(request), request.subject
         )
         return json_response(SignalAccepted(run_id=run_id, name=name), 202)
+
+    @route("GET", f"{RUNS}/{{runId}}/signals", START, "listSignals",
+           "list the addresses of the signals of a run", tag="runs",
+           text="Of nodes that wait with `webhook`. A run that has ended has none.",
+           replies=SignalAddressPage)  # fmt: skip
+    async def addresses(self, request: Request[NoQuery]) -> AsgiApp:
+        run_id = RunId(request.params["runId"])
+        found = await self._scheduler.messages.addresses(request.tenant, run_id)
+        return json_response(SignalAddressPage(items=found, next_cursor=None))
 
     @route(
         "POST",
@@ -76,7 +86,7 @@ class MessageEndpoints(Endpoints):
         values = bytes(decision.values)
         if not values.lstrip().startswith(b"{"):
             raise errors.Refused(errors.REQUEST_INVALID, "values is an object", pointer="/values")
-        _check_payload(values, "/values")
+        check_payload(values, "/values")
         await self._scheduler.messages.decide(
             request.tenant,
             RunId(request.params["runId"]),
@@ -97,7 +107,7 @@ class MessageEndpoints(Endpoints):
         return json_response(OpenApprovalPage(items=page, next_cursor=cursor))
 
 
-def _check_payload(raw: bytes, pointer: str) -> None:
+def check_payload(raw: bytes, pointer: str) -> None:
     """What is passed on to nodes must fit a frame."""
     if len(raw) > MAX_PAYLOAD_BYTES:
         message = f"at most {MAX_PAYLOAD_BYTES} bytes, not {len(raw)}"

@@ -351,7 +351,16 @@ def signal(
     *,
     name: str | Formula | UnsetType = UNSET,
     timeout_seconds: float | UnsetType = UNSET,
+    webhook: Mapping[str, Any] | UnsetType = UNSET,
+    secret_ref: str | Formula | UnsetType = UNSET,
 ) -> FlowNode:
     """Signal. Its ports: `trigger` → `payload`, `done`."""
     node = flow.node("core.signal", label, {})
-    return node.set(signal={"name": name, "timeoutSeconds": timeout_seconds})
+    return node.set(
+        signal={
+            "name": name,
+            "timeoutSeconds": timeout_seconds,
+            "webhook": webhook,
+            "secretRef": secret_ref,
+        }
+    )

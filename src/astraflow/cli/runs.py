@@ -14,7 +14,7 @@ from astraflow.cli.exit_codes import note
 from astraflow.cli.follow import duration, follow, show_end, show_node, show_run
 from astraflow.cli.inputs import unreadable
 from astraflow.cli.node_output import NodeOutputPrinter
-from astraflow.cli.output import AsJson, answer, plain, show_json
+from astraflow.cli.output import AsJson, answer, plain, show_json, show_table
 from astraflow.cli.pagination import Cursor, Limit, show_list
 from astraflow.cli.reruns import find_node
 from astraflow.cli.run import Patience
@@ -164,6 +164,18 @@ def signal(
     with Client() as client:
         told = client.perform(wanted.raw())
     answer(told, f"Signal {name} was sent to run {run_id}", as_json)
+
+
+@app.command()
+def signals(run_id: RunId, as_json: AsJson = False) -> None:
+    """List the addresses at which systems outside send signals to a run."""
+    with Client() as client:
+        found = client.perform(message_requests.list_signals(run_id))
+    rows = [(one.name, "open" if one.open else "closed", one.url) for one in found.items]
+    if as_json:
+        show_json(found)
+    else:
+        show_table(("NAME", "STATE", "ADDRESS"), rows)
 
 
 @app.command()

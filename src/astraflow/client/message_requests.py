@@ -22,6 +22,7 @@ from astraflow.core.contract.messages import (
     OpenApproval,
     OpenApprovalPage,
     SignalAccepted,
+    SignalAddressPage,
 )
 
 APPROVALS: Final = "/api/v1/approvals"
@@ -42,6 +43,11 @@ def send_signal(
         body=body,
         again=idempotency_key is not None,
     )
+
+
+def list_signals(run_id: str) -> ApiRequest[SignalAddressPage]:
+    """The addresses at which systems outside send signals to a run."""
+    return ApiRequest("GET", f"{RUNS}/{_part(run_id)}/signals", _as(SignalAddressPage))
 
 
 def decide_approval(

@@ -236,7 +236,9 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     hook_requests_per_second: Annotated[
         _Count,
-        _says("Requests that the address of one webhook takes in a second; twice as many at once"),
+        _says(
+            "Requests that the address of a webhook, or all those of a run, take in a second; twice as many at once"
+        ),
     ] = 20
     session_ttl_seconds: Annotated[
         _Seconds, _says("Time after which a browser must log in again, whatever it did")

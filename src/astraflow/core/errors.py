@@ -36,6 +36,7 @@ from astraflow.core.callback_errors import PAYLOAD_TOO_LARGE as PAYLOAD_TOO_LARG
 from astraflow.core.callback_errors import POOL_BUSY as POOL_BUSY
 from astraflow.core.callback_errors import POOL_INVALID as POOL_INVALID
 from astraflow.core.callback_errors import POOL_NOT_FOUND as POOL_NOT_FOUND
+from astraflow.core.callback_errors import SIGNAL_NO_ADDRESS as SIGNAL_NO_ADDRESS
 from astraflow.core.callback_errors import TASK_ALREADY_TERMINAL as TASK_ALREADY_TERMINAL
 from astraflow.core.callback_errors import TASK_EXPIRED as TASK_EXPIRED
 from astraflow.core.callback_errors import TASK_NOT_FOUND as TASK_NOT_FOUND

@@ -131,6 +131,7 @@ def assemble(
     rng = rng or Random(os.urandom(32))  # noqa: S311 - jitter only; ids and keys have their own source
     secrets = [line.encode() for line in secret.lines()]
     ring = KeyRing.of_secrets(secrets)
+    base_url = (settings.public_url or origin).rstrip("/")
     current = Current()
     gauge = SchedulerGauge(metrics, current)
     parts = Parts(
@@ -155,6 +156,7 @@ def assemble(
         session_idle_s=settings.session_idle_seconds,
         requests_per_second=settings.requests_per_second,
         oidc=_oidc_terms(settings, ring, origin, clock),
+        base_url=base_url,
         traces=RunTraces(spans),
     )
     catalogs = Catalogs([core_manifest()])
@@ -165,7 +167,7 @@ def assemble(
         secrets=secrets,
         clock=clock,
         rng=rng,
-        base_url=(settings.public_url or origin).rstrip("/"),
+        base_url=base_url,
     )
     masters = open_master_keys(settings)
     return Scheduler(parts, catalogs, current, blobs, pools, tokens, masters)

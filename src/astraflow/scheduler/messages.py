@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
+from typing import Final
+
 import msgspec
 
 from astraflow.core import errors
-from astraflow.core.contract.messages import ApprovalDecision, OpenApproval
+from astraflow.core.contract.messages import ApprovalDecision, OpenApproval, SignalAddress
 from astraflow.core.engine.commands import DecideApproval, SendSignal
 from astraflow.core.ids import NodeId, RunId
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.scope_views import path_of
+from astraflow.core.runs.signal_addresses import SignalAddresses, is_token_of, open_signals
 from astraflow.core.runs.states import Parked
 from astraflow.core.timestamps import iso
+from astraflow.core.triggers.signatures import is_signed
+from astraflow.core.workflow.definition import Signal
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.run_reader import RunReader
+from astraflow.scheduler.secret_vault import SecretVault
+
+_log: Final = logging.getLogger(__name__)
+
+
+class AddressedSignal(msgspec.Struct, frozen=True):
+    """A request to the address of a signal. The names of headers are in lower case; `key`: what names the request."""
+
+    body: bytes
+    payload: bytes
+    headers: Mapping[str, str]
+    key: str | None
 
 
 class RunMessages:
     """What people and other systems tell runs."""
 
-    def __init__(self, current: Current, reader: RunReader) -> None:
+    def __init__(self, current: Current, reader: RunReader, vault: SecretVault) -> None:
         self._current = current
         self._reader = reader
+        self._vault = vault
 
     async def signal(
         self, tenant: str, run_id: RunId, name: str, payload: bytes, signal_id: str | None, by: str
@@ -41,6 +61,53 @@ class RunMessages:
                 signal_id=signal_id,
             )
         )
+
+    def open_run(self, run_id: RunId, name: str, token: str) -> RunRecord:
+        """The run that waits for a signal at this address. Raises: NotFound: there is none, or not any more."""
+        run = self._current.engine.ask.run(run_id)
+        if run is None or run.is_terminal or not is_token_of(run, name, token):
+            raise errors.NotFound(errors.SIGNAL_NO_ADDRESS, errors.SIGNAL_NO_ADDRESS.says)
+        return run
+
+    async def deliver(self, run: RunRecord, name: str, message: AddressedSignal) -> None:
+        """Take what was sent to the address of a signal. Sent again with the same key it changes nothing.
+
+        Raises: NotFound: the wait is over; Refused: it is not signed; and what `signal` raises.
+        """
+        signal_id = None if message.key is None else f"address {name} {message.key}"
+        waiting = open_signals(run, name)
+        if not waiting and signal_id not in run.signal_ids:
+            raise errors.NotFound(errors.SIGNAL_NO_ADDRESS, errors.SIGNAL_NO_ADDRESS.says)
+        if waiting and not any(self._is_signed(run.tenant, one, message) for one in waiting):
+            raise errors.Refused(errors.TRIGGER_SIGNATURE, errors.TRIGGER_SIGNATURE.says)
+        if waiting:
+            by = f"signal:{name}"
+            await self.signal(run.tenant, run.run_id, name, message.payload, signal_id, by)
+
+    def _is_signed(self, tenant: str, signal: Signal, message: AddressedSignal) -> bool:
+        if signal.secret_ref is None:
+            return True
+        try:
+            secret = self._vault.reveal_key(tenant, signal.secret_ref)
+        except errors.AstraflowError as error:
+            # Who asks learns nothing of the secrets of the tenant.
+            _log.warning(
+                "a signal cannot be checked: %s", error.message, extra={"code": error.code.code}
+            )
+            return False
+        return is_signed(secret, message.body, message.headers)
+
+    async def addresses(self, tenant: str, run_id: RunId) -> list[SignalAddress]:
+        """Those of an active run. Raises: NotFound."""
+        run = self._current.engine.ask.run(run_id)
+        if run is None or run.tenant != tenant:
+            await self._reader.get_row(tenant, run_id)
+            return []
+        await self._current.writer.barrier()
+        return [
+            SignalAddress(name=name, url=url, open=bool(open_signals(run, name)))
+            for name, url in SignalAddresses(run).items()
+        ]
 
     async def decide(
         self,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from secrets import token_urlsafe
+from typing import Final
 
 import msgspec
 
@@ -13,7 +15,9 @@ from astraflow.core.engine.commands import CancelRun, KeepAudit, RebindRun, Subm
 from astraflow.core.engine.engine import Engine
 from astraflow.core.ids import IdSource, NodeId, RunId
 from astraflow.core.runs.accept import ReusedResult
+from astraflow.core.runs.facts import SignalKey
 from astraflow.core.workflow import refusal_of, take_inputs
+from astraflow.core.workflow.plan import Feature
 from astraflow.observe.request_ids import current_request_id
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.pins import Pins
@@ -25,6 +29,9 @@ from astraflow.scheduler.store_timeouts import with_store_timeout
 from astraflow.scheduler.workflows import Workflows
 from astraflow.store.rows import RunRow
 from astraflow.store.store import Store
+
+KEY_BYTES: Final = 24
+"""192 bits: nobody can guess what the addresses of a run are made of."""
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,8 +79,9 @@ class Runs:
         traces: RunTraces,
         *,
         remember_s: float,
+        base_url: str,
     ) -> None:
-        """`remember_s`: how long an idempotency key counts."""
+        """`remember_s`: how long an idempotency key counts. `base_url`: where it is reached from outside."""
         self._store = store
         self._current = current
         self._plans = plans
@@ -85,6 +93,7 @@ class Runs:
         self._ids = ids
         self._traces = traces
         self._remember_s = remember_s
+        self._base_url = base_url
 
     async def submit(self, submission: Submission) -> SubmittedRun:
         """Accept a run; when this returns it is durable (P1).
@@ -112,6 +121,9 @@ class Runs:
             )
         await self._recall(serving.engine, submission.tenant, submission.idempotency_key)
         run_id = RunId(self._ids.new())
+        signal_key = None
+        if Feature.SIGNAL_ADDRESS in planned.plan.features:
+            signal_key = SignalKey(token_urlsafe(KEY_BYTES), self._base_url)
         trace = self._traces.begin(submission.traceparent)
         made, at = await serving.writer.submit(
             lambda token: SubmitRun(
@@ -134,6 +146,7 @@ class Runs:
                 trace=trace,
                 by=submission.by,
                 corr=current_request_id() or None,
+                signal_key=signal_key,
             )
         )
         if made == run_id:

@@ -89,8 +89,9 @@ class Scheduler:
             ids,
             parts.traces,
             remember_s=parts.engine.remember_submissions_s,
+            base_url=parts.base_url,
         )
-        self.messages = RunMessages(current, self.reader)
+        self.messages = RunMessages(current, self.reader, self.secrets)
         self.reruns = Reruns(store, self.runs, self.reader)
         self.triggers = TriggerServices(
             table, store, current, self.runs, self.reader, self.secrets, self._feed, clock, ids

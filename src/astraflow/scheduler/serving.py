@@ -79,6 +79,8 @@ class Parts(msgspec.Struct, frozen=True):
     session_idle_s: int = 12 * 3600
     requests_per_second: float | None = None
     oidc: OidcTerms | None = None
+    base_url: str = ""
+    """Where it is reached from outside; empty: that is not known."""
     traces: RunTraces = msgspec.field(default_factory=RunTraces)
 
 

@@ -72,7 +72,7 @@ class Webhooks:
             Unavailable: not now.
         """
         self._check(record, delivery)
-        what = self._name_of(delivery)
+        what = delivery_name(delivery.headers) or self._ids.new()
         event = _event_of(delivery)
         return await self._triggers.fire(
             record.key,
@@ -100,15 +100,17 @@ class Webhooks:
             return False
         return is_signed(secret, delivery.body, delivery.headers)
 
-    def _name_of(self, delivery: Delivery) -> str:
-        for header in DELIVERY_HEADERS:
-            name = delivery.headers.get(header)
-            if name is not None:
-                if not _DELIVERY.fullmatch(name):
-                    message = f"{header} must be 1 to 255 visible ASCII characters"
-                    raise errors.Refused(errors.REQUEST_INVALID, message)
-                return name
-        return self._ids.new()
+
+def delivery_name(headers: Mapping[str, str]) -> str | None:
+    """What names a request, if anything does: sent again under this name it counts once. Raises: Refused."""
+    for header in DELIVERY_HEADERS:
+        name = headers.get(header)
+        if name is not None:
+            if not _DELIVERY.fullmatch(name):
+                message = f"{header} must be 1 to 255 visible ASCII characters"
+                raise errors.Refused(errors.REQUEST_INVALID, message)
+            return name
+    return None
 
 
 def address_of(record: TriggerRecord) -> str:
@@ -123,17 +125,21 @@ def methods_of(record: TriggerRecord) -> tuple[str, ...]:
     return tuple(record.spec.methods or ("POST",))
 
 
+def read_body(body: bytes, headers: Mapping[str, str]) -> Any:
+    """JSON as JSON, anything else as text, nothing as null. Raises: Refused."""
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not body:
+        return None
+    try:
+        return msgspec.json.decode(body) if kind.endswith(("/json", "+json")) else body.decode()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        message = f"the body cannot be read: {str(error)[:80]}"
+        raise errors.Refused(errors.REQUEST_INVALID, message, pointer="") from error
+
+
 def _event_of(delivery: Delivery) -> dict[str, Any]:
     """What the paths of inputs read."""
-    kind = delivery.headers.get("content-type", "").partition(";")[0].strip().lower()
-    is_json = kind.endswith(("/json", "+json"))
-    body: Any = None
-    if delivery.body:
-        try:
-            body = msgspec.json.decode(delivery.body) if is_json else delivery.body.decode()
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            message = f"the body cannot be read: {str(error)[:80]}"
-            raise errors.Refused(errors.REQUEST_INVALID, message, pointer="") from error
+    body = read_body(delivery.body, delivery.headers)
     shown = {name: text for name, text in delivery.headers.items() if name not in HIDDEN_HEADERS}
     return {
         "body": body,

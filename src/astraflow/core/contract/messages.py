@@ -48,6 +48,18 @@ class SignalAccepted(RestObject, frozen=True, kw_only=True):
     name: Annotated[str, doc("The name that nodes wait for.")]
 
 
+class SignalAddress(RestObject, frozen=True, kw_only=True):
+    """An address at which a system outside sends a signal without a token."""
+
+    name: Annotated[str, doc("The name that nodes wait for.")]
+    url: Annotated[str, doc("Where to send it: whoever knows it can, so treat it as a secret.")]
+    open: Annotated[bool, doc("Whether a node waits for it, or may wait for it yet.")]
+
+
+class SignalAddressPage(Page[SignalAddress], frozen=True, kw_only=True):
+    """The addresses of a run, by name."""
+
+
 class ApprovalDecision(RequestBody, frozen=True, kw_only=True):
     """A person's decision."""
 

@@ -17,7 +17,7 @@ from astraflow.core.fleet.tenants import TenantPolicy
 from astraflow.core.fleet.workers import DrainIntent
 from astraflow.core.ids import NodeId, RunId, TaskId
 from astraflow.core.runs.accept import ReusedResults
-from astraflow.core.runs.facts import RunTrace
+from astraflow.core.runs.facts import RunTrace, SignalKey
 from astraflow.core.workflow.plan import Plan
 
 
@@ -47,6 +47,7 @@ class SubmitRun(msgspec.Struct, frozen=True):
     corr: str | None = None
     pinned: tuple[int, ...] = ()
     """Those of `kept` whose result is pinned."""
+    signal_key: SignalKey | None = None
 
 
 class CancelRun(msgspec.Struct, frozen=True):

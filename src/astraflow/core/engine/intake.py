@@ -67,6 +67,7 @@ def _submit(view: View, request: SubmitRun) -> RunId:
         request.by,
         request.corr,
         request.pinned,
+        request.signal_key,
     )
     decision = accept(request.plan, accepted, view.rng, request.kept)
     view.runs.add(decision.run)

@@ -96,6 +96,14 @@ class RunTrace(msgspec.Struct, frozen=True, omit_defaults=True):
     is_recorded: bool = False
 
 
+class SignalKey(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the addresses of the signals of a run are made of."""
+
+    key: str
+    base: str = ""
+    """Where the scheduler could be reached from outside when the run was submitted."""
+
+
 class RunAccepted(Fact, frozen=True, tag="run.accepted"):
     """The run exists from here on: its submission may be answered with 2xx (P1)."""
 
@@ -113,6 +121,8 @@ class RunAccepted(Fact, frozen=True, tag="run.accepted"):
     """The id of the request that submitted it."""
     pinned: tuple[int, ...] = ()
     """The tasks that have a pinned result in place of their own."""
+    signal_key: SignalKey | None = None
+    """Set if systems outside can send signals to addresses of the run."""
 
 
 class RunStarted(Fact, frozen=True, tag="run.started"):

@@ -16,6 +16,7 @@ from astraflow.core.expressions.stored_value import VALUE_MARK, with_stored_valu
 from astraflow.core.runs.projections import node_status
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.scopes import Scope
+from astraflow.core.runs.signal_addresses import SignalAddresses
 from astraflow.core.runs.states import Failed
 from astraflow.core.timestamps import iso
 from astraflow.core.workflow.bindings import write
@@ -93,6 +94,7 @@ class Names(Mapping[str, Any]):
             "id": self._run.run_id,
             "workflowId": accepted.workflow_id,
             "createdAt": iso(accepted.at),
+            "signals": SignalAddresses(self._run),
         }
 
     def __getitem__(self, name: str) -> Any:

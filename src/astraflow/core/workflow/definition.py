@@ -175,6 +175,10 @@ class Signal(_DefinitionPart, frozen=True):
 
     name: str
     timeout_seconds: Seconds | None = None
+    webhook: bool = False
+    """Whether it has an address of its own, at which no token is needed."""
+    secret_ref: str | None = None
+    """The name of the secret that requests to the address are signed with."""
 
 
 class WorkerHints(_DefinitionPart, frozen=True):

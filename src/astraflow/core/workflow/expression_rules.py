@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from astraflow.core.workflow.family import Family
     from astraflow.core.workflow.problems import Problems
 
-RUN_FIELDS: Final = ("id", "workflowId", "createdAt")
+RUN_FIELDS: Final = ("id", "workflowId", "createdAt", "signals")
 NODE_FIELDS: Final = ("results", "error", "state")
 _OF_NODE: Final = frozenset({"inputs", "nodes", "run"})
 _OF_EDGE: Final = _OF_NODE | {"results", "error"}
@@ -158,11 +158,21 @@ class ExpressionRules:
             return f"the workflow declares no input {path[0][:80]!r}{hint}"
         if name == "run" and path and path[0] not in RUN_FIELDS:
             return f"a run has {', '.join(RUN_FIELDS)}, no {path[0][:80]!r}"
+        if name == "run" and path[:1] == ("signals",) and len(path) > 1:
+            return self._problem_of_signal(path[1])
         if name == "nodes" and not path:
             return 'name the node: nodes.Label or nodes["Label"]'
         if name == "nodes" and len(path) > 1 and path[1] not in NODE_FIELDS:
             return f"a node has {', '.join(NODE_FIELDS)}, no {path[1][:80]!r}{near(path[1], NODE_FIELDS)}"
         return None
+
+    def _problem_of_signal(self, name: str) -> str | None:
+        signals = [node.signal for node in self._workflow.nodes if node.signal is not None]
+        known = [one.name for one in signals if one.webhook]
+        if name in known:
+            return None
+        hint = self._problems.did_you_mean(name, known)
+        return f"no node waits with webhook for a signal of this name: {name[:80]!r}{hint}"
 
     def check_upstream(
         self,

@@ -54,6 +54,8 @@ class Feature(enum.Enum):
     WAIT = "wait"
     APPROVAL = "approval"
     SIGNAL = "signal"
+    SIGNAL_ADDRESS = "signal_address"
+    """A signal can be sent to an address of its own."""
     RUN_INPUT = "run_input"
     """The run takes declared inputs."""
     RUN_OUTPUT = "run_output"

@@ -36,6 +36,7 @@ from astraflow.core.workflow.limits import (
 from astraflow.core.workflow.maps import ERRORS, RESERVED, list_path
 from astraflow.core.workflow.plan import Feature
 from astraflow.core.workflow.ports import DONE, ERROR
+from astraflow.core.workflow.secret_refs import is_secret_name
 from astraflow.core.workflow.versions import parse_version
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         Approval,
         MapOver,
         NodeSpec,
+        Signal,
         WaitSpec,
         WorkerHints,
     )
@@ -191,6 +193,7 @@ class SettingsRules:
             self._check_approval(node.approval, f"{pointer}/approval")
         if node.signal is not None:
             self._check_signal(node.signal.name, f"{pointer}/signal/name")
+            self._check_address(node.signal, f"{pointer}/signal")
         if node.call is not None:
             here = f"{pointer}/call/workflowId"
             self._problems.check_key(here, node.call.workflow_id, MAX_KEY_CHARS)
@@ -204,6 +207,20 @@ class SettingsRules:
         if "/" in name:
             message = "the name of a signal is part of a path: it has no slash"
             self._problems.add(pointer, WORKFLOW_BAD_TEXT, message)
+
+    def _check_address(self, signal: Signal, pointer: str) -> None:
+        if signal.webhook:
+            self._features.add(Feature.SIGNAL_ADDRESS)
+            if is_expression(signal.name):
+                message = "the address is known from the start of a run: the name is no expression"
+                self._problems.add(f"{pointer}/name", WORKFLOW_INVALID, message)
+        secret = signal.secret_ref
+        if secret is not None and not is_secret_name(secret):
+            message = f"not the name of a secret: {secret[:80]!r}"
+            self._problems.add(f"{pointer}/secretRef", WORKFLOW_BAD_TEXT, message)
+        elif secret is not None and not signal.webhook:
+            message = "only requests to an address are signed: set webhook"
+            self._problems.add(f"{pointer}/secretRef", WORKFLOW_INVALID, message)
 
     def _check_wait(self, wait: WaitSpec, pointer: str) -> None:
         if (wait.seconds is None) == (wait.until is None):

@@ -23,6 +23,7 @@ from astraflow.core.workflow.limits import MAX_KEY_CHARS, MAX_LABEL_CHARS, MAX_L
 from astraflow.core.workflow.node_rules import UUID
 from astraflow.core.workflow.problems import pointer_token
 from astraflow.core.workflow.schedules import BadSchedule, Schedule, find_zone
+from astraflow.core.workflow.secret_refs import is_secret_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +40,6 @@ _CRON: Final = re.compile(
 _TIME_ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}", re.ASCII)
 _WEBHOOK_PATH: Final = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*", re.ASCII)
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)
-_SECRET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _SOURCES: Final = {
     CronTrigger: ("scheduledAt", "trigger"),
     WebhookTrigger: ("body", "headers", "query", "method"),
@@ -131,7 +131,7 @@ def _check_webhook(trigger: WebhookTrigger, pointer: str, problems: Problems) ->
         problems.add(f"{pointer}/path", WORKFLOW_BAD_TEXT, message)
     if trigger.methods is not None and not trigger.methods:
         problems.add(f"{pointer}/methods", WORKFLOW_BAD_TEXT, "name at least one method")
-    if secret is not None and (len(secret) > MAX_KEY_CHARS or not _SECRET.fullmatch(secret)):
+    if secret is not None and not is_secret_name(secret):
         message = f"not the name of a secret: {secret[:80]!r}"
         problems.add(f"{pointer}/secretRef", WORKFLOW_BAD_TEXT, message)
 

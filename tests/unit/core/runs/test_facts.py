@@ -82,6 +82,7 @@ OPTIONAL = {
         "by",
         "corr",
         "pinned",
+        "signal_key",
     ),
     "run.started": (),
     "run.cancel_requested": ("by", "reason"),

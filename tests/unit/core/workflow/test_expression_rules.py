@@ -53,7 +53,7 @@ def test_what_can_be_known_is_known(text: str) -> None:
         ("=results.a", "unknown name: results"),
         ("=inputs.nmae", "the workflow declares no input 'nmae'; did you mean 'name'?"),
         ("=default(inputs.other, 1)", "the workflow declares no input 'other'"),
-        ("=run.status", "a run has id, workflowId, createdAt, no 'status'"),
+        ("=run.status", "a run has id, workflowId, createdAt, signals, no 'status'"),
         ("=nodes", 'name the node: nodes.Label or nodes["Label"]'),
         ("=nodes[inputs.name]", 'name the node: nodes.Label or nodes["Label"]'),
         (

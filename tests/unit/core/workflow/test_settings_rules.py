@@ -37,6 +37,10 @@ REF = {"resourceId": "r"}
             {Feature.APPROVAL},
         ),
         ({"node_type": "core.signal", "signal": {"name": "paid"}}, {Feature.SIGNAL}),
+        (
+            {"node_type": "core.signal", "signal": {"name": "paid", "webhook": True}},
+            {Feature.SIGNAL, Feature.SIGNAL_ADDRESS},
+        ),
         ({"runtime": "python", "disabled": True, "priority": 3}, set()),
         ({"workerHints": {"package": "core", "minVersion": "1.0", "labels": {"a": "b"}}}, set()),
         ({"resourceRefs": [REF]}, set()),
@@ -90,6 +94,24 @@ def test_a_setting_is_taken_and_the_feature_it_needs_is_named(
         ({"node_type": "core.call", "call": {"workflowId": ""}}, "call/workflowId", "BAD_TEXT"),
         ({"node_type": "core.signal", "signal": {"name": ""}}, "signal/name", "BAD_TEXT"),
         (
+            {"node_type": "core.signal", "signal": {"name": "=run.id", "webhook": True}},
+            "signal/name",
+            "INVALID",
+        ),
+        (
+            {"node_type": "core.signal", "signal": {"name": "s", "secretRef": "k"}},
+            "signal/secretRef",
+            "INVALID",
+        ),
+        (
+            {
+                "node_type": "core.signal",
+                "signal": {"name": "s", "webhook": True, "secretRef": "a b"},
+            },
+            "signal/secretRef",
+            "BAD_TEXT",
+        ),
+        (
             {"node_type": "core.approval", "approval": {"message": "x" * 20_000}},
             "approval/message",
             "LIMIT",
@@ -137,3 +159,16 @@ def test_what_the_scheduler_does_itself_is_in_the_plan() -> None:
         None,
     ]
     assert decode_plan(encode_plan(made)) == made
+
+
+def test_an_expression_names_the_address_of_a_signal_that_is_waited_for() -> None:
+    waits = node(1, "core.signal", signal={"name": "paid", "webhook": True})
+    other = node(2, "core.signal", signal={"name": "other"})
+
+    def reading(expression: str) -> list[tuple[str, str]]:
+        return found([waits, other, node(3, "core.echo", parameters={"value": expression})])
+
+    for good in ("=run.signals.paid", "=run.signals['paid']", "=run.signals"):
+        assert reading(good) == []
+    for bad in ("=run.signals.payd", "=run.signals.other"):
+        assert reading(bad) == [("/nodes/2/parameters/value", "EXPRESSION")]
