@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from astraflow.core.security.policy import Role
+from astraflow.core.triggers.loops import MAX_DEPTH
 from tests.api.rig import OTHER, Rig, definition, problem_of, serving
 from tests.api.scripted import token_of
 from tests.processes.waiting import is_seen, until_seen
@@ -56,3 +57,35 @@ async def test_a_time_is_skipped_while_the_run_before_it_is_active() -> None:
             assert outcomes.count("started") == started, outcomes
             assert outcomes.count("pending") == (1 if overlap == "queue" else 0), outcomes
             assert "overlap" in entries[0]["reason"]
+
+
+async def test_workflows_that_start_each_other_are_warned_of_and_stopped() -> None:
+    """The nodes are the scheduler's own: no worker is needed."""
+    ids = [f"00000000-0000-4000-8000-00000000000{number}" for number in (1, 2)]
+
+    def flow(own: str, other: str) -> dict[str, Any]:
+        wait = {"id": own, "type": "core.wait", "wait": {"seconds": 0.001}}
+        after = {"type": "workflow", "id": "after", "workflowId": other}
+        return {"id": own, "nodes": [wait], "triggers": [after]}
+
+    one, two = flow(*ids), flow(*reversed(ids))
+    async with serving() as rig:
+        assert (await rig.post("/api/v1/workflows/validate", json=one)).json()["warnings"] == []
+        assert (await rig.post("/api/v1/workflows", json=one)).status_code == 201
+        (warning,) = (await rig.post("/api/v1/workflows/validate", json=two)).json()["warnings"]
+        assert (warning["pointer"], warning["code"]) == ("/triggers/0/workflowId", "E.TRIGGER.LOOP")
+        assert f"{ids[1]} → {ids[0]} → {ids[1]}" in warning["message"]
+        assert (await rig.post("/api/v1/workflows", json=two)).status_code == 201
+        started = await rig.post("/api/v1/runs", json={"workflowId": ids[0]})
+        assert started.status_code == 202, started.text
+        path = "/api/v1/workflows/{}/triggers/after/history?limit=200"
+
+        def is_refused(page: Any) -> bool:
+            return any(entry["outcome"] == "refused" for entry in page["items"])
+
+        # The run that somebody started is at depth 0: the end of the one at depth 20 is the first that is refused.
+        page = await rig.until(path.format(ids[1]), is_refused)
+        refused = [entry for entry in page["items"] if entry["outcome"] == "refused"]
+        assert [entry["code"] for entry in refused] == ["E.TRIGGER.LOOP"]
+        runs = (await rig.get("/api/v1/runs?limit=200")).json()["items"]
+        assert len(runs) == MAX_DEPTH + 1

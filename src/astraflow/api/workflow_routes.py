@@ -6,7 +6,6 @@ What is saved can be run: a save is refused with every error that `validate` wou
 
 from __future__ import annotations
 
-import asyncio
 import re
 from typing import Any, Final
 from urllib.parse import quote
@@ -31,7 +30,6 @@ from astraflow.core.errors import Conflict, Refused
 from astraflow.core.security.policy import EDIT, READ
 from astraflow.core.timestamps import iso
 from astraflow.core.workflow import refusal_of
-from astraflow.core.workflow.unknown_fields import find_warnings
 from astraflow.scheduler.service import Scheduler
 from astraflow.store.rows import WorkflowRow
 
@@ -103,10 +101,7 @@ class WorkflowEndpoints(Endpoints):
     async def validate(self, request: Request[NoQuery]) -> AsgiApp:
         definition = await request.json_body(DEFINITION_BODY_BYTES)
         await check_definition(self._scheduler, request.tenant, definition)
-        if len(definition) <= INLINE_BYTES:
-            found = find_warnings(definition)
-        else:
-            found = await asyncio.to_thread(find_warnings, definition)
+        found = await self._scheduler.workflows.warnings(request.tenant, definition)
         warnings = [
             DefinitionWarning(pointer=one.pointer, code=one.code, message=one.message)
             for one in found

@@ -24,6 +24,9 @@ TRIGGER_BUSY = _again("E.TRIGGER.BUSY", 503,
 TRIGGER_LOST = _final("E.TRIGGER.LOST", 500,
     "the run of a time or a delivery waited for so long that nobody knows any more whether it was started",
     "look at the runs of that time, and start one by hand if there is none")
+TRIGGER_LOOP = _final("E.TRIGGER.LOOP", 409,
+    "workflows start each other without end",
+    "let one of their triggers wait for something else, or disable it: astra triggers disable WORKFLOW TRIGGER")
 SIGNAL_NO_ADDRESS = _final("E.SIGNAL.NO_ADDRESS", 404,
     "nothing waits for a signal at this address, or not any more",
     "look at the signals that the run waits for: astra runs signals RUN")

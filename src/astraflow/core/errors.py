@@ -42,6 +42,7 @@ from astraflow.core.callback_errors import TASK_EXPIRED as TASK_EXPIRED
 from astraflow.core.callback_errors import TASK_NOT_FOUND as TASK_NOT_FOUND
 from astraflow.core.callback_errors import TRIGGER_BUSY as TRIGGER_BUSY
 from astraflow.core.callback_errors import TRIGGER_DISABLED as TRIGGER_DISABLED
+from astraflow.core.callback_errors import TRIGGER_LOOP as TRIGGER_LOOP
 from astraflow.core.callback_errors import TRIGGER_LOST as TRIGGER_LOST
 from astraflow.core.callback_errors import TRIGGER_NOT_FOUND as TRIGGER_NOT_FOUND
 from astraflow.core.callback_errors import TRIGGER_SIGNATURE as TRIGGER_SIGNATURE

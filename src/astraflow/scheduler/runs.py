@@ -49,6 +49,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     rerun_of: str | None = None
     kept: Mapping[NodeId, ReusedResult] = {}
     """The results of `rerun_of` that the run takes over."""
+    depth: int = 0
+    """How many ends of runs led to this one, by triggers."""
     use_pinned: bool = False
     """Whether nodes have the pinned results of the workflow. A trigger never asks for that."""
 
@@ -147,6 +149,7 @@ class Runs:
                 by=submission.by,
                 corr=current_request_id() or None,
                 signal_key=signal_key,
+                depth=submission.depth,
             )
         )
         if made == run_id:

@@ -174,6 +174,7 @@ class Triggers:
                 inputs=fire.inputs,
                 idempotency_key=key_of(record.workflow_id, record.name, fire.slot),
                 fingerprint=fire.slot,
+                depth=fire.depth,
             )
         )
         return submitted.run_id

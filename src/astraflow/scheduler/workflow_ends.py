@@ -17,9 +17,11 @@ from astraflow.clock import Clock
 from astraflow.core import errors
 from astraflow.core.contract.events import RunReport
 from astraflow.core.ids import RunId
-from astraflow.core.triggers.decisions import take
+from astraflow.core.runs.facts import RunAccepted
+from astraflow.core.triggers.decisions import take_end
 from astraflow.core.triggers.record import EventsSeen, TriggerFact, TriggerRecord
 from astraflow.core.workflow.definition import WorkflowTrigger
+from astraflow.scheduler.ended_runs import facts_of
 from astraflow.scheduler.feed import Feed
 from astraflow.scheduler.run_reader import RunReader
 from astraflow.scheduler.trigger_table import TriggerTable
@@ -95,13 +97,23 @@ class WorkflowEnds:
         def facts() -> list[TriggerFact]:
             at = self._clock.wall_ms()
             return [
-                take(one, "workflow", row.run_id, shown, at=at, events_seen=event.number)
+                fact
                 for one in self._triggers(event.tenant)
                 if _wants(one, shown) and one.events_seen < event.number
+                for fact in take_end(
+                    one, row.run_id, shown, at=at, number=event.number, depth=depth
+                )
             ]
 
         if wanted:
+            depth = await self._depth(row.run_id)
             await self._table.decide(facts)
+
+    async def _depth(self, run_id: RunId) -> int:
+        """How many ends of runs led to this run: its first fact says it."""
+        pages = await self._store.read_segments(run_id, max_bytes=1)
+        accepted = facts_of(pages[0])[0].fact if pages else None  # retention may have removed it
+        return accepted.depth if isinstance(accepted, RunAccepted) else 0
 
     async def _outputs(self, tenant: str, run_id: RunId) -> Any:
         try:

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 from astraflow.clock import Clock
 from astraflow.core import errors
+from astraflow.core.triggers.loops import find_loop
+from astraflow.core.triggers.record import TriggerRecord
 from astraflow.core.workflow import decode_definition, plan_workflow, validate
-from astraflow.core.workflow.definition import WorkflowSpec
+from astraflow.core.workflow.definition import WorkflowSpec, WorkflowTrigger
 from astraflow.core.workflow.node_rules import UUID
 from astraflow.core.workflow.problems import DefinitionProblem
 from astraflow.core.workflow.secret_refs import may_refer_to_secrets
+from astraflow.core.workflow.unknown_fields import find_warnings
 from astraflow.scheduler.called_workflows import read_called
 from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.current import Current
@@ -65,6 +68,13 @@ class Workflows:
             plan = plan_workflow(decoded, catalog, called)
             problems = self._vault.problems_of(tenant, plan, definition)
         return problems
+
+    async def warnings(self, tenant: str, definition: bytes) -> list[DefinitionProblem]:
+        """What should be looked at in a definition that has no problems."""
+        known = self._triggers.of_tenant(tenant)
+        if len(definition) <= INLINE_BYTES:
+            return _warnings_of(definition, known)
+        return await asyncio.to_thread(_warnings_of, definition, known)
 
     async def save(
         self,
@@ -154,6 +164,19 @@ class Workflows:
                 errors.WORKFLOW_NOT_FOUND, f"no such workflow: {workflow_id[:64]}"
             )
         await self._triggers.forget(tenant, workflow_id)
+
+
+def _warnings_of(definition: bytes, known: list[TriggerRecord]) -> list[DefinitionProblem]:
+    found = find_warnings(definition)
+    workflow = decode_definition(definition).workflow
+    for place, spec in enumerate(workflow.triggers):
+        if isinstance(spec, WorkflowTrigger) and not spec.disabled:
+            loop = find_loop(workflow.id, spec.workflow_id, workflow.triggers, known)
+            if loop is not None:
+                message = f"these workflows start each other: {' → '.join(loop)}"
+                where = f"/triggers/{place}/workflowId"
+                found.append(DefinitionProblem(where, errors.TRIGGER_LOOP.code, message))
+    return found
 
 
 def check_id(workflow_id: str, wanted: str | None) -> None:

@@ -48,6 +48,7 @@ class SubmitRun(msgspec.Struct, frozen=True):
     pinned: tuple[int, ...] = ()
     """Those of `kept` whose result is pinned."""
     signal_key: SignalKey | None = None
+    depth: int = 0
 
 
 class CancelRun(msgspec.Struct, frozen=True):

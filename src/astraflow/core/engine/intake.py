@@ -68,6 +68,7 @@ def _submit(view: View, request: SubmitRun) -> RunId:
         request.corr,
         request.pinned,
         request.signal_key,
+        request.depth,
     )
     decision = accept(request.plan, accepted, view.rng, request.kept)
     view.runs.add(decision.run)

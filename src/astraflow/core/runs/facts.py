@@ -123,6 +123,8 @@ class RunAccepted(Fact, frozen=True, tag="run.accepted"):
     """The tasks that have a pinned result in place of their own."""
     signal_key: SignalKey | None = None
     """Set if systems outside can send signals to addresses of the run."""
+    depth: int = 0
+    """How many ends of runs led to this one, by triggers."""
 
 
 class RunStarted(Fact, frozen=True, tag="run.started"):

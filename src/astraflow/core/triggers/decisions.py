@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from astraflow.core.errors import Code
+from astraflow.core.errors import TRIGGER_LOOP, Code
 from astraflow.core.timestamps import iso
 from astraflow.core.triggers.fires import (
     SCHEDULED,
@@ -24,6 +24,7 @@ from astraflow.core.triggers.fires import (
     jitter_ms,
     slot_of,
 )
+from astraflow.core.triggers.loops import MAX_DEPTH
 from astraflow.core.triggers.record import (
     FireRefused,
     FireTaken,
@@ -129,8 +130,10 @@ def take(
     by: str = "",
     given: Mapping[str, msgspec.Raw] | None = None,
     events_seen: int = 0,
+    depth: int = 0,
 ) -> FireTaken:
-    """An event, a request or a person wants a run. `given`: inputs that a person has named."""
+    """An event, a request or a person wants a run. `given`: inputs that a person has named; `depth`: how many ends of
+    runs led to this one."""
     inputs = inputs_of(record.spec, event)
     if given:
         named = msgspec.json.decode(inputs, type=dict[str, msgspec.Raw])
@@ -143,10 +146,37 @@ def take(
         taken_at=at,
         inputs=inputs,
         by=by,
+        depth=depth,
     )
     return FireTaken(
         record.tenant, at, record.workflow_id, record.name, fire, record.since, events_seen
     )
+
+
+def take_end(
+    record: TriggerRecord,
+    run_id: str,
+    event: Mapping[str, Any],
+    *,
+    at: int,
+    number: int,
+    depth: int,
+) -> list[TriggerFact]:
+    """A run of another workflow has ended, at this event of its tenant. `depth`: that of the run."""
+    taken = take(record, "workflow", run_id, event, at=at, events_seen=number, depth=depth + 1)
+    if depth < MAX_DEPTH:
+        return [taken]
+    message = f"{depth} runs have started one another: the workflows start each other without end"
+    refused = FireRefused(
+        record.tenant,
+        at,
+        record.workflow_id,
+        record.name,
+        taken.fire,
+        TRIGGER_LOOP.code,
+        message,
+    )
+    return [taken, refused]
 
 
 def next_due(record: TriggerRecord) -> int | None:

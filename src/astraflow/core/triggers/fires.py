@@ -36,6 +36,8 @@ class Fire(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     inputs: msgspec.Raw = NO_INPUTS
     by: str = ""
     """Who asked for it, if somebody did."""
+    depth: int = 0
+    """How many ends of runs led to this one."""
 
 
 def slot_of(cause: FireCause, what: int | str) -> str:

@@ -88,6 +88,7 @@ FULL_FACTS: tuple[AnyFact, ...] = (
         "req-1",
         (2,),
         SignalKey("key", "https://example.org"),
+        3,
     ),
     RunStarted(AT),
     CancelRequested(AT, "ann", "deadline"),

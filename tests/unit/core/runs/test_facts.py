@@ -83,6 +83,7 @@ OPTIONAL = {
         "corr",
         "pinned",
         "signal_key",
+        "depth",
     ),
     "run.started": (),
     "run.cancel_requested": ("by", "reason"),
