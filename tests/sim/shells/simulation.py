@@ -102,7 +102,7 @@ def imitated(site: Site) -> Iterator[None]:
 
 
 def _client(site: Site, **how: Any) -> httpx.AsyncClient:
-    return _REAL_CLIENT(transport=VirtualHttp(site), **how)
+    return _REAL_CLIENT(**{**how, "transport": VirtualHttp(site)})
 
 
 class Simulation:
