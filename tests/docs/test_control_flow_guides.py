@@ -119,6 +119,9 @@ def test_the_guide_to_maps_works_as_it_stands(tmp_path: Path) -> None:
         shown = [server.typed(one.replace("RUN", run_id)) for one in others[len(runs) :]]
         assert [text.count("Hello Oslo") for text in shown] == [1, 0, 0]
         assert "Greet: began its 2 items" in shown[2]
+        owner = server.astra("runs", "items", run_id, "Greet", "--json").json["items"][1]
+        named = ("--node", owner["nodeId"], "--scope", f"{owner['nodeId']}:1")
+        assert "2. Hello Quito" in server.astra("runs", "show", run_id, *named).out
 
 
 def test_what_the_guide_to_inputs_says_of_a_refusal_is_what_is_printed(tmp_path: Path) -> None:

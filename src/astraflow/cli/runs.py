@@ -38,7 +38,10 @@ RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id")]
 NodeName = Annotated[str | None, typer.Option("--node", help="Node id or label")]
 ScopePath = Annotated[
     str | None,
-    typer.Option("--scope", help="Path of a node inside of a map or a called workflow: NODE:ITEM"),
+    typer.Option(
+        "--scope",
+        help="Path of a node inside of a map or a called workflow: NODE:ITEM. Nodes are named by their ids then",
+    ),
 ]
 SHOWN_CHARS: int = 60
 """Of the result of an item in a list."""
