@@ -15,16 +15,19 @@ from astraflow.scheduler.catalogs import Catalogs
 from astraflow.scheduler.ended_runs import EndedRuns
 from astraflow.scheduler.plans import Plans
 from astraflow.store import open_store
+from tests.chaos.shapes import place_of
 from tests.chaos.truth import Line
 from tests.chaos.workload import TERMINAL, Told
 
 __all__ = [
     "accepted_twice",
+    "answered_otherwise",
     "check_database",
     "check_store",
     "events_are_complete",
     "lost_runs",
     "not_terminal",
+    "not_undone",
     "overlapping",
     "results_without_truth",
     "started_after_cancel",
@@ -82,8 +85,10 @@ def results_without_truth(told: Iterable[Told], truth: Truth) -> list[str]:
 
 
 def _unproved(told: Told, truth: Truth) -> Iterator[str]:
-    for node in told.views[-1]["nodes"]:
-        key = told.keys.get(node["nodeId"])
+    for node in (*told.views[-1]["nodes"], *told.items):
+        key = told.keys.get(place_of(node))
+        if node["nodeId"] in told.asks.wrapped and node["status"] == "succeeded":
+            yield from _unproved_call(told, node, truth)
         if key is None or node["status"] != "succeeded":
             continue
         ended = [line.attempt for line in truth.get(key, ()) if line.word == "end"]
@@ -92,6 +97,45 @@ def _unproved(told: Told, truth: Truth) -> Iterator[str]:
         result_of = node.get("result_of")
         if result_of not in (None, (None, None), (key, node["attempt"])):
             yield f"{told.run_id} {key}: attempt {node['attempt']} shows the result of {result_of}"
+
+
+def _unproved_call(told: Told, node: dict[str, Any], truth: Truth) -> Iterator[str]:
+    """The result that came through a middleware is that of one of the calls."""
+    key, attempt = node["result_of"]
+    begins = told.asks.wrapped[node["nodeId"]]
+    ended = [line.attempt for line in truth.get(str(key), ()) if line.word == "end"]
+    if not str(key).startswith(begins) or attempt not in ended:
+        yield f"{told.run_id} {begins}: the result of {key} attempt {attempt}, {ended} ended"
+
+
+def answered_otherwise(told: Iterable[Told]) -> list[str]:
+    """What a node waited for is what it was told."""
+    found = []
+    for one in told:
+        wanted: dict[str, Any] = {
+            node: {"name": name} for node, name in one.asks.signals.items()
+        } | one.asks.approvals
+        for node in one.views[-1]["nodes"] if one.views else ():
+            if node["nodeId"] not in wanted or node["status"] != "succeeded":
+                continue
+            if node["told"] != wanted[node["nodeId"]]:
+                found.append(f"{one.run_id} {node['nodeId']} was told {node['told']}")
+    return found
+
+
+def not_undone(told: Iterable[Told]) -> list[str]:
+    """What succeeded in a run that did not is undone; in one that did, nothing is."""
+    found = []
+    for one in told:
+        if not one.views:
+            continue
+        status = one.views[-1]["status"]
+        nodes = {node["nodeId"]: node["status"] for node in one.views[-1]["nodes"]}
+        for done, undo in one.asks.undone_by.items():
+            is_wanted = status in ("failed", "cancelled") and nodes[done] == "succeeded"
+            if is_wanted == (nodes[undo] == "skipped"):
+                found.append(f"{one.run_id} is {status}: {done} {nodes[done]}, {nodes[undo]}")
+    return found
 
 
 def accepted_twice(told: Iterable[Told]) -> list[str]:
@@ -104,7 +148,7 @@ def _second_outcomes(told: Told) -> Iterator[str]:
     for event in told.events:
         if event["type"] != "node.state":
             continue
-        node, status = event["data"]["nodeId"], event["data"]["status"]
+        node, status = place_of(event["data"]), event["data"]["status"]
         if node in over:
             yield f"{told.run_id} {node}: {status} after {over[node]} (event {event['id']})"
         if status in ENDED:
@@ -118,7 +162,10 @@ def started_after_cancel(told: Iterable[Told], truth: Truth) -> tuple[list[str],
         if one.cancelled_ns is None:
             continue
         issued = _issued_before_cancel(one)
+        undoes = set(one.asks.undone_by.values())
         for node, key in one.keys.items():
+            if node in undoes:
+                continue  # a cancel begins it
             for line in truth.get(key, ()):
                 if line.word != "start" or line.ns <= one.cancelled_ns:
                     continue
@@ -137,7 +184,7 @@ def _issued_before_cancel(told: Told) -> set[tuple[str, int]]:
         if event["type"] == "run.status" and body.get("cancelRequested"):
             break
         if event["type"] == "node.state" and body["status"] == "dispatched":
-            issued.add((body["nodeId"], body["attempt"]))
+            issued.add((place_of(event["data"]), body["attempt"]))
     return issued
 
 
@@ -183,11 +230,14 @@ def _stream_problems(told: Told) -> Iterator[str]:
         if event["type"] == "run.status":
             status = body["status"]
         elif event["type"] == "node.state":
-            attempt = body.get("attempt") or nodes.get(body["nodeId"], ("", 0))[1]
-            nodes[body["nodeId"]] = (body["status"], attempt)
+            place = place_of(event["data"])
+            attempt = body.get("attempt") or nodes.get(place, ("", 0))[1]
+            nodes[place] = (body["status"], attempt)
     if status != view["status"]:
         yield f"{told.run_id}: the events end {status}, REST says {view['status']}"
     for node in view["nodes"]:
+        if node.get("parent") is not None or node.get("chainIndex") is not None:
+            continue  # one word for what may be many; events have each item and each call
         shown = (node["status"], node["attempt"])
         if nodes.get(node["nodeId"], ("pending", 0)) != shown:
             folded = nodes.get(node["nodeId"])

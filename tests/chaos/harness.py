@@ -173,6 +173,8 @@ async def _judge(
     problems["not terminal"] += checkers.not_terminal(told)
     problems["results accepted twice"] = checkers.accepted_twice(told)
     problems["results without truth"] = checkers.results_without_truth(told, truth)
+    problems["answered otherwise"] = checkers.answered_otherwise(told)
+    problems["not undone"] = checkers.not_undone(told)
     problems["overlapping attempts"] = checkers.overlapping(truth)
     problems["attempts started twice"] = checkers.started_twice(truth)
     problems["started after cancel"] = after_cancel

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.chaos import checkers
+from tests.chaos.shapes import python_node
 from tests.chaos.supervisor import SHORT
 from tests.chaos.truth import read_truth
-from tests.chaos.workload import python_node
 from tests.definitions import workflow
 from tests.processes.rest import Rest
 from tests.processes.system import running

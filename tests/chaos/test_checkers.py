@@ -115,3 +115,52 @@ def test_an_attempt_that_was_issued_after_its_cancel_is_found_and_one_under_way_
     assert checkers.started_after_cancel([told], TRUTH) == ([], 1)
     told.events.insert(1, _event(2, "run.status", status="running", cancelRequested=True))
     assert len(checkers.started_after_cancel([told], TRUTH)[0]) == 1
+
+
+def test_the_same_outcome_of_two_items_is_fine_and_two_of_one_are_found() -> None:
+    told = _good()
+    for number, item in ((4, 0), (5, 1), (6, 1)):
+        told.events.append(_state(number, "succeeded"))
+        told.events[-1]["data"]["scopePath"] = f"{NODE}:{item}"
+    assert len(checkers.accepted_twice([told])) == 1
+
+
+def test_an_item_that_nothing_proves_is_found() -> None:
+    told = _good()
+    place = {"nodeId": NODE, "scopePath": f"{NODE}:3"}
+    told.keys[f"{NODE} {NODE}:3"] = "other"
+    told.items.append({**place, "status": "succeeded", "attempt": 1})
+    assert len(checkers.results_without_truth([told], TRUTH)) == 1
+
+
+def test_a_result_of_no_call_is_found() -> None:
+    told = _good()
+    told.keys.clear()
+    told.asks.wrapped[NODE] = KEY
+    assert checkers.results_without_truth([told], TRUTH) == []
+    assert len(checkers.results_without_truth([told], {KEY: [_line(1, "start", 10)]})) == 1
+    told.asks.wrapped[NODE] = "another"
+    assert len(checkers.results_without_truth([told], TRUTH)) == 1
+
+
+def test_an_answer_that_nobody_gave_is_found() -> None:
+    told = _good()
+    told.views[-1]["nodes"][0]["told"] = True
+    told.asks.approvals[NODE] = True
+    assert checkers.answered_otherwise([told]) == []
+    told.asks.approvals[NODE] = False
+    assert len(checkers.answered_otherwise([told])) == 1
+
+
+def test_what_was_not_undone_and_what_was_for_no_reason_is_found() -> None:
+    told = _good()
+    told.asks.undone_by[NODE] = "undo"
+    undo = {"nodeId": "undo", "status": "skipped"}
+    told.views[-1]["nodes"].append(undo)
+    assert checkers.not_undone([told]) == []
+    told.views[-1]["status"] = "failed"
+    assert len(checkers.not_undone([told])) == 1
+    undo["status"] = "succeeded"
+    assert checkers.not_undone([told]) == []
+    told.views[-1]["status"] = "succeeded"
+    assert len(checkers.not_undone([told])) == 1

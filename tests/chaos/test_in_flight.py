@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.chaos import checkers
+from tests.chaos.shapes import python_node
 from tests.chaos.supervisor import Supervisor, supervised
 from tests.chaos.truth import read_truth
-from tests.chaos.workload import Api, Told, python_node
+from tests.chaos.workload import Api, Told
 from tests.definitions import workflow
 from tests.processes.waiting import until_seen
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.checkers import check_database
+from tests.chaos.shapes import python_node
 from tests.chaos.supervisor import SHORT
 from tests.chaos.truth import read_truth
-from tests.chaos.workload import python_node
 from tests.definitions import node, workflow
 from tests.processes.process import ASTRA
 from tests.processes.rest import Rest

@@ -1,7 +1,8 @@
 """The register of truth: what really ran, written by the nodes themselves, outside of the system.
 
-Each node has a file, named by a key that its client chose. A line is `run key attempt word ns pid`; it is written with
-one `write` to a file opened with O_APPEND, so that lines of two processes never mix.
+Each node has a file, named by a key that its client chose, and with `each` one for each of its tasks. A line is
+`run key attempt word ns pid`; it is written with one `write` to a file opened with O_APPEND, so that lines of two
+processes never mix.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ ACTS = (
 SCRIPT = r"""
 import ctypes, os, subprocess, time
 
-def main(folder, key, act="ok", seconds=0.0, size=0):
+def main(folder, key, act="ok", seconds=0.0, size=0, each=False):
+    if each:
+        key = f"{key}.{ctx.task_id}"
+
     def line(word):
         text = f"{ctx.run_id} {key} {ctx.attempt} {word} {time.monotonic_ns()} {os.getpid()}\n"
         file = os.open(os.path.join(folder, key), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -13,18 +13,16 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import httpx
 import msgspec
 
-from tests.chaos.truth import SCRIPT
-from tests.definitions import link, node, workflow
+from tests.chaos.shapes import Asks, Drawing
 from tests.processes.rest import TOKEN
 
-__all__ = ["TERMINAL", "Api", "Told", "Workload", "python_node"]
+__all__ = ["TERMINAL", "Api", "Told", "Workload"]
 
 TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
 RETRY_S = 0.1
@@ -33,21 +31,8 @@ ANSWER_S = 10.0
 SILENCE_S = 5.0
 """A stream that says nothing for so long is opened anew: its far end may be frozen or gone."""
 POLL_S = 0.7
-
-# Ok and slow ones most of all; what takes a host down takes others with it, and is rare.
-WEIGHTS = {
-    "ok": 30,
-    "slow": 30,
-    "fail_once": 8,
-    "fail": 3,
-    "abort_once": 1,
-    "segfault_once": 1,
-    "stubborn": 4,
-    "flood": 1,
-    "fork": 3,
-    "big": 4,
-    "stream": 6,
-}
+ANSWER_WAIT_S = 1.5
+"""How long a client thinks at most before it answers what a run waits for."""
 
 
 @dataclass
@@ -57,11 +42,14 @@ class Told:
     run_id: str
     accepted_ns: int
     keys: dict[str, str]
-    """By node id; nodes that write no truth are not in it."""
+    """By place; nodes that write no truth are not in it."""
+    asks: Asks = field(default_factory=Asks)
     cancelled_ns: int | None = None
     cancel_answer: int | None = None
     events: list[dict[str, Any]] = field(default_factory=list)
     views: list[dict[str, Any]] = field(default_factory=list)
+    items: list[dict[str, Any]] = field(default_factory=list)
+    """The nodes inside of others at the end."""
     problems: list[str] = field(default_factory=list)
     is_over: bool = False
     resumes: int = 0
@@ -140,16 +128,6 @@ def _take_event(told: Told, fields: dict[str, str]) -> None:
         told.is_over = True
 
 
-def python_node(folder: Path, key: str, act: str = "ok", **inputs: Any) -> dict[str, Any]:
-    """A node that writes the register of truth."""
-    parameters = {
-        "code": SCRIPT,
-        "inputs": {"folder": str(folder), "key": key, "act": act, **inputs},
-    }
-    retry = {"maxAttempts": 3, "backoff": {"initialSeconds": 0.1, "factor": 1}}
-    return node("core.python", parameters=parameters, retry=retry)
-
-
 class Workload:
     """Some clients that submit, follow, poll and sometimes cancel, until they are told to stop."""
 
@@ -167,21 +145,23 @@ class Workload:
 
     async def _client(self) -> None:
         while not self.is_stopping:
-            body, keys = self._draw()
+            drawing = Drawing(self._truth, self._rng)
+            body = {"workflow": drawing.draw()}
             cancel_after = self._rng.uniform(0.0, 2.0) if self._rng.random() < 0.15 else None
-            told = await self._submit(body, keys)
+            told = await self._submit(body, drawing)
             self.told.append(told)
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._api.follow(told))
                 group.create_task(self._poll(told))
+                group.create_task(self._answer(told))
                 if cancel_after is not None:
                     group.create_task(self._cancel(told, cancel_after))
 
-    async def _submit(self, body: dict[str, Any], keys: dict[str, str]) -> Told:
+    async def _submit(self, body: dict[str, Any], drawing: Drawing) -> Told:
         headers = {"Idempotency-Key": str(uuid.uuid4())}
         answer = await self._api.ask("POST", "/api/v1/runs", json=body, headers=headers)
         assert answer.status_code in (200, 202), (answer.status_code, answer.text)
-        return Told(answer.json()["runId"], time.monotonic_ns(), keys)
+        return Told(answer.json()["runId"], time.monotonic_ns(), drawing.keys, drawing.asks)
 
     async def _poll(self, told: Told) -> None:
         while True:
@@ -192,8 +172,41 @@ class Workload:
             else:
                 told.views.append(_slim(answer.json(), is_last=is_over))
             if is_over:
-                return
+                break
             await asyncio.sleep(POLL_S)
+        for owner, count in told.asks.bodies.items():
+            for item in range(count):
+                await self._read_body(told, owner, item)
+
+    async def _read_body(self, told: Told, owner: str, item: int) -> None:
+        path = f"/api/v1/runs/{told.run_id}/nodes/{owner}/body"
+        answer = await self._api.ask("GET", path, params={"item": item})
+        if answer.status_code == 200:
+            told.items += (_slim_node(one, is_last=True) for one in answer.json()["nodes"])
+        elif answer.status_code != 404:  # a node that was never begun has none
+            told.problems.append(f"the body answered {answer.status_code}: {answer.text}")
+
+    async def _answer(self, told: Told) -> None:
+        """Decide and send what the run waits for; again and again, as somebody does who had no answer."""
+        pending: dict[str, tuple[dict[str, Any], str]] = {
+            f"signals/{name}": ({"payload": {"name": name}}, name)
+            for name in told.asks.signals.values()
+        }
+        for waits, decision in told.asks.approvals.items():
+            pending[f"nodes/{waits}/approval"] = ({"approved": decision}, waits)
+        while pending and not told.is_over:
+            for path, (body, key) in list(pending.items()):
+                await asyncio.sleep(self._rng.uniform(0.0, ANSWER_WAIT_S))
+                answer = await self._api.ask(
+                    "POST",
+                    f"/api/v1/runs/{told.run_id}/{path}",
+                    json=body,
+                    headers={"Idempotency-Key": key},
+                )
+                if answer.is_success:
+                    del pending[path]
+                elif answer.status_code != 409:  # it does not wait yet, or no longer
+                    told.problems.append(f"{path} answered {answer.status_code}: {answer.text}")
 
     async def _cancel(self, told: Told, after_s: float) -> None:
         await asyncio.sleep(after_s)
@@ -204,47 +217,18 @@ class Workload:
         elif answer.status_code != 409:
             told.problems.append(f"cancel answered {answer.status_code}: {answer.text}")
 
-    # -- drawing ----------------------------------------------------------------------------
-
-    def _draw(self) -> tuple[dict[str, Any], dict[str, str]]:
-        rng = self._rng
-        count = rng.choice((1, 2, 3, 4, 6, 9))
-        nodes = [self._draw_node() for _ in range(count)]
-        shape = rng.choice(("chain", "fan", "apart", "random"))
-        if shape == "chain":
-            edges = list(pairwise(range(count)))
-        elif shape == "fan":
-            edges = [(0, at) for at in range(1, count - 1)]
-            edges += [(at, count - 1) for at in range(1, count - 1)]
-        elif shape == "random":
-            edges = [(a, b) for b in range(count) for a in range(b) if rng.random() < 0.3]
-        else:
-            edges = []
-        keys = {
-            node["id"]: node["parameters"]["inputs"]["key"]
-            for node in nodes
-            if node["type"] == "core.python"
-        }
-        edges_of = [link(nodes[a], nodes[b]) for a, b in edges]
-        return {"workflow": workflow(*nodes, edges=edges_of)}, keys
-
-    def _draw_node(self) -> dict[str, Any]:
-        rng = self._rng
-        if rng.random() < 0.15:
-            return node("core.noop", parameters={"a": 1})
-        (act,) = rng.choices(list(WEIGHTS), list(WEIGHTS.values()))
-        seconds = {"slow": rng.uniform(0.2, 2.0), "stubborn": rng.uniform(0.5, 4.0)}.get(
-            act, rng.choice((0.0, 0.0, 0.2, 0.5))
-        )
-        size = rng.choice((20_000, 300_000)) if act == "big" else 0
-        return python_node(self._truth, uuid.uuid4().hex, act, seconds=seconds, size=size)
-
 
 def _slim(view: dict[str, Any], *, is_last: bool) -> dict[str, Any]:
     """What is compared later; results only of the last view, they are large."""
     view["taken_ns"] = time.monotonic_ns()
     for shown in view["nodes"]:
-        result = shown.pop("result", None)
-        if is_last and isinstance(result, dict):
-            shown["result_of"] = (result.get("key"), result.get("attempt"))
+        _slim_node(shown, is_last=is_last)
     return view
+
+
+def _slim_node(shown: dict[str, Any], *, is_last: bool) -> dict[str, Any]:
+    result = shown.pop("result", None)
+    if is_last and isinstance(result, dict):
+        shown["result_of"] = (result.get("key"), result.get("attempt"))
+        shown["told"] = result.get("approved", result.get("payload"))
+    return shown
