@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.definitions import node, workflow
+from tests.definitions import link, node, workflow
 from tests.e2e.test_control_flow import by_label, example
 from tests.processes.system import System, running
 
@@ -116,7 +116,16 @@ def test_items_are_listed_in_order_and_each_is_a_node(system: System) -> None:
     assert third["attempts"][0]["status"] == "succeeded"
     [inside] = system.rest.get(f"{path}/body?item=6")["nodes"]
     assert inside["result"]["n"] == 6
-    for wrong in (f"{owner}:7", f"{owner}:x", "x:0", f"{owner}", f"{owner}:1/{owner}:0", "/", ":"):
+    for wrong in (
+        f"{owner}:7",
+        f"{owner}:x",
+        "x:0",
+        f"{owner}",
+        f"{owner}:1/{owner}:0",
+        "/",
+        ":",
+        f"{owner}:01",
+    ):
         answer = system.rest.http.get(f"/api/v1/{path}", params={"scope": wrong})
         assert answer.status_code == 404, (wrong, answer.text)
     seen = events(system, run_id)
@@ -198,3 +207,24 @@ def test_what_a_map_collects_is_stored_when_it_is_large(system: System) -> None:
     assert [one["n"] for one in got.json()] == list(range(300))
     item = system.rest.get(f"runs/{run_id}/nodes/{made['id']}?scope={made['id']}:7")
     assert item["result"]["n"] == 7
+
+
+def test_items_whose_files_are_lost_with_their_worker_end_the_map_and_not_the_scheduler(
+    system: System,
+) -> None:
+    files = node("core.file", "files", parameters={"text": "=str(item)"}, map={"over": "=[1, 2]"})
+    files["parameters"]["name"] = "=f'{item}.txt'"
+    asks = node("core.approval", "ask", approval={"message": "?"})
+    over = {"over": "=nodes.files.results.items"}
+    reads = node("core.read_file", "reads", parameters={"file": "=item.file"}, map=over)
+    run_id = system.rest.submit(
+        workflow(files, asks, reads, edges=[link(files, asks), link(asks, reads)])
+    )
+    system.until(lambda: system.rest.get("approvals")["items"], "an approval")
+    system.workers["worker-1"].kill()
+    path = f"/api/v1/runs/{run_id}/nodes/{asks['id']}/approval"
+    assert system.rest.http.post(path, json={"approved": True}).status_code == 204
+    view = system.rest.finished(run_id)
+    assert (view["status"], view["error"]["code"]) == ("failed", "E.RESOURCE.LOST")
+    counts = by_label(view)["reads"]["items"]
+    assert (counts["failed"], counts["cancelled"]) == (1, 1)

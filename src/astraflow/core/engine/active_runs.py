@@ -83,6 +83,12 @@ class ActiveRuns:
         """The ids of the calls of active runs."""
         return list(self._calls)
 
+    def find_waiting(self, run_id: RunId, task: int) -> RunRecord | None:
+        """The run of a task that was queued, unless what became of another ended the wait: one item that fails ends
+        its map, and one resource is made again for all that wait for it."""
+        run = self._runs.get(run_id)
+        return run if run is not None and run.tasks[task].is_waiting else None
+
     def find_task(self, tenant: str, task_id: TaskId) -> tuple[RunRecord, int] | None:
         """An active task of this tenant. Another tenant's looks the same as none (P15)."""
         place = self._calls.get(task_id) or split_task_id(task_id)

@@ -283,8 +283,10 @@ def _give_up(view: View, demand: Demand, failed: list[InstallIntent]) -> None:
     )
     error = TaskFailure(problem.code, "CONFIGURATION", told, retryable=False)
     for entry in view.queue.waiting_with(demand):
-        view.queue.forget(entry.run_id, entry.task)
-        view.decide(view.runs[entry.run_id], Fail(entry.task, error))
+        run = view.runs.find_waiting(entry.run_id, entry.task)
+        if run is not None:
+            view.queue.forget(entry.run_id, entry.task)
+            view.decide(run, Fail(entry.task, error))
 
 
 def why_no_package(view: View, demand: Demand) -> WaitReason | None:

@@ -17,12 +17,8 @@ import msgspec
 
 from astraflow.core import errors
 from astraflow.core.dispatch.demand import Demand, refs_of
-from astraflow.core.engine.commands import (
-    CloseResource,
-    ExportResource,
-    ExtendResource,
-    NoteCopy,
-)
+from astraflow.core.dispatch.flows import Entry
+from astraflow.core.engine.commands import CloseResource, ExportResource, ExtendResource, NoteCopy
 from astraflow.core.engine.effects import CopyFailed, SendExport
 from astraflow.core.engine.view import View
 from astraflow.core.expressions.stored_value import VALUE_TYPE
@@ -193,15 +189,16 @@ def _end(view: View, record: ResourceRecord, *, is_evicted: bool) -> None:
     state: Final = "evicted" if is_evicted else "released"
     view.record_resource(ResourceGone(tenant, view.at, worker_id, resource_id, state))
     cause = f"worker {worker_id} {state} it"
-    for run, task in _waiting_for(view, tenant, worker_id):
-        refs = refs_of(run, task)
-        if any(ref.resource_id == resource_id for ref in refs):
+    for entry in _waiting_for(view, tenant, worker_id):
+        run, task = view.runs.find_waiting(entry.run_id, entry.task), entry.task
+        refs = () if run is None else refs_of(run, task)
+        if run is not None and any(ref.resource_id == resource_id for ref in refs):
             _lose(view, run, task, resource_id, cause)
 
 
-def _waiting_for(view: View, tenant: str, worker_id: str) -> list[tuple[RunRecord, int]]:
+def _waiting_for(view: View, tenant: str, worker_id: str) -> list[Entry]:
     return [
-        (view.runs[entry.run_id], entry.task)
+        entry
         for demand in view.queue.demands()
         if demand.pin == worker_id and demand.tenant == tenant
         for entry in view.queue.waiting_with(demand)
@@ -216,8 +213,10 @@ def lose_pinned(view: View, demand: Demand) -> None:
     assert demand.pin is not None
     cause = f"the worker that holds it did not come back: {demand.pin}"
     for entry in view.queue.waiting_with(demand):
+        run = view.runs.find_waiting(entry.run_id, entry.task)
+        if run is None:
+            continue
         view.count("pinned worker lost")
-        run = view.runs[entry.run_id]
         refs = refs_of(run, entry.task)
         pinned = [ref for ref in view.locate(run.tenant, refs) if ref.worker_id == demand.pin]
         if _unpin_if_copied(view, run.tenant, pinned):
@@ -257,7 +256,7 @@ def lose_sticky(view: View, tenant: str, key: str, cause: str) -> None:
     message = f"{cause}, and had the affinity key: {key}"
     error = TaskFailure(errors.RESOURCE_LOST.code, "INFRASTRUCTURE", message, False)
     for run_id, task in view.queue.sticky_to(tenant, key):
-        run = view.runs.get(run_id)  # the end of another may have ended it
+        run = view.runs.find_waiting(run_id, task)
         if run is not None and run.tasks[task].node.on_resource_lost == "fail":
             view.queue.forget(run_id, task)
             view.decide(run, Fail(task, error))

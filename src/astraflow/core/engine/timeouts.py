@@ -46,6 +46,8 @@ from astraflow.core.runs.commands import (
 def expire_leases(view: View) -> None:
     """Give up the attempts whose leases have run out."""
     for lease in view.leases.expired(view.now):
+        if lease.is_over:
+            continue  # the loss of another ended the map that both were in
         view.count("lease expired")
         is_unstarted = is_pool(lease.worker_id) and not lease.is_taken
         cause = "no worker started it in time" if is_unstarted else "its lease ended"
