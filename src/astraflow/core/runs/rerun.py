@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from astraflow.core import errors
 from astraflow.core.ids import NodeId
 from astraflow.core.runs.accept import ReusedResults, downstream
+from astraflow.core.runs.facts import ArtifactRef
 from astraflow.core.runs.run import RunRecord
 from astraflow.core.runs.states import Skipped, Succeeded
 from astraflow.core.workflow.plan import Plan, PlanNode
@@ -33,7 +34,8 @@ def keep_for_rerun_from(
     for node in nodes:
         index = base.plan.index.get(node)
         if index is None:
-            raise errors.NotFound(errors.WORKFLOW_UNKNOWN_NODE, f"no such node: {node}")
+            message = f"no such node, or one inside of another: {node}"
+            raise errors.NotFound(errors.WORKFLOW_UNKNOWN_NODE, message)
         # A middleware runs with its host, and never for itself.
         host = base.plan.nodes[index].host
         first.append(index if host is None else host)
@@ -78,16 +80,28 @@ def _is_undone(base: RunRecord, task: int) -> bool:
     return has_run or node.branch is not None
 
 
+def _artifacts_of(base: RunRecord, task: int) -> Iterator[ArtifactRef]:
+    """What a task has made, and what the tasks inside of it have."""
+    pending = [task]
+    while pending:
+        index = pending.pop()
+        yield from base.tasks[index].artifacts
+        scope = base.scopes.get(index)
+        if scope is not None:
+            pending += reversed(range(scope.first, scope.first_of(scope.count)))
+
+
 def _keep(base: RunRecord, first: list[int], gone: frozenset[str]) -> ReusedResults:
     # The tasks of the plan: a call of a middleware is made again with its host, or not at all.
     tasks = base.tasks[: len(base.plan.nodes)]
+    artifacts = [tuple(_artifacts_of(base, index)) for index in range(len(tasks))]
     for index, task in enumerate(tasks):
-        is_gone = any(artifact.resource_id in gone for artifact in task.artifacts)
+        is_gone = any(artifact.resource_id in gone for artifact in artifacts[index])
         if type(task.state) is not Succeeded or is_gone or _is_undone(base, index):
             first.append(index)
     repeated = downstream(base.plan, first)
     return {
-        index: (task.result, tuple(task.artifacts))
+        index: (task.result, artifacts[index])
         for index, task in enumerate(tasks)
         if index not in repeated and task.result is not None
     }

@@ -6,6 +6,7 @@ a task for each item: it is shown once, with counts, and each item can be asked 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -184,6 +185,10 @@ def find_task(run: RunRecord, node_id: str, scope_path: str | None = None) -> in
     raise errors.NotFound(errors.RUN_NODE_NOT_FOUND, f"no such node in the run: {node_id[:64]}")
 
 
+_is_number: Final = re.compile(r"0|[1-9][0-9]{0,8}").fullmatch
+"""An item has one path: 01 is none."""
+
+
 def _place(plan: Plan, node_id: str) -> int:
     place = next((at for at, node in enumerate(plan.nodes) if node.node_id == node_id), None)
     if place is None:
@@ -197,7 +202,7 @@ def _descend(run: RunRecord, scope_path: str) -> tuple[int, Plan]:
     for step in scope_path.split("/"):
         node_id, _, number = step.partition(":")
         scope = run.scopes.get(base + _place(plan, node_id))
-        item = int(number) if number.isascii() and number.isdecimal() and len(number) < 10 else -1
+        item = int(number) if _is_number(number) else -1
         if scope is None or not 0 <= item < scope.count:
             message = f"no such item in the run: {step[:64]}"
             raise errors.NotFound(errors.RUN_NODE_NOT_FOUND, message)

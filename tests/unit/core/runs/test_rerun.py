@@ -64,7 +64,9 @@ class TestFromANode:
         assert set(keep_for_rerun_from(base, [NodeId("n1")])) == {0}
 
     def test_an_unknown_node_is_refused(self) -> None:
-        with pytest.raises(errors.NotFound, match="no such node: n9") as raised:
+        with pytest.raises(
+            errors.NotFound, match="no such node, or one inside of another: n9"
+        ) as raised:
             keep_for_rerun_from(finished(CHAIN), [NodeId("n9")])
         assert raised.value.code == errors.WORKFLOW_UNKNOWN_NODE
 
@@ -96,6 +98,22 @@ def test_a_rerun_begins_where_the_kept_results_end() -> None:
     decision.run.check()
     assert decision.consequences == [EnqueueTask(1)]
     assert base.status == "failed"
+
+
+def test_a_map_is_kept_with_what_its_items_made_and_made_again_when_some_of_it_is_gone() -> None:
+    given = {**with_body(), "parameters": b'{"list":[1,2]}'}
+    run = start(make_plan(2, [(0, 1)], nodes={0: given})).run
+    for task in (2, 3):
+        decide(run, LeaseTask(task, "w1", 1, 1), AT, Random(1))
+        made = (artifact_of(task),)
+        decide(run, Report(task, 1, "w1", "SUCCEEDED", RESULT, made), AT, Random(1))
+    decide(run, LeaseTask(1, "w1", 1, 1), AT, Random(1))
+    decide(run, Report(1, 1, "w1", "FAILED", error=ERROR), AT, Random(1))
+    kept = keep_for_rerun_of_failed(run)
+    assert {task: artifacts for task, (_, artifacts) in kept.items()} == {
+        0: (artifact_of(2), artifact_of(3))
+    }
+    assert keep_for_rerun_of_failed(run, frozenset({"r3"})) == {}
 
 
 class TestOtherInputs:
