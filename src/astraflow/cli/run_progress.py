@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -67,14 +67,56 @@ class RunProgress:
         self._workers = workers or {}
         self._hot: dict[str, NodeLine] = {}
         self._recent: deque[NodeLine] = deque(maxlen=MAX_RECENT)
-        for node in definition.get("nodes") or ():
-            self._add(str(node.get("id", "")), str(node.get("label") or node.get("type") or ""))
+        self._mapped: set[str] = set()
+        self._items: dict[str, tuple[int, int]] = {}  # by node: items that have ended, and all
+        nodes = definition.get("nodes") or ()
+        inside = self._find_mapped(nodes)
+        for node in nodes:
+            if str(node.get("id", "")) not in inside:
+                self._add(str(node.get("id", "")), str(node.get("label") or node.get("type") or ""))
 
     def _add(self, node_id: str, label: str) -> NodeLine:
         line = NodeLine(node_id, plain(label) or node_id, len(self.nodes))
         self.nodes[node_id] = line
         self.counts["pending"] += 1
         return line
+
+    def _find_mapped(self, nodes: Sequence[Mapping[str, Any]]) -> set[str]:
+        """Find the nodes that are mapped; returns those inside of them, which have no line of their own."""
+        parents = {str(node.get("id", "")): str(node.get("parent") or "") for node in nodes}
+        self._mapped = {str(node.get("id", "")) for node in nodes if node.get("map")}
+        inside: set[str] = set()
+        for node_id in parents:
+            here, seen = parents[node_id], {node_id}
+            while here and here not in seen:
+                seen.add(here)
+                if here in self._mapped:
+                    inside.add(node_id)
+                here = parents.get(here, "")
+        return inside
+
+    def owner(self, body: Mapping[str, Any]) -> tuple[NodeLine, str] | None:
+        """Of an event inside of a map or a called workflow: the line that stands for it, and what it is of that."""
+        path, node_id = body.get("scopePath"), body.get("nodeId")
+        if not path or (node_id in self.nodes and node_id not in self._mapped):
+            return None
+        steps = [step.partition(":") for step in path.split("/")]
+        known = [(self.nodes[owner], item) for owner, _, item in steps if owner in self.nodes]
+        mapped = [one for one in known if one[0].node_id in self._mapped]
+        return next(iter(mapped or known[-1:]), None)
+
+    def _take_inside(self, line: NodeLine, item: str, event: Event) -> None:
+        body = event.body
+        if event.type == "node.result.delta" and "text" in body:
+            if body["channel"] != "llm":
+                self.log.extend(log_lines(f"{line.label}[{item}]", body))
+            return
+        is_item = body.get("scopePath") == f"{line.node_id}:{item}"
+        is_its_own = is_item and body.get("nodeId") == line.node_id
+        if event.type == "node.state" and is_its_own and body["status"] in _ENDED:
+            ended, count = self._items.get(line.node_id, (0, 0))
+            self._items[line.node_id] = (ended + 1, count)
+            line.message = f"{ended + 1} of {count} items have ended"
 
     def node(self, event: Event) -> NodeLine | None:
         """The node of an event: of one of a chain's own task, the outermost middleware, which that runs."""
@@ -89,10 +131,16 @@ class RunProgress:
             self.status = body["status"]
             self.is_cancelling = bool(body.get("cancelRequested"))
             return
+        inside = self.owner(body)
+        if inside is not None:
+            self._take_inside(*inside, event)
+            return
         node = self.node(event)
         if node is None:
             return
         if event.type == "node.state":
+            if body.get("items") is not None and node.node_id in self._mapped:
+                self._items[node.node_id] = (0, body["items"])
             self._take_state(node, body)
             self._take_chain(body)
         elif event.type == "node.result.delta" and "text" in body:

@@ -63,6 +63,11 @@ class LineViewer:
         if self._is_cut:
             self._is_cut = False
             self._say("reconnected")
+        inside = self._progress.owner(event.body)
+        if inside is not None:
+            self._progress.take(event)
+            self._tell_item(f"{inside[0].label}[{inside[1]}]", event)
+            return
         node = self._progress.node(event)
         before = (node.status, node.attempt) if node else ("", 0)
         self._progress.take(event)
@@ -76,6 +81,17 @@ class LineViewer:
                 self._say(dropped_line(node.label, event.body["dropped"]))
             if (node.status, node.attempt) != before:
                 self._tell(node)
+
+    def _tell_item(self, label: str, event: Event) -> None:
+        """Of what is inside of a map, its output and its failures are told: there may be a hundred thousand."""
+        body = event.body
+        if event.type == "node.result.delta" and "text" in body and body["channel"] != "llm":
+            for line in log_lines(label, body):
+                self._say(line)
+        elif event.type == "node.state" and body["status"] == "failed":
+            error = body.get("error") or {}
+            said = f"{error.get('code', '')} {error.get('message', '')}".strip()
+            self._say(plain(f"{label} failed: {said}"))
 
     def _tell(self, node: NodeLine) -> None:
         if node.status not in _TOLD:

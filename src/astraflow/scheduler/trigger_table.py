@@ -142,12 +142,14 @@ class TriggerTable:
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:
         """A write that fails, or whose caller gives up, may have been done."""
+        is_done = False
         try:
             yield
-        except BaseException:
-            self._is_stale = True
-            self.changed.set()
-            raise
+            is_done = True
+        finally:
+            if not is_done:
+                self._is_stale = True
+                self.changed.set()
 
     def _declared(self, tenant: str, workflow: WorkflowSpec) -> list[TriggerFact]:
         problems = Problems()

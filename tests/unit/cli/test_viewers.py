@@ -166,3 +166,40 @@ def test_steering_characters_are_replaced_and_letters_stay() -> None:
     assert plain("a\x1b[2Jb\n\u202ec\x9b") == "a\ufffd[2Jb\ufffd\ufffdc\ufffd"
     assert plain("a\tb\nc\x07", lines=True) == "a\tb\nc\ufffd"
     assert plain("Zoë 漢字 🙂") == "Zoë 漢字 🙂"
+
+
+def test_the_items_of_a_map_are_one_line() -> None:
+    nodes = [
+        {"id": "m", "label": "Map", "map": {"over": "=[1, 2]"}},
+        {"id": "c", "label": "Inner", "parent": "m"},
+        {"id": "k", "label": "Call"},
+    ]
+    out = io.StringIO()
+    progress = RunProgress("r", {"nodes": nodes})
+    viewer = LineViewer(progress, out)
+    assert set(progress.nodes) == {"m", "k"}
+
+    def tell(node_id: str, status: str, path: str | None = None, **more: Any) -> None:
+        body = {"nodeId": node_id, "status": status, **more}
+        viewer.take(
+            Event(type="node.state", body=body if path is None else {**body, "scopePath": path})
+        )
+
+    tell("m", "running", items=2)
+    tell("c", "succeeded", "m:0/m:0")
+    tell("m", "succeeded", "m:0")
+    tell("m", "failed", "m:1", error={"code": "E.X", "message": "no"})
+    tell("other", "failed", "k:0", error={"code": "E.Y"})
+    assert progress.nodes["m"].message == "2 of 2 items have ended"
+    assert progress.nodes["m"].status == "running"
+    assert progress.counts == {"pending": 1, "running": 1}
+    text = {"nodeId": "c", "scopePath": "m:1/m:0", "channel": "log", "text": "hello", "index": 0}
+    viewer.take(Event(type="node.result.delta", body=text))
+    tell("m", "succeeded")
+    assert out.getvalue().splitlines() == [
+        "Map running",
+        "Map[1] failed: E.X no",
+        "Call[0] failed: E.Y",
+        "Map[1] | hello",
+        "Map succeeded: 2 of 2 items have ended",
+    ]

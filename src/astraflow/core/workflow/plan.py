@@ -403,11 +403,14 @@ def evaluate(
 
 def _check_not_inside(edge: InputEdge, document: Any) -> None:
     """Raises: ExpressionError, if an edge reads a part of a value that is stored by reference."""
-    for length in range(len(edge.read or ())):
-        if is_stored_value(read((edge.read or ())[:length], document)):
-            source, target = ".".join(edge.read or ()), "/".join(edge.write)
-            message = "a large value, which is stored by reference and which only a node can read"
-            raise ExpressionError(f"parameters/{target}: results.{source} is inside {message}")
+    path = edge.read or ()
+    places = [path[:length] for length in range(len(path))]
+    if edge.each is not None:
+        places = [(edge.each,)]  # what the map has collected
+    if any(is_stored_value(read(place, document)) for place in places):
+        source, target = ".".join(path), "/".join(edge.write)
+        message = "a large value, which is stored by reference and which only a node can read"
+        raise ExpressionError(f"parameters/{target}: results.{source} is inside {message}")
 
 
 def put(document: Any, path: tuple[str | int, ...], value: Any) -> None:

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from astraflow.core.dispatch.demand import bind_task
+from astraflow.core.expressions import ExpressionError
 from astraflow.core.ids import NodeId
 from astraflow.core.runs import scope_rules
 from astraflow.core.runs.commands import (
@@ -319,6 +320,17 @@ class TestMaps:
         assert [played.given(task) for task in played.queued] == [{"value": ref}]
         played.give(Collect(0, raw))
         assert played.consequences == []
+
+    def test_a_port_cannot_look_into_results_that_are_stored(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(scope_rules, "MAX_COLLECTED_BYTES", 20)
+        nodes = [echo(1, parameters={"value": [1, 2]}, map={"over": "value"}), echo(2)]
+        ref = {"resourceRef": {"resourceId": "r", "type": "astraflow.value"}}
+        played = Playing(plan(nodes, [edge("1.value", "2.value")])).play()
+        played.give(Collect(0, msgspec.Raw(msgspec.json.encode(ref))))
+        with pytest.raises(ExpressionError, match="stored by reference"):
+            played.given(1)
 
     def test_results_that_cannot_be_stored_fail_the_node(
         self, monkeypatch: pytest.MonkeyPatch
