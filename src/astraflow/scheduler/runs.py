@@ -21,7 +21,7 @@ from astraflow.core.workflow.plan import Feature
 from astraflow.observe.request_ids import current_request_id
 from astraflow.scheduler.current import Current
 from astraflow.scheduler.pins import Pins
-from astraflow.scheduler.plans import Plans
+from astraflow.scheduler.plans import Planned, Plans
 from astraflow.scheduler.run_reader import RunReader
 from astraflow.scheduler.run_traces import RunTraces
 from astraflow.scheduler.secret_vault import SecretVault
@@ -62,6 +62,15 @@ class SubmittedRun(msgspec.Struct, frozen=True):
     status: RunStatus
     created_at: int
     is_new: bool
+
+
+class PreparedRun(msgspec.Struct, frozen=True):
+    """A submission that has no problem."""
+
+    planned: Planned
+    version: int | None
+    inputs: msgspec.Raw
+    pinned: dict[NodeId, ReusedResult]
 
 
 class Runs:
@@ -105,16 +114,8 @@ class Runs:
             Conflict: the idempotency key was used with another body, or its run has been removed.
             Unavailable: not ready, or too much is waiting.
         """
-        definition, version = await self._definition_of(submission)
-        planned = await self._plans.make(submission.tenant, definition)
-        if planned.has_secrets:
-            problems = self._vault.problems_of(submission.tenant, planned.plan, definition)
-            if problems:
-                raise refusal_of(problems)
-        inputs = take_inputs(planned.inputs, submission.inputs)
-        pinned: dict[NodeId, ReusedResult] = {}
-        if submission.use_pinned:
-            pinned = await self._pins.for_run(submission.tenant, planned.plan)
+        prepared = await self.prepare(submission)
+        planned, pinned = prepared.planned, prepared.pinned
         index = planned.plan.index
         serving = self._current.serving
         if serving.is_full:
@@ -133,7 +134,7 @@ class Runs:
                 submission.tenant,
                 run_id,
                 planned.plan,
-                inputs,
+                prepared.inputs,
                 submission.idempotency_key,
                 submission.fingerprint,
                 deadline_s=planned.plan.timeout_s,
@@ -144,7 +145,7 @@ class Runs:
                 definition=planned.row.definition,
                 plan_body=planned.row.plan,
                 name=planned.name,
-                workflow_version=version,
+                workflow_version=prepared.version,
                 trace=trace,
                 by=submission.by,
                 corr=current_request_id() or None,
@@ -155,6 +156,23 @@ class Runs:
         if made == run_id:
             return SubmittedRun(made, "queued", at, True)
         return await self._accepted_before(submission.tenant, made)
+
+    async def prepare(self, submission: Submission) -> PreparedRun:
+        """All that the definition and the inputs of a run are checked for; nothing is changed.
+
+        Raises: as `submit`.
+        """
+        definition, version = await self._definition_of(submission)
+        planned = await self._plans.make(submission.tenant, definition)
+        if planned.has_secrets:
+            problems = self._vault.problems_of(submission.tenant, planned.plan, definition)
+            if problems:
+                raise refusal_of(problems)
+        inputs = take_inputs(planned.inputs, submission.inputs)
+        pinned: dict[NodeId, ReusedResult] = {}
+        if submission.use_pinned:
+            pinned = await self._pins.for_run(submission.tenant, planned.plan)
+        return PreparedRun(planned, version, inputs, pinned)
 
     async def _recall(self, engine: Engine, tenant: str, key: str | None) -> None:
         """Let the engine know of an earlier use of the key, if it may have had to forget it."""
