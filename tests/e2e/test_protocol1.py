@@ -69,6 +69,21 @@ async def test_the_exchange_of_the_text(server: System, subprotocol: str | None)
         await leave(worker)
 
 
+async def test_items_of_a_map_are_tasks_as_any_other(server: System) -> None:
+    mapped = node("core.echo", "map", parameters={"value": "=item"}, map={"over": "=range(9)"})
+    async with OldWorker(server.port, "items") as worker:
+        await worker.enter()
+        run = await in_thread(server.rest.submit, workflow(mapped))
+        for _ in range(9):
+            command = await worker.next("cmd.dispatch")
+            given = command["payload"]
+            assert (given["node_id"], command["corr"]) == (mapped["id"], given["task_id"])
+            await worker.until_acked(worker.report(command, given["parameters"]))
+        view = await in_thread(server.rest.finished, run)
+        assert view["nodes"][0]["result"]["items"] == [{"value": n} for n in range(9)]
+        await leave(worker)
+
+
 async def test_ids_may_be_any_text_and_names_any_sender(server: System) -> None:
     async with OldWorker(server.port, "büro 7/worker") as worker:
         await worker.connect()

@@ -58,12 +58,12 @@ def _refusal(
     run: RunRecord, task: int, again: tuple[int, ...], stale: tuple[int, ...]
 ) -> str | None:
     """Why it cannot be made again."""
+    if run.tasks[run.host_of(task)].scope is not None:
+        return "it cannot be made again within a container, a call or a map"
     if not again:
         return "no node of the run made it"
     if run.tasks[task].call is not None:
         return "it cannot be made again within a chain of middlewares"
-    if run.tasks[task].scope is not None:
-        return "it cannot be made again within a container, a call or a map"
     if run.tasks[task].rebuilds >= REBUILDS:
         return f"it was made again {REBUILDS} times"
     if any(run.tasks[index].node.idempotency == "none" for index in (*again, *stale)):

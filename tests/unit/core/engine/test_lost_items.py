@@ -85,3 +85,12 @@ def test_nobody_starts_what_was_pushed_to_a_pool() -> None:
     failed, cancelled = ended(rig)
     assert failed[-1] == 0
     assert sorted((*failed, *cancelled)) == [0, 1, 2, 3]
+
+
+def test_an_item_that_would_have_it_made_again_says_why_it_is_not() -> None:
+    rig = Rig(resource_grace_s=10.0)
+    rig.worker("w1")
+    rig.submit(mapped(ref("gone"), on_resource_lost="rebuild"))
+    rig.wait(10.2)
+    [failed] = [one for one in rig.facts() if isinstance(one, TaskFailed) and one.task == 1]
+    assert "it cannot be made again within a container, a call or a map" in failed.error.message
