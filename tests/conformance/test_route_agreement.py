@@ -17,6 +17,7 @@ import pytest
 
 from astraflow.clock import SystemClock
 from astraflow.config import SchedulerSettings, Secret
+from astraflow.core import errors
 from astraflow.core.workflow import InvalidDocument
 from astraflow.core.workflow.plan import Feature
 from astraflow.core.workflow.problems import DefinitionProblem
@@ -47,6 +48,16 @@ HAD = {
     Feature.EXPRESSION,
 }
 """What some of the definitions that are accepted must have, or the test has gone soft."""
+
+REFUSED = {
+    errors.WORKFLOW_CALL.code,
+    errors.WORKFLOW_EXPRESSION.code,
+    errors.WORKFLOW_INVALID.code,
+    errors.WORKFLOW_PARAMETER.code,
+    errors.WORKFLOW_UNKNOWN_TYPE.code,
+    errors.SECRET_NOT_FOUND.code,
+}
+"""What some of those that are refused must be refused with."""
 
 
 @asynccontextmanager
@@ -111,12 +122,14 @@ async def _submitted(scheduler: Scheduler, submission: Submission) -> list[Defin
 async def test_both_routes_agree_on_thousands_of_definitions(tmp_path: Path, part: int) -> None:
     accepted, pinned = 0, 0
     had: set[Feature] = set()
+    codes: set[str] = set()
     async with serving(tmp_path) as scheduler:
         for seed in range(part, DEFINITIONS, PARTS):
             raw = draw_definition(seed)
             submission = Submission(tenant=TENANT, definition=raw, use_pinned=seed % 3 == 0)
             problems = await _validated(scheduler, raw)
             assert await _submitted(scheduler, submission) == problems, f"{seed}: {raw.decode()}"
+            codes |= {one.code for one in problems}
             if not problems:
                 made = await scheduler.runs.prepare(submission)
                 accepted += 1
@@ -125,3 +138,4 @@ async def test_both_routes_agree_on_thousands_of_definitions(tmp_path: Path, par
     assert DEFINITIONS // PARTS * 0.15 < accepted < DEFINITIONS // PARTS * 0.85, accepted
     assert had >= HAD, HAD - had
     assert pinned > 0
+    assert codes >= REFUSED, REFUSED - codes
